@@ -1,0 +1,116 @@
+"""Kernel specification to one self-contained translation unit: the only place that writes C++.
+
+Our headers include each other and nothing else, so the unit is one string: no include path at NVRTC, and its digest
+names everything that the source can change in the binary. ``#line`` markers keep a compiler's complaints in terms of
+the header that a reader would open.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import PurePosixPath
+
+from ..errors import ParameterError
+from .engine import KernelSpec
+
+__all__ = ["PLATFORMS", "amalgamate", "class_name", "kernel_root", "rows_unit", "translation_unit"]
+
+PLATFORMS = {"cuda": "WARPHASH_CUDA", "emulated": "WARPHASH_EMULATED"}
+"""The macro by which ``bulk.cuh`` chooses a platform header."""
+
+_INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')
+_ONCE = re.compile(r"\s*#\s*pragma\s+once\b")
+
+
+def kernel_root() -> Traversable:
+    """The folder of the headers, wherever the package is installed."""
+    return resources.files("warphash") / "kernels"
+
+
+def class_name(design: str) -> str:
+    """``"bucketed_cuckoo"`` -> ``"BucketedCuckoo"``: the class that a design's header defines."""
+    return "".join(part.capitalize() for part in design.split("_"))
+
+
+def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None = None) -> str:
+    """The whole source of one design's kernels for one slot layout.
+
+    Parameters
+    ----------
+    spec
+        Design and layout.
+    platform
+        ``"cuda"`` or ``"emulated"``.
+    root
+        Folder of the headers; the package's own by default.
+
+    Raises
+    ------
+    ParameterError
+        For an unknown platform, or a header that does not exist.
+    """
+    word_bits = 8 * spec.word_bytes
+    value_bits = word_bits if spec.value_bytes else 0
+    return _unit(
+        platform,
+        root,
+        ["bulk.cuh", f"designs/{spec.design}.cuh"],
+        f"WARPHASH_ENTRIES({class_name(spec.design)}, {word_bits}, {value_bits}, {spec.slots_per_bucket})",
+    )
+
+
+def rows_unit(platform: str, root: Traversable | None = None) -> str:
+    """The source of the kernels that no design changes: widening, narrowing, and wide rows."""
+    return _unit(platform, root, ["rows.cuh"], "")
+
+
+def _unit(platform: str, root: Traversable | None, headers: list[str], last_line: str) -> str:
+    if platform not in PLATFORMS:
+        raise ParameterError(f"platform is one of {', '.join(PLATFORMS)}, not {platform!r}")
+    text = "".join([f"#define {PLATFORMS[platform]} 1\n", *(f'#include "{header}"\n' for header in headers), last_line])
+    return amalgamate(text + "\n", "unit.cu", root)
+
+
+def amalgamate(text: str, name: str, root: Traversable | None = None) -> str:
+    """Put every ``#include "..."`` of ``text`` in its place, each header once; ``<...>`` includes stay.
+
+    A header is looked for beside the one that names it, then at ``root``.
+    """
+    return "".join(_expand(text, PurePosixPath(name), root or kernel_root(), set()))
+
+
+def _expand(text: str, name: PurePosixPath, root: Traversable, seen: set[PurePosixPath]) -> list[str]:
+    pieces = [f'#line 1 "{name}"\n']
+    for number, line in enumerate(text.splitlines(), start=1):
+        included = _INCLUDE.match(line)
+        if included is None:
+            # The amalgam is one main file, where the pragma means nothing and warns; the blank line keeps the count.
+            pieces.append("\n" if _ONCE.match(line) else line + "\n")
+            continue
+        header = _locate(included[1], name, root)
+        if header in seen:
+            pieces.append("\n")
+            continue
+        seen.add(header)
+        pieces += _expand(_read(root, header), header, root, seen)
+        pieces.append(f'#line {number + 1} "{name}"\n')
+    return pieces
+
+
+def _locate(included: str, includer: PurePosixPath, root: Traversable) -> PurePosixPath:
+    for candidate in (includer.parent / included, PurePosixPath(included)):
+        parts: list[str] = []
+        for part in candidate.parts:
+            if part == ".." and parts:
+                parts.pop()
+            else:
+                parts.append(part)
+        if parts and root.joinpath(*parts).is_file():
+            return PurePosixPath(*parts)
+    raise ParameterError(f'{includer} includes "{included}", and there is no such header under {root}')
+
+
+def _read(root: Traversable, header: PurePosixPath) -> str:
+    return root.joinpath(*header.parts).read_text(encoding="utf-8")
