@@ -1,0 +1,67 @@
+"""Every exception that warphash raises on purpose.
+
+Each also derives from the built-in that a caller would expect, so ``except ValueError`` works without this module. A
+message says what was expected, what came, and the mend.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = [
+    "CorruptFile",
+    "DeviceError",
+    "DtypeError",
+    "EngineUnavailable",
+    "ParameterError",
+    "ShapeError",
+    "TableFull",
+    "UnsupportedVerb",
+    "WarphashError",
+]
+
+
+class WarphashError(Exception):
+    """Base of all the others."""
+
+
+class TableFull(WarphashError):
+    """A batch does not fit, and the table may not grow. The table is as it was.
+
+    Attributes
+    ----------
+    keys
+        The keys of the batch that found no slot; an array of the caller's kind, or None where the table was being built.
+    """
+
+    def __init__(self, message: str, keys: Any = None) -> None:
+        super().__init__(message)
+        self.keys = keys
+
+
+class UnsupportedVerb(WarphashError, TypeError):
+    """The design or the table's types have no such operation."""
+
+
+class DtypeError(WarphashError, TypeError):
+    """A key or value type that the table does not take."""
+
+
+class ShapeError(WarphashError, ValueError):
+    """Arrays of the wrong shape or of different lengths."""
+
+
+class DeviceError(WarphashError, ValueError):
+    """A device that does not exist, or an array that lives on another one than the table."""
+
+
+class ParameterError(WarphashError, ValueError):
+    """A parameter outside its range, or one that the design does not have."""
+
+
+class CorruptFile(WarphashError, ValueError):
+    """A saved table that is truncated, altered or not a saved table."""
+
+
+class EngineUnavailable(WarphashError, RuntimeError):
+    """The device asked for cannot run here; the message holds the command that mends it."""

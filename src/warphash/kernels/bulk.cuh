@@ -1,0 +1,378 @@
+// Every bulk operation, written once for any design: what an element of a batch does from start to finish. How elements
+// are spread over lanes or threads is the schedule's business (platform/schedule.cuh); where a key may live and how it
+// gets there is the design's (designs/*.cuh).
+//
+//   find           value and presence of each key
+//   probe_counts   how many buckets find reads for each key
+//   settle         keys that are there, or fit into their first bucket without moving anybody: done; the rest: leftover
+//   claim          of the elements with one key, one wins
+//   place          puts a key into the table that no other element of the launch has
+//   combine        applies an upsert to keys that are there
+//   erase          turns a key's slot into a tombstone
+//   scan           copies all pairs out
+//   migrate        places the pairs of another table's slots
+//   audit          counts buckets that break the rules of core/slot.cuh
+//
+// Why an insert of keys that may repeat takes settle, claim and place. In a cuckoo table a key on the move is in no
+// slot, so two copies of one new key cannot see each other while others are evicted. settle moves nobody: a copy of k
+// either finds k, or goes for the first vacant slot of the *first* bucket of k. Slots only fill up meanwhile, so the
+// copies of k swap against the same slot, or see the copy that won; and once that bucket is full without k it stays so,
+// and every copy of k becomes a leftover. claim then leaves one leftover of each key, and place has only unique keys
+// that are not in the table. (The seed asks the caller for unique keys: S4-42.)
+#pragma once
+#include "core/design.cuh"
+#include "core/value.cuh"
+#include "platform/schedule.cuh"
+
+namespace warphash {
+
+template <class T>
+WARPHASH_FN T* pointer(u64 address) {
+  return reinterpret_cast<T*>(address);
+}
+
+WARPHASH_FN Report* report_of(const Batch& b) { return pointer<Report>(b.report); }
+
+WARPHASH_FN u32 element_of(const Batch& b, u64 i) {
+  return b.indices ? load_once(pointer<const u32>(b.indices) + i) : static_cast<u32>(i);
+}
+
+template <class S>
+WARPHASH_FN typename S::Word key_at(const Batch& b, u32 element) {
+  return load_once(pointer<const typename S::Word>(b.keys) + element);
+}
+
+template <class S>
+WARPHASH_FN typename S::Word value_at(const Batch& b, u32 element) {
+  if constexpr (S::kHasValue) return load_once(pointer<const typename S::Word>(b.values) + element);
+  return 0;
+}
+
+WARPHASH_FN void set_flag(const Batch& b, u32 element, u8 flag) {
+  if (b.out_flags) store_once(pointer<u8>(b.out_flags) + element, flag);
+}
+
+template <class S>
+WARPHASH_FN void combine_hit(const Table& t, const Batch& b, u32 bucket, i32 slot, typename S::Word operand) {
+  if constexpr (S::kHasValue) combine(&(S::at(t, bucket) + slot)->value, operand, b.op, b.kind);
+}
+
+// ---- find
+template <class D>
+struct Find {
+  using S = typename D::S;
+  using Word = typename S::Word;
+  static constexpr bool kProbes = true, kFrozen = true, kVacancy = false;
+  struct State {
+    Probe<S> probe;
+    Word value_;
+    bool found;
+    WARPHASH_FN u32 bucket() const { return probe.bucket; }
+    WARPHASH_FN Word key() const { return probe.named.key; }
+  };
+  WARPHASH_FN static i32 region(const Table& t) { return D::region(t); }
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
+    s = {Probe<S>::start(t, key_at<S>(b, static_cast<u32>(i))), static_cast<Word>(b.default_value), false};
+    return true;
+  }
+  WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const Seen<S>& seen) {
+    if (seen.hit < 0) return !D::advance(t, s.probe, seen);
+    s.value_ = seen.item.payload();
+    return s.found = true;
+  }
+  WARPHASH_FN static void finish(const Table&, const Batch& b, u64 i, State& s, bool live, Tally&) {
+    if (!live) return;
+    if (S::kHasValue && b.out_values) store_once(pointer<Word>(b.out_values) + i, s.value_);
+    set_flag(b, static_cast<u32>(i), s.found);
+  }
+};
+
+template <class D>
+struct ProbeCounts : Find<D> {
+  using S = typename D::S;
+  struct State : Find<D>::State {
+    u32 count;
+  };
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
+    s.count = 0;
+    return Find<D>::start(t, b, i, s);
+  }
+  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
+    ++s.count;
+    return Find<D>::step(t, b, s, seen);
+  }
+  WARPHASH_FN static void finish(const Table&, const Batch& b, u64 i, State& s, bool live, Tally&) {
+    if (live) store_once(pointer<u32>(b.out_counts) + i, s.count);
+  }
+};
+
+// ---- settle
+template <class D>
+struct Settle {
+  using S = typename D::S;
+  using Word = typename S::Word;
+  static constexpr bool kProbes = true, kFrozen = false, kVacancy = true;
+  enum class Outcome { kOpen, kPresent, kInserted, kLeftover };
+  struct State {
+    Probe<S> probe;
+    Word value;
+    u32 element;
+    bool absent;  // known to be in no bucket but perhaps, by now, the first
+    bool room;    // the first bucket had a vacant slot to settle in
+    Outcome outcome;
+    WARPHASH_FN u32 bucket() const { return probe.bucket; }
+    WARPHASH_FN Word key() const { return probe.named.key; }
+  };
+  WARPHASH_FN static i32 region(const Table& t) { return D::region(t); }
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
+    const u32 e = element_of(b, i);
+    s = {Probe<S>::start(t, key_at<S>(b, e)), value_at<S>(b, e), e, false, false, Outcome::kOpen};
+    return true;
+  }
+  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
+    if (seen.hit >= 0) {
+      combine_hit<S>(t, b, s.probe.bucket, seen.hit, s.value);
+      return end(s, Outcome::kPresent);
+    }
+    const bool first = s.probe.function == 0;
+    if (first) s.room = seen.vacant < D::settle_slots(t);
+    if (!s.absent) {
+      if (D::advance(t, s.probe, seen)) return false;
+      s.absent = true;
+    }
+    if (!s.room) return end(s, Outcome::kLeftover);
+    if (!first) {  // back to the first bucket, which others may have filled
+      s.probe.function = 0;
+      s.probe.bucket = bucket_of(t, s.probe.named, 0);
+      return false;
+    }
+    const Item item = Item::make(s.probe.named.key, s.value);
+    return S::occupy(S::at(t, s.probe.bucket) + seen.vacant, item) && end(s, Outcome::kInserted);
+  }
+  WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally& tally) {
+    const bool left = live && s.outcome == Outcome::kLeftover;
+    tally.changed = live && s.outcome == Outcome::kInserted;
+    const u64 place = reserve(&report_of(b)->leftover, left);
+    if (left)
+      pointer<u32>(b.leftover)[place] = s.element;
+    else if (live)
+      set_flag(b, s.element, tally.changed);
+  }
+
+ private:
+  using Item = typename S::Item;
+  WARPHASH_FN static bool end(State& s, Outcome outcome) {
+    s.outcome = outcome;
+    return true;
+  }
+};
+
+// ---- claim
+// The claims are a set of elements, hashed by key with linear probing: an element that meets its own key there has lost.
+// Relaxed: a claim is one word that names an element, and the keys do not change.
+template <class D>
+struct Claim {
+  using S = typename D::S;
+  using Word = typename S::Word;
+  static constexpr bool kProbes = false;
+  struct State {
+    u32 element;
+    bool won;
+  };
+  WARPHASH_FN static u64 home(Word key) { return mix(static_cast<u64>(key) ^ 0x9e3779b97f4a7c15ull); }
+  WARPHASH_FN static const void* hint(const Batch& b, u64 i) {
+    return pointer<u32>(b.claims) + (home(key_at<S>(b, element_of(b, i))) & b.claim_mask);
+  }
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State& s) {
+    s.element = element_of(b, i);
+    const Word key = key_at<S>(b, s.element);
+    u32* claims = pointer<u32>(b.claims);
+    for (u64 at = home(key);; ++at) {
+      u32* claim = claims + (at & b.claim_mask);
+      const u32 owner = compare_exchange_word(claim, kNowhere, s.element);
+      s.won = owner == kNowhere;
+      if (s.won || key_at<S>(b, owner) == key) return false;
+    }
+  }
+  WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally&) {
+    const bool won = live && s.won, lost = live && !s.won;
+    const u64 winner = reserve(&report_of(b)->winners, won);
+    if (won) pointer<u32>(b.winners)[winner] = s.element;
+    if (lost) set_flag(b, s.element, kPresent);
+    if (!b.losers) return;
+    const u64 loser = reserve(&report_of(b)->losers, lost);
+    if (lost) pointer<u32>(b.losers)[loser] = s.element;
+  }
+};
+
+// ---- place, migrate
+template <class D>
+struct Place {
+  using S = typename D::S;
+  using Word = typename S::Word;
+  static constexpr bool kProbes = true, kFrozen = false, kVacancy = true;
+  struct State {
+    typename D::Placement placement;
+    u32 element;
+    Placed outcome;
+    WARPHASH_FN u32 bucket() const { return placement.bucket; }
+    WARPHASH_FN Word key() const { return placement.hand.key; }
+  };
+  WARPHASH_FN static i32 region(const Table&) { return 0; }
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
+    const u32 e = element_of(b, i);
+    return begin(t, b, s, e, key_at<S>(b, e), value_at<S>(b, e));
+  }
+  WARPHASH_FN static bool begin(const Table& t, const Batch& b, State& s, u32 element, Word key, Word value) {
+    s.placement = D::start(t, Probe<S>::start(t, key), value, random_start(b.random, element));
+    s.element = element;
+    s.outcome = Placed::kGoesOn;
+    return true;
+  }
+  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
+    const u32 bucket = s.placement.bucket;
+    s.outcome = D::step(t, b, s.placement, seen);
+    if (s.outcome == Placed::kWasThere) combine_hit<S>(t, b, bucket, seen.hit, s.placement.hand.payload());
+    return s.outcome != Placed::kGoesOn;
+  }
+  WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally& tally) {
+    if (!live) return;
+    const bool homeless = s.outcome == Placed::kHomeless;  // another pair than ours, or ours after a while in the table
+    tally.changed = s.outcome == Placed::kInserted || homeless;
+    if (homeless) {
+      const u64 place = fetch_add(&report_of(b)->homeless, 1ull);
+      if (place < kHomelessCapacity) pointer<typename S::Item>(b.homeless)[place] = s.placement.hand;
+    }
+    const bool unplaced = s.outcome == Placed::kNoRoom;
+    if (unplaced) atomic_add(&report_of(b)->unplaced, 1ull);
+    set_flag(b, s.element, unplaced ? kUnplaced : tally.changed ? kChanged : kPresent);
+  }
+};
+
+template <class D>
+struct Migrate : Place<D> {
+  using S = typename D::S;
+  using typename Place<D>::State;
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
+    const typename S::Item item = load_slot<false>(pointer<const typename S::Item>(b.keys) + i);
+    s.outcome = Placed::kWasThere;
+    s.element = static_cast<u32>(i);
+    if (S::is_vacant(item)) return false;
+    const bool reserved = i / S::kSlots >= b.source_buckets;
+    const typename S::Word key = reserved ? item.key + S::kBusy : item.key;
+    return Place<D>::begin(t, b, s, static_cast<u32>(i), key, item.payload());
+  }
+};
+
+// ---- combine, erase
+template <class D>
+struct Combine : Find<D> {
+  using S = typename D::S;
+  using typename Find<D>::State;
+  static constexpr bool kFrozen = false;
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
+    const u32 e = element_of(b, i);
+    s = {Probe<S>::start(t, key_at<S>(b, e)), value_at<S>(b, e), false};
+    return true;
+  }
+  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
+    if (seen.hit < 0) return !D::advance(t, s.probe, seen);
+    combine_hit<S>(t, b, s.probe.bucket, seen.hit, s.value_);
+    return true;
+  }
+  WARPHASH_FN static void finish(const Table&, const Batch&, u64, State&, bool, Tally&) {}
+};
+
+template <class D>
+struct Erase : Find<D> {
+  using S = typename D::S;
+  struct State : Find<D>::State {
+    u32 element;
+  };
+  static constexpr bool kFrozen = false;
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
+    s.element = element_of(b, i);
+    s.probe = Probe<S>::start(t, key_at<S>(b, s.element));
+    s.found = false;
+    return true;
+  }
+  WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const Seen<S>& seen) {
+    if (seen.hit < 0) return !D::advance(t, s.probe, seen);
+    // Values are frozen while keys are erased, so only another erase of this key can make the swap fail.
+    s.found = compare_exchange(S::at(t, s.probe.bucket) + seen.hit, seen.item, S::tombstone()).key == seen.item.key;
+    return true;
+  }
+  WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally& tally) {
+    tally.changed = live && s.found;
+    if (live) set_flag(b, s.element, s.found);
+  }
+};
+
+// ---- scan, audit
+template <class D>
+struct Scan {
+  using S = typename D::S;
+  using Word = typename S::Word;
+  static constexpr bool kProbes = false;
+  struct State {
+    typename S::Item item;
+    bool reserved;
+  };
+  WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
+  WARPHASH_FN static bool start(const Table& t, const Batch&, u64 i, State& s) {
+    s = {load_slot<false>(pointer<const typename S::Item>(t.slots) + i), i / S::kSlots >= t.buckets};
+    return false;
+  }
+  WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally&) {
+    const bool taken = live && !S::is_vacant(s.item);
+    const u64 place = reserve(&report_of(b)->winners, taken);
+    if (!taken || place >= b.default_value) return;  // default_value: room in the output
+    if (b.out_keys)
+      store_once(pointer<Word>(b.out_keys) + place, static_cast<Word>(s.reserved ? s.item.key + S::kBusy : s.item.key));
+    if (S::kHasValue && b.out_values) store_once(pointer<Word>(b.out_values) + place, s.item.payload());
+  }
+};
+
+template <class D>
+struct Audit {
+  using S = typename D::S;
+  static constexpr bool kProbes = false;
+  struct State {
+    u32 broken;
+  };
+  WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
+  WARPHASH_FN static bool start(const Table& t, const Batch&, u64 i, State& s) {
+    const typename S::Item* slots = pointer<const typename S::Item>(t.slots) + i * S::kSlots;
+    const bool hashed = i < t.buckets;
+    s.broken = 0;
+    bool empty_before = false;
+    for (int j = 0; j < S::kSlots; ++j) {
+      const typename S::Item item = load_slot<false>(slots + j);
+      const bool empty = S::is_empty(item);
+      const bool busy = hashed && item.key == S::kBusy;
+      const bool stray = !hashed && !S::is_vacant(item) && item.key > 2;
+      s.broken += (empty_before && !empty) || busy || stray;
+      empty_before = empty;
+    }
+    return false;
+  }
+  WARPHASH_FN static void finish(const Table&, const Batch&, u64, State& s, bool live, Tally& tally) {
+    if (live) tally.mismatches = s.broken;
+  }
+};
+
+}  // namespace warphash
+
+// The entry points of design D over slots of WORD (u32 or u64), VALUED or not, N to a bucket. What one becomes, a kernel
+// or an element of a list, is the platform's WARPHASH_ENTRY.
+#define WARPHASH_ENTRIES(D, WORD, VALUED, N)                                                    \
+  WARPHASH_ENTRY(find, warphash::Find<warphash::D<warphash::Slots<WORD, VALUED, N>>>)           \
+  WARPHASH_ENTRY(probe_counts, warphash::ProbeCounts<warphash::D<warphash::Slots<WORD, VALUED, N>>>) \
+  WARPHASH_ENTRY(settle, warphash::Settle<warphash::D<warphash::Slots<WORD, VALUED, N>>>)       \
+  WARPHASH_ENTRY(claim, warphash::Claim<warphash::D<warphash::Slots<WORD, VALUED, N>>>)         \
+  WARPHASH_ENTRY(place, warphash::Place<warphash::D<warphash::Slots<WORD, VALUED, N>>>)         \
+  WARPHASH_ENTRY(migrate, warphash::Migrate<warphash::D<warphash::Slots<WORD, VALUED, N>>>)     \
+  WARPHASH_ENTRY(combine, warphash::Combine<warphash::D<warphash::Slots<WORD, VALUED, N>>>)     \
+  WARPHASH_ENTRY(erase, warphash::Erase<warphash::D<warphash::Slots<WORD, VALUED, N>>>)         \
+  WARPHASH_ENTRY(scan, warphash::Scan<warphash::D<warphash::Slots<WORD, VALUED, N>>>)           \
+  WARPHASH_ENTRY(audit, warphash::Audit<warphash::D<warphash::Slots<WORD, VALUED, N>>>)

@@ -1,0 +1,79 @@
+// What a kernel is given. runtime/abi.py mirrors these structures field by field.
+//
+// Layout: every field is one 64-bit word, addresses included, so that g++, nvcc and NVRTC agree on it without a rule
+// about padding. A launch copies one Table and one Batch by value; 0 means "none" for an address.
+#pragma once
+
+namespace warphash {
+
+using u8 = unsigned char;
+using u32 = unsigned int;
+using i32 = int;
+using u64 = unsigned long long;
+using i64 = long long;
+
+constexpr u32 kMaxHashes = 4;
+constexpr u64 kHomelessCapacity = 1ull << 19;
+
+// A table on the device.
+struct Table {
+  u64 slots;        // address of (buckets + annex) * slots_per_bucket slots
+  u64 buckets;      // hashed buckets; the annex (core/slot.cuh) follows them
+  u64 hashes;       // functions in use, 2 to 4
+  u64 threshold;    // iceberg: slots of a primary bucket that are open to every key
+  u64 chain_limit;  // cuckoo: evictions before a key is given up
+  u64 family;       // Family
+  u64 placement;    // Placement
+  u64 early_exit;   // 1: find stops at a bucket that was never full
+  u64 multiplier[kMaxHashes];
+  u64 addend[kMaxHashes];
+};
+
+enum Family : u64 { kMixer = 0, kUniversal = 1 };
+enum Placement : u64 { kFirst = 0, kLeastLoaded = 1 };
+
+// One bulk operation.
+struct Batch {
+  u64 n;        // elements this launch walks over
+  u64 keys;     // Word per element
+  u64 values;   // Word per element
+  u64 indices;  // u32 list: element i is indices[i], for i < *count
+  u64 count;    // address of a u64
+  u64 out_keys;
+  u64 out_values;
+  u64 out_flags;   // u8 per element: kPresent, kChanged or kUnplaced
+  u64 out_counts;  // u32 per element
+  u64 default_value;
+  u64 op;    // Op
+  u64 kind;  // Kind
+  u64 random;
+  u64 report;    // address of a Report
+  u64 leftover;  // u32 list, its length in Report::leftover
+  u64 claims;    // u32 array of claim_mask + 1 words, all ones
+  u64 claim_mask;
+  u64 winners;   // u32 list, its length in Report::winners
+  u64 losers;    // u32 list, its length in Report::losers
+  u64 homeless;  // kHomelessCapacity slots
+  u64 count_probes;  // 1: sum the buckets read into Report::probes
+  u64 source_buckets;  // migrate: hashed buckets of the table whose slots `keys` points at
+};
+
+struct Report {
+  u64 changed;     // elements that added (or erased) a key
+  u64 leftover;    // elements that settle could not decide
+  u64 winners;     // of these, the one per key that is to be placed
+  u64 losers;      // and its duplicates
+  u64 homeless;    // pairs whose eviction chain ended without a slot
+  u64 unplaced;    // elements that found no slot and moved nobody
+  u64 probes;      // buckets read, where asked for
+  u64 mismatches;  // what a check found wrong
+};
+
+// What becomes of the value of a key that is there already.
+enum Op : u64 { kKeep = 0, kReplace, kAdd, kMin, kMax, kOr, kAnd, kXor };
+// How the bits of a value are read by an Op: class in the low byte, width in bits above it.
+enum Kind : u64 { kUnsigned = 0, kSigned = 1, kFloat = 2 };
+
+enum Flag : u8 { kPresent = 0, kChanged = 1, kUnplaced = 2 };
+
+}  // namespace warphash

@@ -1,0 +1,16 @@
+// What a probe learns of a bucket. A design decides on nothing else, so it never sees lanes, vectors or SIMD: the same
+// few lines of a design serve a tile of GPU lanes that reads the bucket together and a CPU thread that reads it alone.
+#pragma once
+#include "core/slot.cuh"
+
+namespace warphash {
+
+template <class S>
+struct Seen {
+  i32 hit;     // slot that holds the key, or -1
+  i32 vacant;  // first vacant slot, or S::kSlots: with no erased key in the bucket, how many keys it holds
+  bool open;   // slot `region` - 1 was never used, hence the first `region` slots were never all taken
+  typename S::Item item;  // the slot that holds the key
+};
+
+}  // namespace warphash

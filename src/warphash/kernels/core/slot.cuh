@@ -1,0 +1,97 @@
+// A slot: one key, or one key with its value, in a word that one atomic instruction can swap.
+//
+// Layout (bits, low to high)
+//   set, 4-byte keys    [ key 32 ]                     set, 8-byte keys    [ key 64 ]
+//   map, 4 + 4 bytes    [ key 32 | value 32 ]          map, 8 + 8 bytes    [ key 64 | value 64 ]
+//   A map whose key and value differ in width takes the wider for both, zero-extended.
+//
+// States of a slot, told by its key word (all its other bits are then ones):
+//   kEmpty      ~0   never used since the table was made
+//   kTombstone  ~1   its key was erased; an insert may use it again
+//   kBusy       ~2   being written, where the device has no 128-bit atomic (platform/cuda.cuh)
+// A slot goes Empty -> key -> (key | Tombstone)*, never back to Empty. Buckets are filled from their first vacant slot,
+// so the empty slots of a bucket are always its last ones, and "has an empty slot" means "was never full": no key was
+// ever turned away from it. That is what lets find stop early and stay right after an erase
+// (Better GPU Hash Tables, section III-A, allows the early exit only because nothing is ever erased: S4-08).
+//
+// No key value is taken from the caller by these three patterns: keys that equal one of them live in the *annex*, the
+// buckets behind the hashed ones, under the names 0, 1 and 2 (their distance from kBusy). Each algorithm then runs on
+// them unchanged, since the annex never overflows.
+#pragma once
+#include "core/abi.cuh"
+#include "platform/platform.cuh"
+
+namespace warphash {
+
+constexpr u32 kNowhere = ~0u;  // no bucket
+
+template <class Word, bool kHasValue>
+struct Slot;
+
+template <class Word>
+struct alignas(sizeof(Word)) Slot<Word, false> {
+  Word key;
+  WARPHASH_FN static Slot make(Word key, Word) { return {key}; }
+  WARPHASH_FN Word payload() const { return 0; }
+  // Also what a test for vacancy must look at: all words, or the compiler splits the vector load of a bucket.
+  WARPHASH_FN Word folded() const { return key; }
+};
+
+template <class Word>
+struct alignas(2 * sizeof(Word)) Slot<Word, true> {
+  Word key;
+  Word value;
+  WARPHASH_FN static Slot make(Word key, Word value) { return {key, value}; }
+  WARPHASH_FN Word payload() const { return value; }
+  WARPHASH_FN Word folded() const { return key & value; }
+};
+
+// The slots of a table: kSlots in a bucket.
+template <class Word_, bool kHasValue_, int kSlots_>
+struct Slots {
+  using Word = Word_;
+  using Item = Slot<Word, kHasValue_>;
+  static constexpr bool kHasValue = kHasValue_;
+  static constexpr int kSlots = kSlots_;
+  static constexpr int kBucketBytes = kSlots * static_cast<int>(sizeof(Item));
+  static constexpr u32 kAnnexBuckets = kSlots >= 3 ? 1 : 3;
+
+  static constexpr Word kEmpty = static_cast<Word>(~0ull);
+  static constexpr Word kTombstone = static_cast<Word>(~1ull);
+  static constexpr Word kBusy = static_cast<Word>(~2ull);
+
+  WARPHASH_FN static Item empty() { return Item::make(kEmpty, kEmpty); }
+  WARPHASH_FN static Item tombstone() { return Item::make(kTombstone, kEmpty); }
+  // A vacant slot's other bits are ones, so the fold of its words is its key; no live slot's fold exceeds its key.
+  WARPHASH_FN static bool is_vacant(const Item& s) { return s.folded() >= kTombstone; }
+  WARPHASH_FN static bool is_empty(const Item& s) { return s.folded() == kEmpty; }
+
+  WARPHASH_FN static bool is_reserved(Word key) { return key >= kBusy; }
+  WARPHASH_FN static Word annex_name(Word key) { return key - kBusy; }
+  WARPHASH_FN static u32 annex_bucket(const Table& t, Word name) {
+    return static_cast<u32>(t.buckets) + (kAnnexBuckets == 1 ? 0 : static_cast<u32>(name));
+  }
+  WARPHASH_FN static Item* at(const Table& t, u32 bucket) {
+    return reinterpret_cast<Item*>(t.slots) + static_cast<u64>(bucket) * kSlots;
+  }
+  // Swaps `item` into a vacant slot; false if somebody was faster.
+  // Relaxed: a slot carries all of its pair, so nothing else is published by it.
+  WARPHASH_FN static bool occupy(Item* slot, const Item& item) {
+    const Item old = compare_exchange(slot, empty(), item);
+    if (old.key == kEmpty) return true;
+    return old.key == kTombstone && compare_exchange(slot, tombstone(), item).key == kTombstone;
+  }
+};
+
+// A key on its way: the name it has in its slot, and whether that slot is in the annex.
+template <class S>
+struct Named {
+  typename S::Word key;
+  bool reserved;
+  WARPHASH_FN static Named of(typename S::Word key) {
+    const bool reserved = S::is_reserved(key);
+    return {reserved ? S::annex_name(key) : key, reserved};
+  }
+};
+
+}  // namespace warphash

@@ -1,0 +1,102 @@
+// Bucketed cuckoo hashing: a key lives in one of h buckets of b slots; a key that finds its bucket full takes the slot
+// of another, which moves on. With b = 1 and h = 4 this is the classic GPU cuckoo table.
+// Source: Better GPU Hash Tables (Awad et al., 2021), sections III-A and V-B, Listings 3 and 4 (S4-02, S4-03, S4-04).
+//
+// Layout: buckets of b slots (core/slot.cuh), b in {1, 8, 16, 32}, no metadata.
+//
+// Find: buckets H0(k), H1(k), … until the key is met, or a bucket that was never full.
+//
+// Place, `placement="first"` (one key per call, no two calls with the same key):
+//   1. read the bucket; a vacant slot: swap the pair in, done; another was faster: read again;
+//   2. full: exchange the pair with a random slot of it; the victim goes to the function after the one that has it here,
+//      lowest index first where several do (section III-A, footnote 5);
+//   3. after chain_limit exchanges the pair in hand has no home: it goes to the homeless list, and the table is rebuilt.
+// Once anything is homeless, no further call evicts: it reports that it was not placed, so the list is bounded by the
+// calls in flight.
+//
+// Place, `placement="least_loaded"` (S4-04): reads all h buckets and takes the emptiest, first on ties; where all are
+// full, exchanges with a random slot of a random one of them. A key may then skip an open bucket, so find reads on.
+//
+// Departures from the listings. Listing 3 returns false where it succeeds and overwrites `bucket` by name; Listing 4's
+// `i != num_hash_functions` is always true (both S4-39).
+#pragma once
+#include "core/design.cuh"
+
+namespace warphash {
+
+template <class S_>
+struct BucketedCuckoo {
+  using S = S_;
+  using Item = typename S::Item;
+  // Slots of the first bucket that a key may take without moving another.
+  WARPHASH_FN static i32 settle_slots(const Table& t) { return t.placement == kFirst ? S::kSlots : 0; }
+  WARPHASH_FN static i32 region(const Table&) { return S::kSlots; }
+  WARPHASH_FN static bool advance(const Table& t, Probe<S>& probe, const Seen<S>& seen) {
+    return probe.advance(t, seen, t.placement == kFirst);
+  }
+
+  struct Placement {
+    Item hand;
+    u32 bucket;
+    u32 random;
+    u32 evictions;
+    u32 function;  // least_loaded: the function whose bucket is read next
+    bool reserved;
+    Lightest<S> best;
+  };
+
+  WARPHASH_FN static Placement start(const Table& t, const Probe<S>& probe, typename S::Word value, u32 random) {
+    return {Item::make(probe.named.key, value), probe.bucket, random, 0, 0, probe.named.reserved, Lightest<S>::none()};
+  }
+
+  WARPHASH_FN static Placed step(const Table& t, const Batch& b, Placement& p, const Seen<S>& seen) {
+    return t.placement == kFirst ? step_first(t, b, p, seen) : step_lightest(t, b, p, seen);
+  }
+
+ private:
+  WARPHASH_FN static Named<S> in_hand(const Placement& p) { return {p.hand.key, p.reserved}; }
+
+  WARPHASH_FN static Placed step_first(const Table& t, const Batch& b, Placement& p, const Seen<S>& seen) {
+    if (seen.vacant < S::kSlots)
+      return S::occupy(S::at(t, p.bucket) + seen.vacant, p.hand) ? Placed::kInserted : Placed::kGoesOn;
+    const Placed evicted = evict(t, b, p);
+    if (evicted != Placed::kGoesOn) return evicted;
+    const Named<S> victim = in_hand(p);
+    u32 from = 0;
+    while (from + 1 < t.hashes && bucket_of(t, victim, from) != p.bucket) ++from;
+    p.bucket = bucket_of(t, victim, from + 1 == t.hashes ? 0 : from + 1);
+    return Placed::kGoesOn;
+  }
+
+  WARPHASH_FN static Placed step_lightest(const Table& t, const Batch& b, Placement& p, const Seen<S>& seen) {
+    p.best.offer(p.bucket, seen.vacant);
+    if (++p.function < t.hashes) {
+      p.bucket = bucket_of(t, in_hand(p), p.function);
+      return Placed::kGoesOn;
+    }
+    if (p.best.found()) {
+      if (S::occupy(S::at(t, p.best.bucket) + p.best.load, p.hand)) return Placed::kInserted;
+    } else {
+      p.bucket = bucket_of(t, in_hand(p), next_random(p.random) % static_cast<u32>(t.hashes));
+      const Placed evicted = evict(t, b, p);
+      if (evicted != Placed::kGoesOn) return evicted;
+    }
+    p.best = Lightest<S>::none();
+    p.function = 0;
+    p.bucket = bucket_of(t, in_hand(p), 0);
+    return Placed::kGoesOn;
+  }
+
+  // Exchanges the pair in hand with a random slot of the full bucket p.bucket.
+  WARPHASH_FN static Placed evict(const Table& t, const Batch& b, Placement& p) {
+    if (p.evictions == 0 && load_relaxed(&reinterpret_cast<Report*>(b.report)->homeless) != 0) return Placed::kNoRoom;
+    if (p.evictions == t.chain_limit) return p.evictions ? Placed::kHomeless : Placed::kNoRoom;
+    ++p.evictions;
+    const u32 victim = next_random(p.random) % S::kSlots;
+    p.hand = exchange(S::at(t, p.bucket) + victim, p.hand);
+    p.reserved = false;  // the annex is never full, so no key of it is evicted
+    return S::is_vacant(p.hand) ? Placed::kInserted : Placed::kGoesOn;
+  }
+};
+
+}  // namespace warphash

@@ -1,0 +1,70 @@
+// Iceberg hashing: most keys go into their primary bucket, up to a threshold; the rest into the emptier of two secondary
+// buckets. No key ever moves.
+// Source: Better GPU Hash Tables (Awad et al., 2021), sections III-C and V-D, Listing 6 (S4-06, S4-07).
+//
+// Layout: buckets of b slots (core/slot.cuh), b in {8, 16, 32}, no metadata. The first `threshold` slots of a bucket are
+// its primary region, open to every key that hashes there first; the others are for keys sent there as secondaries, and
+// for primaries whose secondaries are both full.
+//
+// Find reads the primary, then both secondaries. The seed reads all three for every absent key; but a primary whose
+// region was never full has sent no key away, so find stops there (early_exit=False restores the seed's counts).
+//
+// Place: 1. primary region has a vacant slot: swap the pair in; 2. else read both secondaries and take the emptier, the
+// second on ties; 3. both full: any vacant slot of the primary; 4. none: not placed.
+//
+// Departures. The text sends a key away at "at least t" keys, Listing 6 at more than t; the published probe counts match
+// load >= floor(t b) + 1, so the region has floor(t b) + 1 slots (S4-37). Listing 6 breaks ties toward the first
+// secondary; the published find counts match the second (S4-38).
+#pragma once
+#include "core/design.cuh"
+
+namespace warphash {
+
+template <class S_>
+struct Iceberg {
+  using S = S_;
+  using Item = typename S::Item;
+  WARPHASH_FN static i32 settle_slots(const Table& t) { return static_cast<i32>(t.threshold); }
+  WARPHASH_FN static i32 region(const Table& t) { return static_cast<i32>(t.threshold); }
+  WARPHASH_FN static bool advance(const Table& t, Probe<S>& probe, const Seen<S>& seen) {
+    return probe.advance(t, seen, probe.function == 0);
+  }
+
+  struct Placement {
+    Item hand;
+    Named<S> named;
+    u32 bucket;
+    u32 function;
+    i32 primary_vacant;
+    Lightest<S> best;
+  };
+
+  WARPHASH_FN static Placement start(const Table&, const Probe<S>& probe, typename S::Word value, u32) {
+    return {Item::make(probe.named.key, value), probe.named, probe.bucket, 0, S::kSlots, Lightest<S>::none()};
+  }
+
+  WARPHASH_FN static Placed step(const Table& t, const Batch&, Placement& p, const Seen<S>& seen) {
+    if (seen.hit >= 0) return Placed::kWasThere;
+    if (p.function == 0) {
+      p.primary_vacant = seen.vacant;
+      if (seen.vacant < static_cast<i32>(t.threshold))
+        return S::occupy(S::at(t, p.bucket) + seen.vacant, p.hand) ? Placed::kInserted : Placed::kGoesOn;
+    } else {
+      p.best.offer_winning_ties(p.bucket, seen.vacant);
+    }
+    if (p.function < 2) {
+      p.bucket = bucket_of(t, p.named, ++p.function);
+      return Placed::kGoesOn;
+    }
+    const u32 primary = bucket_of(t, p.named, 0);
+    if (!p.best.found()) p.best.offer(primary, p.primary_vacant);
+    if (!p.best.found()) return Placed::kNoRoom;
+    if (S::occupy(S::at(t, p.best.bucket) + p.best.load, p.hand)) return Placed::kInserted;
+    p.bucket = primary;
+    p.function = 0;
+    p.best = Lightest<S>::none();
+    return Placed::kGoesOn;
+  }
+};
+
+}  // namespace warphash

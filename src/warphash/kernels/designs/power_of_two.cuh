@@ -1,0 +1,55 @@
+// The power of two choices: a key goes into the emptier of two buckets and never moves.
+// Source: Better GPU Hash Tables (Awad et al., 2021), sections III-B and V-C, Listing 5 (S4-05).
+//
+// Layout: buckets of b slots (core/slot.cuh), b in {8, 16, 32}, no metadata.
+//
+// Find reads H0(k), then H1(k); an open H0 proves nothing, as the key may have gone to an emptier H1.
+//
+// Place: read both; the key is there already: done; both full: not placed; else swap the pair into the first vacant slot
+// of the less loaded one, the first on ties. Another was faster: read both again. Load is the index of the first vacant
+// slot, which is the number of keys where none was erased.
+#pragma once
+#include "core/design.cuh"
+
+namespace warphash {
+
+template <class S_>
+struct PowerOfTwo {
+  using S = S_;
+  using Item = typename S::Item;
+  WARPHASH_FN static i32 settle_slots(const Table&) { return 0; }
+  WARPHASH_FN static i32 region(const Table&) { return 0; }
+  WARPHASH_FN static bool advance(const Table& t, Probe<S>& probe, const Seen<S>& seen) {
+    return probe.advance(t, seen, false);
+  }
+
+  struct Placement {
+    Item hand;
+    Named<S> named;
+    u32 bucket;
+    bool second;  // the second bucket is being read
+    Lightest<S> best;
+  };
+
+  WARPHASH_FN static Placement start(const Table&, const Probe<S>& probe, typename S::Word value, u32) {
+    return {Item::make(probe.named.key, value), probe.named, probe.bucket, false, Lightest<S>::none()};
+  }
+
+  WARPHASH_FN static Placed step(const Table& t, const Batch&, Placement& p, const Seen<S>& seen) {
+    if (seen.hit >= 0) return Placed::kWasThere;
+    p.best.offer(p.bucket, seen.vacant);
+    if (!p.second) {
+      p.second = true;
+      p.bucket = bucket_of(t, p.named, 1);
+      return Placed::kGoesOn;
+    }
+    if (!p.best.found()) return Placed::kNoRoom;
+    if (S::occupy(S::at(t, p.best.bucket) + p.best.load, p.hand)) return Placed::kInserted;
+    p.second = false;
+    p.best = Lightest<S>::none();
+    p.bucket = bucket_of(t, p.named, 0);
+    return Placed::kGoesOn;
+  }
+};
+
+}  // namespace warphash

@@ -1,0 +1,212 @@
+// The platform of an NVIDIA GPU, for NVRTC: our own intrinsics and PTX, no header of CUDA (each would add seconds to a
+// compilation that takes 0.2 s).
+//
+// Memory order. A slot is read and swapped whole, with .relaxed semantics at .gpu scope: it publishes nothing but
+// itself, and each kernel's results become visible to the next by the end of the kernel. Loads of kernels that change
+// the table (kFresh) are .relaxed too, so that a slot seen after a failed swap is at least as new as that swap; kernels
+// that only read (kFrozen) go through the read-only path.
+//
+// 16-byte slots. sm_90 and later have atom.cas.b128 and atom.exch.b128. Below, a slot is written under its own key word:
+// whoever moves the word from what it was to kBusy owns the slot, writes the value, and releases the slot by writing the
+// new key with .release; whoever meets kBusy while it wants to change the slot tries again. Between two kernels no slot
+// is busy. Define WARPHASH_NO_CAS128 to use this protocol on any device.
+#pragma once
+#include "core/abi.cuh"
+
+#define WARPHASH_FN __device__ __forceinline__
+#if !defined(WARPHASH_NO_CAS128) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define WARPHASH_NO_CAS128
+#endif
+
+namespace warphash {
+
+#if !defined(WARPHASH_LANE_BYTES)
+#define WARPHASH_LANE_BYTES 32
+#endif
+constexpr int kLaneBytesWanted = WARPHASH_LANE_BYTES;  // what one lane reads of a bucket, where the bucket is that large
+constexpr u32 kBlockThreads = 256;
+constexpr u32 kAllLanes = 0xffffffffu;
+
+WARPHASH_FN u32 thread_in_block() { return threadIdx.x; }
+WARPHASH_FN u64 thread_in_grid() { return static_cast<u64>(blockIdx.x) * kBlockThreads + threadIdx.x; }
+WARPHASH_FN u32 lane() { return threadIdx.x & 31u; }
+WARPHASH_FN u32 ballot(bool p) { return __ballot_sync(kAllLanes, p); }
+WARPHASH_FN bool any(bool p) { return __any_sync(kAllLanes, p); }
+WARPHASH_FN u32 shuffle(u32 x, u32 source, int width) { return __shfl_sync(kAllLanes, x, source, width); }
+WARPHASH_FN u64 shuffle(u64 x, u32 source, int width) { return __shfl_sync(kAllLanes, x, source, width); }
+WARPHASH_FN void block_barrier() { __syncthreads(); }
+WARPHASH_FN u32 block_count(bool p) { return static_cast<u32>(__syncthreads_count(p)); }
+WARPHASH_FN u32 first_bit(u32 x) { return static_cast<u32>(__ffs(static_cast<int>(x)) - 1); }
+WARPHASH_FN u32 bit_count(u32 x) { return static_cast<u32>(__popc(x)); }
+WARPHASH_FN u32 multiply_high(u32 a, u32 b) { return __umulhi(a, b); }
+WARPHASH_FN u64 multiply_high(u64 a, u64 b) { return __umul64hi(a, b); }
+
+// ---- loads of slots: 4, 8 or 16 bytes in one instruction
+struct alignas(16) Quad {
+  u32 w[4];
+};
+
+template <bool kFrozen>
+WARPHASH_FN Quad load_quad(const void* p) {
+  Quad q;
+  if constexpr (kFrozen)
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(q.w[0]), "=r"(q.w[1]), "=r"(q.w[2]), "=r"(q.w[3])
+                 : "l"(p));
+  else
+    asm volatile("ld.relaxed.gpu.global.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(q.w[0]), "=r"(q.w[1]), "=r"(q.w[2]), "=r"(q.w[3])
+                 : "l"(p)
+                 : "memory");
+  return q;
+}
+
+template <bool kFrozen, class T>
+WARPHASH_FN T load_slot(const T* p) {
+  if constexpr (sizeof(T) == 16) {
+    return __builtin_bit_cast(T, load_quad<kFrozen>(p));
+  } else if constexpr (sizeof(T) == 8) {
+    u64 x;
+    if constexpr (kFrozen)
+      asm volatile("ld.global.nc.L1::no_allocate.u64 %0, [%1];" : "=l"(x) : "l"(p));
+    else
+      asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(x) : "l"(p) : "memory");
+    return __builtin_bit_cast(T, x);
+  } else {
+    u32 x;
+    if constexpr (kFrozen)
+      asm volatile("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(x) : "l"(p));
+    else
+      asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(x) : "l"(p) : "memory");
+    return __builtin_bit_cast(T, x);
+  }
+}
+
+// Arrays of a batch are read and written once: past the caches.
+template <class T>
+WARPHASH_FN T load_once(const T* p) {
+  return __ldcs(p);
+}
+template <class T>
+WARPHASH_FN void store_once(T* p, T x) {
+  __stcs(p, x);
+}
+
+// ---- one word
+WARPHASH_FN u32 load_relaxed(const u32* p) { return load_slot<false>(p); }
+WARPHASH_FN u64 load_relaxed(const u64* p) { return load_slot<false>(p); }
+WARPHASH_FN void store_relaxed(u32* p, u32 x) { asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(x) : "memory"); }
+WARPHASH_FN void store_relaxed(u64* p, u64 x) { asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(x) : "memory"); }
+template <class Word>
+WARPHASH_FN Word compare_exchange_word(Word* p, Word expected, Word desired) {
+  return atomicCAS(p, expected, desired);
+}
+template <class Word>
+WARPHASH_FN void atomic_add(Word* p, Word x) {
+  atomicAdd(p, x);
+}
+template <class Word>
+WARPHASH_FN Word fetch_add(Word* p, Word x) {
+  return atomicAdd(p, x);
+}
+WARPHASH_FN void atomic_add_float(u32* p, u32 x) { atomicAdd(reinterpret_cast<float*>(p), __builtin_bit_cast(float, x)); }
+WARPHASH_FN void atomic_add_float(u64* p, u64 x) { atomicAdd(reinterpret_cast<double*>(p), __builtin_bit_cast(double, x)); }
+template <class Word>
+WARPHASH_FN void atomic_or(Word* p, Word x) {
+  atomicOr(p, x);
+}
+template <class Word>
+WARPHASH_FN void atomic_and(Word* p, Word x) {
+  atomicAnd(p, x);
+}
+template <class Word>
+WARPHASH_FN void atomic_xor(Word* p, Word x) {
+  atomicXor(p, x);
+}
+
+// ---- a whole slot
+struct Halves {
+  u64 low, high;
+};
+
+#if defined(WARPHASH_NO_CAS128)
+WARPHASH_FN Halves own_and_write(Halves* p, Halves owned, Halves desired) {
+  // The key word is kBusy and ours.
+  const Halves old = {owned.low, load_relaxed(&p->high)};
+  store_relaxed(&p->high, desired.high);
+  asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(&p->low), "l"(desired.low) : "memory");
+  return old;
+}
+WARPHASH_FN Halves compare_exchange_halves(Halves* p, Halves expected, Halves desired) {
+  constexpr u64 busy = ~2ull;
+  for (;;) {
+    const u64 seen = atomicCAS(&p->low, expected.low, busy);
+    if (seen == busy) continue;
+    if (seen != expected.low) return {seen, 0};
+    __threadfence();  // acquire: the value belongs to the key that we took
+    if (load_relaxed(&p->high) == expected.high) return own_and_write(p, expected, desired);
+    const Halves other = {seen, load_relaxed(&p->high)};
+    return own_and_write(p, other, other);
+  }
+}
+WARPHASH_FN Halves exchange_halves(Halves* p, Halves desired) {
+  constexpr u64 busy = ~2ull;
+  for (;;) {
+    const u64 seen = atomicExch(&p->low, busy);
+    if (seen == busy) continue;
+    __threadfence();
+    return own_and_write(p, {seen, 0}, desired);
+  }
+}
+#else
+WARPHASH_FN Halves compare_exchange_halves(Halves* p, Halves expected, Halves desired) {
+  Halves old;
+  asm volatile(
+      "{\n .reg .b128 e, d, o;\n mov.b128 e, {%3, %4};\n mov.b128 d, {%5, %6};\n"
+      " atom.relaxed.gpu.global.cas.b128 o, [%2], e, d;\n mov.b128 {%0, %1}, o;\n}"
+      : "=l"(old.low), "=l"(old.high)
+      : "l"(p), "l"(expected.low), "l"(expected.high), "l"(desired.low), "l"(desired.high)
+      : "memory");
+  return old;
+}
+WARPHASH_FN Halves exchange_halves(Halves* p, Halves desired) {
+  Halves old;
+  asm volatile(
+      "{\n .reg .b128 d, o;\n mov.b128 d, {%3, %4};\n"
+      " atom.relaxed.gpu.global.exch.b128 o, [%2], d;\n mov.b128 {%0, %1}, o;\n}"
+      : "=l"(old.low), "=l"(old.high)
+      : "l"(p), "l"(desired.low), "l"(desired.high)
+      : "memory");
+  return old;
+}
+#endif
+
+template <class T>
+WARPHASH_FN T compare_exchange(T* p, const T& expected, const T& desired) {
+  if constexpr (sizeof(T) == 16)
+    return __builtin_bit_cast(T, compare_exchange_halves(reinterpret_cast<Halves*>(p), __builtin_bit_cast(Halves, expected),
+                                                         __builtin_bit_cast(Halves, desired)));
+  else if constexpr (sizeof(T) == 8)
+    return __builtin_bit_cast(T, atomicCAS(reinterpret_cast<u64*>(p), __builtin_bit_cast(u64, expected), __builtin_bit_cast(u64, desired)));
+  else
+    return __builtin_bit_cast(T, atomicCAS(reinterpret_cast<u32*>(p), __builtin_bit_cast(u32, expected), __builtin_bit_cast(u32, desired)));
+}
+
+template <class T>
+WARPHASH_FN T exchange(T* p, const T& desired) {
+  if constexpr (sizeof(T) == 16)
+    return __builtin_bit_cast(T, exchange_halves(reinterpret_cast<Halves*>(p), __builtin_bit_cast(Halves, desired)));
+  else if constexpr (sizeof(T) == 8)
+    return __builtin_bit_cast(T, atomicExch(reinterpret_cast<u64*>(p), __builtin_bit_cast(u64, desired)));
+  else
+    return __builtin_bit_cast(T, atomicExch(reinterpret_cast<u32*>(p), __builtin_bit_cast(u32, desired)));
+}
+
+}  // namespace warphash
+
+#define WARPHASH_ENTRY(NAME, ...)                                                                              \
+  extern "C" __global__ void __launch_bounds__(warphash::kBlockThreads)                                        \
+      NAME(const warphash::Table table, const warphash::Batch batch) {                                         \
+    warphash::for_each<__VA_ARGS__>(table, batch);                                                             \
+  }
+#define WARPHASH_BLOCK_SHARED __shared__

@@ -1,0 +1,160 @@
+// The platform of a CPU: a tile is one thread, a bucket is compared by SIMD, and a thread keeps many elements in flight
+// so that their cache misses overlap (core/schedule_batch.cuh).
+//
+// Compiled ahead of time, once per instruction set: the build renames the namespace for each, and the extension picks one
+// when it is loaded. __AVX2__ is the only instruction set that changes a line here; AVX-512 bought nothing over it.
+//
+// Memory order. Slots and words are swapped by relaxed atomics, a 16-byte slot by cmpxchg16b (or the ldxp/stxp pair of
+// 64-bit Arm). A bucket is read by plain vector loads while others may swap its slots: each aligned word of such a load
+// is whole on every CPU this runs on, and a decision taken on it is confirmed by a swap of the whole slot. The threads of
+// a bulk operation are joined before the next begins.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#include "core/abi.cuh"
+
+#define WARPHASH_FN inline __attribute__((always_inline))
+
+namespace warphash {
+
+WARPHASH_FN u32 first_bit(u32 x) { return static_cast<u32>(__builtin_ctz(x)); }
+WARPHASH_FN u32 multiply_high(u32 a, u32 b) { return static_cast<u32>((static_cast<u64>(a) * b) >> 32); }
+WARPHASH_FN u64 multiply_high(u64 a, u64 b) { return static_cast<u64>((static_cast<unsigned __int128>(a) * b) >> 64); }
+
+template <bool, class T>
+WARPHASH_FN T load_slot(const T* p) {
+  return *p;
+}
+template <class T>
+WARPHASH_FN T load_once(const T* p) {
+  return *p;
+}
+template <class T>
+WARPHASH_FN void store_once(T* p, T x) {
+  *p = x;
+}
+
+constexpr auto kRelaxed = std::memory_order_relaxed;
+
+template <class Word>
+WARPHASH_FN Word load_relaxed(const Word* p) {
+  return std::atomic_ref<Word>(*const_cast<Word*>(p)).load(kRelaxed);
+}
+template <class Word>
+WARPHASH_FN void store_relaxed(Word* p, Word x) {
+  std::atomic_ref<Word>(*p).store(x, kRelaxed);
+}
+template <class Word>
+WARPHASH_FN Word compare_exchange_word(Word* p, Word expected, Word desired) {
+  std::atomic_ref<Word>(*p).compare_exchange_strong(expected, desired, kRelaxed);
+  return expected;
+}
+template <class Word>
+WARPHASH_FN Word fetch_add(Word* p, Word x) {
+  return std::atomic_ref<Word>(*p).fetch_add(x, kRelaxed);
+}
+template <class Word>
+WARPHASH_FN void atomic_add(Word* p, Word x) {
+  std::atomic_ref<Word>(*p).fetch_add(x, kRelaxed);
+}
+template <class Word>
+WARPHASH_FN void atomic_or(Word* p, Word x) {
+  std::atomic_ref<Word>(*p).fetch_or(x, kRelaxed);
+}
+template <class Word>
+WARPHASH_FN void atomic_and(Word* p, Word x) {
+  std::atomic_ref<Word>(*p).fetch_and(x, kRelaxed);
+}
+template <class Word>
+WARPHASH_FN void atomic_xor(Word* p, Word x) {
+  std::atomic_ref<Word>(*p).fetch_xor(x, kRelaxed);
+}
+WARPHASH_FN void atomic_add_float(u32* p, u32 x) {
+  std::atomic_ref<float>(*reinterpret_cast<float*>(p)).fetch_add(__builtin_bit_cast(float, x), kRelaxed);
+}
+WARPHASH_FN void atomic_add_float(u64* p, u64 x) {
+  std::atomic_ref<double>(*reinterpret_cast<double*>(p)).fetch_add(__builtin_bit_cast(double, x), kRelaxed);
+}
+
+template <int kBytes>
+struct WholeOf;
+template <>
+struct WholeOf<4> {
+  using type = u32;
+};
+template <>
+struct WholeOf<8> {
+  using type = u64;
+};
+template <>
+struct WholeOf<16> {
+  using type = unsigned __int128;
+};
+
+// GCC's older builtins: unlike std::atomic they swap 16 bytes in line, without a call into a library of locks.
+template <class T>
+WARPHASH_FN T compare_exchange(T* p, const T& expected, const T& desired) {
+  using Whole = typename WholeOf<sizeof(T)>::type;
+  return __builtin_bit_cast(T, __sync_val_compare_and_swap(reinterpret_cast<Whole*>(p), __builtin_bit_cast(Whole, expected),
+                                                           __builtin_bit_cast(Whole, desired)));
+}
+
+template <class T>
+WARPHASH_FN T exchange(T* p, const T& desired) {
+  T old = *p;
+  for (;;) {
+    const T seen = compare_exchange(p, old, desired);
+    if (std::memcmp(&seen, &old, sizeof(T)) == 0) return old;
+    old = seen;
+  }
+}
+
+// ---- a bucket at once: bit j of the result is slot j
+#if defined(__AVX2__)
+template <class Word>
+WARPHASH_FN __m256i broadcast(Word x) {
+  if constexpr (sizeof(Word) == 4)
+    return _mm256_set1_epi32(static_cast<int>(x));
+  else
+    return _mm256_set1_epi64x(static_cast<i64>(x));
+}
+
+// Slots whose key, with `ignored` bits set, equals `key`.
+template <class S>
+WARPHASH_FN u32 slots_with(const typename S::Item* at, typename S::Word key, typename S::Word ignored) {
+  using Word = typename S::Word;
+  constexpr int kPerVector = 32 / static_cast<int>(sizeof(typename S::Item));
+  u32 found = 0;
+  for (int v = 0; v < S::kSlots / kPerVector; ++v) {
+    __m256i x = _mm256_load_si256(reinterpret_cast<const __m256i*>(at + v * kPerVector));
+    if (ignored) x = _mm256_or_si256(x, broadcast(ignored));
+    u32 words;
+    if constexpr (sizeof(Word) == 4)
+      words = static_cast<u32>(_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(x, broadcast(key)))));
+    else
+      words = static_cast<u32>(_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(x, broadcast(key)))));
+    if constexpr (S::kHasValue) words = _pext_u32(words, 0x55);  // keys are the even words
+    found |= words << (v * kPerVector);
+  }
+  return found;
+}
+#else
+template <class S>
+WARPHASH_FN u32 slots_with(const typename S::Item* at, typename S::Word key, typename S::Word ignored) {
+  u32 found = 0;
+  for (int j = 0; j < S::kSlots; ++j) found |= static_cast<u32>((at[j].key | ignored) == key) << j;
+  return found;
+}
+#endif
+
+WARPHASH_FN void prefetch(const void* p) { __builtin_prefetch(p); }
+
+}  // namespace warphash
+
+#define WARPHASH_ENTRY(NAME, ...) {#NAME, &warphash::for_each<__VA_ARGS__>},

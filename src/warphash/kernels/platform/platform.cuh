@@ -1,0 +1,20 @@
+// The one seam between the algorithms and what they run on. A translation unit names its platform and gets these words:
+//
+//   WARPHASH_FN                             marks a function that runs there
+//   multiply_high(a, b)                     upper half of a product
+//   compare_exchange, exchange              on a whole slot, relaxed, at device scope; the old slot comes back
+//   compare_exchange_word, atomic_*         on one word of a slot, relaxed
+//   load_relaxed, store_relaxed             one word that others may change meanwhile
+//   for_each<Task>(table, batch)            runs a task for every element of a batch (core/schedule_*.cuh)
+//   WARPHASH_ENTRY(name, Task)              defines the entry point of a bulk operation
+//   reserve(length, wanted)                 a place in a list of unknown length (core/schedule_*.cuh)
+//   load_once, store_once                   arrays of a batch, which pass through the caches
+//   WARPHASH_BLOCK_SHARED                   storage that a block shares
+#pragma once
+#if defined(WARPHASH_CUDA)
+#include "platform/cuda.cuh"
+#elif defined(WARPHASH_EMULATED)
+#include "platform/emulated.cuh"
+#else
+#include "platform/host.cuh"
+#endif

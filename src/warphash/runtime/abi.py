@@ -1,0 +1,64 @@
+"""The two structures that every kernel takes, as ``ctypes`` mirrors of ``kernels/core/abi.cuh``.
+
+Each field is one 64-bit word, pointers included, so the layout is the same under g++, nvcc and NVRTC, and a
+launch is two plain copies: the `Table`, built once per table, and the `Batch`, of which a call changes a few words.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+MAX_HASHES = 4
+"""Hash functions a table can have (``Table.multiplier`` and ``Table.addend`` hold one constant each)."""
+
+HOMELESS_CAPACITY = 1 << 19
+"""Pairs that `Batch.homeless` holds: more than the chains any device has in flight when the first one fails."""
+
+
+def _words(*names: str) -> list[tuple[str, type[ctypes.c_uint64]]]:
+    return [(name, ctypes.c_uint64) for name in names]
+
+
+class Table(ctypes.Structure):
+    """What a table is, on the device: addresses, sizes and hash constants. Passed by value."""
+
+    _fields_ = [
+        *_words("slots", "buckets", "hashes", "threshold", "chain_limit", "family", "placement", "early_exit"),
+        ("multiplier", ctypes.c_uint64 * MAX_HASHES),
+        ("addend", ctypes.c_uint64 * MAX_HASHES),
+    ]
+
+
+class Batch(ctypes.Structure):
+    """One bulk operation: its arrays, its scratch memory and its report. Passed by value. 0 is "none"."""
+
+    _fields_ = _words(
+        "n",  # elements that this launch walks over (at most 2**31)
+        "keys",  # slot-width keys, one per element
+        "values",  # slot-width values, one per element
+        "indices",  # uint32 list: walk keys[indices[i]] for i < *count instead of keys[i] for i < n
+        "count",  # address of the uint64 that holds the list's length
+        "out_keys",
+        "out_values",
+        "out_flags",  # uint8 per element
+        "out_counts",  # uint32 per element: buckets read
+        "default_value",  # what find writes for an absent key
+        "op",  # Op: what a present key's value becomes
+        "kind",  # Kind: how the bits of a value are read
+        "random",  # seed of the victims
+        "report",  # Report
+        "leftover",  # uint32 list: elements that settle left for claim and place
+        "claims",  # uint32 array of claim_mask + 1 words, all ones
+        "claim_mask",
+        "winners",  # uint32 list
+        "losers",  # uint32 list
+        "homeless",  # pairs whose chain ended: HOMELESS_CAPACITY slots
+        "count_probes",  # 1: sum the buckets read into Report.probes
+        "source_buckets",  # migrate: hashed buckets of the table whose slots ``keys`` points at
+    )
+
+
+class Report(ctypes.Structure):
+    """Counters that the kernels of one bulk operation add to; zeroed before the first of them."""
+
+    _fields_ = _words("changed", "leftover", "winners", "losers", "homeless", "unplaced", "probes", "mismatches")

@@ -1,0 +1,93 @@
+"""What a place to run must offer: memory, and the compiled kernels of a design.
+
+A table talks to an `Engine` in raw addresses. Arrays of any library are the business of ``arrays.py``; which kernels
+make up an insert is the business of ``bulk.py``. Three engines exist: `runtime.cpu`, `runtime.cuda`, and
+`runtime.emulated` (the CUDA kernels on fibers, for tests).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from .abi import Batch, Table
+
+__all__ = ["Buffer", "Engine", "KernelSpec", "Program"]
+
+
+@dataclass(frozen=True)
+class KernelSpec:
+    """Names one set of kernels: a design's header for one slot layout.
+
+    Attributes
+    ----------
+    design
+        Stem of the header under ``kernels/designs``; the class in it is the stem in CamelCase.
+    key_bytes
+        4 or 8: width of a key in the slot.
+    value_bytes
+        0, 4 or 8: width of a value in the slot. A slot is ``key_bytes`` wide without a value; with one, both take the
+        wider of the two widths.
+    slots_per_bucket
+        1, 8, 16 or 32.
+    """
+
+    design: str
+    key_bytes: int
+    value_bytes: int
+    slots_per_bucket: int
+
+    @property
+    def word_bytes(self) -> int:
+        """Width of each half of a slot."""
+        return max(self.key_bytes, self.value_bytes)
+
+    @property
+    def slot_bytes(self) -> int:
+        return self.word_bytes * (2 if self.value_bytes else 1)
+
+
+class Buffer(Protocol):
+    """Raw memory, freed when the last reference to it goes."""
+
+    @property
+    def ptr(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+
+
+class Program(Protocol):
+    """The compiled kernels of one `KernelSpec`."""
+
+    def run(self, entry: str, table: Table, batch: Batch, n: int, stream: Any) -> None:
+        """Launch kernel ``entry`` over at most ``n`` elements; returns before it ends where the engine can."""
+
+
+class Engine(Protocol):
+    """One device and how to run on it. ``stream`` is the engine's own handle, or None for its default."""
+
+    @property
+    def device(self) -> str:
+        """The name a table reports: ``"cpu"``, ``"cuda:0"``, ``"emulated"``."""
+
+    def program(self, spec: KernelSpec) -> Program: ...
+
+    def allocate(self, nbytes: int, stream: Any = None) -> Buffer:
+        """Uninitialised memory, aligned to 256 bytes. Raises `MemoryError` when there is none."""
+
+    def fill(self, buffer: Buffer, byte: int, nbytes: int, stream: Any = None) -> None:
+        """Set the first ``nbytes`` bytes of ``buffer``."""
+
+    def copy(self, target: int, source: int, nbytes: int, stream: Any = None) -> None:
+        """Copy on the device, from address to address."""
+
+    def to_host(self, ptr: int, dtype: npt.DTypeLike, count: int, stream: Any = None) -> npt.NDArray[Any]:
+        """Read ``count`` items of ``dtype`` at ``ptr`` into a new host array; waits for ``stream``."""
+
+    def from_host(self, array: npt.NDArray[Any], stream: Any = None) -> Buffer:
+        """Copy a contiguous host array into new device memory."""
+
+    def synchronize(self, stream: Any = None) -> None: ...
