@@ -12,7 +12,8 @@ pytestmark = pytest.mark.skipif(not nvrtc.installed(), reason="NVRTC is not inst
 TOY = """#line 7 "designs/toy.cuh"
 struct Table { unsigned long long words[16]; };
 extern "C" __global__ void fill(const Table table) {
-    reinterpret_cast<unsigned*>(table.words[0])[blockIdx.x * blockDim.x + threadIdx.x] = static_cast<unsigned>(table.words[1]);
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    reinterpret_cast<unsigned*>(table.words[0])[i] = static_cast<unsigned>(table.words[1]);
 }
 """
 

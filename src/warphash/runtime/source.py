@@ -15,10 +15,13 @@ from pathlib import PurePosixPath
 from ..errors import ParameterError
 from .engine import KernelSpec
 
-__all__ = ["PLATFORMS", "amalgamate", "class_name", "kernel_root", "rows_unit", "translation_unit"]
+__all__ = ["PLATFORMS", "ROWS", "amalgamate", "class_name", "kernel_root", "translation_unit"]
 
 PLATFORMS = {"cuda": "WARPHASH_CUDA", "emulated": "WARPHASH_EMULATED"}
 """The macro by which ``bulk.cuh`` chooses a platform header."""
+
+ROWS = KernelSpec("rows", 0, 0, 0)
+"""The kernels that no design changes: widening, narrowing, and wide rows."""
 
 _INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')
 _ONCE = re.compile(r"\s*#\s*pragma\s+once\b")
@@ -40,7 +43,7 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
     Parameters
     ----------
     spec
-        Design and layout.
+        Design and layout, or `ROWS`.
     platform
         ``"cuda"`` or ``"emulated"``.
     root
@@ -51,6 +54,8 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
     ParameterError
         For an unknown platform, or a header that does not exist.
     """
+    if spec == ROWS:
+        return _unit(platform, root, ["rows.cuh"], "")
     word_bits = 8 * spec.word_bytes
     value_bits = word_bits if spec.value_bytes else 0
     return _unit(
@@ -59,11 +64,6 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
         ["bulk.cuh", f"designs/{spec.design}.cuh"],
         f"WARPHASH_ENTRIES({class_name(spec.design)}, {word_bits}, {value_bits}, {spec.slots_per_bucket})",
     )
-
-
-def rows_unit(platform: str, root: Traversable | None = None) -> str:
-    """The source of the kernels that no design changes: widening, narrowing, and wide rows."""
-    return _unit(platform, root, ["rows.cuh"], "")
 
 
 def _unit(platform: str, root: Traversable | None, headers: list[str], last_line: str) -> str:

@@ -22,8 +22,8 @@ __all__ = ["PIECE_BYTES", "Body", "Mark", "Staging", "StagingEngine"]
 PIECE_BYTES = 8 << 20
 """Of one pinned piece; there are two. Large against the cost of a launch, small against a batch."""
 
-PIECE_ITEMS = 1 << 20
-"""Elements of one piece of a pipeline."""
+ALIGNMENT = 256
+"""Of each array inside a piece, in bytes."""
 
 Array = npt.NDArray[Any]
 
@@ -50,20 +50,34 @@ class StagingEngine(Protocol):
 
 
 class _Piece:
-    """One pinned piece, and the mark behind the last work that touches it."""
+    """Pinned memory, and the mark behind the last work that touches it."""
 
     def __init__(self, engine: StagingEngine, nbytes: int) -> None:
         self.pinned = engine.allocate_pinned(nbytes)
         self.mark = engine.mark()
 
 
+class _Pair:
+    """Two pieces, made at the first use, and the lock under which one copy or pipeline has them."""
+
+    def __init__(self, engine: StagingEngine) -> None:
+        self.lock = threading.Lock()
+        self._engine = engine
+        self._pieces: list[_Piece] = []
+
+    def __getitem__(self, number: int) -> _Piece:
+        if not self._pieces:
+            self._pieces = [_Piece(self._engine, PIECE_BYTES) for _ in range(2)]
+        return self._pieces[number % 2]
+
+
 class Staging:
-    """Two pinned pieces of an engine, made at the first use and shared by all of its tables."""
+    """The pinned pieces of an engine, shared by all of its tables."""
 
     def __init__(self, engine: StagingEngine) -> None:
         self._engine = engine
-        self._pieces: list[_Piece] = []
-        self._lock = threading.Lock()
+        self._copies = _Pair(engine)
+        self._pipelines = _Pair(engine)  # apart, so that the body of a pipeline may copy
 
     def upload(self, target: int, array: Array, stream: Any = None) -> None:
         """Copy a contiguous host array to device memory; returns when ``array`` has been read.
@@ -78,10 +92,10 @@ class Staging:
             The copy is in order with other work on it.
         """
         source = _as_bytes(array)
-        with self._lock:
+        with self._copies.lock:
             for number, start in enumerate(range(0, source.size, PIECE_BYTES)):
                 part = source[start : start + PIECE_BYTES]
-                piece = self._piece(number)
+                piece = self._copies[number]
                 piece.mark.wait()
                 piece.pinned.array[: part.size] = part
                 self._engine.copy(target + start, piece.pinned.ptr, part.size, stream)
@@ -90,11 +104,11 @@ class Staging:
     def download(self, source: int, array: Array, stream: Any = None) -> None:
         """Copy device memory into a contiguous host array; waits for ``stream``."""
         target = _as_bytes(array)
-        with self._lock:
+        with self._copies.lock:
             landing: tuple[_Piece, npt.NDArray[np.uint8]] | None = None
             for number, start in enumerate(range(0, target.size, PIECE_BYTES)):
                 part = target[start : start + PIECE_BYTES]
-                piece = self._piece(number)
+                piece = self._copies[number]
                 piece.mark.wait()
                 self._engine.copy(piece.pinned.ptr, source + start, part.size, stream)
                 piece.mark.record(stream)
@@ -116,65 +130,63 @@ class Staging:
 
         Notes
         -----
-        Device memory for two pieces, however long the arrays are.
+        Takes ``2 * PIECE_BYTES`` of device memory, however long the arrays are.
         """
         n = len(inputs[0])
-        arrays = [*inputs, *outputs]
-        row_bytes = [array[:1].nbytes for array in arrays]
-        slots = [_Slot(self._engine, row_bytes, min(n, PIECE_ITEMS), stream) for _ in range(2 if n > PIECE_ITEMS else 1)]
-        try:
-            for number, start in enumerate(range(0, n, PIECE_ITEMS)):
-                stop = min(n, start + PIECE_ITEMS)
-                slot = slots[number % len(slots)]
-                slot.land()
-                slot.send([array[start:stop] for array in inputs])
-                body(stop - start, slot.addresses[: len(inputs)], slot.addresses[len(inputs) :])
-                slot.fetch([array[start:stop] for array in outputs])
-                slots[(number + 1) % len(slots)].land()
-        finally:
-            self._engine.synchronize(stream)  # the device is done with the pieces before they are freed
-        for slot in slots:
-            slot.land()
-
-    def _piece(self, number: int) -> _Piece:
-        if not self._pieces:
-            self._pieces = [_Piece(self._engine, PIECE_BYTES) for _ in range(2)]
-        return self._pieces[number % 2]
+        row_bytes = [array[:1].nbytes for array in (*inputs, *outputs)]
+        items = max(1, min(n, (PIECE_BYTES - ALIGNMENT * len(row_bytes)) // sum(row_bytes)))
+        with self._pipelines.lock:
+            lanes = [_Lane(self._engine, self._pipelines[number], row_bytes, items, stream) for number in range(2)]
+            try:
+                for number, start in enumerate(range(0, n, items)):
+                    lane, other = lanes[number % 2], lanes[1 - number % 2]
+                    stop = min(n, start + items)
+                    lane.send([array[start:stop] for array in inputs])
+                    body(stop - start, lane.addresses[: len(inputs)], lane.addresses[len(inputs) :])
+                    lane.fetch([array[start:stop] for array in outputs])
+                    other.land()
+            finally:
+                self._engine.synchronize(stream)  # nothing is in flight to or from the pieces, whatever happened
+            for lane in lanes:
+                lane.land()
 
 
-class _Slot:
-    """Pinned and device memory for one piece of a pipeline."""
+class _Lane:
+    """One pinned piece cut up for the arrays of a pipeline, and device memory cut up alike."""
 
-    def __init__(self, engine: StagingEngine, row_bytes: list[int], items: int, stream: Any) -> None:
+    def __init__(
+        self, engine: StagingEngine, piece: _Piece, row_bytes: list[int], items: int, stream: Any
+    ) -> None:
+        sizes = [-(-nbytes * items // ALIGNMENT) * ALIGNMENT for nbytes in row_bytes]
+        self._offsets = [sum(sizes[:number]) for number in range(len(sizes))]
+        self._piece = piece if sum(sizes) <= PIECE_BYTES else _Piece(engine, sum(sizes))  # rows wider than a piece
+        self._device = engine.allocate(sum(sizes), stream)
         self._engine = engine
         self._stream = stream
-        self._pinned = [engine.allocate_pinned(max(1, nbytes * items)) for nbytes in row_bytes]
-        self._device = [engine.allocate(max(1, nbytes * items), stream) for nbytes in row_bytes]
-        self._mark = engine.mark()
         self._targets: list[npt.NDArray[np.uint8]] = []
-        self.addresses = [buffer.ptr for buffer in self._device]
+        self.addresses = [self._device.ptr + offset for offset in self._offsets]
 
     def send(self, parts: list[Array]) -> None:
-        for part, pinned, address in zip(map(_as_bytes, parts), self._pinned, self.addresses, strict=False):
-            pinned.array[: part.size] = part
-            self._engine.copy(address, pinned.ptr, part.size, self._stream)
+        for part, offset, address in zip(map(_as_bytes, parts), self._offsets, self.addresses, strict=False):
+            self._piece.pinned.array[offset : offset + part.size] = part
+            self._engine.copy(address, self._piece.pinned.ptr + offset, part.size, self._stream)
 
     def fetch(self, parts: list[Array]) -> None:
         self._targets = [_as_bytes(part) for part in parts]
-        for target, pinned, buffer in self._outgoing():
-            self._engine.copy(pinned.ptr, buffer.ptr, target.size, self._stream)
-        self._mark.record(self._stream)
+        for target, offset in self._outgoing():
+            self._engine.copy(self._piece.pinned.ptr + offset, self._device.ptr + offset, target.size, self._stream)
+        self._piece.mark.record(self._stream)
 
     def land(self) -> None:
         """Wait for the piece, and copy what it brought into the caller's arrays."""
-        self._mark.wait()
-        for target, pinned, _ in self._outgoing():
-            target[:] = pinned.array[: target.size]
+        self._piece.mark.wait()
+        for target, offset in self._outgoing():
+            target[:] = self._piece.pinned.array[offset : offset + target.size]
         self._targets = []
 
-    def _outgoing(self) -> list[tuple[npt.NDArray[np.uint8], PinnedBuffer, Buffer]]:
-        first = len(self._pinned) - len(self._targets)
-        return list(zip(self._targets, self._pinned[first:], self._device[first:], strict=True))
+    def _outgoing(self) -> list[tuple[npt.NDArray[np.uint8], int]]:
+        first = len(self._offsets) - len(self._targets)
+        return list(zip(self._targets, self._offsets[first:], strict=True))
 
 
 def _as_bytes(array: Array) -> npt.NDArray[np.uint8]:

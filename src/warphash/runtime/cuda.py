@@ -1,0 +1,436 @@
+"""The GPU engine: memory, streams and launches, over the CUDA driver. Nothing else here talks to the driver.
+
+Streams
+-------
+A stream is the driver's own handle as an ``int``; 0 is CUDA's legacy default stream and None is the engine's own,
+which is ordered with the legacy one as CUDA orders any blocking stream. Work on one engine is ordered across streams:
+an operation on another stream than the last one waits, on the device, for that one. So a table may be built on one
+stream and asked on another, and memory is freed behind its last use, with no synchronisation of the host.
+
+An event is recorded behind every operation on a stream of the caller's, since that stream may be gone when the next
+operation needs to wait for it (0.5 us). The default streams are for ever: there the event waits until it is wanted.
+
+Processes
+---------
+CUDA does not survive a fork. A child that uses a GPU has to be spawned; `DriverError` says so.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+import threading
+from types import ModuleType, TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import DeviceError, EngineUnavailable, WarphashError
+from . import nvrtc
+from .abi import Batch, Table
+from .cache import CubinCache
+from .engine import Buffer, KernelSpec
+from .memory import DeviceBuffer, PinnedBuffer
+from .source import translation_unit
+from .staging import Staging
+
+__all__ = [
+    "THREADS_PER_BLOCK",
+    "CudaEngine",
+    "CudaProgram",
+    "DriverError",
+    "available",
+    "device_count",
+    "driver_version",
+    "engine",
+    "reason_unavailable",
+]
+
+THREADS_PER_BLOCK = 256
+ELEMENTS_PER_BLOCK = 256
+"""The kernels' launch bounds (``platform/cuda.cuh``): one thread owns one element."""
+
+LEGACY_STREAM, PER_THREAD_STREAM = 1, 2
+"""The driver's handles of its two default streams. The second is another stream in every thread."""
+
+KEPT_FRACTION = 1 / 16
+"""Of the device's memory: what the pool keeps of freed memory, so that a batch's scratch space is not mapped anew."""
+
+SMALLEST_BYTES = 256
+
+
+class DriverError(WarphashError, RuntimeError):
+    """The CUDA driver refused an operation."""
+
+
+def available() -> bool:
+    """Whether a GPU can be used here and now. Never raises, and without a driver never touches the bindings."""
+    return reason_unavailable() is None
+
+
+@functools.cache
+def reason_unavailable() -> str | None:
+    """Why no GPU can be used, with the mend; None where one can."""
+    # The driver first, by hand: with none, cuda-bindings raise here and cuda-core can hang after that.
+    try:
+        library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return "no NVIDIA driver is installed (libcuda.so.1 is missing)"
+    if status := library.cuInit(0):
+        return f"the NVIDIA driver does not start (cuInit answered {status}); nvidia-smi may say more"
+    count = ctypes.c_int()
+    if library.cuDeviceGetCount(ctypes.byref(count)) or count.value == 0:
+        return "the NVIDIA driver shows no GPU (see CUDA_VISIBLE_DEVICES)"
+    try:
+        from cuda.bindings import driver  # noqa: F401
+    except ImportError as error:
+        return f"the CUDA bindings are not installed ({error}): {nvrtc.MEND}"
+    return None if nvrtc.installed() else f"NVRTC, the run-time compiler, is not installed: {nvrtc.MEND}"
+
+
+def device_count() -> int:
+    """How many GPUs `engine` can be asked for."""
+    return 0 if reason_unavailable() else int(_check(_driver().cuDeviceGetCount(), "counting the GPUs"))
+
+
+def driver_version() -> str:
+    """The CUDA version of the driver, ``"13.0"``."""
+    version = int(_check(_driver().cuDriverGetVersion(), "asking for the driver's version"))
+    return f"{version // 1000}.{version % 1000 // 10}"
+
+
+_engines: dict[int, CudaEngine] = {}
+_engines_lock = threading.Lock()
+
+
+def engine(index: int = 0) -> CudaEngine:
+    """The engine of a GPU, one a process.
+
+    Raises
+    ------
+    EngineUnavailable
+        Where no GPU is usable, with the mend.
+    DeviceError
+        For an index that this machine does not have.
+    """
+    if reason := reason_unavailable():
+        raise EngineUnavailable(f"device 'cuda:{index}' cannot be used: {reason}")
+    with _engines_lock:
+        if index not in _engines:
+            if not 0 <= index < (count := device_count()):
+                raise DeviceError(f"device 'cuda:{index}' does not exist: this machine has cuda:0 to cuda:{count - 1}")
+            _engines[index] = CudaEngine(index)
+        return _engines[index]
+
+
+class CudaEngine:
+    """One GPU. Make it with `engine`; safe from several threads.
+
+    Attributes
+    ----------
+    name, arch
+        ``"NVIDIA H200"``, ``"sm_90"``.
+    total_bytes
+        The device's memory.
+    staging
+        Copies of whole host arrays, and pipelines over them (`runtime.staging`).
+    """
+
+    def __init__(self, index: int) -> None:
+        self._driver = driver = _driver()
+        self.device = f"cuda:{index}"
+        what = f"starting {self.device}"
+        handle = _check(driver.cuDeviceGet(index), what)
+        attribute = driver.CUdevice_attribute
+        major, minor, has_pools = (
+            int(_check(driver.cuDeviceGetAttribute(which, handle), what))
+            for which in (
+                attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+                attribute.CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED,
+            )
+        )
+        self.arch = f"sm_{major}{minor}"
+        self.name = _check(driver.cuDeviceGetName(256, handle), what).split(b"\0")[0].decode()
+        self.total_bytes = int(_check(driver.cuDeviceTotalMem(handle), what))
+        self._context = _check(driver.cuDevicePrimaryCtxRetain(handle), what)  # the one that every library shares
+        self._lock = threading.RLock()  # reentrant: a buffer may be collected, and freed, inside an operation
+        self._programs: dict[KernelSpec, CudaProgram] = {}
+        self._compiling = threading.Lock()
+        with _Turn(self, None):
+            self._own = int(_check(driver.cuStreamCreate(driver.CUstream_flags.CU_STREAM_DEFAULT), what))
+            no_timing = driver.CUevent_flags.CU_EVENT_DISABLE_TIMING
+            self._behind_last = _check(driver.cuEventCreate(no_timing), what)
+            self._pool = self._make_pool(index) if has_pools else None
+        self._for_ever = (self._own, LEGACY_STREAM)
+        self._last = self._own
+        self.staging = Staging(self)
+
+    def __repr__(self) -> str:
+        return f"<CudaEngine {self.device}: {self.name}, {self.arch}>"
+
+    @property
+    def stream(self) -> int:
+        """Handle of the engine's own stream."""
+        return self._own
+
+    def program(self, spec: KernelSpec) -> CudaProgram:
+        """The kernels of ``spec``: from memory, else from the cache on disk, else compiled (0.2 s)."""
+        with self._compiling:
+            if spec not in self._programs:
+                source = translation_unit(spec, "cuda")
+                key = nvrtc.cache_key(source, self.arch)
+                cubin = CubinCache().get_or_make(key, lambda: nvrtc.compile(source, self.arch).cubin)
+                self._programs[spec] = self.load(cubin)
+            return self._programs[spec]
+
+    def load(self, cubin: bytes) -> CudaProgram:
+        """Kernels from machine code."""
+        with _Turn(self, None):
+            return CudaProgram(self, _check(self._driver.cuModuleLoadData(cubin), "loading kernels"))
+
+    def allocate(self, nbytes: int, stream: Any = None) -> DeviceBuffer:
+        """Uninitialised device memory, aligned to 256 bytes, ready in the order of ``stream``.
+
+        Raises
+        ------
+        MemoryError
+            With what was asked for and what is free.
+        """
+        size = max(nbytes, SMALLEST_BYTES)
+        with self.on(stream) as handle:
+            status, ptr = self._allocate(size, handle)
+            if status == self._driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+                # What is freed but not yet reached by the device counts as used: wait for it once.
+                self._driver.cuStreamSynchronize(handle)
+                if self._pool is not None:
+                    self._driver.cuMemPoolTrimTo(self._pool, 0)
+                status, ptr = self._allocate(size, handle)
+        if status == self._driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+            raise MemoryError(f"{self.device} has {self.free_bytes():,} bytes free, and {nbytes:,} are needed")
+        if status:
+            raise _error(status, f"allocating {nbytes:,} bytes on {self.device}")
+        return DeviceBuffer(int(ptr), nbytes, self._free)
+
+    def allocate_pinned(self, nbytes: int) -> PinnedBuffer:
+        """Page-locked host memory."""
+        with _Turn(self, None):
+            status, ptr = self._driver.cuMemHostAlloc(nbytes, 0)
+        if status:
+            raise MemoryError(f"cannot pin {nbytes:,} bytes of host memory ({status.name})")
+        return PinnedBuffer(int(ptr), nbytes, self._free_pinned)
+
+    def fill(self, buffer: Buffer, byte: int, nbytes: int, stream: Any = None) -> None:
+        """Set the first ``nbytes`` bytes of ``buffer``."""
+        if nbytes > buffer.nbytes:
+            raise ValueError(f"the buffer holds {buffer.nbytes:,} bytes, not {nbytes:,}")
+        if nbytes:
+            with self.on(stream) as handle:
+                (status,) = self._driver.cuMemsetD8Async(buffer.ptr, byte, nbytes, handle)
+            if status:
+                raise _error(status, f"filling {nbytes:,} bytes on {self.device}")
+
+    def copy(self, target: int, source: int, nbytes: int, stream: Any = None) -> None:
+        """Copy from address to address, on the device or between it and pinned memory."""
+        if nbytes:
+            with self.on(stream) as handle:
+                (status,) = self._driver.cuMemcpyAsync(target, source, nbytes, handle)
+            if status:
+                raise _error(status, f"copying {nbytes:,} bytes on {self.device}")
+
+    def to_host(self, ptr: int, dtype: npt.DTypeLike, count: int, stream: Any = None) -> npt.NDArray[Any]:
+        """Read ``count`` items of ``dtype`` at ``ptr`` into a new host array; waits for ``stream``."""
+        array = np.empty(count, dtype)
+        self.staging.download(ptr, array, stream)
+        return array
+
+    def from_host(self, array: npt.NDArray[Any], stream: Any = None) -> DeviceBuffer:
+        """Copy a contiguous host array into new device memory; returns when ``array`` has been read."""
+        buffer = self.allocate(array.nbytes, stream)
+        self.staging.upload(buffer.ptr, array, stream)
+        return buffer
+
+    def launch(self, function: Any, n: int, table: Table, batch: Batch, stream: Any = None) -> None:
+        """Start one kernel over ``n`` elements. The driver copies both structures before this returns."""
+        blocks = -(-n // ELEMENTS_PER_BLOCK)
+        arguments = (ctypes.c_void_p * 2)(ctypes.addressof(table), ctypes.addressof(batch))
+        with self.on(stream) as handle:
+            (status,) = self._driver.cuLaunchKernel(
+                function, blocks, 1, 1, THREADS_PER_BLOCK, 1, 1, 0, handle, ctypes.addressof(arguments), 0
+            )
+        if status:
+            raise _error(status, f"launching a kernel on {self.device}")
+
+    def mark(self) -> CudaMark:
+        """A place in a stream, not yet recorded."""
+        return CudaMark(self)
+
+    def wait(self, consumer: int) -> None:
+        """Make a stream of somebody else's wait, on the device, for all that the engine was given so far."""
+        with self.on(consumer):
+            pass  # taking the turn is the wait
+
+    def synchronize(self, stream: Any = None) -> None:
+        """Return when all work on ``stream`` is done. Errors of earlier kernels come out here."""
+        with self.on(stream) as handle:
+            pass
+        # Without the lock: other threads go on. The legacy stream is the current context's, so that is set again.
+        _check(self._driver.cuCtxPushCurrent(self._context), f"using {self.device}")
+        try:
+            (status,) = self._driver.cuStreamSynchronize(handle)
+        finally:
+            self._driver.cuCtxPopCurrent()
+        if status:
+            raise _error(status, f"running kernels on {self.device}")
+
+    def free_bytes(self) -> int:
+        """Device memory that nobody holds."""
+        with _Turn(self, None):
+            return int(_check(self._driver.cuMemGetInfo(), "asking for the free memory")[0])
+
+    def on(self, stream: Any) -> _Turn:
+        """Hold the engine for one operation on ``stream``; gives the driver's handle of it."""
+        return _Turn(self, self._own if stream is None else int(stream) or LEGACY_STREAM)
+
+    def _make_pool(self, index: int) -> Any:
+        driver = self._driver
+        properties = driver.CUmemPoolProps()
+        properties.allocType = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        properties.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        properties.location.id = index
+        pool = _check(driver.cuMemPoolCreate(properties), f"making a memory pool on {self.device}")
+        threshold = driver.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+        kept = driver.cuuint64_t(int(self.total_bytes * KEPT_FRACTION))
+        _check(driver.cuMemPoolSetAttribute(pool, threshold, kept), "setting up the memory pool")
+        return pool
+
+    def _allocate(self, nbytes: int, handle: int) -> tuple[Any, Any]:
+        if self._pool is None:  # some virtual GPUs: plain memory, whose release waits for the device
+            return self._driver.cuMemAlloc(nbytes)  # type: ignore[no-any-return]
+        return self._driver.cuMemAllocFromPoolAsync(nbytes, self._pool, handle)  # type: ignore[no-any-return]
+
+    def _free(self, ptr: int) -> None:
+        # Behind the last operation there was, but never on a caller's stream, which may be gone by now. Takes no turn
+        # on a stream: it may come in the middle of another operation's, when the collector runs there.
+        with _Turn(self, None):
+            handle = self._last
+            if handle not in self._for_ever:
+                handle = self._own
+                self._driver.cuStreamWaitEvent(handle, self._behind_last, 0)
+            if self._pool is None:
+                self._driver.cuMemFree(ptr)
+            else:
+                self._driver.cuMemFreeAsync(ptr, handle)
+
+    def _free_pinned(self, ptr: int) -> None:
+        with _Turn(self, None):
+            self._driver.cuMemFreeHost(ptr)
+
+
+class _Turn:
+    """One operation's hold on an engine: its lock, its context, and the order of its streams."""
+
+    __slots__ = ("_engine", "_handle")
+
+    def __init__(self, engine: CudaEngine, handle: int | None) -> None:
+        self._engine = engine
+        self._handle = handle  # None: an operation on no stream
+
+    def __enter__(self) -> int:
+        engine, handle = self._engine, self._handle
+        engine._lock.acquire()
+        try:
+            # Pushed and popped, so that the caller's current device is as it was, in this and every other thread.
+            (status,) = engine._driver.cuCtxPushCurrent(engine._context)
+            if status:
+                raise _error(status, f"using {engine.device}")
+            if handle is not None and (handle != engine._last or handle == PER_THREAD_STREAM):
+                if engine._last in engine._for_ever:
+                    engine._driver.cuEventRecord(engine._behind_last, engine._last)
+                engine._driver.cuStreamWaitEvent(handle, engine._behind_last, 0)
+                engine._last = handle
+        except BaseException:
+            engine._lock.release()
+            raise
+        return handle or 0
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        engine, handle = self._engine, self._handle
+        try:
+            if handle is not None and handle not in engine._for_ever:
+                engine._driver.cuEventRecord(engine._behind_last, handle)
+            engine._driver.cuCtxPopCurrent()
+        finally:
+            engine._lock.release()
+
+
+class CudaMark:
+    """A place in a stream that the host can wait for; an event of the driver's."""
+
+    def __init__(self, engine: CudaEngine) -> None:
+        self._engine = engine
+        with _Turn(engine, None):
+            flags = engine._driver.CUevent_flags.CU_EVENT_DISABLE_TIMING
+            self._event = _check(engine._driver.cuEventCreate(flags), "making an event")
+
+    def record(self, stream: Any = None) -> None:
+        with self._engine.on(stream) as handle:
+            _check(self._engine._driver.cuEventRecord(self._event, handle), "recording an event")
+
+    def wait(self) -> None:
+        """Return when the device has passed the mark. Errors of earlier kernels come out here."""
+        _check(self._engine._driver.cuEventSynchronize(self._event), f"running kernels on {self._engine.device}")
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():
+            with _Turn(self._engine, None):
+                self._engine._driver.cuEventDestroy(self._event)
+
+
+class CudaProgram:
+    """Loaded kernels, found by name; an entry is looked up once."""
+
+    def __init__(self, engine: CudaEngine, module: Any) -> None:
+        self._engine = engine
+        self._module = module
+        self._functions: dict[str, Any] = {}
+
+    def run(self, entry: str, table: Table, batch: Batch, n: int, stream: Any = None) -> None:
+        """Launch kernel ``entry`` over at most ``n`` elements; returns before it ends."""
+        if n > 0:
+            function = self._functions.get(entry) or self._find(entry)
+            self._engine.launch(function, n, table, batch, stream)
+
+    def _find(self, entry: str) -> Any:
+        engine = self._engine
+        with _Turn(engine, None):
+            answer = engine._driver.cuModuleGetFunction(self._module, entry.encode())
+        self._functions[entry] = _check(answer, f"finding kernel {entry!r}")
+        return self._functions[entry]
+
+
+def _driver() -> ModuleType:
+    from cuda.bindings import driver
+
+    return driver  # type: ignore[no-any-return,unused-ignore]
+
+
+def _check(answer: tuple[Any, ...], what: str) -> Any:
+    status, *values = answer
+    if status:
+        raise _error(status, what)
+    return values[0] if len(values) == 1 else values
+
+
+def _error(status: Any, what: str) -> DriverError:
+    driver = _driver()
+    _, text = driver.cuGetErrorString(status)
+    mend = ""
+    if status == driver.CUresult.CUDA_ERROR_NOT_INITIALIZED:
+        mend = "; CUDA does not survive a fork: start the process with multiprocessing's 'spawn'"
+    explanation = text.decode() if text else "no explanation"
+    return DriverError(f"{what}: the CUDA driver answered {status.name} ({explanation}){mend}")
