@@ -1,0 +1,152 @@
+// A CUDA driver with no GPU: device memory is host memory, a stream runs at once, and the one kernel is a C function.
+// It shows that the engine calls the driver as it must: handles, contexts, launch parameters, frees. What it cannot
+// show is overlap and the code of kernels; for that there is a GPU.
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef int Result;
+enum { kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidContext = 201, kNotFound = 500 };
+enum { kContext = 0x1000, kPool = 0x2000, kModule = 0x3000, kFirstStream = 0x4000 };
+
+static uintptr_t contexts[64];
+static int depth = 0;
+static long long live_bytes = 0, live_buffers = 0;
+static const long long kTotalBytes = 1ll << 30;
+
+#define NEED_CONTEXT() do { if (depth == 0 || contexts[depth - 1] != kContext) return kInvalidContext; } while (0)
+
+Result cuInit(unsigned flags) { return flags ? kInvalidValue : kSuccess; }
+Result cuDriverGetVersion(int* version) { *version = 13000; return kSuccess; }
+Result cuDeviceGetCount(int* count) { *count = 1; return kSuccess; }
+Result cuDeviceGet(int* device, int index) { *device = index; return kSuccess; }
+Result cuDeviceGetName(char* name, int length, int device) { (void)device; snprintf(name, length, "fake"); return kSuccess; }
+Result cuDeviceTotalMem_v2(size_t* bytes, int device) { (void)device; *bytes = kTotalBytes; return kSuccess; }
+Result cuDeviceGetAttribute(int* value, int which, int device) {
+  (void)device;
+  *value = which == 75 ? 9 : which == 76 ? 0 : 1;
+  return kSuccess;
+}
+Result cuGetErrorString(Result status, const char** text) { (void)status; *text = "fake driver"; return kSuccess; }
+Result cuGetErrorName(Result status, const char** text) { (void)status; *text = "FAKE"; return kSuccess; }
+Result cuDevicePrimaryCtxRetain(uintptr_t* context, int device) { (void)device; *context = kContext; return kSuccess; }
+Result cuCtxPushCurrent_v2(uintptr_t context) { contexts[depth++] = context; return kSuccess; }
+Result cuCtxPopCurrent_v2(uintptr_t* context) { *context = contexts[--depth]; return kSuccess; }
+Result cuCtxGetCurrent(uintptr_t* context) { *context = depth ? contexts[depth - 1] : 0; return kSuccess; }
+
+Result cuStreamCreate(uintptr_t* stream, unsigned flags) {
+  static uintptr_t next = kFirstStream;
+  (void)flags;
+  NEED_CONTEXT();
+  *stream = next++;
+  return kSuccess;
+}
+Result cuStreamDestroy_v2(uintptr_t stream) { (void)stream; return kSuccess; }
+Result cuStreamSynchronize(uintptr_t stream) { (void)stream; NEED_CONTEXT(); return kSuccess; }
+Result cuStreamWaitEvent(uintptr_t stream, uintptr_t event, unsigned flags) {
+  (void)stream, (void)flags;
+  return event ? kSuccess : kInvalidValue;
+}
+Result cuEventCreate(uintptr_t* event, unsigned flags) {
+  NEED_CONTEXT();
+  *event = flags == 2 ? 0x5000 : 0;
+  return kSuccess;
+}
+Result cuEventRecord(uintptr_t event, uintptr_t stream) { (void)stream; NEED_CONTEXT(); return event ? kSuccess : kInvalidValue; }
+Result cuEventSynchronize(uintptr_t event) { return event ? kSuccess : kInvalidValue; }
+Result cuEventDestroy_v2(uintptr_t event) { return event ? kSuccess : kInvalidValue; }
+
+Result cuMemPoolCreate(uintptr_t* pool, const int* properties) {
+  // {allocType = pinned, handleTypes = none, location = {device, 0}}
+  if (properties[0] != 1 || properties[1] != 0 || properties[2] != 1 || properties[3] != 0) return kInvalidValue;
+  *pool = kPool;
+  return kSuccess;
+}
+Result cuMemPoolSetAttribute(uintptr_t pool, int attribute, void* value) {
+  return pool == kPool && attribute == 4 && *(uint64_t*)value == (uint64_t)kTotalBytes / 16 ? kSuccess : kInvalidValue;
+}
+Result cuMemPoolTrimTo(uintptr_t pool, size_t bytes) { (void)bytes; return pool == kPool ? kSuccess : kInvalidValue; }
+Result cuMemAllocFromPoolAsync(uintptr_t* ptr, size_t bytes, uintptr_t pool, uintptr_t stream) {
+  NEED_CONTEXT();
+  if (pool != kPool || stream == 0) return kInvalidValue;
+  if (live_bytes + (long long)bytes > kTotalBytes) return kOutOfMemory;
+  char* block = aligned_alloc(256, 256 + (bytes + 255) / 256 * 256);
+  *(size_t*)block = bytes;
+  memset(block + 256, 0xCD, bytes);
+  live_bytes += bytes, live_buffers += 1;
+  *ptr = (uintptr_t)block + 256;
+  return kSuccess;
+}
+Result cuMemFreeAsync(uintptr_t ptr, uintptr_t stream) {
+  NEED_CONTEXT();
+  if (stream == 0) return kInvalidValue;
+  char* block = (char*)ptr - 256;
+  live_bytes -= *(size_t*)block, live_buffers -= 1;
+  free(block);
+  return kSuccess;
+}
+Result cuMemGetInfo_v2(size_t* free_bytes, size_t* total) {
+  NEED_CONTEXT();
+  *free_bytes = kTotalBytes - live_bytes, *total = kTotalBytes;
+  return kSuccess;
+}
+Result cuMemHostAlloc(void** ptr, size_t bytes, unsigned flags) { (void)flags; NEED_CONTEXT(); *ptr = malloc(bytes); return kSuccess; }
+Result cuMemFreeHost(void* ptr) { NEED_CONTEXT(); free(ptr); return kSuccess; }
+Result cuMemsetD8Async(uintptr_t ptr, unsigned char byte, size_t n, uintptr_t stream) {
+  (void)stream;
+  NEED_CONTEXT();
+  memset((void*)ptr, byte, n);
+  return kSuccess;
+}
+Result cuMemcpyAsync(uintptr_t target, uintptr_t source, size_t n, uintptr_t stream) {
+  (void)stream;
+  NEED_CONTEXT();
+  memmove((void*)target, (void*)source, n);
+  return kSuccess;
+}
+
+Result cuModuleLoadData(uintptr_t* module, const char* image) {
+  NEED_CONTEXT();
+  *module = kModule;
+  return memcmp(image, "\177ELF", 4) ? kInvalidValue : kSuccess;
+}
+Result cuModuleGetFunction(uintptr_t* function, uintptr_t module, const char* name) {
+  static int scale_add;
+  if (module != kModule || strcmp(name, "scale_add")) return kNotFound;
+  *function = (uintptr_t)&scale_add;
+  return kSuccess;
+}
+// The kernel of test_cuda.py: out_values[i] = keys[i] * table.buckets + batch.default_value, in 64 bits.
+Result cuLaunchKernel(uintptr_t function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                      unsigned shared, uintptr_t stream, void** parameters, void** extra) {
+  NEED_CONTEXT();
+  if (!function || gy != 1 || gz != 1 || bx != 256 || by != 1 || bz != 1 || shared || !stream || extra) return kInvalidValue;
+  const uint64_t* table = parameters[0];
+  const uint64_t* batch = parameters[1];
+  for (uint64_t i = 0; i < (uint64_t)gx * bx && i < batch[0]; ++i)
+    ((uint64_t*)batch[6])[i] = ((const uint64_t*)batch[1])[i] * table[1] + batch[9];
+  return kSuccess;
+}
+
+// Every name, with or without its version's suffix, as the bindings ask for it.
+#include <dlfcn.h>
+Result cuGetProcAddress_v2(const char* name, void** function, int version, uint64_t flags, int* status) {
+  static const char* const suffixes[] = {"", "_v2"};
+  char symbol[128];
+  (void)version, (void)flags;
+  *function = NULL;
+  for (int i = 0; i < 2 && !*function; ++i) {
+    snprintf(symbol, sizeof symbol, "%s%s", name, suffixes[i]);
+    *function = dlsym(RTLD_DEFAULT, symbol);
+    if (!*function) {
+      void* self = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+      if (self) *function = dlsym(self, symbol);
+    }
+  }
+  if (status) *status = *function ? 0 : 1;
+  return *function ? kSuccess : kNotFound;
+}
+Result cuGetProcAddress(const char* name, void** function, int version, uint64_t flags) {
+  return cuGetProcAddress_v2(name, function, version, flags, NULL);
+}

@@ -1,0 +1,223 @@
+"""The CUDA engine on a GPU: memory, streams, launches. `test_fake_driver` runs this file with no GPU as well."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from warphash.errors import DeviceError
+from warphash.runtime import cuda
+from warphash.runtime.abi import Batch, Table
+from warphash.runtime.staging import PIECE_BYTES
+
+from . import toy
+
+pytestmark = [
+    pytest.mark.cuda,
+    pytest.mark.skipif(not cuda.available(), reason=str(cuda.reason_unavailable())),
+]
+
+
+@pytest.fixture(scope="module")
+def engine() -> cuda.CudaEngine:
+    return cuda.engine(0)
+
+
+@pytest.fixture(scope="module")
+def program(engine: cuda.CudaEngine) -> cuda.CudaProgram:
+    return engine.load(toy.cubin(engine.arch))
+
+
+@pytest.fixture
+def foreign(engine: cuda.CudaEngine) -> Any:
+    """A non-blocking stream that somebody else made."""
+    from cuda.bindings import driver
+
+    driver.cuCtxPushCurrent(engine._context)
+    _, stream = driver.cuStreamCreate(driver.CUstream_flags.CU_STREAM_NON_BLOCKING)
+    driver.cuCtxPopCurrent()
+    yield int(stream)
+    driver.cuStreamDestroy(stream)
+
+
+def scale_add(engine: Any, program: Any, keys: np.ndarray, factor: int, term: int, stream: int | None) -> np.ndarray:
+    source = engine.from_host(keys, stream)
+    target = engine.allocate(keys.nbytes, stream)
+    batch = Batch(n=len(keys), keys=source.ptr, out_values=target.ptr, default_value=term)
+    program.run("scale_add", toy.table(factor), batch, len(keys), stream)
+    return engine.to_host(target.ptr, keys.dtype, len(keys), stream)
+
+
+def test_engine_is_one_a_process_and_says_what_it_is(engine: cuda.CudaEngine) -> None:
+    assert cuda.engine(0) is engine
+    assert engine.device == "cuda:0" and engine.arch.startswith("sm_") and engine.name
+    assert "." in cuda.driver_version()
+
+
+def test_device_that_is_not_there(engine: cuda.CudaEngine) -> None:
+    with pytest.raises(DeviceError, match="cuda:99"):
+        cuda.engine(99)
+
+
+@pytest.mark.parametrize("nbytes", [0, 1, 255, 4096, PIECE_BYTES, 2 * PIECE_BYTES + 7, 5 * PIECE_BYTES + 1])
+def test_round_trip_of_every_size(engine: cuda.CudaEngine, nbytes: int) -> None:
+    array = np.random.default_rng(nbytes).integers(0, 256, nbytes, dtype=np.uint8)
+    buffer = engine.from_host(array)
+    assert buffer.ptr % 256 == 0 and buffer.nbytes == nbytes
+    np.testing.assert_array_equal(engine.to_host(buffer.ptr, np.uint8, nbytes), array)
+
+
+def test_wide_types_make_the_trip(engine: cuda.CudaEngine) -> None:
+    for array in (np.array([b"abc", b"de"], "S7"), np.array(["2026-11-21"], "M8[s]"), np.zeros(3, [("a", "i4"), ("b", "f8")])):
+        buffer = engine.from_host(array)
+        assert (engine.to_host(buffer.ptr, array.dtype, len(array)) == array).all()
+
+
+def test_fill_and_copy(engine: cuda.CudaEngine) -> None:
+    a, b = engine.allocate(1000), engine.allocate(1000)
+    engine.fill(a, 0xAB, 1000)
+    engine.fill(b, 0, 1000)
+    engine.copy(b.ptr + 100, a.ptr, 300)
+    read = engine.to_host(b.ptr, np.uint8, 1000)
+    assert (read[100:400] == 0xAB).all() and read.sum() == 300 * 0xAB
+    with pytest.raises(ValueError, match="1,001"):
+        engine.fill(a, 0, 1001)
+
+
+@pytest.mark.parametrize("n", [1, 255, 256, 257, 1_000_003])
+def test_launch_passes_both_structures_by_value(engine: cuda.CudaEngine, program: cuda.CudaProgram, n: int) -> None:
+    keys = np.arange(n, dtype=np.uint64)
+    np.testing.assert_array_equal(scale_add(engine, program, keys, 3, 5, None), keys * np.uint64(3) + np.uint64(5))
+
+
+def test_launch_over_nothing_does_nothing(program: cuda.CudaProgram) -> None:
+    program.run("scale_add", Table(), Batch(), 0)
+
+
+def test_kernel_that_is_not_there(program: cuda.CudaProgram) -> None:
+    with pytest.raises(cuda.DriverError, match="no_such_kernel"):
+        program.run("no_such_kernel", Table(), Batch(), 1)
+
+
+@pytest.mark.parametrize("raw", [0, cuda.LEGACY_STREAM, cuda.PER_THREAD_STREAM])
+def test_default_streams(engine: cuda.CudaEngine, program: cuda.CudaProgram, raw: int) -> None:
+    keys = np.arange(1000, dtype=np.uint64)
+    np.testing.assert_array_equal(scale_add(engine, program, keys, 7, 1, raw), keys * np.uint64(7) + np.uint64(1))
+
+
+def test_work_is_ordered_across_streams(engine: cuda.CudaEngine, program: cuda.CudaProgram, foreign: int) -> None:
+    n = 4_000_000
+    keys = np.arange(n, dtype=np.uint64)
+    buffer = engine.from_host(keys)
+    expected = keys
+    for step, stream in enumerate([None, foreign, 0, foreign, cuda.PER_THREAD_STREAM, None, foreign] * 3):
+        batch = Batch(n=n, keys=buffer.ptr, out_values=buffer.ptr, default_value=step)
+        program.run("scale_add", toy.table(3), batch, n, stream)
+        expected = expected * np.uint64(3) + np.uint64(step)
+    np.testing.assert_array_equal(engine.to_host(buffer.ptr, np.uint64, n), expected)
+
+
+def test_stream_that_is_gone_does_not_matter(engine: cuda.CudaEngine, foreign: int) -> None:
+    from cuda.bindings import driver
+
+    driver.cuCtxPushCurrent(engine._context)
+    _, stream = driver.cuStreamCreate(driver.CUstream_flags.CU_STREAM_NON_BLOCKING)
+    buffer = engine.allocate(1 << 20, int(stream))
+    engine.fill(buffer, 7, 1 << 20, int(stream))
+    driver.cuStreamDestroy(stream)
+    driver.cuCtxPopCurrent()
+    assert (engine.to_host(buffer.ptr, np.uint8, 1 << 20, foreign) == 7).all()
+    del buffer
+    engine.synchronize()
+
+
+def test_memory_comes_back(engine: cuda.CudaEngine) -> None:
+    gc.collect()
+    for _ in range(40):  # more in all than any device has
+        engine.allocate(engine.total_bytes // 8)
+    engine.synchronize()
+
+
+def test_too_much_memory_is_a_memory_error(engine: cuda.CudaEngine) -> None:
+    with pytest.raises(MemoryError, match=r"cuda:0 has [\d,]+ bytes free, and [\d,]+ are needed"):
+        engine.allocate(2 * engine.total_bytes)
+    assert engine.to_host(engine.from_host(np.arange(5)).ptr, np.int64, 5)[4] == 4
+
+
+def test_callers_context_is_left_alone(engine: cuda.CudaEngine) -> None:
+    from cuda.bindings import driver
+
+    driver.cuCtxPushCurrent(driver.CUcontext(0))
+    engine.fill(engine.allocate(100), 0, 100)
+    engine.synchronize()
+    assert int(driver.cuCtxGetCurrent()[1]) == 0
+    driver.cuCtxPopCurrent()
+
+
+@pytest.mark.skipif(toy.FAKE_DRIVER, reason="the fake driver has one context for all threads")
+def test_several_threads(engine: cuda.CudaEngine, program: cuda.CudaProgram) -> None:
+    wrong = []
+
+    def work(number: int) -> None:
+        for i in range(20):
+            keys = np.arange(10_000 + number, dtype=np.uint64)
+            got = scale_add(engine, program, keys, number, i, [None, 0, cuda.PER_THREAD_STREAM][number % 3])
+            if not np.array_equal(got, keys * np.uint64(number) + np.uint64(i)):
+                wrong.append((number, i))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize("n", [1, 1000, 3_000_001])
+def test_pipeline_over_host_arrays(engine: cuda.CudaEngine, program: cuda.CudaProgram, n: int) -> None:
+    keys = np.arange(n, dtype=np.uint64)
+    out, echo = np.empty_like(keys), np.empty((n, 2), np.uint32)
+    pieces = []
+
+    def body(count: int, inputs: list[int], outputs: list[int]) -> None:
+        pieces.append(count)
+        program.run("scale_add", toy.table(9), Batch(n=count, keys=inputs[0], out_values=outputs[0]), count)
+        engine.copy(outputs[1], inputs[0], 8 * count)
+
+    engine.staging.pipeline([keys], [out, echo], body)
+    np.testing.assert_array_equal(out, keys * np.uint64(9))
+    np.testing.assert_array_equal(echo.view(np.uint64).ravel(), keys)
+    assert sum(pieces) == n and len(pieces) == -(-n // max(pieces))
+
+
+def test_pipeline_that_fails_leaves_the_engine_usable(engine: cuda.CudaEngine) -> None:
+    def body(count: int, inputs: list[int], outputs: list[int]) -> None:
+        raise KeyError("body")
+
+    with pytest.raises(KeyError, match="body"):
+        engine.staging.pipeline([np.arange(10)], [np.empty(10)], body)
+    assert engine.to_host(engine.from_host(np.arange(5)).ptr, np.int64, 5)[4] == 4
+
+
+def test_cost_of_a_launch(engine: cuda.CudaEngine, program: cuda.CudaProgram, foreign: int) -> None:
+    buffer = engine.allocate(8000)
+    batch, table = Batch(n=1000, keys=buffer.ptr, out_values=buffer.ptr), toy.table(1)
+    for name, stream in [("own", None), ("legacy", 0), ("foreign", foreign)]:
+        started = time.perf_counter()
+        for _ in range(2000):
+            program.run("scale_add", table, batch, 1000, stream)
+        print(f"launch on the {name} stream: {(time.perf_counter() - started) / 2000 * 1e6:.1f} us")
+        engine.synchronize(stream)
+    started = time.perf_counter()
+    for _ in range(2000):
+        engine.to_host(buffer.ptr, np.uint64, 8)
+    print(f"reading a report: {(time.perf_counter() - started) / 2000 * 1e6:.1f} us")
+    started = time.perf_counter()
+    for _ in range(2000):
+        engine.allocate(4096)
+    print(f"allocating and freeing: {(time.perf_counter() - started) / 2000 * 1e6:.1f} us")
