@@ -1,0 +1,139 @@
+"""The oracle: a dict of bit patterns, and the rules by which each verb may change it.
+
+Where a batch holds a key more than once, several outcomes are right: exactly one element adds the key, and any of the
+batch's values may win. The model follows the choice that the table reports and fails if it was not one of those.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+import numpy as np
+
+from support.types import Array, as_bytes
+
+OPS_OF_KIND = {
+    "u": ("add", "min", "max", "or", "and", "xor", "first", "last"),
+    "i": ("add", "min", "max", "or", "and", "xor", "first", "last"),
+    "f": ("add", "min", "max", "first", "last"),
+}
+COMBINE: dict[str, Any] = {
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "or": np.bitwise_or,
+    "and": np.bitwise_and,
+    "xor": np.bitwise_xor,
+}
+
+
+class Model:
+    """What a table must hold.
+
+    Parameters
+    ----------
+    is_set
+        Without values.
+    """
+
+    def __init__(self, is_set: bool = False) -> None:
+        self.is_set = is_set
+        self.pairs: dict[bytes, bytes] = {}
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def copy(self) -> Model:
+        twin = Model(self.is_set)
+        twin.pairs = dict(self.pairs)
+        return twin
+
+    def _values(self, keys: Array, values: Array | None) -> list[bytes]:
+        return [b""] * len(keys) if values is None or self.is_set else as_bytes(values)
+
+    def _one_true_per_new_key(self, names: list[bytes], flags: Array) -> None:
+        added = Counter(name for name, flag in zip(names, flags.tolist(), strict=True) if flag)
+        for name in set(names):
+            expected = 0 if name in self.pairs else 1
+            assert added[name] == expected, f"key {name!r}: {added[name]} of its elements say they added it, not {expected}"
+
+    def inserted(self, keys: Array, values: Array | None, flags: Array) -> None:
+        """After ``insert``: a new key has the value of the element that says it added it."""
+        names = as_bytes(keys)
+        assert flags.dtype == bool and flags.shape == (len(keys),)
+        self._one_true_per_new_key(names, flags)
+        for name, value, flag in zip(names, self._values(keys, values), flags.tolist(), strict=True):
+            if flag:
+                self.pairs[name] = value
+
+    def assigned(self, keys: Array, values: Array | None, flags: Array, table: Any) -> None:
+        """After ``assign``: each key has one of its values of the batch, whole."""
+        names = as_bytes(keys)
+        self._one_true_per_new_key(names, flags)
+        choices = defaultdict(set)
+        for name, value in zip(names, self._values(keys, values), strict=True):
+            choices[name].add(value)
+        held, found = table.find(keys)
+        assert found.all(), f"{np.count_nonzero(~found)} assigned keys are absent"
+        for name, value in zip(names, self._values(keys, held), strict=True):
+            assert value in choices[name], f"key {name!r} holds {value!r}, which is none of {choices[name]}"
+            self.pairs[name] = value
+
+    def upserted(self, keys: Array, values: Array, op: str, flags: Array, table: Any) -> None:
+        """After ``upsert``: each key holds its old value and all of its batch's combined."""
+        names = as_bytes(keys)
+        if op == "last":
+            self.assigned(keys, values, flags, table)
+            return
+        self._one_true_per_new_key(names, flags)
+        if op == "first":
+            new = np.array([name not in self.pairs for name in names], bool)
+            if new.any():
+                self.assigned(keys[new], values[new], flags[new], table)
+            return
+        for name, value in zip(names, values, strict=True):
+            if name in self.pairs:
+                old = np.frombuffer(self.pairs[name], values.dtype)[0]
+                with np.errstate(over="ignore"):
+                    self.pairs[name] = COMBINE[op](old, value).astype(values.dtype).tobytes()
+            else:
+                self.pairs[name] = np.asarray(value).tobytes()
+
+    def erased(self, keys: Array, flags: Array) -> None:
+        """After ``erase``: exactly one True per distinct key that was there."""
+        names = as_bytes(keys)
+        said = Counter(name for name, flag in zip(names, flags.tolist(), strict=True) if flag)
+        for name in set(names):
+            expected = int(name in self.pairs)
+            assert said[name] == expected, f"key {name!r}: {said[name]} elements say they erased it, not {expected}"
+            self.pairs.pop(name, None)
+
+    def agrees(self, table: Any, *asked: Array) -> None:
+        """The whole table is the model: its size, its pairs, and each key of ``asked`` by find and contains."""
+        assert len(table) == len(self.pairs)
+        held_keys = np.asarray(table.keys())
+        assert len(held_keys) == len(self.pairs)
+        names = as_bytes(held_keys)
+        if self.is_set:
+            assert set(names) == set(self.pairs)
+        else:
+            item_keys, item_values = table.items()
+            listed = dict(zip(as_bytes(item_keys), as_bytes(item_values), strict=True))
+            assert listed == self.pairs
+        for keys in (held_keys, *asked):
+            present = np.array([name in self.pairs for name in as_bytes(keys)], bool)
+            np.testing.assert_array_equal(table.contains(keys), present)
+            if not self.is_set:
+                self.finds(table, keys)
+        table.check()
+
+    def finds(self, table: Any, keys: Array) -> None:
+        """``find`` returns each key's value, and which are there."""
+        values, found = table.find(keys)
+        names = as_bytes(keys)
+        assert len(values) == len(found) == len(keys)
+        np.testing.assert_array_equal(found, np.array([name in self.pairs for name in names], bool))
+        for name, value, there in zip(names, as_bytes(values), found.tolist(), strict=True):
+            if there:
+                assert value == self.pairs[name], f"key {name!r} holds {value!r}, not {self.pairs[name]!r}"

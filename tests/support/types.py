@@ -1,0 +1,106 @@
+"""Key and value types, and arrays of them.
+
+Keys are bit patterns, so arrays of any type are made from bytes; the patterns next to all ones and zero, which a slot
+could have taken for itself, are in `special_keys`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+KEY_TYPES: dict[str, Any] = {
+    "u4": np.dtype("u4"),
+    "u8": np.dtype("u8"),
+    "i4": np.dtype("i4"),
+    "i8": np.dtype("i8"),
+    "u1": np.dtype("u1"),
+    "i2": np.dtype("i2"),
+    "datetime": np.dtype("M8[ns]"),
+    "S5": np.dtype("S5"),
+    "V12": np.dtype("V12"),
+    "S40": np.dtype("S40"),
+    "structured": np.dtype([("order", "i8"), ("line", "i4")]),
+    "rows": np.dtype(("i4", (3,))),
+}
+
+VALUE_TYPES: dict[str, Any] = {
+    "u4": np.dtype("u4"),
+    "u8": np.dtype("u8"),
+    "i4": np.dtype("i4"),
+    "i8": np.dtype("i8"),
+    "f4": np.dtype("f4"),
+    "f8": np.dtype("f8"),
+    "u1": np.dtype("u1"),
+    "i2": np.dtype("i2"),
+    "S7": np.dtype("S7"),
+    "rows": np.dtype(("f4", (5,))),
+    "none": None,
+}
+
+
+def row_bytes(dtype: np.dtype[Any]) -> int:
+    """Bytes of one key or value, rows included."""
+    return dtype.itemsize
+
+
+def as_type(raw: npt.NDArray[np.uint8], dtype: np.dtype[Any]) -> Array:
+    """An (n, row_bytes) array of bytes as n items of ``dtype``."""
+    flat = np.ascontiguousarray(raw).reshape(-1)
+    if dtype.subdtype is None:
+        return flat.view(dtype)
+    base, shape = dtype.subdtype
+    return flat.view(base).reshape(len(raw), *shape)
+
+
+def as_bytes(array: Array) -> list[bytes]:
+    """One bytes object per item: the bit pattern, which is what a table compares."""
+    contiguous = np.ascontiguousarray(array)
+    n = len(contiguous)
+    if n == 0:
+        return []
+    width = contiguous.nbytes // n
+    return [row.tobytes() for row in contiguous.view(np.uint8).reshape(n, width)] if contiguous.ndim else []
+
+
+def special_keys(dtype: np.dtype[Any]) -> Array:
+    """All ones and the patterns below it, zero and those above it: -1, -2, -3, -4, 0, 1, 2, 3 in little-endian words."""
+    width = row_bytes(dtype)
+    raw = np.zeros((8, width), np.uint8)
+    raw[:4] = 0xFF
+    raw[:, 0] = [0xFF, 0xFE, 0xFD, 0xFC, 0, 1, 2, 3]
+    return as_type(raw, dtype)
+
+
+def distinct_keys(dtype: np.dtype[Any], n: int, rng: np.random.Generator) -> Array:
+    """``n`` distinct keys, or fewer where the type has fewer; none of `special_keys`."""
+    width = row_bytes(dtype)
+    if width <= 2:
+        numbers = rng.permutation(np.arange(4, (1 << 8 * width) - 4, dtype=np.uint32))[:n]
+        raw = numbers.astype("<u4").view(np.uint8).reshape(-1, 4)[:, :width]
+        return as_type(raw, dtype)
+    # Random low bytes made distinct, then random high bytes: distinct at any width. No zero bytes, as numpy drops
+    # those at the end of an S item when it compares.
+    low_bytes = min(width, 8)
+    pool = rng.integers(1, 256, size=(2 * n + 16, low_bytes), dtype=np.uint8)
+    padded = np.zeros((len(pool), 8), np.uint8)
+    padded[:, :low_bytes] = pool
+    words = np.unique(padded.view("<u8").ravel())
+    ones = (1 << 8 * low_bytes) - 1
+    words = words[words < ones - 3]
+    words = rng.permutation(words)[:n]
+    raw = rng.integers(1, 256, size=(len(words), width), dtype=np.uint8)
+    raw[:, :low_bytes] = words.view(np.uint8).reshape(-1, 8)[:, :low_bytes]
+    return as_type(raw, dtype)
+
+
+def some_values(dtype: np.dtype[Any], n: int, rng: np.random.Generator) -> Array:
+    """``n`` values: whole numbers below 100, so that sums of floats are exact and those of bytes wrap, or bytes."""
+    base, shape = (dtype, ()) if dtype.subdtype is None else dtype.subdtype
+    if base.kind in "iuf":
+        return rng.integers(0, 100, size=(n, *shape)).astype(base)
+    return as_type(rng.integers(1, 256, size=(n, row_bytes(dtype)), dtype=np.uint8), dtype)

@@ -1,0 +1,326 @@
+"""Wrong input: a clear error, or it simply works; never a crash, and never a table that is half changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import warphash
+from support.cases import design_names
+from support.model import Model
+from warphash import DeviceError, DtypeError, HashMap, HashSet, ParameterError, ShapeError, WarphashError
+
+Array = np.ndarray
+N = 30
+KEYS = np.arange(N, dtype=np.uint32) * 7
+VALUES = np.arange(N, dtype=np.uint32)
+
+
+@pytest.fixture(params=design_names())
+def table(request: pytest.FixtureRequest) -> HashMap:
+    return HashMap.from_arrays(KEYS, VALUES, device="cpu", design=request.param, seed=3)
+
+
+def unchanged(table: HashMap) -> None:
+    model = Model()
+    model.pairs = {key.tobytes(): value.tobytes() for key, value in zip(KEYS, VALUES, strict=True)}
+    model.agrees(table, KEYS)
+
+
+VERBS: dict[str, Callable[[HashMap, Any, Any], Any]] = {
+    "insert": lambda m, k, v: m.insert(k, v),
+    "assign": lambda m, k, v: m.assign(k, v),
+    "upsert": lambda m, k, v: m.upsert(k, v, "add"),
+    "find_or_insert": lambda m, k, v: m.find_or_insert(k, v),
+    "setitem": lambda m, k, v: m.__setitem__(k, v),
+    "find": lambda m, k, v: m.find(k),
+    "contains": lambda m, k, v: m.contains(k),
+    "erase": lambda m, k, v: m.erase(k),
+    "probe_counts": lambda m, k, v: m.probe_counts(k),
+    "getitem": lambda m, k, v: m[k],
+    "delitem": lambda m, k, v: m.__delitem__(k),
+}
+WITH_VALUES = ("insert", "assign", "upsert", "find_or_insert", "setitem")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize(
+    "keys",
+    [
+        np.array([1.0, np.nan, 3.0], np.float32),
+        np.array([1.5]),
+        np.array([object(), object()]),
+        np.array(["a", "b"]),
+        np.array(["a", "b"], "S3"),
+        np.array([1 + 2j]),
+        np.array(["2026-01-01"], "M8[D]"),
+    ],
+    ids=["f4", "f8", "object", "unicode", "bytes", "complex", "datetime"],
+)
+def test_keys_of_another_kind(table: HashMap, verb: str, keys: Array) -> None:
+    with pytest.raises(DtypeError):
+        VERBS[verb](table, keys, np.zeros(len(keys), np.uint32))
+    unchanged(table)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_keys_that_do_not_fit_the_key_type(table: HashMap, verb: str) -> None:
+    """Keys are never truncated on the way in."""
+    with pytest.raises(WarphashError):
+        VERBS[verb](table, np.array([2**40], np.uint64), np.zeros(1, np.uint32))
+    unchanged(table)
+    with pytest.raises((WarphashError, OverflowError)):
+        VERBS[verb](table, [-1, 2**40], [0, 0])
+    unchanged(table)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_keys_of_two_dimensions(table: HashMap, verb: str) -> None:
+    with pytest.raises(ShapeError):
+        VERBS[verb](table, np.zeros((3, 2), np.uint32), np.zeros((3, 2), np.uint32))
+    unchanged(table)
+
+
+@pytest.mark.parametrize("verb", WITH_VALUES)
+def test_lengths_that_differ(table: HashMap, verb: str) -> None:
+    for values in (np.zeros(2, np.uint32), np.zeros(4, np.uint32), np.zeros(0, np.uint32), np.zeros((3, 2), np.uint32)):
+        with pytest.raises(ShapeError):
+            VERBS[verb](table, np.arange(1000, 1003, dtype=np.uint32), values)
+        unchanged(table)
+
+
+@pytest.mark.parametrize("verb", WITH_VALUES)
+def test_values_of_another_kind(table: HashMap, verb: str) -> None:
+    for values in (np.array(["a"]), np.array([object()]), np.array([1j]), np.array([0.5])):
+        with pytest.raises(DtypeError):
+            VERBS[verb](table, np.array([1000], np.uint32), values)
+        unchanged(table)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", ("f4", (3,))])
+def test_floating_point_keys_say_how_to_view_them(dtype: Any) -> None:
+    for make in (lambda: HashMap(dtype, "u4"), lambda: HashSet(dtype)):
+        with pytest.raises(DtypeError, match="view"):
+            make()
+    with pytest.raises(DtypeError, match=r"view\(.?['\"]?uint32|view\(np.uint32"):
+        HashSet.from_arrays(np.ones(3, np.float32), device="cpu")
+    keys = np.array([0.5, -0.0, np.nan, np.inf], np.float32)
+    floats = HashSet.from_arrays(keys.view("uint32"), device="cpu")
+    assert floats.contains(keys.view("uint32")).all()
+
+
+@pytest.mark.parametrize("dtype", ["O", "U4", [("a", "O")], "V0", "S0", "c8", "S129", ("u8", (17,)), "nonsense", None])
+def test_key_types_that_no_table_takes(dtype: Any) -> None:
+    with pytest.raises((DtypeError, TypeError)):
+        HashSet(dtype, device="cpu")
+
+
+@pytest.mark.parametrize("dtype", ["O", [("a", "O")], "nonsense"])
+def test_value_types_that_no_table_takes(dtype: Any) -> None:
+    with pytest.raises((DtypeError, TypeError)):
+        HashMap("u4", dtype, device="cpu")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"capacity": -1},
+        {"capacity": 1.5},
+        {"capacity": "many"},
+        {"load_factor": 0.0},
+        {"load_factor": -0.5},
+        {"load_factor": 1.0001},
+        {"load_factor": float("nan")},
+        {"load_factor": float("inf")},
+        {"load_factor": "high"},
+        {"design": "no such design"},
+        {"design": 4},
+        {"hash": "md5"},
+        {"on_full": "ignore"},
+        {"slots_per_bucket": 16, "design": "cuckoo"},
+        {"slots_per_bucket": 7, "design": "bucketed_cuckoo"},
+        {"slots_per_bucket": 0, "design": "bucketed_cuckoo"},
+        {"hashes": 0, "design": "bucketed_cuckoo"},
+        {"hashes": 5, "design": "bucketed_cuckoo"},
+        {"placement": "random", "design": "bucketed_cuckoo"},
+        {"threshold": 0.0, "design": "iceberg"},
+        {"threshold": 1.5, "design": "iceberg"},
+        {"threshold": float("nan"), "design": "iceberg"},
+        {"no_such_parameter": 1, "design": "iceberg"},
+        {"priorities": ("speed",), "design": "auto"},
+        {"seed": -1},
+        {"seed": "x"},
+    ],
+    ids=str,
+)
+def test_parameters_out_of_range(options: dict[str, Any]) -> None:
+    with pytest.raises((ParameterError, TypeError)):
+        HashMap("u4", "u4", device="cpu", **options)
+    with pytest.raises((ParameterError, TypeError)):
+        HashMap.from_arrays(KEYS, VALUES, device="cpu", **options)
+
+
+def test_unknown_names_list_what_there_is() -> None:
+    with pytest.raises(ParameterError, match="iceberg"):
+        HashMap("u4", "u4", device="cpu", design="icebreg")
+    with pytest.raises(ParameterError, match="threshold"):
+        HashMap("u4", "u4", device="cpu", design="iceberg", treshold=0.5)
+
+
+@pytest.mark.parametrize("device", ["tpu", "cuda:999", "cuda:-1", "cuda:x", "", 3, "cpu:7"])
+def test_unknown_device(device: Any) -> None:
+    with pytest.raises((DeviceError, warphash.EngineUnavailable, TypeError)):
+        HashMap("u4", "u4", device=device)
+
+
+def test_no_gpu_says_what_mends_it() -> None:
+    try:
+        HashMap("u4", "u4", device="cuda")
+    except (DeviceError, warphash.EngineUnavailable) as error:
+        assert "warphash" in str(error) or "cpu" in str(error)
+
+
+@pytest.mark.parametrize("op", ["plus", "", None, 3])
+def test_unknown_operation(table: HashMap, op: Any) -> None:
+    with pytest.raises((ParameterError, TypeError)):
+        table.upsert(KEYS, VALUES, op)
+    unchanged(table)
+
+
+def test_operation_that_the_value_type_lacks() -> None:
+    for dtype, op in (("f4", "xor"), ("S4", "add"), ("f8", "or"), ("S4", "max")):
+        table = HashMap("u4", dtype, device="cpu", capacity=4)
+        with pytest.raises(WarphashError):
+            table.upsert(np.array([1], np.uint32), np.zeros(1, dtype), op)
+        assert len(table) == 0
+
+
+def test_non_contiguous_and_read_only_arrays(table: HashMap) -> None:
+    wide = np.arange(400, dtype=np.uint32).reshape(100, 4) + 5000
+    frozen = wide.copy()
+    frozen.flags.writeable = False
+    for offset, keys in enumerate((wide[:, 1], wide[::-1, 2], frozen[:, 3], frozen[:, 0])):
+        values = np.broadcast_to(np.uint32(offset), (100,))
+        assert table.insert(keys, values).all()
+        assert (table[keys] == offset).all()
+    assert len(table) == N + 400
+    np.testing.assert_array_equal(wide, frozen)
+
+
+def test_unaligned_arrays(table: HashMap) -> None:
+    raw = np.zeros(4 * 50 + 1, np.uint8)
+    keys = raw[1:].view(np.uint32)
+    keys[:] = np.arange(9000, 9050)
+    assert not keys.flags.aligned
+    assert table.insert(keys, keys).all() and (table[keys] == keys).all()
+
+
+def test_lists_and_scalars(table: HashMap) -> None:
+    assert table.insert([1, 2, 3], [4, 5, 6]).tolist() == [True, True, True]
+    values, found = table.find([1, 2, 9])
+    assert values.tolist() == [4, 5, 0] and found.tolist() == [True, True, False]
+    table.assign(8, 80)
+    assert table[8] == 80 and bool(np.all(table.contains(8)))
+    table.erase(np.uint32(8))
+    assert 8 not in table
+    table.insert([], [])
+    assert len(table) == N + 3
+    table.insert(np.array(11, np.uint32), np.array(12, np.uint32))  # 0-d
+    assert table[11] == 12
+
+
+def test_integer_values_of_another_width(table: HashMap) -> None:
+    """Integers that fit are taken; those that do not are refused, never wrapped."""
+    table.assign(np.array([1], np.int64), np.array([2], np.int64))
+    assert table[1] == 2
+    for values in (np.array([2**40]), np.array([-1])):
+        with pytest.raises((WarphashError, OverflowError)):
+            table.assign(np.array([1], np.uint32), values)
+    assert table[1] == 2
+
+
+def test_bool_keys_and_values() -> None:
+    table = HashMap(bool, bool, device="cpu", capacity=2)
+    assert table.insert(np.array([True, False]), np.array([False, True])).all()
+    assert table[np.array([True, False])].tolist() == [False, True]
+    assert len(table) == 2
+
+
+@pytest.mark.parametrize("key", [">u4", ">i8", ">u2"])
+def test_big_endian_arrays(key: str) -> None:
+    keys = np.array([1, 2, 70, 300], key)
+    values = np.array([10, 20, 30, 40], ">f8")
+    table = HashMap.from_arrays(keys, values, device="cpu")
+    assert np.asarray(table[keys]).astype("f8").tolist() == [10, 20, 30, 40]
+    assert sorted(np.asarray(table.keys()).tolist()) == [1, 2, 70, 300]
+
+
+def test_big_endian_array_into_a_native_table(table: HashMap) -> None:
+    keys = np.array([7, 14, 1000], ">u4")
+    assert table.contains(keys).tolist() == [True, True, False]
+
+
+def test_structured_keys_with_padding() -> None:
+    """Equal fields are equal keys, whatever lies between them."""
+    dtype = np.dtype([("a", "u1"), ("b", "i8")], align=True)
+    raw = np.random.default_rng(1).integers(0, 256, size=(20, dtype.itemsize), dtype=np.uint8)
+    one, two = raw.copy().reshape(-1).view(dtype), np.zeros(20, dtype)
+    two["a"], two["b"] = one["a"], one["b"]
+    try:
+        keys = HashSet.from_arrays(one, device="cpu")
+    except DtypeError:
+        return
+    assert keys.contains(two).all()
+
+
+def test_nan_values_keep_their_bits() -> None:
+    values = np.array([0x7FC00001, 0xFFC00000, 0x7F800001], np.uint32).view(np.float32)
+    table = HashMap.from_arrays(np.arange(3, dtype=np.uint32), values, device="cpu")
+    np.testing.assert_array_equal(np.asarray(table[np.arange(3, dtype=np.uint32)]).view(np.uint32), values.view(np.uint32))
+
+
+def test_capacity_zero_grows(table: HashMap) -> None:
+    empty = HashMap("u4", "u4", capacity=0, device="cpu", design=table.design)
+    assert empty.insert(KEYS, VALUES).all()
+    unchanged(empty)
+
+
+def test_capacity_beyond_memory() -> None:
+    with pytest.raises((MemoryError, WarphashError)):
+        HashMap("u8", "u8", capacity=2**60, device="cpu")
+    table = HashMap.from_arrays(KEYS, VALUES, device="cpu")
+    with pytest.raises((MemoryError, WarphashError)):
+        table.reserve(2**60)
+    unchanged(table)
+
+
+def test_reserve_of_nonsense(table: HashMap) -> None:
+    for n in (-1, 1.5, "x", None):
+        with pytest.raises((ParameterError, TypeError)):
+            table.reserve(n)  # type: ignore[arg-type]
+    unchanged(table)
+
+
+def test_sets_refuse_values() -> None:
+    keys = HashSet("u4", device="cpu")
+    with pytest.raises(TypeError):
+        keys.insert(KEYS, VALUES)  # type: ignore[call-arg,arg-type]
+    with pytest.raises((AttributeError, TypeError)):
+        keys.find(KEYS)
+
+
+def test_sets_of_different_types_do_not_mix() -> None:
+    with pytest.raises((WarphashError, TypeError)):
+        HashSet("u4", device="cpu") | HashSet("u8", device="cpu")
+    with pytest.raises(TypeError):
+        HashSet("u4", device="cpu") | {1, 2}
+
+
+def test_errors_are_also_the_built_in_ones() -> None:
+    assert issubclass(DtypeError, TypeError) and issubclass(ShapeError, ValueError)
+    assert issubclass(ParameterError, ValueError) and issubclass(warphash.CorruptFile, ValueError)
+    for error in (DtypeError, ShapeError, ParameterError, DeviceError, warphash.TableFull, warphash.CorruptFile):
+        assert issubclass(error, WarphashError)
