@@ -279,7 +279,9 @@ def test_structured_keys_with_padding() -> None:
 def test_nan_values_keep_their_bits() -> None:
     values = np.array([0x7FC00001, 0xFFC00000, 0x7F800001], np.uint32).view(np.float32)
     table = HashMap.from_arrays(np.arange(3, dtype=np.uint32), values, device="cpu")
-    np.testing.assert_array_equal(np.asarray(table[np.arange(3, dtype=np.uint32)]).view(np.uint32), values.view(np.uint32))
+    np.testing.assert_array_equal(
+        np.asarray(table[np.arange(3, dtype=np.uint32)]).view(np.uint32), values.view(np.uint32)
+    )
 
 
 def test_capacity_zero_grows(table: HashMap) -> None:

@@ -252,7 +252,12 @@ def test_set_algebra(case: Case, rng: np.random.Generator) -> None:
     left, right = case.from_arrays(keys[:60], None), case.from_arrays(keys[30:], None)
     names = as_bytes(keys)
     a, b = set(names[:60]), set(names[30:])
-    for answer, expected in ((left | right, a | b), (left & right, a & b), (left - right, a - b), (left ^ right, a ^ b)):
+    for answer, expected in (
+        (left | right, a | b),
+        (left & right, a & b),
+        (left - right, a - b),
+        (left ^ right, a ^ b),
+    ):
         assert set(as_bytes(answer.keys())) == expected and len(answer) == len(expected)
         answer.check()
     assert set(as_bytes(left.keys())) == a and set(as_bytes(right.keys())) == b

@@ -56,7 +56,9 @@ class Model:
         added = Counter(name for name, flag in zip(names, flags.tolist(), strict=True) if flag)
         for name in set(names):
             expected = 0 if name in self.pairs else 1
-            assert added[name] == expected, f"key {name!r}: {added[name]} of its elements say they added it, not {expected}"
+            assert added[name] == expected, (
+                f"key {name!r}: {added[name]} of its elements say they added it, not {expected}"
+            )
 
     def inserted(self, keys: Array, values: Array | None, flags: Array) -> None:
         """After ``insert``: a new key has the value of the element that says it added it."""

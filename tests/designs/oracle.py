@@ -1,0 +1,117 @@
+"""The designs again, from the seed's text: one key after another, plain Python, no code shared with the package.
+
+Source: Better GPU Hash Tables (Awad et al., 2021), section III, with its errata: what iceberg's threshold counts (S4-37)
+and which secondary wins a tie (S4-38) are arguments here, so that a test can tell the readings apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Choices = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Mean buckets read, and how full each bucket became."""
+
+    insert: float
+    present: float
+    absent: float
+    loads: npt.NDArray[np.int64]
+    unplaced: int
+
+
+def choices(n: int, buckets: int, functions: int, rng: np.random.Generator) -> Choices:
+    """Perfectly random hash functions: the buckets of ``n`` keys, (n, functions)."""
+    return rng.integers(0, buckets, size=(n, functions))
+
+
+def iceberg(
+    buckets: int,
+    b: int,
+    n: int,
+    region: int,
+    second_wins_ties: bool,
+    rng: np.random.Generator,
+    early_exit: bool = False,
+) -> Outcome:
+    """Primary bucket while it holds fewer than ``region`` keys, else the emptier secondary, else the primary again."""
+    chosen = choices(n, buckets, 3, rng)
+    load = [0] * buckets
+    function = np.zeros(n, np.int64)
+    read = unplaced = 0
+    for key, (primary, first, second) in enumerate(chosen.tolist()):
+        if load[primary] < region:
+            read += 1
+            load[primary] += 1
+            continue
+        read += 3
+        first_wins = load[first] < load[second] or (load[first] == load[second] and not second_wins_ties)
+        taken, other = (1, 2) if first_wins else (2, 1)
+        bucket = first if first_wins else second
+        if load[bucket] == b:
+            taken, bucket = 0, primary
+        if load[bucket] == b:
+            unplaced += 1
+            function[key] = other
+            continue
+        load[bucket] += 1
+        function[key] = taken
+    loads = np.array(load)
+    absent = choices(n, buckets, 3, rng)
+    open_primary = loads[absent[:, 0]] < region
+    absent_mean = float(np.where(open_primary & early_exit, 1, 3).mean())
+    return Outcome(read / n, first_position(chosen, function), absent_mean, loads, unplaced)
+
+
+def power_of_two(buckets: int, b: int, n: int, rng: np.random.Generator, second_wins_ties: bool = False) -> Outcome:
+    """The emptier of two buckets; the seed's first wins ties (section V-C)."""
+    chosen = choices(n, buckets, 2, rng)
+    load = [0] * buckets
+    function = np.zeros(n, np.int64)
+    unplaced = 0
+    for key, (first, second) in enumerate(chosen.tolist()):
+        second_wins = load[second] < load[first] or (load[second] == load[first] and second_wins_ties)
+        bucket = second if second_wins else first
+        if load[bucket] == b:
+            unplaced += 1
+            continue
+        load[bucket] += 1
+        function[key] = int(second_wins)
+    return Outcome(2.0, first_position(chosen, function), 2.0, np.array(load), unplaced)
+
+
+def bucketed_cuckoo(buckets: int, b: int, hashes: int, n: int, chain_limit: int, rng: np.random.Generator) -> Outcome:
+    """First bucket; full: exchange with a random key of it, which goes on to the function after the one it has here."""
+    chosen = choices(n, buckets, hashes, rng)
+    where = chosen.tolist()
+    table: list[list[int]] = [[] for _ in range(buckets)]
+    victims = rng.integers(0, b, size=1 << 16).tolist()
+    read = unplaced = turn = 0
+    for key in range(n):
+        hand, bucket = key, where[key][0]
+        for _ in range(chain_limit + 1):
+            read += 1
+            if len(table[bucket]) < b:
+                table[bucket].append(hand)
+                break
+            turn = (turn + 1) & 0xFFFF
+            hand, table[bucket][victims[turn]] = table[bucket][victims[turn]], hand
+            bucket = where[hand][(where[hand].index(bucket) + 1) % hashes]
+        else:
+            unplaced += 1
+    loads = np.array([len(keys) for keys in table])
+    positions = [where[key].index(bucket) + 1 for bucket, keys in enumerate(table) for key in keys]
+    absent = loads[choices(n, buckets, hashes, rng)] < b
+    stops = np.where(absent.any(axis=1), absent.argmax(axis=1) + 1, hashes)
+    return Outcome(read / n, float(np.mean(positions)), float(stops.mean()), loads, unplaced)
+
+
+def first_position(chosen: Choices, function: npt.NDArray[np.int64]) -> float:
+    """Mean buckets that a find reads before the key: up to the first function that names its bucket."""
+    bucket = chosen[np.arange(len(chosen)), function]
+    return float((chosen == bucket[:, None]).argmax(axis=1).mean()) + 1.0

@@ -1,0 +1,50 @@
+"""How full a table becomes before a build fails (S4-16, S4-17, S4-27): 2 million keys, one attempt."""
+
+from __future__ import annotations
+
+import pytest
+
+from designs.conftest import Keys, build
+from designs.published import ONSETS, Onset
+from warphash import TableFull
+
+
+@pytest.mark.parametrize("onset", ONSETS, ids=str)
+def test_s4_27_succeeds_up_to(onset: Onset, present: Keys) -> None:
+    for seed in range(3):
+        table = build(present, onset.design, onset.succeeds, seed=seed, attempts=1, **onset.parameters)
+        assert len(table) == len(present)
+        assert table.stats().rebuilds == 0
+
+
+@pytest.mark.parametrize("onset", ONSETS, ids=str)
+def test_s4_27_fails_from(onset: Onset, present: Keys) -> None:
+    for seed in range(2):
+        with pytest.raises(TableFull):
+            build(present, onset.design, onset.fails, seed=seed, attempts=1, **onset.parameters)
+
+
+@pytest.mark.parametrize(
+    ("design", "load_factor", "parameters"),
+    [
+        ("bucketed_cuckoo", 0.98, {}),
+        ("iceberg", 0.91, {"slots_per_bucket": 32}),
+        ("power_of_two", 0.91, {"slots_per_bucket": 32}),
+        ("cuckoo", 0.88, {}),
+    ],
+)
+def test_s4_16_every_key_is_there_at_the_published_load(
+    design: str, load_factor: float, parameters: dict[str, int], present: Keys, absent: Keys
+) -> None:
+    table = build(present, design, load_factor, **parameters)
+    values, found = table.find(present)
+    assert found.all() and (values == present).all()
+    assert not table.contains(absent).any()
+
+
+def test_s4_23_one_slot_and_three_functions_hold_less_than_four(present: Keys) -> None:
+    """Cuckoo thresholds: 0.917 for three functions and 0.976 for four; both far above the 0.5 of two."""
+    build(present[:200_000], "cuckoo", 0.84, attempts=3, hashes=3)
+    build(present[:200_000], "cuckoo", 0.45, attempts=3, hashes=2)
+    with pytest.raises(TableFull):
+        build(present[:200_000], "cuckoo", 0.55, attempts=3, hashes=2)

@@ -1,0 +1,121 @@
+"""Placement rules, against a sequential simulation that shares no code (tests/designs/oracle.py)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from designs import oracle
+from designs.conftest import Keys, build
+from warphash import HashMap
+
+N = 100_000
+
+
+def measured(
+    design: str, load_factor: float, keys: Keys, absent: Keys, **parameters: object
+) -> tuple[float, float, float]:
+    table = build(keys, design, load_factor, **parameters)
+    return (
+        float(table.stats().insert_probes or 0),
+        float(table.probe_counts(keys).mean()),
+        float(table.probe_counts(absent).mean()),
+    )
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One way to read the seed's iceberg rule."""
+
+    region: int
+    second_wins_ties: bool
+
+
+@pytest.mark.parametrize(("b", "region"), [(16, 13), (32, 26)])
+def test_s4_37_s4_38_iceberg_threshold_and_ties(b: int, region: int, present: Keys, absent: Keys) -> None:
+    """load >= floor(t b) + 1 goes to a secondary, and ties to the second: of six readings, this one is nearest."""
+    keys = present[:N]
+    insert, find, _ = measured(
+        "iceberg", 0.8, keys, absent[:N], slots_per_bucket=b, threshold=0.8, early_exit=False, seed=9
+    )
+    buckets = -(-N * 5 // (4 * b))
+
+    def distance(reading: Reading) -> float:
+        simulated = oracle.iceberg(
+            buckets, b, N, reading.region, reading.second_wins_ties, np.random.default_rng(reading.region)
+        )
+        return abs(simulated.insert - insert) + abs(simulated.present - find)
+
+    readings = [Reading(region + offset, ties) for offset in (-1, 0, 1) for ties in (False, True)]
+    assert min(readings, key=distance) == Reading(region, True)
+    assert distance(Reading(region, True)) < 0.02
+
+
+def test_s4_05_power_of_two_ties_go_to_the_first(present: Keys, absent: Keys) -> None:
+    keys = present[:N]
+    insert, find, missing = measured("power_of_two", 0.8, keys, absent[:N])
+    buckets = -(-N * 5 // (4 * 16))
+    first, second = (
+        oracle.power_of_two(buckets, 16, N, np.random.default_rng(1), second_wins_ties)
+        for second_wins_ties in (False, True)
+    )
+    assert find == pytest.approx(first.present, rel=0.01)
+    assert abs(find - second.present) > 0.2
+    assert missing == 2.0 and insert == pytest.approx(2.0, rel=0.01)
+
+
+@pytest.mark.parametrize(("b", "load_factor"), [(8, 0.9), (16, 0.95)])
+def test_s4_03_cuckoo_victims_go_to_the_next_function(b: int, load_factor: float, present: Keys, absent: Keys) -> None:
+    keys = present[:N]
+    insert, find, missing = measured("bucketed_cuckoo", load_factor, keys, absent[:N], slots_per_bucket=b)
+    buckets = int(np.ceil(N / load_factor / b))
+    simulated = oracle.bucketed_cuckoo(buckets, b, 3, N, 200, np.random.default_rng(2))
+    assert simulated.unplaced == 0
+    assert find == pytest.approx(simulated.present, rel=0.01)
+    assert missing == pytest.approx(simulated.absent, rel=0.015)
+    assert insert == pytest.approx(simulated.insert, rel=0.02)
+
+
+def test_s4_08_early_exit_reads_less_and_answers_the_same(present: Keys, absent: Keys) -> None:
+    for design, load_factor in (("bucketed_cuckoo", 0.6), ("iceberg", 0.6)):
+        early, full = (build(present[:N], design, load_factor, early_exit=early_exit) for early_exit in (True, False))
+        assert early.probe_counts(absent[:N]).mean() < 1.2
+        assert (full.probe_counts(absent[:N]) == 3).all()
+        for table in (early, full):
+            assert table.contains(present[:N]).all() and not table.contains(absent[:N]).any()
+
+
+@pytest.mark.parametrize("design", ["cuckoo", "bucketed_cuckoo", "power_of_two", "iceberg"])
+def test_s4_08_erase_keeps_the_early_exit_right(design: str, present: Keys, absent: Keys) -> None:
+    """Every key that was pushed past a bucket is still found after keys of that bucket went."""
+    keys = present[:N]
+    load_factor = 0.86 if design == "cuckoo" else 0.8
+    table = build(keys, design, load_factor)
+    absent_before = table.probe_counts(absent[:N]).mean()
+    assert table.erase(keys[::2]).all()
+    assert not table.contains(keys[::2]).any() and table.contains(keys[1::2]).all()
+    assert table.probe_counts(absent[:N]).mean() <= absent_before
+    table.insert(absent[: N // 2], absent[: N // 2])
+    assert table.contains(keys[1::2]).all() and table.contains(absent[: N // 2]).all()
+    table.check()
+
+
+def test_s4_04_least_loaded_placement_holds_more_with_two_functions(present: Keys) -> None:
+    """The variant that the seed describes for query rate: two functions, the emptier bucket first."""
+    table = build(present, "bucketed_cuckoo", 0.97, placement="least_loaded", hashes=2)
+    assert table.contains(present).all()
+    assert table.probe_counts(present).max() == 2
+
+
+@pytest.mark.parametrize("design", ["power_of_two", "iceberg"])
+def test_stable_designs_never_move_a_key(design: str, present: Keys) -> None:
+    """The number of buckets that find reads for a key is fixed once it is placed."""
+    table = HashMap("u4", "u4", capacity=N, design=design, load_factor=0.7, device="cpu", seed=2)
+    first, rest = present[: N // 2], present[N // 2 : N]
+    table.insert(first, first)
+    before = table.probe_counts(first)
+    table.insert(rest, rest)
+    np.testing.assert_array_equal(table.probe_counts(first), before)
+    assert table.stats().rebuilds == 0
