@@ -122,4 +122,4 @@ def race(directory: Path, seed: int) -> int:
 def test_processes_that_race_see_whole_entries(tmp_path: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(3) as pool:
         assert pool.starmap(race, [(tmp_path, seed) for seed in range(3)]) == [0, 0, 0]
-    assert not [name for name in os.listdir(tmp_path) if name.startswith(".writing")]
+    assert not list(tmp_path.glob(".writing*"))

@@ -19,10 +19,8 @@ HERE = Path(__file__).parent
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 def test_engine_on_a_fake_driver(tmp_path: Path) -> None:
     library = tmp_path / "libcuda.so.1"
-    subprocess.run(
-        ["gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", library, HERE / "fake_driver.c", "-ldl"],
-        check=True,
-    )
+    flags = ["-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    subprocess.run(["gcc", *flags, "-o", library, HERE / "fake_driver.c", "-ldl"], check=True)
     environment = os.environ | {"LD_LIBRARY_PATH": str(tmp_path), "WARPHASH_TEST_FAKE_DRIVER": "1"}
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider", str(HERE / "test_cuda.py")]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=HERE.parents[1], check=False)

@@ -51,7 +51,7 @@ def default_directory() -> Path:
     """The folder that ``WARPHASH_CACHE_DIR`` names, or the user's cache folder by the platform's custom."""
     if named := os.environ.get(DIRECTORY_VARIABLE):
         return Path(named)
-    home = Path(os.path.expanduser("~"))
+    home = Path("~").expanduser()
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
     elif sys.platform == "darwin":
@@ -107,11 +107,11 @@ class CubinCache:
             handle, temporary = tempfile.mkstemp(prefix=_TEMPORARY, dir=self.directory)
             with os.fdopen(handle, "wb") as file:
                 file.write(_seal(content))
-            os.replace(temporary, self._path(key))
+            Path(temporary).replace(self._path(key))
         except OSError:
             if temporary:
                 with contextlib.suppress(OSError):
-                    os.unlink(temporary)
+                    Path(temporary).unlink()
             return False
         self.prune()
         return True

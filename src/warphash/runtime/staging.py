@@ -34,7 +34,9 @@ Body = Callable[[int, list[int], list[int]], None]
 class Mark(Protocol):
     """A place in a stream that the host can wait for."""
 
-    def record(self, stream: Any = None) -> None: ...
+    def record(self, stream: Any = None) -> None:
+        """Put it behind all work on ``stream`` so far."""
+
     def wait(self) -> None:
         """Return when the device has passed the mark; at once if it was never recorded."""
 
@@ -42,11 +44,20 @@ class Mark(Protocol):
 class StagingEngine(Protocol):
     """What staging asks of an engine."""
 
-    def allocate(self, nbytes: int, stream: Any = None) -> Buffer: ...
-    def allocate_pinned(self, nbytes: int) -> PinnedBuffer: ...
-    def copy(self, target: int, source: int, nbytes: int, stream: Any = None) -> None: ...
-    def mark(self) -> Mark: ...
-    def synchronize(self, stream: Any = None) -> None: ...
+    def allocate(self, nbytes: int, stream: Any = None) -> Buffer:
+        """Device memory."""
+
+    def allocate_pinned(self, nbytes: int) -> PinnedBuffer:
+        """Page-locked host memory."""
+
+    def copy(self, target: int, source: int, nbytes: int, stream: Any = None) -> None:
+        """Copy between any two addresses, in the order of ``stream``."""
+
+    def mark(self) -> Mark:
+        """A mark, not yet recorded."""
+
+    def synchronize(self, stream: Any = None) -> None:
+        """Wait for ``stream``."""
 
 
 class _Piece:

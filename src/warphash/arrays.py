@@ -1,0 +1,343 @@
+"""Any array in, the same kind out.
+
+A library is known by the module of the caller's object, and only a library that the caller has already imported is
+ever touched. Host arrays of every library become NumPy views of the same memory. GPU arrays become an address, and
+the stream on which their library works now: a table runs there, and the library's own allocator gives the results, so
+that nothing waits. JAX, Numba and libraries unknown here have no current stream to ask for: their arrays are made
+ready on CUDA's default stream, and results are memory of ours that they take over through DLPack.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from .dlpack import CPU_DEVICES, CUDA_DEVICES, LEGACY_STREAM, DeviceArray, read_capsule
+from .errors import DeviceError, DtypeError, ShapeError
+
+__all__ = ["Allocator", "ArrayView", "empty_like_kind", "view"]
+
+Shape = tuple[int, ...]
+Dtype = np.dtype[Any]
+
+
+class Allocator(Protocol):
+    """What results for a library without an allocator of its own take from an engine."""
+
+    def allocate(self, nbytes: int, stream: Any = None) -> Any:
+        """A buffer: an object with ``ptr``, freed with its last reference."""
+
+    def wait(self, consumer: int) -> None:
+        """Make a stream wait for all work so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayView:
+    """One array of a caller's, C-contiguous.
+
+    Attributes
+    ----------
+    ptr, shape, dtype
+        Where it is, and what.
+    device
+        ``"cpu"`` or ``"cuda:0"``.
+    kind
+        ``"numpy"``, ``"torch"``, ``"cupy"``, ``"jax"``, ``"numba"``, ``"array_api"`` or ``"interface"``.
+    stream
+        Handle of the CUDA stream in whose order the memory is ready; None on the CPU.
+    owner
+        The object that keeps the memory alive, of its library's type.
+    host
+        The memory as a NumPy array; None on a GPU.
+    capsule
+        What else keeps the memory alive, where it came through DLPack.
+    """
+
+    ptr: int
+    shape: Shape
+    dtype: Dtype
+    device: str
+    kind: str
+    stream: int | None
+    owner: Any
+    host: npt.NDArray[Any] | None
+    capsule: Any = None
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def nbytes(self) -> int:
+        """Their size together."""
+        return self.size * self.dtype.itemsize
+
+    def export(self) -> Any:
+        """The array as its library's own type: what a caller is given."""
+        if self.kind == "jax":
+            return _export_jax(self)
+        if self.kind == "numba":
+            return self.owner if self.host is not None else sys.modules["numba.cuda"].as_cuda_array(self.owner)
+        return self.owner
+
+
+def view(array: Any, dtype: npt.DTypeLike | None = None) -> ArrayView:
+    """See any array, list or scalar.
+
+    Parameters
+    ----------
+    array
+        Of any shape. Not contiguous, or of foreign byte order: copied. Read-only is fine.
+    dtype
+        What a list or a Python scalar becomes; an array keeps its own type.
+
+    Raises
+    ------
+    DtypeError
+        For Python objects, and for values that ``dtype`` does not hold.
+    DeviceError
+        For memory that is neither the host's nor an NVIDIA GPU's.
+    ShapeError
+        For a GPU array that is not contiguous, of a library that cannot be asked to copy it; ragged lists.
+    """
+    if isinstance(array, np.ndarray):
+        return _view_numpy(array)
+    if hasattr(array, "__dlpack__") or hasattr(array, "__cuda_array_interface__"):
+        return _reader(array)(array)
+    if hasattr(array, "__array__") and not isinstance(array, np.generic):  # pandas, polars, pyarrow
+        return _view_numpy(np.asarray(array))
+    return _view_numpy(_from_python(array, None if dtype is None else np.dtype(dtype)))
+
+
+def empty_like_kind(
+    like: ArrayView, shape: Shape, dtype: npt.DTypeLike, allocator: Allocator | None = None
+) -> ArrayView:
+    """A new array of the same library, on the same device and stream, to be filled and then given out by `export`.
+
+    Parameters
+    ----------
+    like
+        An array of the caller's.
+    shape, dtype
+        Of the new one.
+    allocator
+        The engine; needed for GPU arrays of libraries other than CuPy and PyTorch.
+
+    Raises
+    ------
+    DtypeError
+        Where the library has no such type.
+    """
+    wanted = np.dtype(dtype)
+    if like.kind == "torch":
+        torch = sys.modules["torch"]
+        return _view_torch(torch.empty(shape, dtype=_torch_dtype(wanted), device=like.owner.device))
+    if like.kind == "cupy":
+        return _empty_cupy(like, shape, wanted)
+    if like.kind == "jax":
+        _check_jax_dtype(wanted)
+    if like.host is not None:
+        host = np.empty(shape, wanted)
+        owner = host if like.kind != "array_api" else like.owner.__array_namespace__().from_dlpack(host)
+        return _host_view(host, like.kind, like.owner if like.kind == "jax" else owner)
+    if allocator is None:
+        raise DeviceError(f"an array of kind {like.kind!r} on {like.device} needs the engine to allocate it")
+    size = int(np.prod(shape, dtype=np.int64)) * wanted.itemsize
+    buffer = allocator.allocate(size, like.stream)
+    owner = DeviceArray(buffer, buffer.ptr, shape, wanted, _index(like.device), allocator.wait)
+    if like.kind == "array_api":
+        owner = like.owner.__array_namespace__().from_dlpack(owner)
+    return ArrayView(buffer.ptr, shape, wanted, like.device, like.kind, like.stream, owner, None)
+
+
+def _reader(array: Any) -> Callable[[Any], ArrayView]:
+    for base in type(array).__mro__:  # a subclass may live anywhere
+        if found := _READERS.get(base.__module__.partition(".")[0]):
+            return found
+    return _view_interface if hasattr(array, "__cuda_array_interface__") else _view_dlpack
+
+
+def _index(device: str) -> int:
+    return int(device.partition(":")[2])
+
+
+# ---- the host
+
+
+def _view_numpy(array: npt.NDArray[Any]) -> ArrayView:
+    if array.dtype.hasobject:
+        mend = "give the array one, such as 'int64' or 'S16'"
+        raise DtypeError(f"expected a fixed-width type, got {array.dtype}; {mend}")
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    contiguous = np.ascontiguousarray(array).reshape(array.shape)  # the former makes a scalar 1-D
+    return _host_view(contiguous, "numpy", contiguous)
+
+
+def _host_view(array: npt.NDArray[Any], kind: str, owner: Any) -> ArrayView:
+    return ArrayView(array.ctypes.data, array.shape, array.dtype, "cpu", kind, None, owner, array)
+
+
+def _from_python(value: Any, dtype: Dtype | None) -> npt.NDArray[Any]:
+    """A list or a scalar as ``dtype``, of which every element is kept as it is, or an error."""
+    try:
+        found = np.asarray(value)
+    except ValueError as error:
+        raise ShapeError(f"expected a list of values or of rows of one length: {error}") from error
+    if dtype is None:
+        return found
+    if found.size == 0:
+        return found.astype(dtype)
+    expected = f"expected values that {dtype} holds, got"
+    try:
+        made = np.asarray(value, dtype=dtype)
+        if dtype.kind in "iu":
+            # NumPy cuts fractions and wraps its own scalars. It takes [2**64 - 1, 0] for floats, hence the objects.
+            kept = np.array_equal(made, found if found.dtype.kind in "iu" else np.asarray(value, dtype=object))
+        else:
+            kept = dtype.kind != "S" or np.asarray(value, dtype="S").itemsize <= dtype.itemsize
+    except (OverflowError, ValueError, TypeError) as error:
+        raise DtypeError(f"{expected} {value!r:.60}: {error}") from error
+    if not kept:
+        raise DtypeError(f"{expected} {value!r:.60}")
+    return made
+
+
+# ---- PyTorch
+
+
+def _view_torch(tensor: Any) -> ArrayView:
+    torch = sys.modules["torch"]
+    if tensor.layout != torch.strided:
+        raise ShapeError(f"expected a dense tensor, got {tensor.layout}; call .to_dense()")
+    dense = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    name = str(dense.dtype).removeprefix("torch.")
+    try:
+        dtype = np.dtype(name)
+    except TypeError:
+        mend = f"view it as an integer: tensor.view(torch.int{8 * dense.itemsize})"
+        raise DtypeError(f"expected a type that NumPy has, got {name}; {mend}") from None
+    if dense.device.type == "cpu":
+        return _host_view(dense.numpy(), "torch", dense)
+    if dense.device.type != "cuda":
+        raise DeviceError(f"expected a tensor on cpu or cuda, got {dense.device}; call .to('cuda') or .cpu()")
+    stream = torch.cuda.current_stream(dense.device).cuda_stream or LEGACY_STREAM
+    device = f"cuda:{dense.device.index}"
+    return ArrayView(dense.data_ptr(), tuple(dense.shape), dtype, device, "torch", stream, dense, None)
+
+
+def _torch_dtype(dtype: Dtype) -> Any:
+    torch = sys.modules["torch"]
+    found = getattr(torch, dtype.name, None)
+    if not isinstance(found, torch.dtype):
+        raise DtypeError(f"PyTorch {torch.__version__} has no type for {dtype}; pass NumPy arrays, or use another type")
+    return found
+
+
+# ---- CuPy
+
+
+def _view_cupy(array: Any) -> ArrayView:
+    cupy = sys.modules["cupy"]
+    if not isinstance(array, cupy.ndarray):
+        raise DtypeError(f"expected a dense cupy.ndarray, got {type(array).__name__}")
+    index = int(array.device.id)
+    with cupy.cuda.Device(index):
+        dense = cupy.ascontiguousarray(array).reshape(array.shape)
+        stream = int(cupy.cuda.get_current_stream().ptr) or LEGACY_STREAM
+    return ArrayView(dense.data.ptr, dense.shape, dense.dtype, f"cuda:{index}", "cupy", stream, dense, None)
+
+
+def _empty_cupy(like: ArrayView, shape: Shape, dtype: Dtype) -> ArrayView:
+    cupy = sys.modules["cupy"]
+    if dtype.kind not in "biufc":
+        raise DtypeError(f"CuPy has no type for {dtype}; pass NumPy arrays, or use another type")
+    with cupy.cuda.Device(_index(like.device)):
+        return _view_cupy(cupy.empty(shape, dtype))
+
+
+# ---- JAX
+
+
+def _view_jax(array: Any) -> ArrayView:
+    devices = array.devices()
+    if len(devices) != 1:
+        raise DeviceError(f"expected an array on one device, got one on {len(devices)}; jax.device_put it on one")
+    (device,) = devices
+    if device.platform == "cpu":
+        return _host_view(np.ascontiguousarray(array).reshape(array.shape), "jax", array)
+    return _view_dlpack(array, "jax")
+
+
+def _check_jax_dtype(dtype: Dtype) -> None:
+    jax = sys.modules["jax"]
+    if dtype.kind not in "biufc":
+        raise DtypeError(f"JAX has no type for {dtype}; pass NumPy arrays, or use another type")
+    if dtype.kind != "b" and dtype.itemsize >= (16 if dtype.kind == "c" else 8) and not jax.config.jax_enable_x64:
+        raise DtypeError(f"JAX would cut {dtype} down to 32 bits; call jax.config.update('jax_enable_x64', True) first")
+
+
+def _export_jax(array: ArrayView) -> Any:
+    jax = sys.modules["jax"]
+    if array.host is None:
+        return jax.numpy.from_dlpack(array.owner)
+    (device,) = array.owner.devices()  # of the array that this one is like
+    return jax.device_put(array.host, device)
+
+
+# ---- GPU arrays of other libraries
+
+
+def _view_interface(array: Any, kind: str = "interface") -> ArrayView:
+    interface = array.__cuda_array_interface__
+    dtype, shape = np.dtype(interface["typestr"]), tuple(int(extent) for extent in interface["shape"])
+    if interface.get("mask") is not None:
+        raise ShapeError("expected an array without a mask; drop or fill the masked elements first")
+    strides = interface.get("strides")
+    if strides is not None and 0 not in shape and tuple(strides) != _contiguous_strides(shape, dtype.itemsize, strides):
+        raise ShapeError(f"expected a C-contiguous array, got shape {shape} with strides {strides}; copy it first")
+    # The interface does not say which GPU; where the object does not either, it is the first.
+    device = array.__dlpack_device__()[1] if hasattr(array, "__dlpack_device__") else 0
+    stream = interface.get("stream") or LEGACY_STREAM
+    return ArrayView(interface["data"][0] or 0, shape, dtype, f"cuda:{int(device)}", kind, int(stream), array, None)
+
+
+def _contiguous_strides(shape: Shape, itemsize: int, given: Any) -> Shape:
+    """The strides of a C-contiguous array; on axes of one element, where any will do, the given ones."""
+    strides, step = [], itemsize
+    for extent, stride in zip(reversed(shape), reversed(tuple(given)), strict=True):
+        strides.append(stride if extent == 1 else step)
+        step *= extent
+    return tuple(reversed(strides))
+
+
+def _view_dlpack(array: Any, kind: str = "") -> ArrayView:
+    device_type, index = (int(part) for part in array.__dlpack_device__())
+    kind = kind or ("array_api" if hasattr(array, "__array_namespace__") else "interface")
+    if device_type in CPU_DEVICES:
+        seen = _view_numpy(np.asarray(array) if hasattr(array, "__array__") else np.from_dlpack(array))
+        return replace(seen, kind=kind, owner=array) if kind == "array_api" else seen
+    if device_type not in CUDA_DEVICES:
+        raise DeviceError(f"expected an array on a CPU or an NVIDIA GPU, got DLPack device type {device_type}")
+    capsule = array.__dlpack__(stream=LEGACY_STREAM)
+    tensor = read_capsule(capsule)
+    if not tensor.contiguous:
+        raise ShapeError(f"expected a C-contiguous array, got a strided one of shape {tensor.shape}; copy it first")
+    device = f"cuda:{index}"
+    return ArrayView(tensor.ptr, tensor.shape, tensor.dtype, device, kind, LEGACY_STREAM, array, None, capsule)
+
+
+_READERS: dict[str, Callable[[Any], ArrayView]] = {
+    "torch": _view_torch,
+    "cupy": _view_cupy,
+    "jax": _view_jax,
+    "jaxlib": _view_jax,
+    "numba": partial(_view_interface, kind="numba"),
+}

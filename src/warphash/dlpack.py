@@ -1,0 +1,202 @@
+"""DLPack and ``__cuda_array_interface__`` for GPU memory, by hand: neither needs a library to be installed.
+
+`DeviceArray` is memory of ours that any library can take over; `read_capsule` looks at memory of theirs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .errors import DtypeError
+
+__all__ = ["CPU_DEVICES", "CUDA_DEVICES", "LEGACY_STREAM", "DeviceArray", "Tensor", "read_capsule"]
+
+CPU_DEVICES = (1, 3)
+"""DLPack's device types for host memory: plain and pinned."""
+
+CUDA_DEVICES = (2, 13)
+"""DLPack's device types for GPU memory: plain and managed."""
+
+LEGACY_STREAM = 1
+"""CUDA's default stream, as both protocols write it (0 is ambiguous there)."""
+
+NO_STREAM = -1
+"""A consumer's word for "do not synchronise"."""
+
+_KIND_OF_CODE = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
+_CODE_OF_KIND = {kind: code for code, kind in _KIND_OF_CODE.items()}
+_NAME = b"dltensor"
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+_Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class _ManagedTensor(ctypes.Structure):
+    _fields_ = [("tensor", _DLTensor), ("context", ctypes.c_void_p), ("deleter", _Deleter)]
+
+
+_capsule_new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, _Deleter)(
+    ("PyCapsule_New", ctypes.pythonapi)
+)
+_capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+# Of a capsule that is being destroyed: as an address, since a new reference to it would destroy it twice.
+_dying_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_IsValid", ctypes.pythonapi)
+)
+_dying_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+
+_lent: dict[int, tuple[Any, ...]] = {}
+"""What each exported tensor keeps alive, by the tensor's address, until its consumer calls the deleter."""
+
+
+def _forget(address: int) -> None:
+    _lent.pop(address, None)
+
+
+def _forget_untaken(capsule: int) -> None:
+    if _dying_is_valid(capsule, _NAME):  # a consumer would have renamed it
+        _forget(_dying_pointer(capsule, _NAME))
+
+
+_delete = _Deleter(_forget)
+_destroy_capsule = _Deleter(_forget_untaken)
+
+
+class DeviceArray:
+    """A C-contiguous array in GPU memory that belongs to no library yet.
+
+    Any library that speaks DLPack or ``__cuda_array_interface__`` takes it without a copy: ``cupy.asarray(a)``,
+    ``torch.from_dlpack(a)``, ``jax.numpy.from_dlpack(a)``, ``numba.cuda.as_cuda_array(a)``.
+
+    Parameters
+    ----------
+    owner
+        Kept alive as long as anybody uses the memory.
+    ptr, shape, dtype
+        Where the array is, and what.
+    index
+        Which GPU.
+    wait
+        ``wait(stream)`` makes a CUDA stream wait for the work that fills the array.
+    """
+
+    def __init__(
+        self,
+        owner: Any,
+        ptr: int,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        index: int,
+        wait: Callable[[int], None],
+    ) -> None:
+        self._owner = owner
+        self._ptr = ptr
+        self._wait = wait
+        self._index = index
+        self.shape = shape
+        self.dtype = dtype
+
+    def __repr__(self) -> str:
+        return f"<warphash.DeviceArray: shape {self.shape}, {self.dtype}, on cuda:{self._index}>"
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        self._wait(LEGACY_STREAM)
+        return {
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (self._ptr, False),
+            "strides": None,
+            "stream": LEGACY_STREAM,
+            "version": 3,
+        }
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CUDA_DEVICES[0], self._index
+
+    def __dlpack__(self, *, stream: int | None = None, **_: Any) -> Any:
+        """A capsule, ready in the order of the consumer's ``stream`` (none named: CUDA's default one)."""
+        if self.dtype.kind not in _CODE_OF_KIND:
+            raise BufferError(f"DLPack has no type for {self.dtype}")
+        if stream != NO_STREAM:
+            self._wait(stream or LEGACY_STREAM)
+        shape = (ctypes.c_int64 * len(self.shape))(*self.shape)
+        managed = _ManagedTensor()
+        tensor = managed.tensor
+        tensor.data = self._ptr
+        tensor.device_type, tensor.device_id = self.__dlpack_device__()
+        tensor.ndim = len(self.shape)
+        tensor.code, tensor.bits, tensor.lanes = _CODE_OF_KIND[self.dtype.kind], 8 * self.dtype.itemsize, 1
+        tensor.shape = ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64))
+        managed.deleter = _delete
+        address = ctypes.addressof(managed)
+        _lent[address] = (managed, shape, self._owner)
+        return _capsule_new(address, _NAME, _destroy_capsule)
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """What a DLPack capsule says. The memory lives as long as the capsule."""
+
+    ptr: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    device: tuple[int, int]
+    contiguous: bool
+
+
+def read_capsule(capsule: Any) -> Tensor:
+    """Look into a capsule without taking it: keep it, and its own destructor frees the memory later.
+
+    Raises
+    ------
+    DtypeError
+        For an element type that NumPy does not have.
+    """
+    tensor = _ManagedTensor.from_address(_capsule_pointer(capsule, _NAME)).tensor
+    kind = _KIND_OF_CODE.get(tensor.code)
+    if kind is None or tensor.lanes != 1 or tensor.bits % 8:
+        raise DtypeError(
+            f"expected integers, floats, complex numbers or booleans, got DLPack type {tensor.code} of {tensor.bits}"
+            " bits; view it as an unsigned integer of the same width"
+        )
+    shape = tuple(tensor.shape[axis] for axis in range(tensor.ndim))
+    expected, contiguous = 1, True
+    for axis in reversed(range(tensor.ndim)):
+        if tensor.strides and shape[axis] != 1:
+            contiguous = contiguous and tensor.strides[axis] == expected
+        expected *= shape[axis]
+    return Tensor(
+        ptr=(tensor.data or 0) + tensor.byte_offset,
+        shape=shape,
+        dtype=np.dtype(f"{kind}{tensor.bits // 8}"),
+        device=(tensor.device_type, tensor.device_id),
+        contiguous=contiguous or 0 in shape,
+    )
