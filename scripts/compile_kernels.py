@@ -1,0 +1,64 @@
+"""Compile every kernel for three generations of GPUs, with no GPU, and print what each takes of a multiprocessor.
+
+A spill in find fails: each spilled byte would be written and read once a bucket, in the kernel that matters most.
+
+Usage: python scripts/compile_kernels.py [sm_80 sm_90 sm_100]
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+
+from warphash.designs import registry
+from warphash.runtime import nvrtc, source
+from warphash.runtime.engine import KernelSpec
+
+ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
+WIDTHS_BYTES = ((4, 0), (4, 4), (8, 0), (8, 8))  # of key and value; other widths share these slots
+MUST_NOT_SPILL = "find"
+
+
+def specs() -> Iterator[KernelSpec]:
+    """Every design with every slot and every bucket that it can have, then the kernels that no design changes."""
+    for name in registry.names():
+        choices = [p.choices for p in registry.get(name).parameters if p.name == "slots_per_bucket"]
+        for slots_per_bucket in (choices[0] or ()) if choices else (1,):
+            for key_bytes, value_bytes in WIDTHS_BYTES:
+                yield KernelSpec(name, key_bytes, value_bytes, slots_per_bucket)
+    yield source.ROWS
+
+
+def line(title: str, usages: dict[str, nvrtc.Usage]) -> str:
+    """What one module's kernels take."""
+    cells = []
+    for name, usage in sorted(usages.items()):
+        spilled = f"(!{usage.spill_bytes} B)" if usage.spill_bytes else ""
+        cells.append(f"{name} {usage.registers}{spilled}")
+    return f"{title:<42} {'  '.join(cells)}"
+
+
+def main(architectures: list[str]) -> int:
+    """Compile all, and return 1 if a find kernel spills."""
+    started = time.monotonic()
+    kernels = 0
+    spilling: list[str] = []
+    print("registers of each kernel; (!n B) marks n spilled bytes", flush=True)
+    for arch in architectures:
+        for spec in specs():
+            title = f"{arch} {spec.design} {spec.key_bytes}+{spec.value_bytes} b={spec.slots_per_bucket}"
+            usages = nvrtc.compile(source.translation_unit(spec, "cuda"), arch).usage()
+            print(line(title, usages), flush=True)
+            kernels += len(usages)
+            find = usages.get(MUST_NOT_SPILL)
+            if find and find.spill_bytes:
+                spilling.append(f"{title}: {MUST_NOT_SPILL} spills {find.spill_bytes} bytes")
+    version = ".".join(map(str, nvrtc.version()))
+    print(f"{kernels} kernels in {time.monotonic() - started:.0f} s with NVRTC {version}; {len(spilling)} spill in find")
+    print("\n".join(spilling), file=sys.stderr)
+    return 1 if spilling else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:] or list(ARCHITECTURES)))
