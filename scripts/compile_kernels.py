@@ -55,7 +55,9 @@ def main(architectures: list[str]) -> int:
             if find and find.spill_bytes:
                 spilling.append(f"{title}: {MUST_NOT_SPILL} spills {find.spill_bytes} bytes")
     version = ".".join(map(str, nvrtc.version()))
-    print(f"{kernels} kernels in {time.monotonic() - started:.0f} s with NVRTC {version}; {len(spilling)} spill in find")
+    print(
+        f"{kernels} kernels in {time.monotonic() - started:.0f} s with NVRTC {version}; {len(spilling)} spill in find"
+    )
     print("\n".join(spilling), file=sys.stderr)
     return 1 if spilling else 0
 

@@ -1,7 +1,7 @@
 """The designs again, from the seed's text: one key after another, plain Python, no code shared with the package.
 
-Source: Better GPU Hash Tables (Awad et al., 2021), section III, with its errata: what iceberg's threshold counts (S4-37)
-and which secondary wins a tie (S4-38) are arguments here, so that a test can tell the readings apart.
+Source: Better GPU Hash Tables (Awad et al., 2021), section III, with its errata: what iceberg's threshold counts
+(S4-37) and which secondary wins a tie (S4-38) are arguments here, so that a test can tell the readings apart.
 """
 
 from __future__ import annotations

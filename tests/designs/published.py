@@ -1,8 +1,8 @@
 """The device-independent figures of Better GPU Hash Tables (Awad et al., 2021), as data.
 
-Probes are buckets read per key: on insertion, by a find of a present key, and by a find of an absent one. They come from
-the authors' published measurements (S4-25), which a sequential simulation confirms (S4-26); find does not exit early in
-`iceberg`, as there.
+Probes are buckets read per key: on insertion, by a find of a present key, and by a find of an absent one. They come
+from the authors' published measurements (S4-25), which a sequential simulation confirms (S4-26); find does not exit
+early in `iceberg`, as there.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ PROBES_AT_THE_LIMIT = [  # S4-18, S4-19, S4-21, S4-22: figures quoted in the pap
 
 @dataclass(frozen=True)
 class Onset:
-    """Load factors at which builds of 2 million keys without a retry succeed always, and never (S4-16, S4-17, S4-27)."""
+    """Load factors at which builds of 2 million keys in one attempt always, and never, succeed (S4-16, S4-17, S4-27)."""
 
     design: str
     parameters: dict[str, Any]

@@ -1,1 +1,1 @@
-"""What the tests share: key and value types, the dict oracle, and the cases that the conformance suite is crossed with."""
+"""What the tests share: key and value types, the dict oracle, and the cases of the conformance suite."""

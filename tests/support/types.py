@@ -68,7 +68,7 @@ def as_bytes(array: Array) -> list[bytes]:
 
 
 def special_keys(dtype: np.dtype[Any]) -> Array:
-    """All ones and the patterns below it, zero and those above it: -1, -2, -3, -4, 0, 1, 2, 3 in little-endian words."""
+    """All ones and the patterns below it, zero and those above it: -1, -2, -3, -4, 0, 1, 2, 3 little-endian."""
     width = row_bytes(dtype)
     raw = np.zeros((8, width), np.uint8)
     raw[:4] = 0xFF
