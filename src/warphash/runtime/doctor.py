@@ -1,0 +1,132 @@
+"""What this machine can run, and what it lacks, each with the command that mends it. Needs nothing to be there."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import metadata
+
+import numpy as np
+
+from ..errors import WarphashError
+from . import cuda, nvrtc
+from .cache import DIRECTORY_VARIABLE, CubinCache
+
+__all__ = ["Finding", "examine", "report"]
+
+LIBRARIES = ("cuda-bindings", "cupy", "torch", "jax", "pyarrow", "polars", "pandas")
+"""Distributions whose arrays are taken, or that the GPU engine uses. CuPy's wheels are named after a CUDA version."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report.
+
+    Attributes
+    ----------
+    subject, state
+        What was looked at, and how it is.
+    mend
+        A command or a piece of advice where something is missing; else empty.
+    """
+
+    subject: str
+    state: str
+    mend: str = ""
+
+
+def report() -> str:
+    """The findings as text, one a line, the mends beneath."""
+    findings = examine()
+    width = max(len(finding.subject) for finding in findings)
+    lines = []
+    for finding in findings:
+        lines.append(f"{finding.subject:<{width}}  {finding.state}")
+        if finding.mend:
+            lines.append(f"{'':<{width}}  mend: {finding.mend}")
+    return "\n".join(lines)
+
+
+def examine() -> list[Finding]:
+    """Look at everything; what cannot be looked at is a finding too, never an error."""
+    findings = []
+    for subject, look in _LOOKS.items():
+        try:
+            findings += look()
+        except Exception as error:  # a doctor that falls ill helps nobody
+            findings.append(Finding(subject, f"cannot be examined: {type(error).__name__}: {error}"))
+    return findings
+
+
+def _versions() -> list[Finding]:
+    python = f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.system()} {platform.machine()}"
+    return [Finding("warphash", f"{_version('warphash') or 'not installed'} ({python})")]
+
+
+def _cpu() -> list[Finding]:
+    try:
+        kernels = importlib.import_module("warphash._cpu")
+    except ImportError as error:
+        return [Finding("CPU engine", f"missing ({error})", "pip install --force-reinstall --no-deps warphash")]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return [Finding("CPU engine", f"ready: {kernels.isa()}, {kernels.threads()} threads on {cores} cores")]
+
+
+def _gpu() -> list[Finding]:
+    reason = cuda.reason_unavailable()
+    if reason is not None:
+        what, _, mend = reason.partition(": ") if nvrtc.MEND in reason else (reason, "", "")
+        return [Finding("GPU engine", f"not usable: {what}", mend)]
+    findings = [Finding("GPU engine", f"ready: driver for CUDA {cuda.driver_version()}")]
+    for index in range(cuda.device_count()):
+        engine = cuda.engine(index)
+        memory = f"{engine.free_bytes() / 2**30:.1f} of {engine.total_bytes / 2**30:.1f} GiB free"
+        findings.append(Finding(f"  {engine.device}", f"{engine.name} ({engine.arch}), {memory}"))
+    return findings
+
+
+def _compiler() -> list[Finding]:
+    try:
+        major, minor = nvrtc.version()
+    except WarphashError:
+        return [Finding("NVRTC", "missing: no kernel can be compiled for a GPU", nvrtc.MEND)]
+    return [Finding("NVRTC", f"{major}.{minor}")]
+
+
+def _cache() -> list[Finding]:
+    cache = CubinCache()
+    use = cache.use()
+    state = f"{cache.directory}: {use.entries} kernels, {use.nbytes / 1e6:.1f} of {cache.limit_bytes / 1e6:.0f} MB"
+    if cache.writable():
+        return [Finding("compile cache", state)]
+    return [Finding("compile cache", f"{state}; read only", f"export {DIRECTORY_VARIABLE}=<a folder that takes files>")]
+
+
+def _libraries() -> list[Finding]:
+    names = [*LIBRARIES, *(f"cupy-cuda{major}x" for major in (12, 13))]
+    found = [f"{name} {version}" for name in names if (version := _version(name))]
+    return [Finding("array libraries", ", ".join(found) or "none but NumPy")]
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+_LOOKS: dict[str, Callable[[], list[Finding]]] = {
+    "warphash": _versions,
+    "CPU engine": _cpu,
+    "GPU engine": _gpu,
+    "NVRTC": _compiler,
+    "compile cache": _cache,
+    "array libraries": _libraries,
+}
+
+if __name__ == "__main__":
+    sys.stdout.write(report() + "\n")

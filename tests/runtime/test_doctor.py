@@ -1,0 +1,65 @@
+"""The doctor speaks on any machine, and names what mends it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from warphash.runtime import cuda, doctor, nvrtc
+from warphash.runtime.cache import DIRECTORY_VARIABLE, CubinCache
+
+
+def states() -> dict[str, doctor.Finding]:
+    return {finding.subject: finding for finding in doctor.examine()}
+
+
+def test_report_covers_everything(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(DIRECTORY_VARIABLE, str(tmp_path))
+    CubinCache().put("k", bytes(2_000_000))
+    text = doctor.report()
+    for subject in ("warphash", "CPU engine", "GPU engine", "NVRTC", "compile cache", "array libraries"):
+        assert any(line.startswith(subject) for line in text.splitlines()), text
+    assert f"{tmp_path}: 1 kernels, 2.0 of" in text
+
+
+def test_machine_with_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cuda", None)
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    monkeypatch.setitem(sys.modules, "warphash._cpu", None)
+    monkeypatch.setattr(cuda, "reason_unavailable", lambda: "no NVIDIA driver is installed")
+    found = states()
+    assert found["NVRTC"].mend == nvrtc.MEND and "warphash[cuda13]" in nvrtc.MEND
+    assert "pip install" in found["CPU engine"].mend
+    assert found["GPU engine"].state == "not usable: no NVIDIA driver is installed"
+
+
+def test_missing_bindings_are_mended_by_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "reason_unavailable", lambda: f"the CUDA bindings are not installed: {nvrtc.MEND}")
+    found = states()["GPU engine"]
+    assert found.mend == nvrtc.MEND and found.state == "not usable: the CUDA bindings are not installed"
+
+
+def test_folder_that_takes_no_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(DIRECTORY_VARIABLE, str(tmp_path / "file"))
+    found = states()["compile cache"]
+    assert "read only" in found.state and DIRECTORY_VARIABLE in found.mend
+
+
+def test_look_that_fails_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise OSError("broken")
+
+    monkeypatch.setattr(cuda, "reason_unavailable", fail)
+    assert states()["GPU engine"].state == "cannot be examined: OSError: broken"
+
+
+def test_no_driver_is_a_reason_and_no_error() -> None:
+    reason = cuda.reason_unavailable()
+    assert cuda.available() == (reason is None)
+    if reason is not None:
+        assert cuda.device_count() == 0
+        with pytest.raises(cuda.EngineUnavailable, match="cuda:0"):
+            cuda.engine(0)
