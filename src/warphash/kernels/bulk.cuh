@@ -112,7 +112,7 @@ struct Settle {
   using S = typename D::S;
   using Word = typename S::Word;
   static constexpr bool kProbes = true, kFrozen = false, kVacancy = true;
-  enum class Outcome { kOpen, kPresent, kInserted, kLeftover };
+  enum class Outcome { kOpen, kPresent, kInserted, kLeftover, kSuspended };
   struct State {
     Probe<S> probe;
     Word value;
@@ -127,7 +127,10 @@ struct Settle {
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
     const u32 e = element_of(b, i);
     s = {Probe<S>::start(t, key_at<S>(b, e)), value_at<S>(b, e), e, false, false, Outcome::kOpen};
-    return true;
+    // A homeless pair is in no bucket: its key would be taken for absent. The table is rebuilt first.
+    if (load_relaxed(&report_of(b)->homeless) == 0) return true;
+    s.outcome = Outcome::kSuspended;
+    return false;
   }
   WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
     if (seen.hit >= 0) {
@@ -156,7 +159,7 @@ struct Settle {
     if (left)
       pointer<u32>(b.leftover)[place] = s.element;
     else if (live)
-      set_flag(b, s.element, tally.changed);
+      set_flag(b, s.element, s.outcome == Outcome::kSuspended ? kUnplaced : tally.changed ? kChanged : kPresent);
   }
 
  private:
@@ -268,19 +271,26 @@ struct Migrate : Place<D> {
 template <class D>
 struct Combine : Find<D> {
   using S = typename D::S;
-  using typename Find<D>::State;
+  struct State : Find<D>::State {
+    u32 element;
+  };
   static constexpr bool kFrozen = false;
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
-    const u32 e = element_of(b, i);
-    s = {Probe<S>::start(t, key_at<S>(b, e)), value_at<S>(b, e), false};
+    s.element = element_of(b, i);
+    s.probe = Probe<S>::start(t, key_at<S>(b, s.element));
+    s.value_ = value_at<S>(b, s.element);
+    s.found = false;
     return true;
   }
   WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
     if (seen.hit < 0) return !D::advance(t, s.probe, seen);
     combine_hit<S>(t, b, s.probe.bucket, seen.hit, s.value_);
-    return true;
+    return s.found = true;
   }
-  WARPHASH_FN static void finish(const Table&, const Batch&, u64, State&, bool, Tally&) {}
+  // Its winner may have found no room; then it waits for the rebuilt table with it.
+  WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally&) {
+    if (live && !s.found) set_flag(b, s.element, kUnplaced);
+  }
 };
 
 template <class D>

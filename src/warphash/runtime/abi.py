@@ -7,6 +7,10 @@ launch is two plain copies: the `Table`, built once per table, and the `Batch`, 
 from __future__ import annotations
 
 import ctypes
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
 
 MAX_HASHES = 4
 """Hash functions a table can have (``Table.multiplier`` and ``Table.addend`` hold one constant each)."""
@@ -59,6 +63,38 @@ class Batch(ctypes.Structure):
 
 
 class Report(ctypes.Structure):
-    """Counters that the kernels of one bulk operation add to; zeroed before the first of them."""
+    """Counters that the kernels of one bulk operation add to; zeroed before the first of them.
 
-    _fields_ = _words("changed", "leftover", "winners", "losers", "homeless", "unplaced", "probes", "mismatches")
+    The lengths of lists come first, so that one fill of `LISTS_BYTES` restarts them for the next piece of a batch.
+    """
+
+    _fields_ = _words("leftover", "winners", "losers", "changed", "homeless", "unplaced", "probes", "mismatches")
+
+
+LISTS_BYTES = 3 * 8
+
+
+class Op(IntEnum):
+    """What becomes of the value of a key that is there already (``enum Op`` of ``abi.cuh``)."""
+
+    KEEP = 0
+    REPLACE = 1
+    ADD = 2
+    MIN = 3
+    MAX = 4
+    OR = 5
+    AND = 6
+    XOR = 7
+
+
+def kind_of(dtype: np.dtype[Any]) -> int:
+    """How the kernels read a value of ``dtype``: class in the low byte, bits above it (``enum Kind``)."""
+    return {"i": 1, "f": 2}.get(dtype.kind, 0) | (8 * dtype.itemsize) << 8
+
+
+class Flag(IntEnum):
+    """What an update did for one element (``enum Flag`` of ``abi.cuh``)."""
+
+    PRESENT = 0
+    CHANGED = 1
+    UNPLACED = 2

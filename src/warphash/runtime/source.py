@@ -55,14 +55,14 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
         For an unknown platform, or a header that does not exist.
     """
     if spec == ROWS:
-        return _unit(platform, root, ["rows.cuh"], "")
-    word_bits = 8 * spec.word_bytes
-    value_bits = word_bits if spec.value_bytes else 0
+        return _unit(platform, root, ["rows.cuh"], "WARPHASH_ROW_ENTRIES")
+    word = f"warphash::u{8 * spec.word_bytes}"
+    valued = "true" if spec.value_bytes else "false"
     return _unit(
         platform,
         root,
         ["bulk.cuh", f"designs/{spec.design}.cuh"],
-        f"WARPHASH_ENTRIES({class_name(spec.design)}, {word_bits}, {value_bits}, {spec.slots_per_bucket})",
+        f"WARPHASH_ENTRIES({class_name(spec.design)}, {word}, {valued}, {spec.slots_per_bucket})",
     )
 
 

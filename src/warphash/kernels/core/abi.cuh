@@ -59,10 +59,10 @@ struct Batch {
 };
 
 struct Report {
-  u64 changed;     // elements that added (or erased) a key
   u64 leftover;    // elements that settle could not decide
   u64 winners;     // of these, the one per key that is to be placed
   u64 losers;      // and its duplicates
+  u64 changed;     // elements that added (or erased) a key
   u64 homeless;    // pairs whose eviction chain ended without a slot
   u64 unplaced;    // elements that found no slot and moved nobody
   u64 probes;      // buckets read, where asked for

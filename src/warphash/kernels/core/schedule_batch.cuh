@@ -138,4 +138,10 @@ void for_each(const Table& t, const Batch& b, u64 begin, u64 end) {
     for_each_straight<Task>(t, b, begin, end);
 }
 
+// The same behind untyped addresses, for callers outside this namespace.
+template <class Task>
+void for_each_untyped(const void* table, const void* batch, u64 begin, u64 end) {
+  for_each<Task>(*static_cast<const Table*>(table), *static_cast<const Batch*>(batch), begin, end);
+}
+
 }  // namespace warphash

@@ -29,7 +29,7 @@ struct BucketedCuckoo {
   using S = S_;
   using Item = typename S::Item;
   // Slots of the first bucket that a key may take without moving another.
-  WARPHASH_FN static i32 settle_slots(const Table& t) { return t.placement == kFirst ? S::kSlots : 0; }
+  WARPHASH_FN static i32 settle_slots([[maybe_unused]] const Table& t) { return t.placement == kFirst ? S::kSlots : 0; }
   WARPHASH_FN static i32 region(const Table&) { return S::kSlots; }
   WARPHASH_FN static bool advance(const Table& t, Probe<S>& probe, const Seen<S>& seen) {
     return probe.advance(t, seen, t.placement == kFirst);
@@ -90,7 +90,7 @@ struct BucketedCuckoo {
   // Exchanges the pair in hand with a random slot of the full bucket p.bucket.
   WARPHASH_FN static Placed evict(const Table& t, const Batch& b, Placement& p) {
     if (p.evictions == 0 && load_relaxed(&reinterpret_cast<Report*>(b.report)->homeless) != 0) return Placed::kNoRoom;
-    if (p.evictions == t.chain_limit) return p.evictions ? Placed::kHomeless : Placed::kNoRoom;
+    if (p.evictions == t.chain_limit) return Placed::kHomeless;
     ++p.evictions;
     const u32 victim = next_random(p.random) % S::kSlots;
     p.hand = exchange(S::at(t, p.bucket) + victim, p.hand);

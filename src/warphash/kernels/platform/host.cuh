@@ -157,4 +157,4 @@ WARPHASH_FN void prefetch(const void* p) { __builtin_prefetch(p); }
 
 }  // namespace warphash
 
-#define WARPHASH_ENTRY(NAME, ...) {#NAME, &warphash::for_each<__VA_ARGS__>},
+#define WARPHASH_ENTRY(NAME, ...) {#NAME, &warphash::for_each_untyped<__VA_ARGS__>},

@@ -1,0 +1,34 @@
+// Compiles one design, or the kernels on rows, for one instruction set. The build defines WARPHASH_DESIGN (the class),
+// WARPHASH_DESIGN_HEADER, WARPHASH_GROUPS (the name of the function below), WARPHASH_ONE_SLOT for designs with buckets of
+// one slot, and renames the namespace `warphash`, so that the linker cannot take one instruction set's template for
+// another's.
+#include "entries.hpp"
+
+#include WARPHASH_DESIGN_HEADER
+#include "bulk.cuh"
+
+namespace {
+
+using warphash::u32;
+using warphash::u64;
+using warphash_cpu::Group;
+
+#define WARPHASH_GROUP(N)                                                   \
+  {4, false, N, {WARPHASH_ENTRIES(WARPHASH_DESIGN, u32, false, N)}},        \
+      {4, true, N, {WARPHASH_ENTRIES(WARPHASH_DESIGN, u32, true, N)}},      \
+      {8, false, N, {WARPHASH_ENTRIES(WARPHASH_DESIGN, u64, false, N)}},    \
+      {8, true, N, {WARPHASH_ENTRIES(WARPHASH_DESIGN, u64, true, N)}},
+
+const Group kGroups[] = {
+#if defined(WARPHASH_ROW_ENTRIES)
+    {0, false, 0, {WARPHASH_ROW_ENTRIES}},
+#elif defined(WARPHASH_ONE_SLOT)
+    WARPHASH_GROUP(1)
+#else
+    WARPHASH_GROUP(8) WARPHASH_GROUP(16) WARPHASH_GROUP(32)
+#endif
+};
+
+}  // namespace
+
+warphash_cpu::Groups WARPHASH_GROUPS() { return {kGroups, static_cast<int>(sizeof(kGroups) / sizeof(kGroups[0]))}; }

@@ -1,0 +1,29 @@
+// The bulk operations that the CPU engine has compiled, by name. A Group holds those of one design for one slot layout.
+#pragma once
+
+namespace warphash_cpu {
+
+// Runs an operation over elements [begin, end) of a batch. Addresses of a Table and a Batch (core/abi.cuh) are untyped
+// here, because each instruction set compiles the headers into a namespace of its own.
+using Run = void (*)(const void* table, const void* batch, unsigned long long begin, unsigned long long end);
+
+struct Entry {
+  const char* name;
+  Run run;
+};
+
+constexpr int kMostEntries = 10;
+
+struct Group {
+  int word_bytes;
+  bool valued;
+  int slots_per_bucket;
+  Entry entries[kMostEntries];  // those behind the last have no name
+};
+
+struct Groups {
+  const Group* first;
+  int count;
+};
+
+}  // namespace warphash_cpu

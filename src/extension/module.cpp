@@ -1,0 +1,156 @@
+// warphash._cpu: memory, and the compiled bulk operations over threads. runtime/cpu.py is its only user.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "entries.hpp"
+
+namespace nb = nanobind;
+using warphash_cpu::Groups;
+using warphash_cpu::Run;
+
+#define WARPHASH_DECLARE(DESIGN)                  \
+  Groups groups_##DESIGN##_base();                \
+  Groups groups_##DESIGN##_fast();
+WARPHASH_DECLARE(cuckoo)
+WARPHASH_DECLARE(bucketed_cuckoo)
+WARPHASH_DECLARE(power_of_two)
+WARPHASH_DECLARE(iceberg)
+WARPHASH_DECLARE(rows)
+
+namespace {
+
+bool has_fast_isa() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
+#else
+  return false;
+#endif
+}
+
+Groups groups_of(const std::string& design, bool fast) {
+#define WARPHASH_CHOOSE(DESIGN) \
+  if (design == #DESIGN) return fast ? groups_##DESIGN##_fast() : groups_##DESIGN##_base();
+  WARPHASH_CHOOSE(cuckoo)
+  WARPHASH_CHOOSE(bucketed_cuckoo)
+  WARPHASH_CHOOSE(power_of_two)
+  WARPHASH_CHOOSE(iceberg)
+  WARPHASH_CHOOSE(rows)
+  throw nb::key_error(("no design is compiled under the name " + design).c_str());
+}
+
+// The address of an operation, to be handed back to run().
+std::uintptr_t entry(const std::string& design, int word_bytes, bool valued, int slots_per_bucket, const std::string& name,
+                     const std::string& isa) {
+  const Groups groups = groups_of(design, isa == "fast");
+  for (int g = 0; g < groups.count; ++g) {
+    const auto& group = groups.first[g];
+    if (group.word_bytes != word_bytes || group.valued != valued || group.slots_per_bucket != slots_per_bucket) continue;
+    for (const auto& e : group.entries)
+      if (e.name && name == e.name) return reinterpret_cast<std::uintptr_t>(e.run);
+  }
+  throw nb::key_error(("no operation is compiled under the name " + name).c_str());
+}
+
+// Calls work(begin, end) over [0, n) in `threads` ranges; the calling thread takes the last one.
+template <class Work>
+void over_threads(std::uint64_t n, int threads, std::uint64_t least, const Work& work) {
+  const auto parts = std::max<std::uint64_t>(1, std::min<std::uint64_t>(static_cast<std::uint64_t>(threads), n / least));
+  std::vector<std::thread> others;
+  others.reserve(parts - 1);
+  std::uint64_t begin = 0;
+  for (std::uint64_t p = 1; p < parts; ++p) {
+    const std::uint64_t end = n / parts * p;
+    try {
+      others.emplace_back([&work, begin, end] { work(begin, end); });
+    } catch (const std::system_error&) {  // no more threads to be had: the caller's does the rest
+      break;
+    }
+    begin = end;
+  }
+  work(begin, n);
+  for (auto& t : others) t.join();
+}
+
+constexpr std::uint64_t kLeastElements = 1 << 14;  // below, starting a thread costs more than it saves
+constexpr std::uint64_t kLeastBytes = 1 << 21;
+
+void run(std::uintptr_t entry, std::uintptr_t table, std::uintptr_t batch, std::uintptr_t count, std::uint64_t n,
+         int threads) {
+  nb::gil_scoped_release release;
+  if (count) n = *reinterpret_cast<const std::uint64_t*>(count);
+  if (n == 0) return;
+  const Run f = reinterpret_cast<Run>(entry);
+  over_threads(n, threads, kLeastElements, [&](std::uint64_t begin, std::uint64_t end) {
+    f(reinterpret_cast<const void*>(table), reinterpret_cast<const void*>(batch), begin, end);
+  });
+}
+
+void fill(std::uintptr_t at, int byte, std::uint64_t bytes, int threads) {
+  nb::gil_scoped_release release;
+  over_threads(bytes, threads, kLeastBytes, [&](std::uint64_t begin, std::uint64_t end) {
+    std::memset(reinterpret_cast<char*>(at) + begin, byte, end - begin);
+  });
+}
+
+void copy(std::uintptr_t to, std::uintptr_t from, std::uint64_t bytes, int threads) {
+  nb::gil_scoped_release release;
+  over_threads(bytes, threads, kLeastBytes, [&](std::uint64_t begin, std::uint64_t end) {
+    std::memcpy(reinterpret_cast<char*>(to) + begin, reinterpret_cast<const char*>(from) + begin, end - begin);
+  });
+}
+
+// Pages of the system; huge ones where it has them and the request is large, because a random access to a large table
+// otherwise misses the TLB as well as the cache.
+class Memory {
+ public:
+  explicit Memory(std::uint64_t bytes) : bytes_(bytes) {
+    constexpr std::uint64_t huge = std::uint64_t{2} << 20;
+    const std::uint64_t unit = bytes >= huge ? huge : static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+    if (bytes > (std::uint64_t{1} << 46)) throw std::bad_alloc();
+    length_ = (std::max<std::uint64_t>(bytes, 1) + unit - 1) / unit * unit;
+    const std::uint64_t slack = bytes >= huge ? huge : 0;  // to align the block to a huge page
+    void* p = mmap(nullptr, length_ + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) throw std::bad_alloc();
+    mapped_ = p;
+    mapped_length_ = length_ + slack;
+    at_ = (reinterpret_cast<std::uintptr_t>(p) + unit - 1) / unit * unit;
+#if defined(MADV_HUGEPAGE)
+    if (bytes >= huge) madvise(reinterpret_cast<void*>(at_), length_, MADV_HUGEPAGE);  // a refusal costs speed only
+#endif
+  }
+  ~Memory() { munmap(mapped_, mapped_length_); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  std::uintptr_t ptr() const { return at_; }
+  std::uint64_t nbytes() const { return bytes_; }
+
+ private:
+  std::uint64_t bytes_, length_, mapped_length_;
+  void* mapped_;
+  std::uintptr_t at_;
+};
+
+}  // namespace
+
+NB_MODULE(_cpu, m) {
+  m.def("isas", [] { return has_fast_isa() ? std::string("fast base") : std::string("base"); });
+  m.def("entry", &entry);
+  m.def("run", &run);
+  m.def("fill", &fill);
+  m.def("copy", &copy);
+  nb::class_<Memory>(m, "Memory")
+      .def(nb::init<std::uint64_t>())
+      .def_prop_ro("ptr", &Memory::ptr)
+      .def_prop_ro("nbytes", &Memory::nbytes);
+}

@@ -1,0 +1,1 @@
+"""What a table is: one small file a design, and the registry that names them."""

@@ -1,0 +1,39 @@
+"""Which design ``design="auto"`` means: Table I of Better GPU Hash Tables (S4-14), extended by our measurements.
+
+The seed recommends by pairs of priorities: bucketed cuckoo with 16 slots wherever stability is not asked for, iceberg or
+the power of two choices where it is. Its reason for 16 slots was that one GPU read 128 bytes at the price of 8. Here a
+bucket of 8 pairs of 4 + 4 bytes is one line of 64 bytes, the unit that both kinds of memory fetch, and is faster on
+either engine (docs/performance-log.md); 16 stays the choice where the load factor comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..errors import ParameterError
+
+__all__ = ["PRIORITIES", "choose"]
+
+PRIORITIES = ("load_factor", "insertion", "query", "stability")
+
+
+def choose(priorities: Iterable[str] = ()) -> tuple[str, dict[str, Any]]:
+    """Design and parameters for a set of priorities out of `PRIORITIES`.
+
+    Raises
+    ------
+    ParameterError
+        For an unknown priority.
+    """
+    wanted = {priorities} if isinstance(priorities, str) else set(priorities)
+    unknown = wanted - set(PRIORITIES)
+    if unknown:
+        raise ParameterError(f"priorities must be among {PRIORITIES}, got {sorted(map(str, unknown))}")
+    if "stability" in wanted:
+        if "load_factor" in wanted:
+            return "iceberg", {"slots_per_bucket": 32}
+        if "query" in wanted and "insertion" not in wanted:
+            return "power_of_two", {"slots_per_bucket": 16}
+        return "iceberg", {"slots_per_bucket": 16}
+    return "bucketed_cuckoo", {"slots_per_bucket": 16 if "load_factor" in wanted else 8}

@@ -1,0 +1,112 @@
+"""What every design declares. A design is data: the algorithm is in the header of the same stem."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import ParameterError
+
+__all__ = ["ALL_VERBS", "Design", "Parameter", "chain_limit"]
+
+ALL_VERBS = frozenset(
+    "insert assign upsert find find_or_insert contains erase keys values items clear copy reserve shrink save "
+    "probe_counts".split()
+)
+"""Every public verb that a design may offer."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a design.
+
+    Attributes
+    ----------
+    name, default, doc
+        Its name in Python, C++, command line and documents; its default; what it does.
+    choices
+        The values it takes, or None where ``bounds`` says it.
+    bounds
+        Closed interval of a number, or None.
+    """
+
+    name: str
+    default: Any
+    doc: str
+    choices: tuple[Any, ...] | None = None
+    bounds: tuple[float, float] | None = None
+
+    def check(self, design: str, value: Any) -> Any:
+        """Return ``value``, or raise `ParameterError`."""
+        expected = f"one of {self.choices}" if self.choices else f"a number in {self.bounds}"
+        legal = (
+            any(value == c and isinstance(value, bool) == isinstance(c, bool) for c in self.choices)
+            if self.choices
+            else isinstance(value, int | float)
+            and not isinstance(value, bool)
+            and self.bounds is not None
+            and self.bounds[0] <= value <= self.bounds[1]
+        )
+        if not legal:
+            raise ParameterError(f"design {design!r}: {self.name} must be {expected}, got {value!r}")
+        return value
+
+
+@dataclass(frozen=True)
+class Design:
+    """One table design.
+
+    Attributes
+    ----------
+    name, aliases
+        What ``design=`` takes. ``name`` is also the stem of the header.
+    title, citation
+        For people, and where it comes from.
+    parameters
+        What it can be given.
+    fields
+        Maps parameters to the words of `runtime.abi.Table` that the header reads.
+    default_load_factor, safe_load_factor
+        Parameters to the load factor that ``capacity`` is sized for, and to the highest at which builds of random keys
+        do not fail in practice (S4-16, S4-17, S4-27).
+    moves_keys
+        An insert may move other keys, so an address in the table is not stable, and a build can fail with a pair in hand.
+    settles
+        An insert may begin with the kernel ``settle`` (kernels/bulk.cuh); otherwise every element is claimed first.
+    capabilities
+        Verbs it has.
+    """
+
+    name: str
+    aliases: tuple[str, ...]
+    title: str
+    citation: str
+    parameters: tuple[Parameter, ...]
+    fields: Callable[[Mapping[str, Any]], Mapping[str, int]]
+    default_load_factor: Callable[[Mapping[str, Any]], float]
+    safe_load_factor: Callable[[Mapping[str, Any]], float]
+    moves_keys: bool
+    settles: bool
+    capabilities: frozenset[str] = field(default=ALL_VERBS)
+
+    def resolve(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Defaults overlaid with ``given``, checked.
+
+        Raises
+        ------
+        ParameterError
+            For a name that the design does not have, or a value out of range.
+        """
+        known = {p.name: p for p in self.parameters}
+        for name in given:
+            if name not in known:
+                have = ", ".join(known) or "none"
+                raise ParameterError(f"design {self.name!r} has no parameter {name!r}; it has: {have}")
+        return {p.name: p.check(self.name, given.get(p.name, p.default)) for p in self.parameters}
+
+
+def chain_limit(slots: int) -> int:
+    """Evictions that one insert may cause: 7 log2(slots), as the authors' code has it (S4-09)."""
+    return 7 * max(4, math.ceil(math.log2(max(2, slots))))

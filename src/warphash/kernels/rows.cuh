@@ -1,0 +1,148 @@
+// Rows of bytes: what lies between the caller's keys and values and the words of a slot. No design changes these kernels.
+//
+//   widen       rows of 1 to 8 bytes -> words, zero-extended
+//   narrow      words -> rows
+//   fingerprint rows of any width -> 64-bit fingerprints, salted
+//   match       is the stored key of each found row the key that was asked for?
+//   gather      stored rows -> rows
+//   scatter     rows -> stored rows
+//   merge       applies an upsert to stored values of one word
+//
+// Layout. Rows are packed, `op` bytes each. Stored rows lie at `source_buckets` (a base address), `kind` bytes each for
+// widen, narrow, gather and scatter. Row numbers are u64, in `values`.
+//
+// The row store (runtime/rows.py) keeps keys or values wider than a word: a slot then holds the fingerprint of a key and
+// the number of its row. Two keys of one fingerprint never live in the table together: the store draws another salt.
+#pragma once
+#include "core/hash.cuh"
+#include "core/value.cuh"
+#include "platform/schedule.cuh"
+
+namespace warphash {
+
+WARPHASH_FN const u8* row_of(const Batch& b, u64 i) { return reinterpret_cast<const u8*>(b.keys) + i * b.op; }
+WARPHASH_FN u64 row_number(const Batch& b, u64 i) { return reinterpret_cast<const u64*>(b.values)[i]; }
+WARPHASH_FN u8* stored_row(const Batch& b, u64 row) { return reinterpret_cast<u8*>(b.source_buckets) + row * b.kind; }
+WARPHASH_FN bool flagged(const Batch& b, u64 i) { return !b.out_flags || reinterpret_cast<const u8*>(b.out_flags)[i] == 1; }
+
+WARPHASH_FN u64 read_word(const u8* p, u64 bytes) {
+  u64 x = 0;
+  for (u64 j = 0; j < bytes; ++j) x |= static_cast<u64>(p[j]) << (8 * j);
+  return x;
+}
+
+WARPHASH_FN void copy_row(u8* to, const u8* from, u64 bytes) {
+  const u64 aligned = reinterpret_cast<u64>(to) | reinterpret_cast<u64>(from) | bytes;
+  if (aligned % 8 == 0)
+    for (u64 j = 0; j < bytes; j += 8) *reinterpret_cast<u64*>(to + j) = *reinterpret_cast<const u64*>(from + j);
+  else if (aligned % 4 == 0)
+    for (u64 j = 0; j < bytes; j += 4) *reinterpret_cast<u32*>(to + j) = *reinterpret_cast<const u32*>(from + j);
+  else
+    for (u64 j = 0; j < bytes; ++j) to[j] = from[j];
+}
+
+// A task of which an element is one straight piece of work.
+struct Straight {
+  static constexpr bool kProbes = false;
+  struct State {
+    bool mismatch;
+  };
+  WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
+  WARPHASH_FN static void finish(const Table&, const Batch&, u64, State& s, bool live, Tally& tally) {
+    tally.mismatches = live && s.mismatch;
+  }
+};
+
+struct Widen : Straight {
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State& s) {
+    s.mismatch = false;
+    const u64 word = read_word(row_of(b, i), b.op);
+    if (b.kind == 4)
+      reinterpret_cast<u32*>(b.out_keys)[i] = static_cast<u32>(word);
+    else
+      reinterpret_cast<u64*>(b.out_keys)[i] = word;
+    return false;
+  }
+};
+
+struct Narrow : Straight {
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State& s) {
+    s.mismatch = false;
+    const u8* word = reinterpret_cast<const u8*>(b.keys) + i * b.kind;
+    u8* row = reinterpret_cast<u8*>(b.out_keys) + i * b.op;
+    for (u64 j = 0; j < b.op; ++j) row[j] = word[j];
+    return false;
+  }
+};
+
+struct Fingerprint : Straight {
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State& s) {
+    s.mismatch = false;
+    const u8* row = row_of(b, i);
+    const bool aligned = (reinterpret_cast<u64>(row) & 7) == 0;
+    u64 x = b.random ^ b.op;
+    for (u64 j = 0; j < b.op; j += 8) {
+      const u64 left = b.op - j;
+      const u64 word = left >= 8 && aligned ? *reinterpret_cast<const u64*>(row + j) : read_word(row + j, left < 8 ? left : 8);
+      const u64 m = (x ^ word) * 0x9fb21c651e98df25ull;
+      x = mix(m ^ multiply_high(x ^ word, 0x9fb21c651e98df25ull)) + b.random;
+    }
+    reinterpret_cast<u64*>(b.out_keys)[i] = x;
+    return false;
+  }
+};
+
+// Clears the flag of a found element whose stored key is another one.
+struct Match : Straight {
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State& s) {
+    s.mismatch = false;
+    if (!flagged(b, i)) return false;
+    const u8* stored = stored_row(b, row_number(b, i));
+    const u8* row = row_of(b, i);
+    for (u64 j = 0; j < b.op; ++j) s.mismatch |= stored[j] != row[j];
+    if (s.mismatch) reinterpret_cast<u8*>(b.out_flags)[i] = kPresent;
+    return false;
+  }
+};
+
+struct Gather : Straight {
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State& s) {
+    s.mismatch = false;
+    const u8* from = flagged(b, i) ? stored_row(b, row_number(b, i)) : reinterpret_cast<const u8*>(b.default_value);
+    copy_row(reinterpret_cast<u8*>(b.out_values) + i * b.op, from, b.op);
+    return false;
+  }
+};
+
+struct Scatter : Straight {
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State& s) {
+    s.mismatch = false;
+    if (flagged(b, i)) copy_row(stored_row(b, row_number(b, i)), row_of(b, i), b.op);
+    return false;
+  }
+};
+
+struct Merge : Straight {
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State& s) {
+    s.mismatch = false;
+    if (!flagged(b, i)) return false;
+    const u64 operand = read_word(row_of(b, i), kind_bits(b.kind) / 8);
+    u8* base = reinterpret_cast<u8*>(b.source_buckets);
+    if (b.default_value == 4)
+      combine(reinterpret_cast<u32*>(base) + row_number(b, i), static_cast<u32>(operand), b.claim_mask, b.kind);
+    else
+      combine(reinterpret_cast<u64*>(base) + row_number(b, i), operand, b.claim_mask, b.kind);
+    return false;
+  }
+};
+
+}  // namespace warphash
+
+#define WARPHASH_ROW_ENTRIES                           \
+  WARPHASH_ENTRY(widen, warphash::Widen)               \
+  WARPHASH_ENTRY(narrow, warphash::Narrow)             \
+  WARPHASH_ENTRY(fingerprint, warphash::Fingerprint)   \
+  WARPHASH_ENTRY(match, warphash::Match)               \
+  WARPHASH_ENTRY(gather, warphash::Gather)             \
+  WARPHASH_ENTRY(scatter, warphash::Scatter)           \
+  WARPHASH_ENTRY(merge, warphash::Merge)

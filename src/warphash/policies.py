@@ -1,0 +1,41 @@
+"""When a table changes its size: statistics in, a number of slots out. Pure functions."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["is_risky", "slots_after_failure", "slots_before_insert", "slots_for"]
+
+
+def slots_for(capacity: int, load_factor: float) -> int:
+    """Slots that hold ``capacity`` keys at ``load_factor``."""
+    return max(1, math.ceil(capacity / load_factor))
+
+
+def is_risky(size: int, incoming: int, slots: int, safe_load_factor: float) -> bool:
+    """Whether a batch could fail to fit other than by a freak of the hash constants.
+
+    ``incoming`` counts duplicates and keys that are there already, so this errs on the side of caution.
+    """
+    return size + incoming > 0.9 * safe_load_factor * slots
+
+
+def slots_before_insert(size: int, tombstones: int, slots: int, safe_load_factor: float) -> int | None:
+    """Slots to rebuild into before an insert; None to leave the table as it is.
+
+    A table that is full for its design doubles. One of which half the slots are tombstones is rebuilt at its size, as a
+    bucket that was once full never again lets a find stop early.
+    """
+    if size >= safe_load_factor * slots:
+        return 2 * slots
+    if tombstones > slots // 2:
+        return slots
+    return None
+
+
+def slots_after_failure(size: int, missing: int, slots: int, load_factor: float) -> int:
+    """Slots to grow into after ``missing`` elements (duplicates included) found no room beside ``size`` keys.
+
+    At least double, so that growing is amortised; at most what all of them need.
+    """
+    return max(2 * slots, min(8 * slots, slots_for(size + missing, load_factor)))

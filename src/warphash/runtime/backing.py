@@ -1,0 +1,68 @@
+"""What keeps the rows of a table: words in the slots, or a row store behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from ..designs.base import Design
+from .abi import Op
+from .elastic import ElasticStore
+from .engine import Engine, KernelSpec
+from .rows import RowBacking
+from .store import Store
+from .words import WordBacking
+
+__all__ = ["Backing", "make_backing"]
+
+
+class Backing(Protocol):
+    """Operations on packed rows, by address. ``flags`` are bytes, `abi.Flag`; addresses of 0 are not written."""
+
+    @property
+    def elastic(self) -> ElasticStore: ...
+    @property
+    def nbytes(self) -> int: ...
+    def find(self, keys: int, n: int, values: int, flags: int, default: bytes, stream: Any) -> None: ...
+    def counts(self, keys: int, n: int, out: int, stream: Any) -> None: ...
+    def update(
+        self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, unique: bool, stream: Any
+    ) -> None: ...
+    def erase(self, keys: int, n: int, flags: int, stream: Any) -> int: ...
+    def scan(self, room: int, out_keys: int, out_values: int, stream: Any) -> int: ...
+    def clear(self, stream: Any) -> None: ...
+    def rebuild(self, slots: int, stream: Any) -> None: ...
+
+
+def _word(nbytes: int) -> int:
+    return 4 if nbytes <= 4 else 8
+
+
+def make_backing(
+    engine: Engine,
+    design: Design,
+    parameters: Mapping[str, Any],
+    *,
+    key_bytes: int,
+    value_bytes: int,
+    slots: int,
+    seed: int,
+    family: str,
+    grows: bool,
+    attempts: int,
+    load_factor: float,
+    counts_probes: bool,
+) -> Backing:
+    """Keys and values of up to 8 bytes go into the slots, all others into rows."""
+    wide = key_bytes > 8 or value_bytes > 8
+    per_bucket = int(parameters.get("slots_per_bucket", 1))
+    widths = (8, 8) if wide else (_word(key_bytes), _word(value_bytes) if value_bytes else 0)
+    spec = KernelSpec(design.name, *widths, per_bucket)
+    elastic = ElasticStore(
+        Store(engine, design, parameters, spec, slots, seed, family),
+        grows=grows,
+        attempts=attempts,
+        load_factor=load_factor,
+        counts_probes=counts_probes,
+    )
+    return (RowBacking if wide else WordBacking)(elastic, key_bytes, value_bytes)

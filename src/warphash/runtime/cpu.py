@@ -1,0 +1,88 @@
+"""The CPU engine: the designs' headers compiled ahead of time, run over threads. The default where there is no GPU."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _cpu
+from .abi import Batch, Table
+from .engine import Buffer, KernelSpec, Program
+
+__all__ = ["CpuEngine", "engine", "thread_count"]
+
+
+def thread_count() -> int:
+    """Threads of a bulk operation: ``WARPHASH_NUM_THREADS``, or the processors this process may use."""
+    given = os.environ.get("WARPHASH_NUM_THREADS", "")
+    if given.isdecimal() and int(given) > 0:
+        return int(given)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _CpuProgram:
+    """The entry points of one `KernelSpec` for the best instruction set of this processor."""
+
+    def __init__(self, spec: KernelSpec) -> None:
+        self._spec = spec
+        self._isa = _cpu.isas().split()[0]
+        self._entries: dict[str, int] = {}
+
+    def run(self, entry: str, table: Table, batch: Batch, n: int, stream: Any = None) -> None:
+        address = self._entries.get(entry)
+        if address is None:
+            s = self._spec
+            address = _cpu.entry(s.design, s.word_bytes, bool(s.value_bytes), s.slots_per_bucket, entry, self._isa)
+            self._entries[entry] = address
+        _cpu.run(address, ctypes.addressof(table), ctypes.addressof(batch), batch.count, n, thread_count())
+
+
+class CpuEngine:
+    """This machine's processors and memory. Calls return when the work is done; ``stream`` is ignored."""
+
+    device = "cpu"
+
+    def __init__(self) -> None:
+        self._programs: dict[KernelSpec, Program] = {}
+
+    def program(self, spec: KernelSpec) -> Program:
+        if spec not in self._programs:
+            self._programs[spec] = _CpuProgram(spec)
+        return self._programs[spec]
+
+    def allocate(self, nbytes: int, stream: Any = None) -> Buffer:
+        try:
+            memory: Buffer = _cpu.Memory(nbytes)
+        except MemoryError:
+            raise MemoryError(f"the system refused {nbytes:,} bytes of memory") from None
+        return memory
+
+    def fill(self, buffer: Buffer, byte: int, nbytes: int, stream: Any = None) -> None:
+        _cpu.fill(buffer.ptr, byte, nbytes, thread_count())
+
+    def copy(self, target: int, source: int, nbytes: int, stream: Any = None) -> None:
+        _cpu.copy(target, source, nbytes, thread_count())
+
+    def to_host(self, ptr: int, dtype: npt.DTypeLike, count: int, stream: Any = None) -> npt.NDArray[Any]:
+        array = np.empty(count, dtype)
+        self.copy(array.ctypes.data, ptr, array.nbytes)
+        return array
+
+    def from_host(self, array: npt.NDArray[Any], stream: Any = None) -> Buffer:
+        memory = self.allocate(array.nbytes)
+        self.copy(memory.ptr, array.ctypes.data, array.nbytes)
+        return memory
+
+    def synchronize(self, stream: Any = None) -> None:
+        """Nothing is ever under way."""
+
+
+@cache
+def engine() -> CpuEngine:
+    """The one CPU engine of the process."""
+    return CpuEngine()

@@ -1,0 +1,41 @@
+"""From the name of a device to its engine."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..errors import DeviceError
+from .engine import Engine
+
+__all__ = ["engine_for"]
+
+
+def engine_for(device: str | None) -> Engine:
+    """The engine of ``device``: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"emulated"``, or None for a GPU if one is usable.
+
+    Raises
+    ------
+    DeviceError
+        For a name that is none of these.
+    EngineUnavailable
+        For a GPU that cannot be used here; the message says what mends it.
+    """
+    if device is None:
+        from . import cuda
+
+        device = "cuda" if cuda.available() else "cpu"
+    if device == "cpu":
+        from . import cpu
+
+        return cpu.engine()
+    if device == "emulated":
+        from . import emulated
+
+        emulation: Any = emulated.engine()
+        return emulation  # type: ignore[no-any-return]
+    if match := re.fullmatch(r"cuda(?::(\d+))?", device) if isinstance(device, str) else None:
+        from . import cuda
+
+        return cuda.engine(int(match[1] or 0))
+    raise DeviceError(f"device must be 'cpu', 'cuda', 'cuda:N' or None, got {device!r}")

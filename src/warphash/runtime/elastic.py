@@ -1,0 +1,240 @@
+"""A `Store` that takes every batch: it rebuilds or grows when one does not fit, and is as it was when that fails too.
+
+What an update may leave undone, and what follows:
+
+1. All is placed: done.
+2. Pairs are homeless or elements unplaced. A new store, larger or with other hash constants, takes over the old one's
+   pairs and the homeless ones; the elements without a slot are tried again on it. This repeats within the policy.
+3. The policy, or the memory, allows no more: the snapshot is put back and `TableFull` raised. A snapshot is taken before
+   every update that could come here (`policies.is_risky`); below that, a rebuild with new constants in the same memory,
+   through the host if need be, always succeeds in the end.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import policies
+from ..errors import TableFull
+from .abi import Flag, Op
+from .engine import Buffer
+from .store import Outcome, Store
+
+__all__ = ["ElasticStore"]
+
+
+@dataclass
+class _Undo:
+    """How to get back to the table before an update."""
+
+    store: Store
+    size: int
+    slots: Buffer | npt.NDArray[Any]
+
+
+class ElasticStore:
+    """A store, how many keys it holds, and how it may change.
+
+    Parameters
+    ----------
+    store
+        Empty.
+    grows
+        Whether it may take more memory.
+    attempts
+        Hash constants to try at one size before growing, or giving up.
+
+    Attributes
+    ----------
+    size, tombstones
+        Keys held; erased slots since the last rebuild (an upper bound: an insert may have taken some again).
+    rebuilds
+        How often the pairs were moved into a new store.
+    probes, inserted
+        Buckets read by updates that counted them, and the keys these updates added.
+    """
+
+    def __init__(self, store: Store, *, grows: bool, attempts: int, load_factor: float, counts_probes: bool) -> None:
+        self.store = store
+        self.grows, self.attempts, self.load_factor = grows, attempts, load_factor
+        self.counts_probes = counts_probes
+        self.size = self.tombstones = self.rebuilds = self.probes = self.inserted = 0
+
+    def sibling(self, slots: int, stream: Any = None) -> ElasticStore:
+        """An empty one of the same kind and policy."""
+        store = self.store.sibling(slots, self.store.seed + 1, stream)
+        return ElasticStore(
+            store,
+            grows=self.grows,
+            attempts=self.attempts,
+            load_factor=self.load_factor,
+            counts_probes=self.counts_probes,
+        )
+
+    @property
+    def safe_load_factor(self) -> float:
+        return self.store.design.safe_load_factor(self.store.parameters)
+
+    def update(
+        self,
+        keys: int,
+        values: int,
+        n: int,
+        *,
+        op: Op = Op.KEEP,
+        kind: int = 0,
+        flags: int = 0,
+        unique: bool = False,
+        stream: Any = None,
+    ) -> None:
+        """As `Store.update`, to the end.
+
+        Raises
+        ------
+        TableFull
+            If not all keys fit; its ``keys`` are then the numbers of the elements without a slot.
+        """
+        if n == 0:
+            return
+        if self.grows:
+            slots = policies.slots_before_insert(self.size, self.tombstones, self.store.slots, self.safe_load_factor)
+            if slots is not None:
+                with suppress(MemoryError):  # the batch may fit all the same
+                    self.rebuild(slots, stream)
+        undo = self._undo(n, stream)
+        own_flags = None if flags else self.store.engine.allocate(n, stream)
+        flags = own_flags.ptr if own_flags else flags
+        only: npt.NDArray[np.int64] | None = None
+        attempt = 0
+        while True:
+            outcome = self.store.update(
+                keys,
+                values,
+                n,
+                op=op,
+                kind=kind,
+                flags=flags,
+                unique=unique,
+                count_probes=self.counts_probes,
+                only=only,
+                stream=stream,
+            )
+            self.size += outcome.changed
+            if self.counts_probes:
+                self.probes, self.inserted = self.probes + outcome.probes, self.inserted + outcome.changed
+            if outcome.complete:
+                return
+            first = only
+            only = np.flatnonzero(self.store.engine.to_host(flags, np.uint8, n, stream) == Flag.UNPLACED)
+            attempt += 1
+            try:
+                self._make_room(outcome, len(only), attempt, undo is not None, stream)
+            except (TableFull, MemoryError) as error:
+                self._put_back(undo, stream)
+                left = only if len(only) or first is None else first
+                raise TableFull(f"{error}; the table is as it was", left) from error
+
+    def erase(
+        self, keys: int, n: int, flags: int, only: npt.NDArray[np.int64] | None = None, stream: Any = None
+    ) -> int:
+        """As `Store.erase`."""
+        erased = self.store.erase(keys, n, flags, only, stream)
+        self.size -= erased
+        self.tombstones += erased
+        return erased
+
+    def clear(self, stream: Any = None) -> None:
+        """Forget all keys; keep the memory."""
+        self.store.clear(stream)
+        self.size = self.tombstones = 0
+
+    def rebuild(self, slots: int, stream: Any = None) -> None:
+        """Move all pairs into a new store of ``slots`` slots, more if they do not fit.
+
+        Raises
+        ------
+        MemoryError
+            If there is no room for it; the table is as it was.
+        """
+        self._replace(max(slots, self.size), 0, stream)
+
+    # ---- making room
+    def _make_room(self, outcome: Outcome, missing: int, attempt: int, risky: bool, stream: Any) -> None:
+        """Put all pairs, the homeless ones too, into a store where the missing elements have a better chance."""
+        slots = self.store.slots
+        if self.grows and (risky or attempt >= self.attempts):
+            slots = policies.slots_after_failure(self.size, missing, slots, self.load_factor)
+        elif attempt >= self.attempts or (missing and self.size >= slots):
+            raise TableFull(
+                f"{self.size + missing:,} keys do not fit into {slots:,} slots of design {self.store.design.name!r} "
+                f"(tried {attempt} sets of hash constants); allow on_full='grow', or give a larger capacity"
+            )
+        try:
+            self._replace(slots, outcome.homeless, stream)
+        except MemoryError:
+            if risky:
+                raise
+            self._rebuild_in_place(outcome.homeless, stream)
+
+    def _replace(self, slots: int, homeless: int, stream: Any) -> None:
+        old = self.store
+        for attempt in range(1, 10_000):
+            new = old.sibling(slots, old.seed + attempt, stream)
+            if new.take_over(old, homeless, stream).complete:
+                break
+            if attempt % self.attempts == 0:
+                if not self.grows:
+                    raise TableFull(f"{self.size:,} keys could not be placed anew in {slots:,} slots")
+                slots *= 2
+        self.store = new
+        self.tombstones = 0
+        self.rebuilds += 1
+
+    def _rebuild_in_place(self, homeless: int, stream: Any) -> None:
+        """As `_replace` at the same size, in the same memory, by way of the host."""
+        store = self.store
+        engine, slot_bytes = store.engine, store.spec.slot_bytes
+        kept = engine.to_host(store.memory.ptr, np.uint8, store.nbytes, stream)
+        stray = engine.to_host(store._homeless.homeless, np.uint8, homeless * slot_bytes, stream)
+        piece = 1 << 16
+        while True:
+            store.rehash(stream)
+            done = True
+            for array, hashed in ((kept, store.buckets), (stray, 1 << 32)):
+                for at in range(0, len(array) // slot_bytes, piece):
+                    held = engine.from_host(array[at * slot_bytes : (at + piece) * slot_bytes], stream)
+                    rest = max(0, hashed - at // store.spec.slots_per_bucket)
+                    done &= store.migrate(held.ptr, held.nbytes // slot_bytes, rest, stream).complete
+            if done:
+                self.rebuilds += 1
+                return
+
+    # ---- undoing
+    def _undo(self, n: int, stream: Any) -> _Undo | None:
+        store = self.store
+        if not policies.is_risky(self.size, n, store.slots, self.safe_load_factor):
+            return None
+        if self.size == 0:
+            return _Undo(store, 0, np.empty(0))
+        try:
+            slots: Buffer | npt.NDArray[Any] = store.snapshot(stream)
+        except MemoryError:
+            slots = store.engine.to_host(store.memory.ptr, np.uint8, store.nbytes, stream)
+        return _Undo(store, self.size, slots)
+
+    def _put_back(self, undo: _Undo | None, stream: Any) -> None:
+        if undo is None:
+            return
+        self.store, self.size = undo.store, undo.size
+        if undo.size == 0:
+            self.store.clear(stream)
+        elif isinstance(undo.slots, np.ndarray):
+            held = self.store.engine.from_host(undo.slots, stream)
+            self.store.restore(held, stream)
+        else:
+            self.store.restore(undo.slots, stream)

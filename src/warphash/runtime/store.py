@@ -1,0 +1,357 @@
+"""A table on one engine, in words and addresses: its memory, its hash constants, and which kernels make up an operation.
+
+The sequence of kernels that an update takes, and why, is told at the head of ``kernels/bulk.cuh``.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..designs.base import Design, chain_limit
+from ..errors import ParameterError
+from .abi import HOMELESS_CAPACITY, LISTS_BYTES, MAX_HASHES, Batch, Op, Report, Table
+from .engine import Buffer, Engine, KernelSpec
+
+__all__ = ["Outcome", "Store"]
+
+HASHES = ("mixer", "universal")
+"""Hash families, in the order of ``enum Family``."""
+
+PIECE_UNIQUE = 1 << 30
+"""Elements of one launch, where nothing but 32-bit element numbers bounds it."""
+
+PIECE = 1 << 22
+"""Elements settled, claimed and placed together: the claims of so many stay in the second-level cache of a GPU."""
+
+MAX_BUCKETS = (1 << 32) - 16
+"""Buckets are numbered in 32 bits."""
+
+_REPORT_WORDS = len(Report._fields_)
+_PRIMES = {4: 4294967291, 8: (1 << 61) - 1}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one update did: keys added, pairs left without a slot, elements without a slot, buckets read."""
+
+    changed: int
+    homeless: int
+    unplaced: int
+    probes: int
+
+    @property
+    def complete(self) -> bool:
+        return not (self.homeless or self.unplaced)
+
+
+class Store:
+    """One table. Not safe from several threads; `table` holds the lock.
+
+    Parameters
+    ----------
+    slots
+        At least so many, rounded up to whole buckets.
+    seed
+        Of the hash constants and the victims of evictions.
+    family
+        One of `HASHES`.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        design: Design,
+        parameters: Mapping[str, Any],
+        spec: KernelSpec,
+        slots: int,
+        seed: int,
+        family: str,
+        stream: Any = None,
+    ) -> None:
+        per_bucket = spec.slots_per_bucket
+        self.engine, self.design, self.parameters, self.spec = engine, design, parameters, spec
+        self.seed, self.family = seed, family
+        self.buckets = max(1, -(-slots // per_bucket))
+        if self.buckets > MAX_BUCKETS:
+            raise ParameterError(
+                f"a table has at most {MAX_BUCKETS:,} buckets, and {slots:,} slots of {per_bucket} a bucket "
+                f"make {self.buckets:,}: use more slots_per_bucket"
+            )
+        self.slots = self.buckets * per_bucket
+        self._annex_slots = per_bucket if per_bucket >= 3 else 3
+        self.memory = engine.allocate(self.nbytes, stream)
+        self._program = engine.program(spec)
+        self._random = random.Random(seed)
+        self.table = self._describe()
+        self._arena: Buffer | None = None
+        self.clear(stream)
+
+    @property
+    def total_slots(self) -> int:
+        """Slots with those of the annex."""
+        return self.slots + self._annex_slots
+
+    @property
+    def nbytes(self) -> int:
+        return self.total_slots * self.spec.slot_bytes
+
+    def _describe(self) -> Table:
+        universal = self.family == "universal"
+        prime = _PRIMES[self.spec.word_bytes] if universal else 1 << 64
+        draw = self._random.randrange
+        return Table(
+            slots=self.memory.ptr,
+            buckets=self.buckets,
+            chain_limit=chain_limit(self.slots),
+            family=HASHES.index(self.family),
+            multiplier=tuple(draw(1, prime) for _ in range(MAX_HASHES)),
+            addend=tuple(draw(prime) for _ in range(MAX_HASHES)),
+            **self.design.fields(self.parameters),
+        )
+
+    def sibling(self, slots: int, seed: int, stream: Any = None) -> Store:
+        """An empty table of the same kind with other hash constants."""
+        return Store(self.engine, self.design, self.parameters, self.spec, slots, seed, self.family, stream)
+
+    def rehash(self, stream: Any = None) -> None:
+        """Forget all keys and draw other hash constants, in the same memory."""
+        self.table = self._describe()
+        self.clear(stream)
+
+    def clear(self, stream: Any = None) -> None:
+        self.engine.fill(self.memory, 0xFF, self.nbytes, stream)
+
+    def snapshot(self, stream: Any = None) -> Buffer:
+        """A copy of the slots."""
+        copy = self.engine.allocate(self.nbytes, stream)
+        self.engine.copy(copy.ptr, self.memory.ptr, self.nbytes, stream)
+        return copy
+
+    def restore(self, snapshot: Buffer, stream: Any = None) -> None:
+        self.engine.copy(self.memory.ptr, snapshot.ptr, self.nbytes, stream)
+
+    # ---- operations that change nothing
+    def find(
+        self, keys: int, n: int, values: int, flags: int, default: int, stream: Any = None, counts: int = 0
+    ) -> None:
+        """Values and presence of ``n`` keys; with ``counts``, instead, how many buckets find reads for each."""
+        width = self.spec.word_bytes
+        for at in range(0, n, PIECE_UNIQUE):
+            batch = Batch(
+                n=min(PIECE_UNIQUE, n - at),
+                keys=keys + at * width,
+                out_values=values and values + at * width,
+                out_flags=flags and flags + at,
+                out_counts=counts and counts + at * 4,
+                default_value=default,
+            )
+            self._program.run("probe_counts" if counts else "find", self.table, batch, batch.n, stream)
+
+    def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
+        """Copy up to ``room`` pairs out, in no particular order; how many there are. Waits."""
+        report = self._zeroed_report(stream)
+        per_piece = PIECE_UNIQUE // self.spec.slots_per_bucket * self.spec.slots_per_bucket
+        for at in range(0, self.total_slots, per_piece):
+            table = Table.from_buffer_copy(self.table)
+            table.slots += at * self.spec.slot_bytes
+            table.buckets = max(0, self.buckets - at // self.spec.slots_per_bucket)
+            n = min(per_piece, self.total_slots - at)
+            batch = Batch(n=n, out_keys=out_keys, out_values=out_values, report=report.ptr, default_value=room)
+            self._program.run("scan", table, batch, n, stream)
+        return int(self._read(report, stream).winners)
+
+    def broken_buckets(self, stream: Any = None) -> int:
+        """Buckets that break the rules of ``core/slot.cuh``; 0 is right. Waits."""
+        report = self._zeroed_report(stream)
+        n = self.total_slots // self.spec.slots_per_bucket
+        self._program.run("audit", self.table, Batch(n=n, report=report.ptr), n, stream)
+        return int(self._read(report, stream).mismatches)
+
+    # ---- operations that change the table
+    def update(
+        self,
+        keys: int,
+        values: int,
+        n: int,
+        *,
+        op: Op = Op.KEEP,
+        kind: int = 0,
+        flags: int = 0,
+        unique: bool = False,
+        count_probes: bool = False,
+        only: npt.NDArray[np.int64] | None = None,
+        stream: Any = None,
+    ) -> Outcome:
+        """Add the keys that are absent; apply ``op`` to the values of the others. Waits.
+
+        Parameters
+        ----------
+        keys, values, flags
+            Addresses of ``n`` words, words and bytes; ``flags`` (`abi.Flag`) may be 0.
+        unique
+            The caller vouches that the keys differ from each other and from those in the table.
+        only
+            Elements to take part, ascending; all of them if None.
+        """
+        piece = min(n, PIECE_UNIQUE if unique else PIECE)
+        combines = op not in (Op.KEEP, Op.REPLACE)
+        scratch = self._scratch(piece, combines and not unique, unique)
+        if not unique:
+            self.engine.fill(scratch.memory, 0xFF, scratch.claims_bytes, stream)
+            dirty_claims = False
+        self._zero(scratch.report, stream)
+        for at, count, indices, length in self._pieces(n, piece, only, stream):
+            width = self.spec.word_bytes
+            batch = Batch(
+                n=count,
+                keys=keys + at * width,
+                values=values and values + at * width,
+                indices=indices,
+                count=length,
+                out_flags=flags and flags + at,
+                op=op,
+                kind=kind,
+                random=self._random.getrandbits(32),
+                report=scratch.report.ptr,
+                homeless=scratch.homeless,
+                count_probes=int(count_probes),
+            )
+            if unique:
+                self._program.run("place", self.table, batch, count, stream)
+                continue
+            if dirty_claims:
+                self.engine.fill(scratch.memory, 0xFF, scratch.claims_bytes, stream)
+                self.engine.fill(scratch.report, 0, LISTS_BYTES, stream)
+            dirty_claims = True
+            self._settle_claim_place(batch, scratch, combines, stream)
+        report = self._read(scratch.report, stream)
+        self._homeless = scratch
+        return Outcome(int(report.changed), int(report.homeless), int(report.unplaced), int(report.probes))
+
+    def _settle_claim_place(self, batch: Batch, scratch: _Scratch, combines: bool, stream: Any) -> None:
+        report, n = scratch.report.ptr, batch.n
+        batch.leftover, batch.winners = scratch.leftover, scratch.winners
+        batch.losers = scratch.losers if combines else 0
+        batch.claims, batch.claim_mask = scratch.memory.ptr, scratch.claims_bytes // 4 - 1
+        run = self._program.run
+        if self.design.settles:
+            run("settle", self.table, batch, n, stream)
+            batch.indices, batch.count = scratch.leftover, report + Report.leftover.offset
+        run("claim", self.table, batch, n, stream)
+        batch.indices, batch.count = scratch.winners, report + Report.winners.offset
+        run("place", self.table, batch, n, stream)
+        if combines:
+            batch.indices, batch.count = scratch.losers, report + Report.losers.offset
+            run("combine", self.table, batch, n, stream)
+
+    def migrate(self, slots: int, n: int, hashed_buckets: int, stream: Any = None) -> Outcome:
+        """Place the pairs in ``n`` slots at address ``slots``, of which the first ``hashed_buckets`` are no annex. Waits."""
+        scratch = self._scratch(min(n, PIECE_UNIQUE), False, True)
+        self._zero(scratch.report, stream)
+        per_bucket = self.spec.slots_per_bucket
+        for at in range(0, n, PIECE_UNIQUE):
+            count = min(PIECE_UNIQUE, n - at)
+            batch = Batch(
+                n=count,
+                keys=slots + at * self.spec.slot_bytes,
+                source_buckets=max(0, hashed_buckets - at // per_bucket),
+                random=self._random.getrandbits(32),
+                report=scratch.report.ptr,
+                homeless=scratch.homeless,
+            )
+            self._program.run("migrate", self.table, batch, count, stream)
+        report = self._read(scratch.report, stream)
+        return Outcome(int(report.changed), int(report.homeless), int(report.unplaced), 0)
+
+    def take_over(self, other: Store, homeless: int, stream: Any = None) -> Outcome:
+        """Place all pairs of ``other``, with the ``homeless`` ones that its last update left. Waits."""
+        outcome = self.migrate(other.memory.ptr, other.total_slots, other.buckets, stream)
+        if not outcome.complete or not homeless:
+            return outcome
+        stray = self.migrate(other._homeless.homeless, homeless, MAX_BUCKETS, stream)
+        return Outcome(outcome.changed + stray.changed, stray.homeless, stray.unplaced, 0)
+
+    def erase(
+        self, keys: int, n: int, flags: int = 0, only: npt.NDArray[np.int64] | None = None, stream: Any = None
+    ) -> int:
+        """Erase keys; how many were there. Waits."""
+        report = self._zeroed_report(stream)
+        for at, count, indices, length in self._pieces(n, min(n, PIECE_UNIQUE), only, stream):
+            batch = Batch(
+                n=count,
+                keys=keys + at * self.spec.word_bytes,
+                indices=indices,
+                count=length,
+                out_flags=flags and flags + at,
+                report=report.ptr,
+            )
+            self._program.run("erase", self.table, batch, count, stream)
+        return int(self._read(report, stream).changed)
+
+    # ---- scratch memory
+    def _pieces(
+        self, n: int, piece: int, only: npt.NDArray[np.int64] | None, stream: Any
+    ) -> Iterator[tuple[int, int, int, int]]:
+        """First element, number of elements, and addresses of an index list and its length (0: all in order)."""
+        for at in range(0, n, max(piece, 1)):
+            count = min(piece, n - at)
+            if only is None:
+                yield at, count, 0, 0
+                continue
+            here = only[np.searchsorted(only, at) : np.searchsorted(only, at + count)] - at
+            if len(here):
+                words = np.empty(2 + len(here), np.uint32)  # the length, in 64 bits, then the list
+                words[:2] = np.array([len(here)], np.uint64).view(np.uint32)
+                words[2:] = here
+                held = self.engine.from_host(words, stream)
+                yield at, len(here), held.ptr + 8, held.ptr
+
+    def _scratch(self, piece: int, combines: bool, unique: bool) -> _Scratch:
+        claims = 0 if unique else 4 * (1 << max(8, (2 * piece - 1).bit_length()))
+        lists = 0 if unique else 4 * piece
+        homeless = min(piece, HOMELESS_CAPACITY) * self.spec.slot_bytes if self.design.moves_keys else 0
+        sizes = [claims, lists, lists, lists if combines else 0, homeless]
+        starts = np.concatenate([[0], np.cumsum([-(-size // 256) * 256 for size in sizes])]).tolist()
+        if self._arena is None or self._arena.nbytes < starts[-1]:
+            self._arena = None
+            self._arena = self.engine.allocate(max(256, starts[-1]))
+        memory = self._arena
+        at = [memory.ptr + start for start in starts]
+        if memory.nbytes > _KEPT_ARENA_BYTES:
+            self._arena = None
+        return _Scratch(memory, self.engine.allocate(8 * _REPORT_WORDS), claims, at[1], at[2], at[3], at[4])
+
+    def _zero(self, report: Buffer, stream: Any) -> None:
+        self.engine.fill(report, 0, 8 * _REPORT_WORDS, stream)
+
+    def _zeroed_report(self, stream: Any) -> Buffer:
+        report = self.engine.allocate(8 * _REPORT_WORDS, stream)
+        self._zero(report, stream)
+        return report
+
+    def _read(self, report: Buffer, stream: Any) -> Report:
+        words = self.engine.to_host(report.ptr, np.uint64, _REPORT_WORDS, stream)
+        return Report.from_buffer_copy(words.tobytes())
+
+
+_KEPT_ARENA_BYTES = 1 << 20
+"""Scratch memory up to this size stays with the table, so that small updates allocate nothing."""
+
+
+@dataclass(frozen=True)
+class _Scratch:
+    """Memory of one update: the claims at the start of ``memory``, the lists and the homeless slots behind them."""
+
+    memory: Buffer
+    report: Buffer
+    claims_bytes: int
+    leftover: int
+    winners: int
+    losers: int
+    homeless: int
