@@ -177,7 +177,7 @@ class CudaEngine:
         return self._own
 
     def program(self, spec: KernelSpec) -> CudaProgram:
-        """The kernels of ``spec``: from memory, else from the cache on disk, else compiled (0.2 s)."""
+        """The kernels of ``spec``: from memory, else from the cache on disk, else compiled (about 1 s)."""
         with self._compiling:
             if spec not in self._programs:
                 source = translation_unit(spec, "cuda")

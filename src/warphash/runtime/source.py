@@ -52,7 +52,7 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
     Raises
     ------
     ParameterError
-        For an unknown platform, or a header that does not exist.
+        For an unknown platform.
     """
     if spec == ROWS:
         return _unit(platform, root, ["rows.cuh"], "WARPHASH_ROW_ENTRIES")
@@ -85,11 +85,12 @@ def _expand(text: str, name: PurePosixPath, root: Traversable, seen: set[PurePos
     pieces = [f'#line 1 "{name}"\n']
     for number, line in enumerate(text.splitlines(), start=1):
         included = _INCLUDE.match(line)
-        if included is None:
+        header = _locate(included[1], name, root) if included else None
+        if header is None:
             # The amalgam is one main file, where the pragma means nothing and warns; the blank line keeps the count.
+            # A header that is not there may stand in a branch for another platform: the compiler knows, and complains.
             pieces.append("\n" if _ONCE.match(line) else line + "\n")
             continue
-        header = _locate(included[1], name, root)
         if header in seen:
             pieces.append("\n")
             continue
@@ -99,7 +100,7 @@ def _expand(text: str, name: PurePosixPath, root: Traversable, seen: set[PurePos
     return pieces
 
 
-def _locate(included: str, includer: PurePosixPath, root: Traversable) -> PurePosixPath:
+def _locate(included: str, includer: PurePosixPath, root: Traversable) -> PurePosixPath | None:
     for candidate in (includer.parent / included, PurePosixPath(included)):
         parts: list[str] = []
         for part in candidate.parts:
@@ -109,7 +110,7 @@ def _locate(included: str, includer: PurePosixPath, root: Traversable) -> PurePo
                 parts.append(part)
         if parts and root.joinpath(*parts).is_file():
             return PurePosixPath(*parts)
-    raise ParameterError(f'{includer} includes "{included}", and there is no such header under {root}')
+    return None
 
 
 def _read(root: Traversable, header: PurePosixPath) -> str:
