@@ -15,25 +15,66 @@ static int depth = 0;
 static long long live_bytes = 0, live_buffers = 0;
 static const long long kTotalBytes = 1ll << 30;
 
-#define NEED_CONTEXT() do { if (depth == 0 || contexts[depth - 1] != kContext) return kInvalidContext; } while (0)
+#define NEED_CONTEXT()                                                         \
+  do {                                                                         \
+    if (depth == 0 || contexts[depth - 1] != kContext) return kInvalidContext; \
+  } while (0)
 
 Result cuInit(unsigned flags) { return flags ? kInvalidValue : kSuccess; }
-Result cuDriverGetVersion(int* version) { *version = 13000; return kSuccess; }
-Result cuDeviceGetCount(int* count) { *count = 1; return kSuccess; }
-Result cuDeviceGet(int* device, int index) { *device = index; return kSuccess; }
-Result cuDeviceGetName(char* name, int length, int device) { (void)device; snprintf(name, length, "fake"); return kSuccess; }
-Result cuDeviceTotalMem_v2(size_t* bytes, int device) { (void)device; *bytes = kTotalBytes; return kSuccess; }
+Result cuDriverGetVersion(int* version) {
+  *version = 13000;
+  return kSuccess;
+}
+Result cuDeviceGetCount(int* count) {
+  *count = 1;
+  return kSuccess;
+}
+Result cuDeviceGet(int* device, int index) {
+  *device = index;
+  return kSuccess;
+}
+Result cuDeviceGetName(char* name, int length, int device) {
+  (void)device;
+  snprintf(name, length, "fake");
+  return kSuccess;
+}
+Result cuDeviceTotalMem_v2(size_t* bytes, int device) {
+  (void)device;
+  *bytes = kTotalBytes;
+  return kSuccess;
+}
 Result cuDeviceGetAttribute(int* value, int which, int device) {
   (void)device;
   *value = which == 75 ? 9 : which == 76 ? 0 : 1;
   return kSuccess;
 }
-Result cuGetErrorString(Result status, const char** text) { (void)status; *text = "fake driver"; return kSuccess; }
-Result cuGetErrorName(Result status, const char** text) { (void)status; *text = "FAKE"; return kSuccess; }
-Result cuDevicePrimaryCtxRetain(uintptr_t* context, int device) { (void)device; *context = kContext; return kSuccess; }
-Result cuCtxPushCurrent_v2(uintptr_t context) { contexts[depth++] = context; return kSuccess; }
-Result cuCtxPopCurrent_v2(uintptr_t* context) { *context = contexts[--depth]; return kSuccess; }
-Result cuCtxGetCurrent(uintptr_t* context) { *context = depth ? contexts[depth - 1] : 0; return kSuccess; }
+Result cuGetErrorString(Result status, const char** text) {
+  (void)status;
+  *text = "fake driver";
+  return kSuccess;
+}
+Result cuGetErrorName(Result status, const char** text) {
+  (void)status;
+  *text = "FAKE";
+  return kSuccess;
+}
+Result cuDevicePrimaryCtxRetain(uintptr_t* context, int device) {
+  (void)device;
+  *context = kContext;
+  return kSuccess;
+}
+Result cuCtxPushCurrent_v2(uintptr_t context) {
+  contexts[depth++] = context;
+  return kSuccess;
+}
+Result cuCtxPopCurrent_v2(uintptr_t* context) {
+  *context = contexts[--depth];
+  return kSuccess;
+}
+Result cuCtxGetCurrent(uintptr_t* context) {
+  *context = depth ? contexts[depth - 1] : 0;
+  return kSuccess;
+}
 
 Result cuStreamCreate(uintptr_t* stream, unsigned flags) {
   static uintptr_t next = kFirstStream;
@@ -42,8 +83,15 @@ Result cuStreamCreate(uintptr_t* stream, unsigned flags) {
   *stream = next++;
   return kSuccess;
 }
-Result cuStreamDestroy_v2(uintptr_t stream) { (void)stream; return kSuccess; }
-Result cuStreamSynchronize(uintptr_t stream) { (void)stream; NEED_CONTEXT(); return kSuccess; }
+Result cuStreamDestroy_v2(uintptr_t stream) {
+  (void)stream;
+  return kSuccess;
+}
+Result cuStreamSynchronize(uintptr_t stream) {
+  (void)stream;
+  NEED_CONTEXT();
+  return kSuccess;
+}
 Result cuStreamWaitEvent(uintptr_t stream, uintptr_t event, unsigned flags) {
   (void)stream, (void)flags;
   return event ? kSuccess : kInvalidValue;
@@ -53,7 +101,11 @@ Result cuEventCreate(uintptr_t* event, unsigned flags) {
   *event = flags == 2 ? 0x5000 : 0;
   return kSuccess;
 }
-Result cuEventRecord(uintptr_t event, uintptr_t stream) { (void)stream; NEED_CONTEXT(); return event ? kSuccess : kInvalidValue; }
+Result cuEventRecord(uintptr_t event, uintptr_t stream) {
+  (void)stream;
+  NEED_CONTEXT();
+  return event ? kSuccess : kInvalidValue;
+}
 Result cuEventSynchronize(uintptr_t event) { return event ? kSuccess : kInvalidValue; }
 Result cuEventDestroy_v2(uintptr_t event) { return event ? kSuccess : kInvalidValue; }
 
@@ -66,7 +118,10 @@ Result cuMemPoolCreate(uintptr_t* pool, const int* properties) {
 Result cuMemPoolSetAttribute(uintptr_t pool, int attribute, void* value) {
   return pool == kPool && attribute == 4 && *(uint64_t*)value == (uint64_t)kTotalBytes / 16 ? kSuccess : kInvalidValue;
 }
-Result cuMemPoolTrimTo(uintptr_t pool, size_t bytes) { (void)bytes; return pool == kPool ? kSuccess : kInvalidValue; }
+Result cuMemPoolTrimTo(uintptr_t pool, size_t bytes) {
+  (void)bytes;
+  return pool == kPool ? kSuccess : kInvalidValue;
+}
 Result cuMemAllocFromPoolAsync(uintptr_t* ptr, size_t bytes, uintptr_t pool, uintptr_t stream) {
   NEED_CONTEXT();
   if (pool != kPool || stream == 0) return kInvalidValue;
@@ -91,8 +146,17 @@ Result cuMemGetInfo_v2(size_t* free_bytes, size_t* total) {
   *free_bytes = kTotalBytes - live_bytes, *total = kTotalBytes;
   return kSuccess;
 }
-Result cuMemHostAlloc(void** ptr, size_t bytes, unsigned flags) { (void)flags; NEED_CONTEXT(); *ptr = malloc(bytes); return kSuccess; }
-Result cuMemFreeHost(void* ptr) { NEED_CONTEXT(); free(ptr); return kSuccess; }
+Result cuMemHostAlloc(void** ptr, size_t bytes, unsigned flags) {
+  (void)flags;
+  NEED_CONTEXT();
+  *ptr = malloc(bytes);
+  return kSuccess;
+}
+Result cuMemFreeHost(void* ptr) {
+  NEED_CONTEXT();
+  free(ptr);
+  return kSuccess;
+}
 Result cuMemsetD8Async(uintptr_t ptr, unsigned char byte, size_t n, uintptr_t stream) {
   (void)stream;
   NEED_CONTEXT();
@@ -121,7 +185,8 @@ Result cuModuleGetFunction(uintptr_t* function, uintptr_t module, const char* na
 Result cuLaunchKernel(uintptr_t function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                       unsigned shared, uintptr_t stream, void** parameters, void** extra) {
   NEED_CONTEXT();
-  if (!function || gy != 1 || gz != 1 || bx != 256 || by != 1 || bz != 1 || shared || !stream || extra) return kInvalidValue;
+  if (!function || gy != 1 || gz != 1 || bx != 256 || by != 1 || bz != 1 || shared || !stream || extra)
+    return kInvalidValue;
   const uint64_t* table = parameters[0];
   const uint64_t* batch = parameters[1];
   for (uint64_t i = 0; i < (uint64_t)gx * bx && i < batch[0]; ++i)

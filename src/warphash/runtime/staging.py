@@ -165,9 +165,7 @@ class Staging:
 class _Lane:
     """One pinned piece cut up for the arrays of a pipeline, and device memory cut up alike."""
 
-    def __init__(
-        self, engine: StagingEngine, piece: _Piece, row_bytes: list[int], items: int, stream: Any
-    ) -> None:
+    def __init__(self, engine: StagingEngine, piece: _Piece, row_bytes: list[int], items: int, stream: Any) -> None:
         sizes = [-(-nbytes * items // ALIGNMENT) * ALIGNMENT for nbytes in row_bytes]
         self._offsets = [sum(sizes[:number]) for number in range(len(sizes))]
         self._piece = piece if sum(sizes) <= PIECE_BYTES else _Piece(engine, sum(sizes))  # rows wider than a piece
