@@ -9,11 +9,11 @@ ready on CUDA's default stream, and results are memory of ours that they take ov
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -37,9 +37,8 @@ class Allocator(Protocol):
         """Make a stream wait for all work so far."""
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayView:
-    """One array of a caller's, C-contiguous.
+class ArrayView(NamedTuple):
+    """One array of a caller's, C-contiguous. A named tuple, since one is made for every array of every call.
 
     Attributes
     ----------
@@ -72,7 +71,7 @@ class ArrayView:
     @property
     def size(self) -> int:
         """Number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
@@ -138,7 +137,7 @@ def empty_like_kind(
     wanted = np.dtype(dtype)
     if like.kind == "torch":
         torch = sys.modules["torch"]
-        return _view_torch(torch.empty(shape, dtype=_torch_dtype(wanted), device=like.owner.device))
+        return _of_torch(torch.empty(shape, dtype=_torch_dtype(wanted), device=like.owner.device), wanted)
     if like.kind == "cupy":
         return _empty_cupy(like, shape, wanted)
     if like.kind == "jax":
@@ -149,8 +148,7 @@ def empty_like_kind(
         return _host_view(host, like.kind, like.owner if like.kind == "jax" else owner)
     if allocator is None:
         raise DeviceError(f"an array of kind {like.kind!r} on {like.device} needs the engine to allocate it")
-    size = int(np.prod(shape, dtype=np.int64)) * wanted.itemsize
-    buffer = allocator.allocate(size, like.stream)
+    buffer = allocator.allocate(math.prod(shape) * wanted.itemsize, like.stream)
     owner = DeviceArray(buffer, buffer.ptr, shape, wanted, _index(like.device), allocator.wait)
     if like.kind == "array_api":
         owner = like.owner.__array_namespace__().from_dlpack(owner)
@@ -172,13 +170,18 @@ def _index(device: str) -> int:
 
 
 def _view_numpy(array: npt.NDArray[Any]) -> ArrayView:
+    if type(array) is not np.ndarray:
+        if isinstance(array, np.ma.MaskedArray):
+            raise ShapeError("expected an array without a mask; drop or fill the masked elements first")
+        array = np.asarray(array)
     if array.dtype.hasobject:
         mend = "give the array one, such as 'int64' or 'S16'"
         raise DtypeError(f"expected a fixed-width type, got {array.dtype}; {mend}")
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    contiguous = np.ascontiguousarray(array).reshape(array.shape)  # the former makes a scalar 1-D
-    return _host_view(contiguous, "numpy", contiguous)
+    if not array.flags.c_contiguous:
+        array = np.ascontiguousarray(array)
+    return _host_view(array, "numpy", array)
 
 
 def _host_view(array: npt.NDArray[Any], kind: str, owner: Any) -> ArrayView:
@@ -224,13 +227,19 @@ def _view_torch(tensor: Any) -> ArrayView:
     except TypeError:
         mend = f"view it as an integer: tensor.view(torch.int{8 * dense.itemsize})"
         raise DtypeError(f"expected a type that NumPy has, got {name}; {mend}") from None
-    if dense.device.type == "cpu":
-        return _host_view(dense.numpy(), "torch", dense)
-    if dense.device.type != "cuda":
-        raise DeviceError(f"expected a tensor on cpu or cuda, got {dense.device}; call .to('cuda') or .cpu()")
-    stream = torch.cuda.current_stream(dense.device).cuda_stream or LEGACY_STREAM
-    device = f"cuda:{dense.device.index}"
-    return ArrayView(dense.data_ptr(), tuple(dense.shape), dtype, device, "torch", stream, dense, None)
+    return _of_torch(dense, dtype)
+
+
+def _of_torch(tensor: Any, dtype: Dtype) -> ArrayView:
+    device = tensor.device
+    if device.type == "cpu":
+        return _host_view(tensor.numpy(), "torch", tensor)
+    if device.type != "cuda":
+        raise DeviceError(f"expected a tensor on cpu or cuda, got {device}; call .to('cuda') or .cpu()")
+    stream = sys.modules["torch"].cuda.current_stream(device).cuda_stream or LEGACY_STREAM
+    return ArrayView(
+        tensor.data_ptr(), tuple(tensor.shape), dtype, f"cuda:{device.index}", "torch", stream, tensor, None
+    )
 
 
 def _torch_dtype(dtype: Dtype) -> Any:
@@ -323,7 +332,7 @@ def _view_dlpack(array: Any, kind: str = "") -> ArrayView:
     kind = kind or ("array_api" if hasattr(array, "__array_namespace__") else "interface")
     if device_type in CPU_DEVICES:
         seen = _view_numpy(np.asarray(array) if hasattr(array, "__array__") else np.from_dlpack(array))
-        return replace(seen, kind=kind, owner=array) if kind == "array_api" else seen
+        return seen._replace(kind=kind, owner=array) if kind == "array_api" else seen
     if device_type not in CUDA_DEVICES:
         raise DeviceError(f"expected an array on a CPU or an NVIDIA GPU, got DLPack device type {device_type}")
     capsule = array.__dlpack__(stream=LEGACY_STREAM)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,13 @@ def test_contiguous_array_is_not_copied_even_if_read_only() -> None:
     array.flags.writeable = False
     assert view(array).ptr == array.ctypes.data
     assert view(array).export().ctypes.data == array.ctypes.data
+
+
+def test_subclasses_of_numpy(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.arange(5))
+    assert view(np.load(tmp_path / "a.npy", mmap_mode="r")).host.tolist() == [0, 1, 2, 3, 4]
+    with pytest.raises(ShapeError, match="mask"):
+        view(np.ma.masked_equal(np.arange(3), 1))
 
 
 def test_results_of_numpy() -> None:

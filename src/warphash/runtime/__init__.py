@@ -1,0 +1,1 @@
+"""How tables run: engines, compiled kernels, memory, and the bulk operations over them."""
