@@ -30,7 +30,7 @@ def test_growth_loses_nothing(case: Case, rng: np.random.Generator) -> None:
         chosen = None if values is None else values[batch]
         model.inserted(keys[batch], chosen, case.insert(table, keys[batch], chosen))
         model.agrees(table, keys)
-    assert table.capacity >= len(keys)
+    assert table.stats().slots >= len(keys)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 15, 16, 17, 33, 63, 65, 97])
@@ -227,7 +227,8 @@ def test_save_load(case: Case, rng: np.random.Generator, tmp_path: Path) -> None
     table.save(path)
     again = case.load(path)
     assert again.design == case.design and again.seed == table.seed
-    assert again.key_dtype == table.key_dtype and again.capacity == table.capacity
+    assert again.key_dtype == table.key_dtype
+    assert again.capacity >= table.capacity, "room that was reserved is there again"
     model.agrees(again, keys)
     batch = case.keys(100, rng)
     values = case.values(len(batch), rng)

@@ -53,7 +53,6 @@ PROBES = [  # S4-25
     _bucketed(16, 0.6, 1.006, 1.004, 1.038),
     _bucketed(16, 0.8, 1.043, 1.040, 1.334),
     _bucketed(16, 0.9, 1.111, 1.108, 1.810),
-    _bucketed(16, 0.98, 1.328, 1.295, 2.634),
     _bucketed(32, 0.6, 1.002, 1.000, 1.005),
     _bucketed(32, 0.8, 1.015, 1.013, 1.156),
     _bucketed(32, 0.9, 1.052, 1.050, 1.555),
@@ -75,8 +74,12 @@ PROBES = [  # S4-25
     _iceberg(32, 0.8, 0.92, 1.393, 1.314),
 ]
 
-PROBES_AT_THE_LIMIT = [  # S4-18, S4-19, S4-21, S4-22: figures quoted in the paper's text, to two digits
+PROBES_AT_THE_LIMIT = [  # S4-18, S4-19, S4-25; a table filled key by key reads 0.8 % more there than a GPU did (S4-26)
+    _bucketed(16, 0.98, 1.328, 1.295, 2.634),
     _bucketed(16, 0.99, 1.43, 1.385, 2.80),
+]
+
+PROBES_OF_THE_TEXT = [  # S4-21: iceberg as section V-D and Listing 6 have it, which is not what S4-25 measured
     _iceberg(16, 0.2, 0.86, 2.68, 2.11),
     _iceberg(16, 0.4, 0.86, 2.29, 1.86),
     _iceberg(16, 0.6, 0.86, 1.89, 1.60),
@@ -86,7 +89,10 @@ PROBES_AT_THE_LIMIT = [  # S4-18, S4-19, S4-21, S4-22: figures quoted in the pap
 
 @dataclass(frozen=True)
 class Onset:
-    """Load factors at which builds of 2 million keys in one attempt always, and never, succeed (S4-16, S4-17, S4-27)."""
+    """Load factors at which builds of 2 million keys in one attempt always and rarely succeed (S4-16, S4-17, S4-27).
+
+    The onset is random and a few thousandths wide, so the tests stay `MARGIN` away from both.
+    """
 
     design: str
     parameters: dict[str, Any]
@@ -97,9 +103,10 @@ class Onset:
         return "-".join([self.design, *(f"{name}={value}" for name, value in self.parameters.items())])
 
 
+MARGIN = 0.008
 ONSETS = [
     Onset("cuckoo", {}, 0.88, 0.91),
-    Onset("bucketed_cuckoo", {"slots_per_bucket": 16}, 0.99, 0.995),
+    Onset("bucketed_cuckoo", {"slots_per_bucket": 16}, 0.99, 0.992),
     Onset("power_of_two", {"slots_per_bucket": 8}, 0.65, 0.74),
     Onset("power_of_two", {"slots_per_bucket": 16}, 0.84, 0.88),
     Onset("power_of_two", {"slots_per_bucket": 32}, 0.91, 0.94),

@@ -27,9 +27,9 @@ def test_s4_25_probe_table(row: Probes, present: Keys, absent: Keys) -> None:
 
 
 @pytest.mark.parametrize("row", PROBES_AT_THE_LIMIT, ids=str)
-def test_s4_18_to_22_figures_of_the_text(row: Probes, present: Keys, absent: Keys) -> None:
-    """Quoted to two digits, so to within 1 %."""
-    compare(row, present, absent, 0.01, 0.02)
+def test_s4_18_s4_19_near_the_load_limit(row: Probes, present: Keys, absent: Keys) -> None:
+    """Within 1 %, as a simulation is (S4-26)."""
+    compare(row, present, absent, 0.01, INSERT_TOLERANCE)
 
 
 @pytest.mark.parametrize("family", ["mixer", "universal"])
