@@ -179,7 +179,7 @@ def test_several_threads(engine: cuda.CudaEngine, program: cuda.CudaProgram) -> 
     assert not wrong
 
 
-@pytest.mark.parametrize("n", [1, 1000, 3_000_001])
+@pytest.mark.parametrize("n", [0, 1, 1000, 3_000_001])
 def test_pipeline_over_host_arrays(engine: cuda.CudaEngine, program: cuda.CudaProgram, n: int) -> None:
     keys = np.arange(n, dtype=np.uint64)
     out, echo = np.empty_like(keys), np.empty((n, 2), np.uint32)
@@ -193,7 +193,7 @@ def test_pipeline_over_host_arrays(engine: cuda.CudaEngine, program: cuda.CudaPr
     engine.staging.pipeline([keys], [out, echo], body)
     np.testing.assert_array_equal(out, keys * np.uint64(9))
     np.testing.assert_array_equal(echo.view(np.uint64).ravel(), keys)
-    assert sum(pieces) == n and len(pieces) == -(-n // max(pieces))
+    assert sum(pieces) == n and len(pieces) == -(-n // max(pieces, default=1))
 
 
 def test_pipeline_that_fails_leaves_the_engine_usable(engine: cuda.CudaEngine) -> None:

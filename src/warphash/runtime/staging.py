@@ -2,13 +2,17 @@
 
 A copy from ordinary memory makes the driver stage it anyway, and waits for it. Here the host fills one pinned piece
 while the device works on the other: its copy in, its kernels and its copy out follow each other on one stream. One
-stream is enough, because the host's own copy into pinned memory is slower than the bus and the kernels together.
+stream is enough, because the host's own copy into pinned memory is slower than the bus and the kernels together, even
+shared out over a few threads.
 """
 
 from __future__ import annotations
 
+import functools
+import os
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,6 +28,12 @@ PIECE_BYTES = 8 << 20
 
 ALIGNMENT = 256
 """Of each array inside a piece, in bytes."""
+
+COPY_THREADS = min(4, os.cpu_count() or 1)
+"""One thread copies at a quarter of the bus's rate or less."""
+
+SHARED_BYTES = 2 << 20
+"""From here on a host copy is worth sharing out: waking the threads costs as much as copying 0.2 MB."""
 
 Array = npt.NDArray[Any]
 
@@ -108,7 +118,7 @@ class Staging:
                 part = source[start : start + PIECE_BYTES]
                 piece = self._copies[number]
                 piece.mark.wait()
-                piece.pinned.array[: part.size] = part
+                _move(piece.pinned.array[: part.size], part)
                 self._engine.copy(target + start, piece.pinned.ptr, part.size, stream)
                 piece.mark.record(stream)
 
@@ -144,6 +154,8 @@ class Staging:
         Takes ``2 * PIECE_BYTES`` of device memory, however long the arrays are.
         """
         n = len(inputs[0])
+        if n == 0:
+            return
         row_bytes = [array[:1].nbytes for array in (*inputs, *outputs)]
         items = max(1, min(n, (PIECE_BYTES - ALIGNMENT * len(row_bytes)) // sum(row_bytes)))
         with self._pipelines.lock:
@@ -177,7 +189,7 @@ class _Lane:
 
     def send(self, parts: list[Array]) -> None:
         for part, offset, address in zip(map(_as_bytes, parts), self._offsets, self.addresses, strict=False):
-            self._piece.pinned.array[offset : offset + part.size] = part
+            _move(self._piece.pinned.array[offset : offset + part.size], part)
             self._engine.copy(address, self._piece.pinned.ptr + offset, part.size, self._stream)
 
     def fetch(self, parts: list[Array]) -> None:
@@ -190,7 +202,7 @@ class _Lane:
         """Wait for the piece, and copy what it brought into the caller's arrays."""
         self._piece.mark.wait()
         for target, offset in self._outgoing():
-            target[:] = self._piece.pinned.array[offset : offset + target.size]
+            _move(target, self._piece.pinned.array[offset : offset + target.size])
         self._targets = []
 
     def _outgoing(self) -> list[tuple[npt.NDArray[np.uint8], int]]:
@@ -206,4 +218,19 @@ def _land(landing: tuple[_Piece, npt.NDArray[np.uint8]] | None) -> None:
     if landing is not None:
         piece, part = landing
         piece.mark.wait()
-        part[:] = piece.pinned.array[: part.size]
+        _move(part, piece.pinned.array[: part.size])
+
+
+@functools.cache
+def _copiers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(COPY_THREADS, "warphash-copy")
+
+
+def _move(target: npt.NDArray[np.uint8], source: npt.NDArray[np.uint8]) -> None:
+    """Copy in host memory; NumPy lets go of the interpreter's lock meanwhile."""
+    if source.size < SHARED_BYTES or COPY_THREADS == 1:
+        np.copyto(target, source)
+        return
+    step = -(-source.size // COPY_THREADS)
+    parts = [slice(start, start + step) for start in range(0, source.size, step)]
+    list(_copiers().map(lambda part: np.copyto(target[part], source[part]), parts))

@@ -1,0 +1,123 @@
+"""GPU arrays of the libraries: the caller's stream, the caller's kind, the caller's device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from warphash.arrays import ArrayView, empty_like_kind, view
+from warphash.dlpack import DeviceArray
+from warphash.runtime import cuda
+from warphash.runtime.abi import Batch
+
+from . import toy
+
+pytestmark = [
+    pytest.mark.cuda,
+    pytest.mark.skipif(not cuda.available(), reason=str(cuda.reason_unavailable())),
+    pytest.mark.skipif(toy.FAKE_DRIVER, reason="no library takes the fake driver"),
+]
+
+N = 1_000_003
+EXPECTED = np.arange(N, dtype=np.uint64) * np.uint64(3) + np.uint64(5)
+
+
+@pytest.fixture(scope="module")
+def engine() -> cuda.CudaEngine:
+    return cuda.engine(0)
+
+
+@pytest.fixture(scope="module")
+def program(engine: cuda.CudaEngine) -> cuda.CudaProgram:
+    return engine.load(toy.cubin(engine.arch))
+
+
+def scale_add(
+    engine: cuda.CudaEngine, program: cuda.CudaProgram, keys: Any, dtype: Any = np.uint64
+) -> tuple[ArrayView, Any]:
+    """3 * keys + 5 in the caller's kind, with no synchronisation."""
+    seen = view(keys)
+    assert seen.device == "cuda:0" and seen.shape == (N,) and seen.dtype.itemsize == 8
+    out = empty_like_kind(seen, seen.shape, dtype, engine)
+    batch = Batch(n=N, keys=seen.ptr, out_values=out.ptr, default_value=5)
+    program.run("scale_add", toy.table(3), batch, N, seen.stream)
+    return seen, out.export()
+
+
+def test_torch(engine: cuda.CudaEngine, program: cuda.CudaProgram) -> None:
+    torch = pytest.importorskip("torch")
+    keys = torch.arange(N, device="cuda")
+    seen, out = scale_add(engine, program, keys, np.int64)
+    assert seen.kind == "torch" and seen.stream == cuda.LEGACY_STREAM and seen.ptr == keys.data_ptr()
+    assert isinstance(out, torch.Tensor) and out.device == keys.device
+    np.testing.assert_array_equal(out.cpu().numpy(), EXPECTED.astype(np.int64))
+    assert view(keys[::2]).size == -(-N // 2)
+
+
+def test_torch_on_a_side_stream_that_is_busy(engine: cuda.CudaEngine, program: cuda.CudaProgram) -> None:
+    torch = pytest.importorskip("torch")
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        busy = torch.ones(4096, 4096, device="cuda")
+        for _ in range(20):  # the keys are ready milliseconds after the call
+            busy = busy @ busy * 1e-4
+        keys = torch.arange(N, device="cuda") + (busy[0, 0] * 0).long()
+        seen, out = scale_add(engine, program, keys, np.int64)
+        assert seen.stream == side.cuda_stream
+        total = out.sum()
+    torch.cuda.synchronize()
+    assert int(total) == int(EXPECTED.astype(np.int64).sum())
+
+
+def test_torch_keeps_its_current_device(engine: cuda.CudaEngine, program: cuda.CudaProgram) -> None:
+    torch = pytest.importorskip("torch")
+    before = torch.cuda.current_device()
+    scale_add(engine, program, torch.arange(N, device="cuda"), np.int64)
+    assert torch.cuda.current_device() == before
+
+
+def test_cupy(engine: cuda.CudaEngine, program: cuda.CudaProgram) -> None:
+    cupy = pytest.importorskip("cupy")
+    keys = cupy.arange(N, dtype=cupy.uint64)
+    seen, out = scale_add(engine, program, keys)
+    assert seen.kind == "cupy" and seen.stream == cuda.LEGACY_STREAM and isinstance(out, cupy.ndarray)
+    np.testing.assert_array_equal(cupy.asnumpy(out), EXPECTED)
+    with cupy.cuda.Stream(non_blocking=True) as stream:
+        seen, out = scale_add(engine, program, cupy.arange(N, dtype=cupy.uint64))
+        assert seen.stream == stream.ptr
+        np.testing.assert_array_equal(cupy.asnumpy(out), EXPECTED)
+    assert view(cupy.arange(12).reshape(3, 4).T).shape == (4, 3)
+
+
+def test_jax(engine: cuda.CudaEngine, program: cuda.CudaProgram) -> None:
+    jax = pytest.importorskip("jax")
+    if jax.default_backend() != "gpu":
+        pytest.skip("JAX without its GPU")
+    jax.config.update("jax_enable_x64", True)
+    try:
+        keys = jax.numpy.arange(N, dtype="uint64")
+        seen, out = scale_add(engine, program, keys)
+        assert seen.kind == "jax" and isinstance(out, jax.Array) and out.devices() == keys.devices()
+        np.testing.assert_array_equal(np.asarray(out + 1), EXPECTED + np.uint64(1))
+    finally:
+        jax.config.update("jax_enable_x64", False)
+
+
+def test_any_other_library_takes_the_result(engine: cuda.CudaEngine, program: cuda.CudaProgram) -> None:
+    torch = pytest.importorskip("torch")
+
+    class Other:
+        def __init__(self, tensor: Any) -> None:
+            self.tensor = tensor
+            self.__cuda_array_interface__ = tensor.__cuda_array_interface__
+
+    seen, out = scale_add(engine, program, Other(torch.arange(N, device="cuda")), np.int64)
+    assert seen.kind == "interface" and isinstance(out, DeviceArray)
+    expected = EXPECTED.astype(np.int64)
+    np.testing.assert_array_equal(torch.from_dlpack(out).cpu().numpy(), expected)
+    np.testing.assert_array_equal(torch.as_tensor(out, device="cuda").cpu().numpy(), expected)
+    cupy = pytest.importorskip("cupy")
+    np.testing.assert_array_equal(cupy.asnumpy(cupy.asarray(out)), expected)
+    np.testing.assert_array_equal(cupy.asnumpy(cupy.from_dlpack(out)), expected)
