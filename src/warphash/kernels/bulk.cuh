@@ -62,7 +62,7 @@ template <class D>
 struct Find {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kProbes = true, kFrozen = true, kVacancy = false;
+  static constexpr bool kProbes = true, kReads = true, kFrozen = true, kVacancy = false;
   struct State {
     Probe<S> probe;
     Word value_;
@@ -111,7 +111,7 @@ template <class D>
 struct Settle {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kProbes = true, kFrozen = false, kVacancy = true;
+  static constexpr bool kProbes = true, kReads = true, kFrozen = false, kVacancy = true;
   enum class Outcome { kOpen, kPresent, kInserted, kLeftover, kSuspended };
   struct State {
     Probe<S> probe;
@@ -213,7 +213,7 @@ template <class D>
 struct Place {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kProbes = true, kFrozen = false, kVacancy = true;
+  static constexpr bool kProbes = true, kReads = D::kPlaceReads, kFrozen = false, kVacancy = true;
   struct State {
     typename D::Placement placement;
     u32 element;
@@ -227,14 +227,14 @@ struct Place {
     return begin(t, b, s, e, key_at<S>(b, e), value_at<S>(b, e));
   }
   WARPHASH_FN static bool begin(const Table& t, const Batch& b, State& s, u32 element, Word key, Word value) {
-    s.placement = D::start(t, Probe<S>::start(t, key), value, random_start(b.random, element));
+    s.placement = D::start(b, Probe<S>::start(t, key), value, random_start(b.random, element));
     s.element = element;
     s.outcome = Placed::kGoesOn;
     return true;
   }
   WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
     const u32 bucket = s.placement.bucket;
-    s.outcome = D::step(t, b, s.placement, seen);
+    s.outcome = D::step(t, s.placement, seen);
     if (s.outcome == Placed::kWasThere) combine_hit<S>(t, b, bucket, seen.hit, s.placement.hand.payload());
     return s.outcome != Placed::kGoesOn;
   }

@@ -33,12 +33,15 @@ class KernelSpec:
         wider of the two widths.
     slots_per_bucket
         1, 8, 16 or 32.
+    constants
+        Fields of `abi.Table` and the values they will have. An engine that compiles at run time may build them in.
     """
 
     design: str
     key_bytes: int
     value_bytes: int
     slots_per_bucket: int
+    constants: tuple[tuple[str, int], ...] = ()
 
     @property
     def word_bytes(self) -> int:

@@ -58,18 +58,30 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
         return _unit(platform, root, ["rows.cuh"], "WARPHASH_ROW_ENTRIES")
     word = f"warphash::u{8 * spec.word_bytes}"
     valued = "true" if spec.value_bytes else "false"
+    # The emulation runs one binary for all parameters: it is compiled by a slower compiler, and timed by nobody.
+    constants = spec.constants if platform == "cuda" else ()
     return _unit(
         platform,
         root,
         ["bulk.cuh", f"designs/{spec.design}.cuh"],
         f"WARPHASH_ENTRIES({class_name(spec.design)}, {word}, {valued}, {spec.slots_per_bucket})",
+        constants,
     )
 
 
-def _unit(platform: str, root: Traversable | None, headers: list[str], last_line: str) -> str:
+def _unit(
+    platform: str,
+    root: Traversable | None,
+    headers: list[str],
+    last_line: str,
+    constants: tuple[tuple[str, int], ...] = (),
+) -> str:
     if platform not in PLATFORMS:
         raise ParameterError(f"platform is one of {', '.join(PLATFORMS)}, not {platform!r}")
-    text = "".join([f"#define {PLATFORMS[platform]} 1\n", *(f'#include "{header}"\n' for header in headers), last_line])
+    defines = [f"#define {PLATFORMS[platform]} 1\n"]
+    if constants:
+        defines.append(f"#define WARPHASH_CONSTANTS {' '.join(f'known.{name} = {value};' for name, value in constants)}\n")
+    text = "".join([*defines, *(f'#include "{header}"\n' for header in headers), last_line])
     return amalgamate(text + "\n", "unit.cu", root)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,8 @@ class Store:
         stream: Any = None,
     ) -> None:
         per_bucket = spec.slots_per_bucket
+        self._constants = {**design.fields(parameters), "family": HASHES.index(family)}
+        spec = replace(spec, constants=tuple(sorted(self._constants.items())))
         self.engine, self.design, self.parameters, self.spec = engine, design, parameters, spec
         self.seed, self.family = seed, family
         self.buckets = max(1, -(-slots // per_bucket))
@@ -109,10 +111,9 @@ class Store:
             slots=self.memory.ptr,
             buckets=self.buckets,
             chain_limit=chain_limit(self.slots),
-            family=HASHES.index(self.family),
             multiplier=tuple(draw(1, prime) for _ in range(MAX_HASHES)),
             addend=tuple(draw(prime) for _ in range(MAX_HASHES)),
-            **self.design.fields(self.parameters),
+            **self._constants,
         )
 
     def sibling(self, slots: int, seed: int, stream: Any = None) -> Store:

@@ -58,12 +58,6 @@ struct Sums {
 // A place in a list for an element that wants one.
 WARPHASH_FN u64 reserve(u64* length, bool wanted) { return wanted ? fetch_add(length, 1ull) : 0; }
 
-template <class S>
-WARPHASH_FN void prefetch_bucket(const Table& t, u32 bucket) {
-  const char* p = reinterpret_cast<const char*>(S::at(t, bucket));
-  for (int offset = 0; offset < S::kBucketBytes; offset += 64) prefetch(p + offset);
-}
-
 template <class Task>
 inline void for_each_probing(const Table& t, const Batch& b, u64 begin, u64 end) {
   using S = typename Task::S;
@@ -96,7 +90,8 @@ inline void for_each_probing(const Table& t, const Batch& b, u64 begin, u64 end)
     for (int j = 0; j < live;) {
       Flight& f = flights[j];
       ++f.tally.probes;
-      const Seen<S> seen = look<S, Task::kVacancy>(S::at(t, f.state.bucket()), f.state.key(), region);
+      Seen<S> seen = Seen<S>::nothing();
+      if constexpr (Task::kReads) seen = look<S, Task::kVacancy>(S::at(t, f.state.bucket()), f.state.key(), region);
       if (!Task::step(t, b, f.state, seen)) {
         prefetch_bucket<S>(t, f.state.bucket());
         ++j;

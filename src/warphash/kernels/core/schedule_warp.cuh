@@ -141,7 +141,9 @@ WARPHASH_FN void for_each(const Table& t, const Batch& b) {
     while (any(pending)) {
       const u32 bucket = pending ? state.bucket() : kNowhere;
       Seen<S> mine;
-      if constexpr (kLanes == 1) {
+      if constexpr (!Task::kReads) {
+        mine = Seen<S>::nothing();
+      } else if constexpr (kLanes == 1) {
         Reader reader;
         if (pending) {
           reader.template load<Task::kFrozen>(S::at(t, bucket));
@@ -149,6 +151,7 @@ WARPHASH_FN void for_each(const Table& t, const Batch& b) {
         }
       } else {
         const u32 rank = lane() & (kLanes - 1);
+        if (kLanes > kInFlight && pending) prefetch_bucket<S>(t, bucket);
 #pragma unroll 1
         for (int o = 0; o < kLanes; o += kInFlight) {
           Reader reader[kInFlight];

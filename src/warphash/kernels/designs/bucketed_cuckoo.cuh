@@ -11,11 +11,13 @@
 //   2. full: exchange the pair with a random slot of it; the victim goes to the function after the one that has it here,
 //      lowest index first where several do (section III-A, footnote 5);
 //   3. after chain_limit exchanges the pair in hand has no home: it goes to the homeless list, and the table is rebuilt.
-// Once anything is homeless, no further call evicts: it reports that it was not placed, so the list is bounded by the
-// calls in flight.
+// A call that starts when something is homeless already evicts nothing: it reports that its key was not placed, so the
+// list is bounded by the calls in flight.
 //
 // Place, `placement="least_loaded"` (S4-04): reads all h buckets and takes the emptiest, first on ties; where all are
 // full, exchanges with a random slot of a random one of them. A key may then skip an open bucket, so find reads on.
+//
+// With b = 1, step 1 is left out: an exchange with a vacant slot is an insert.
 //
 // Departures from the listings. Listing 3 returns false where it succeeds and overwrites `bucket` by name; Listing 4's
 // `i != num_hash_functions` is always true (both S4-39).
@@ -28,6 +30,8 @@ template <class S_>
 struct BucketedCuckoo {
   using S = S_;
   using Item = typename S::Item;
+  // A bucket of one slot is not worth a look before the exchange: what comes out of it says whether it was vacant.
+  static constexpr bool kPlaceReads = S::kSlots > 1;
   // Slots of the first bucket that a key may take without moving another.
   WARPHASH_FN static i32 settle_slots([[maybe_unused]] const Table& t) { return t.placement == kFirst ? S::kSlots : 0; }
   WARPHASH_FN static i32 region(const Table&) { return S::kSlots; }
@@ -42,24 +46,28 @@ struct BucketedCuckoo {
     u32 evictions;
     u32 function;  // least_loaded: the function whose bucket is read next
     bool reserved;
+    bool may_evict;
     Lightest<S> best;
   };
 
-  WARPHASH_FN static Placement start(const Table& t, const Probe<S>& probe, typename S::Word value, u32 random) {
-    return {Item::make(probe.named.key, value), probe.bucket, random, 0, 0, probe.named.reserved, Lightest<S>::none()};
+  WARPHASH_FN static Placement start(const Batch& b, const Probe<S>& probe, typename S::Word value, u32 random) {
+    // Read at the start and not before the eviction, where its latency would add to that of the exchange.
+    const bool may_evict = load_relaxed(&reinterpret_cast<Report*>(b.report)->homeless) == 0;
+    const Item item = Item::make(probe.named.key, value);
+    return {item, probe.bucket, random, 0, 0, probe.named.reserved, may_evict, Lightest<S>::none()};
   }
 
-  WARPHASH_FN static Placed step(const Table& t, const Batch& b, Placement& p, const Seen<S>& seen) {
-    return t.placement == kFirst ? step_first(t, b, p, seen) : step_lightest(t, b, p, seen);
+  WARPHASH_FN static Placed step(const Table& t, Placement& p, const Seen<S>& seen) {
+    return t.placement == kFirst ? step_first(t, p, seen) : step_lightest(t, p, seen);
   }
 
  private:
   WARPHASH_FN static Named<S> in_hand(const Placement& p) { return {p.hand.key, p.reserved}; }
 
-  WARPHASH_FN static Placed step_first(const Table& t, const Batch& b, Placement& p, const Seen<S>& seen) {
-    if (seen.vacant < S::kSlots)
+  WARPHASH_FN static Placed step_first(const Table& t, Placement& p, const Seen<S>& seen) {
+    if (kPlaceReads && seen.vacant < S::kSlots)
       return S::occupy(S::at(t, p.bucket) + seen.vacant, p.hand) ? Placed::kInserted : Placed::kGoesOn;
-    const Placed evicted = evict(t, b, p);
+    const Placed evicted = evict(t, p);
     if (evicted != Placed::kGoesOn) return evicted;
     const Named<S> victim = in_hand(p);
     u32 from = 0;
@@ -68,7 +76,7 @@ struct BucketedCuckoo {
     return Placed::kGoesOn;
   }
 
-  WARPHASH_FN static Placed step_lightest(const Table& t, const Batch& b, Placement& p, const Seen<S>& seen) {
+  WARPHASH_FN static Placed step_lightest(const Table& t, Placement& p, const Seen<S>& seen) {
     p.best.offer(p.bucket, seen.vacant);
     if (++p.function < t.hashes) {
       p.bucket = bucket_of(t, in_hand(p), p.function);
@@ -78,7 +86,7 @@ struct BucketedCuckoo {
       if (S::occupy(S::at(t, p.best.bucket) + p.best.load, p.hand)) return Placed::kInserted;
     } else {
       p.bucket = bucket_of(t, in_hand(p), next_random(p.random) % static_cast<u32>(t.hashes));
-      const Placed evicted = evict(t, b, p);
+      const Placed evicted = evict(t, p);
       if (evicted != Placed::kGoesOn) return evicted;
     }
     p.best = Lightest<S>::none();
@@ -88,8 +96,8 @@ struct BucketedCuckoo {
   }
 
   // Exchanges the pair in hand with a random slot of the full bucket p.bucket.
-  WARPHASH_FN static Placed evict(const Table& t, const Batch& b, Placement& p) {
-    if (p.evictions == 0 && load_relaxed(&reinterpret_cast<Report*>(b.report)->homeless) != 0) return Placed::kNoRoom;
+  WARPHASH_FN static Placed evict(const Table& t, Placement& p) {
+    if (!p.may_evict) return Placed::kNoRoom;
     if (p.evictions == t.chain_limit) return Placed::kHomeless;
     ++p.evictions;
     const u32 victim = next_random(p.random) % S::kSlots;

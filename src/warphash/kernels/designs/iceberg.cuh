@@ -24,6 +24,7 @@ template <class S_>
 struct Iceberg {
   using S = S_;
   using Item = typename S::Item;
+  static constexpr bool kPlaceReads = true;
   WARPHASH_FN static i32 settle_slots(const Table& t) { return static_cast<i32>(t.threshold); }
   WARPHASH_FN static i32 region(const Table& t) { return static_cast<i32>(t.threshold); }
   WARPHASH_FN static bool advance(const Table& t, Probe<S>& probe, const Seen<S>& seen) {
@@ -39,11 +40,11 @@ struct Iceberg {
     Lightest<S> best;
   };
 
-  WARPHASH_FN static Placement start(const Table&, const Probe<S>& probe, typename S::Word value, u32) {
+  WARPHASH_FN static Placement start(const Batch&, const Probe<S>& probe, typename S::Word value, u32) {
     return {Item::make(probe.named.key, value), probe.named, probe.bucket, 0, S::kSlots, Lightest<S>::none()};
   }
 
-  WARPHASH_FN static Placed step(const Table& t, const Batch&, Placement& p, const Seen<S>& seen) {
+  WARPHASH_FN static Placed step(const Table& t, Placement& p, const Seen<S>& seen) {
     if (seen.hit >= 0) return Placed::kWasThere;
     if (p.function == 0) {
       p.primary_vacant = seen.vacant;

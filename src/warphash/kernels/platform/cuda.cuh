@@ -82,6 +82,8 @@ WARPHASH_FN T load_slot(const T* p) {
   }
 }
 
+WARPHASH_FN void prefetch(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
+
 // Arrays of a batch are read and written once: past the caches.
 template <class T>
 WARPHASH_FN T load_once(const T* p) {
@@ -204,9 +206,15 @@ WARPHASH_FN T exchange(T* p, const T& desired) {
 
 }  // namespace warphash
 
+// What the kernels of one table may take for granted: assignments to fields of `known`.
+#if !defined(WARPHASH_CONSTANTS)
+#define WARPHASH_CONSTANTS
+#endif
 #define WARPHASH_ENTRY(NAME, ...)                                                                              \
   extern "C" __global__ void __launch_bounds__(warphash::kBlockThreads)                                        \
       NAME(const warphash::Table table, const warphash::Batch batch) {                                         \
-    warphash::for_each<__VA_ARGS__>(table, batch);                                                             \
+    warphash::Table known = table;                                                                             \
+    WARPHASH_CONSTANTS                                                                                         \
+    warphash::for_each<__VA_ARGS__>(known, batch);                                                             \
   }
 #define WARPHASH_BLOCK_SHARED __shared__
