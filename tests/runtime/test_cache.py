@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -104,22 +105,22 @@ def test_variable_names_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert CubinCache().directory.name == "warphash"
 
 
-def content_of(key: str) -> bytes:
-    return key.encode() * 5_000
+RACE = """
+import sys
+from pathlib import Path
+from warphash.runtime.cache import CubinCache
 
-
-def race(directory: Path, seed: int) -> int:
-    store = CubinCache(directory, limit_bytes=200_000)
-    wrong = 0
-    for i in range(150):
-        key = f"key{(i * 7 + seed) % 10}"
-        wrong += store.get_or_make(key, lambda key=key: content_of(key)) != content_of(key)
-        if i % 50 == 49:
-            store.clear()
-    return wrong
+store, seed = CubinCache(Path(sys.argv[1]), limit_bytes=200_000), int(sys.argv[2])
+for i in range(150):
+    key = f"key{(i * 7 + seed) % 10}"
+    content = key.encode() * 5_000
+    assert store.get_or_make(key, lambda: content) == content
+    if i % 50 == 49:
+        store.clear()
+"""
 
 
 def test_processes_that_race_see_whole_entries(tmp_path: Path) -> None:
-    with multiprocessing.get_context("spawn").Pool(3) as pool:
-        assert pool.starmap(race, [(tmp_path, seed) for seed in range(3)]) == [0, 0, 0]
+    racers = [subprocess.Popen([sys.executable, "-c", RACE, tmp_path, str(seed)]) for seed in range(3)]
+    assert [racer.wait(60) for racer in racers] == [0, 0, 0]
     assert not list(tmp_path.glob(".writing*"))

@@ -22,7 +22,7 @@ def test_engine_on_a_fake_driver(tmp_path: Path) -> None:
     flags = ["-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
     subprocess.run(["gcc", *flags, "-o", library, HERE / "fake_driver.c", "-ldl"], check=True)
     environment = os.environ | {"LD_LIBRARY_PATH": str(tmp_path), "WARPHASH_TEST_FAKE_DRIVER": "1"}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider", str(HERE / "test_cuda.py")]
+    command = [sys.executable, "-m", "pytest", "-x", "-n0", "-p", "no:cacheprovider", str(HERE / "test_cuda.py")]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=HERE.parents[1], check=False)
     assert run.returncode == 0, run.stdout + run.stderr
     assert " passed" in run.stdout

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import platform
 import sys
 from collections.abc import Callable
@@ -69,11 +68,11 @@ def _versions() -> list[Finding]:
 
 def _cpu() -> list[Finding]:
     try:
-        kernels = importlib.import_module("warphash._cpu")
+        cpu = importlib.import_module("warphash.runtime.cpu")
+        instruction_sets = importlib.import_module("warphash._cpu").isas()
     except ImportError as error:
         return [Finding("CPU engine", f"missing ({error})", "pip install --force-reinstall --no-deps warphash")]
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return [Finding("CPU engine", f"ready: {kernels.isa()}, {kernels.threads()} threads on {cores} cores")]
+    return [Finding("CPU engine", f"ready: {instruction_sets.split()[0]}, {cpu.thread_count()} threads")]
 
 
 def _gpu() -> list[Finding]:
