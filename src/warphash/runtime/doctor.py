@@ -20,6 +20,9 @@ __all__ = ["Finding", "examine", "report"]
 LIBRARIES = ("cuda-bindings", "cupy", "torch", "jax", "pyarrow", "polars", "pandas")
 """Distributions whose arrays are taken, or that the GPU engine uses. CuPy's wheels are named after a CUDA version."""
 
+SIMD_LEVELS = {"fast": "AVX2", "base": "the processor family's baseline"}
+"""The extension's builds (``CMakeLists.txt``), by what they need."""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -72,7 +75,8 @@ def _cpu() -> list[Finding]:
         instruction_sets = importlib.import_module("warphash._cpu").isas()
     except ImportError as error:
         return [Finding("CPU engine", f"missing ({error})", "pip install --force-reinstall --no-deps warphash")]
-    return [Finding("CPU engine", f"ready: {instruction_sets.split()[0]}, {cpu.thread_count()} threads")]
+    level = SIMD_LEVELS.get(instruction_sets.split()[0], instruction_sets)
+    return [Finding("CPU engine", f"ready: {level}, {cpu.thread_count()} threads")]
 
 
 def _gpu() -> list[Finding]:
