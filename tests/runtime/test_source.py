@@ -42,6 +42,13 @@ def test_unit_names_platform_class_and_the_wider_word(headers: Path) -> None:
     assert of_set.endswith("WARPHASH_ENTRIES(TwoWords, warphash::u32, false, 1)\n")
 
 
+def test_constants_are_built_into_gpu_kernels_only(headers: Path) -> None:
+    spec = KernelSpec("two_words", 4, 4, 8, (("family", 1), ("hashes", 3)))
+    define = "#define WARPHASH_CONSTANTS known.family = 1; known.hashes = 3;\n"
+    assert define in translation_unit(spec, "cuda", headers)
+    assert "WARPHASH_CONSTANTS" not in translation_unit(spec, "emulated", headers)
+
+
 def test_line_markers_follow_the_headers(headers: Path) -> None:
     lines = amalgamate('int first;\n#include "core/hash.cuh"\nint last;\n', "unit.cu", headers).splitlines()
     name, number, positions = "", 0, {}
