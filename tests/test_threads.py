@@ -107,3 +107,19 @@ def test_erase_against_insert(design: str) -> None:
 
     assert sum(in_threads(work)) == len(table)
     table.check()
+
+
+def test_one_batch_on_several_threads(design: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its copies of a key meet: the threads of the engine walk equal parts, in the same order, at the same time."""
+    monkeypatch.setenv("WARPHASH_NUM_THREADS", str(THREADS))
+    distinct = np.random.default_rng(1).permutation(np.arange(100_000, dtype=np.uint32))
+    batch = np.tile(distinct, THREADS)
+    for _ in range(5):
+        table = HashMap("u4", "u4", capacity=len(distinct), design=design, device="cpu", seed=1)
+        for verb in (lambda m: m.insert(batch, batch), lambda m: m.erase(batch)):
+            flags = verb(table).reshape(THREADS, -1)
+            assert (flags.sum(axis=0) == 1).all()
+        assert len(table) == 0
+        assert table.upsert(batch, np.ones(len(batch), np.uint32), "add").sum() == len(distinct)
+        assert (table[distinct] == THREADS).all()
+        table.check()
