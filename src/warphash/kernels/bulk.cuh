@@ -62,7 +62,7 @@ template <class D>
 struct Find {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kProbes = true, kReads = true, kFrozen = true, kVacancy = false;
+  static constexpr bool kProbes = true, kReads = true, kTogether = false, kFrozen = true, kVacancy = false;
   struct State {
     Probe<S> probe;
     Word value_;
@@ -111,7 +111,7 @@ template <class D>
 struct Settle {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kProbes = true, kReads = true, kFrozen = false, kVacancy = true;
+  static constexpr bool kProbes = true, kReads = true, kTogether = true, kFrozen = false, kVacancy = true;
   enum class Outcome { kOpen, kPresent, kInserted, kLeftover, kSuspended };
   struct State {
     Probe<S> probe;
@@ -154,12 +154,13 @@ struct Settle {
   }
   WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally& tally) {
     const bool left = live && s.outcome == Outcome::kLeftover;
-    tally.changed = live && s.outcome == Outcome::kInserted;
+    const bool inserted = live && s.outcome == Outcome::kInserted;
+    tally.changed += inserted;
     const u64 place = reserve(&report_of(b)->leftover, left);
     if (left)
       pointer<u32>(b.leftover)[place] = s.element;
     else if (live)
-      set_flag(b, s.element, s.outcome == Outcome::kSuspended ? kUnplaced : tally.changed ? kChanged : kPresent);
+      set_flag(b, s.element, s.outcome == Outcome::kSuspended ? kUnplaced : inserted ? kChanged : kPresent);
   }
 
  private:
@@ -213,7 +214,7 @@ template <class D>
 struct Place {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kProbes = true, kReads = D::kPlaceReads, kFrozen = false, kVacancy = true;
+  static constexpr bool kProbes = true, kReads = D::kPlaceReads, kTogether = false, kFrozen = false, kVacancy = true;
   struct State {
     typename D::Placement placement;
     u32 element;
@@ -241,14 +242,15 @@ struct Place {
   WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally& tally) {
     if (!live) return;
     const bool homeless = s.outcome == Placed::kHomeless;  // another pair than ours, or ours after a while in the table
-    tally.changed = s.outcome == Placed::kInserted || homeless;
+    const bool inserted = s.outcome == Placed::kInserted || homeless;
+    tally.changed += inserted;
     if (homeless) {
       const u64 place = fetch_add(&report_of(b)->homeless, 1ull);
       if (place < kHomelessCapacity) pointer<typename S::Item>(b.homeless)[place] = s.placement.hand;
     }
     const bool unplaced = s.outcome == Placed::kNoRoom;
     if (unplaced) atomic_add(&report_of(b)->unplaced, 1ull);
-    set_flag(b, s.element, unplaced ? kUnplaced : tally.changed ? kChanged : kPresent);
+    set_flag(b, s.element, unplaced ? kUnplaced : inserted ? kChanged : kPresent);
   }
 };
 
@@ -313,7 +315,7 @@ struct Erase : Find<D> {
     return true;
   }
   WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally& tally) {
-    tally.changed = live && s.found;
+    tally.changed += live && s.found;
     if (live) set_flag(b, s.element, s.found);
   }
 };
@@ -367,7 +369,7 @@ struct Audit {
     return false;
   }
   WARPHASH_FN static void finish(const Table&, const Batch&, u64, State& s, bool live, Tally& tally) {
-    if (live) tally.mismatches = s.broken;
+    if (live) tally.mismatches += s.broken;
   }
 };
 

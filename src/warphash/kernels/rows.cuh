@@ -49,7 +49,7 @@ struct Straight {
   };
   WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
   WARPHASH_FN static void finish(const Table&, const Batch&, u64, State& s, bool live, Tally& tally) {
-    tally.mismatches = live && s.mismatch;
+    tally.mismatches += live && s.mismatch;
   }
 };
 

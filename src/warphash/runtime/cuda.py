@@ -49,8 +49,10 @@ __all__ = [
 ]
 
 THREADS_PER_BLOCK = 256
-ELEMENTS_PER_BLOCK = 256
-"""The kernels' launch bounds (``platform/cuda.cuh``): one thread owns one element."""
+"""The kernels' launch bounds (``platform/cuda.cuh``): one thread owns one element at a time."""
+
+ELEMENTS_PER_THREAD, BLOCKS_PER_MULTIPROCESSOR = 8, 16
+"""A thread takes so many elements in turn, once the batch is large enough for so many blocks."""
 
 LEGACY_STREAM, PER_THREAD_STREAM = 1, 2
 """The driver's handles of its two default streams. The second is another stream in every thread."""
@@ -144,15 +146,17 @@ class CudaEngine:
         what = f"starting {self.device}"
         handle = _check(driver.cuDeviceGet(index), what)
         attribute = driver.CUdevice_attribute
-        major, minor, has_pools = (
+        major, minor, has_pools, multiprocessors = (
             int(_check(driver.cuDeviceGetAttribute(which, handle), what))
             for which in (
                 attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
                 attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
                 attribute.CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED,
+                attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
             )
         )
         self.arch = f"sm_{major}{minor}"
+        self._blocks_to_fill = BLOCKS_PER_MULTIPROCESSOR * multiprocessors
         self.name = _check(driver.cuDeviceGetName(256, handle), what).split(b"\0")[0].decode()
         self.total_bytes = int(_check(driver.cuDeviceTotalMem(handle), what))
         self._context = _check(driver.cuDevicePrimaryCtxRetain(handle), what)  # the one that every library shares
@@ -254,7 +258,9 @@ class CudaEngine:
 
     def launch(self, function: Any, n: int, table: Table, batch: Batch, stream: Any = None) -> None:
         """Start one kernel over ``n`` elements. The driver copies both structures before this returns."""
-        blocks = -(-n // ELEMENTS_PER_BLOCK)
+        # Threads take further elements when they are done (core/schedule_warp.cuh), once there are enough to fill the chip.
+        blocks = -(-n // THREADS_PER_BLOCK)
+        blocks = min(blocks, max(self._blocks_to_fill, -(-blocks // ELEMENTS_PER_THREAD)))
         arguments = (ctypes.c_void_p * 2)(ctypes.addressof(table), ctypes.addressof(batch))
         with self.on(stream) as handle:
             (status,) = self._driver.cuLaunchKernel(

@@ -16,10 +16,4 @@ struct Seen {
   WARPHASH_FN static Seen nothing() { return {-1, S::kSlots, false, S::empty()}; }
 };
 
-template <class S>
-WARPHASH_FN void prefetch_bucket(const Table& t, u32 bucket) {
-  const char* p = reinterpret_cast<const char*>(S::at(t, bucket));
-  for (int offset = 0; offset < S::kBucketBytes; offset += 64) prefetch(p + offset);
-}
-
 }  // namespace warphash

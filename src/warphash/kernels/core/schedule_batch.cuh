@@ -34,7 +34,7 @@ WARPHASH_FN Seen<S> look(const typename S::Item* at, typename S::Word key, i32 r
 
 // What the elements of a thread did, summed into the Report at its end.
 struct Tally {
-  bool changed = false;
+  u32 changed = 0;
   u32 probes = 0;
   u32 mismatches = 0;
 };
@@ -57,6 +57,12 @@ struct Sums {
 
 // A place in a list for an element that wants one.
 WARPHASH_FN u64 reserve(u64* length, bool wanted) { return wanted ? fetch_add(length, 1ull) : 0; }
+
+template <class S>
+WARPHASH_FN void prefetch_bucket(const Table& t, u32 bucket) {
+  const char* p = reinterpret_cast<const char*>(S::at(t, bucket));
+  for (int offset = 0; offset < S::kBucketBytes; offset += 64) prefetch(p + offset);
+}
 
 template <class Task>
 inline void for_each_probing(const Table& t, const Batch& b, u64 begin, u64 end) {

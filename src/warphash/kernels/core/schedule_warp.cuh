@@ -7,7 +7,7 @@
 //   1. every lane with work names the bucket that it wants to see;
 //   2. the tile reads the buckets of its kLanes owners, kInFlight of them at a time before the first use;
 //   3. ballots tell each owner where its key is, which slot is vacant first, and whether the bucket is open;
-//   4. each owner takes its design's next step, atomics included, on its own.
+//   4. each owner takes its design's next step, atomics included, on its own; one that is done takes its next element.
 //
 // Why. Random access on this hardware is priced by lines touched, if enough of them are in flight and each is fetched by
 // few instructions: two lanes of 2 x 16 bytes for a line of 64 reached 34 G lookups/s where sixteen lanes of 8 bytes
@@ -87,9 +87,21 @@ struct Tile {
   }
 };
 
-// What the elements of a block did, summed into the Report once a block.
+// The sum over a block; true in its first thread. All threads call it.
+WARPHASH_FN u32 block_sum(u32 x) {
+  WARPHASH_BLOCK_SHARED u32 sums[kBlockThreads / 32];
+#pragma unroll
+  for (u32 distance = 16; distance > 0; distance /= 2) x += shuffle(x, (lane() + distance) & 31u, 32);
+  if (lane() == 0) sums[thread_in_block() / 32] = x;
+  block_barrier();
+  u32 total = 0;
+  for (u32 w = 0; w < kBlockThreads / 32; ++w) total += sums[w];
+  return total;
+}
+
+// What the elements of a thread did, summed into the Report once a block.
 struct Tally {
-  bool changed = false;
+  u32 changed = 0;
   u32 probes = 0;
   u32 mismatches = 0;
 };
@@ -97,7 +109,7 @@ struct Tally {
 WARPHASH_FN void flush(const Batch& b, const Tally& tally) {
   Report* report = reinterpret_cast<Report*>(b.report);
   if (!report) return;
-  const u32 changed = block_count(tally.changed);
+  const u32 changed = block_sum(tally.changed);
   if (changed && thread_in_block() == 0) atomic_add(&report->changed, static_cast<u64>(changed));
   if (b.count_probes && tally.probes) atomic_add(&report->probes, static_cast<u64>(tally.probes));
   if (tally.mismatches) atomic_add(&report->mismatches, static_cast<u64>(tally.mismatches));
@@ -124,57 +136,99 @@ WARPHASH_FN u64 reserve(u64* length, bool wanted) {
   return place;
 }
 
+// One round: every lane of the warp calls this, and each with `pending` work learns of its bucket.
 template <class Task>
-WARPHASH_FN void for_each(const Table& t, const Batch& b) {
-  typename Task::State state;
-  const u64 n = b.count ? *reinterpret_cast<const u64*>(b.count) : b.n;
-  const u64 i = thread_in_grid();
-  const bool live = i < n;
-  bool pending = live && Task::start(t, b, i, state);
-  Tally tally;
-  if constexpr (Task::kProbes) {
-    using S = typename Task::S;
-    using Word = typename S::Word;
-    using Reader = Tile<S>;
-    constexpr int kLanes = Reader::kLanes, kInFlight = Reader::kInFlight;
-    const i32 region = Task::region(t);
-    while (any(pending)) {
-      const u32 bucket = pending ? state.bucket() : kNowhere;
-      Seen<S> mine;
-      if constexpr (!Task::kReads) {
-        mine = Seen<S>::nothing();
-      } else if constexpr (kLanes == 1) {
-        Reader reader;
-        if (pending) {
-          reader.template load<Task::kFrozen>(S::at(t, bucket));
-          mine = reader.template look<Task::kVacancy>(state.key(), region);
-        }
-      } else {
-        const u32 rank = lane() & (kLanes - 1);
-        if (kLanes > kInFlight && pending) prefetch_bucket<S>(t, bucket);
+WARPHASH_FN Seen<typename Task::S> observe(const Table& t, const typename Task::State& state, bool pending, i32 region) {
+  using S = typename Task::S;
+  using Word = typename S::Word;
+  using Reader = Tile<S>;
+  constexpr int kLanes = Reader::kLanes, kInFlight = Reader::kInFlight;
+  Seen<S> mine = Seen<S>::nothing();
+  if constexpr (!Task::kReads) {
+    return mine;
+  } else if constexpr (kLanes == 1) {
+    if (!pending) return mine;
+    Reader reader;
+    reader.template load<Task::kFrozen>(S::at(t, state.bucket()));
+    return reader.template look<Task::kVacancy>(state.key(), region);
+  } else {
+    const u32 bucket = pending ? state.bucket() : kNowhere;
+    const Word wanted = pending ? state.key() : Word(0);
+    const u32 rank = lane() & (kLanes - 1);
 #pragma unroll 1
-        for (int o = 0; o < kLanes; o += kInFlight) {
-          Reader reader[kInFlight];
+    for (int o = 0; o < kLanes; o += kInFlight) {
+      Reader reader[kInFlight];
 #pragma unroll
-          for (int f = 0; f < kInFlight; ++f) {
-            const u32 from = shuffle(bucket, static_cast<u32>(o + f), kLanes);
-            if (from != kNowhere) reader[f].template load<Task::kFrozen>(S::at(t, from) + rank * Reader::kPerLane);
-          }
-#pragma unroll
-          for (int f = 0; f < kInFlight; ++f) {
-            const Word key = shuffle(pending ? state.key() : Word(0), static_cast<u32>(o + f), kLanes);
-            const Seen<S> seen = reader[f].template look<Task::kVacancy>(key, region);
-            if (rank == static_cast<u32>(o + f)) mine = seen;
-          }
-        }
+      for (int f = 0; f < kInFlight; ++f) {
+        const u32 from = shuffle(bucket, static_cast<u32>(o + f), kLanes);
+        if (from != kNowhere) reader[f].template load<Task::kFrozen>(S::at(t, from) + rank * Reader::kPerLane);
       }
-      if (pending) {
-        ++tally.probes;
-        pending = !Task::step(t, b, state, mine);
+#pragma unroll
+      for (int f = 0; f < kInFlight; ++f) {
+        const Word key = shuffle(wanted, static_cast<u32>(o + f), kLanes);
+        const Seen<S> seen = reader[f].template look<Task::kVacancy>(key, region);
+        if (rank == static_cast<u32>(o + f)) mine = seen;
       }
     }
+    return mine;
   }
-  Task::finish(t, b, i, state, live, tally);
+}
+
+// Elements whose end takes no other thread: a lane that is done goes on to its next element while the others of its warp
+// probe on, so that one long chain of evictions holds up one lane and not a block.
+template <class Task>
+WARPHASH_FN void for_each_refilling(const Table& t, const Batch& b, u64 n, Tally& tally) {
+  const i32 region = Task::region(t);
+  typename Task::State state;
+  u64 current = 0, next = thread_in_grid();
+  bool pending = false;
+  for (;;) {
+    while (!pending && next < n) {
+      current = next;
+      next += threads_in_grid();
+      pending = Task::start(t, b, current, state);
+      if (!pending) Task::finish(t, b, current, state, true, tally);
+    }
+    if (!any(pending)) return;
+    const Seen<typename Task::S> seen = observe<Task>(t, state, pending, region);
+    if (pending) {
+      ++tally.probes;
+      pending = !Task::step(t, b, state, seen);
+      if (!pending) Task::finish(t, b, current, state, true, tally);
+    }
+  }
+}
+
+// Elements that end together, since they take places in a list together.
+template <class Task>
+WARPHASH_FN void for_each_together(const Table& t, const Batch& b, u64 n, Tally& tally) {
+  for (u64 first = thread_in_grid() - thread_in_block(); first < n; first += threads_in_grid()) {
+    const u64 i = first + thread_in_block();
+    const bool live = i < n;
+    typename Task::State state;
+    bool pending = live && Task::start(t, b, i, state);
+    if constexpr (Task::kProbes) {
+      const i32 region = Task::region(t);
+      while (any(pending)) {
+        const Seen<typename Task::S> seen = observe<Task>(t, state, pending, region);
+        if (pending) {
+          ++tally.probes;
+          pending = !Task::step(t, b, state, seen);
+        }
+      }
+    }
+    Task::finish(t, b, i, state, live, tally);
+  }
+}
+
+template <class Task>
+WARPHASH_FN void for_each(const Table& t, const Batch& b) {
+  const u64 n = b.count ? *reinterpret_cast<const u64*>(b.count) : b.n;
+  Tally tally;
+  if constexpr (Task::kProbes && !Task::kTogether)
+    for_each_refilling<Task>(t, b, n, tally);
+  else
+    for_each_together<Task>(t, b, n, tally);
   flush(b, tally);
 }
 

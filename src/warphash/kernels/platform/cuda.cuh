@@ -29,13 +29,13 @@ constexpr u32 kAllLanes = 0xffffffffu;
 
 WARPHASH_FN u32 thread_in_block() { return threadIdx.x; }
 WARPHASH_FN u64 thread_in_grid() { return static_cast<u64>(blockIdx.x) * kBlockThreads + threadIdx.x; }
+WARPHASH_FN u64 threads_in_grid() { return static_cast<u64>(gridDim.x) * kBlockThreads; }
 WARPHASH_FN u32 lane() { return threadIdx.x & 31u; }
 WARPHASH_FN u32 ballot(bool p) { return __ballot_sync(kAllLanes, p); }
 WARPHASH_FN bool any(bool p) { return __any_sync(kAllLanes, p); }
 WARPHASH_FN u32 shuffle(u32 x, u32 source, int width) { return __shfl_sync(kAllLanes, x, source, width); }
 WARPHASH_FN u64 shuffle(u64 x, u32 source, int width) { return __shfl_sync(kAllLanes, x, source, width); }
 WARPHASH_FN void block_barrier() { __syncthreads(); }
-WARPHASH_FN u32 block_count(bool p) { return static_cast<u32>(__syncthreads_count(p)); }
 WARPHASH_FN u32 first_bit(u32 x) { return static_cast<u32>(__ffs(static_cast<int>(x)) - 1); }
 WARPHASH_FN u32 bit_count(u32 x) { return static_cast<u32>(__popc(x)); }
 WARPHASH_FN u32 multiply_high(u32 a, u32 b) { return __umulhi(a, b); }
@@ -81,8 +81,6 @@ WARPHASH_FN T load_slot(const T* p) {
     return __builtin_bit_cast(T, x);
   }
 }
-
-WARPHASH_FN void prefetch(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
 
 // Arrays of a batch are read and written once: past the caches.
 template <class T>
