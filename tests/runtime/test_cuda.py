@@ -147,7 +147,8 @@ def test_memory_comes_back(engine: cuda.CudaEngine) -> None:
 def test_too_much_memory_is_a_memory_error(engine: cuda.CudaEngine) -> None:
     with pytest.raises(MemoryError, match=r"cuda:0 has [\d,]+ bytes free, and [\d,]+ are needed"):
         engine.allocate(2 * engine.total_bytes)
-    assert engine.to_host(engine.from_host(np.arange(5)).ptr, np.int64, 5)[4] == 4
+    held = engine.from_host(np.arange(5))
+    assert engine.to_host(held.ptr, np.int64, 5)[4] == 4
 
 
 def test_callers_context_is_left_alone(engine: cuda.CudaEngine) -> None:
@@ -202,7 +203,8 @@ def test_pipeline_that_fails_leaves_the_engine_usable(engine: cuda.CudaEngine) -
 
     with pytest.raises(KeyError, match="body"):
         engine.staging.pipeline([np.arange(10)], [np.empty(10)], body)
-    assert engine.to_host(engine.from_host(np.arange(5)).ptr, np.int64, 5)[4] == 4
+    held = engine.from_host(np.arange(5))
+    assert engine.to_host(held.ptr, np.int64, 5)[4] == 4
 
 
 def test_cost_of_a_launch(engine: cuda.CudaEngine, program: cuda.CudaProgram, foreign: int) -> None:

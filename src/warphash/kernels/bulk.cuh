@@ -178,7 +178,7 @@ template <class D>
 struct Claim {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kProbes = false;
+  static constexpr bool kProbes = false, kTogether = true;
   struct State {
     u32 element;
     bool won;
@@ -325,7 +325,7 @@ template <class D>
 struct Scan {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kProbes = false;
+  static constexpr bool kProbes = false, kTogether = true;
   struct State {
     typename S::Item item;
     bool reserved;
@@ -348,7 +348,7 @@ struct Scan {
 template <class D>
 struct Audit {
   using S = typename D::S;
-  static constexpr bool kProbes = false;
+  static constexpr bool kProbes = false, kTogether = true;
   struct State {
     u32 broken;
   };

@@ -225,10 +225,10 @@ template <class Task>
 WARPHASH_FN void for_each(const Table& t, const Batch& b) {
   const u64 n = b.count ? *reinterpret_cast<const u64*>(b.count) : b.n;
   Tally tally;
-  if constexpr (Task::kProbes && !Task::kTogether)
-    for_each_refilling<Task>(t, b, n, tally);
-  else
+  if constexpr (Task::kTogether)
     for_each_together<Task>(t, b, n, tally);
+  else
+    for_each_refilling<Task>(t, b, n, tally);
   flush(b, tally);
 }
 
