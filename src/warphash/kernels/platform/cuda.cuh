@@ -6,10 +6,8 @@
 // the table (kFresh) are .relaxed too, so that a slot seen after a failed swap is at least as new as that swap; kernels
 // that only read (kFrozen) go through the read-only path.
 //
-// 16-byte slots. sm_90 and later have atom.cas.b128 and atom.exch.b128. Below, a slot is written under its own key word:
-// whoever moves the word from what it was to kBusy owns the slot, writes the value, and releases the slot by writing the
-// new key with .release; whoever meets kBusy while it wants to change the slot tries again. Between two kernels no slot
-// is busy. Define WARPHASH_NO_CAS128 to use this protocol on any device.
+// 16-byte slots. sm_90 and later have atom.cas.b128 and atom.exch.b128; below, and with WARPHASH_NO_CAS128 on any device,
+// the slot's key word is its lock (core/slot_lock.cuh).
 #pragma once
 #include "core/abi.cuh"
 
@@ -29,7 +27,6 @@ constexpr u32 kAllLanes = 0xffffffffu;
 
 WARPHASH_FN u32 thread_in_block() { return threadIdx.x; }
 WARPHASH_FN u64 thread_in_grid() { return static_cast<u64>(blockIdx.x) * kBlockThreads + threadIdx.x; }
-WARPHASH_FN u64 threads_in_grid() { return static_cast<u64>(gridDim.x) * kBlockThreads; }
 WARPHASH_FN u32 lane() { return threadIdx.x & 31u; }
 WARPHASH_FN u32 ballot(bool p) { return __ballot_sync(kAllLanes, p); }
 WARPHASH_FN bool any(bool p) { return __any_sync(kAllLanes, p); }
@@ -130,34 +127,17 @@ struct Halves {
 };
 
 #if defined(WARPHASH_NO_CAS128)
-WARPHASH_FN Halves own_and_write(Halves* p, Halves owned, Halves desired) {
-  // The key word is kBusy and ours.
-  const Halves old = {owned.low, load_relaxed(&p->high)};
-  store_relaxed(&p->high, desired.high);
-  asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(&p->low), "l"(desired.low) : "memory");
-  return old;
+WARPHASH_FN u64 exchange_word(u64* p, u64 x) { return atomicExch(p, x); }
+WARPHASH_FN void store_release(u64* p, u64 x) {
+  asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(x) : "memory");
 }
-WARPHASH_FN Halves compare_exchange_halves(Halves* p, Halves expected, Halves desired) {
-  constexpr u64 busy = ~2ull;
-  for (;;) {
-    const u64 seen = atomicCAS(&p->low, expected.low, busy);
-    if (seen == busy) continue;
-    if (seen != expected.low) return {seen, 0};
-    __threadfence();  // acquire: the value belongs to the key that we took
-    if (load_relaxed(&p->high) == expected.high) return own_and_write(p, expected, desired);
-    const Halves other = {seen, load_relaxed(&p->high)};
-    return own_and_write(p, other, other);
-  }
-}
-WARPHASH_FN Halves exchange_halves(Halves* p, Halves desired) {
-  constexpr u64 busy = ~2ull;
-  for (;;) {
-    const u64 seen = atomicExch(&p->low, busy);
-    if (seen == busy) continue;
-    __threadfence();
-    return own_and_write(p, {seen, 0}, desired);
-  }
-}
+WARPHASH_FN void acquire_fence() { __threadfence(); }
+
+}  // namespace warphash
+
+#include "core/slot_lock.cuh"
+
+namespace warphash {
 #else
 WARPHASH_FN Halves compare_exchange_halves(Halves* p, Halves expected, Halves desired) {
   Halves old;

@@ -1,0 +1,226 @@
+// The platform of an NVIDIA GPU on one CPU thread: the words of cuda.cuh, on fibers (platform/fibers.cuh). Tests only.
+//
+// Where lanes may change. Before every access to memory that others may change: atomics, relaxed loads and stores, and
+// loads of a kernel that changes the table (kFresh); so also between two vectors of one bucket. An access itself is whole
+// as it is on the device: 4 or 8 bytes, or 16 in a load of a vector and, with sm_90's atomics, in a swap. Without them
+// (WARPHASH_NO_CAS128) the two words of a slot are written one by one, and lanes change between.
+// Nowhere else: accesses to the arrays of a batch and to what a block shares are plain, as they are on the device; there
+// the order of lanes between two meetings is what varies.
+//
+// An address that is not aligned as the device wants it ends the launch with a message.
+#pragma once
+#include "core/abi.cuh"
+#include "platform/fibers.cuh"
+
+#define WARPHASH_FN inline
+#define WARPHASH_BLOCK_SHARED static __attribute__((section("warphash_shared")))
+
+namespace warphash {
+
+#if !defined(WARPHASH_LANE_BYTES)
+#define WARPHASH_LANE_BYTES 32
+#endif
+constexpr int kLaneBytesWanted = WARPHASH_LANE_BYTES;
+constexpr u32 kBlockThreads = emulation::kBlockLanes;
+
+inline u32 lane() { return emulation::grid.lane; }
+inline u32 thread_in_block() {
+  return emulation::grid.warp % emulation::kWarpsPerBlock * emulation::kWarpLanes + emulation::grid.lane;
+}
+inline u64 thread_in_grid() {
+  return emulation::grid.resident[emulation::grid.block].index * kBlockThreads + thread_in_block();
+}
+
+inline u64 threads_in_grid() { return emulation::grid.blocks * kBlockThreads; }
+
+// ---- meetings
+inline u32 ballot(bool p) {
+  const u64* votes = emulation::meet_warp(emulation::Meeting::kBallot, p);
+  u32 set = 0;
+  for (u32 l = 0; l < emulation::kWarpLanes; ++l) set |= static_cast<u32>(votes[l]) << l;
+  return set;
+}
+inline bool any(bool p) { return ballot(p) != 0; }
+template <class Word>
+inline Word shuffle(Word x, u32 source, int width) {
+  const u32 within = static_cast<u32>(width) - 1;
+  const u32 from = (lane() & ~within) | (source & within);
+  return static_cast<Word>(emulation::meet_warp(emulation::Meeting::kShuffle, x)[from]);
+}
+inline void block_barrier() { emulation::meet_block(); }
+
+inline u32 first_bit(u32 x) { return static_cast<u32>(__builtin_ffs(static_cast<int>(x)) - 1); }
+inline u32 bit_count(u32 x) { return static_cast<u32>(__builtin_popcount(x)); }
+inline u32 multiply_high(u32 a, u32 b) { return static_cast<u32>((static_cast<u64>(a) * b) >> 32); }
+inline u64 multiply_high(u64 a, u64 b) { return static_cast<u64>((static_cast<unsigned __int128>(a) * b) >> 64); }
+
+namespace emulation {
+
+// `p` as the device would take it for one access of T.
+template <class T>
+inline T* aligned(T* p) {
+  const u64 address = reinterpret_cast<u64>(p);
+  if (address % sizeof(T))
+    fail("accesses %llu bytes at %#llx, which is not aligned", static_cast<u64>(sizeof(T)), address);
+  return p;
+}
+
+// An atomic on a word: others come before it or behind it.
+template <class Word, class Change>
+inline Word change(Word* p, Change to) {
+  switch_point();
+  const Word old = *aligned(p);
+  *p = to(old);
+  return old;
+}
+
+}  // namespace emulation
+
+// ---- loads of slots
+struct alignas(16) Quad {
+  u32 w[4];
+};
+
+template <bool kFrozen, class T>
+inline T load_slot(const T* p) {
+  if constexpr (!kFrozen) emulation::switch_point();
+  return *emulation::aligned(p);
+}
+template <bool kFrozen>
+inline Quad load_quad(const void* p) {
+  return load_slot<kFrozen>(static_cast<const Quad*>(p));
+}
+
+template <class T>
+inline T load_once(const T* p) {
+  return *emulation::aligned(p);
+}
+template <class T>
+inline void store_once(T* p, T x) {
+  *emulation::aligned(p) = x;
+}
+
+// ---- one word
+template <class Word>
+inline Word load_relaxed(const Word* p) {
+  return load_slot<false>(p);
+}
+template <class Word>
+inline void store_relaxed(Word* p, Word x) {
+  emulation::change(p, [&](Word) { return x; });
+}
+template <class Word>
+inline Word compare_exchange_word(Word* p, Word expected, Word desired) {
+  return emulation::change(p, [&](Word old) { return old == expected ? desired : old; });
+}
+template <class Word>
+inline Word exchange_word(Word* p, Word x) {
+  return emulation::change(p, [&](Word) { return x; });
+}
+template <class Word>
+inline Word fetch_add(Word* p, Word x) {
+  return emulation::change(p, [&](Word old) { return old + x; });
+}
+template <class Word>
+inline void atomic_add(Word* p, Word x) {
+  fetch_add(p, x);
+}
+template <class Word>
+inline void atomic_or(Word* p, Word x) {
+  emulation::change(p, [&](Word old) { return old | x; });
+}
+template <class Word>
+inline void atomic_and(Word* p, Word x) {
+  emulation::change(p, [&](Word old) { return old & x; });
+}
+template <class Word>
+inline void atomic_xor(Word* p, Word x) {
+  emulation::change(p, [&](Word old) { return old ^ x; });
+}
+inline void atomic_add_float(u32* p, u32 x) {
+  emulation::change(p, [&](u32 old) {
+    return __builtin_bit_cast(u32, __builtin_bit_cast(float, old) + __builtin_bit_cast(float, x));
+  });
+}
+inline void atomic_add_float(u64* p, u64 x) {
+  emulation::change(p, [&](u64 old) {
+    return __builtin_bit_cast(u64, __builtin_bit_cast(double, old) + __builtin_bit_cast(double, x));
+  });
+}
+
+// ---- a whole slot
+struct alignas(16) Halves {
+  u64 low, high;
+};
+
+inline void store_release(u64* p, u64 x) { store_relaxed(p, x); }
+inline void acquire_fence() {}
+
+}  // namespace warphash
+
+#if defined(WARPHASH_NO_CAS128)
+#include "core/slot_lock.cuh"
+#else
+namespace warphash {
+
+inline Halves compare_exchange_halves(Halves* p, Halves expected, Halves desired) {
+  return emulation::change(
+      p, [&](Halves old) { return old.low == expected.low && old.high == expected.high ? desired : old; });
+}
+inline Halves exchange_halves(Halves* p, Halves desired) {
+  return emulation::change(p, [&](Halves) { return desired; });
+}
+
+}  // namespace warphash
+#endif
+
+namespace warphash {
+
+template <class T>
+struct WordOf;  // by size of a slot
+template <class T>
+  requires(sizeof(T) == 4)
+struct WordOf<T> {
+  using type = u32;
+};
+template <class T>
+  requires(sizeof(T) == 8)
+struct WordOf<T> {
+  using type = u64;
+};
+
+template <class T>
+inline T compare_exchange(T* p, const T& expected, const T& desired) {
+  if constexpr (sizeof(T) == 16) {
+    return __builtin_bit_cast(
+        T, compare_exchange_halves(reinterpret_cast<Halves*>(p), __builtin_bit_cast(Halves, expected),
+                                   __builtin_bit_cast(Halves, desired)));
+  } else {
+    using Word = typename WordOf<T>::type;
+    return __builtin_bit_cast(T, compare_exchange_word(reinterpret_cast<Word*>(p), __builtin_bit_cast(Word, expected),
+                                                       __builtin_bit_cast(Word, desired)));
+  }
+}
+
+template <class T>
+inline T exchange(T* p, const T& desired) {
+  if constexpr (sizeof(T) == 16) {
+    return __builtin_bit_cast(T, exchange_halves(reinterpret_cast<Halves*>(p), __builtin_bit_cast(Halves, desired)));
+  } else {
+    using Word = typename WordOf<T>::type;
+    return __builtin_bit_cast(T, exchange_word(reinterpret_cast<Word*>(p), __builtin_bit_cast(Word, desired)));
+  }
+}
+
+}  // namespace warphash
+
+// warphash_NAME: runs the grid for n elements under the schedule of `seed`; null, or the message of what went wrong.
+#define WARPHASH_ENTRY(NAME, ...)                                                                        \
+  extern "C" __attribute__((visibility("default"))) const char* warphash_##NAME(                         \
+      const warphash::Table* table, const warphash::Batch* batch, warphash::u64 n, warphash::u64 seed) { \
+    return warphash::emulation::launch(warphash::for_each<__VA_ARGS__>, *table, *batch, n, seed);        \
+  }
+// Where the last launch met memory that is not there, or 0.
+extern "C" __attribute__((visibility("default"), used)) inline const warphash::u64* warphash_fault_address() {
+  return &warphash::emulation::grid.fault_address;
+}

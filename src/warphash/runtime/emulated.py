@@ -1,0 +1,212 @@
+"""The emulated engine: the CUDA kernels themselves on fibers, for tests where there is no GPU.
+
+Each launch runs one schedule of the lanes, drawn from `schedule_seed` and from what is launched (the kernel, the hash
+constants, the length and the random word of the batch), so that a test that fails does so again alone; other seeds give
+other schedules (``kernels/platform/fibers.cuh``). Work is done when a call returns; ``stream`` is ignored.
+
+Memory has guard pages before and behind every allocation, a known pattern wherever nobody should write, and stays
+unreadable for a while after it is freed (`guarded.py`). What a kernel does outside its memory is an `EmulationError`
+that names the kernel and the place.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import EngineUnavailable, WarphashError
+from .abi import Batch, Table
+from .cache import default_directory
+from .engine import Buffer, KernelSpec, Program
+from .guarded import GuardedMemory
+from .memory import DeviceBuffer
+from .source import translation_unit
+
+__all__ = ["EmulatedEngine", "EmulationError", "engine", "schedule_seed"]
+
+schedule_seed = int(os.environ.get("WARPHASH_SCHEDULE_SEED", "1"))
+"""Seed of all schedules; 0 runs the lanes in order. Set it to see other schedules."""
+
+OPTIONS = (
+    *("-x", "c++", "-std=c++20", "-O1", "-g1", "-w", "-fPIC", "-shared"),
+    # Each library has a scheduler of its own: the dynamic linker must not merge two of them.
+    *("-fvisibility=hidden", "-fno-gnu-unique", "-fno-exceptions", "-fno-strict-aliasing"),
+)
+
+
+class EmulationError(WarphashError, RuntimeError):
+    """A kernel broke a rule of the device: a lost lane, a deadlock, an address that is not its own."""
+
+
+@functools.cache
+def engine() -> EmulatedEngine:
+    """The one emulated engine of the process."""
+    return EmulatedEngine()
+
+
+class EmulatedEngine:
+    """A GPU of 4 blocks at a time and 1 GiB, on one thread.
+
+    Parameters
+    ----------
+    rewrite
+        Changes the source before it is compiled: how a test defines a macro or plants a bug.
+    """
+
+    device = "emulated"
+
+    def __init__(self, rewrite: Callable[[str], str] = str) -> None:
+        self.memory = GuardedMemory()
+        self._rewrite = rewrite
+        self._programs: dict[KernelSpec, EmulatedProgram] = {}
+        self._compiling = threading.Lock()
+
+    def program(self, spec: KernelSpec) -> Program:
+        """The kernels of ``spec``: loaded, else from the cache on disk, else compiled (about 1 s)."""
+        with self._compiling:
+            if spec not in self._programs:
+                source = self._rewrite(translation_unit(spec, "emulated"))
+                self._programs[spec] = EmulatedProgram(self, load(source))
+            return self._programs[spec]
+
+    def allocate(self, nbytes: int, stream: Any = None) -> Buffer:
+        """Guarded memory, aligned to 16 bytes and full of a pattern. Raises `MemoryError` beyond 1 GiB."""
+        return DeviceBuffer(self.memory.take(nbytes), nbytes, self.memory.give_back)
+
+    def fill(self, buffer: Buffer, byte: int, nbytes: int, stream: Any = None) -> None:
+        """Set the first ``nbytes`` bytes of ``buffer``."""
+        self.memory.check(buffer.ptr, nbytes)
+        ctypes.memset(buffer.ptr, byte, nbytes)
+
+    def copy(self, target: int, source: int, nbytes: int, stream: Any = None) -> None:
+        """Copy from address to address, both on the device."""
+        for address in (target, source):
+            self.memory.check(address, nbytes)
+        ctypes.memmove(target, source, nbytes)
+
+    def to_host(self, ptr: int, dtype: npt.DTypeLike, count: int, stream: Any = None) -> npt.NDArray[Any]:
+        """Read ``count`` items of ``dtype`` at ``ptr`` into a new array."""
+        array = np.empty(count, dtype)
+        self.memory.check(ptr, array.nbytes)
+        ctypes.memmove(array.ctypes.data, ptr, array.nbytes)
+        return array
+
+    def from_host(self, array: npt.NDArray[Any], stream: Any = None) -> Buffer:
+        """Copy a contiguous array into new memory."""
+        buffer = self.allocate(array.nbytes)
+        ctypes.memmove(buffer.ptr, array.ctypes.data, array.nbytes)
+        return buffer
+
+    def synchronize(self, stream: Any = None) -> None:
+        """Nothing is ever under way."""
+
+
+class EmulatedProgram:
+    """A loaded library; its entry points are found by name."""
+
+    def __init__(self, engine: EmulatedEngine, library: ctypes.PyDLL) -> None:
+        self._engine = engine
+        self._library = library
+        self._fault_address = library.warphash_fault_address
+        self._fault_address.restype = ctypes.POINTER(ctypes.c_uint64)
+
+    def run(self, entry: str, table: Table, batch: Batch, n: int, stream: Any = None) -> None:
+        """Run kernel ``entry`` over at most ``n`` elements, to its end.
+
+        Raises
+        ------
+        EmulationError
+            With the block, warp and lane that broke a rule, and the schedule.
+        """
+        if n <= 0:
+            return
+        function = getattr(self._library, f"warphash_{entry}")
+        function.restype = ctypes.c_char_p
+        seed = launch_seed(entry, table, batch)
+        message = function(ctypes.byref(table), ctypes.byref(batch), ctypes.c_uint64(n), ctypes.c_uint64(seed))
+        said = [message.decode()] if message else []
+        if message and (address := self._fault_address().contents.value):
+            said.append(self._engine.memory.place(address))
+        said += self._engine.memory.overwritten()
+        if said:
+            where = f"kernel {entry!r} over {n:,} elements, schedule_seed {schedule_seed}"
+            raise EmulationError(f"{where}: {'; '.join(said)}")
+
+
+def launch_seed(entry: str, table: Table, batch: Batch) -> int:
+    """The schedule of one launch: 64 bits of a digest, or 0 for the lanes in order."""
+    if schedule_seed == 0:
+        return 0
+    what = (schedule_seed, entry, *table.multiplier, batch.n, batch.random, batch.op)
+    return int.from_bytes(hashlib.blake2b(repr(what).encode(), digest_size=8).digest(), "little") | 1
+
+
+def load(source: str) -> ctypes.PyDLL:
+    """The library of ``source``, compiled unless the cache has it.
+
+    Raises
+    ------
+    EngineUnavailable
+        Where there is no compiler.
+    """
+    # PyDLL keeps the interpreter's lock: a library has one scheduler, and runs one launch at a time.
+    command = compiler()
+    key = hashlib.sha256("\0".join([source, *command, compiler_version(command), *OPTIONS]).encode()).hexdigest()
+    directory = default_directory() / "emulated"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        directory = Path(tempfile.mkdtemp(prefix="warphash-"))
+    library = directory / f"{key}.so"
+    if not library.exists():
+        compile_library(command, source, library)
+    return ctypes.PyDLL(str(library))
+
+
+def compile_library(command: tuple[str, ...], source: str, library: Path) -> None:
+    """Write ``library`` whole or not at all; a process that races to the same one writes the same code."""
+    handle, temporary = tempfile.mkstemp(suffix=".so", prefix=".writing-", dir=library.parent)
+    os.close(handle)
+    try:
+        run = subprocess.run(
+            [*command, *OPTIONS, "-o", temporary, "-"], input=source, capture_output=True, text=True, check=False
+        )
+        if run.returncode:
+            raise EmulationError(f"{command[0]} refused a kernel:\n{run.stderr}")
+        Path(temporary).replace(library)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def compiler() -> tuple[str, ...]:
+    """The C++20 compiler: ``CXX``, or the system's."""
+    if not sys.platform.startswith("linux"):
+        raise EngineUnavailable("device 'emulated' runs on Linux only: use device='cpu'")
+    candidates = [os.environ.get("CXX", ""), "g++", "c++"]
+    for candidate in candidates:
+        words = candidate.split()
+        if words and shutil.which(words[0]):
+            return tuple(words)
+    raise EngineUnavailable(
+        "device 'emulated' compiles the kernels and found no C++ compiler: install g++ 11 or later, or name one in CXX"
+    )
+
+
+@functools.cache
+def compiler_version(command: tuple[str, ...]) -> str:
+    """Its first line about itself, and the machine it compiles for."""
+    run = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
+    return f"{run.stdout.splitlines()[0]} {os.uname().machine}"

@@ -1,0 +1,135 @@
+"""Host memory that notices what nobody should do to device memory.
+
+Layout of one allocation, in pages; `#` cannot be touched, `x` holds a pattern that must stay::
+
+    | ######## | xxxx [ the memory asked for ] xx | ######## |
+                      ^ aligned to 16             ^ less than 16 bytes from the end
+
+New memory holds the pattern too. Freed memory cannot be touched until `QUARANTINE_BYTES` more have been freed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import threading
+from collections import OrderedDict, deque
+from dataclasses import dataclass
+
+__all__ = ["DEVICE_BYTES", "GuardedMemory"]
+
+DEVICE_BYTES = 1 << 30
+"""What the emulated device has: beyond, `MemoryError`, as on a real one."""
+
+QUARANTINE_BYTES = 64 << 20
+ALIGNMENT = 16
+"""The widest access of a lane; a larger one would leave a gap before the guard page."""
+
+PATTERN = 0xA5
+_PATTERN_BYTE = bytes([PATTERN])
+PAGE = mmap.PAGESIZE
+
+_PROT_NONE, _PROT_READ_WRITE = 0, 3
+_MAP_FIXED, _MAP_PRIVATE_ANONYMOUS = 0x10, 0x22
+
+
+@dataclass(frozen=True)
+class _Allocation:
+    """Addresses: of the mapping, of the memory in it, and its size."""
+
+    base: int
+    mapped: int
+    start: int
+    nbytes: int
+
+    @property
+    def margins(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """First and last address of what lies between the guards and the memory."""
+        end = self.start + self.nbytes
+        return (self.base + PAGE, self.start), (end, self.base + self.mapped - PAGE)
+
+
+class GuardedMemory:
+    """All allocations of one engine."""
+
+    def __init__(self) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._libc.mmap.restype = ctypes.c_void_p
+        self._libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+        self._libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+        self._libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+        self._lock = threading.RLock()  # a buffer may be collected inside an operation
+        self._live: OrderedDict[int, _Allocation] = OrderedDict()
+        self._freed: deque[_Allocation] = deque()
+        self.used = 0
+
+    def take(self, nbytes: int) -> int:
+        """Address of new memory.
+
+        Raises
+        ------
+        MemoryError
+            Where the device would have none left.
+        """
+        size = -(-max(nbytes, 1) // ALIGNMENT) * ALIGNMENT
+        mapped = -(-size // PAGE) * PAGE + 2 * PAGE
+        with self._lock:
+            if self.used + nbytes > DEVICE_BYTES:
+                free = DEVICE_BYTES - self.used
+                raise MemoryError(f"the emulated device has {free:,} bytes free, and {nbytes:,} are needed")
+            base = self._libc.mmap(None, mapped, _PROT_NONE, _MAP_PRIVATE_ANONYMOUS, -1, 0)
+            if base in (None, ctypes.c_void_p(-1).value):
+                raise MemoryError(f"the system refused {mapped:,} bytes of memory")
+            self._libc.mprotect(base + PAGE, mapped - 2 * PAGE, _PROT_READ_WRITE)
+            ctypes.memset(base + PAGE, PATTERN, mapped - 2 * PAGE)
+            start = base + mapped - PAGE - size
+            self._live[start] = _Allocation(base, mapped, start, nbytes)
+            self.used += nbytes
+            return int(start)
+
+    def give_back(self, ptr: int) -> None:
+        """Make memory untouchable."""
+        with self._lock:
+            gone = self._live.pop(ptr)
+            self.used -= gone.nbytes
+            # A fresh mapping in its place gives the pages back to the system, and keeps the addresses taken.
+            self._libc.mmap(gone.base, gone.mapped, _PROT_NONE, _MAP_FIXED | _MAP_PRIVATE_ANONYMOUS, -1, 0)
+            self._freed.append(gone)
+            while sum(freed.mapped for freed in self._freed) > QUARANTINE_BYTES and len(self._freed) > 1:
+                old = self._freed.popleft()
+                self._libc.munmap(old.base, old.mapped)
+
+    def check(self, ptr: int, nbytes: int) -> None:
+        """Raise `ValueError` unless ``nbytes`` at ``ptr`` lie in one live allocation."""
+        if nbytes and not any(a.start <= ptr and ptr + nbytes <= a.start + a.nbytes for a in self._newest_first()):
+            raise ValueError(f"{nbytes:,} bytes at {ptr:#x} are not device memory: {self.place(ptr)}")
+
+    def place(self, address: int) -> str:
+        """Where an address lies, in words."""
+        for kind, allocations in (("", self._newest_first()), ("freed ", list(self._freed)[::-1])):
+            for a in allocations:
+                if a.base <= address < a.base + a.mapped:
+                    if a.start <= address < a.start + a.nbytes:
+                        where = f"byte {address - a.start:,} of"
+                    elif address < a.start:
+                        where = f"{a.start - address:,} bytes before"
+                    else:
+                        where = f"{address - a.start - a.nbytes:,} bytes behind the end of"
+                    return f"address {address:#x} is {where} {kind}memory of {a.nbytes:,} bytes"
+        return f"address {address:#x} is near no memory of the device"
+
+    def overwritten(self) -> list[str]:
+        """What was written between guard pages and live memory, in words; the pattern is put back."""
+        said = []
+        for a in self._newest_first():
+            for first, last in a.margins:
+                margin = ctypes.string_at(first, last - first)
+                kept = len(margin) - len(margin.lstrip(_PATTERN_BYTE))
+                if kept < len(margin):
+                    said.append(f"wrote outside its memory: {self.place(first + kept)}")
+                    ctypes.memset(first, PATTERN, last - first)
+        return said
+
+    def _newest_first(self) -> list[_Allocation]:
+        with self._lock:
+            return list(self._live.values())[::-1]
