@@ -13,10 +13,10 @@ using warphash::u32;
 using warphash::u64;
 using warphash_cpu::Group;
 
-#define WARPHASH_GROUP(N)                                                   \
-  {4, false, N, {WARPHASH_ENTRIES(WARPHASH_DESIGN, u32, false, N)}},        \
-      {4, true, N, {WARPHASH_ENTRIES(WARPHASH_DESIGN, u32, true, N)}},      \
-      {8, false, N, {WARPHASH_ENTRIES(WARPHASH_DESIGN, u64, false, N)}},    \
+#define WARPHASH_GROUP(N)                                                \
+  {4, false, N, {WARPHASH_ENTRIES(WARPHASH_DESIGN, u32, false, N)}},     \
+      {4, true, N, {WARPHASH_ENTRIES(WARPHASH_DESIGN, u32, true, N)}},   \
+      {8, false, N, {WARPHASH_ENTRIES(WARPHASH_DESIGN, u64, false, N)}}, \
       {8, true, N, {WARPHASH_ENTRIES(WARPHASH_DESIGN, u64, true, N)}},
 
 const Group kGroups[] = {

@@ -19,8 +19,8 @@ namespace nb = nanobind;
 using warphash_cpu::Groups;
 using warphash_cpu::Run;
 
-#define WARPHASH_DECLARE(DESIGN)                  \
-  Groups groups_##DESIGN##_base();                \
+#define WARPHASH_DECLARE(DESIGN)   \
+  Groups groups_##DESIGN##_base(); \
   Groups groups_##DESIGN##_fast();
 WARPHASH_DECLARE(cuckoo)
 WARPHASH_DECLARE(bucketed_cuckoo)
@@ -50,12 +50,13 @@ Groups groups_of(const std::string& design, bool fast) {
 }
 
 // The address of an operation, to be handed back to run().
-std::uintptr_t entry(const std::string& design, int word_bytes, bool valued, int slots_per_bucket, const std::string& name,
-                     const std::string& isa) {
+std::uintptr_t entry(const std::string& design, int word_bytes, bool valued, int slots_per_bucket,
+                     const std::string& name, const std::string& isa) {
   const Groups groups = groups_of(design, isa == "fast");
   for (int g = 0; g < groups.count; ++g) {
     const auto& group = groups.first[g];
-    if (group.word_bytes != word_bytes || group.valued != valued || group.slots_per_bucket != slots_per_bucket) continue;
+    if (group.word_bytes != word_bytes || group.valued != valued || group.slots_per_bucket != slots_per_bucket)
+      continue;
     for (const auto& e : group.entries)
       if (e.name && name == e.name) return reinterpret_cast<std::uintptr_t>(e.run);
   }
@@ -65,7 +66,8 @@ std::uintptr_t entry(const std::string& design, int word_bytes, bool valued, int
 // Calls work(begin, end) over [0, n) in `threads` ranges; the calling thread takes the last one.
 template <class Work>
 void over_threads(std::uint64_t n, int threads, std::uint64_t least, const Work& work) {
-  const auto parts = std::max<std::uint64_t>(1, std::min<std::uint64_t>(static_cast<std::uint64_t>(threads), n / least));
+  const auto parts =
+      std::max<std::uint64_t>(1, std::min<std::uint64_t>(static_cast<std::uint64_t>(threads), n / least));
   std::vector<std::thread> others;
   others.reserve(parts - 1);
   std::uint64_t begin = 0;

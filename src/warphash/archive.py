@@ -50,8 +50,9 @@ def write(
             for array in columns:
                 raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
                 for at in range(0, raw.nbytes, _PIECE_BYTES):
-                    digest.update(raw[at : at + _PIECE_BYTES])
-                    file.write(raw[at : at + _PIECE_BYTES])
+                    piece = raw[at : at + _PIECE_BYTES].data
+                    digest.update(piece)
+                    file.write(piece)
             file.write(digest.digest())
             file.flush()
             os.fsync(file.fileno())
@@ -61,9 +62,7 @@ def write(
         raise
 
 
-def read(
-    path: str | os.PathLike[str], kind: str
-) -> tuple[dict[str, Any], npt.NDArray[Any], npt.NDArray[Any] | None]:
+def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], npt.NDArray[Any], npt.NDArray[Any] | None]:
     """Read what `write` wrote: description, keys, and values if there are any.
 
     Raises
@@ -77,7 +76,9 @@ def read(
         raise CorruptFile(f"{target} is no saved table of this version: it does not begin with {_MAGIC!r}")
     body, stored = content[:-_DIGEST_BYTES], content[-_DIGEST_BYTES:]
     if len(content) < 16 + _DIGEST_BYTES or hashlib.sha256(body).digest() != stored:
-        raise CorruptFile(f"{target} is truncated or altered: its {len(content):,} bytes do not match their digest; save it anew")
+        raise CorruptFile(
+            f"{target} is truncated or altered: its {len(content):,} bytes do not match their digest; save it anew"
+        )
     length = int.from_bytes(content[8:16], "little")
     try:
         header = json.loads(content[16 : 16 + length])

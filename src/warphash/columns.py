@@ -25,6 +25,7 @@ class Column:
 
     @property
     def nbytes(self) -> int:
+        """Bytes of a row."""
         return self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
 
     @classmethod
@@ -37,6 +38,11 @@ class Column:
             For floats, objects, variable widths and more than 128 bytes.
         """
         column = cls._of(dtype, "key")
+        if has_padding(column.dtype):
+            raise DtypeError(
+                f"keys are compared by their bytes, and {column.dtype} has padding between its fields: "
+                "make it packed, with align=False"
+            )
         if column.dtype.kind in "fc":
             unsigned = f"uint{8 * column.dtype.itemsize}"
             raise DtypeError(
@@ -44,7 +50,9 @@ class Column:
                 f'View their bits as integers: keys.view("{unsigned}")'
             )
         if column.nbytes > MAX_KEY_BYTES:
-            raise DtypeError(f"a key has at most {MAX_KEY_BYTES} bytes, and {dtype!r} has {column.nbytes}: hash it first")
+            raise DtypeError(
+                f"a key has at most {MAX_KEY_BYTES} bytes, and {dtype!r} has {column.nbytes}: hash it first"
+            )
         return column
 
     @classmethod
@@ -62,7 +70,9 @@ class Column:
             raise DtypeError(f"{dtype!r} is no {what} type: {error}") from None
         base, shape = full.subdtype or (full, ())
         if base.hasobject or base.kind == "O":
-            raise DtypeError(f"a {what} needs a fixed width, and {full} holds Python objects: encode them as numbers first")
+            raise DtypeError(
+                f"a {what} needs a fixed width, and {full} holds Python objects: encode them as numbers first"
+            )
         if base.itemsize == 0 or 0 in shape:
             raise DtypeError(f"a {what} needs at least one byte, and {full} has none; for a set, use HashSet")
         return cls(base.newbyteorder("="), tuple(shape))
@@ -110,3 +120,13 @@ class Column:
     def numpy(self) -> np.dtype[Any]:
         """As one NumPy type, with the shape in it."""
         return np.dtype((self.dtype, self.shape)) if self.shape else self.dtype
+
+
+def has_padding(dtype: np.dtype[Any]) -> bool:
+    """Whether a structured type has bytes that belong to none of its fields."""
+    if dtype.subdtype:
+        return has_padding(dtype.subdtype[0])
+    if dtype.fields is None:
+        return False
+    parts = [field[0] for field in dtype.fields.values()]
+    return sum(part.itemsize for part in parts) != dtype.itemsize or any(map(has_padding, parts))

@@ -31,7 +31,7 @@ class TableFull(WarphashError):
     Attributes
     ----------
     keys
-        The keys of the batch that found no slot; an array of the caller's kind, or None where the table was being built.
+        The keys of the batch that found no slot, as a NumPy array; None where they are not known.
     """
 
     def __init__(self, message: str, keys: Any = None) -> None:

@@ -1,7 +1,7 @@
 """HashMap and HashSet: the public verbs.
 
-Contract. A table maps each of its keys to one value. Every verb takes a batch and is one bulk operation: it happens as a
-whole, after those before it and before those after it, whatever thread or stream they came from; finds may run beside
+Contract. A table maps each of its keys to one value. Every verb takes a batch and is one bulk operation: it happens as
+a whole, after those before it and before those after it, whatever thread or stream they came from; finds may run beside
 each other. Inside a batch, elements with one key count as one insert, and which of them it is, the flags say. A batch
 that does not fit leaves the table as it was. Keys are compared by their bits.
 
@@ -112,7 +112,12 @@ class _Table:
             load_factor=self._load_factor,
             counts_probes=bool(count_probes),
         )
-        self._options = {"hash": hash, "on_full": on_full, "attempts": int(attempts), "count_probes": bool(count_probes)}
+        self._options = {
+            "hash": hash,
+            "on_full": on_full,
+            "attempts": int(attempts),
+            "count_probes": bool(count_probes),
+        }
 
     # ---- what it is
     @property
@@ -248,7 +253,7 @@ class _Table:
         WarphashError
             With the state, if one is broken.
         """
-        keys, values = self._items()
+        keys, _ = self._items()
         with self._lock.reading():
             broken = self._backing.elastic.store.broken_buckets()
         problems = []
@@ -279,7 +284,7 @@ class _Table:
             If the file is truncated, altered, or not a saved table of this class.
         """
         description, keys, values = archive.read(path, cls._kind)
-        table = cls._made(description, device, max(1, len(keys)))
+        table = cls._made(description, device, max(1, description["capacity"]))
         table._update(keys, values, Op.KEEP, unique=True)
         return table
 
@@ -287,6 +292,7 @@ class _Table:
     def _description(self) -> dict[str, Any]:
         return {
             "kind": self._kind,
+            "capacity": self.capacity,
             "design": self.design,
             "parameters": self._parameters,
             "load_factor": self._load_factor,
@@ -372,7 +378,9 @@ class _Table:
         if self._value is not None:
             value_view = self._here(self._value.view(values, "values"), "values")
             if len_of(value_view) != n:
-                raise ShapeError(f"keys and values must be of one length, got {n:,} keys and {len_of(value_view):,} values")
+                raise ShapeError(
+                    f"keys and values must be of one length, got {n:,} keys and {len_of(value_view):,} values"
+                )
         kind = kind_of(self._value.dtype) if self._value else 0
         with self._lock.writing(), self._on_device(key_view) as (at, stream), self._out(added, stream) as flags:
             try:
@@ -380,7 +388,9 @@ class _Table:
                     self._backing.update(at, 0, n, op=op, kind=0, flags=flags, unique=unique, stream=stream)
                 else:
                     with _OnDevice(self._engine, value_view, stream) as (values_at, _):
-                        self._backing.update(at, values_at, n, op=op, kind=kind, flags=flags, unique=unique, stream=stream)
+                        self._backing.update(
+                            at, values_at, n, op=op, kind=kind, flags=flags, unique=unique, stream=stream
+                        )
             except TableFull as error:
                 raise TableFull(str(error), self._rows_on_host(key_view, stream)[error.keys]) from None
         return added.export()
@@ -401,7 +411,9 @@ class _Table:
             if found != n:
                 raise WarphashError(f"{self!r} is broken: {found:,} keys are stored, and {n:,} are counted")
             raw_keys = engine.to_host(keys.ptr, np.uint8, n * self._key.nbytes)
-            raw_values = engine.to_host(values.ptr, np.uint8, n * self._value.nbytes) if values and self._value else None
+            raw_values = (
+                engine.to_host(values.ptr, np.uint8, n * self._value.nbytes) if values and self._value else None
+            )
         as_keys = raw_keys.view(self._key.dtype).reshape(n, *self._key.shape)
         if raw_values is None or self._value is None:
             return as_keys, None
@@ -571,8 +583,8 @@ class HashMap(_Table):
         Parameters
         ----------
         op
-            ``"add"``, ``"min"``, ``"max"``, ``"or"``, ``"and"``, ``"xor"``; ``"first"`` and ``"last"`` keep the value of
-            the first or last element of its key in the batch, ``"first"`` after the one that is there. Sums of
+            ``"add"``, ``"min"``, ``"max"``, ``"or"``, ``"and"``, ``"xor"``; ``"first"`` and ``"last"`` keep the value
+            of the first or last element of its key in the batch, ``"first"`` after the one that is there. Sums of
             integers wrap around; sums of floats depend on the order, which is free.
 
         Raises
@@ -591,7 +603,7 @@ class HashMap(_Table):
         return self._update(keys, values, _COMBINING[op])
 
     def _upsert_in_order(self, keys: Any, values: Any, op: str) -> Any:
-        """The order of a batch is lost in a bulk operation, so the place of each key's first or last element is found first."""
+        """A bulk operation has no order: the place of each key's first or last element is found beforehand."""
         view = self._view_keys(keys)
         n = len_of(view)
         host_keys = self._rows_on_host(view, view.stream)

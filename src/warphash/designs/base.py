@@ -12,8 +12,8 @@ from ..errors import ParameterError
 __all__ = ["ALL_VERBS", "Design", "Parameter", "chain_limit"]
 
 ALL_VERBS = frozenset(
-    "insert assign upsert find find_or_insert contains erase keys values items clear copy reserve shrink save "
-    "probe_counts".split()
+    {"insert", "assign", "upsert", "find", "find_or_insert", "contains", "erase", "keys", "values", "items"}
+    | {"clear", "copy", "reserve", "shrink", "save", "probe_counts"}
 )
 """Every public verb that a design may offer."""
 
@@ -72,7 +72,7 @@ class Design:
         Parameters to the load factor that ``capacity`` is sized for, and to the highest at which builds of random keys
         do not fail in practice (S4-16, S4-17, S4-27).
     moves_keys
-        An insert may move other keys, so an address in the table is not stable, and a build can fail with a pair in hand.
+        An insert may move other keys, so a place in the table is not stable, and a build can fail with a pair in hand.
     settles
         An insert may begin with the kernel ``settle`` (kernels/bulk.cuh); otherwise every element is claimed first.
     capabilities

@@ -62,7 +62,7 @@ template <class D>
 struct Find {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kProbes = true, kReads = true, kTogether = false, kFrozen = true, kVacancy = false;
+  static constexpr bool kProbes = true, kReads = true, kFrozen = true, kVacancy = false;
   struct State {
     Probe<S> probe;
     Word value_;
@@ -111,7 +111,7 @@ template <class D>
 struct Settle {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kProbes = true, kReads = true, kTogether = true, kFrozen = false, kVacancy = true;
+  static constexpr bool kProbes = true, kReads = true, kFrozen = false, kVacancy = true;
   enum class Outcome { kOpen, kPresent, kInserted, kLeftover, kSuspended };
   struct State {
     Probe<S> probe;
@@ -178,7 +178,7 @@ template <class D>
 struct Claim {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kProbes = false, kTogether = true;
+  static constexpr bool kProbes = false;
   struct State {
     u32 element;
     bool won;
@@ -214,7 +214,7 @@ template <class D>
 struct Place {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kProbes = true, kReads = D::kPlaceReads, kTogether = false, kFrozen = false, kVacancy = true;
+  static constexpr bool kProbes = true, kReads = D::kPlaceReads, kFrozen = false, kVacancy = true;
   struct State {
     typename D::Placement placement;
     u32 element;
@@ -325,7 +325,7 @@ template <class D>
 struct Scan {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kProbes = false, kTogether = true;
+  static constexpr bool kProbes = false;
   struct State {
     typename S::Item item;
     bool reserved;
@@ -348,7 +348,7 @@ struct Scan {
 template <class D>
 struct Audit {
   using S = typename D::S;
-  static constexpr bool kProbes = false, kTogether = true;
+  static constexpr bool kProbes = false;
   struct State {
     u32 broken;
   };
@@ -377,14 +377,14 @@ struct Audit {
 
 // The entry points of design D over slots of WORD (u32 or u64), VALUED or not, N to a bucket. What one becomes, a kernel
 // or an element of a list, is the platform's WARPHASH_ENTRY.
-#define WARPHASH_ENTRIES(D, WORD, VALUED, N)                                                    \
-  WARPHASH_ENTRY(find, warphash::Find<warphash::D<warphash::Slots<WORD, VALUED, N>>>)           \
+#define WARPHASH_ENTRIES(D, WORD, VALUED, N)                                                         \
+  WARPHASH_ENTRY(find, warphash::Find<warphash::D<warphash::Slots<WORD, VALUED, N>>>)                \
   WARPHASH_ENTRY(probe_counts, warphash::ProbeCounts<warphash::D<warphash::Slots<WORD, VALUED, N>>>) \
-  WARPHASH_ENTRY(settle, warphash::Settle<warphash::D<warphash::Slots<WORD, VALUED, N>>>)       \
-  WARPHASH_ENTRY(claim, warphash::Claim<warphash::D<warphash::Slots<WORD, VALUED, N>>>)         \
-  WARPHASH_ENTRY(place, warphash::Place<warphash::D<warphash::Slots<WORD, VALUED, N>>>)         \
-  WARPHASH_ENTRY(migrate, warphash::Migrate<warphash::D<warphash::Slots<WORD, VALUED, N>>>)     \
-  WARPHASH_ENTRY(combine, warphash::Combine<warphash::D<warphash::Slots<WORD, VALUED, N>>>)     \
-  WARPHASH_ENTRY(erase, warphash::Erase<warphash::D<warphash::Slots<WORD, VALUED, N>>>)         \
-  WARPHASH_ENTRY(scan, warphash::Scan<warphash::D<warphash::Slots<WORD, VALUED, N>>>)           \
+  WARPHASH_ENTRY(settle, warphash::Settle<warphash::D<warphash::Slots<WORD, VALUED, N>>>)            \
+  WARPHASH_ENTRY(claim, warphash::Claim<warphash::D<warphash::Slots<WORD, VALUED, N>>>)              \
+  WARPHASH_ENTRY(place, warphash::Place<warphash::D<warphash::Slots<WORD, VALUED, N>>>)              \
+  WARPHASH_ENTRY(migrate, warphash::Migrate<warphash::D<warphash::Slots<WORD, VALUED, N>>>)          \
+  WARPHASH_ENTRY(combine, warphash::Combine<warphash::D<warphash::Slots<WORD, VALUED, N>>>)          \
+  WARPHASH_ENTRY(erase, warphash::Erase<warphash::D<warphash::Slots<WORD, VALUED, N>>>)              \
+  WARPHASH_ENTRY(scan, warphash::Scan<warphash::D<warphash::Slots<WORD, VALUED, N>>>)                \
   WARPHASH_ENTRY(audit, warphash::Audit<warphash::D<warphash::Slots<WORD, VALUED, N>>>)

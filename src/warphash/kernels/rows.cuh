@@ -23,7 +23,9 @@ namespace warphash {
 WARPHASH_FN const u8* row_of(const Batch& b, u64 i) { return reinterpret_cast<const u8*>(b.keys) + i * b.op; }
 WARPHASH_FN u64 row_number(const Batch& b, u64 i) { return reinterpret_cast<const u64*>(b.values)[i]; }
 WARPHASH_FN u8* stored_row(const Batch& b, u64 row) { return reinterpret_cast<u8*>(b.source_buckets) + row * b.kind; }
-WARPHASH_FN bool flagged(const Batch& b, u64 i) { return !b.out_flags || reinterpret_cast<const u8*>(b.out_flags)[i] == 1; }
+WARPHASH_FN bool flagged(const Batch& b, u64 i) {
+  return !b.out_flags || reinterpret_cast<const u8*>(b.out_flags)[i] == 1;
+}
 
 WARPHASH_FN u64 read_word(const u8* p, u64 bytes) {
   u64 x = 0;
@@ -43,7 +45,7 @@ WARPHASH_FN void copy_row(u8* to, const u8* from, u64 bytes) {
 
 // A task of which an element is one straight piece of work.
 struct Straight {
-  static constexpr bool kProbes = false, kTogether = true;
+  static constexpr bool kProbes = false;
   struct State {
     bool mismatch;
   };
@@ -83,7 +85,8 @@ struct Fingerprint : Straight {
     u64 x = b.random ^ b.op;
     for (u64 j = 0; j < b.op; j += 8) {
       const u64 left = b.op - j;
-      const u64 word = left >= 8 && aligned ? *reinterpret_cast<const u64*>(row + j) : read_word(row + j, left < 8 ? left : 8);
+      const u64 word =
+          left >= 8 && aligned ? *reinterpret_cast<const u64*>(row + j) : read_word(row + j, left < 8 ? left : 8);
       const u64 m = (x ^ word) * 0x9fb21c651e98df25ull;
       x = mix(m ^ multiply_high(x ^ word, 0x9fb21c651e98df25ull)) + b.random;
     }
@@ -138,11 +141,11 @@ struct Merge : Straight {
 
 }  // namespace warphash
 
-#define WARPHASH_ROW_ENTRIES                           \
-  WARPHASH_ENTRY(widen, warphash::Widen)               \
-  WARPHASH_ENTRY(narrow, warphash::Narrow)             \
-  WARPHASH_ENTRY(fingerprint, warphash::Fingerprint)   \
-  WARPHASH_ENTRY(match, warphash::Match)               \
-  WARPHASH_ENTRY(gather, warphash::Gather)             \
-  WARPHASH_ENTRY(scatter, warphash::Scatter)           \
+#define WARPHASH_ROW_ENTRIES                         \
+  WARPHASH_ENTRY(widen, warphash::Widen)             \
+  WARPHASH_ENTRY(narrow, warphash::Narrow)           \
+  WARPHASH_ENTRY(fingerprint, warphash::Fingerprint) \
+  WARPHASH_ENTRY(match, warphash::Match)             \
+  WARPHASH_ENTRY(gather, warphash::Gather)           \
+  WARPHASH_ENTRY(scatter, warphash::Scatter)         \
   WARPHASH_ENTRY(merge, warphash::Merge)

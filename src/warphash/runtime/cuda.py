@@ -49,10 +49,7 @@ __all__ = [
 ]
 
 THREADS_PER_BLOCK = 256
-"""The kernels' launch bounds (``platform/cuda.cuh``): one thread owns one element at a time."""
-
-ELEMENTS_PER_THREAD, BLOCKS_PER_MULTIPROCESSOR = 8, 16
-"""A thread takes so many elements in turn, once the batch is large enough for so many blocks."""
+"""The kernels' launch bounds (``platform/cuda.cuh``): one thread owns one element."""
 
 LEGACY_STREAM, PER_THREAD_STREAM = 1, 2
 """The driver's handles of its two default streams. The second is another stream in every thread."""
@@ -118,7 +115,9 @@ def engine(index: int = 0) -> CudaEngine:
         For an index that this machine does not have.
     """
     if reason := reason_unavailable():
-        raise EngineUnavailable(f"device 'cuda:{index}' cannot be used: {reason}")
+        raise EngineUnavailable(
+            f"device 'cuda:{index}' cannot be used: {reason}. Run `warphash doctor`, or use device='cpu'"
+        )
     with _engines_lock:
         if index not in _engines:
             if not 0 <= index < (count := device_count()):
@@ -146,17 +145,15 @@ class CudaEngine:
         what = f"starting {self.device}"
         handle = _check(driver.cuDeviceGet(index), what)
         attribute = driver.CUdevice_attribute
-        major, minor, has_pools, multiprocessors = (
+        major, minor, has_pools = (
             int(_check(driver.cuDeviceGetAttribute(which, handle), what))
             for which in (
                 attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
                 attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
                 attribute.CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED,
-                attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
             )
         )
         self.arch = f"sm_{major}{minor}"
-        self._blocks_to_fill = BLOCKS_PER_MULTIPROCESSOR * multiprocessors
         self.name = _check(driver.cuDeviceGetName(256, handle), what).split(b"\0")[0].decode()
         self.total_bytes = int(_check(driver.cuDeviceTotalMem(handle), what))
         self._context = _check(driver.cuDevicePrimaryCtxRetain(handle), what)  # the one that every library shares
@@ -258,9 +255,7 @@ class CudaEngine:
 
     def launch(self, function: Any, n: int, table: Table, batch: Batch, stream: Any = None) -> None:
         """Start one kernel over ``n`` elements. The driver copies both structures before this returns."""
-        # Threads take further elements when they are done (core/schedule_warp.cuh), once there are enough to fill the chip.
         blocks = -(-n // THREADS_PER_BLOCK)
-        blocks = min(blocks, max(self._blocks_to_fill, -(-blocks // ELEMENTS_PER_THREAD)))
         arguments = (ctypes.c_void_p * 2)(ctypes.addressof(table), ctypes.addressof(batch))
         with self.on(stream) as handle:
             (status,) = self._driver.cuLaunchKernel(

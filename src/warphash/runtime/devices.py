@@ -12,7 +12,7 @@ __all__ = ["engine_for"]
 
 
 def engine_for(device: str | None) -> Engine:
-    """The engine of ``device``: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"emulated"``, or None for a GPU if one is usable.
+    """The engine of ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or ``"emulated"``; of None, a GPU if one is usable.
 
     Raises
     ------

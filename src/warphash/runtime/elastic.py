@@ -5,9 +5,9 @@ What an update may leave undone, and what follows:
 1. All is placed: done.
 2. Pairs are homeless or elements unplaced. A new store, larger or with other hash constants, takes over the old one's
    pairs and the homeless ones; the elements without a slot are tried again on it. This repeats within the policy.
-3. The policy, or the memory, allows no more: the snapshot is put back and `TableFull` raised. A snapshot is taken before
-   every update that could come here (`policies.is_risky`); below that, a rebuild with new constants in the same memory,
-   through the host if need be, always succeeds in the end.
+3. The policy, or the memory, allows no more: the snapshot is put back and `TableFull` raised. A snapshot is taken
+   before every update that could come here (`policies.is_risky`); below that, a rebuild with new constants in the same
+   memory, through the host if need be, always succeeds in the end.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Layout of one allocation, in pages; `#` cannot be touched, `x` holds a pattern t
     | ######## | xxxx [ the memory asked for ] xx | ######## |
                       ^ aligned to 16             ^ less than 16 bytes from the end
 
-New memory holds the pattern too. Freed memory cannot be touched until `QUARANTINE_BYTES` more have been freed.
+New memory holds the pattern too. Freed memory cannot be touched until `QUARANTINE` more allocations have been freed.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import ctypes
 import mmap
 import threading
 from collections import OrderedDict, deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 __all__ = ["DEVICE_BYTES", "GuardedMemory"]
@@ -21,7 +22,9 @@ __all__ = ["DEVICE_BYTES", "GuardedMemory"]
 DEVICE_BYTES = 1 << 30
 """What the emulated device has: beyond, `MemoryError`, as on a real one."""
 
-QUARANTINE_BYTES = 64 << 20
+QUARANTINE = 256
+"""Freed allocations that stay untouchable: enough for those of a few operations."""
+
 ALIGNMENT = 16
 """The widest access of a lane; a larger one would leave a gap before the guard page."""
 
@@ -58,7 +61,9 @@ class GuardedMemory:
         self._libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
         self._libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
         self._libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-        self._lock = threading.RLock()  # a buffer may be collected inside an operation
+        self._lock = threading.RLock()  # reentrant: a buffer may be collected, and given back, inside an operation
+        self._reading = False
+        self._waiting: list[int] = []
         self._live: OrderedDict[int, _Allocation] = OrderedDict()
         self._freed: deque[_Allocation] = deque()
         self.used = 0
@@ -80,7 +85,9 @@ class GuardedMemory:
             base = self._libc.mmap(None, mapped, _PROT_NONE, _MAP_PRIVATE_ANONYMOUS, -1, 0)
             if base in (None, ctypes.c_void_p(-1).value):
                 raise MemoryError(f"the system refused {mapped:,} bytes of memory")
-            self._libc.mprotect(base + PAGE, mapped - 2 * PAGE, _PROT_READ_WRITE)
+            if self._libc.mprotect(base + PAGE, mapped - 2 * PAGE, _PROT_READ_WRITE):
+                self._libc.munmap(base, mapped)
+                raise MemoryError("the system allows no more mappings")
             ctypes.memset(base + PAGE, PATTERN, mapped - 2 * PAGE)
             start = base + mapped - PAGE - size
             self._live[start] = _Allocation(base, mapped, start, nbytes)
@@ -90,12 +97,15 @@ class GuardedMemory:
     def give_back(self, ptr: int) -> None:
         """Make memory untouchable."""
         with self._lock:
+            if self._reading:
+                self._waiting.append(ptr)
+                return
             gone = self._live.pop(ptr)
             self.used -= gone.nbytes
             # A fresh mapping in its place gives the pages back to the system, and keeps the addresses taken.
             self._libc.mmap(gone.base, gone.mapped, _PROT_NONE, _MAP_FIXED | _MAP_PRIVATE_ANONYMOUS, -1, 0)
             self._freed.append(gone)
-            while sum(freed.mapped for freed in self._freed) > QUARANTINE_BYTES and len(self._freed) > 1:
+            if len(self._freed) > QUARANTINE:
                 old = self._freed.popleft()
                 self._libc.munmap(old.base, old.mapped)
 
@@ -120,15 +130,21 @@ class GuardedMemory:
 
     def overwritten(self) -> list[str]:
         """What was written between guard pages and live memory, in words; the pattern is put back."""
-        said = []
-        for a in self._newest_first():
-            for first, last in a.margins:
-                margin = ctypes.string_at(first, last - first)
-                kept = len(margin) - len(margin.lstrip(_PATTERN_BYTE))
-                if kept < len(margin):
-                    said.append(f"wrote outside its memory: {self.place(first + kept)}")
-                    ctypes.memset(first, PATTERN, last - first)
+        with self._lock:
+            self._reading = True
+            said = [words for a in self._newest_first() for words in self._overwritten(a)]
+            self._reading = False
+            while self._waiting:
+                self.give_back(self._waiting.pop())
         return said
+
+    def _overwritten(self, allocation: _Allocation) -> Iterator[str]:
+        for first, last in allocation.margins:
+            margin = ctypes.string_at(first, last - first)
+            kept = len(margin) - len(margin.lstrip(_PATTERN_BYTE))
+            if kept < len(margin):
+                yield f"wrote outside its memory: {self.place(first + kept)}"
+                ctypes.memset(first, PATTERN, last - first)
 
     def _newest_first(self) -> list[_Allocation]:
         with self._lock:

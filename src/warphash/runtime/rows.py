@@ -1,11 +1,11 @@
 """Keys or values wider than a word: the slot holds a fingerprint of the key and the number of its row.
 
-Layout. Key rows and value rows are two packed arrays beside the table; a value of up to 8 bytes takes a whole word there,
-so that an upsert can combine it atomically. Rows are appended; an erased key leaves its row behind until more than half
-of the rows are dead, when all are packed anew.
+Layout. Key rows and value rows are two packed arrays beside the table; a value of up to 8 bytes takes a whole word
+there, so that an upsert can combine it atomically. Rows are appended; an erased key leaves its row behind until more
+than half of the rows are dead, when all are packed anew.
 
 Fingerprints have 64 bits and a salt. Two keys of one fingerprint are never in the table together: an insert that meets
-another key under its fingerprint makes the store draw a new salt and load itself anew (at 10^9 keys, once in 40 tables).
+another key under its fingerprint makes the store draw a new salt and load itself anew (of 40 tables of 10^9 keys, one).
 So a find whose fingerprint matches a row of another key is a find of an absent key, with no second look.
 """
 
@@ -60,7 +60,9 @@ class RowBacking:
         rows = self._rows_of(keys, n, found, stream)
         if values:
             absent = self._engine.from_host(np.frombuffer(default, np.uint8).copy(), stream)
-            self._gather(rows.ptr, n, self._value_rows, self.value_bytes, self._value_stride, values, found, absent, stream)
+            self._gather(
+                rows.ptr, n, self._value_rows, self.value_bytes, self._value_stride, values, found, absent, stream
+            )
 
     def counts(self, keys: int, n: int, out: int, stream: Any) -> None:
         prints = self._fingerprints(keys, n, stream)
@@ -69,8 +71,10 @@ class RowBacking:
     def update(
         self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, unique: bool, stream: Any
     ) -> None:
-        if op not in (Op.KEEP, Op.REPLACE) and (self.value_bytes not in (4, 8) or kind & 0xFF == 2 and kind >> 8 < 32):
-            raise UnsupportedVerb("beside keys of more than 8 bytes, upsert combines values of 4 or 8 bytes: widen them")
+        if op not in (Op.KEEP, Op.REPLACE) and self.value_bytes not in (4, 8):
+            raise UnsupportedVerb(
+                "beside keys of more than 8 bytes, upsert combines values of 4 or 8 bytes: widen them"
+            )
         if n == 0:
             return
         self._reserve(self._used + n, stream)
@@ -134,7 +138,9 @@ class RowBacking:
             which[there[::-1][last]] = 1
         flags = self._engine.from_host(which, stream)
         if op == Op.REPLACE:
-            self._scatter(rows.ptr, n, values, self.value_bytes, self._value_rows, self._value_stride, flags.ptr, stream)
+            self._scatter(
+                rows.ptr, n, values, self.value_bytes, self._value_rows, self._value_stride, flags.ptr, stream
+            )
             return
         batch = Batch(
             n=n,
@@ -162,9 +168,7 @@ class RowBacking:
                 parts.append(engine.from_host(np.ascontiguousarray(rows[which]), stream))
         some = engine.allocate(len(which), stream)
         values_at = parts[1].ptr if self.value_bytes else 0
-        self.update(
-            parts[0].ptr, values_at, len(which), op=op, kind=kind, flags=some.ptr, unique=False, stream=stream
-        )
+        self.update(parts[0].ptr, values_at, len(which), op=op, kind=kind, flags=some.ptr, unique=False, stream=stream)
         all_flags = engine.to_host(flags, np.uint8, n, stream)
         all_flags[which] = engine.to_host(some.ptr, np.uint8, len(which), stream)
         held = engine.from_host(all_flags, stream)
@@ -262,9 +266,7 @@ class RowBacking:
     def _scatter(
         self, numbers: int, n: int, source: int, width: int, rows: Buffer, stride: int, flags: int, stream: Any
     ) -> None:
-        batch = Batch(
-            n=n, keys=source, values=numbers, op=width, kind=stride, source_buckets=rows.ptr, out_flags=flags
-        )
+        batch = Batch(n=n, keys=source, values=numbers, op=width, kind=stride, source_buckets=rows.ptr, out_flags=flags)
         self._run("scatter", batch, stream)
 
     def _run(self, entry: str, batch: Batch, stream: Any) -> None:

@@ -80,7 +80,9 @@ def _unit(
         raise ParameterError(f"platform is one of {', '.join(PLATFORMS)}, not {platform!r}")
     defines = [f"#define {PLATFORMS[platform]} 1\n"]
     if constants:
-        defines.append(f"#define WARPHASH_CONSTANTS {' '.join(f'known.{name} = {value};' for name, value in constants)}\n")
+        defines.append(
+            f"#define WARPHASH_CONSTANTS {' '.join(f'known.{name} = {value};' for name, value in constants)}\n"
+        )
     text = "".join([*defines, *(f'#include "{header}"\n' for header in headers), last_line])
     return amalgamate(text + "\n", "unit.cu", root)
 

@@ -1,4 +1,4 @@
-"""A table on one engine, in words and addresses: its memory, its hash constants, and which kernels make up an operation.
+"""A table on one engine, in words and addresses: its memory, its hash constants, and the kernels of each operation.
 
 The sequence of kernels that an update takes, and why, is told at the head of ``kernels/bulk.cuh``.
 """
@@ -252,7 +252,7 @@ class Store:
             run("combine", self.table, batch, n, stream)
 
     def migrate(self, slots: int, n: int, hashed_buckets: int, stream: Any = None) -> Outcome:
-        """Place the pairs in ``n`` slots at address ``slots``, of which the first ``hashed_buckets`` are no annex. Waits."""
+        """Place the pairs of ``n`` slots at address ``slots``; behind ``hashed_buckets`` buckets is the annex. Waits."""
         scratch = self._scratch(min(n, PIECE_UNIQUE), False, True)
         self._zero(scratch.report, stream)
         per_bucket = self.spec.slots_per_bucket

@@ -51,10 +51,10 @@ struct Batch {
   u64 leftover;  // u32 list, its length in Report::leftover
   u64 claims;    // u32 array of claim_mask + 1 words, all ones
   u64 claim_mask;
-  u64 winners;   // u32 list, its length in Report::winners
-  u64 losers;    // u32 list, its length in Report::losers
-  u64 homeless;  // kHomelessCapacity slots
-  u64 count_probes;  // 1: sum the buckets read into Report::probes
+  u64 winners;         // u32 list, its length in Report::winners
+  u64 losers;          // u32 list, its length in Report::losers
+  u64 homeless;        // kHomelessCapacity slots
+  u64 count_probes;    // 1: sum the buckets read into Report::probes
   u64 source_buckets;  // migrate: hashed buckets of the table whose slots `keys` points at
 };
 

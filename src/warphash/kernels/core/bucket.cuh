@@ -7,9 +7,9 @@ namespace warphash {
 
 template <class S>
 struct Seen {
-  i32 hit;     // slot that holds the key, or -1
-  i32 vacant;  // first vacant slot, or S::kSlots: with no erased key in the bucket, how many keys it holds
-  bool open;   // slot `region` - 1 was never used, hence the first `region` slots were never all taken
+  i32 hit;                // slot that holds the key, or -1
+  i32 vacant;             // first vacant slot, or S::kSlots: with no erased key in the bucket, how many keys it holds
+  bool open;              // slot `region` - 1 was never used, hence the first `region` slots were never all taken
   typename S::Item item;  // the slot that holds the key
 
   // For a task that does not look at the bucket (kReads is false).

@@ -40,10 +40,16 @@ WARPHASH_FN u64 universal(u64 key, u64 a, u64 b) {
   return r % p;
 }
 
-// Bucket of `key` under function i. Keys of the annex have one bucket under every function.
+// Bucket of a hashed key under the function with constants a and b.
+template <class Word>
+WARPHASH_FN u32 bucket_with(const Table& t, Word key, u64 a, u64 b) {
+  if (t.family == kUniversal) return static_cast<u32>(universal(key, a, b) % t.buckets);
+  return scale(mix(static_cast<Word>(key ^ static_cast<Word>(a))), t.buckets);
+}
+
+// Bucket of a key under function i. Keys of the annex have one bucket under every function.
 template <class S>
 WARPHASH_FN u32 bucket_of(const Table& t, const Named<S>& named, u32 i) {
-  using Word = typename S::Word;
   if (named.reserved) return S::annex_bucket(t, named.key);
   u64 a = t.multiplier[0], b = t.addend[0];
 #pragma unroll
@@ -51,8 +57,22 @@ WARPHASH_FN u32 bucket_of(const Table& t, const Named<S>& named, u32 i) {
     a = i == j ? t.multiplier[j] : a;
     b = i == j ? t.addend[j] : b;
   }
-  if (t.family == kUniversal) return static_cast<u32>(universal(named.key, a, b) % t.buckets);
-  return scale(mix(static_cast<Word>(named.key ^ static_cast<Word>(a))), t.buckets);
+  return bucket_with(t, named.key, a, b);
+}
+
+// Where a hashed key goes that is thrown out of bucket `from`: the function after the lowest one that has it there.
+template <class S>
+WARPHASH_FN u32 bucket_after(const Table& t, typename S::Word key, u32 from) {
+  const u32 first = bucket_with(t, key, t.multiplier[0], t.addend[0]);
+  u32 next = first, after = first;  // the last function's successor is the first
+#pragma unroll
+  for (u32 j = kMaxHashes; j-- > 0;) {  // unrolled: constants then come from fixed places, without selects
+    if (j >= t.hashes) continue;
+    const u32 bucket = j == 0 ? first : bucket_with(t, key, t.multiplier[j], t.addend[j]);
+    if (bucket == from) next = after;
+    after = bucket;
+  }
+  return next;
 }
 
 // Marsaglia's xorshift, for the victims of an eviction (section V-B of the seed).

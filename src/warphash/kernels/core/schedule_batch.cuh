@@ -20,8 +20,9 @@ WARPHASH_FN Seen<S> look(const typename S::Item* at, typename S::Word key, i32 r
     seen.open = region == 1 && S::is_empty(seen.item);
   } else {
     const u32 hits = slots_with<S>(at, key, 0);
-    seen.hit = hits ? static_cast<i32>(first_bit(hits)) : -1;
     seen.item = at[hits ? first_bit(hits) : 0];
+    // Read again, and so compared again: another thread may have erased the key since.
+    seen.hit = hits && seen.item.key == key ? static_cast<i32>(first_bit(hits)) : -1;
     seen.vacant = S::kSlots;
     if constexpr (kVacancy) {
       const u32 room = slots_with<S>(at, S::kEmpty, 1);  // Empty and Tombstone differ in the lowest bit

@@ -7,7 +7,7 @@
 //   1. every lane with work names the bucket that it wants to see;
 //   2. the tile reads the buckets of its kLanes owners, kInFlight of them at a time before the first use;
 //   3. ballots tell each owner where its key is, which slot is vacant first, and whether the bucket is open;
-//   4. each owner takes its design's next step, atomics included, on its own; one that is done takes its next element.
+//   4. each owner takes its design's next step, atomics included, on its own.
 //
 // Why. Random access on this hardware is priced by lines touched, if enough of them are in flight and each is fetched by
 // few instructions: two lanes of 2 x 16 bytes for a line of 64 reached 34 G lookups/s where sixteen lanes of 8 bytes
@@ -138,7 +138,8 @@ WARPHASH_FN u64 reserve(u64* length, bool wanted) {
 
 // One round: every lane of the warp calls this, and each with `pending` work learns of its bucket.
 template <class Task>
-WARPHASH_FN Seen<typename Task::S> observe(const Table& t, const typename Task::State& state, bool pending, i32 region) {
+WARPHASH_FN Seen<typename Task::S> observe(const Table& t, const typename Task::State& state, bool pending,
+                                           i32 region) {
   using S = typename Task::S;
   using Word = typename S::Word;
   using Reader = Tile<S>;
@@ -174,61 +175,25 @@ WARPHASH_FN Seen<typename Task::S> observe(const Table& t, const typename Task::
   }
 }
 
-// Elements whose end takes no other thread: a lane that is done goes on to its next element while the others of its warp
-// probe on, so that one long chain of evictions holds up one lane and not a block.
-template <class Task>
-WARPHASH_FN void for_each_refilling(const Table& t, const Batch& b, u64 n, Tally& tally) {
-  const i32 region = Task::region(t);
-  typename Task::State state;
-  u64 current = 0, next = thread_in_grid();
-  bool pending = false;
-  for (;;) {
-    while (!pending && next < n) {
-      current = next;
-      next += threads_in_grid();
-      pending = Task::start(t, b, current, state);
-      if (!pending) Task::finish(t, b, current, state, true, tally);
-    }
-    if (!any(pending)) return;
-    const Seen<typename Task::S> seen = observe<Task>(t, state, pending, region);
-    if (pending) {
-      ++tally.probes;
-      pending = !Task::step(t, b, state, seen);
-      if (!pending) Task::finish(t, b, current, state, true, tally);
-    }
-  }
-}
-
-// Elements that end together, since they take places in a list together.
-template <class Task>
-WARPHASH_FN void for_each_together(const Table& t, const Batch& b, u64 n, Tally& tally) {
-  for (u64 first = thread_in_grid() - thread_in_block(); first < n; first += threads_in_grid()) {
-    const u64 i = first + thread_in_block();
-    const bool live = i < n;
-    typename Task::State state;
-    bool pending = live && Task::start(t, b, i, state);
-    if constexpr (Task::kProbes) {
-      const i32 region = Task::region(t);
-      while (any(pending)) {
-        const Seen<typename Task::S> seen = observe<Task>(t, state, pending, region);
-        if (pending) {
-          ++tally.probes;
-          pending = !Task::step(t, b, state, seen);
-        }
-      }
-    }
-    Task::finish(t, b, i, state, live, tally);
-  }
-}
-
 template <class Task>
 WARPHASH_FN void for_each(const Table& t, const Batch& b) {
   const u64 n = b.count ? *reinterpret_cast<const u64*>(b.count) : b.n;
+  const u64 i = thread_in_grid();
+  const bool live = i < n;
+  typename Task::State state;
   Tally tally;
-  if constexpr (Task::kTogether)
-    for_each_together<Task>(t, b, n, tally);
-  else
-    for_each_refilling<Task>(t, b, n, tally);
+  bool pending = live && Task::start(t, b, i, state);
+  if constexpr (Task::kProbes) {
+    const i32 region = Task::region(t);
+    while (any(pending)) {
+      const Seen<typename Task::S> seen = observe<Task>(t, state, pending, region);
+      if (pending) {
+        ++tally.probes;
+        pending = !Task::step(t, b, state, seen);
+      }
+    }
+  }
+  Task::finish(t, b, i, state, live, tally);
   flush(b, tally);
 }
 

@@ -37,8 +37,7 @@ WARPHASH_FN u64 combine_bits(u64 op, u64 kind, u64 a, u64 b) {
   }
   if (kind_class(kind) == kFloat) {
     if (bits == 32)
-      return bits_as<u32>(
-          combine_as(op, bits_as<float>(static_cast<u32>(a)), bits_as<float>(static_cast<u32>(b))));
+      return bits_as<u32>(combine_as(op, bits_as<float>(static_cast<u32>(a)), bits_as<float>(static_cast<u32>(b))));
     return bits_as<u64>(combine_as(op, bits_as<double>(a), bits_as<double>(b)));
   }
   return combine_as(op, a, b) & mask;

@@ -69,10 +69,7 @@ struct BucketedCuckoo {
       return S::occupy(S::at(t, p.bucket) + seen.vacant, p.hand) ? Placed::kInserted : Placed::kGoesOn;
     const Placed evicted = evict(t, p);
     if (evicted != Placed::kGoesOn) return evicted;
-    const Named<S> victim = in_hand(p);
-    u32 from = 0;
-    while (from + 1 < t.hashes && bucket_of(t, victim, from) != p.bucket) ++from;
-    p.bucket = bucket_of(t, victim, from + 1 == t.hashes ? 0 : from + 1);
+    p.bucket = bucket_after<S>(t, p.hand.key, p.bucket);
     return Placed::kGoesOn;
   }
 

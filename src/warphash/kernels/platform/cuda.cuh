@@ -21,7 +21,8 @@ namespace warphash {
 #if !defined(WARPHASH_LANE_BYTES)
 #define WARPHASH_LANE_BYTES 32
 #endif
-constexpr int kLaneBytesWanted = WARPHASH_LANE_BYTES;  // what one lane reads of a bucket, where the bucket is that large
+constexpr int kLaneBytesWanted =
+    WARPHASH_LANE_BYTES;  // what one lane reads of a bucket, where the bucket is that large
 constexpr u32 kBlockThreads = 256;
 constexpr u32 kAllLanes = 0xffffffffu;
 
@@ -92,8 +93,12 @@ WARPHASH_FN void store_once(T* p, T x) {
 // ---- one word
 WARPHASH_FN u32 load_relaxed(const u32* p) { return load_slot<false>(p); }
 WARPHASH_FN u64 load_relaxed(const u64* p) { return load_slot<false>(p); }
-WARPHASH_FN void store_relaxed(u32* p, u32 x) { asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(x) : "memory"); }
-WARPHASH_FN void store_relaxed(u64* p, u64 x) { asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(x) : "memory"); }
+WARPHASH_FN void store_relaxed(u32* p, u32 x) {
+  asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(x) : "memory");
+}
+WARPHASH_FN void store_relaxed(u64* p, u64 x) {
+  asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(x) : "memory");
+}
 template <class Word>
 WARPHASH_FN Word compare_exchange_word(Word* p, Word expected, Word desired) {
   return atomicCAS(p, expected, desired);
@@ -106,8 +111,12 @@ template <class Word>
 WARPHASH_FN Word fetch_add(Word* p, Word x) {
   return atomicAdd(p, x);
 }
-WARPHASH_FN void atomic_add_float(u32* p, u32 x) { atomicAdd(reinterpret_cast<float*>(p), __builtin_bit_cast(float, x)); }
-WARPHASH_FN void atomic_add_float(u64* p, u64 x) { atomicAdd(reinterpret_cast<double*>(p), __builtin_bit_cast(double, x)); }
+WARPHASH_FN void atomic_add_float(u32* p, u32 x) {
+  atomicAdd(reinterpret_cast<float*>(p), __builtin_bit_cast(float, x));
+}
+WARPHASH_FN void atomic_add_float(u64* p, u64 x) {
+  atomicAdd(reinterpret_cast<double*>(p), __builtin_bit_cast(double, x));
+}
 template <class Word>
 WARPHASH_FN void atomic_or(Word* p, Word x) {
   atomicOr(p, x);
@@ -164,12 +173,15 @@ WARPHASH_FN Halves exchange_halves(Halves* p, Halves desired) {
 template <class T>
 WARPHASH_FN T compare_exchange(T* p, const T& expected, const T& desired) {
   if constexpr (sizeof(T) == 16)
-    return __builtin_bit_cast(T, compare_exchange_halves(reinterpret_cast<Halves*>(p), __builtin_bit_cast(Halves, expected),
-                                                         __builtin_bit_cast(Halves, desired)));
+    return __builtin_bit_cast(
+        T, compare_exchange_halves(reinterpret_cast<Halves*>(p), __builtin_bit_cast(Halves, expected),
+                                   __builtin_bit_cast(Halves, desired)));
   else if constexpr (sizeof(T) == 8)
-    return __builtin_bit_cast(T, atomicCAS(reinterpret_cast<u64*>(p), __builtin_bit_cast(u64, expected), __builtin_bit_cast(u64, desired)));
+    return __builtin_bit_cast(
+        T, atomicCAS(reinterpret_cast<u64*>(p), __builtin_bit_cast(u64, expected), __builtin_bit_cast(u64, desired)));
   else
-    return __builtin_bit_cast(T, atomicCAS(reinterpret_cast<u32*>(p), __builtin_bit_cast(u32, expected), __builtin_bit_cast(u32, desired)));
+    return __builtin_bit_cast(
+        T, atomicCAS(reinterpret_cast<u32*>(p), __builtin_bit_cast(u32, expected), __builtin_bit_cast(u32, desired)));
 }
 
 template <class T>
@@ -188,11 +200,11 @@ WARPHASH_FN T exchange(T* p, const T& desired) {
 #if !defined(WARPHASH_CONSTANTS)
 #define WARPHASH_CONSTANTS
 #endif
-#define WARPHASH_ENTRY(NAME, ...)                                                                              \
-  extern "C" __global__ void __launch_bounds__(warphash::kBlockThreads)                                        \
-      NAME(const warphash::Table table, const warphash::Batch batch) {                                         \
-    warphash::Table known = table;                                                                             \
-    WARPHASH_CONSTANTS                                                                                         \
-    warphash::for_each<__VA_ARGS__>(known, batch);                                                             \
+#define WARPHASH_ENTRY(NAME, ...)                                       \
+  extern "C" __global__ void __launch_bounds__(warphash::kBlockThreads) \
+      NAME(const warphash::Table table, const warphash::Batch batch) {  \
+    warphash::Table known = table;                                      \
+    WARPHASH_CONSTANTS                                                  \
+    warphash::for_each<__VA_ARGS__>(known, batch);                      \
   }
 #define WARPHASH_BLOCK_SHARED __shared__

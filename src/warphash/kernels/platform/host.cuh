@@ -101,8 +101,9 @@ struct WholeOf<16> {
 template <class T>
 WARPHASH_FN T compare_exchange(T* p, const T& expected, const T& desired) {
   using Whole = typename WholeOf<sizeof(T)>::type;
-  return __builtin_bit_cast(T, __sync_val_compare_and_swap(reinterpret_cast<Whole*>(p), __builtin_bit_cast(Whole, expected),
-                                                           __builtin_bit_cast(Whole, desired)));
+  return __builtin_bit_cast(
+      T, __sync_val_compare_and_swap(reinterpret_cast<Whole*>(p), __builtin_bit_cast(Whole, expected),
+                                     __builtin_bit_cast(Whole, desired)));
 }
 
 template <class T>
