@@ -7,8 +7,8 @@
 // A reader takes the slot in one load of 16 bytes and sees the pair before, the pair behind, or kBusy as its key, which
 // is no key and not vacant. It sees no key with the value of another, since the value is written between the two.
 //
-// Included by a platform that has no such atomic, behind its words: load_relaxed, store_relaxed, store_release,
-// acquire_fence, compare_exchange_word, exchange_word.
+// For a platform without such an atomic (WARPHASH_NO_CAS128), behind its words: load_relaxed, store_relaxed,
+// store_release, acquire_fence, compare_exchange_word, exchange_word.
 #pragma once
 #include "core/abi.cuh"
 

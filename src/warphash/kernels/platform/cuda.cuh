@@ -141,12 +141,8 @@ WARPHASH_FN void store_release(u64* p, u64 x) {
   asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(x) : "memory");
 }
 WARPHASH_FN void acquire_fence() { __threadfence(); }
-
-}  // namespace warphash
-
-#include "core/slot_lock.cuh"
-
-namespace warphash {
+WARPHASH_FN Halves compare_exchange_halves(Halves* p, Halves expected, Halves desired);  // core/slot_lock.cuh
+WARPHASH_FN Halves exchange_halves(Halves* p, Halves desired);
 #else
 WARPHASH_FN Halves compare_exchange_halves(Halves* p, Halves expected, Halves desired) {
   Halves old;

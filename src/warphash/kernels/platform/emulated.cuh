@@ -31,8 +31,6 @@ inline u64 thread_in_grid() {
   return emulation::grid.resident[emulation::grid.block].index * kBlockThreads + thread_in_block();
 }
 
-inline u64 threads_in_grid() { return emulation::grid.blocks * kBlockThreads; }
-
 // ---- meetings
 inline u32 ballot(bool p) {
   const u64* votes = emulation::meet_warp(emulation::Meeting::kBallot, p);
@@ -153,16 +151,12 @@ struct alignas(16) Halves {
   u64 low, high;
 };
 
+#if defined(WARPHASH_NO_CAS128)
 inline void store_release(u64* p, u64 x) { store_relaxed(p, x); }
 inline void acquire_fence() {}
-
-}  // namespace warphash
-
-#if defined(WARPHASH_NO_CAS128)
-#include "core/slot_lock.cuh"
+inline Halves compare_exchange_halves(Halves* p, Halves expected, Halves desired);  // core/slot_lock.cuh
+inline Halves exchange_halves(Halves* p, Halves desired);
 #else
-namespace warphash {
-
 inline Halves compare_exchange_halves(Halves* p, Halves expected, Halves desired) {
   return emulation::change(
       p, [&](Halves old) { return old.low == expected.low && old.high == expected.high ? desired : old; });
@@ -170,11 +164,7 @@ inline Halves compare_exchange_halves(Halves* p, Halves expected, Halves desired
 inline Halves exchange_halves(Halves* p, Halves desired) {
   return emulation::change(p, [&](Halves) { return desired; });
 }
-
-}  // namespace warphash
 #endif
-
-namespace warphash {
 
 template <class T>
 struct WordOf;  // by size of a slot

@@ -285,10 +285,7 @@ inline void set_temper(u64 seed) {
   grid.give_way = kGiveWay[draw() & 3];
   grid.leave_warp = kLeaveWarp[draw() & 3];
   grid.fall_asleep = kFallAsleep[draw() & 3];
-  if (grid.calm) return;
-  grid.downwards = draw() & 1;
-  // Fewer blocks than the elements fill: lanes then take further elements when they are done.
-  grid.blocks = (grid.blocks + 1) / (1 + (draw() & 1));
+  grid.downwards = !grid.calm && (draw() & 1);
 }
 
 // Runs `body` in every lane of enough blocks for n elements; returns null, or what went wrong.

@@ -18,3 +18,6 @@
 #else
 #include "platform/host.cuh"
 #endif
+#if defined(WARPHASH_NO_CAS128)
+#include "core/slot_lock.cuh"
+#endif
