@@ -4,8 +4,9 @@
 // by writing the new key with .release. Whoever meets kBusy while it wants to change the slot tries again. Between two
 // kernels no slot is busy.
 //
-// A reader takes the slot in one load of 16 bytes and sees the pair before, the pair behind, or kBusy as its key, which
-// is no key and not vacant. It sees no key with the value of another, since the value is written between the two.
+// A reader takes the slot in one load of 16 bytes and sees the pair before, the pair behind, or kBusy as its key; never a
+// key with the value of another, since the value is written between the two. It waits while it sees kBusy: the key on
+// its way into the slot may be the one that is sought, and who passed it by would insert it a second time.
 //
 // For a platform without such an atomic (WARPHASH_NO_CAS128), behind its words: load_relaxed, store_relaxed,
 // store_release, acquire_fence, compare_exchange_word, exchange_word.
@@ -15,6 +16,14 @@
 namespace warphash {
 
 constexpr u64 kBusyKey = ~2ull;  // Slots::kBusy of keys of 8 bytes
+
+// The slot as nobody is writing it.
+WARPHASH_FN Quad load_released(const void* p) {
+  for (;;) {
+    const Quad slot = load_quad<false>(p);
+    if (__builtin_bit_cast(Halves, slot).low != kBusyKey) return slot;
+  }
+}
 
 // The slot is ours and had the key `owned.low`.
 WARPHASH_FN Halves write_and_release(Halves* p, Halves owned, Halves desired) {

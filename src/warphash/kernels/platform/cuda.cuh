@@ -43,6 +43,9 @@ WARPHASH_FN u64 multiply_high(u64 a, u64 b) { return __umul64hi(a, b); }
 struct alignas(16) Quad {
   u32 w[4];
 };
+struct alignas(16) Halves {
+  u64 low, high;
+};
 
 template <bool kFrozen>
 WARPHASH_FN Quad load_quad(const void* p) {
@@ -59,9 +62,18 @@ WARPHASH_FN Quad load_quad(const void* p) {
   return q;
 }
 
+#if defined(WARPHASH_NO_CAS128)  // core/slot_lock.cuh
+WARPHASH_FN Quad load_released(const void* p);
+WARPHASH_FN Halves compare_exchange_halves(Halves* p, Halves expected, Halves desired);
+WARPHASH_FN Halves exchange_halves(Halves* p, Halves desired);
+#endif
+
 template <bool kFrozen, class T>
 WARPHASH_FN T load_slot(const T* p) {
   if constexpr (sizeof(T) == 16) {
+#if defined(WARPHASH_NO_CAS128)
+    if constexpr (!kFrozen) return __builtin_bit_cast(T, load_released(p));
+#endif
     return __builtin_bit_cast(T, load_quad<kFrozen>(p));
   } else if constexpr (sizeof(T) == 8) {
     u64 x;
@@ -131,18 +143,12 @@ WARPHASH_FN void atomic_xor(Word* p, Word x) {
 }
 
 // ---- a whole slot
-struct Halves {
-  u64 low, high;
-};
-
 #if defined(WARPHASH_NO_CAS128)
 WARPHASH_FN u64 exchange_word(u64* p, u64 x) { return atomicExch(p, x); }
 WARPHASH_FN void store_release(u64* p, u64 x) {
   asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(x) : "memory");
 }
 WARPHASH_FN void acquire_fence() { __threadfence(); }
-WARPHASH_FN Halves compare_exchange_halves(Halves* p, Halves expected, Halves desired);  // core/slot_lock.cuh
-WARPHASH_FN Halves exchange_halves(Halves* p, Halves desired);
 #else
 WARPHASH_FN Halves compare_exchange_halves(Halves* p, Halves expected, Halves desired) {
   Halves old;

@@ -79,14 +79,36 @@ struct alignas(16) Quad {
   u32 w[4];
 };
 
+struct alignas(16) Halves {
+  u64 low, high;
+};
+
+#if defined(WARPHASH_NO_CAS128)  // core/slot_lock.cuh
+inline Quad load_released(const void* p);
+inline Halves compare_exchange_halves(Halves* p, Halves expected, Halves desired);
+inline Halves exchange_halves(Halves* p, Halves desired);
+#endif
+
+namespace emulation {
+
 template <bool kFrozen, class T>
-inline T load_slot(const T* p) {
-  if constexpr (!kFrozen) emulation::switch_point();
-  return *emulation::aligned(p);
+inline T load(const T* p) {
+  if constexpr (!kFrozen) switch_point();
+  return *aligned(p);
 }
+
+}  // namespace emulation
+
 template <bool kFrozen>
 inline Quad load_quad(const void* p) {
-  return load_slot<kFrozen>(static_cast<const Quad*>(p));
+  return emulation::load<kFrozen>(static_cast<const Quad*>(p));
+}
+template <bool kFrozen, class T>
+inline T load_slot(const T* p) {
+#if defined(WARPHASH_NO_CAS128)
+  if constexpr (sizeof(T) == 16 && !kFrozen) return __builtin_bit_cast(T, load_released(p));
+#endif
+  return emulation::load<kFrozen>(p);
 }
 
 template <class T>
@@ -147,15 +169,9 @@ inline void atomic_add_float(u64* p, u64 x) {
 }
 
 // ---- a whole slot
-struct alignas(16) Halves {
-  u64 low, high;
-};
-
 #if defined(WARPHASH_NO_CAS128)
 inline void store_release(u64* p, u64 x) { store_relaxed(p, x); }
 inline void acquire_fence() {}
-inline Halves compare_exchange_halves(Halves* p, Halves expected, Halves desired);  // core/slot_lock.cuh
-inline Halves exchange_halves(Halves* p, Halves desired);
 #else
 inline Halves compare_exchange_halves(Halves* p, Halves expected, Halves desired) {
   return emulation::change(
