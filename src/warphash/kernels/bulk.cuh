@@ -62,7 +62,8 @@ template <class D>
 struct Find {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kProbes = true, kReads = true, kFrozen = true, kVacancy = false;
+  static constexpr bool kProbes = true, kReads = true, kSuspends = false, kFrozen = true, kVacancy = false;
+  static constexpr int kMostInFlight = 4;
   struct State {
     Probe<S> probe;
     Word value_;
@@ -111,7 +112,8 @@ template <class D>
 struct Settle {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kProbes = true, kReads = true, kFrozen = false, kVacancy = true;
+  static constexpr bool kProbes = true, kReads = true, kSuspends = true, kFrozen = false, kVacancy = true;
+  static constexpr int kMostInFlight = 4;
   enum class Outcome { kOpen, kPresent, kInserted, kLeftover, kSuspended };
   struct State {
     Probe<S> probe;
@@ -128,7 +130,7 @@ struct Settle {
     const u32 e = element_of(b, i);
     s = {Probe<S>::start(t, key_at<S>(b, e)), value_at<S>(b, e), e, false, false, Outcome::kOpen};
     // A homeless pair is in no bucket: its key would be taken for absent. The table is rebuilt first.
-    if (load_relaxed(&report_of(b)->homeless) == 0) return true;
+    if (!b.suspended) return true;
     s.outcome = Outcome::kSuspended;
     return false;
   }
@@ -178,7 +180,7 @@ template <class D>
 struct Claim {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kProbes = false;
+  static constexpr bool kProbes = false, kSuspends = false;
   struct State {
     u32 element;
     bool won;
@@ -214,7 +216,8 @@ template <class D>
 struct Place {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kProbes = true, kReads = D::kPlaceReads, kFrozen = false, kVacancy = true;
+  static constexpr bool kProbes = true, kReads = D::kPlaceReads, kSuspends = true, kFrozen = false, kVacancy = true;
+  static constexpr int kMostInFlight = D::kPlaceInFlight;
   struct State {
     typename D::Placement placement;
     u32 element;
@@ -325,7 +328,7 @@ template <class D>
 struct Scan {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kProbes = false;
+  static constexpr bool kProbes = false, kSuspends = false;
   struct State {
     typename S::Item item;
     bool reserved;
@@ -348,7 +351,7 @@ struct Scan {
 template <class D>
 struct Audit {
   using S = typename D::S;
-  static constexpr bool kProbes = false;
+  static constexpr bool kProbes = false, kSuspends = false;
   struct State {
     u32 broken;
   };

@@ -45,7 +45,7 @@ WARPHASH_FN void copy_row(u8* to, const u8* from, u64 bytes) {
 
 // A task of which an element is one straight piece of work.
 struct Straight {
-  static constexpr bool kProbes = false;
+  static constexpr bool kProbes = false, kSuspends = false;
   struct State {
     bool mismatch;
   };

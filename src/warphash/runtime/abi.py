@@ -58,6 +58,7 @@ class Batch(ctypes.Structure):
         "losers",  # uint32 list
         "homeless",  # pairs whose chain ended: HOMELESS_CAPACITY slots
         "count_probes",  # 1: sum the buckets read into Report.probes
+        "suspended",  # the kernels' own
         "source_buckets",  # migrate: hashed buckets of the table whose slots ``keys`` points at
     )
 

@@ -129,14 +129,16 @@ class ElasticStore:
                 self.probes, self.inserted = self.probes + outcome.probes, self.inserted + outcome.changed
             if outcome.complete:
                 return
-            first = only
-            only = np.flatnonzero(self.store.engine.to_host(flags, np.uint8, n, stream) == Flag.UNPLACED)
+            done = self.store.engine.to_host(flags, np.uint8, n, stream)
+            only = np.flatnonzero(done == Flag.UNPLACED)
             attempt += 1
             try:
                 self._make_room(outcome, len(only), attempt, undo is not None, stream)
             except (TableFull, MemoryError) as error:
                 self._put_back(undo, stream)
-                left = only if len(only) or first is None else first
+                # As many new keys as pairs were left homeless did not fit, even if it was others that they threw out.
+                added = np.flatnonzero(done == Flag.CHANGED)
+                left = np.union1d(only, added[len(added) - min(outcome.homeless, len(added)) :])
                 raise TableFull(f"{error}; the table is as it was", left) from error
 
     def erase(

@@ -33,6 +33,7 @@ from .cache import default_directory
 from .engine import Buffer, KernelSpec, Program
 from .guarded import GuardedMemory
 from .memory import DeviceBuffer
+from .nvrtc import CompileError
 from .source import translation_unit
 
 __all__ = ["EmulatedEngine", "EmulationError", "engine", "schedule_seed"]
@@ -161,6 +162,8 @@ def load(source: str) -> ctypes.PyDLL:
     ------
     EngineUnavailable
         Where there is no compiler.
+    CompileError
+        Where it refuses the source.
     """
     # PyDLL keeps the interpreter's lock: a library has one scheduler, and runs one launch at a time.
     command = compiler()
@@ -185,7 +188,7 @@ def compile_library(command: tuple[str, ...], source: str, library: Path) -> Non
             [*command, *OPTIONS, "-o", temporary, "-"], input=source, capture_output=True, text=True, check=False
         )
         if run.returncode:
-            raise EmulationError(f"{command[0]} refused a kernel:\n{run.stderr}")
+            raise CompileError(f"{command[0]} refused a kernel:\n{run.stderr}")
         Path(temporary).replace(library)
     finally:
         Path(temporary).unlink(missing_ok=True)

@@ -55,6 +55,7 @@ struct Batch {
   u64 losers;          // u32 list, its length in Report::losers
   u64 homeless;        // kHomelessCapacity slots
   u64 count_probes;    // 1: sum the buckets read into Report::probes
+  u64 suspended;       // set by the schedule: something is homeless, so nobody starts to evict
   u64 source_buckets;  // migrate: hashed buckets of the table whose slots `keys` points at
 };
 

@@ -66,7 +66,8 @@ WARPHASH_FN void prefetch_bucket(const Table& t, u32 bucket) {
 }
 
 template <class Task>
-inline void for_each_probing(const Table& t, const Batch& b, u64 begin, u64 end) {
+inline void for_each_probing(const Table& t, const Batch& batch, u64 begin, u64 end) {
+  Batch b = batch;
   using S = typename Task::S;
   struct Flight {
     typename Task::State state;
@@ -81,6 +82,8 @@ inline void for_each_probing(const Table& t, const Batch& b, u64 begin, u64 end)
   const auto board = [&](Flight& f) {
     while (next < end) {
       f.i = next++;
+      if constexpr (Task::kSuspends)
+        b.suspended = load_relaxed(&reinterpret_cast<const Report*>(b.report)->homeless) != 0;
       f.tally = Tally();
       if (Task::start(t, b, f.i, f.state)) {
         prefetch_bucket<S>(t, f.state.bucket());

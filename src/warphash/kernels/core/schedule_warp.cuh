@@ -25,7 +25,6 @@ struct Tile {
   static constexpr int kLaneBytes = S::kBucketBytes < kLaneBytesWanted ? S::kBucketBytes : kLaneBytesWanted;
   static constexpr int kLanes = S::kBucketBytes / kLaneBytes;
   static constexpr int kPerLane = kLaneBytes / static_cast<int>(sizeof(Item));
-  static constexpr int kInFlight = kLanes < 4 ? kLanes : 4;
   static_assert(kLanes <= 32 && kLanes * kLaneBytes == S::kBucketBytes, "a bucket is a power of two of lanes");
 
   Item slots[kPerLane];
@@ -143,7 +142,8 @@ WARPHASH_FN Seen<typename Task::S> observe(const Table& t, const typename Task::
   using S = typename Task::S;
   using Word = typename S::Word;
   using Reader = Tile<S>;
-  constexpr int kLanes = Reader::kLanes, kInFlight = Reader::kInFlight;
+  constexpr int kLanes = Reader::kLanes;
+  constexpr int kInFlight = kLanes < Task::kMostInFlight ? kLanes : Task::kMostInFlight;
   Seen<S> mine = Seen<S>::nothing();
   if constexpr (!Task::kReads) {
     return mine;
@@ -175,13 +175,23 @@ WARPHASH_FN Seen<typename Task::S> observe(const Table& t, const typename Task::
   }
 }
 
+// Asked once a block: one address that every warp of the chip reads is a queue (docs/performance-log.md).
+WARPHASH_FN bool anything_homeless(const Batch& b) {
+  WARPHASH_BLOCK_SHARED u64 homeless;
+  if (thread_in_block() == 0) homeless = load_relaxed(&reinterpret_cast<const Report*>(b.report)->homeless);
+  block_barrier();
+  return homeless != 0;
+}
+
 template <class Task>
-WARPHASH_FN void for_each(const Table& t, const Batch& b) {
-  const u64 n = b.count ? *reinterpret_cast<const u64*>(b.count) : b.n;
+WARPHASH_FN void for_each(const Table& t, const Batch& batch) {
+  const u64 n = batch.count ? *reinterpret_cast<const u64*>(batch.count) : batch.n;
   const u64 i = thread_in_grid();
   const bool live = i < n;
   typename Task::State state;
   Tally tally;
+  Batch b = batch;
+  if constexpr (Task::kSuspends) b.suspended = anything_homeless(b);
   bool pending = live && Task::start(t, b, i, state);
   if constexpr (Task::kProbes) {
     const i32 region = Task::region(t);

@@ -32,6 +32,7 @@ struct BucketedCuckoo {
   using Item = typename S::Item;
   // A bucket of one slot is not worth a look before the exchange: what comes out of it says whether it was vacant.
   static constexpr bool kPlaceReads = S::kSlots > 1;
+  static constexpr int kPlaceInFlight = 4;  // buckets that a tile of lanes reads before the first use
   // Slots of the first bucket that a key may take without moving another.
   WARPHASH_FN static i32 settle_slots([[maybe_unused]] const Table& t) { return t.placement == kFirst ? S::kSlots : 0; }
   WARPHASH_FN static i32 region(const Table&) { return S::kSlots; }
@@ -51,10 +52,8 @@ struct BucketedCuckoo {
   };
 
   WARPHASH_FN static Placement start(const Batch& b, const Probe<S>& probe, typename S::Word value, u32 random) {
-    // Read at the start and not before the eviction, where its latency would add to that of the exchange.
-    const bool may_evict = load_relaxed(&reinterpret_cast<Report*>(b.report)->homeless) == 0;
     const Item item = Item::make(probe.named.key, value);
-    return {item, probe.bucket, random, 0, 0, probe.named.reserved, may_evict, Lightest<S>::none()};
+    return {item, probe.bucket, random, 0, 0, probe.named.reserved, b.suspended == 0, Lightest<S>::none()};
   }
 
   WARPHASH_FN static Placed step(const Table& t, Placement& p, const Seen<S>& seen) {
