@@ -139,8 +139,8 @@ class EmulatedProgram:
         seed = launch_seed(entry, table, batch)
         message = function(ctypes.byref(table), ctypes.byref(batch), ctypes.c_uint64(n), ctypes.c_uint64(seed))
         said = [message.decode()] if message else []
-        if message and (address := self._fault_address().contents.value):
-            said.append(self._engine.memory.place(address))
+        if address := self._fault_address():
+            said.append(self._engine.memory.place(address.contents.value))
         said += self._engine.memory.overwritten()
         if said:
             where = f"kernel {entry!r} over {n:,} elements, schedule_seed {schedule_seed}"

@@ -226,7 +226,7 @@ inline T exchange(T* p, const T& desired) {
       const warphash::Table* table, const warphash::Batch* batch, warphash::u64 n, warphash::u64 seed) { \
     return warphash::emulation::launch(warphash::for_each<__VA_ARGS__>, *table, *batch, n, seed);        \
   }
-// Where the last launch met memory that is not there, or 0.
+// Where the last launch met memory that is not there; null if it did not.
 extern "C" __attribute__((visibility("default"), used)) inline const warphash::u64* warphash_fault_address() {
-  return &warphash::emulation::grid.fault_address;
+  return warphash::emulation::grid.faulted ? &warphash::emulation::grid.fault_address : nullptr;
 }

@@ -41,7 +41,7 @@ constexpr u32 kWarps = kResidentBlocks * kWarpsPerBlock;  // as many as a word h
 constexpr u64 kStackBytes = 32 << 10;
 constexpr u64 kStackMark = 0x5ca1ab1e0ddba11ull;  // at the far end of every stack
 constexpr u64 kSharedBytes = 4096;
-constexpr u64 kMaxSwitchPoints = 1ull << 27;
+constexpr u64 kMaxSwitchPoints = 1ull << 25;
 constexpr u32 kAllReady = ~0u;
 
 using Body = void (*)(const Table&, const Batch&);
@@ -79,8 +79,8 @@ struct Grid {
   bool calm;  // seed 0: nobody gives way
   u64 switch_points;
   // ---- how it went
-  bool failed;
-  u64 seed, fault_address;
+  bool failed, faulted;
+  u64 fault_address;
   char message[512];
   // ---- memory
   Stack scheduler;
@@ -270,6 +270,7 @@ inline void end_block(u32 place) {
 }
 
 inline void on_fault(int, siginfo_t* info, void*) {
+  grid.faulted = true;
   grid.fault_address = reinterpret_cast<u64>(info->si_addr);
   fail("touches memory that is not there");
 }
@@ -292,9 +293,9 @@ inline void set_temper(u64 seed) {
 inline const char* launch(Body body, const Table& table, const Batch& batch, u64 n, u64 seed) {
   grid.body = body, grid.table = &table, grid.batch = &batch;
   grid.blocks = (n + kBlockLanes - 1) / kBlockLanes;
-  grid.started = grid.ended = grid.switch_points = grid.fault_address = 0;
+  grid.started = grid.ended = grid.switch_points = 0;
   grid.lane = grid.warp = grid.block = grid.in_section = grid.ready = grid.asleep = 0;
-  grid.failed = grid.downwards = false;
+  grid.failed = grid.faulted = false;
   for (Warp& warp : grid.warps) warp.ready = warp.arrived = 0;
   for (Block& block : grid.resident) block.live = block.arrived = 0;
   set_temper(seed);

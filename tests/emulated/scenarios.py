@@ -1,0 +1,147 @@
+"""What is raced: batches that make the lanes of a kernel meet, each verb checked against the dict oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from support.cases import Case
+from support.model import Model
+from support.types import Array, special_keys
+from warphash.errors import WarphashError
+from warphash.runtime import emulated
+from warphash.runtime.emulated import EmulatedEngine
+from warphash.runtime.nvrtc import CompileError
+
+Scenario = Callable[[Case, np.random.Generator], None]
+
+
+def without_cas128(source: str) -> str:
+    """Kernels for a GPU that swaps no 16 bytes at once."""
+    return f"#define WARPHASH_NO_CAS128\n{source}"
+
+
+@dataclass(frozen=True)
+class Races:
+    """One kind of table, and how its kernels are compiled."""
+
+    design: str
+    word: str
+    parameters: dict[str, Any] = field(default_factory=dict)
+    rewrite: Callable[[str], str] = str
+
+    def __str__(self) -> str:
+        locks = ["locks"] if self.rewrite is without_cas128 else []
+        return "-".join([self.design, *(f"{k}={v}" for k, v in self.parameters.items()), self.word, *locks])
+
+    @property
+    def case(self) -> Case:
+        return Case("emulated", self.design, self.word, self.word, self.parameters)
+
+
+@cache
+def _engine(rewrite: Callable[[str], str]) -> EmulatedEngine:
+    return EmulatedEngine(rewrite)
+
+
+@contextmanager
+def emulation(rewrite: Callable[[str], str], seed: int) -> Iterator[None]:
+    """Tables on device "emulated" run rewritten kernels, under the schedules of ``seed``."""
+    with (
+        mock.patch.object(emulated, "engine", lambda: _engine(rewrite)),
+        mock.patch.object(emulated, "schedule_seed", seed),
+    ):
+        yield
+
+
+def failure(scenario: Scenario, races: Races, seed: int) -> str | None:
+    """Run one scenario under one schedule; what went wrong, if anything did."""
+    with emulation(races.rewrite, seed):
+        try:
+            scenario(races.case, np.random.default_rng(seed))
+        except CompileError:
+            raise
+        except (AssertionError, WarphashError) as error:
+            return f"{scenario.__name__} on {races}, schedule_seed {seed}: {error or type(error).__name__}"
+    return None
+
+
+def assert_no_failure(scenario: Scenario, races: Races, seeds: range) -> None:
+    for seed in seeds:
+        if said := failure(scenario, races, seed):
+            pytest.fail(said)
+
+
+# ---- the scenarios
+def pool(case: Case, rng: np.random.Generator, n: int) -> Array:
+    """``n`` distinct keys, of which eight are patterns that slots use themselves, or nearly."""
+    return np.concatenate([case.keys(n - 8, rng), special_keys(case.key_dtype)])
+
+
+def crowd(keys: Array, n: int, rng: np.random.Generator) -> Array:
+    """``n`` elements over few keys, so that a key's copies are in one warp, in others and in other blocks."""
+    return rng.choice(keys, n)
+
+
+def numbers(case: Case, n: int) -> Array:
+    """Distinct values: a mixture of two shows."""
+    return (np.arange(1, n + 1, dtype=np.uint64) * 0x0000000100000001).astype(case.value_dtype)
+
+
+def copies_of_new_keys(case: Case, rng: np.random.Generator) -> None:
+    """Two batches that insert each key many times, into buckets that fill up meanwhile."""
+    keys = pool(case, rng, 96)
+    table, model = case.table(capacity=64, on_full="grow"), Model()
+    for some in (keys[:40], keys):
+        batch = crowd(some, 600, rng)
+        values = numbers(case, len(batch))
+        model.inserted(batch, values, table.insert(batch, values))
+    model.agrees(table, keys)
+
+
+def evictions(case: Case, rng: np.random.Generator) -> None:
+    """Distinct keys for nearly all slots, at once: many chains of evictions through the same buckets."""
+    keys = pool(case, rng, 300)
+    table, model = case.table(capacity=len(keys)), Model()
+    values = numbers(case, len(keys))
+    model.inserted(keys, values, table.insert(keys, values, assume_unique=True))
+    model.agrees(table)
+
+
+def hot_keys(case: Case, rng: np.random.Generator) -> None:
+    """Upserts and assignments of a few keys by everybody; some are there, some are new."""
+    keys = pool(case, rng, 24)
+    table, model = case.table(capacity=64), Model()
+    for op in ("add", "min", "xor", "max"):
+        batch = crowd(keys, 400, rng)
+        values = numbers(case, len(batch))
+        model.upserted(batch, values, op, table.upsert(batch, values, op), table)
+        model.finds(table, keys)
+    batch = crowd(keys, 400, rng)
+    values = numbers(case, len(batch))
+    model.assigned(batch, values, table.assign(batch, values), table)
+    model.agrees(table)
+
+
+def erased_and_inserted_again(case: Case, rng: np.random.Generator) -> None:
+    """Copies of a key race to erase it; then copies of new keys race for the tombstones."""
+    keys = pool(case, rng, 120)
+    table, model = case.table(capacity=100), Model()
+    model.inserted(keys[:80], numbers(case, 80), table.insert(keys[:80], numbers(case, 80)))
+    for _ in range(2):
+        batch = crowd(keys[20:], 500, rng)
+        model.erased(batch, table.erase(batch))
+        batch = crowd(keys, 500, rng)
+        values = numbers(case, len(batch))
+        model.inserted(batch, values, table.insert(batch, values))
+    model.agrees(table, keys)
+
+
+SCENARIOS: tuple[Scenario, ...] = (copies_of_new_keys, evictions, hot_keys, erased_and_inserted_again)

@@ -1,0 +1,175 @@
+"""Each race that a kernel guards against, without the guard: the scenarios must notice, or they prove nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from emulated.scenarios import (
+    Races,
+    Scenario,
+    copies_of_new_keys,
+    erased_and_inserted_again,
+    evictions,
+    failure,
+    hot_keys,
+    without_cas128,
+)
+from support.engines import missing
+
+pytestmark = pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
+
+SCHEDULES = 30
+"""To find a bug in; most show in the first three."""
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A text of the kernels and what a careless hand might have written."""
+
+    name: str
+    right: str
+    wrong: str
+    scenario: Scenario
+    design: str = "bucketed_cuckoo"
+    word: str = "u4"
+    parameters: dict[str, Any] = field(default_factory=lambda: {"slots_per_bucket": 8})
+    locks: bool = False
+
+    def __str__(self) -> str:
+        return self.name
+
+    def plant(self, source: str) -> str:
+        """The source with the bug; the kernels of rows, which have none of this, as they are."""
+        if "// bulk.cuh" not in source and '"bulk.cuh"' not in source:
+            return source
+        assert self.right in source, f"{self.name}: the kernels no longer say {self.right!r}; plant the bug anew"
+        planted = source.replace(self.right, self.wrong)
+        return without_cas128(planted) if self.locks else planted
+
+
+BUGS = [
+    Bug(
+        "a slot is taken in two steps",
+        "const Item old = compare_exchange(slot, empty(), item);",
+        "const Item old = load_slot<false>(slot); if (old.key == kEmpty) exchange(slot, item);",
+        copies_of_new_keys,
+    ),
+    Bug(
+        "a tombstone is taken in two steps",
+        "compare_exchange(slot, tombstone(), item).key == kTombstone;",
+        "load_slot<false>(slot).key == kTombstone && (exchange(slot, item), true);",
+        erased_and_inserted_again,
+    ),
+    Bug(
+        "settle fills other buckets than the first",
+        "if (!first) {",
+        "if (!first && (s.element % 2 || seen.vacant == S::kSlots)) {",
+        copies_of_new_keys,
+        parameters={"early_exit": False},
+    ),
+    Bug(
+        "settle does not look for copies that were faster",
+        "return S::occupy(S::at(t, s.probe.bucket) + seen.vacant, item) && end(s, Outcome::kInserted);",
+        "if (!S::occupy(S::at(t, s.probe.bucket) + seen.vacant, item)) s.outcome = Outcome::kLeftover;"
+        " else s.outcome = Outcome::kInserted; return true;",
+        copies_of_new_keys,
+    ),
+    Bug(
+        "two elements of one key win their claim",
+        "const u32 owner = compare_exchange_word(claim, kNowhere, s.element);",
+        "const u32 owner = load_relaxed(claim); if (owner == kNowhere) store_relaxed(claim, s.element);",
+        copies_of_new_keys,
+        design="cuckoo",
+        parameters={},
+    ),
+    Bug(
+        "a victim is taken in two steps",
+        "p.hand = exchange(S::at(t, p.bucket) + victim, p.hand);",
+        "const Item out = load_slot<false>(S::at(t, p.bucket) + victim);"
+        " exchange(S::at(t, p.bucket) + victim, p.hand); p.hand = out;",
+        evictions,
+    ),
+    Bug(
+        "a sum is read, added to and written",
+        "return atomic_add(at, operand);",
+        "return store_relaxed(at, static_cast<Word>(load_relaxed(at) + operand));",
+        hot_keys,
+    ),
+    Bug(
+        "a minimum is written unseen",
+        "const Word seen = compare_exchange_word(at, old, wanted);",
+        "store_relaxed(at, wanted); const Word seen = old;",
+        hot_keys,
+    ),
+    Bug(
+        "a key is erased twice",
+        "compare_exchange(S::at(t, s.probe.bucket) + seen.hit, seen.item, S::tombstone()).key == seen.item.key;",
+        "(exchange(S::at(t, s.probe.bucket) + seen.hit, S::tombstone()), true);",
+        erased_and_inserted_again,
+    ),
+    Bug(
+        "places are handed out before the counts are there",
+        "if (lane() == 0) counts[warp] = bit_count(votes);\n  block_barrier();",
+        "if (lane() == 0) counts[warp] = bit_count(votes);",
+        copies_of_new_keys,
+    ),
+    Bug(
+        "places are read before they are reserved",
+        "if (thread_in_block() == 0 && total) base = fetch_add(length, static_cast<u64>(total));\n  block_barrier();",
+        "if (thread_in_block() == 0 && total) base = fetch_add(length, static_cast<u64>(total));",
+        copies_of_new_keys,
+    ),
+    Bug(
+        "what a block shares is shared by all",
+        'static __attribute__((section("warphash_shared")))',
+        "static",
+        copies_of_new_keys,
+    ),
+    Bug("lanes leave their warp when they are done", "while (any(pending)) {", "while (pending) {", copies_of_new_keys),
+    Bug(
+        "lanes take a collective apart",
+        "const u32 votes = ballot(wanted);",
+        "const u32 votes = lane() ? ballot(wanted) : shuffle(0u, 0, 32);",
+        copies_of_new_keys,
+    ),
+    Bug(
+        "the buckets begin a bucket late",
+        "static_cast<u64>(bucket) * kSlots;",
+        "(static_cast<u64>(bucket) + 1) * kSlots;",
+        copies_of_new_keys,
+    ),
+    Bug(
+        "a slot is released before it is written",
+        "store_relaxed(&p->high, desired.high);\n  store_release(&p->low, desired.low);",
+        "store_release(&p->low, desired.low);\n  store_relaxed(&p->high, desired.high);",
+        hot_keys,
+        word="u8",
+        locks=True,
+    ),
+    Bug(
+        "an eviction does not wait for a busy slot",
+        "const u64 seen = exchange_word(&p->low, kBusyKey);\n    if (seen == kBusyKey) continue;",
+        "const u64 seen = exchange_word(&p->low, kBusyKey);",
+        evictions,
+        word="u8",
+        locks=True,
+    ),
+    Bug(
+        "a reader passes a busy slot by",
+        "if (__builtin_bit_cast(Halves, slot).low != kBusyKey) return slot;",
+        "return slot;",
+        copies_of_new_keys,
+        word="u8",
+        locks=True,
+    ),
+]
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=str)
+def test_a_planted_bug_is_noticed(bug: Bug) -> None:
+    races = Races(bug.design, bug.word, bug.parameters, bug.plant)
+    found = next((said for seed in range(1, 1 + SCHEDULES) if (said := failure(bug.scenario, races, seed))), None)
+    assert found, f"{SCHEDULES} schedules, and nobody noticed that {bug.name}"

@@ -1,0 +1,39 @@
+"""The kernels of the GPU under many schedules: no lane order may change what a verb promises."""
+
+from __future__ import annotations
+
+import pytest
+
+from emulated.scenarios import SCENARIOS, Races, Scenario, assert_no_failure, without_cas128
+from support.engines import missing
+
+pytestmark = pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
+
+SCHEDULES = 8
+"""Of each scenario and kind of table: some 600 in all."""
+
+TABLES = [
+    ("cuckoo", {}),
+    ("bucketed_cuckoo", {"slots_per_bucket": 8}),
+    ("bucketed_cuckoo", {"early_exit": False}),
+    ("bucketed_cuckoo", {"placement": "least_loaded"}),
+    ("power_of_two", {"slots_per_bucket": 8}),
+    ("iceberg", {"slots_per_bucket": 8}),
+]
+RACES = [
+    Races(design, word, parameters, rewrite)
+    for design, parameters in TABLES
+    for word, rewrite in (("u4", str), ("u8", str), ("u8", without_cas128))
+]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+@pytest.mark.parametrize("races", RACES, ids=str)
+def test_no_schedule_breaks_it(races: Races, scenario: Scenario) -> None:
+    assert_no_failure(scenario, races, range(1, 1 + SCHEDULES))
+
+
+@pytest.mark.parametrize("races", RACES[::4], ids=str)
+def test_lanes_in_order(races: Races) -> None:
+    for scenario in SCENARIOS:
+        assert_no_failure(scenario, races, range(1))
