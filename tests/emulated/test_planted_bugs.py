@@ -146,7 +146,9 @@ BUGS = [
         "store_relaxed(&p->high, desired.high);\n  store_release(&p->low, desired.low);",
         "store_release(&p->low, desired.low);\n  store_relaxed(&p->high, desired.high);",
         hot_keys,
+        design="cuckoo",
         word="u8",
+        parameters={},
         locks=True,
     ),
     Bug(

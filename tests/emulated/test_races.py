@@ -9,8 +9,8 @@ from support.engines import missing
 
 pytestmark = pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
 
-SCHEDULES = 8
-"""Of each scenario and kind of table: some 600 in all."""
+SCHEDULES = 16
+"""Of each scenario and kind of table: more than a thousand in all."""
 
 TABLES = [
     ("cuckoo", {}),

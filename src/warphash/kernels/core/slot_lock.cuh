@@ -8,7 +8,7 @@
 // key with the value of another, since the value is written between the two. It waits while it sees kBusy: the key on
 // its way into the slot may be the one that is sought, and who passed it by would insert it a second time.
 //
-// For a platform without such an atomic (WARPHASH_NO_CAS128), behind its words: load_relaxed, store_relaxed,
+// For a platform without such an atomic (WARPHASH_NO_CAS128), behind its words: load_16_bytes, load_relaxed, store_relaxed,
 // store_release, acquire_fence, compare_exchange_word, exchange_word.
 #pragma once
 #include "core/abi.cuh"
@@ -20,7 +20,7 @@ constexpr u64 kBusyKey = ~2ull;  // Slots::kBusy of keys of 8 bytes
 // The slot as nobody is writing it.
 WARPHASH_FN Quad load_released(const void* p) {
   for (;;) {
-    const Quad slot = load_quad<false>(p);
+    const Quad slot = load_16_bytes<false>(p);
     if (__builtin_bit_cast(Halves, slot).low != kBusyKey) return slot;
   }
 }

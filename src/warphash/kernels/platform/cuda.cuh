@@ -48,7 +48,7 @@ struct alignas(16) Halves {
 };
 
 template <bool kFrozen>
-WARPHASH_FN Quad load_quad(const void* p) {
+WARPHASH_FN Quad load_16_bytes(const void* p) {
   Quad q;
   if constexpr (kFrozen)
     asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
@@ -68,12 +68,18 @@ WARPHASH_FN Halves compare_exchange_halves(Halves* p, Halves expected, Halves de
 WARPHASH_FN Halves exchange_halves(Halves* p, Halves desired);
 #endif
 
+// As many slots as 16 bytes hold.
+template <bool kFrozen, class T>
+WARPHASH_FN Quad load_quad(const T* p) {
+#if defined(WARPHASH_NO_CAS128)
+  if constexpr (sizeof(T) == 16 && !kFrozen) return load_released(p);
+#endif
+  return load_16_bytes<kFrozen>(p);
+}
+
 template <bool kFrozen, class T>
 WARPHASH_FN T load_slot(const T* p) {
   if constexpr (sizeof(T) == 16) {
-#if defined(WARPHASH_NO_CAS128)
-    if constexpr (!kFrozen) return __builtin_bit_cast(T, load_released(p));
-#endif
     return __builtin_bit_cast(T, load_quad<kFrozen>(p));
   } else if constexpr (sizeof(T) == 8) {
     u64 x;

@@ -100,15 +100,22 @@ inline T load(const T* p) {
 }  // namespace emulation
 
 template <bool kFrozen>
-inline Quad load_quad(const void* p) {
+inline Quad load_16_bytes(const void* p) {
   return emulation::load<kFrozen>(static_cast<const Quad*>(p));
 }
 template <bool kFrozen, class T>
-inline T load_slot(const T* p) {
+inline Quad load_quad(const T* p) {
 #if defined(WARPHASH_NO_CAS128)
-  if constexpr (sizeof(T) == 16 && !kFrozen) return __builtin_bit_cast(T, load_released(p));
+  if constexpr (sizeof(T) == 16 && !kFrozen) return load_released(p);
 #endif
-  return emulation::load<kFrozen>(p);
+  return load_16_bytes<kFrozen>(p);
+}
+template <bool kFrozen, class T>
+inline T load_slot(const T* p) {
+  if constexpr (sizeof(T) == 16)
+    return __builtin_bit_cast(T, load_quad<kFrozen>(p));
+  else
+    return emulation::load<kFrozen>(p);
 }
 
 template <class T>
