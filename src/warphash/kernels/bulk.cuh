@@ -62,7 +62,7 @@ template <class D>
 struct Find {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kProbes = true, kReads = true, kSuspends = false, kFrozen = true, kVacancy = false;
+  static constexpr bool kProbes = true, kSuspends = false, kFrozen = true, kVacancy = false;
   static constexpr int kMostInFlight = 4;
   struct State {
     Probe<S> probe;
@@ -112,7 +112,7 @@ template <class D>
 struct Settle {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kProbes = true, kReads = true, kSuspends = true, kFrozen = false, kVacancy = true;
+  static constexpr bool kProbes = true, kSuspends = true, kFrozen = false, kVacancy = true;
   static constexpr int kMostInFlight = 4;
   enum class Outcome { kOpen, kPresent, kInserted, kLeftover, kSuspended };
   struct State {
@@ -216,7 +216,7 @@ template <class D>
 struct Place {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kProbes = true, kReads = D::kPlaceReads, kSuspends = true, kFrozen = false, kVacancy = true;
+  static constexpr bool kProbes = true, kSuspends = true, kFrozen = false, kVacancy = true;
   static constexpr int kMostInFlight = D::kPlaceInFlight;
   struct State {
     typename D::Placement placement;

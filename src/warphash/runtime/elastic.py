@@ -28,6 +28,10 @@ from .store import Outcome, Store
 __all__ = ["ElasticStore"]
 
 
+_HOPELESS = 256
+"""Slots a key beyond which a rebuild that still fails has another cause than the lack of room."""
+
+
 @dataclass
 class _Undo:
     """How to get back to the table before an update."""
@@ -193,6 +197,11 @@ class ElasticStore:
                 if not self.grows:
                     raise TableFull(f"{self.size:,} keys could not be placed anew in {slots:,} slots")
                 slots *= 2
+                if slots > _HOPELESS * max(self.size, 1024):
+                    raise TableFull(
+                        f"{self.size:,} keys could not be placed in {slots // 2:,} slots: "
+                        "do keys repeat, although assume_unique says that they do not?"
+                    )
         self.store = new
         self.tombstones = 0
         self.rebuilds += 1

@@ -11,9 +11,6 @@ struct Seen {
   i32 vacant;             // first vacant slot, or S::kSlots: with no erased key in the bucket, how many keys it holds
   bool open;              // slot `region` - 1 was never used, hence the first `region` slots were never all taken
   typename S::Item item;  // the slot that holds the key
-
-  // For a task that does not look at the bucket (kReads is false).
-  WARPHASH_FN static Seen nothing() { return {-1, S::kSlots, false, S::empty()}; }
 };
 
 }  // namespace warphash

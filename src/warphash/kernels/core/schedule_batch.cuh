@@ -100,8 +100,7 @@ inline void for_each_probing(const Table& t, const Batch& batch, u64 begin, u64 
     for (int j = 0; j < live;) {
       Flight& f = flights[j];
       ++f.tally.probes;
-      Seen<S> seen = Seen<S>::nothing();
-      if constexpr (Task::kReads) seen = look<S, Task::kVacancy>(S::at(t, f.state.bucket()), f.state.key(), region);
+      const Seen<S> seen = look<S, Task::kVacancy>(S::at(t, f.state.bucket()), f.state.key(), region);
       if (!Task::step(t, b, f.state, seen)) {
         prefetch_bucket<S>(t, f.state.bucket());
         ++j;

@@ -144,10 +144,8 @@ WARPHASH_FN Seen<typename Task::S> observe(const Table& t, const typename Task::
   using Reader = Tile<S>;
   constexpr int kLanes = Reader::kLanes;
   constexpr int kInFlight = kLanes < Task::kMostInFlight ? kLanes : Task::kMostInFlight;
-  Seen<S> mine = Seen<S>::nothing();
-  if constexpr (!Task::kReads) {
-    return mine;
-  } else if constexpr (kLanes == 1) {
+  Seen<S> mine = {-1, S::kSlots, false, S::empty()};
+  if constexpr (kLanes == 1) {
     if (!pending) return mine;
     Reader reader;
     reader.template load<Task::kFrozen>(S::at(t, state.bucket()));

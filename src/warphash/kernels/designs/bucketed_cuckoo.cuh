@@ -17,7 +17,8 @@
 // Place, `placement="least_loaded"` (S4-04): reads all h buckets and takes the emptiest, first on ties; where all are
 // full, exchanges with a random slot of a random one of them. A key may then skip an open bucket, so find reads on.
 //
-// With b = 1, step 1 is left out: an exchange with a vacant slot is an insert.
+// With b = 1 an exchange could do without step 1, as in CUDPP; but an exchange with a line that is not in the cache costs
+// more than a read and an exchange with one that is (7.5 against 6.9 G inserts/s on an H200: docs/performance-log.md).
 //
 // Departures from the listings. Listing 3 returns false where it succeeds and overwrites `bucket` by name; Listing 4's
 // `i != num_hash_functions` is always true (both S4-39).
@@ -30,8 +31,6 @@ template <class S_>
 struct BucketedCuckoo {
   using S = S_;
   using Item = typename S::Item;
-  // A bucket of one slot is not worth a look before the exchange: what comes out of it says whether it was vacant.
-  static constexpr bool kPlaceReads = S::kSlots > 1;
   static constexpr int kPlaceInFlight = 4;  // buckets that a tile of lanes reads before the first use
   // Slots of the first bucket that a key may take without moving another.
   WARPHASH_FN static i32 settle_slots([[maybe_unused]] const Table& t) { return t.placement == kFirst ? S::kSlots : 0; }
@@ -64,7 +63,7 @@ struct BucketedCuckoo {
   WARPHASH_FN static Named<S> in_hand(const Placement& p) { return {p.hand.key, p.reserved}; }
 
   WARPHASH_FN static Placed step_first(const Table& t, Placement& p, const Seen<S>& seen) {
-    if (kPlaceReads && seen.vacant < S::kSlots)
+    if (seen.vacant < S::kSlots)
       return S::occupy(S::at(t, p.bucket) + seen.vacant, p.hand) ? Placed::kInserted : Placed::kGoesOn;
     const Placed evicted = evict(t, p);
     if (evicted != Placed::kGoesOn) return evicted;

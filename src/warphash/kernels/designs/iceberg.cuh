@@ -24,7 +24,6 @@ template <class S_>
 struct Iceberg {
   using S = S_;
   using Item = typename S::Item;
-  static constexpr bool kPlaceReads = true;
   static constexpr int kPlaceInFlight = 4;
   WARPHASH_FN static i32 settle_slots(const Table& t) { return static_cast<i32>(t.threshold); }
   WARPHASH_FN static i32 region(const Table& t) { return static_cast<i32>(t.threshold); }

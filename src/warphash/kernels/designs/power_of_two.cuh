@@ -17,7 +17,6 @@ template <class S_>
 struct PowerOfTwo {
   using S = S_;
   using Item = typename S::Item;
-  static constexpr bool kPlaceReads = true;
   // Two large buckets for every key: more threads that wait for one each beat fewer that wait for four.
   static constexpr int kPlaceInFlight = S::kBucketBytes > 128 ? 1 : 4;
   WARPHASH_FN static i32 settle_slots(const Table&) { return 0; }
