@@ -1,0 +1,5 @@
+"""``python -m warphash``."""
+
+from warphash.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""The laboratory: workloads, measurements that verify themselves, rivals, and the figures of the papers as data."""

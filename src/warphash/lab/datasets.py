@@ -1,0 +1,95 @@
+"""Real keys: TPC-H line items, and columns of Parquet files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ParameterError, WarphashError
+
+__all__ = ["pack_line", "parquet_column", "tpch_line"]
+
+PART_BITS, LINE_BITS = 28, 3
+"""Of a packed LINE key: partkey < 2^28 up to scale factor 1,000, linenumber 1 to 7; orderkey takes the upper 33."""
+
+
+def pack_line(
+    orderkey: npt.NDArray[Any], linenumber: npt.NDArray[Any], partkey: npt.NDArray[Any]
+) -> npt.NDArray[np.uint64]:
+    """(orderkey, linenumber, partkey) in 64 bits, orderkey highest: the LINE set of Dynamic Hash Tables on GPUs (S0-33).
+
+    Raises
+    ------
+    ParameterError
+        If a number does not fit its field.
+    """
+    for name, column, bits in (
+        ("orderkey", orderkey, 64 - PART_BITS - LINE_BITS),
+        ("linenumber", linenumber, LINE_BITS),
+        ("partkey", partkey, PART_BITS),
+    ):
+        if len(column) and not 0 <= int(column.min()) <= int(column.max()) < 1 << bits:
+            raise ParameterError(f"{name} must be in [0, 2^{bits}), got up to {int(column.max()):,}")
+    high = orderkey.astype(np.uint64) << np.uint64(PART_BITS + LINE_BITS)
+    return high | linenumber.astype(np.uint64) << np.uint64(PART_BITS) | partkey.astype(np.uint64)
+
+
+def tpch_line(scale: float = 1) -> npt.NDArray[np.uint64]:
+    """The LINE keys of TPC-H at a scale factor; generated once with ``tpchgen-cli`` and kept in the cache directory."""
+    import pyarrow.parquet
+
+    file = _cache_directory() / f"lineitem-{scale:g}.parquet"
+    if not file.exists():
+        _generate(file, scale)
+    columns = ["l_orderkey", "l_linenumber", "l_partkey"]
+    table = pyarrow.parquet.read_table(file, columns=columns)
+    return pack_line(*(table[name].to_numpy() for name in columns))
+
+
+def parquet_column(path: str, column: str) -> npt.NDArray[Any]:
+    """One column of integers of a Parquet file, nulls dropped.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such file or column, or it does not hold integers.
+    """
+    import pyarrow.parquet
+
+    if not Path(path).is_file():
+        raise ParameterError(f"there is no file {path!r}: give FILE.parquet:COLUMN")
+    names = pyarrow.parquet.read_schema(path).names
+    if column not in names:
+        raise ParameterError(f"{path} has no column {column!r}; it has: {', '.join(names)}")
+    values = pyarrow.parquet.read_table(path, columns=[column])[column].drop_null().to_numpy()
+    if values.dtype.kind not in "iu":
+        raise ParameterError(f"column {column!r} must hold integers, got {values.dtype}")
+    return values.astype(f"{values.dtype.kind}{4 if values.dtype.itemsize <= 4 else 8}")
+
+
+def _cache_directory() -> Path:
+    base = os.environ.get("WARPHASH_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "warphash" / "tpch"
+
+
+def _generate(file: Path, scale: float) -> None:
+    beside = Path(sys.executable).parent / "tpchgen-cli"
+    program = str(beside) if beside.exists() else shutil.which("tpchgen-cli")
+    if program is None:
+        raise WarphashError("TPC-H data needs tpchgen-cli: pip install 'warphash[bench]', or use --data random")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=file.parent) as folder:
+        command = [program, "parquet", "-s", f"{scale:g}", "--tables", "lineitem", "--output-dir", folder]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        made = sorted(Path(folder).rglob("*.parquet"))
+        if done.returncode or len(made) != 1:
+            raise WarphashError(f"tpchgen-cli failed: {done.stderr.strip()[-300:] or 'it made no file'}")
+        made[0].replace(file)

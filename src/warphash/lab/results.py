@@ -1,0 +1,48 @@
+"""results.json: measurements with the machine and the command that made them."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from .runner import Measurement
+
+__all__ = ["SCHEMA", "load", "save"]
+
+SCHEMA = 1
+"""Version of the file's layout."""
+
+
+def save(
+    path: str | os.PathLike[str], measurements: Sequence[Measurement], command: str, machine: str, **more: Any
+) -> None:
+    """Write measurements; an older file of that name stays until the new one is complete."""
+    content = {
+        "schema": SCHEMA,
+        "warphash": __version__,
+        "command": command,
+        "machine": machine,
+        **more,
+        "measurements": [asdict(m) for m in measurements],
+    }
+    target = Path(path)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    with os.fdopen(handle, "w") as file:
+        json.dump(content, file, indent=1)
+        file.write("\n")
+    Path(name).chmod(0o644)
+    Path(name).replace(target)
+
+
+def load(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Measurement]]:
+    """What `save` wrote: all but the measurements, and these."""
+    content = json.loads(Path(path).read_text())
+    if content.get("schema") != SCHEMA:
+        raise ValueError(f"{path} has schema {content.get('schema')!r}, expected {SCHEMA}: measure again")
+    return content, [Measurement(**m) for m in content.pop("measurements")]

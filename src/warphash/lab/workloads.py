@@ -1,0 +1,75 @@
+"""Keys to build with and keys to ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ParameterError
+
+__all__ = ["Workload", "distinct_keys", "make", "of_keys", "queries"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Distinct keys, a value for each (None for a set), and as many keys that are not among them."""
+
+    name: str
+    keys: Array
+    values: Array | None
+    absent: Array
+
+
+def distinct_keys(n: int, dtype: npt.DTypeLike, seed: int) -> Array:
+    """``n`` distinct keys, uniform over all values of an integer type of 4 or 8 bytes, in random order."""
+    kind = np.dtype(dtype)
+    if kind.kind not in "iu" or kind.itemsize not in (4, 8):
+        raise ParameterError(f"keys of a random workload are integers of 4 or 8 bytes, got {kind}")
+    if kind.itemsize == 4 and n > 1 << 31:
+        raise ParameterError(f"{n:,} distinct keys of 4 bytes leave too few absent ones: take 8-byte keys")
+    # A bijection of consecutive numbers: distinct by construction, without a set of what was drawn.
+    word = np.dtype(f"uint{8 * kind.itemsize}").type
+    first = np.random.default_rng(seed).integers(0, 1 << 62, dtype=np.uint64).astype(word)
+    x = np.arange(n, dtype=word) + first
+    shift = word(4 * kind.itemsize)
+    for constant in (0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93, 0xC2B2AE3D27D4EB4F):
+        x *= word(constant & (2 ** (8 * kind.itemsize) - 1))
+        x ^= x >> shift
+    return x.view(kind)
+
+
+def make(n: int, key: npt.DTypeLike, value: npt.DTypeLike | None, seed: int) -> Workload:
+    """A random workload of ``n`` keys."""
+    both = distinct_keys(2 * n, key, seed)
+    return Workload("random", both[:n], _values(n, value, seed), both[n:])
+
+
+def of_keys(name: str, keys: Array, value: npt.DTypeLike | None, seed: int) -> Workload:
+    """A workload of given keys; the absent ones are random ones that are not among them."""
+    candidates = distinct_keys(min(2 * len(keys) + 64, 1 << 31), keys.dtype, seed)
+    absent = candidates[~np.isin(candidates, keys)][: len(keys)]
+    return Workload(name, keys, _values(len(keys), value, seed), absent)
+
+
+def queries(workload: Workload, present_share: float, n: int, seed: int) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """``n`` keys in random order, of which a share is present; and which."""
+    rng = np.random.default_rng(seed)
+    expected = rng.random(n) < present_share if 0 < present_share < 1 else np.full(n, bool(present_share))
+    asked = np.empty(n, workload.keys.dtype)
+    there = int(expected.sum())
+    asked[expected] = workload.keys[rng.integers(0, len(workload.keys), there)]
+    asked[~expected] = workload.absent[rng.integers(0, len(workload.absent), n - there)]
+    return asked, expected
+
+
+def _values(n: int, dtype: npt.DTypeLike | None, seed: int) -> Array | None:
+    if dtype is None:
+        return None
+    kind = np.dtype(dtype)
+    raw = np.random.default_rng(seed + 1).integers(0, 1 << 31, n, dtype=np.uint32)
+    return raw.astype(kind)
