@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
 
 from ..designs import registry
+from ..errors import DtypeError, ParameterError
+from . import datasets, workloads
 from .runner import Lab, Measurement, Setting
 from .workloads import Workload
 
-__all__ = ["OPERATIONS", "settings_of", "standard_run"]
+__all__ = ["OPERATIONS", "load_factor_of", "settings_of", "standard_run", "workload_of"]
 
 OPERATIONS = ("build unique", "build", "find 100", "find 50", "find 0")
 """What the standard run measures; the finds are of the last table built."""
 
+_TOO_SMALL = 0.7
+"""A variant that cannot be filled this far is left out, unless it is asked for with a lower load."""
 
-def settings_of(design: str) -> list[Setting]:
-    """The variants of a design that are worth a row."""
+
+def settings_of(design: str, load_factor: float) -> list[Setting]:
+    """The variants of a design that are worth a row at a load factor."""
     found = registry.get(design)
     widths = next((p.choices for p in found.parameters if p.name == "slots_per_bucket"), None)
-    return (
-        [Setting(found.name, {"slots_per_bucket": width}) for width in widths] if widths else [Setting(found.name, {})]
-    )
+    if not widths:
+        return [Setting(found.name, {})]
+    variants = [Setting(found.name, {"slots_per_bucket": width}) for width in widths]
+    return [v for v in variants if load_factor_of(v, load_factor) >= min(load_factor, _TOO_SMALL)]
 
 
 def load_factor_of(setting: Setting, wanted: float) -> float:
@@ -29,18 +38,53 @@ def load_factor_of(setting: Setting, wanted: float) -> float:
     return min(wanted, design.safe_load_factor(design.resolve(setting.parameters)))
 
 
+def workload_of(source: str, n: int | None, default_n: int, key: str, value: str | None, seed: int) -> Workload:
+    """The workload that ``--data`` names: ``random``, ``tpch`` or ``FILE.parquet:COLUMN``; at most ``n`` of its keys.
+
+    Raises
+    ------
+    ParameterError, DtypeError
+        If there is no such data, or no such type.
+    """
+    for name in (key, value):
+        _check_type(name)
+    if source == "random":
+        return workloads.make(n or default_n, key, value, seed)
+    if source == "tpch":
+        keys, title = datasets.tpch_line(), "TPC-H LINE"
+    else:
+        path, _, column = source.rpartition(":")
+        if not path or not column:
+            raise ParameterError(f"data must be random, tpch or FILE.parquet:COLUMN, got {source!r}")
+        keys, title = datasets.parquet_column(path, column), column
+    if not len(keys):
+        raise ParameterError(f"{source} holds no keys")
+    return workloads.of_keys(title, keys[:n], value, seed)
+
+
 def standard_run(
     lab: Lab,
-    workloads: list[Workload],
+    chosen: list[Workload],
     settings: list[Setting],
     load_factor: float,
     *,
-    seed: int,
     note: Callable[[str], None],
     operations: tuple[str, ...] = OPERATIONS,
+    **options: Any,
 ) -> Iterator[list[Measurement]]:
     """One list of measurements for each workload and setting."""
-    for workload in workloads:
+    for workload in chosen:
         for setting in settings:
             load = load_factor_of(setting, load_factor)
-            yield lab.measure(workload, setting, load, operations, seed=seed, note=note)
+            yield lab.measure(workload, setting, load, operations, note=note, **options)
+
+
+def _check_type(name: str | None) -> None:
+    if name is None:
+        return
+    try:
+        dtype = np.dtype(name)
+    except TypeError:
+        raise DtypeError(f"{name!r} is no NumPy type: try uint32 or int64") from None
+    if dtype.kind not in "iu" or dtype.itemsize not in (4, 8):
+        raise DtypeError(f"the bench takes integers of 4 or 8 bytes, got {dtype}")

@@ -1,15 +1,15 @@
-"""Our table against the rivals: same keys, same questions, same run, every answer verified."""
+"""Our table against the rivals: same keys, same questions, same threads, same run, every answer verified."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..table import HashMap
+from .. import HashMap
 from .oracle import Oracle
 from .rivals import Rival, available
 from .workloads import Workload, queries
@@ -19,8 +19,9 @@ __all__ = ["Contest", "hold"]
 
 @dataclass(frozen=True)
 class Contest:
-    """Rates of one contestant, keys per second; ``mismatches`` over both lookups."""
+    """Rates of one contestant in keys per second, and the mismatches of both lookups."""
 
+    data: str
     name: str
     n: int
     build_per_s: float
@@ -29,37 +30,38 @@ class Contest:
     mismatches: int
 
 
-def hold(workload: Workload, seed: int, note: Callable[[str], None] = lambda _: None) -> list[Contest]:
-    """Measure warphash, then every rival that is installed."""
-    assert workload.values is not None
-    contestants = [_warphash(), *(r for r in available() if len(workload.keys) <= r.most_keys)]
+def hold(workload: Workload, load_factor: float, note: Callable[[str], None] = lambda _: None) -> Iterator[Contest]:
+    """Measure warphash, then every rival that is installed and can bear so many keys."""
+    n = len(workload.keys)
     oracle = Oracle(workload.keys, None)
-    asked = {share: queries(workload, share, len(workload.keys), seed)[0] for share in (1, 0)}
-    results = []
-    for contestant in contestants:
+    asked = [queries(workload, share, n, seed=1)[0] for share in (1, 0)]
+    answers = [oracle.answers(keys) for keys in asked]
+    for contestant in (_warphash(load_factor), *available()):
+        if n > contestant.most_keys:
+            continue
         note(f"{workload.name}: {contestant.name}")
-        seconds, table = _timed(lambda c=contestant: c.build(workload.keys, workload.values))  # type: ignore[misc]
+        build_seconds, table = _faster_of_two(contestant.build, workload.keys, workload.values)
         rates, wrong = [], 0
-        for share in (1, 0):
-            took, found = _timed(lambda c=contestant, t=table, s=share: c.find(t, asked[s]))  # type: ignore[misc]
-            rates.append(len(asked[share]) / took)
-            wrong += oracle.find_mismatches(asked[share], None, np.asarray(found))
-        results.append(Contest(contestant.name, len(workload.keys), len(workload.keys) / seconds, *rates, wrong))
-    return results
+        for keys, right in zip(asked, answers, strict=True):
+            seconds, found = _faster_of_two(contestant.find, table, keys)
+            rates.append(n / seconds)
+            wrong += right.mismatches(None, np.asarray(found))
+        present, absent = rates
+        yield Contest(workload.name, contestant.name, n, n / build_seconds, present, absent, wrong)
 
 
-def _warphash() -> Rival:
+def _warphash(load_factor: float) -> Rival:
     def build(keys: Any, values: Any) -> Any:
-        return HashMap.from_arrays(keys, values, device="cpu", assume_unique=True, load_factor=0.8)
+        return HashMap.from_arrays(keys, values, device="cpu", assume_unique=True, load_factor=load_factor)
 
     return Rival("warphash", build, lambda table, keys: table.find(keys)[1])
 
 
-def _timed(run: Callable[[], Any]) -> tuple[float, Any]:
-    """The faster of two runs, and what it gave."""
+def _faster_of_two(run: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
     best = float("inf")
     for _ in range(2):
+        made = None  # the first one's memory goes before the second is made
         start = time.perf_counter()
-        made = run()
+        made = run(*arguments)
         best = min(best, time.perf_counter() - start)
     return best, made

@@ -24,7 +24,7 @@ PART_BITS, LINE_BITS = 28, 3
 def pack_line(
     orderkey: npt.NDArray[Any], linenumber: npt.NDArray[Any], partkey: npt.NDArray[Any]
 ) -> npt.NDArray[np.uint64]:
-    """(orderkey, linenumber, partkey) in 64 bits, orderkey highest: the LINE set of Dynamic Hash Tables on GPUs (S0-33).
+    """Pack (orderkey, linenumber, partkey) in 64 bits: the LINE set of Dynamic Hash Tables on GPUs (S0-33).
 
     Raises
     ------
@@ -39,7 +39,8 @@ def pack_line(
         if len(column) and not 0 <= int(column.min()) <= int(column.max()) < 1 << bits:
             raise ParameterError(f"{name} must be in [0, 2^{bits}), got up to {int(column.max()):,}")
     high = orderkey.astype(np.uint64) << np.uint64(PART_BITS + LINE_BITS)
-    return high | linenumber.astype(np.uint64) << np.uint64(PART_BITS) | partkey.astype(np.uint64)
+    middle = linenumber.astype(np.uint64) << np.uint64(PART_BITS)
+    return np.asarray(high | middle | partkey.astype(np.uint64), np.uint64)
 
 
 def tpch_line(scale: float = 1) -> npt.NDArray[np.uint64]:
@@ -72,7 +73,7 @@ def parquet_column(path: str, column: str) -> npt.NDArray[Any]:
     values = pyarrow.parquet.read_table(path, columns=[column])[column].drop_null().to_numpy()
     if values.dtype.kind not in "iu":
         raise ParameterError(f"column {column!r} must hold integers, got {values.dtype}")
-    return values.astype(f"{values.dtype.kind}{4 if values.dtype.itemsize <= 4 else 8}")
+    return np.asarray(values, f"{values.dtype.kind}{4 if values.dtype.itemsize <= 4 else 8}")
 
 
 def _cache_directory() -> Path:

@@ -64,7 +64,7 @@ def draw_bench(measurements: Sequence[Measurement], path: Path, machine: str) ->
                 axis.set_title(title)
             first = mine[0]
             row[0].annotate(
-                f"{data}  ·  {first.n:,} keys, {first.key} to {first.value or 'nothing'}",
+                f"{data}  ·  {first.n:,} keys, {first.key_dtype} to {first.value_dtype or 'nothing'}",
                 (0, 1),
                 xytext=(-150, 24),
                 xycoords="axes fraction",

@@ -13,7 +13,7 @@ from .runner import Measurement, Setting
 
 __all__ = ["LABELS", "label", "render", "render_contest"]
 
-_PLAIN: dict[str, Any] = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False}
+_PLAIN: dict[str, Any] = {"box": box.SIMPLE_HEAD, "pad_edge": False, "title_justify": "left", "caption_justify": "left"}
 
 LABELS = {
     "build unique": "build\nunique",
@@ -32,38 +32,29 @@ def render(measurements: Sequence[Measurement], data: str) -> Table:
     mine = [m for m in measurements if m.data == data]
     operations = [name for name in LABELS if any(m.operation == name for m in mine)]
     first = mine[0]
+    types = f"{first.key_dtype} to {first.value_dtype or 'nothing'}"
     table = Table(
-        title=f"{data}: {first.n:,} keys, {first.key} to {first.value or 'nothing'}, on {first.device}",
+        title=f"[bold]{data}[/]: {first.n:,} keys, {types}, {first.device}",
         caption="million keys per second; probes: buckets read by a find of a present | absent key",
-        title_justify="left",
-        caption_justify="left",
         **_PLAIN,
     )
     table.add_column("design", no_wrap=True)
-    for name in operations:
-        table.add_column(LABELS[name], justify="right")
-    for head in ("load", "probes", "bytes/\npair", "right?"):
-        table.add_column(head, justify="right")
+    for head in (*(LABELS[name] for name in operations), "load", "probes", "bytes/\npair", "verified"):
+        table.add_column(head, justify="right", no_wrap=True)
     rows: dict[str, dict[str, Measurement]] = {}
     for m in mine:
         rows.setdefault(label(m), {})[m.operation] = m
     best = {name: max(m.rate_per_s for m in mine if m.operation == name) for name in operations}
     for name, row in rows.items():
-        cells = []
-        for operation in operations:
-            m = row.get(operation)
-            text = "" if m is None else "[red]FAILED[/]" if m.mismatches else f"{m.rate_per_s / 1e6:,.1f}"
-            cells.append(f"[bold]{text}[/]" if m and m.rate_per_s == best[operation] else text)
         some = next(iter(row.values()))
-        probes = [row[f"find {share}"].probes_per_key for share in (100, 0) if f"find {share}" in row]
-        wrong = sum(m.mismatches for m in row.values())
+        finds = [row[f"find {share}"] for share in (100, 0) if f"find {share}" in row]
         table.add_row(
-            name,
-            *cells,
+            name.replace("_", " "),
+            *(_rate(row.get(operation), best[operation]) for operation in operations),
             f"{some.load_factor:.2f}",
-            "|".join(f"{p:.2f}" for p in probes if p is not None),
+            " | ".join(f"{m.probes_per_key:.2f}" for m in finds),
             f"{some.bytes_per_pair:.1f}",
-            "[green]yes[/]" if not wrong else f"[red]{wrong:,} wrong[/]",
+            _verdict(sum(m.mismatches for m in row.values())),
         )
     return table
 
@@ -74,24 +65,36 @@ def label(m: Measurement) -> str:
     return Setting(m.design, {name: m.parameters[name] for name in telling}).label
 
 
-def render_contest(contests: Sequence[Contest]) -> Table:
+def render_contest(contests: Sequence[Contest], data: str) -> Table:
     """One row a contestant, with how many times faster warphash is in brackets."""
-    ours = contests[0]
+    ours, *rivals = [c for c in contests if c.data == data]
     table = Table(
-        title="What people use today, on the CPU", caption="million keys per second (warphash over it)", **_PLAIN
+        title=f"[bold]{data}[/]: what people use today, on the CPU, {ours.n:,} keys",
+        caption="million keys per second (warphash over it)",
+        **_PLAIN,
     )
     table.add_column("", no_wrap=True)
     for head in ("build", "find present", "find absent", "verified"):
-        table.add_column(head, justify="right")
-    for c in contests:
-        cells = []
-        if c.name == ours.name:
-            ours = c  # the next data set begins
-        for mine, its in (
+        table.add_column(head, justify="right", no_wrap=True)
+    for c in (ours, *rivals):
+        pairs = (
             (ours.build_per_s, c.build_per_s),
             (ours.present_per_s, c.present_per_s),
             (ours.absent_per_s, c.absent_per_s),
-        ):
-            cells.append(f"{its / 1e6:,.1f}" + ("" if c is ours else f" ({mine / its:,.1f} x)"))
-        table.add_row(c.name, *cells, "[green]yes[/]" if not c.mismatches else f"[red]{c.mismatches:,} wrong[/]")
+        )
+        cells = [f"{its / 1e6:,.1f}" + ("" if c is ours else f" ({mine / its:,.1f} x)") for mine, its in pairs]
+        table.add_row(c.name, *cells, _verdict(c.mismatches))
     return table
+
+
+def _rate(m: Measurement | None, best: float) -> str:
+    if m is None:
+        return ""
+    if m.mismatches:
+        return "[bold red]FAILED[/]"
+    text = f"{m.rate_per_s / 1e6:,.1f}"
+    return f"[bold]{text}[/]" if m.rate_per_s == best else text
+
+
+def _verdict(wrong: int) -> str:
+    return "[green]yes[/]" if not wrong else f"[bold red]{wrong:,} wrong[/]"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,13 +9,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..table import HashMap, HashSet
-from .oracle import Oracle
+from .. import HashMap, HashSet
+from .clocks import clock_of
+from .oracle import Answers, Oracle
 from .workloads import Workload, queries
 
 __all__ = ["Lab", "Measurement", "Setting"]
 
 Array = npt.NDArray[Any]
+
+_COUNTED = 1 << 20
+"""Keys whose probes are counted: enough for four digits of the mean."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +43,21 @@ class Measurement:
 
     Attributes
     ----------
+    data, n, key_dtype, value_dtype
+        The workload; ``value_dtype`` is None for a set.
+    design, parameters, load_factor, bytes_per_pair
+        The table. The load factor is the one reached.
     operation
-        ``"build"``, ``"build unique"`` (``assume_unique``), ``"insert unique"``, ``"find 100"`` (per cent present), …
-    rate_per_s
-        Keys per second: the median over ``repetitions``.
+        ``"build"``, ``"build unique"`` (``assume_unique``), ``"insert"``, ``"insert unique"`` (into an empty table),
+        or ``"find 100"``: lookups of which so many per cent are present.
+    rate_per_s, seconds, repetitions
+        Keys per second of the median run, its seconds, and how many runs there were.
     probes_per_key
         Buckets read for each key, where they were counted.
     mismatches
         Wrong answers, in the same run. A rate with a mismatch is not a rate.
+    ceiling_ratio
+        Share of what the memory of the device allows, where that is known.
     """
 
     data: str
@@ -57,14 +66,16 @@ class Measurement:
     device: str
     n: int
     load_factor: float
-    key: str
-    value: str | None
+    key_dtype: str
+    value_dtype: str | None
     operation: str
     rate_per_s: float
+    seconds: float
     repetitions: int
     probes_per_key: float | None
     bytes_per_pair: float
     mismatches: int
+    ceiling_ratio: float | None = None
 
 
 class Lab:
@@ -75,12 +86,13 @@ class Lab:
     device
         ``"cpu"`` or ``"cuda"``. On a GPU all arrays are on it, by CuPy or PyTorch, and times are the device's events.
     repetitions
-        Timed runs of each operation, after one that is not counted.
+        Timed runs of each operation.
     """
 
     def __init__(self, device: str, repetitions: int = 3) -> None:
         self.device, self.repetitions = device, repetitions
-        self._clock: _HostClock = _HostClock() if device == "cpu" else _CupyClock()
+        self._clock = clock_of(device)
+        self._subject: _Subject | None = None
 
     @property
     def machine(self) -> str:
@@ -91,6 +103,17 @@ class Lab:
         """An array on the device."""
         return self._clock.here(array)
 
+    def timed(self, run: Callable[[], None], before: Callable[[], None] = lambda: None) -> float:
+        """Median of the seconds that ``run`` takes; ``before`` precedes each run and is not counted."""
+        seconds = []
+        if self.device != "cpu":  # the first run loads the kernels
+            before()
+            self._clock.time(run)
+        for _ in range(self.repetitions):
+            before()
+            seconds.append(self._clock.time(run))
+        return float(np.median(seconds))
+
     def measure(
         self,
         workload: Workload,
@@ -98,182 +121,112 @@ class Lab:
         load_factor: float,
         operations: tuple[str, ...],
         *,
-        seed: int = 1,
-        hash: str = "mixer",
         note: Callable[[str], None] = lambda _: None,
+        **options: Any,
     ) -> list[Measurement]:
-        """Measure ``operations`` of one design on one workload, each verified."""
-        oracle = Oracle(workload.keys, workload.values)
-        keys = self.here(workload.keys)
-        values = None if workload.values is None else self.here(workload.values)
-        options: dict[str, Any] = {
-            "design": setting.design,
-            "device": self.device,
-            "load_factor": load_factor,
-            "capacity": oracle.distinct,
-            "seed": seed,
-            "hash": hash,
-            **setting.parameters,
-        }
+        """Measure ``operations`` of one design on one workload; the finds are of the table built last."""
         done = []
         table: Any = None
         for operation in operations:
             note(f"{workload.name}: {setting.label}, {operation}")
             if operation.startswith("find"):
-                rate, probes, wrong = self._find(table, workload, oracle, int(operation.split()[1]) / 100, seed)
+                done.append(self.measure_find(table, workload, int(operation.split()[1]) / 100))
             else:
-                del table
-                unique = operation.endswith("unique") and oracle.distinct == len(workload.keys)
-                table, rate = self._build(operation.startswith("insert"), unique, keys, values, options)
-                probes, wrong = None, self._verify_items(table, oracle)
-            done.append(
-                Measurement(
-                    data=workload.name,
-                    design=setting.design,
-                    parameters=table.stats().parameters,
-                    device=self.machine,
-                    n=len(workload.keys),
-                    load_factor=table.load_factor,
-                    key=str(workload.keys.dtype),
-                    value=None if workload.values is None else str(workload.values.dtype),
-                    operation=operation,
-                    rate_per_s=rate,
-                    repetitions=self.repetitions,
-                    probes_per_key=probes,
-                    bytes_per_pair=table.stats().bytes_per_pair,
-                    mismatches=wrong,
-                )
-            )
+                table = None
+                table, measured = self.measure_build(workload, setting, load_factor, operation, **options)
+                done.append(measured)
         return done
 
-    def _build(
-        self, in_place: bool, unique: bool, keys: Any, values: Any, options: dict[str, Any]
-    ) -> tuple[Any, float]:
+    def measure_build(
+        self, workload: Workload, setting: Setting, load_factor: float, operation: str = "build unique", **options: Any
+    ) -> tuple[Any, Measurement]:
+        """A table of all keys of a workload, and how fast it was built."""
+        subject = self._subject_of(workload)
+        unique = operation.endswith("unique")
+        if unique and subject.oracle.distinct < len(workload.keys):
+            unique = False  # the word would be a lie
+        options = {
+            "design": setting.design,
+            "device": self.device,
+            "load_factor": load_factor,
+            "capacity": subject.oracle.distinct,
+            "seed": 1,
+            **setting.parameters,
+            **options,
+        }
+        kind: Any = HashSet if workload.values is None else HashMap
         made: list[Any] = []
-        arrays = (keys,) if values is None else (keys, values)
-        kind: Any = HashSet if values is None else HashMap
-        if in_place:
-            names = ("key",) if values is None else ("key", "value")
-            types = [np.dtype(str(a.dtype).removeprefix("torch.")) for a in arrays]
-            made.append(kind(**dict(zip(names, types, strict=True)), **options))
-
-            def run() -> None:
-                made[0].insert(*arrays, assume_unique=unique)
-
-            seconds = self._timed(run, lambda: made[0].clear())
+        if operation.startswith("insert"):
+            made.append(kind(*subject.types, **options))
+            seconds = self.timed(
+                lambda: made[0].insert(*subject.arrays, assume_unique=unique), before=lambda: made[0].clear()
+            )
         else:
-
-            def run() -> None:
-                made.append(kind.from_arrays(*arrays, assume_unique=unique, **options))
-
-            seconds = self._timed(run, made.clear)
-        return made[0], len(keys) / seconds
-
-    def _find(
-        self, table: Any, workload: Workload, oracle: Oracle, share: float, seed: int
-    ) -> tuple[float, float, int]:
-        n = len(workload.keys)
-        asked, _ = queries(workload, share, n, seed)
-        there = self.here(asked)
-        answers: list[Any] = []
-
-        def run() -> None:
-            answers.append(table.contains(there) if workload.values is None else table.find(there))
-
-        seconds = self._timed(run, answers.clear)
-        values, found = (None, answers[0]) if workload.values is None else answers[0]
-        got = None if values is None else self._clock.back(values)
-        wrong = oracle.find_mismatches(asked, got, self._clock.back(found))
-        probes = float(self._clock.back(table.probe_counts(there[: 1 << 20])).mean())
-        return n / seconds, probes, wrong
-
-    def _verify_items(self, table: Any, oracle: Oracle) -> int:
-        if isinstance(table, HashSet):
-            return oracle.item_mismatches(table.keys(), None)
-        return oracle.item_mismatches(*table.items())
-
-    def _timed(self, run: Callable[[], None], before: Callable[[], None]) -> float:
-        seconds = []
-        for _ in range(self.repetitions + 1):
-            before()
-            seconds.append(self._clock.time(run))
-        return float(np.median(seconds[1:]))
-
-
-class _HostClock:
-    """NumPy arrays and the wall clock."""
-
-    @property
-    def machine(self) -> str:
-        import platform
-        from pathlib import Path
-
-        info = Path("/proc/cpuinfo")
-        names = (
-            [line.split(":")[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
-            if info.exists()
-            else []
+            seconds = self.timed(
+                lambda: made.append(kind.from_arrays(*subject.arrays, assume_unique=unique, **options)),
+                before=made.clear,
+            )
+        table = made[0]
+        items = (table.keys(), None) if workload.values is None else table.items()
+        wrong = subject.oracle.check_items(*items)
+        return table, self._record(
+            workload, table, operation, len(workload.keys), seconds, table.stats().insert_probes, wrong
         )
-        return f"{names[0] if names else platform.processor() or platform.machine()}, {_threads()} threads"
 
-    def here(self, array: Array) -> Any:
-        return array
+    def measure_find(self, table: Any, workload: Workload, present_share: float) -> Measurement:
+        """How fast the keys of a table are found, and absent ones are not."""
+        subject = self._subject_of(workload)
+        asked, answers = subject.questions(present_share)
+        got: list[Any] = []
+        is_set = workload.values is None
+        seconds = self.timed(lambda: got.append(table.contains(asked) if is_set else table.find(asked)), got.clear)
+        values, found = (None, got[0]) if is_set else got[0]
+        wrong = answers.mismatches(None if values is None else self._clock.back(values), self._clock.back(found))
+        probes = float(self._clock.back(table.probe_counts(asked[:_COUNTED])).mean())
+        operation = f"find {100 * present_share:g}"
+        return self._record(workload, table, operation, len(asked), seconds, probes, wrong)
 
-    def back(self, array: Any) -> Array:
-        return np.asarray(array)
+    def _subject_of(self, workload: Workload) -> _Subject:
+        if self._subject is None or self._subject.workload is not workload:
+            self._subject = _Subject(workload, self._clock.here)
+        return self._subject
 
-    def time(self, run: Callable[[], None]) -> float:
-        start = time.perf_counter()
-        run()
-        return time.perf_counter() - start
-
-
-class _CupyClock(_HostClock):
-    """CuPy arrays and events on the device; PyTorch's where there is no CuPy."""
-
-    def __init__(self) -> None:
-        try:
-            import cupy
-        except ImportError:
-            cupy = None
-        if cupy is None and "torch" not in sys.modules:
-            __import__("torch")
-        self._cupy = cupy
-
-    @property
-    def machine(self) -> str:
-        if self._cupy is not None:
-            return str(self._cupy.cuda.runtime.getDeviceProperties(0)["name"].decode())
-        return str(sys.modules["torch"].cuda.get_device_name())
-
-    def here(self, array: Array) -> Any:
-        if self._cupy is not None:
-            return self._cupy.asarray(array)
-        return sys.modules["torch"].from_numpy(array).cuda()
-
-    def back(self, array: Any) -> Array:
-        return np.asarray(array.get() if self._cupy is not None else array.cpu().numpy())
-
-    def time(self, run: Callable[[], None]) -> float:
-        if self._cupy is None:
-            torch = sys.modules["torch"]
-            first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            torch.cuda.synchronize()
-            first.record()
-            run()
-            last.record()
-            last.synchronize()
-            return float(first.elapsed_time(last)) / 1e3
-        first, last = self._cupy.cuda.Event(), self._cupy.cuda.Event()
-        self._cupy.cuda.Device().synchronize()
-        first.record()
-        run()
-        last.record()
-        last.synchronize()
-        return float(self._cupy.cuda.get_elapsed_time(first, last)) / 1e3
+    def _record(
+        self, workload: Workload, table: Any, operation: str, n: int, seconds: float, probes: float | None, wrong: int
+    ) -> Measurement:
+        stats = table.stats()
+        return Measurement(
+            data=workload.name,
+            design=stats.design,
+            parameters=stats.parameters,
+            device=table.device,
+            n=len(workload.keys),
+            load_factor=stats.load_factor,
+            key_dtype=str(workload.keys.dtype),
+            value_dtype=None if workload.values is None else str(workload.values.dtype),
+            operation=operation,
+            rate_per_s=n / seconds,
+            seconds=seconds,
+            repetitions=self.repetitions,
+            probes_per_key=probes,
+            bytes_per_pair=stats.bytes_per_pair,
+            mismatches=wrong,
+        )
 
 
-def _threads() -> int:
-    from ..runtime.cpu import thread_count
+class _Subject:
+    """A workload on the device with its right answers, which all designs are held against."""
 
-    return thread_count()
+    def __init__(self, workload: Workload, here: Callable[[Array], Any]) -> None:
+        self.workload, self._here = workload, here
+        self.oracle = Oracle(workload.keys, workload.values)
+        columns = [workload.keys] if workload.values is None else [workload.keys, workload.values]
+        self.arrays = [here(column) for column in columns]
+        self.types = [column.dtype for column in columns]
+        self._questions: dict[float, tuple[Any, Answers]] = {}
+
+    def questions(self, share: float) -> tuple[Any, Answers]:
+        if share not in self._questions:
+            asked, _ = queries(self.workload, share, len(self.workload.keys), seed=1)
+            self._questions[share] = self._here(asked), self.oracle.answers(asked)
+        return self._questions[share]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..errors import ParameterError
 
-__all__ = ["Workload", "distinct_keys", "make", "of_keys", "queries"]
+__all__ = ["Workload", "make", "of_keys", "queries", "random_keys"]
 
 Array = npt.NDArray[Any]
 
@@ -25,7 +25,7 @@ class Workload:
     absent: Array
 
 
-def distinct_keys(n: int, dtype: npt.DTypeLike, seed: int) -> Array:
+def random_keys(n: int, dtype: npt.DTypeLike, seed: int) -> Array:
     """``n`` distinct keys, uniform over all values of an integer type of 4 or 8 bytes, in random order."""
     kind = np.dtype(dtype)
     if kind.kind not in "iu" or kind.itemsize not in (4, 8):
@@ -40,18 +40,18 @@ def distinct_keys(n: int, dtype: npt.DTypeLike, seed: int) -> Array:
     for constant in (0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93, 0xC2B2AE3D27D4EB4F):
         x *= word(constant & (2 ** (8 * kind.itemsize) - 1))
         x ^= x >> shift
-    return x.view(kind)
+    return np.asarray(x.view(kind))
 
 
 def make(n: int, key: npt.DTypeLike, value: npt.DTypeLike | None, seed: int) -> Workload:
     """A random workload of ``n`` keys."""
-    both = distinct_keys(2 * n, key, seed)
+    both = random_keys(2 * n, key, seed)
     return Workload("random", both[:n], _values(n, value, seed), both[n:])
 
 
 def of_keys(name: str, keys: Array, value: npt.DTypeLike | None, seed: int) -> Workload:
     """A workload of given keys; the absent ones are random ones that are not among them."""
-    candidates = distinct_keys(min(2 * len(keys) + 64, 1 << 31), keys.dtype, seed)
+    candidates = random_keys(min(2 * len(keys) + 64, 1 << 31), keys.dtype, seed)
     absent = candidates[~np.isin(candidates, keys)][: len(keys)]
     return Workload(name, keys, _values(len(keys), value, seed), absent)
 

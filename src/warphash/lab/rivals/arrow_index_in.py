@@ -1,4 +1,4 @@
-"""``pyarrow.compute.index_in``, which builds and looks up in one call: its build is free, its find pays for both."""
+"""``pyarrow.compute.index_in``, which builds and looks up in one call: its find pays for both."""
 
 import numpy as np
 import pyarrow as pa

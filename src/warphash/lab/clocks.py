@@ -1,0 +1,128 @@
+"""Where arrays live and how time is taken there: the host's wall clock, or the events of a GPU."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import EngineUnavailable
+
+__all__ = ["HostClock", "clock_of", "thread_count"]
+
+Array = npt.NDArray[Any]
+
+
+def thread_count() -> int:
+    """Threads of the CPU engine: ``WARPHASH_NUM_THREADS``, or the processors this process may use."""
+    given = os.environ.get("WARPHASH_NUM_THREADS", "")
+    if given.isdecimal() and int(given) > 0:
+        return int(given)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class HostClock:
+    """NumPy arrays and the wall clock."""
+
+    @property
+    def machine(self) -> str:
+        """Name of the processor, and the threads used of it."""
+        threads = thread_count()
+        return f"{_processor()}, {threads} thread{'s' if threads > 1 else ''}"
+
+    def here(self, array: Array) -> Any:
+        """An array where the table lives."""
+        return array
+
+    def back(self, array: Any) -> Array:
+        """An array of the table's device as a NumPy array."""
+        return np.asarray(array)
+
+    def time(self, run: Callable[[], None]) -> float:
+        """Seconds that ``run`` takes."""
+        start = time.perf_counter()
+        run()
+        return time.perf_counter() - start
+
+
+class _CupyClock(HostClock):
+    def __init__(self) -> None:
+        import cupy
+
+        self._cupy = cupy
+
+    @property
+    def machine(self) -> str:
+        return str(self._cupy.cuda.runtime.getDeviceProperties(self._cupy.cuda.Device().id)["name"].decode())
+
+    def here(self, array: Array) -> Any:
+        return self._cupy.asarray(array)
+
+    def back(self, array: Any) -> Array:
+        return np.asarray(self._cupy.asnumpy(array))
+
+    def time(self, run: Callable[[], None]) -> float:
+        first, last = self._cupy.cuda.Event(), self._cupy.cuda.Event()
+        self._cupy.cuda.Device().synchronize()
+        first.record()
+        run()
+        last.record()
+        last.synchronize()
+        return float(self._cupy.cuda.get_elapsed_time(first, last)) / 1e3
+
+
+class _TorchClock(HostClock):
+    def __init__(self) -> None:
+        import torch
+
+        self._torch = torch
+
+    @property
+    def machine(self) -> str:
+        return str(self._torch.cuda.get_device_name())
+
+    def here(self, array: Array) -> Any:
+        return self._torch.from_numpy(array).cuda()
+
+    def back(self, array: Any) -> Array:
+        return np.asarray(array.cpu().numpy())
+
+    def time(self, run: Callable[[], None]) -> float:
+        first, last = (self._torch.cuda.Event(enable_timing=True) for _ in range(2))
+        self._torch.cuda.synchronize()
+        first.record()
+        run()
+        last.record()
+        last.synchronize()
+        return float(first.elapsed_time(last)) / 1e3
+
+
+def clock_of(device: str) -> HostClock:
+    """The clock of a device.
+
+    Raises
+    ------
+    EngineUnavailable
+        If arrays cannot be put on a GPU because neither CuPy nor PyTorch is there.
+    """
+    if not device.startswith("cuda"):
+        return HostClock()
+    if find_spec("cupy"):
+        return _CupyClock()
+    if find_spec("torch"):
+        return _TorchClock()
+    raise EngineUnavailable("measuring on a GPU needs arrays on it: pip install cupy-cuda13x, or torch")
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
