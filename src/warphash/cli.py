@@ -42,9 +42,7 @@ def main() -> None:
 @app.command()
 def bench(
     design: Annotated[list[str] | None, typer.Option(help="Designs to measure; all by default.")] = None,
-    n: Annotated[
-        int | None, typer.Option(min=1, help="Keys of each data set; 50 million random ones on a GPU.")
-    ] = None,
+    n: Annotated[int | None, typer.Option(min=1, help="Most keys of a data set; all of a file by default.")] = None,
     load: Annotated[float, typer.Option(help="Load factor in (0, 1], where the design reaches it.")] = 0.8,
     keys: Annotated[str, typer.Option(help="Type of random keys.")] = "uint32",
     values: Annotated[str, typer.Option(help="Type of values, or none for a set.")] = "uint32",
@@ -68,7 +66,7 @@ def bench(
     from .errors import ParameterError
     from .lab import bench as standard
     from .lab import contest, plots, report, results
-    from .lab.runner import Lab
+    from .lab.runner import Lab, Measurement
 
     value = None if values == "none" else values
     if not 0 < load <= 1:
@@ -79,14 +77,15 @@ def bench(
         if not target.absolute().parent.is_dir():
             raise ParameterError(f"there is no folder {target.parent} to write {target.name} to")
     where = HashSet("uint32", capacity=1, device=device).device
-    lab = Lab(where, repetitions=1 if quick else 2 if where == "cpu" else 5)
-    default_n = 50_000_000 if where != "cpu" else 2_000_000
+    lab = Lab(where, repetitions=1 if quick else 5)
+    most = {"random": 2_000_000, "tpch": 3_000_000} if where == "cpu" else {"random": 50_000_000}
     settings = [s for name in design or registry.names() for s in standard.settings_of(name, load)]
-    measured, contests = [], []
+    measured: list[Measurement] = []
+    contests: list[contest.Contest] = []
     with _progress() as progress:
         task = progress.add_task("making keys", total=None)
         workloads = [
-            standard.workload_of(source, n, default_n // 10 if quick else default_n, keys, value, seed)
+            standard.workload_of(source, n or (200_000 if quick else most.get(source)), keys, value, seed)
             for source in data or (["random"] if quick else ["tpch", "random"])
         ]
         progress.update(task, total=len(workloads) * len(settings))

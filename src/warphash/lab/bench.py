@@ -38,7 +38,7 @@ def load_factor_of(setting: Setting, wanted: float) -> float:
     return min(wanted, design.safe_load_factor(design.resolve(setting.parameters)))
 
 
-def workload_of(source: str, n: int | None, default_n: int, key: str, value: str | None, seed: int) -> Workload:
+def workload_of(source: str, n: int | None, key: str, value: str | None, seed: int) -> Workload:
     """The workload that ``--data`` names: ``random``, ``tpch`` or ``FILE.parquet:COLUMN``; at most ``n`` of its keys.
 
     Raises
@@ -49,7 +49,7 @@ def workload_of(source: str, n: int | None, default_n: int, key: str, value: str
     for name in (key, value):
         _check_type(name)
     if source == "random":
-        return workloads.make(n or default_n, key, value, seed)
+        return workloads.make(n or 1_000_000, key, value, seed)
     if source == "tpch":
         keys, title = datasets.tpch_line(), "TPC-H LINE"
     else:

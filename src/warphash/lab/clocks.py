@@ -82,7 +82,7 @@ class _TorchClock(HostClock):
     def __init__(self) -> None:
         import torch
 
-        self._torch = torch
+        self._torch: Any = torch
 
     @property
     def machine(self) -> str:

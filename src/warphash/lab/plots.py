@@ -24,7 +24,7 @@ _PANELS = (
 )
 
 
-def style() -> dict[str, Any]:
+def style() -> Any:
     """Settings of matplotlib that all pictures share."""
     return {
         "font.family": "sans-serif",
@@ -44,7 +44,7 @@ def style() -> dict[str, Any]:
 
 
 def draw_bench(measurements: Sequence[Measurement], path: Path, machine: str) -> None:
-    """A row of panels for each data set, one for each operation; a bar for each design."""
+    """A row of panels for each data set, one for each operation; a bar for each design, all of a row to one scale."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -52,48 +52,67 @@ def draw_bench(measurements: Sequence[Measurement], path: Path, machine: str) ->
 
     sets = list(dict.fromkeys(m.data for m in measurements))
     panels = [(name, title) for name, title in _PANELS if any(m.operation == name for m in measurements)]
-    rows = max(len({label(m) for m in measurements if m.data == data}) for data in sets)
-    with plt.rc_context(style()):
-        height = len(sets) * (0.30 * rows + 1.15) + 0.9
-        figure, axes = plt.subplots(len(sets), len(panels), figsize=(3.0 * len(panels) + 1.2, height), squeeze=False)
+    places = {data: _places([m for m in measurements if m.data == data]) for data in sets}
+    depth = max(max(p.values()) for p in places.values()) + 1
+    with mpl.rc_context(style()):
+        row_height, head = 0.25 * depth + 0.95, 0.95
+        height = len(sets) * row_height + head
+        width = 2.45 + 2.35 * len(panels)
+        figure, axes = plt.subplots(len(sets), len(panels), figsize=(width, height), squeeze=False)
+        figure.subplots_adjust(
+            left=2.05 / width,
+            right=1 - 0.35 / width,
+            top=1 - (head + 0.62) / height,
+            bottom=0.2 / height,
+            wspace=0.16,
+            hspace=0.95 / (row_height - 0.85),
+        )
         for row, data in zip(axes, sets, strict=True):
             mine = [m for m in measurements if m.data == data]
-            names = list(dict.fromkeys(label(m) for m in mine))
+            most = max(m.rate_per_s for m in mine) / 1e6
             for axis, (operation, title) in zip(row, panels, strict=True):
-                _draw_panel(axis, [m for m in mine if m.operation == operation], names, axis is row[0])
-                axis.set_title(title)
-            first = mine[0]
-            row[0].annotate(
-                f"{data}  ·  {first.n:,} keys, {first.key_dtype} to {first.value_dtype or 'nothing'}",
-                (0, 1),
-                xytext=(-150, 24),
-                xycoords="axes fraction",
-                textcoords="offset points",
-                fontsize=11,
-                color=QUIET,
-            )
-        figure.suptitle("warphash: million keys per second", x=0.012, ha="left", fontsize=16, fontweight="bold")
-        figure.text(0.012, 1 - 0.55 / height, f"{machine}; every result verified", color=QUIET, va="top")
-        figure.tight_layout(rect=(0, 0, 1, 1 - 0.75 / height), h_pad=3.2, w_pad=1.5)
-        figure.savefig(path, dpi=150)
+                _draw_panel(axis, [m for m in mine if m.operation == operation], places[data], axis is row[0])
+                axis.set(title=title, xlim=(0, most * 1.18), ylim=(depth - 0.4, -0.7))
+            first, top = mine[0], row[0].get_position().y1
+            said = f"{first.n:,} keys, {first.key_dtype} to {first.value_dtype or 'nothing'}"
+            y = top + 0.42 / height
+            figure.text(0.25 / width, y, f"{data}  ·  {said}", color=QUIET, fontsize=11)
+        wrong = sum(m.mismatches for m in measurements)
+        verdict = f"{wrong:,} WRONG ANSWERS" if wrong else "every answer verified"
+        figure.text(0.25 / width, 1 - 0.42 / height, "Million keys per second", fontsize=17, weight="bold")
+        figure.text(0.25 / width, 1 - 0.68 / height, f"warphash on {machine}  ·  {verdict}", color=QUIET)
+        figure.savefig(path, dpi=160)
         plt.close(figure)
 
 
-def _draw_panel(axis: Any, measurements: list[Measurement], names: list[str], with_names: bool) -> None:
-    best = max(m.rate_per_s for m in measurements)
+def _places(measurements: list[Measurement]) -> dict[str, float]:
+    """Where each label's bar is, from the top; designs stand apart."""
+    places: dict[str, float] = {}
+    at, before = -1.0, None
     for m in measurements:
-        at = len(names) - 1 - names.index(label(m))
-        rate = m.rate_per_s / 1e6
-        axis.barh(at, rate, height=0.68, color=PALETTE.get(m.design, QUIET), alpha=1 if m.rate_per_s == best else 0.72)
-        text = "FAILED" if m.mismatches else f"{rate:,.0f}" if rate >= 100 else f"{rate:,.1f}"
-        weight = "bold" if m.rate_per_s == best else "normal"
+        if label(m) not in places:
+            at += 1 if m.design == before or before is None else 1.4
+            places[label(m)], before = at, m.design
+    return places
+
+
+def _draw_panel(axis: Any, measurements: list[Measurement], places: dict[str, float], with_names: bool) -> None:
+    best = max((m.rate_per_s for m in measurements), default=0)
+    for m in measurements:
+        at, rate, first = places[label(m)], m.rate_per_s / 1e6, m.rate_per_s == best
+        axis.barh(at, rate, height=0.74, color=PALETTE.get(m.design, QUIET), alpha=1 if first else 0.55)
         axis.annotate(
-            text, (rate, at), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9, weight=weight
+            "FAILED" if m.mismatches else f"{rate:,.0f}" if rate >= 100 else f"{rate:,.1f}",
+            (rate, at),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
+            weight="bold" if first or m.mismatches else "normal",
+            color="#c62828" if m.mismatches else INK,
         )
-    axis.set_yticks(
-        range(len(names)), [n.replace("_", " ") for n in reversed(names)] if with_names else [""] * len(names)
-    )
-    axis.set_xlim(0, best / 1e6 * 1.2)
+    axis.set_yticks(list(places.values()), [name.replace("_", " ") for name in places])
+    axis.tick_params(labelleft=with_names)
     axis.set_xticks([])
     axis.tick_params(length=0)
     axis.spines["bottom"].set_visible(False)

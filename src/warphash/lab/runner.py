@@ -18,6 +18,7 @@ __all__ = ["Lab", "Measurement", "Setting"]
 
 Array = npt.NDArray[Any]
 
+_ENOUGH_S = 0.5
 _COUNTED = 1 << 20
 """Keys whose probes are counted: enough for four digits of the mean."""
 
@@ -86,7 +87,7 @@ class Lab:
     device
         ``"cpu"`` or ``"cuda"``. On a GPU all arrays are on it, by CuPy or PyTorch, and times are the device's events.
     repetitions
-        Timed runs of each operation.
+        Timed runs of each operation, at most: once half a second was spent on one, no more follow.
     """
 
     def __init__(self, device: str, repetitions: int = 3) -> None:
@@ -103,16 +104,16 @@ class Lab:
         """An array on the device."""
         return self._clock.here(array)
 
-    def timed(self, run: Callable[[], None], before: Callable[[], None] = lambda: None) -> float:
-        """Median of the seconds that ``run`` takes; ``before`` precedes each run and is not counted."""
-        seconds = []
+    def timed(self, run: Callable[[], None], before: Callable[[], None] = lambda: None) -> list[float]:
+        """Seconds of each run; ``before`` precedes each run and is not counted."""
+        seconds: list[float] = []
         if self.device != "cpu":  # the first run loads the kernels
             before()
             self._clock.time(run)
-        for _ in range(self.repetitions):
+        while not seconds or (len(seconds) < self.repetitions and sum(seconds) < _ENOUGH_S):
             before()
             seconds.append(self._clock.time(run))
-        return float(np.median(seconds))
+        return seconds
 
     def measure(
         self,
@@ -192,9 +193,16 @@ class Lab:
         return self._subject
 
     def _record(
-        self, workload: Workload, table: Any, operation: str, n: int, seconds: float, probes: float | None, wrong: int
+        self,
+        workload: Workload,
+        table: Any,
+        operation: str,
+        n: int,
+        runs: list[float],
+        probes: float | None,
+        wrong: int,
     ) -> Measurement:
-        stats = table.stats()
+        stats, seconds = table.stats(), float(np.median(runs))
         return Measurement(
             data=workload.name,
             design=stats.design,
@@ -207,7 +215,7 @@ class Lab:
             operation=operation,
             rate_per_s=n / seconds,
             seconds=seconds,
-            repetitions=self.repetitions,
+            repetitions=len(runs),
             probes_per_key=probes,
             bytes_per_pair=stats.bytes_per_pair,
             mismatches=wrong,
