@@ -16,7 +16,7 @@ PALETTE = {"cuckoo": "#8c6bb1", "bucketed_cuckoo": "#1f77b4", "power_of_two": "#
 """One colour a design, in every picture."""
 
 _PANELS = (
-    ("build unique", "Build, keys known to differ"),
+    ("build unique", "Build, keys distinct"),
     ("build", "Build"),
     ("find 100", "Find, all present"),
     ("find 50", "Find, half present"),
