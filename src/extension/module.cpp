@@ -1,4 +1,4 @@
-// warphash._cpu: memory, and the compiled bulk operations over threads. runtime/cpu.py is its only user.
+// warphash.runtime._cpu: memory, and the compiled bulk operations over threads. runtime/cpu.py is its only user.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 

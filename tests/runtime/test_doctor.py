@@ -27,7 +27,7 @@ def test_report_covers_everything(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 def test_machine_with_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cuda", None)
     monkeypatch.setitem(sys.modules, "cuda.bindings", None)
-    monkeypatch.setitem(sys.modules, "warphash._cpu", None)
+    monkeypatch.setitem(sys.modules, "warphash.runtime._cpu", None)
     monkeypatch.setattr(cuda, "reason_unavailable", lambda: "no NVIDIA driver is installed")
     found = states()
     assert found["NVRTC"].mend == nvrtc.MEND and "warphash[cuda13]" in nvrtc.MEND

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .. import _cpu  # type: ignore[attr-defined]  # compiled
+from . import _cpu  # type: ignore[attr-defined]  # compiled
 from .abi import Batch, Table
 from .engine import Buffer, KernelSpec, Program
 

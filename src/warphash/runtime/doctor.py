@@ -72,7 +72,7 @@ def _versions() -> list[Finding]:
 def _cpu() -> list[Finding]:
     try:
         cpu = importlib.import_module("warphash.runtime.cpu")
-        instruction_sets = importlib.import_module("warphash._cpu").isas()
+        instruction_sets = importlib.import_module("warphash.runtime._cpu").isas()
     except ImportError as error:
         return [Finding("CPU engine", f"missing ({error})", "pip install --force-reinstall --no-deps warphash")]
     level = SIMD_LEVELS.get(instruction_sets.split()[0], instruction_sets)

@@ -252,7 +252,7 @@ class Store:
             run("combine", self.table, batch, n, stream)
 
     def migrate(self, slots: int, n: int, hashed_buckets: int, stream: Any = None) -> Outcome:
-        """Place the pairs of ``n`` slots at address ``slots``; behind ``hashed_buckets`` buckets is the annex. Waits."""
+        """Place the pairs of ``n`` slots at ``slots``; behind ``hashed_buckets`` buckets is the annex. Waits."""
         scratch = self._scratch(min(n, PIECE_UNIQUE), False, True)
         self._zero(scratch.report, stream)
         per_bucket = self.spec.slots_per_bucket
