@@ -19,12 +19,12 @@ __all__ = ["Contest", "hold"]
 
 @dataclass(frozen=True)
 class Contest:
-    """Rates of one contestant in keys per second, and the mismatches of both lookups."""
+    """Rates of one contestant in keys per second, and the mismatches of both lookups; no build where find builds."""
 
     data: str
     name: str
     n: int
-    build_per_s: float
+    build_per_s: float | None
     present_per_s: float
     absent_per_s: float
     mismatches: int
@@ -47,7 +47,8 @@ def hold(workload: Workload, load_factor: float, note: Callable[[str], None] = l
             rates.append(n / seconds)
             wrong += right.mismatches(None, np.asarray(found))
         present, absent = rates
-        yield Contest(workload.name, contestant.name, n, n / build_seconds, present, absent, wrong)
+        build = n / build_seconds if contestant.builds else None
+        yield Contest(workload.name, contestant.name, n, build, present, absent, wrong)
 
 
 def _warphash(load_factor: float) -> Rival:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..errors import ParameterError, WarphashError
 
-__all__ = ["pack_line", "parquet_column", "tpch_line"]
+__all__ = ["generator", "pack_line", "parquet_column", "tpch_line"]
 
 PART_BITS, LINE_BITS = 28, 3
 """Of a packed LINE key: partkey < 2^28 up to scale factor 1,000, linenumber 1 to 7; orderkey takes the upper 33."""
@@ -67,7 +67,10 @@ def parquet_column(path: str, column: str) -> npt.NDArray[Any]:
 
     if not Path(path).is_file():
         raise ParameterError(f"there is no file {path!r}: give FILE.parquet:COLUMN")
-    names = pyarrow.parquet.read_schema(path).names
+    try:
+        names = pyarrow.parquet.read_schema(path).names
+    except pyarrow.ArrowInvalid as error:
+        raise ParameterError(f"{path} is no Parquet file: {error}") from None
     if column not in names:
         raise ParameterError(f"{path} has no column {column!r}; it has: {', '.join(names)}")
     values = pyarrow.parquet.read_table(path, columns=[column])[column].drop_null().to_numpy()
@@ -76,14 +79,19 @@ def parquet_column(path: str, column: str) -> npt.NDArray[Any]:
     return np.asarray(values, f"{values.dtype.kind}{4 if values.dtype.itemsize <= 4 else 8}")
 
 
+def generator() -> str | None:
+    """Where ``tpchgen-cli`` is: beside this Python, or on the path."""
+    beside = Path(sys.executable).parent / "tpchgen-cli"
+    return str(beside) if beside.exists() else shutil.which("tpchgen-cli")
+
+
 def _cache_directory() -> Path:
     base = os.environ.get("WARPHASH_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "warphash" / "tpch"
 
 
 def _generate(file: Path, scale: float) -> None:
-    beside = Path(sys.executable).parent / "tpchgen-cli"
-    program = str(beside) if beside.exists() else shutil.which("tpchgen-cli")
+    program = generator()
     if program is None:
         raise WarphashError("TPC-H data needs tpchgen-cli: pip install 'warphash[bench]', or use --data random")
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
+from ..errors import ParameterError
 from .runner import Measurement
 
 __all__ = ["SCHEMA", "load", "save"]
@@ -31,18 +32,21 @@ def save(
         **more,
         "measurements": [asdict(m) for m in measurements],
     }
+    text = json.dumps(content, indent=1) + "\n"
     target = Path(path)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    with os.fdopen(handle, "w") as file:
-        json.dump(content, file, indent=1)
-        file.write("\n")
-    Path(name).chmod(0o644)
-    Path(name).replace(target)
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        Path(name).chmod(0o644)
+        Path(name).replace(target)
+    finally:
+        Path(name).unlink(missing_ok=True)
 
 
 def load(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Measurement]]:
     """What `save` wrote: all but the measurements, and these."""
     content = json.loads(Path(path).read_text())
     if content.get("schema") != SCHEMA:
-        raise ValueError(f"{path} has schema {content.get('schema')!r}, expected {SCHEMA}: measure again")
+        raise ParameterError(f"{path} has schema {content.get('schema')!r}, expected {SCHEMA}: measure again")
     return content, [Measurement(**m) for m in content.pop("measurements")]

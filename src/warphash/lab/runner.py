@@ -18,7 +18,7 @@ __all__ = ["Lab", "Measurement", "Setting"]
 
 Array = npt.NDArray[Any]
 
-_ENOUGH_S = 0.5
+_ENOUGH_S = 0.2
 _COUNTED = 1 << 20
 """Keys whose probes are counted: enough for four digits of the mean."""
 
@@ -87,7 +87,7 @@ class Lab:
     device
         ``"cpu"`` or ``"cuda"``. On a GPU all arrays are on it, by CuPy or PyTorch, and times are the device's events.
     repetitions
-        Timed runs of each operation, at most: once half a second was spent on one, no more follow.
+        Timed runs of each operation, at most: once a fifth of a second was spent on one, no more follow.
     """
 
     def __init__(self, device: str, repetitions: int = 3) -> None:

@@ -26,6 +26,8 @@ class Rival:
         Keys and values to a structure.
     find
         Structure and keys to ``found``, bool[n].
+    builds
+        Whether build makes a table; if not, every find makes one and throws it away.
     most_keys
         Keys up to which it is worth the wait.
     """
@@ -33,4 +35,5 @@ class Rival:
     name: str
     build: Callable[[Array, Array], Any]
     find: Callable[[Any, Array], npt.NDArray[np.bool_]]
+    builds: bool = True
     most_keys: int = 1 << 40

@@ -8,4 +8,5 @@ RIVAL = Rival(
     "polars is_in",
     build=lambda keys, values: pl.Series(keys),
     find=lambda table, keys: pl.Series(keys).is_in(table.implode()).to_numpy(),
+    builds=False,
 )

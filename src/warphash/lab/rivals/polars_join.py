@@ -13,4 +13,5 @@ RIVAL = Rival(
         .is_not_null()
         .to_numpy()
     ),
+    builds=False,
 )

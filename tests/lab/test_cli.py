@@ -1,0 +1,86 @@
+"""The command: what it writes, what it says, and the codes it leaves with."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("typer")
+pytest.importorskip("matplotlib")
+
+SMALL = ("bench", "--n", "3000", "--data", "random", "--device", "cpu")
+
+
+def warphash(*arguments, cwd, code=None):
+    run = [sys.executable, *(("-c", code) if code else ("-m", "warphash")), *arguments]
+    return subprocess.run(run, cwd=cwd, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_bench_writes_results_and_a_picture(tmp_path):
+    done = warphash(*SMALL, "--design", "cuckoo", "--design", "iht", "--threads", "1", "--rivals", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "cuckoo" in done.stdout
+    assert "iceberg b=16" in done.stdout
+    assert "yes" in done.stdout
+    assert "…" not in done.stdout  # nothing is cut at 80 columns
+    content = json.loads((tmp_path / "results.json").read_text())
+    assert content["command"].startswith("warphash bench --n 3000")
+    assert "1 thread" in content["machine"]
+    assert {m["design"] for m in content["measurements"]} == {"cuckoo", "iceberg"}
+    assert content["contests"][0]["name"] == "warphash"
+    assert (tmp_path / "bench.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--design", "nope"), "there is no design 'nope'"),
+        (("--load", "1.5"), r"--load must be in (0, 1], got 1.5"),
+        (("--keys", "floot"), "'floot' is no NumPy type"),
+        (("--keys", "float32"), "integers of 4 or 8 bytes"),
+        (("--data", "nothing"), "random, tpch or FILE.parquet:COLUMN"),
+        (("--data", "no.parquet:key"), "there is no file 'no.parquet'"),
+        (("--device", "tpu"), "tpu"),
+        (("--plot", "nowhere/bench.png"), "there is no folder nowhere"),
+        (("--values", "none", "--rivals"), "rivals look values up"),
+    ],
+)
+def test_an_error_is_one_line_and_code_2(arguments, says, tmp_path):
+    done = warphash(*SMALL, *arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "results.json").exists()
+
+
+def test_a_wrong_answer_fails_the_run(tmp_path):
+    lie = """
+import sys
+from warphash import cli
+from warphash.lab import oracle
+oracle.Answers.mismatches = lambda *_: 7
+cli.main()
+"""
+    done = warphash(*SMALL, "--design", "cuckoo", cwd=tmp_path, code=lie)
+    assert done.returncode == 1
+    assert "FAILED" in done.stdout
+    assert "FAILED: 21 wrong answers" in done.stderr
+
+
+def test_doctor(tmp_path):
+    done = warphash("doctor", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "numpy" in done.stdout.lower()
+
+
+def test_missing_extras_are_named(tmp_path):
+    done = warphash("bench", cwd=tmp_path, code="import sys; sys.modules['typer'] = None; import warphash.cli")
+    assert done.returncode != 0
+    assert "pip install 'warphash[bench]'" in done.stderr
+
+
+def test_importing_warphash_imports_no_extras(tmp_path):
+    code = "import sys, warphash; print({'typer', 'rich', 'matplotlib', 'pyarrow', 'cupy', 'torch'} & set(sys.modules))"
+    assert warphash(cwd=tmp_path, code=code).stdout == "set()\n"
