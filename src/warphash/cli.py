@@ -34,6 +34,8 @@ def main() -> None:
     try:
         app()
     except ImportError as error:
+        if (error.name or "warphash").startswith("warphash"):
+            raise
         _fail(f"this needs {error.name}: pip install 'warphash[bench]'")
     except (WarphashError, OSError, MemoryError) as error:
         _fail(str(error) or "out of memory: take fewer keys with --n")

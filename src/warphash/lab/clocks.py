@@ -45,6 +45,10 @@ class HostClock:
         """An array of the table's device as a NumPy array."""
         return np.asarray(array)
 
+    def argsort(self, array: Array) -> Array:
+        """Order of an array of integers on the host."""
+        return np.argsort(array)
+
     def time(self, run: Callable[[], None]) -> float:
         """Seconds that ``run`` takes."""
         start = time.perf_counter()
@@ -67,6 +71,9 @@ class _CupyClock(HostClock):
 
     def back(self, array: Any) -> Array:
         return np.asarray(self._cupy.asnumpy(array))
+
+    def argsort(self, array: Array) -> Array:
+        return self.back(self._cupy.argsort(self.here(array)))
 
     def time(self, run: Callable[[], None]) -> float:
         first, last = self._cupy.cuda.Event(), self._cupy.cuda.Event()
@@ -93,6 +100,12 @@ class _TorchClock(HostClock):
 
     def back(self, array: Any) -> Array:
         return np.asarray(array.cpu().numpy())
+
+    def argsort(self, array: Array) -> Array:
+        signed = array.view(f"i{array.itemsize}")
+        if array.dtype.kind == "u":  # PyTorch sorts signed integers only: keep the order
+            signed = signed ^ np.iinfo(signed.dtype).min
+        return self.back(self._torch.argsort(self.here(signed)))
 
     def time(self, run: Callable[[], None]) -> float:
         first, last = (self._torch.cuda.Event(enable_timing=True) for _ in range(2))

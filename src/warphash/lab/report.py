@@ -41,7 +41,7 @@ def render(measurements: Sequence[Measurement], data: str) -> Table:
     types = f"{first.key_dtype} to {first.value_dtype or 'nothing'}"
     table = Table(
         title=f"[bold]{data}[/]: {first.n:,} keys, {types}, {first.device}",
-        caption="Million keys per second. Probes: buckets that a find reads for a present|absent key.",
+        caption="Million keys per second. Probes: buckets read for a present|absent key.",
         **_PLAIN,
     )
     table.add_column("design", no_wrap=True)
@@ -98,7 +98,7 @@ def _rate(m: Measurement | None, best: float) -> str:
         return ""
     if m.mismatches:
         return "[bold red]FAILED[/]"
-    text = f"{m.rate_per_s / 1e6:,.{0 if m.rate_per_s >= 1e9 else 1}f}"
+    text = f"{m.rate_per_s / 1e6:,.{0 if m.rate_per_s >= 1e8 else 1}f}"
     return f"[bold]{text}[/]" if m.rate_per_s == best else text
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import HashMap, HashSet
-from .clocks import clock_of
+from .clocks import HostClock, clock_of
 from .oracle import Answers, Oracle
 from .workloads import Workload, queries
 
@@ -189,7 +189,7 @@ class Lab:
 
     def _subject_of(self, workload: Workload) -> _Subject:
         if self._subject is None or self._subject.workload is not workload:
-            self._subject = _Subject(workload, self._clock.here)
+            self._subject = _Subject(workload, self._clock)
         return self._subject
 
     def _record(
@@ -225,16 +225,16 @@ class Lab:
 class _Subject:
     """A workload on the device with its right answers, which all designs are held against."""
 
-    def __init__(self, workload: Workload, here: Callable[[Array], Any]) -> None:
-        self.workload, self._here = workload, here
-        self.oracle = Oracle(workload.keys, workload.values)
+    def __init__(self, workload: Workload, clock: HostClock) -> None:
+        self.workload, self._clock = workload, clock
+        self.oracle = Oracle(workload.keys, workload.values, clock.argsort)
         columns = [workload.keys] if workload.values is None else [workload.keys, workload.values]
-        self.arrays = [here(column) for column in columns]
+        self.arrays = [clock.here(column) for column in columns]
         self.types = [column.dtype for column in columns]
         self._questions: dict[float, tuple[Any, Answers]] = {}
 
     def questions(self, share: float) -> tuple[Any, Answers]:
         if share not in self._questions:
             asked, _ = queries(self.workload, share, len(self.workload.keys), seed=1)
-            self._questions[share] = self._here(asked), self.oracle.answers(asked)
+            self._questions[share] = self._clock.here(asked), self.oracle.answers(asked)
         return self._questions[share]
