@@ -91,7 +91,7 @@ class Store:
         self._program = engine.program(spec)
         self._random = random.Random(seed)
         self.table = self._describe()
-        self._arena: Buffer | None = None
+        self._kept: _Scratch | None = None
         self.clear(stream)
 
     @property
@@ -314,19 +314,20 @@ class Store:
                 yield at, len(here), held.ptr + 8, held.ptr
 
     def _scratch(self, piece: int, combines: bool, unique: bool) -> _Scratch:
+        if self._kept is not None and self._kept.purpose == (piece, combines, unique):
+            return self._kept
         claims = 0 if unique else 4 * (1 << max(8, (2 * piece - 1).bit_length()))
         lists = 0 if unique else 4 * piece
         homeless = min(piece, HOMELESS_CAPACITY) * self.spec.slot_bytes if self.design.moves_keys else 0
-        sizes = [claims, lists, lists, lists if combines else 0, homeless]
-        starts = np.concatenate([[0], np.cumsum([-(-size // 256) * 256 for size in sizes])]).tolist()
-        if self._arena is None or self._arena.nbytes < starts[-1]:
-            self._arena = None
-            self._arena = self.engine.allocate(max(256, starts[-1]))
-        memory = self._arena
+        starts = [0]
+        for size in (claims, lists, lists, lists if combines else 0, homeless):
+            starts.append(starts[-1] + -(-size // 256) * 256)
+        memory = self.engine.allocate(max(256, starts[-1]))
+        report = self.engine.allocate(8 * _REPORT_WORDS)
         at = [memory.ptr + start for start in starts]
-        if memory.nbytes > _KEPT_ARENA_BYTES:
-            self._arena = None
-        return _Scratch(memory, self.engine.allocate(8 * _REPORT_WORDS), claims, at[1], at[2], at[3], at[4])
+        made = _Scratch((piece, combines, unique), memory, report, claims, at[1], at[2], at[3], at[4])
+        self._kept = made if memory.nbytes <= _KEPT_SCRATCH_BYTES else None
+        return made
 
     def _zero(self, report: Buffer, stream: Any) -> None:
         self.engine.fill(report, 0, 8 * _REPORT_WORDS, stream)
@@ -341,14 +342,15 @@ class Store:
         return Report.from_buffer_copy(words.tobytes())
 
 
-_KEPT_ARENA_BYTES = 1 << 20
-"""Scratch memory up to this size stays with the table, so that small updates allocate nothing."""
+_KEPT_SCRATCH_BYTES = 1 << 20
+"""Scratch memory up to this size stays with the table, so that small updates of one size allocate nothing."""
 
 
 @dataclass(frozen=True)
 class _Scratch:
     """Memory of one update: the claims at the start of ``memory``, the lists and the homeless slots behind them."""
 
+    purpose: tuple[int, bool, bool]
     memory: Buffer
     report: Buffer
     claims_bytes: int
