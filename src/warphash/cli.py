@@ -111,20 +111,32 @@ def bench(
 
 @app.command()
 def figure(
-    name: Annotated[str | None, typer.Argument(help="One of --list.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Such as fig05 or table3: see --list.")] = None,
     list_: Annotated[bool, typer.Option("--list", help="Name the figures.")] = False,
-    n: Annotated[int | None, typer.Option(min=1, help="Keys; the paper's number on a GPU, fewer on a CPU.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Draw them all.")] = False,
+    n: Annotated[
+        int | None, typer.Option(min=1, help="Most keys; the paper's number on a GPU, 1 million on a CPU.")
+    ] = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda; a GPU if one is usable.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path(),
+    out: Annotated[Path, typer.Option(help="Folder for NAME.json and NAME.png.")] = Path(),
+    seed: Annotated[int, typer.Option(help="Of keys and hash constants.")] = 1,
 ) -> None:
     """Measure and draw a figure or table of a paper, with the paper's numbers beside ours."""
+    from . import HashSet
     from .lab import figure as figures
 
-    if list_ or name is None:
+    if list_ or not (name or all_):
         for known in figures.names():
-            _console.print(known, highlight=False)
+            _console.print(f"{known:<8}{figures.load(known).title}", highlight=False)
         return
-    figures.run(name, device, n, out)
+    where = HashSet("uint32", device=device).device.partition(":")[0]
+    wrong = 0
+    for chosen in figures.names() if all_ else [str(name)]:
+        with _console.status(chosen) as status:
+            made = figures.run(chosen, where, n, out, seed, lambda text, of=chosen: status.update(f"{of}: {text}"))  # type: ignore[misc]
+        _console.print(f"{chosen}: {made.picture}", highlight=False)
+        wrong += made.mismatches
+    _exit_if_wrong(wrong)
 
 
 @app.command()
