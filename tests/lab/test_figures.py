@@ -42,5 +42,5 @@ def test_one_of_each_kind_runs(name: str, tmp_path: Path) -> None:
 
 
 def test_an_unknown_figure_is_named() -> None:
-    with pytest.raises(ParameterError, match="fig99.*fig02"):
+    with pytest.raises(ParameterError, match=r"fig99.*fig02"):
         figure.load("fig99")

@@ -154,9 +154,7 @@ def _measured(figure: Figure, lab: Lab, n: int, seed: int, note: Callable[[str],
     """Every point of the figure, and how many answers behind it were wrong."""
     workload = make(n, "uint32", "uint32", seed)
     by_keys = figure.x == "keys"
-    for x in figure.values:
-        if by_keys and x > n:
-            continue
+    for x in ([x for x in figure.values if x <= n] or [n]) if by_keys else figure.values:
         load_factor = figure.load_factor if by_keys else x
         chosen = _first(workload, int(x)) if by_keys else workload
         for series in figure.series:
