@@ -259,7 +259,7 @@ def _view_cupy(array: Any) -> ArrayView:
         raise DtypeError(f"expected a dense cupy.ndarray, got {type(array).__name__}")
     index = int(array.device.id)
     with cupy.cuda.Device(index):
-        dense = cupy.ascontiguousarray(array).reshape(array.shape)
+        dense = array if array.flags.c_contiguous else cupy.ascontiguousarray(array).reshape(array.shape)
         stream = int(cupy.cuda.get_current_stream().ptr) or LEGACY_STREAM
     return ArrayView(dense.data.ptr, dense.shape, dense.dtype, f"cuda:{index}", "cupy", stream, dense, None)
 
