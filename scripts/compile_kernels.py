@@ -21,12 +21,19 @@ MUST_NOT_SPILL = "find"
 
 
 def specs() -> Iterator[KernelSpec]:
-    """Every design with every slot and every bucket that it can have, then the kernels that no design changes."""
+    """Every design with every slot and every bucket that it can have, then the kernels that no design changes.
+
+    A table's parameters are built into its kernels; these have the defaults.
+    """
     for name in registry.names():
-        choices = [p.choices for p in registry.get(name).parameters if p.name == "slots_per_bucket"]
+        design = registry.get(name)
+        choices = [p.choices for p in design.parameters if p.name == "slots_per_bucket"]
         for slots_per_bucket in (choices[0] or ()) if choices else (1,):
+            given = {"slots_per_bucket": slots_per_bucket} if choices else {}
+            fields = {**design.fields(design.resolve(given)), "family": 0}
             for key_bytes, value_bytes in WIDTHS_BYTES:
-                yield KernelSpec(name, key_bytes, value_bytes, slots_per_bucket)
+                constants = tuple(sorted(fields.items()))
+                yield KernelSpec(name, key_bytes, value_bytes, slots_per_bucket, constants)
     yield source.ROWS
 
 

@@ -63,7 +63,7 @@ struct Find {
   using S = typename D::S;
   using Word = typename S::Word;
   static constexpr bool kProbes = true, kSuspends = false, kFrozen = true, kVacancy = false;
-  static constexpr int kMostInFlight = 4;
+  static constexpr int kMostInFlight = S::kSlots > 16 ? 2 : 4;  // four spill on sm_80, and are no faster on sm_90
   struct State {
     Probe<S> probe;
     Word value_;
