@@ -63,7 +63,8 @@ struct Find {
   using S = typename D::S;
   using Word = typename S::Word;
   static constexpr bool kProbes = true, kSuspends = false, kFrozen = true, kVacancy = false;
-  static constexpr int kMostInFlight = S::kSlots > 16 ? 2 : 4;  // four spill on sm_80, and are no faster on sm_90
+  // More of the large ones spill, and are no faster.
+  static constexpr int kMostInFlight = S::kSlots <= 16 ? 4 : S::kBucketBytes > 256 ? 1 : 2;
   struct State {
     Probe<S> probe;
     Word value_;
