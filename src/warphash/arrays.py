@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -108,8 +108,12 @@ def view(array: Any, dtype: npt.DTypeLike | None = None) -> ArrayView:
     """
     if isinstance(array, np.ndarray):
         return _view_numpy(array)
-    if hasattr(array, "__dlpack__") or hasattr(array, "__cuda_array_interface__"):
-        return _reader(array)(array)
+    if reader := _reader(type(array)):  # type: ignore[arg-type]  # mypy takes a class for unhashable
+        return reader(array)
+    if hasattr(array, "__cuda_array_interface__"):
+        return _view_interface(array)
+    if hasattr(array, "__dlpack__"):
+        return _view_dlpack(array)
     if hasattr(array, "__array__") and not isinstance(array, np.generic):  # pandas, polars, pyarrow
         return _view_numpy(np.asarray(array))
     return _view_numpy(_from_python(array, None if dtype is None else np.dtype(dtype)))
@@ -136,10 +140,11 @@ def empty_like_kind(
     """
     wanted = np.dtype(dtype)
     if like.kind == "torch":
-        torch = sys.modules["torch"]
-        return _of_torch(torch.empty(shape, dtype=_torch_dtype(wanted), device=like.owner.device), wanted)
+        made = sys.modules["torch"].empty(shape, dtype=_torch_dtype(wanted), device=like.owner.device)
+        return _of_torch(made, wanted) if like.host is not None else _beside(like, made.data_ptr(), shape, wanted, made)
     if like.kind == "cupy":
-        return _empty_cupy(like, shape, wanted)
+        made = _empty_cupy(like.owner, shape, wanted)
+        return _beside(like, made.data.ptr, shape, wanted, made)
     if like.kind == "jax":
         _check_jax_dtype(wanted)
     if like.host is not None:
@@ -152,14 +157,22 @@ def empty_like_kind(
     owner = DeviceArray(buffer, buffer.ptr, shape, wanted, _index(like.device), allocator.wait)
     if like.kind == "array_api":
         owner = like.owner.__array_namespace__().from_dlpack(owner)
-    return ArrayView(buffer.ptr, shape, wanted, like.device, like.kind, like.stream, owner, None)
+    return _beside(like, buffer.ptr, shape, wanted, owner)
 
 
-def _reader(array: Any) -> Callable[[Any], ArrayView]:
-    for base in type(array).__mro__:  # a subclass may live anywhere
-        if found := _READERS.get(base.__module__.partition(".")[0]):
-            return found
-    return _view_interface if hasattr(array, "__cuda_array_interface__") else _view_dlpack
+def _beside(like: ArrayView, ptr: int, shape: Shape, dtype: Dtype, owner: Any) -> ArrayView:
+    """A new array on the same GPU and stream."""
+    return ArrayView(ptr, shape, dtype, like.device, like.kind, like.stream, owner, None)
+
+
+@lru_cache
+def _reader(kind: type) -> Callable[[Any], ArrayView] | None:
+    """How to see arrays of a type, if a library that is known here made it."""
+    if hasattr(kind, "__dlpack__") or hasattr(kind, "__cuda_array_interface__"):
+        for base in kind.__mro__:  # a subclass may live anywhere
+            if found := _READERS.get(base.__module__.partition(".")[0]):
+                return found
+    return None
 
 
 def _index(device: str) -> int:
@@ -242,6 +255,7 @@ def _of_torch(tensor: Any, dtype: Dtype) -> ArrayView:
     )
 
 
+@lru_cache
 def _torch_dtype(dtype: Dtype) -> Any:
     torch = sys.modules["torch"]
     found = getattr(torch, dtype.name, None)
@@ -257,19 +271,20 @@ def _view_cupy(array: Any) -> ArrayView:
     cupy = sys.modules["cupy"]
     if not isinstance(array, cupy.ndarray):
         raise DtypeError(f"expected a dense cupy.ndarray, got {type(array).__name__}")
-    index = int(array.device.id)
-    with cupy.cuda.Device(index):
-        dense = array if array.flags.c_contiguous else cupy.ascontiguousarray(array).reshape(array.shape)
-        stream = int(cupy.cuda.get_current_stream().ptr) or LEGACY_STREAM
-    return ArrayView(dense.data.ptr, dense.shape, dense.dtype, f"cuda:{index}", "cupy", stream, dense, None)
+    device = array.device
+    dense = array
+    if not array.flags.c_contiguous:
+        with device:
+            dense = cupy.ascontiguousarray(array).reshape(array.shape)
+    stream = cupy.cuda.get_current_stream(device.id).ptr or LEGACY_STREAM
+    return ArrayView(dense.data.ptr, dense.shape, dense.dtype, f"cuda:{device.id}", "cupy", stream, dense, None)
 
 
-def _empty_cupy(like: ArrayView, shape: Shape, dtype: Dtype) -> ArrayView:
-    cupy = sys.modules["cupy"]
+def _empty_cupy(like: Any, shape: Shape, dtype: Dtype) -> Any:
     if dtype.kind not in "biufc":
         raise DtypeError(f"CuPy has no type for {dtype}; pass NumPy arrays, or use another type")
-    with cupy.cuda.Device(_index(like.device)):
-        return _view_cupy(cupy.empty(shape, dtype))
+    with like.device:
+        return sys.modules["cupy"].ndarray(shape, dtype)
 
 
 # ---- JAX

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,10 +25,10 @@ class Column:
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
         """Bytes of a row."""
-        return self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
+        return self.dtype.itemsize * math.prod(self.shape)
 
     @classmethod
     def of_keys(cls, dtype: npt.DTypeLike) -> Column:
@@ -108,10 +110,11 @@ class Column:
 
     def default(self, value: Any) -> bytes:
         """The bytes of one row that a caller gave as a default."""
+        if isinstance(value, int) and value == 0:
+            return bytes(self.nbytes)
         try:
-            row = np.zeros(self.shape, self.dtype)
-            if not (isinstance(value, int) and value == 0):
-                row[...] = value
+            row = np.empty(self.shape, self.dtype)
+            row[...] = value
         except (TypeError, ValueError, OverflowError) as error:
             raise DtypeError(f"the default {value!r} is no {self.dtype}: {error}") from None
         return row.tobytes()

@@ -96,7 +96,9 @@ class _Table:
         self._load_factor = _load_factor(load_factor, self._design, self._parameters)
         _check_options(capacity, hash, on_full, attempts)
         self._seed = secrets.randbits(63) if seed is None else _integer("seed", seed, 0)
-        self._engine = engine_for(device)
+        self._engine: Any = engine_for(device)
+        self._device: str = self._engine.device
+        self._staging: Any = getattr(self._engine, "staging", None)
         self._lock = ReadWriteLock()
         self._backing: Backing = make_backing(
             self._engine,
@@ -128,7 +130,7 @@ class _Table:
     @property
     def device(self) -> str:
         """Where the table lives: ``"cpu"``, ``"cuda:0"``."""
-        return self._engine.device
+        return self._device
 
     @property
     def key_dtype(self) -> np.dtype[Any]:
@@ -186,7 +188,7 @@ class _Table:
     def contains(self, keys: Any) -> Any:
         """Which keys are there: bool[n]. Reads at most one bucket per hash function and key."""
         view = self._view_keys(keys)
-        found = arrays.empty_like_kind(view, view.shape[:1], np.bool_, self._allocator)
+        found = arrays.empty_like_kind(view, view.shape[:1], np.bool_, self._engine)
         self._look_up(view, None, found, b"\0")
         return found.export()
 
@@ -198,17 +200,23 @@ class _Table:
         """
         self._need("erase")
         view = self._view_keys(keys)
-        erased = arrays.empty_like_kind(view, view.shape[:1], np.bool_, self._allocator)
-        with self._lock.writing(), self._on_device(view) as (at, stream), self._out(erased, stream) as out:
-            self._backing.erase(at, len_of(view), out, stream)
+        erased = arrays.empty_like_kind(view, view.shape[:1], np.bool_, self._engine)
+        with self._lock.writing:
+            at, _keys = self._to_read(view, view.stream)
+            out, held = self._to_write(erased, view.stream)
+            self._backing.erase(at, len_of(view), out, view.stream)
+            self._deliver(held, erased, view.stream)
         return erased.export()
 
     def probe_counts(self, keys: Any) -> Any:
         """How many buckets find reads for each key: uint32[n]."""
         view = self._view_keys(keys)
-        counts = arrays.empty_like_kind(view, view.shape[:1], np.uint32, self._allocator)
-        with self._lock.reading(), self._on_device(view) as (at, stream), self._out(counts, stream) as out:
-            self._backing.counts(at, len_of(view), out, stream)
+        counts = arrays.empty_like_kind(view, view.shape[:1], np.uint32, self._engine)
+        with self._lock.reading:
+            at, _keys = self._to_read(view, view.stream)
+            out, held = self._to_write(counts, view.stream)
+            self._backing.counts(at, len_of(view), out, view.stream)
+            self._deliver(held, counts, view.stream)
         return counts.export()
 
     def keys(self) -> npt.NDArray[Any]:
@@ -217,7 +225,7 @@ class _Table:
 
     def clear(self) -> None:
         """Forget all keys; keep the memory."""
-        with self._lock.writing():
+        with self._lock.writing:
             self._backing.clear(None)
 
     def reserve(self, n: int) -> None:
@@ -229,13 +237,13 @@ class _Table:
             If there is no room; the table is as it was.
         """
         slots = slots_for(_integer("n", n, 0), self._load_factor)
-        with self._lock.writing():
+        with self._lock.writing:
             if slots > self._backing.elastic.store.slots:
                 self._backing.rebuild(slots, None)
 
     def shrink(self) -> None:
         """Rebuild into the memory that the present keys need, without tombstones."""
-        with self._lock.writing():
+        with self._lock.writing:
             self._backing.rebuild(slots_for(max(1, len(self)), self._load_factor), None)
 
     def copy(self) -> Self:
@@ -254,7 +262,7 @@ class _Table:
             With the state, if one is broken.
         """
         keys, _ = self._items()
-        with self._lock.reading():
+        with self._lock.reading:
             broken = self._backing.elastic.store.broken_buckets()
         problems = []
         if broken:
@@ -321,10 +329,6 @@ class _Table:
         value = self._value.numpy if self._value else None
         return self._made({**self._description(), "key": self.key_dtype, "value": value}, self.device, capacity)
 
-    @property
-    def _allocator(self) -> Any:
-        return self._engine
-
     def _need(self, verb: str) -> None:
         if verb not in self._design.capabilities:
             have = ", ".join(name for name in registry.names() if verb in registry.get(name).capabilities)
@@ -334,46 +338,63 @@ class _Table:
         return self._here(self._key.view(keys, "keys"), "keys")
 
     def _here(self, view: arrays.ArrayView, what: str) -> arrays.ArrayView:
-        if view.device not in ("cpu", self.device):
+        if view.device not in ("cpu", self._device):
             raise DeviceError(
                 f"the table is on {self.device} and {what} are on {view.device}: move them, "
                 f"or make the table with device={view.device!r}"
             )
         return view
 
-    def _on_device(self, view: arrays.ArrayView) -> _OnDevice:
-        return _OnDevice(self._engine, view)
+    def _to_read(self, view: arrays.ArrayView, stream: Any) -> tuple[int, Any]:
+        """Address of an array's rows where the engine can read them, and what keeps that memory."""
+        if view.device == self._device:
+            return view.ptr, None
+        held = self._engine.from_host(view.host, stream)
+        return held.ptr, held
 
-    def _out(self, view: arrays.ArrayView, stream: Any) -> _Out:
-        return _Out(self._engine, view, stream)
+    def _to_write(self, view: arrays.ArrayView, stream: Any) -> tuple[int, Any]:
+        """Where the engine can write a result, and the memory there if `_deliver` has to take it from it."""
+        if view.device == self._device:
+            return view.ptr, None
+        held = self._engine.allocate(max(1, view.nbytes), stream)
+        return held.ptr, held
+
+    def _deliver(self, held: Any, view: arrays.ArrayView, stream: Any) -> None:
+        if held is not None and view.host is not None:
+            raw = self._engine.to_host(held.ptr, np.uint8, view.nbytes, stream)
+            view.host.reshape(-1).view(np.uint8)[:] = raw
 
     def _look_up(
         self, keys: arrays.ArrayView, values: arrays.ArrayView | None, found: arrays.ArrayView, default: bytes
     ) -> None:
-        n = len_of(keys)
-        with self._lock.reading():
-            staging = getattr(self._engine, "staging", None)
-            if staging is not None and keys.host is not None and n:
-                # Copies of one piece of the batch run beside the lookup of another.
-                outputs = [view.host for view in (values, found) if view is not None]
-
-                def body(m: int, ins: list[int], outs: list[int]) -> None:
-                    self._backing.find(ins[0], m, outs[0] if values is not None else 0, outs[-1], default, None)
-
-                staging.pipeline([keys.host], outputs, body)
+        n, stream = len_of(keys), keys.stream
+        with self._lock.reading:
+            if keys.host is not None and n and self._staging is not None:
+                self._look_up_in_pieces(keys, values, found, default)
                 return
-            with self._on_device(keys) as (at, stream), self._out(found, stream) as flags:
-                if values is None:
-                    self._backing.find(at, n, 0, flags, default, stream)
-                else:
-                    with self._out(values, stream) as out:
-                        self._backing.find(at, n, out, flags, default, stream)
+            at, _keys = self._to_read(keys, stream)
+            flags, flags_held = self._to_write(found, stream)
+            out, out_held = (0, None) if values is None else self._to_write(values, stream)
+            self._backing.find(at, n, out, flags, default, stream)
+            self._deliver(flags_held, found, stream)
+            if values is not None:
+                self._deliver(out_held, values, stream)
+
+    def _look_up_in_pieces(
+        self, keys: arrays.ArrayView, values: arrays.ArrayView | None, found: arrays.ArrayView, default: bytes
+    ) -> None:
+        """Copies of one piece of the batch run beside the lookup of another."""
+
+        def body(n: int, ins: list[int], outs: list[int]) -> None:
+            self._backing.find(ins[0], n, outs[0] if values is not None else 0, outs[-1], default, None)
+
+        self._staging.pipeline([keys.host], [view.host for view in (values, found) if view is not None], body)
 
     def _update(self, keys: Any, values: Any, op: Op, *, unique: bool = False) -> Any:
         """Insert, assign or combine: bool[n], True where this element added its key."""
         key_view = self._view_keys(keys)
         n = len_of(key_view)
-        added = arrays.empty_like_kind(key_view, (n,), np.bool_, self._allocator)
+        added = arrays.empty_like_kind(key_view, (n,), np.bool_, self._engine)
         value_view = None
         if self._value is not None:
             value_view = self._here(self._value.view(values, "values"), "values")
@@ -382,27 +403,28 @@ class _Table:
                     f"keys and values must be of one length, got {n:,} keys and {len_of(value_view):,} values"
                 )
         kind = kind_of(self._value.dtype) if self._value else 0
-        with self._lock.writing(), self._on_device(key_view) as (at, stream), self._out(added, stream) as flags:
+        stream = key_view.stream
+        with self._lock.writing:
+            if value_view is not None and value_view.stream not in (None, stream):
+                self._engine.wait(value_view.stream)  # their own: the engine's streams follow each other
+            at, _keys = self._to_read(key_view, stream)
+            values_at, _values = (0, None) if value_view is None else self._to_read(value_view, stream)
+            flags, held = self._to_write(added, stream)
             try:
-                if value_view is None:
-                    self._backing.update(at, 0, n, op=op, kind=0, flags=flags, unique=unique, stream=stream)
-                else:
-                    with _OnDevice(self._engine, value_view, stream) as (values_at, _):
-                        self._backing.update(
-                            at, values_at, n, op=op, kind=kind, flags=flags, unique=unique, stream=stream
-                        )
+                self._backing.update(at, values_at, n, op=op, kind=kind, flags=flags, unique=unique, stream=stream)
             except TableFull as error:
                 raise TableFull(str(error), self._rows_on_host(key_view, stream)[error.keys]) from None
+            self._deliver(held, added, stream)
         return added.export()
 
     def _rows_on_host(self, view: arrays.ArrayView, stream: Any) -> npt.NDArray[Any]:
         if view.host is not None:
             return view.host
-        raw = self._engine.to_host(view.ptr, np.uint8, view.nbytes, stream)
+        raw: npt.NDArray[Any] = self._engine.to_host(view.ptr, np.uint8, view.nbytes, stream)
         return raw.view(view.dtype).reshape(view.shape)
 
     def _items(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
-        with self._lock.reading():
+        with self._lock.reading:
             n = len(self)
             engine = self._engine
             keys = engine.allocate(n * self._key.nbytes)
@@ -423,44 +445,6 @@ class _Table:
 def len_of(view: arrays.ArrayView) -> int:
     """Rows of an array."""
     return view.shape[0]
-
-
-class _OnDevice:
-    """The rows of a caller's array where the engine can read them, and the stream to work on."""
-
-    def __init__(self, engine: Any, view: arrays.ArrayView, stream: Any = None) -> None:
-        self._engine, self._view = engine, view
-        self._stream = view.stream if stream is None else stream
-
-    def __enter__(self) -> tuple[int, Any]:
-        view = self._view
-        if view.device == self._engine.device:
-            return view.ptr, self._stream
-        self._held = self._engine.from_host(view.host, self._stream)
-        return self._held.ptr, self._stream
-
-    def __exit__(self, *_: object) -> None:
-        self._held = None
-
-
-class _Out:
-    """Where the engine can write a result: the array itself, or memory that is copied into it at the end."""
-
-    def __init__(self, engine: Any, view: arrays.ArrayView, stream: Any) -> None:
-        self._engine, self._view, self._stream = engine, view, stream
-        self._held: Any = None
-
-    def __enter__(self) -> int:
-        if self._view.device == self._engine.device:
-            return self._view.ptr
-        self._held = self._engine.allocate(max(1, self._view.nbytes), self._stream)
-        return int(self._held.ptr)
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if self._held is not None and kind is None and self._view.host is not None:
-            raw = self._engine.to_host(self._held.ptr, np.uint8, self._view.nbytes, self._stream)
-            self._view.host.reshape(-1).view(np.uint8)[:] = raw
-        self._held = None
 
 
 class HashMap(_Table):
@@ -617,7 +601,7 @@ class HashMap(_Table):
         chosen = order.find(host_keys)[0] == places
         added = np.zeros(n, np.bool_)
         added[chosen] = self._update(host_keys[chosen], host_values[chosen], Op.KEEP if op == "first" else Op.REPLACE)
-        out = arrays.empty_like_kind(view, (n,), np.bool_, self._allocator)
+        out = arrays.empty_like_kind(view, (n,), np.bool_, self._engine)
         if out.host is not None:
             out.host[:] = added
         elif n:
@@ -629,8 +613,8 @@ class HashMap(_Table):
         """Values of keys: ``(values[n], found[n])``, with ``default`` for absent keys. Does not wait for the device."""
         view = self._view_keys(keys)
         shape = view.shape[:1]
-        values = arrays.empty_like_kind(view, (*shape, *self._values.shape), self._values.dtype, self._allocator)
-        found = arrays.empty_like_kind(view, shape, np.bool_, self._allocator)
+        values = arrays.empty_like_kind(view, (*shape, *self._values.shape), self._values.dtype, self._engine)
+        found = arrays.empty_like_kind(view, shape, np.bool_, self._engine)
         self._look_up(view, values, found, self._values.default(default))
         return values.export(), found.export()
 
