@@ -35,6 +35,7 @@ def specs() -> Iterator[KernelSpec]:
                 constants = tuple(sorted(fields.items()))
                 yield KernelSpec(name, key_bytes, value_bytes, slots_per_bucket, constants)
     yield source.ROWS
+    yield source.CEILING
 
 
 def line(title: str, usages: dict[str, nvrtc.Usage]) -> str:

@@ -27,6 +27,7 @@ WARPHASH_DECLARE(bucketed_cuckoo)
 WARPHASH_DECLARE(power_of_two)
 WARPHASH_DECLARE(iceberg)
 WARPHASH_DECLARE(rows)
+WARPHASH_DECLARE(ceiling)
 
 namespace {
 
@@ -46,6 +47,7 @@ Groups groups_of(const std::string& design, bool fast) {
   WARPHASH_CHOOSE(power_of_two)
   WARPHASH_CHOOSE(iceberg)
   WARPHASH_CHOOSE(rows)
+  WARPHASH_CHOOSE(ceiling)
   throw nb::key_error(("no design is compiled under the name " + design).c_str());
 }
 

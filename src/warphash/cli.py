@@ -79,8 +79,8 @@ def bench(
         if not target.absolute().parent.is_dir():
             raise ParameterError(f"there is no folder {target.parent} to write {target.name} to")
     where = HashSet("uint32", capacity=1, device=device).device
-    lab = Lab(where, repetitions=1 if quick else 5)
-    most = {"random": 2_000_000, "tpch": 3_000_000} if where == "cpu" else {"random": 50_000_000}
+    lab = Lab(where, repetitions=1 if quick else 5, with_ceilings=True)
+    most = {"random": 1_000_000} if where == "cpu" else {"random": 50_000_000}
     settings = [s for name in design or registry.names() for s in standard.settings_of(name, load)]
     measured: list[Measurement] = []
     contests: list[contest.Contest] = []
@@ -99,7 +99,8 @@ def bench(
         for workload in workloads if rivals else ():
             contests += contest.hold(workload, load, lambda text: progress.update(task, description=text))
     command = "warphash " + shlex.join(sys.argv[1:])
-    results.save(json, measured, command, lab.machine, contests=[vars(c) for c in contests])
+    ceilings = [vars(c) for c in lab.ceilings]
+    results.save(json, measured, command, lab.machine, ceilings=ceilings, contests=[vars(c) for c in contests])
     plots.draw_bench(measured, plot, lab.machine)
     for workload in workloads:
         _console.print(report.render(measured, workload.name))

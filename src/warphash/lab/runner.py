@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .. import HashMap, HashSet
+from .. import HashMap, HashSet, Stats
+from .ceilings import Ceiling, Ceilings, bucket_bytes
 from .clocks import HostClock, clock_of
 from .oracle import Answers, Oracle
 from .workloads import Workload, queries
@@ -58,7 +59,9 @@ class Measurement:
     mismatches
         Wrong answers, in the same run. A rate with a mismatch is not a rate.
     ceiling_ratio
-        Share of what the memory of the device allows, where that is known.
+        Share of what the memory of the device allows (`lab.ceilings`), measured in the same run: of random reads of a
+        bucket for a find, of such reads with a swap for the others. Where no probes were counted, as in a build without
+        ``count_probes=True``, each key counts as one: then it is a lower bound. None where no ceiling was measured.
     """
 
     data: str
@@ -88,17 +91,25 @@ class Lab:
         ``"cpu"`` or ``"cuda"``. On a GPU all arrays are on it, by CuPy or PyTorch, and times are the device's events.
     repetitions
         Timed runs of each operation, at most: once a fifth of a second was spent on one, no more follow.
+    with_ceilings
+        Measure what the memory allows, too, and set each rate beside it.
     """
 
-    def __init__(self, device: str, repetitions: int = 3) -> None:
+    def __init__(self, device: str, repetitions: int = 3, *, with_ceilings: bool = False) -> None:
         self.device, self.repetitions = device, repetitions
         self._clock = clock_of(device)
+        self._ceilings = Ceilings(device) if with_ceilings else None
         self._subject: _Subject | None = None
 
     @property
     def machine(self) -> str:
         """Name of the processor or the GPU."""
         return self._clock.machine
+
+    @property
+    def ceilings(self) -> list[Ceiling]:
+        """What the memory allows, as far as it was measured."""
+        return self._ceilings.measured if self._ceilings else []
 
     def here(self, array: Array) -> Any:
         """An array on the device."""
@@ -203,6 +214,7 @@ class Lab:
         wrong: int,
     ) -> Measurement:
         stats, seconds = table.stats(), float(np.median(runs))
+        ceiling = self._ceiling_of(workload, stats)
         return Measurement(
             data=workload.name,
             design=stats.design,
@@ -219,7 +231,18 @@ class Lab:
             probes_per_key=probes,
             bytes_per_pair=stats.bytes_per_pair,
             mismatches=wrong,
+            ceiling_ratio=ceiling.ratio(operation, n / seconds, probes) if ceiling else None,
         )
+
+    def _ceiling_of(self, workload: Workload, stats: Stats) -> Ceiling | None:
+        if self._ceilings is None:
+            return None
+        value_bytes = 0 if workload.values is None else workload.values.itemsize
+        bucket = bucket_bytes(workload.keys.itemsize, value_bytes, stats.parameters.get("slots_per_bucket", 1))
+        try:
+            return self._ceilings.of(bucket, stats.nbytes)
+        except MemoryError:  # the table was worth measuring without a second one beside it
+            return None
 
 
 class _Subject:

@@ -15,13 +15,16 @@ from pathlib import PurePosixPath
 from ..errors import ParameterError
 from .engine import KernelSpec
 
-__all__ = ["PLATFORMS", "ROWS", "amalgamate", "class_name", "kernel_root", "translation_unit"]
+__all__ = ["CEILING", "PLATFORMS", "ROWS", "amalgamate", "class_name", "kernel_root", "translation_unit"]
 
 PLATFORMS = {"cuda": "WARPHASH_CUDA", "emulated": "WARPHASH_EMULATED"}
 """The macro by which ``bulk.cuh`` chooses a platform header."""
 
 ROWS = KernelSpec("rows", 0, 0, 0)
 """The kernels that no design changes: widening, narrowing, and wide rows."""
+
+CEILING = KernelSpec("ceiling", 0, 0, 0)
+"""Random reads with no table around them: what `lab.ceilings` times."""
 
 _INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')
 _ONCE = re.compile(r"\s*#\s*pragma\s+once\b")
@@ -43,7 +46,7 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
     Parameters
     ----------
     spec
-        Design and layout, or `ROWS`.
+        Design and layout, or `ROWS`, or `CEILING`.
     platform
         ``"cuda"`` or ``"emulated"``.
     root
@@ -56,6 +59,8 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
     """
     if spec == ROWS:
         return _unit(platform, root, ["rows.cuh"], "WARPHASH_ROW_ENTRIES")
+    if spec == CEILING:
+        return _unit(platform, root, ["ceiling.cuh"], "WARPHASH_CEILING_ENTRIES")
     word = f"warphash::u{8 * spec.word_bytes}"
     valued = "true" if spec.value_bytes else "false"
     # The emulation runs one binary for all parameters: it is compiled by a slower compiler, and timed by nobody.

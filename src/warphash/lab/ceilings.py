@@ -1,0 +1,123 @@
+"""What the memory of a device allows a hash table, measured by kernels that share nothing with one.
+
+A find reads one bucket, at a random place, for each probe. Its ceiling is how many random reads of as many contiguous
+bytes the device makes in a second, over a region as large as the table; that of a build is how many of these reads it
+makes with a 64-bit compare-and-swap behind each (32-bit in places of 4 bytes). ``kernels/ceiling.cuh`` says how.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..runtime.abi import Batch, Table
+from ..runtime.devices import engine_for
+from ..runtime.engine import KernelSpec
+from ..runtime.source import CEILING
+from .clocks import clock_of
+
+__all__ = ["Ceiling", "Ceilings", "bucket_bytes"]
+
+_ENOUGH_S = 0.03
+"""Seconds of runs behind one rate, if these are more than `_FEWEST` runs. Sixteen rates make a second."""
+
+_FEWEST = 3
+_LINES = {"cpu": 1 << 21, "cuda": 1 << 27}
+"""Lines of 64 bytes that one run reads, at least one a place: some 10 ms."""
+
+_GATHERS_PER_GROUP = 16
+"""Of the lanes that read a place together (``ceiling.cuh``)."""
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """Most random accesses per second to places of ``bucket_bytes`` in a region, and what they were measured with.
+
+    Attributes
+    ----------
+    reads_per_s, swaps_per_s
+        Reads of a place, and reads with a compare-and-swap into the place behind.
+    """
+
+    bucket_bytes: int
+    region_bytes: int
+    reads_per_s: float
+    swaps_per_s: float
+
+    def ratio(self, operation: str, rate_per_s: float, probes_per_key: float | None) -> float:
+        """Share of the ceiling that a rate of keys reaches.
+
+        Parameters
+        ----------
+        operation
+            As `lab.runner.Measurement` has it: finds read, everything else reads and swaps.
+        probes_per_key
+            None where they were not counted; one, the least there can be, is taken then.
+        """
+        most = self.reads_per_s if operation.startswith("find") else self.swaps_per_s
+        return rate_per_s * (probes_per_key or 1) / most
+
+
+class Ceilings:
+    """Measures ceilings on one device, each once.
+
+    Parameters
+    ----------
+    device
+        ``"cpu"``, ``"cuda"`` or ``"cuda:N"``. On the CPU with as many threads as the engine takes.
+    """
+
+    def __init__(self, device: str) -> None:
+        self._engine, self._clock = engine_for(device), clock_of(device)
+        self._on_cpu = device == "cpu"
+        self._found: dict[tuple[int, int], Ceiling] = {}
+
+    @property
+    def measured(self) -> list[Ceiling]:
+        """All that were asked for, in that order."""
+        return list(self._found.values())
+
+    def of(self, bucket_bytes: int, table_bytes: int) -> Ceiling:
+        """The ceiling for a table of so many bytes; tables that differ by less than a sixteenth share one.
+
+        Raises
+        ------
+        MemoryError
+            If there is no room for a second region as large as the table.
+        """
+        step = 1 << max(0, table_bytes.bit_length() - 5)
+        region_bytes = max(bucket_bytes, -(-table_bytes // step) * step)
+        key = bucket_bytes, region_bytes
+        if key not in self._found:
+            self._found[key] = self._measure(*key)
+        return self._found[key]
+
+    def _measure(self, bucket_bytes: int, region_bytes: int) -> Ceiling:
+        region = self._engine.allocate(region_bytes, 0)
+        self._engine.fill(region, 0, region_bytes, 0)
+        table = Table(slots=region.ptr, buckets=region_bytes // bucket_bytes)
+        program = self._engine.program(CEILING)
+        n = _LINES["cpu" if self._on_cpu else "cuda"] // max(1, bucket_bytes // 64)
+        lanes = max(1, bucket_bytes // 16)
+        launched = n if self._on_cpu else n * lanes // _GATHERS_PER_GROUP
+        runs = 0
+
+        def run(entry: str) -> float:
+            nonlocal runs
+            batch = Batch(n=n, kind=bucket_bytes, random=runs * n)
+            runs += 1  # so that no run reads the places of another
+            # Stream 0 is the one whose events the clock takes.
+            return self._clock.time(lambda: program.run(entry, table, batch, launched, 0))
+
+        def most(entry: str) -> float:
+            seconds = [run(entry)]
+            while len(seconds) < _FEWEST or sum(seconds) < _ENOUGH_S:
+                seconds.append(run(entry))
+            return n / min(seconds)  # the best: a ceiling that others held down is none
+
+        return Ceiling(bucket_bytes, region_bytes, most("read"), most("read_and_swap"))
+
+
+def bucket_bytes(key_bytes: int, value_bytes: int, slots_per_bucket: int) -> int:
+    """Bytes that one probe reads of a table whose keys and values lie in its slots (``value_bytes`` 0: a set)."""
+    key, value = (0 if not width else 4 if width <= 4 else 8 for width in (key_bytes, value_bytes))
+    return KernelSpec("", key, value, slots_per_bucket).slot_bytes * slots_per_bucket

@@ -1,0 +1,125 @@
+"""Ceilings: every place is read whole and in the region, rates become ratios, and nothing is measured twice."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from support.engines import missing
+from warphash.lab import ceilings, workloads
+from warphash.lab.ceilings import Ceiling, Ceilings, bucket_bytes
+from warphash.lab.runner import Lab, Setting
+from warphash.runtime.abi import Batch, Table
+from warphash.runtime.devices import engine_for
+from warphash.runtime.source import CEILING
+
+WIDTHS_BYTES = (4, 8, 16, 32, 64, 128, 256, 512)
+PLACES = 1 << 15
+GATHERS = 4096
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """One short run a rate."""
+    monkeypatch.setattr(ceilings, "_LINES", {"cpu": 1 << 12, "cuda": 1 << 12})
+    monkeypatch.setattr(ceilings, "_ENOUGH_S", 0.0)
+    monkeypatch.setattr(ceilings, "_FEWEST", 1)
+
+
+def walked(device: str, entry: str, width: int, places: int = PLACES) -> np.ndarray:
+    """The region's words of 4 bytes after a walk, one row a place."""
+    if reason := missing(device):
+        pytest.skip(reason)
+    engine = engine_for(device)
+    region = engine.allocate(places * width)
+    engine.fill(region, 0, places * width)
+    table = Table(slots=region.ptr, buckets=places)
+    launched = GATHERS if device == "cpu" else GATHERS * max(1, width // 16) // 16
+    engine.program(CEILING).run(entry, table, Batch(n=GATHERS, kind=width, random=12345), launched, None)
+    return engine.to_host(region.ptr, np.uint32, places * width // 4).reshape(places, width // 4)
+
+
+@pytest.mark.parametrize("device", ["cpu", "emulated", pytest.param("cuda", marks=pytest.mark.cuda)])
+@pytest.mark.parametrize("width", WIDTHS_BYTES)
+def test_a_swap_adds_one_to_each_place_read(device, width):
+    counts = walked(device, "read_and_swap", width)
+    per_place = counts.sum(axis=1)
+    assert 0.95 * GATHERS < per_place.sum() <= GATHERS  # a swap that lost a race is not tried again
+    assert width == 4 or not counts[:, 1::2].any()  # the upper half of a swapped word
+    # Places are drawn evenly: one in 16 was drawn before.
+    assert 0.92 * GATHERS < (per_place > 0).sum() < 0.96 * GATHERS
+    quarters = per_place.reshape(4, -1).sum(axis=1)
+    assert abs(quarters - GATHERS / 4).max() < GATHERS / 16
+
+
+@pytest.mark.parametrize("device", ["cpu", "emulated", pytest.param("cuda", marks=pytest.mark.cuda)])
+@pytest.mark.parametrize("width", WIDTHS_BYTES)
+def test_a_read_changes_nothing(device, width):
+    assert not walked(device, "read", width).any()
+    assert not walked(device, "read", width, places=1).any()
+
+
+def test_a_ratio_is_the_rate_of_probes_over_the_ceiling():
+    ceiling = Ceiling(bucket_bytes=64, region_bytes=1 << 20, reads_per_s=200.0, swaps_per_s=100.0)
+    assert ceiling.ratio("find 100", 50.0, 2.0) == 0.5
+    assert ceiling.ratio("find 0", 50.0, 1.0) == 0.25
+    assert ceiling.ratio("build unique", 50.0, None) == 0.5  # one probe at least
+    assert ceiling.ratio("insert", 50.0, 1.5) == 0.75
+
+
+def test_a_ceiling_is_measured_once_for_tables_of_about_one_size(quick, monkeypatch):
+    found = Ceilings("cpu")
+    first = found.of(64, 1_000_000)
+    assert first.bucket_bytes == 64
+    assert first.region_bytes >= 1_000_000
+    assert min(first.reads_per_s, first.swaps_per_s) > 0
+    assert found.of(64, 1_000_000) is first
+    assert found.of(64, 999_000) is first
+    assert found.of(128, 1_000_000) is not first
+    assert found.of(64, 2_000_000) is not first
+    assert len(found.measured) == 3
+    assert found.measured[0] is first
+
+
+def test_the_region_is_as_large_as_the_table_but_never_smaller_than_a_place(quick):
+    for table_bytes in (1, 63, 64, 65, 1000, 123_456, 1 << 20):
+        region = Ceilings("cpu").of(512, table_bytes).region_bytes
+        assert max(512, table_bytes) <= region <= max(512, table_bytes * 17 / 16 + 1)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "slots", "bytes_"),
+    [(4, 4, 1, 8), (4, 0, 1, 4), (8, 4, 1, 16), (4, 4, 8, 64), (8, 4, 32, 512), (8, 0, 16, 128), (2, 1, 8, 64)],
+)
+def test_a_bucket_is_as_wide_as_its_slots(key, value, slots, bytes_):
+    assert bucket_bytes(key, value, slots) == bytes_
+
+
+def test_every_measurement_has_a_ratio(quick):
+    operations = ("build", "build unique", "insert", "find 100", "find 0")
+    lab = Lab("cpu", repetitions=1, with_ceilings=True)
+    for value in ("uint32", None):
+        workload = workloads.make(5_000, "uint32", value, seed=1)
+        for name in ("cuckoo", "iceberg"):
+            for m in lab.measure(workload, Setting(name, {}), 0.7, operations):
+                assert m.ceiling_ratio is not None
+                assert m.ceiling_ratio > 0
+    assert {c.bucket_bytes for c in lab.ceilings} == {8, 4, 128, 64}
+
+
+def test_a_lab_measures_ceilings_only_where_they_are_wanted():
+    lab = Lab("cpu", repetitions=1)
+    measured = lab.measure(workloads.make(500, "uint32", "uint32", seed=1), Setting("cuckoo", {}), 0.7, ("build",))
+    assert measured[0].ceiling_ratio is None
+    assert lab.ceilings == []
+
+
+def test_no_room_for_a_second_region_costs_the_ratio_only(monkeypatch):
+    def refuse(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(Ceilings, "of", refuse)
+    lab = Lab("cpu", repetitions=1, with_ceilings=True)
+    measured = lab.measure(workloads.make(500, "uint32", "uint32", seed=1), Setting("cuckoo", {}), 0.7, ("build",))
+    assert measured[0].ceiling_ratio is None
+    assert measured[0].mismatches == 0
