@@ -28,6 +28,9 @@ def test_bench_writes_results_and_a_picture(tmp_path):
     assert content["command"].startswith("warphash bench --n 3000")
     assert "1 thread" in content["machine"]
     assert {m["design"] for m in content["measurements"]} == {"cuckoo", "iceberg"}
+    assert all(m["ceiling_ratio"] > 0 for m in content["measurements"])
+    assert {c["bucket_bytes"] for c in content["ceilings"]} == {8, 128, 256}
+    assert all(c["reads_per_s"] >= c["swaps_per_s"] > 0 for c in content["ceilings"])
     assert content["contests"][0]["name"] == "warphash"
     assert (tmp_path / "bench.png").read_bytes().startswith(b"\x89PNG")
 
@@ -65,7 +68,7 @@ cli.main()
 """
     done = warphash(*SMALL, "--design", "cuckoo", cwd=tmp_path, code=lie)
     assert done.returncode == 1
-    assert "FAILED" in done.stdout
+    assert "FAIL" in done.stdout
     assert "FAILED: 21 wrong answers" in done.stderr
 
 

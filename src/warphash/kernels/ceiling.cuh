@@ -102,13 +102,13 @@ WARPHASH_FN void walk(const Table& t, const Batch& b) {
 
 #else
 
-constexpr int kLinesAhead = 64;
+constexpr int kLinesAhead = 64;  // of 64 bytes; 32 read 5 % less from memory with places of 512 bytes, 256 no more
 
 template <int kBytes, bool kSwap>
 inline void walk(const Table& t, const Batch& b, u64 begin, u64 end) {
   using Word = typename WholeOf<kBytes == 4 ? 4 : 8>::type;
   constexpr int kLines = kBytes < 64 ? 1 : kBytes / 64;
-  constexpr u64 kAhead = kLines < kLinesAhead / 4 ? kLinesAhead / kLines : 4;
+  constexpr u64 kAhead = kLinesAhead / kLines;
   constexpr int kWords = kBytes / static_cast<int>(sizeof(Word));
   Word* ring[kAhead];
   u32 number = static_cast<u32>(begin + b.random);

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..designs import registry
 from ..errors import DtypeError, ParameterError
@@ -51,15 +52,14 @@ def workload_of(source: str, n: int | None, key: str, value: str | None, seed: i
     if source == "random":
         return workloads.make(n or 1_000_000, key, value, seed)
     if source == "tpch":
-        keys, title = datasets.tpch_line(), "TPC-H LINE"
-    else:
-        path, _, column = source.rpartition(":")
-        if not path or not column:
-            raise ParameterError(f"data must be random, tpch or FILE.parquet:COLUMN, got {source!r}")
-        keys, title = datasets.parquet_column(path, column), column
+        return _line_items(datasets.tpch_line()[:n], value, seed)
+    path, _, column = source.rpartition(":")
+    if not path or not column:
+        raise ParameterError(f"data must be random, tpch or FILE.parquet:COLUMN, got {source!r}")
+    keys = datasets.parquet_column(path, column)
     if not len(keys):
         raise ParameterError(f"{source} holds no keys")
-    return workloads.of_keys(title, keys[:n], value, seed)
+    return workloads.of_keys(column, keys[:n], value, seed)
 
 
 def standard_run(
@@ -77,6 +77,13 @@ def standard_run(
         for setting in settings:
             load = load_factor_of(setting, load_factor)
             yield lab.measure(workload, setting, load, operations, note=note, **options)
+
+
+def _line_items(keys: npt.NDArray[np.uint64], value: str | None, seed: int) -> Workload:
+    """A workload of LINE keys; the absent ones are lines 0 of the same orders, since those are numbered from 1."""
+    line = np.uint64(((1 << datasets.LINE_BITS) - 1) << datasets.PART_BITS)
+    values = workloads.make(len(keys), keys.dtype, value, seed).values
+    return Workload("TPC-H LINE", keys, values, absent=keys & ~line)
 
 
 def _check_type(name: str | None) -> None:

@@ -7,7 +7,9 @@ makes with a 64-bit compare-and-swap behind each (32-bit in places of 4 bytes). 
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
+from functools import partial
 
 from ..runtime.abi import Batch, Table
 from ..runtime.devices import engine_for
@@ -17,8 +19,8 @@ from .clocks import clock_of
 
 __all__ = ["Ceiling", "Ceilings", "bucket_bytes"]
 
-_ENOUGH_S = 0.03
-"""Seconds of runs behind one rate, if these are more than `_FEWEST` runs. Sixteen rates make a second."""
+_ENOUGH_S = 0.05
+"""Seconds of reading behind a ceiling, and about as many of swapping: the eight of a standard run take one second."""
 
 _FEWEST = 3
 _LINES = {"cpu": 1 << 21, "cuda": 1 << 27}
@@ -99,22 +101,16 @@ class Ceilings:
         n = _LINES["cpu" if self._on_cpu else "cuda"] // max(1, bucket_bytes // 64)
         lanes = max(1, bucket_bytes // 16)
         launched = n if self._on_cpu else n * lanes // _GATHERS_PER_GROUP
-        runs = 0
-
-        def run(entry: str) -> float:
-            nonlocal runs
-            batch = Batch(n=n, kind=bucket_bytes, random=runs * n)
-            runs += 1  # so that no run reads the places of another
-            # Stream 0 is the one whose events the clock takes.
-            return self._clock.time(lambda: program.run(entry, table, batch, launched, 0))
-
-        def most(entry: str) -> float:
-            seconds = [run(entry)]
-            while len(seconds) < _FEWEST or sum(seconds) < _ENOUGH_S:
-                seconds.append(run(entry))
-            return n / min(seconds)  # the best: a ceiling that others held down is none
-
-        return Ceiling(bucket_bytes, region_bytes, most("read"), most("read_and_swap"))
+        seconds: dict[str, list[float]] = {"read": [], "read_and_swap": []}
+        first = itertools.count(step=n)
+        while len(seconds["read"]) < _FEWEST or sum(seconds["read"]) < _ENOUGH_S:
+            for entry, its in seconds.items():  # in turn, so that what disturbs one disturbs both
+                batch = Batch(n=n, kind=bucket_bytes, random=next(first))  # other places in every run
+                # Stream 0 is the one whose events the clock takes.
+                its.append(self._clock.time(partial(program.run, entry, table, batch, launched, 0)))
+        # The best runs: a ceiling that others held down is none. To read takes no longer than to read and swap.
+        swaps = n / min(seconds["read_and_swap"])
+        return Ceiling(bucket_bytes, region_bytes, max(swaps, n / min(seconds["read"])), swaps)
 
 
 def bucket_bytes(key_bytes: int, value_bytes: int, slots_per_bucket: int) -> int:

@@ -34,18 +34,22 @@ LABELS = {
 
 
 def render(measurements: Sequence[Measurement], data: str) -> Table:
-    """One row a design: rates in million keys a second, the best of each column in bold."""
+    """One row a design: rates of keys, the best of each column in bold, in at most 80 columns."""
     mine = [m for m in measurements if m.data == data]
     operations = [name for name in LABELS if any(m.operation == name for m in mine)]
     first = mine[0]
     types = f"{first.key_dtype} to {first.value_dtype or 'nothing'}"
+    # Billions on a GPU: as many digits, which 80 columns have room for.
+    unit, name_of_unit = (1e9, "Billion") if max(m.rate_per_s for m in mine) >= 1e9 else (1e6, "Million")
     table = Table(
         title=f"[bold]{data}[/]: {first.n:,} keys, {types}, {first.device}",
-        caption="Million keys per second. Probes: buckets read for a present|absent key.",
+        caption=f"{name_of_unit} keys per second; {_bytes_per_pair(mine)} bytes per pair. For present|absent keys:\n"
+        "probes, the buckets read; of ceiling, the share of the random reads of a bucket\n"
+        "that the memory allows, measured in this run.",
         **_PLAIN,
     )
     table.add_column("design", no_wrap=True)
-    for head in (*(LABELS[name] for name in operations), "load", "probes", "bytes/\npair", "right"):
+    for head in (*(LABELS[name] for name in operations), "load", "probes", "of\nceiling", "ok"):
         table.add_column(head, justify="right", no_wrap=True)
     rows: dict[str, dict[str, Measurement]] = {}
     for m in mine:
@@ -56,10 +60,10 @@ def render(measurements: Sequence[Measurement], data: str) -> Table:
         finds = [row[f"find {share}"] for share in (100, 0) if f"find {share}" in row]
         table.add_row(
             name.replace("_", " "),
-            *(_rate(row.get(operation), best[operation]) for operation in operations),
+            *(_rate(row.get(operation), best[operation], unit) for operation in operations),
             f"{some.load_factor:.2f}",
             "|".join(f"{m.probes_per_key:.2f}" for m in finds),
-            f"{some.bytes_per_pair:.1f}",
+            "|".join(f"{m.ceiling_ratio:.2f}" for m in finds if m.ceiling_ratio is not None),
             _verdict(sum(m.mismatches for m in row.values())),
         )
     return table
@@ -93,13 +97,20 @@ def render_contest(contests: Sequence[Contest], data: str) -> Table:
     return table
 
 
-def _rate(m: Measurement | None, best: float) -> str:
+def _rate(m: Measurement | None, best: float, unit: float) -> str:
     if m is None:
         return ""
     if m.mismatches:
-        return "[bold red]FAILED[/]"
-    text = f"{m.rate_per_s / 1e6:,.{0 if m.rate_per_s >= 1e8 else 1}f}"
+        return "[bold red]FAIL[/]"
+    rate = m.rate_per_s / unit
+    text = f"{rate:.{0 if rate >= 99.95 else 1 if rate >= 9.995 else 2}f}"  # 4 characters
     return f"[bold]{text}[/]" if m.rate_per_s == best else text
+
+
+def _bytes_per_pair(measurements: Sequence[Measurement]) -> str:
+    found = [m.bytes_per_pair for m in measurements]
+    least, most = f"{min(found):.1f}", f"{max(found):.1f}"
+    return least if least == most else f"{least} to {most}"
 
 
 def _verdict(wrong: int) -> str:

@@ -22,6 +22,8 @@ Array = npt.NDArray[Any]
 _ENOUGH_S = 0.2
 _COUNTED = 1 << 20
 """Keys whose probes are counted: enough for four digits of the mean."""
+_PIECE = 1 << 14
+"""Pairs summed at once: they stay in a cache."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +182,7 @@ class Lab:
             )
         table = made[0]
         items = (table.keys(), None) if workload.values is None else table.items()
-        wrong = subject.oracle.check_items(*items)
+        wrong = subject.wrong_items(*items)
         return table, self._record(
             workload, table, operation, len(workload.keys), seconds, table.stats().insert_probes, wrong
         )
@@ -254,10 +256,46 @@ class _Subject:
         columns = [workload.keys] if workload.values is None else [workload.keys, workload.values]
         self.arrays = [clock.here(column) for column in columns]
         self.types = [column.dtype for column in columns]
+        self._sum = _sum_of(workload.keys, workload.values)
         self._questions: dict[float, tuple[Any, Answers]] = {}
+
+    def wrong_items(self, keys: Array, values: Array | None) -> int:
+        """How many pairs of a table are lost, doubled or invented.
+
+        Right ones are known by their number and their sum, in a tenth of the time that the oracle needs to sort them.
+        Of repeated keys any value is right, which only the oracle can tell.
+        """
+        all_differ = self.oracle.distinct == len(self.workload.keys)
+        if all_differ and len(keys) == self.oracle.distinct and _sum_of(keys, values) == self._sum:
+            return 0
+        return self.oracle.check_items(keys, values)
 
     def questions(self, share: float) -> tuple[Any, Answers]:
         if share not in self._questions:
             asked, _ = queries(self.workload, share, len(self.workload.keys), seed=1)
             self._questions[share] = self._clock.here(asked), self.oracle.answers(asked)
         return self._questions[share]
+
+
+def _sum_of(keys: Array, values: Array | None) -> int:
+    """The sum of 64 mixed bits of each pair: the same in any order, and for other pairs by a chance of 2^-64."""
+    total = 0
+    for at in range(0, len(keys), _PIECE):
+        x = _mixed(_bits(keys[at : at + _PIECE]))
+        if values is not None:
+            x = _mixed(x + _bits(values[at : at + _PIECE]))
+        total += int(x.sum())
+    return total % (1 << 64)
+
+
+def _bits(items: Array) -> npt.NDArray[np.uint64]:
+    return items.view(f"u{items.itemsize}").astype(np.uint64)
+
+
+def _mixed(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """The finalizer of SplitMix64, in place."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        x ^= x >> np.uint64(shift)
+        x *= np.uint64(factor)
+    x ^= x >> np.uint64(31)
+    return x
