@@ -107,6 +107,17 @@ def test_every_measurement_has_a_ratio(quick):
     assert {c.bucket_bytes for c in lab.ceilings} == {8, 4, 128, 64}
 
 
+def test_a_rate_above_its_ceiling_has_that_measured_again(monkeypatch):
+    rates = iter([(1.0, 1.0), (1e15, 0.5)])  # the first was held down by others
+    monkeypatch.setattr(Ceilings, "_measure", lambda self, *key: Ceiling(*key, *next(rates)))
+    lab = Lab("cpu", repetitions=1, with_ceilings=True)
+    workload = workloads.make(500, "uint32", "uint32", seed=1)
+    table, _ = Lab("cpu", repetitions=1).measure_build(workload, Setting("cuckoo", {}), 0.7)
+    assert lab.measure_find(table, workload, 1.0).ceiling_ratio < 1
+    assert [(c.reads_per_s, c.swaps_per_s) for c in lab.ceilings] == [(1e15, 1.0)]
+    assert lab.measure_find(table, workload, 0.0).ceiling_ratio < 1  # and no third time
+
+
 def test_a_lab_measures_ceilings_only_where_they_are_wanted():
     lab = Lab("cpu", repetitions=1)
     measured = lab.measure(workloads.make(500, "uint32", "uint32", seed=1), Setting("cuckoo", {}), 0.7, ("build",))

@@ -216,7 +216,6 @@ class Lab:
         wrong: int,
     ) -> Measurement:
         stats, seconds = table.stats(), float(np.median(runs))
-        ceiling = self._ceiling_of(workload, stats)
         return Measurement(
             data=workload.name,
             design=stats.design,
@@ -233,16 +232,21 @@ class Lab:
             probes_per_key=probes,
             bytes_per_pair=stats.bytes_per_pair,
             mismatches=wrong,
-            ceiling_ratio=ceiling.ratio(operation, n / seconds, probes) if ceiling else None,
+            ceiling_ratio=self._ceiling_ratio(workload, stats, operation, n / seconds, probes),
         )
 
-    def _ceiling_of(self, workload: Workload, stats: Stats) -> Ceiling | None:
+    def _ceiling_ratio(
+        self, workload: Workload, stats: Stats, operation: str, rate_per_s: float, probes: float | None
+    ) -> float | None:
         if self._ceilings is None:
             return None
         value_bytes = 0 if workload.values is None else workload.values.itemsize
         bucket = bucket_bytes(workload.keys.itemsize, value_bytes, stats.parameters.get("slots_per_bucket", 1))
         try:
-            return self._ceilings.of(bucket, stats.nbytes)
+            ceiling = self._ceilings.of(bucket, stats.nbytes)
+            if ceiling.ratio(operation, rate_per_s, probes) > 1:
+                ceiling = self._ceilings.again(ceiling)
+            return ceiling.ratio(operation, rate_per_s, probes)
         except MemoryError:  # the table was worth measuring without a second one beside it
             return None
 
