@@ -283,8 +283,11 @@ def _view_cupy(array: Any) -> ArrayView:
 def _empty_cupy(like: Any, shape: Shape, dtype: Dtype) -> Any:
     if dtype.kind not in "biufc":
         raise DtypeError(f"CuPy has no type for {dtype}; pass NumPy arrays, or use another type")
+    cupy = sys.modules["cupy"]
+    if cupy.cuda.runtime.getDevice() == like.device.id:  # to enter it again costs a fifth of the allocation
+        return cupy.ndarray(shape, dtype)
     with like.device:
-        return sys.modules["cupy"].ndarray(shape, dtype)
+        return cupy.ndarray(shape, dtype)
 
 
 # ---- JAX

@@ -10,6 +10,9 @@ stream and asked on another, and memory is freed behind its last use, with no sy
 An event is recorded behind every operation on a stream of the caller's, since that stream may be gone when the next
 operation needs to wait for it (0.5 us). The default streams are for ever: there the event waits until it is wanted.
 
+The caller's current context is left as it is. It mostly is the engine's own, the one that all libraries share, which
+takes less to see than to push.
+
 Processes
 ---------
 CUDA does not survive a fork. A child that uses a GPU has to be spawned; `DriverError` says so.
@@ -21,7 +24,8 @@ import ctypes
 import functools
 import sys
 import threading
-from types import ModuleType, TracebackType
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -160,11 +164,9 @@ class CudaEngine:
         self._lock = threading.RLock()  # reentrant: a buffer may be collected, and freed, inside an operation
         self._programs: dict[KernelSpec, CudaProgram] = {}
         self._compiling = threading.Lock()
-        with _Turn(self, None):
-            self._own = int(_check(driver.cuStreamCreate(driver.CUstream_flags.CU_STREAM_DEFAULT), what))
-            no_timing = driver.CUevent_flags.CU_EVENT_DISABLE_TIMING
-            self._behind_last = _check(driver.cuEventCreate(no_timing), what)
-            self._pool = self._make_pool(index) if has_pools else None
+        self._own = int(_check(self.call(driver.cuStreamCreate, driver.CUstream_flags.CU_STREAM_DEFAULT), what))
+        self._behind_last = _check(self.call(driver.cuEventCreate, driver.CUevent_flags.CU_EVENT_DISABLE_TIMING), what)
+        self._pool = self.call(self._make_pool, index) if has_pools else None
         self._for_ever = (self._own, LEGACY_STREAM)
         self._last = self._own
         self.staging = Staging(self)
@@ -189,8 +191,7 @@ class CudaEngine:
 
     def load(self, cubin: bytes) -> CudaProgram:
         """Kernels from machine code."""
-        with _Turn(self, None):
-            return CudaProgram(self, _check(self._driver.cuModuleLoadData(cubin), "loading kernels"))
+        return CudaProgram(self, _check(self.call(self._driver.cuModuleLoadData, cubin), "loading kernels"))
 
     def allocate(self, nbytes: int, stream: Any = None) -> DeviceBuffer:
         """Uninitialised device memory, aligned to 256 bytes, ready in the order of ``stream``.
@@ -200,44 +201,33 @@ class CudaEngine:
         MemoryError
             With what was asked for and what is free.
         """
-        size = max(nbytes, SMALLEST_BYTES)
-        with self.on(stream) as handle:
-            status, ptr = self._allocate(size, handle)
-            if status == self._driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
-                # What is freed but not yet reached by the device counts as used: wait for it once.
-                self._driver.cuStreamSynchronize(handle)
-                if self._pool is not None:
-                    self._driver.cuMemPoolTrimTo(self._pool, 0)
-                status, ptr = self._allocate(size, handle)
+        status, ptr = self.order(stream, self._allocate, max(nbytes, SMALLEST_BYTES))
         if status == self._driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
             raise MemoryError(f"{self.device} has {self.free_bytes():,} bytes free, and {nbytes:,} are needed")
         if status:
             raise _error(status, f"allocating {nbytes:,} bytes on {self.device}")
-        return DeviceBuffer(int(ptr), nbytes, self._free)
+        return DeviceBuffer(int(ptr), nbytes, self._release)
 
     def allocate_pinned(self, nbytes: int) -> PinnedBuffer:
         """Page-locked host memory."""
-        with _Turn(self, None):
-            status, ptr = self._driver.cuMemHostAlloc(nbytes, 0)
+        status, ptr = self.call(self._driver.cuMemHostAlloc, nbytes, 0)
         if status:
             raise MemoryError(f"cannot pin {nbytes:,} bytes of host memory ({status.name})")
-        return PinnedBuffer(int(ptr), nbytes, self._free_pinned)
+        return PinnedBuffer(int(ptr), nbytes, self._release_pinned)
 
     def fill(self, buffer: Buffer, byte: int, nbytes: int, stream: Any = None) -> None:
         """Set the first ``nbytes`` bytes of ``buffer``."""
         if nbytes > buffer.nbytes:
             raise ValueError(f"the buffer holds {buffer.nbytes:,} bytes, not {nbytes:,}")
         if nbytes:
-            with self.on(stream) as handle:
-                (status,) = self._driver.cuMemsetD8Async(buffer.ptr, byte, nbytes, handle)
+            (status,) = self.order(stream, self._driver.cuMemsetD8Async, buffer.ptr, byte, nbytes)
             if status:
                 raise _error(status, f"filling {nbytes:,} bytes on {self.device}")
 
-    def copy(self, target: int, source: int, nbytes: int, stream: Any = None) -> None:
-        """Copy from address to address, on the device or between it and pinned memory."""
+    def copy(self, target: int, source: int, nbytes: int, stream: Any = None, *, mark: CudaMark | None = None) -> None:
+        """Copy from address to address, on the device or between it and pinned memory; set ``mark`` behind that."""
         if nbytes:
-            with self.on(stream) as handle:
-                (status,) = self._driver.cuMemcpyAsync(target, source, nbytes, handle)
+            (status,) = self.order(stream, self._copy, target, source, nbytes, mark)
             if status:
                 raise _error(status, f"copying {nbytes:,} bytes on {self.device}")
 
@@ -253,30 +243,17 @@ class CudaEngine:
         self.staging.upload(buffer.ptr, array, stream)
         return buffer
 
-    def launch(self, function: Any, n: int, table: Table, batch: Batch, stream: Any = None) -> None:
-        """Start one kernel over ``n`` elements. The driver copies both structures before this returns."""
-        blocks = -(-n // THREADS_PER_BLOCK)
-        arguments = (ctypes.c_void_p * 2)(ctypes.addressof(table), ctypes.addressof(batch))
-        with self.on(stream) as handle:
-            (status,) = self._driver.cuLaunchKernel(
-                function, blocks, 1, 1, THREADS_PER_BLOCK, 1, 1, 0, handle, ctypes.addressof(arguments), 0
-            )
-        if status:
-            raise _error(status, f"launching a kernel on {self.device}")
-
     def mark(self) -> CudaMark:
         """A place in a stream, not yet recorded."""
         return CudaMark(self)
 
     def wait(self, consumer: int) -> None:
         """Make a stream of somebody else's wait, on the device, for all that the engine was given so far."""
-        with self.on(consumer):
-            pass  # taking the turn is the wait
+        self.order(consumer, _nothing)  # taking the turn is the wait
 
     def synchronize(self, stream: Any = None) -> None:
         """Return when all work on ``stream`` is done. Errors of earlier kernels come out here."""
-        with self.on(stream) as handle:
-            pass
+        handle = self.order(stream, _nothing)
         # Without the lock: other threads go on. The legacy stream is the current context's, so that is set again.
         _check(self._driver.cuCtxPushCurrent(self._context), f"using {self.device}")
         try:
@@ -288,12 +265,54 @@ class CudaEngine:
 
     def free_bytes(self) -> int:
         """Device memory that nobody holds."""
-        with _Turn(self, None):
-            return int(_check(self._driver.cuMemGetInfo(), "asking for the free memory")[0])
+        return int(_check(self.call(self._driver.cuMemGetInfo), "asking for the free memory")[0])
 
-    def on(self, stream: Any) -> _Turn:
-        """Hold the engine for one operation on ``stream``; gives the driver's handle of it."""
-        return _Turn(self, self._own if stream is None else int(stream) or LEGACY_STREAM)
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Answer of the driver's ``function(*arguments)``, with the engine's lock and context, on no stream."""
+        with self._lock:
+            entered = self._enter()
+            try:
+                return function(*arguments)
+            finally:
+                if entered:
+                    self._driver.cuCtxPopCurrent()
+
+    def order(self, stream: Any, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Answer of ``function(*arguments, handle)``, an operation on ``stream``, behind the one before it."""
+        handle = self._own if stream is None else int(stream) or LEGACY_STREAM
+        with self._lock:
+            entered = self._enter()
+            try:
+                if handle != self._last or handle == PER_THREAD_STREAM:
+                    self._follow(handle)
+                answer = function(*arguments, handle)
+                if handle not in self._for_ever:
+                    self._driver.cuEventRecord(self._behind_last, handle)
+                return answer
+            finally:
+                if entered:
+                    self._driver.cuCtxPopCurrent()
+
+    def _enter(self) -> bool:
+        """Make the engine's context current, and say whether it was not."""
+        driver = self._driver
+        if driver.cuCtxGetCurrent()[1] == self._context:
+            return False
+        (status,) = driver.cuCtxPushCurrent(self._context)
+        if status:
+            raise _error(status, f"using {self.device}")
+        return True
+
+    def _follow(self, handle: int) -> None:
+        """Make a stream wait for the one of the last operation."""
+        if self._last in self._for_ever:
+            self._driver.cuEventRecord(self._behind_last, self._last)
+        self._driver.cuStreamWaitEvent(handle, self._behind_last, 0)
+        self._last = handle
+
+    def _copy(self, target: int, source: int, nbytes: int, mark: CudaMark | None, handle: int) -> Any:
+        answer = self._driver.cuMemcpyAsync(target, source, nbytes, handle)
+        return answer if mark is None or answer[0] else self._driver.cuEventRecord(mark.event, handle)
 
     def _make_pool(self, index: int) -> Any:
         driver = self._driver
@@ -307,66 +326,43 @@ class CudaEngine:
         _check(driver.cuMemPoolSetAttribute(pool, threshold, kept), "setting up the memory pool")
         return pool
 
-    def _allocate(self, nbytes: int, handle: int) -> tuple[Any, Any]:
+    def _allocate(self, nbytes: int, handle: int) -> Any:
+        driver = self._driver
+        answer = self._try_to_allocate(nbytes, handle)
+        if answer[0] == driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+            # What is freed but not yet reached by the device counts as used: wait for it once.
+            driver.cuStreamSynchronize(handle)
+            if self._pool is not None:
+                driver.cuMemPoolTrimTo(self._pool, 0)
+            answer = self._try_to_allocate(nbytes, handle)
+        return answer
+
+    def _try_to_allocate(self, nbytes: int, handle: int) -> Any:
         if self._pool is None:  # some virtual GPUs: plain memory, whose release waits for the device
-            return self._driver.cuMemAlloc(nbytes)  # type: ignore[no-any-return]
-        return self._driver.cuMemAllocFromPoolAsync(nbytes, self._pool, handle)  # type: ignore[no-any-return]
+            return self._driver.cuMemAlloc(nbytes)
+        return self._driver.cuMemAllocFromPoolAsync(nbytes, self._pool, handle)
+
+    def _release(self, ptr: int) -> None:
+        # Takes no turn on a stream: it may come in the middle of another operation's, when the collector runs there.
+        self.call(self._free, ptr)
 
     def _free(self, ptr: int) -> None:
-        # Behind the last operation there was, but never on a caller's stream, which may be gone by now. Takes no turn
-        # on a stream: it may come in the middle of another operation's, when the collector runs there.
-        with _Turn(self, None):
-            handle = self._last
-            if handle not in self._for_ever:
-                handle = self._own
-                self._driver.cuStreamWaitEvent(handle, self._behind_last, 0)
-            if self._pool is None:
-                self._driver.cuMemFree(ptr)
-            else:
-                self._driver.cuMemFreeAsync(ptr, handle)
+        # Behind the last operation there was, but never on a caller's stream, which may be gone by now.
+        handle = self._last
+        if handle not in self._for_ever:
+            handle = self._own
+            self._driver.cuStreamWaitEvent(handle, self._behind_last, 0)
+        if self._pool is None:
+            self._driver.cuMemFree(ptr)
+        else:
+            self._driver.cuMemFreeAsync(ptr, handle)
 
-    def _free_pinned(self, ptr: int) -> None:
-        with _Turn(self, None):
-            self._driver.cuMemFreeHost(ptr)
+    def _release_pinned(self, ptr: int) -> None:
+        self.call(self._driver.cuMemFreeHost, ptr)
 
 
-class _Turn:
-    """One operation's hold on an engine: its lock, its context, and the order of its streams."""
-
-    __slots__ = ("_engine", "_handle")
-
-    def __init__(self, engine: CudaEngine, handle: int | None) -> None:
-        self._engine = engine
-        self._handle = handle  # None: an operation on no stream
-
-    def __enter__(self) -> int:
-        engine, handle = self._engine, self._handle
-        engine._lock.acquire()
-        try:
-            # Pushed and popped, so that the caller's current device is as it was, in this and every other thread.
-            (status,) = engine._driver.cuCtxPushCurrent(engine._context)
-            if status:
-                raise _error(status, f"using {engine.device}")
-            if handle is not None and (handle != engine._last or handle == PER_THREAD_STREAM):
-                if engine._last in engine._for_ever:
-                    engine._driver.cuEventRecord(engine._behind_last, engine._last)
-                engine._driver.cuStreamWaitEvent(handle, engine._behind_last, 0)
-                engine._last = handle
-        except BaseException:
-            engine._lock.release()
-            raise
-        return handle or 0
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        engine, handle = self._engine, self._handle
-        try:
-            if handle is not None and handle not in engine._for_ever:
-                engine._driver.cuEventRecord(engine._behind_last, handle)
-            engine._driver.cuCtxPopCurrent()
-        finally:
-            engine._lock.release()
+def _nothing(handle: int) -> int:
+    return handle
 
 
 class CudaMark:
@@ -374,22 +370,24 @@ class CudaMark:
 
     def __init__(self, engine: CudaEngine) -> None:
         self._engine = engine
-        with _Turn(engine, None):
-            flags = engine._driver.CUevent_flags.CU_EVENT_DISABLE_TIMING
-            self._event = _check(engine._driver.cuEventCreate(flags), "making an event")
+        self._driver = engine._driver
+        flags = self._driver.CUevent_flags.CU_EVENT_DISABLE_TIMING
+        self.event = _check(engine.call(self._driver.cuEventCreate, flags), "making an event")
 
     def record(self, stream: Any = None) -> None:
-        with self._engine.on(stream) as handle:
-            _check(self._engine._driver.cuEventRecord(self._event, handle), "recording an event")
+        (status,) = self._engine.order(stream, self._driver.cuEventRecord, self.event)
+        if status:
+            raise _error(status, "recording an event")
 
     def wait(self) -> None:
         """Return when the device has passed the mark. Errors of earlier kernels come out here."""
-        _check(self._engine._driver.cuEventSynchronize(self._event), f"running kernels on {self._engine.device}")
+        (status,) = self._driver.cuEventSynchronize(self.event)
+        if status:
+            raise _error(status, f"running kernels on {self._engine.device}")
 
     def __del__(self) -> None:
         if not sys.is_finalizing():
-            with _Turn(self._engine, None):
-                self._engine._driver.cuEventDestroy(self._event)
+            self._engine.call(self._driver.cuEventDestroy, self.event)
 
 
 class CudaProgram:
@@ -397,19 +395,29 @@ class CudaProgram:
 
     def __init__(self, engine: CudaEngine, module: Any) -> None:
         self._engine = engine
+        self._driver = engine._driver
         self._module = module
         self._functions: dict[str, Any] = {}
+        self._arguments = (ctypes.c_void_p * 2)()  # of a launch; the engine's lock guards them
+        self._arguments_at = ctypes.addressof(self._arguments)
 
     def run(self, entry: str, table: Table, batch: Batch, n: int, stream: Any = None) -> None:
-        """Launch kernel ``entry`` over at most ``n`` elements; returns before it ends."""
+        """Launch kernel ``entry`` over at most ``n`` elements; returns before it ends, with both structures copied."""
         if n > 0:
             function = self._functions.get(entry) or self._find(entry)
-            self._engine.launch(function, n, table, batch, stream)
+            blocks = -(-n // THREADS_PER_BLOCK)
+            (status,) = self._engine.order(stream, self._launch, function, blocks, table, batch)
+            if status:
+                raise _error(status, f"launching a kernel on {self._engine.device}")
+
+    def _launch(self, function: Any, blocks: int, table: Table, batch: Batch, handle: int) -> Any:
+        self._arguments[0], self._arguments[1] = ctypes.addressof(table), ctypes.addressof(batch)
+        return self._driver.cuLaunchKernel(
+            function, blocks, 1, 1, THREADS_PER_BLOCK, 1, 1, 0, handle, self._arguments_at, 0
+        )
 
     def _find(self, entry: str) -> Any:
-        engine = self._engine
-        with _Turn(engine, None):
-            answer = engine._driver.cuModuleGetFunction(self._module, entry.encode())
+        answer = self._engine.call(self._driver.cuModuleGetFunction, self._module, entry.encode())
         self._functions[entry] = _check(answer, f"finding kernel {entry!r}")
         return self._functions[entry]
 

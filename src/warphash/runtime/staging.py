@@ -26,6 +26,9 @@ __all__ = ["PIECE_BYTES", "Body", "Mark", "Staging", "StagingEngine"]
 PIECE_BYTES = 8 << 20
 """Of one pinned piece; there are two. Large against the cost of a launch, small against a batch."""
 
+SMALL_BYTES = 4096
+"""Up to here an array comes down through a pinned page of its own: the reports of updates, above all."""
+
 ALIGNMENT = 256
 """Of each array inside a piece, in bytes."""
 
@@ -60,8 +63,8 @@ class StagingEngine(Protocol):
     def allocate_pinned(self, nbytes: int) -> PinnedBuffer:
         """Page-locked host memory."""
 
-    def copy(self, target: int, source: int, nbytes: int, stream: Any = None) -> None:
-        """Copy between any two addresses, in the order of ``stream``."""
+    def copy(self, target: int, source: int, nbytes: int, stream: Any = None, *, mark: Any = None) -> None:
+        """Copy between any two addresses, in the order of ``stream``, and put one of its marks behind that."""
 
     def mark(self) -> Mark:
         """A mark, not yet recorded."""
@@ -92,11 +95,28 @@ class _Pair:
         return self._pieces[number % 2]
 
 
+class _Landing:
+    """A pinned page for small arrays. Whoever holds its lock waits for the copy: nothing is in flight to it before."""
+
+    def __init__(self, engine: StagingEngine) -> None:
+        self._lock = threading.Lock()
+        self._engine = engine
+        self._page = _Piece(engine, SMALL_BYTES)
+
+    def download(self, source: int, target: npt.NDArray[np.uint8], stream: Any) -> None:
+        page, nbytes = self._page, target.size
+        with self._lock:
+            self._engine.copy(page.pinned.ptr, source, nbytes, stream, mark=page.mark)
+            page.mark.wait()
+            target[:] = page.pinned.array[:nbytes]
+
+
 class Staging:
     """The pinned pieces of an engine, shared by all of its tables."""
 
     def __init__(self, engine: StagingEngine) -> None:
         self._engine = engine
+        self._landing = _Landing(engine)
         self._copies = _Pair(engine)
         self._pipelines = _Pair(engine)  # apart, so that the body of a pipeline may copy
 
@@ -119,20 +139,21 @@ class Staging:
                 piece = self._copies[number]
                 piece.mark.wait()
                 _move(piece.pinned.array[: part.size], part)
-                self._engine.copy(target + start, piece.pinned.ptr, part.size, stream)
-                piece.mark.record(stream)
+                self._engine.copy(target + start, piece.pinned.ptr, part.size, stream, mark=piece.mark)
 
     def download(self, source: int, array: Array, stream: Any = None) -> None:
         """Copy device memory into a contiguous host array; waits for ``stream``."""
         target = _as_bytes(array)
+        if target.size <= SMALL_BYTES:
+            self._landing.download(source, target, stream)
+            return
         with self._copies.lock:
             landing: tuple[_Piece, npt.NDArray[np.uint8]] | None = None
             for number, start in enumerate(range(0, target.size, PIECE_BYTES)):
                 part = target[start : start + PIECE_BYTES]
                 piece = self._copies[number]
                 piece.mark.wait()
-                self._engine.copy(piece.pinned.ptr, source + start, part.size, stream)
-                piece.mark.record(stream)
+                self._engine.copy(piece.pinned.ptr, source + start, part.size, stream, mark=piece.mark)
                 _land(landing)
                 landing = piece, part
             _land(landing)
