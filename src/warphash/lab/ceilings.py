@@ -19,10 +19,12 @@ from .clocks import clock_of
 
 __all__ = ["Ceiling", "Ceilings", "bucket_bytes"]
 
-_ENOUGH_S = 0.05
-"""Seconds of reading behind a ceiling, and about as many of swapping: the eight of a standard run take one second."""
+_ENOUGH_S = 0.1
+"""Seconds of runs behind a ceiling, unless `_FEWEST` take longer: the eight ceilings of a standard run take one."""
 
 _FEWEST = 3
+"""Runs of reading, and as many of swapping."""
+
 _LINES = {"cpu": 1 << 21, "cuda": 1 << 27}
 """Lines of 64 bytes that one run reads, at least one a place: some 10 ms."""
 
@@ -114,7 +116,7 @@ class Ceilings:
         launched = n if self._on_cpu else n * lanes // _GATHERS_PER_GROUP
         seconds: dict[str, list[float]] = {"read": [], "read_and_swap": []}
         first = itertools.count(step=n)
-        while len(seconds["read"]) < _FEWEST or sum(seconds["read"]) < _ENOUGH_S:
+        while len(seconds["read"]) < _FEWEST or sum(map(sum, seconds.values())) < _ENOUGH_S:
             for entry, its in seconds.items():  # in turn, so that what disturbs one disturbs both
                 batch = Batch(n=n, kind=bucket_bytes, random=next(first))  # other places in every run
                 # Stream 0 is the one whose events the clock takes.
