@@ -245,14 +245,13 @@ def _view_torch(tensor: Any) -> ArrayView:
 
 def _of_torch(tensor: Any, dtype: Dtype) -> ArrayView:
     device = tensor.device
-    if device.type == "cpu":
-        return _host_view(tensor.numpy(), "torch", tensor)
-    if device.type != "cuda":
+    if tensor.is_cuda:
+        stream = sys.modules["torch"].cuda.current_stream(device).cuda_stream or LEGACY_STREAM
+        shape = tuple(tensor.shape)
+        return ArrayView(tensor.data_ptr(), shape, dtype, f"cuda:{device.index}", "torch", stream, tensor, None)
+    if device.type != "cpu":
         raise DeviceError(f"expected a tensor on cpu or cuda, got {device}; call .to('cuda') or .cpu()")
-    stream = sys.modules["torch"].cuda.current_stream(device).cuda_stream or LEGACY_STREAM
-    return ArrayView(
-        tensor.data_ptr(), tuple(tensor.shape), dtype, f"cuda:{device.index}", "torch", stream, tensor, None
-    )
+    return _host_view(tensor.numpy(), "torch", tensor)
 
 
 @lru_cache
@@ -272,11 +271,11 @@ def _view_cupy(array: Any) -> ArrayView:
     if not isinstance(array, cupy.ndarray):
         raise DtypeError(f"expected a dense cupy.ndarray, got {type(array).__name__}")
     device = array.device
-    dense = array
-    if not array.flags.c_contiguous:
+    if cupy.cuda.runtime.getDevice() != device.id:
         with device:
-            dense = cupy.ascontiguousarray(array).reshape(array.shape)
-    stream = cupy.cuda.get_current_stream(device.id).ptr or LEGACY_STREAM
+            return _view_cupy(array)
+    dense = array if array.flags.c_contiguous else cupy.ascontiguousarray(array).reshape(array.shape)
+    stream = cupy.cuda.get_current_stream().ptr or LEGACY_STREAM
     return ArrayView(dense.data.ptr, dense.shape, dense.dtype, f"cuda:{device.id}", "cupy", stream, dense, None)
 
 
@@ -284,10 +283,10 @@ def _empty_cupy(like: Any, shape: Shape, dtype: Dtype) -> Any:
     if dtype.kind not in "biufc":
         raise DtypeError(f"CuPy has no type for {dtype}; pass NumPy arrays, or use another type")
     cupy = sys.modules["cupy"]
-    if cupy.cuda.runtime.getDevice() == like.device.id:  # to enter it again costs a fifth of the allocation
-        return cupy.ndarray(shape, dtype)
-    with like.device:
-        return cupy.ndarray(shape, dtype)
+    if cupy.cuda.runtime.getDevice() != like.device.id:  # asked, as entering takes a fifth of the allocation
+        with like.device:
+            return _empty_cupy(like, shape, dtype)
+    return cupy.ndarray(shape, dtype)
 
 
 # ---- JAX

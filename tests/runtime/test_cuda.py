@@ -13,7 +13,7 @@ import pytest
 from warphash.errors import DeviceError
 from warphash.runtime import cuda
 from warphash.runtime.abi import Batch, Table
-from warphash.runtime.staging import PIECE_BYTES
+from warphash.runtime.staging import PIECE_BYTES, SMALL_BYTES
 
 from . import toy
 
@@ -45,6 +45,9 @@ def foreign(engine: cuda.CudaEngine) -> Any:
     driver.cuStreamDestroy(stream)
 
 
+SIZES = [0, 1, 255, SMALL_BYTES, SMALL_BYTES + 1, PIECE_BYTES, 2 * PIECE_BYTES + 7, 5 * PIECE_BYTES + 1]
+
+
 def scale_add(engine: Any, program: Any, keys: np.ndarray, factor: int, term: int, stream: int | None) -> np.ndarray:
     source = engine.from_host(keys, stream)
     target = engine.allocate(keys.nbytes, stream)
@@ -64,7 +67,7 @@ def test_device_that_is_not_there(engine: cuda.CudaEngine) -> None:
         cuda.engine(99)
 
 
-@pytest.mark.parametrize("nbytes", [0, 1, 255, 4096, PIECE_BYTES, 2 * PIECE_BYTES + 7, 5 * PIECE_BYTES + 1])
+@pytest.mark.parametrize("nbytes", SIZES)
 def test_round_trip_of_every_size(engine: cuda.CudaEngine, nbytes: int) -> None:
     array = np.random.default_rng(nbytes).integers(0, 256, nbytes, dtype=np.uint8)
     buffer = engine.from_host(array)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from warphash import HashMap
 from warphash.arrays import ArrayView, empty_like_kind, view
 from warphash.dlpack import DeviceArray
 from warphash.runtime import cuda
@@ -69,6 +70,18 @@ def test_torch_on_a_side_stream_that_is_busy(engine: cuda.CudaEngine, program: c
         total = out.sum()
     torch.cuda.synchronize()
     assert int(total) == int(EXPECTED.astype(np.int64).sum())
+
+
+def test_values_that_another_library_makes_ready_on_a_stream_of_its_own(engine: cuda.CudaEngine) -> None:
+    torch, cupy = pytest.importorskip("torch"), pytest.importorskip("cupy")
+    keys = cupy.arange(N)
+    table = HashMap("int64", "int64", capacity=N, device="cuda")
+    with torch.cuda.stream(torch.cuda.Stream()):
+        busy = torch.ones(4096, 4096, device="cuda")
+        for _ in range(20):  # the values are ready milliseconds after the call
+            busy = busy @ busy * 1e-4
+        table.insert(keys, torch.arange(N, device="cuda") + (busy[0, 0] * 0).long())
+    np.testing.assert_array_equal(cupy.asnumpy(table.find(keys)[0]), np.arange(N))
 
 
 def test_torch_keeps_its_current_device(engine: cuda.CudaEngine, program: cuda.CudaProgram) -> None:

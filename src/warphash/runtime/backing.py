@@ -9,9 +9,7 @@ from ..designs.base import Design
 from .abi import Op
 from .elastic import ElasticStore
 from .engine import Engine, KernelSpec
-from .rows import RowBacking
 from .store import Store
-from .words import WordBacking
 
 __all__ = ["Backing", "make_backing"]
 
@@ -65,4 +63,11 @@ def make_backing(
         load_factor=load_factor,
         counts_probes=counts_probes,
     )
-    return (RowBacking if wide else WordBacking)(elastic, key_bytes, value_bytes)
+    # What a table does not need, and what a process that makes none does not, is not imported.
+    if wide:
+        from .rows import RowBacking
+
+        return RowBacking(elastic, key_bytes, value_bytes)
+    from .words import WordBacking
+
+    return WordBacking(elastic, key_bytes, value_bytes)
