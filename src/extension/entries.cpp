@@ -1,11 +1,11 @@
-// Compiles one design, or the kernels on rows, for one instruction set. The build defines WARPHASH_DESIGN (the class),
+// Compiles one design, or kernels that no design changes, for one instruction set. The build defines WARPHASH_DESIGN (the class),
 // WARPHASH_DESIGN_HEADER, WARPHASH_GROUPS (the name of the function below), WARPHASH_ONE_SLOT for designs with buckets of
 // one slot, and renames the namespace `warphash`, so that the linker cannot take one instruction set's template for
 // another's.
 #include "entries.hpp"
 
 #include WARPHASH_DESIGN_HEADER
-#include "bulk.cuh"
+#include "entries.cuh"
 
 namespace {
 
@@ -20,8 +20,8 @@ using warphash_cpu::Group;
       {8, true, N, {WARPHASH_ENTRIES(WARPHASH_DESIGN, u64, true, N)}},
 
 const Group kGroups[] = {
-#if defined(WARPHASH_ROW_ENTRIES)
-    {0, false, 0, {WARPHASH_ROW_ENTRIES}},
+#if defined(WARPHASH_PLAIN_ENTRIES)
+    {0, false, 0, {WARPHASH_PLAIN_ENTRIES}},
 #elif defined(WARPHASH_ONE_SLOT)
     WARPHASH_GROUP(1)
 #else

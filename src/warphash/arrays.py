@@ -270,20 +270,20 @@ def _view_cupy(array: Any) -> ArrayView:
     cupy = sys.modules["cupy"]
     if not isinstance(array, cupy.ndarray):
         raise DtypeError(f"expected a dense cupy.ndarray, got {type(array).__name__}")
-    device = array.device
-    if cupy.cuda.runtime.getDevice() != device.id:
-        with device:
+    index = array.data.device_id
+    if cupy.cuda.runtime.getDevice() != index:
+        with array.device:
             return _view_cupy(array)
     dense = array if array.flags.c_contiguous else cupy.ascontiguousarray(array).reshape(array.shape)
     stream = cupy.cuda.get_current_stream().ptr or LEGACY_STREAM
-    return ArrayView(dense.data.ptr, dense.shape, dense.dtype, f"cuda:{device.id}", "cupy", stream, dense, None)
+    return ArrayView(dense.data.ptr, dense.shape, dense.dtype, f"cuda:{index}", "cupy", stream, dense, None)
 
 
 def _empty_cupy(like: Any, shape: Shape, dtype: Dtype) -> Any:
     if dtype.kind not in "biufc":
         raise DtypeError(f"CuPy has no type for {dtype}; pass NumPy arrays, or use another type")
     cupy = sys.modules["cupy"]
-    if cupy.cuda.runtime.getDevice() != like.device.id:  # asked, as entering takes a fifth of the allocation
+    if cupy.cuda.runtime.getDevice() != like.data.device_id:  # asked, as entering takes a fifth of the allocation
         with like.device:
             return _empty_cupy(like, shape, dtype)
     return cupy.ndarray(shape, dtype)

@@ -91,6 +91,7 @@ class _Table:
     ) -> None:
         self._key = Column.of_keys(key)
         self._value = None if value is None else Column.of_values(value)
+        self._value_kind = kind_of(self._value.dtype) if self._value else 0
         self._design, self._parameters = _chosen(design, parameters)
         self._load_factor = _load_factor(load_factor, self._design, self._parameters)
         _check_options(capacity, hash, on_full, attempts)
@@ -405,8 +406,7 @@ class _Table:
                 raise ShapeError(
                     f"keys and values must be of one length, got {n:,} keys and {len_of(value_view):,} values"
                 )
-        kind = kind_of(self._value.dtype) if self._value else 0
-        stream = key_view.stream
+        kind, stream = self._value_kind, key_view.stream
         with self._lock.writing:
             if value_view is not None and value_view.stream not in (None, stream):
                 self._engine.wait(value_view.stream)  # their own: the engine's streams follow each other
@@ -614,11 +614,11 @@ class HashMap(_Table):
 
     def find(self, keys: Any, default: Any = 0) -> tuple[Any, Any]:
         """Values of keys: ``(values[n], found[n])``, with ``default`` for absent keys. Does not wait for the device."""
-        view = self._view_keys(keys)
-        shape = view.shape[:1]
-        values = arrays.empty_like_kind(view, (*shape, *self._values.shape), self._values.dtype, self._engine)
-        found = arrays.empty_like_kind(view, shape, np.bool_, self._engine)
-        self._look_up(view, values, found, self._values.default(default))
+        view, column = self._view_keys(keys), self._values
+        rows = view.shape[:1]
+        values = arrays.empty_like_kind(view, rows + column.shape, column.dtype, self._engine)
+        found = arrays.empty_like_kind(view, rows, np.bool_, self._engine)
+        self._look_up(view, values, found, column.default(default))
         return values.export(), found.export()
 
     def find_or_insert(self, keys: Any, values: Any) -> tuple[Any, Any]:

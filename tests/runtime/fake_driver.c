@@ -170,6 +170,7 @@ Result cuMemcpyAsync(uintptr_t target, uintptr_t source, size_t n, uintptr_t str
   return kSuccess;
 }
 
+enum { kLaunchBounds = 256 };
 Result cuModuleLoadData(uintptr_t* module, const char* image) {
   NEED_CONTEXT();
   *module = kModule;
@@ -181,11 +182,16 @@ Result cuModuleGetFunction(uintptr_t* function, uintptr_t module, const char* na
   *function = (uintptr_t)&scale_add;
   return kSuccess;
 }
+Result cuFuncGetAttribute(int* value, int attribute, uintptr_t function) {
+  if (!function || attribute != 0 /* most threads of a block */) return kInvalidValue;
+  *value = kLaunchBounds;
+  return kSuccess;
+}
 // The kernel of test_cuda.py: out_values[i] = keys[i] * table.buckets + batch.default_value, in 64 bits.
 Result cuLaunchKernel(uintptr_t function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                       unsigned shared, uintptr_t stream, void** parameters, void** extra) {
   NEED_CONTEXT();
-  if (!function || gy != 1 || gz != 1 || bx != 256 || by != 1 || bz != 1 || shared || !stream || extra)
+  if (!function || gy != 1 || gz != 1 || bx > kLaunchBounds || bx % 32 || by != 1 || bz != 1 || shared || !stream || extra)
     return kInvalidValue;
   const uint64_t* table = parameters[0];
   const uint64_t* batch = parameters[1];

@@ -14,7 +14,7 @@ from warphash.runtime.source import amalgamate, class_name, translation_unit
 @pytest.fixture
 def headers(tmp_path: Path) -> Path:
     files = {
-        "bulk.cuh": '#pragma once\n#include "core/hash.cuh"\n#include "core/slot.cuh"\nint bulk;\n',
+        "entries.cuh": '#pragma once\n#include "core/hash.cuh"\n#include "core/slot.cuh"\nint entries;\n',
         "core/hash.cuh": "#pragma once\nint hash;\n",
         "core/slot.cuh": '#pragma once\n#include "hash.cuh"\n#include "../platform/cuda.cuh"\nint slot;\n',
         "platform/cuda.cuh": "#pragma once\n#include <stdint.h>\n",
@@ -29,8 +29,8 @@ def headers(tmp_path: Path) -> Path:
 
 def test_each_header_comes_once_and_in_order(headers: Path) -> None:
     unit = translation_unit(KernelSpec("two_words", 4, 8, 16), "cuda", headers)
-    assert [unit.count(f"int {name};") for name in ("hash", "slot", "bulk", "design")] == [1, 1, 1, 1]
-    assert unit.index("int hash") < unit.index("int slot") < unit.index("int bulk") < unit.index("int design")
+    assert [unit.count(f"int {name};") for name in ("hash", "slot", "entries", "design")] == [1, 1, 1, 1]
+    assert unit.index("int hash") < unit.index("int slot") < unit.index("int entries") < unit.index("int design")
     assert '#include "' not in unit and "#include <stdint.h>" in unit and "#pragma once" not in unit
 
 

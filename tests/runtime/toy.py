@@ -18,7 +18,7 @@ struct Batch {{
   u64 n, keys, values, indices, count, out_keys, out_values, out_flags, out_counts, default_value;
   u64 rest[{ctypes.sizeof(Batch) // 8 - 10}];
 }};
-extern "C" __global__ void scale_add(const Table table, const Batch batch) {{
+extern "C" __global__ void __launch_bounds__(256) scale_add(const Table table, const Batch batch) {{
   u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i < batch.n)
     reinterpret_cast<u64*>(batch.out_values)[i] =

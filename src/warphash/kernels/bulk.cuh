@@ -31,8 +31,6 @@ WARPHASH_FN T* pointer(u64 address) {
   return reinterpret_cast<T*>(address);
 }
 
-WARPHASH_FN Report* report_of(const Batch& b) { return pointer<Report>(b.report); }
-
 WARPHASH_FN u32 element_of(const Batch& b, u64 i) {
   return b.indices ? load_once(pointer<const u32>(b.indices) + i) : static_cast<u32>(i);
 }
@@ -62,9 +60,9 @@ template <class D>
 struct Find {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kProbes = true, kSuspends = false, kFrozen = true, kVacancy = false;
-  // More of the large ones spill, and are no faster.
-  static constexpr int kMostInFlight = S::kSlots <= 16 ? 4 : S::kBucketBytes > 256 ? 1 : 2;
+  static constexpr bool kProbes = true, kReads = true, kSuspends = false, kCounts = false;
+  static constexpr bool kFrozen = true, kVacancy = false;
+  static constexpr int kPartBytes = 256;  // a bucket of that size is read whole: half of all absent keys need all of it
   struct State {
     Probe<S> probe;
     Word value_;
@@ -113,8 +111,9 @@ template <class D>
 struct Settle {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kProbes = true, kSuspends = true, kFrozen = false, kVacancy = true;
-  static constexpr int kMostInFlight = 4;
+  static constexpr bool kProbes = true, kReads = true, kSuspends = D::kMovesKeys, kCounts = true;
+  static constexpr bool kFrozen = false, kVacancy = true;
+  static constexpr int kPartBytes = 128;
   enum class Outcome { kOpen, kPresent, kInserted, kLeftover, kSuspended };
   struct State {
     Probe<S> probe;
@@ -130,8 +129,10 @@ struct Settle {
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
     const u32 e = element_of(b, i);
     s = {Probe<S>::start(t, key_at<S>(b, e)), value_at<S>(b, e), e, false, false, Outcome::kOpen};
-    // A homeless pair is in no bucket: its key would be taken for absent. The table is rebuilt first.
-    if (!b.suspended) return true;
+    return true;
+  }
+  // A homeless pair is in no bucket: its key would be taken for absent. The table is rebuilt first.
+  WARPHASH_FN static bool suspend(State& s) {
     s.outcome = Outcome::kSuspended;
     return false;
   }
@@ -181,7 +182,7 @@ template <class D>
 struct Claim {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kProbes = false, kSuspends = false;
+  static constexpr bool kProbes = false, kSuspends = false, kCounts = true;
   struct State {
     u32 element;
     bool won;
@@ -217,8 +218,9 @@ template <class D>
 struct Place {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kProbes = true, kSuspends = true, kFrozen = false, kVacancy = true;
-  static constexpr int kMostInFlight = D::kPlaceInFlight;
+  static constexpr bool kProbes = true, kReads = D::kReadsFirst, kSuspends = D::kMovesKeys, kCounts = true;
+  static constexpr bool kFrozen = false, kVacancy = true;
+  static constexpr int kPartBytes = 128;
   struct State {
     typename D::Placement placement;
     u32 element;
@@ -232,9 +234,14 @@ struct Place {
     return begin(t, b, s, e, key_at<S>(b, e), value_at<S>(b, e));
   }
   WARPHASH_FN static bool begin(const Table& t, const Batch& b, State& s, u32 element, Word key, Word value) {
-    s.placement = D::start(b, Probe<S>::start(t, key), value, random_start(b.random, element));
+    s.placement = D::start(Probe<S>::start(t, key), value, random_start(b.random, element));
     s.element = element;
     s.outcome = Placed::kGoesOn;
+    return true;
+  }
+  // Something is homeless already: this key may be placed, but not at the cost of another.
+  WARPHASH_FN static bool suspend(State& s) {
+    s.placement.may_evict = false;
     return true;
   }
   WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
@@ -249,6 +256,7 @@ struct Place {
     const bool inserted = s.outcome == Placed::kInserted || homeless;
     tally.changed += inserted;
     if (homeless) {
+      suspend_others(b);
       const u64 place = fetch_add(&report_of(b)->homeless, 1ull);
       if (place < kHomelessCapacity) pointer<typename S::Item>(b.homeless)[place] = s.placement.hand;
     }
@@ -280,7 +288,7 @@ struct Combine : Find<D> {
   struct State : Find<D>::State {
     u32 element;
   };
-  static constexpr bool kFrozen = false;
+  static constexpr bool kCounts = true, kFrozen = false;
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
     s.element = element_of(b, i);
     s.probe = Probe<S>::start(t, key_at<S>(b, s.element));
@@ -305,7 +313,7 @@ struct Erase : Find<D> {
   struct State : Find<D>::State {
     u32 element;
   };
-  static constexpr bool kFrozen = false;
+  static constexpr bool kCounts = true, kFrozen = false;
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
     s.element = element_of(b, i);
     s.probe = Probe<S>::start(t, key_at<S>(b, s.element));
@@ -329,7 +337,7 @@ template <class D>
 struct Scan {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kProbes = false, kSuspends = false;
+  static constexpr bool kProbes = false, kSuspends = false, kCounts = true;
   struct State {
     typename S::Item item;
     bool reserved;
@@ -352,7 +360,7 @@ struct Scan {
 template <class D>
 struct Audit {
   using S = typename D::S;
-  static constexpr bool kProbes = false, kSuspends = false;
+  static constexpr bool kProbes = false, kSuspends = false, kCounts = true;
   struct State {
     u32 broken;
   };
@@ -378,17 +386,3 @@ struct Audit {
 };
 
 }  // namespace warphash
-
-// The entry points of design D over slots of WORD (u32 or u64), VALUED or not, N to a bucket. What one becomes, a kernel
-// or an element of a list, is the platform's WARPHASH_ENTRY.
-#define WARPHASH_ENTRIES(D, WORD, VALUED, N)                                                         \
-  WARPHASH_ENTRY(find, warphash::Find<warphash::D<warphash::Slots<WORD, VALUED, N>>>)                \
-  WARPHASH_ENTRY(probe_counts, warphash::ProbeCounts<warphash::D<warphash::Slots<WORD, VALUED, N>>>) \
-  WARPHASH_ENTRY(settle, warphash::Settle<warphash::D<warphash::Slots<WORD, VALUED, N>>>)            \
-  WARPHASH_ENTRY(claim, warphash::Claim<warphash::D<warphash::Slots<WORD, VALUED, N>>>)              \
-  WARPHASH_ENTRY(place, warphash::Place<warphash::D<warphash::Slots<WORD, VALUED, N>>>)              \
-  WARPHASH_ENTRY(migrate, warphash::Migrate<warphash::D<warphash::Slots<WORD, VALUED, N>>>)          \
-  WARPHASH_ENTRY(combine, warphash::Combine<warphash::D<warphash::Slots<WORD, VALUED, N>>>)          \
-  WARPHASH_ENTRY(erase, warphash::Erase<warphash::D<warphash::Slots<WORD, VALUED, N>>>)              \
-  WARPHASH_ENTRY(scan, warphash::Scan<warphash::D<warphash::Slots<WORD, VALUED, N>>>)                \
-  WARPHASH_ENTRY(audit, warphash::Audit<warphash::D<warphash::Slots<WORD, VALUED, N>>>)

@@ -176,6 +176,6 @@ WARPHASH_FN void for_each(const Table& t, const Batch& b, u64 begin, u64 end) {
 
 }  // namespace warphash
 
-#define WARPHASH_CEILING_ENTRIES                 \
+#define WARPHASH_PLAIN_ENTRIES                   \
   WARPHASH_ENTRY(read, warphash::Gathers<false>) \
   WARPHASH_ENTRY(read_and_swap, warphash::Gathers<true>)

@@ -45,19 +45,14 @@ WARPHASH_FN void copy_row(u8* to, const u8* from, u64 bytes) {
 
 // A task of which an element is one straight piece of work.
 struct Straight {
-  static constexpr bool kProbes = false, kSuspends = false;
-  struct State {
-    bool mismatch;
-  };
+  static constexpr bool kProbes = false, kSuspends = false, kCounts = false;
+  struct State {};
   WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
-  WARPHASH_FN static void finish(const Table&, const Batch&, u64, State& s, bool live, Tally& tally) {
-    tally.mismatches += live && s.mismatch;
-  }
+  WARPHASH_FN static void finish(const Table&, const Batch&, u64, State&, bool, Tally&) {}
 };
 
 struct Widen : Straight {
-  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State& s) {
-    s.mismatch = false;
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
     const u64 word = read_word(row_of(b, i), b.op);
     if (b.kind == 4)
       reinterpret_cast<u32*>(b.out_keys)[i] = static_cast<u32>(word);
@@ -68,8 +63,7 @@ struct Widen : Straight {
 };
 
 struct Narrow : Straight {
-  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State& s) {
-    s.mismatch = false;
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
     const u8* word = reinterpret_cast<const u8*>(b.keys) + i * b.kind;
     u8* row = reinterpret_cast<u8*>(b.out_keys) + i * b.op;
     for (u64 j = 0; j < b.op; ++j) row[j] = word[j];
@@ -78,8 +72,7 @@ struct Narrow : Straight {
 };
 
 struct Fingerprint : Straight {
-  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State& s) {
-    s.mismatch = false;
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
     const u8* row = row_of(b, i);
     const bool aligned = (reinterpret_cast<u64>(row) & 7) == 0;
     u64 x = b.random ^ b.op;
@@ -97,20 +90,19 @@ struct Fingerprint : Straight {
 
 // Clears the flag of a found element whose stored key is another one.
 struct Match : Straight {
-  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State& s) {
-    s.mismatch = false;
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
     if (!flagged(b, i)) return false;
     const u8* stored = stored_row(b, row_number(b, i));
     const u8* row = row_of(b, i);
-    for (u64 j = 0; j < b.op; ++j) s.mismatch |= stored[j] != row[j];
-    if (s.mismatch) reinterpret_cast<u8*>(b.out_flags)[i] = kPresent;
+    bool same = true;
+    for (u64 j = 0; j < b.op; ++j) same &= stored[j] == row[j];
+    if (!same) reinterpret_cast<u8*>(b.out_flags)[i] = kPresent;
     return false;
   }
 };
 
 struct Gather : Straight {
-  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State& s) {
-    s.mismatch = false;
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
     const u8* from = flagged(b, i) ? stored_row(b, row_number(b, i)) : reinterpret_cast<const u8*>(b.default_value);
     copy_row(reinterpret_cast<u8*>(b.out_values) + i * b.op, from, b.op);
     return false;
@@ -118,16 +110,14 @@ struct Gather : Straight {
 };
 
 struct Scatter : Straight {
-  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State& s) {
-    s.mismatch = false;
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
     if (flagged(b, i)) copy_row(stored_row(b, row_number(b, i)), row_of(b, i), b.op);
     return false;
   }
 };
 
 struct Merge : Straight {
-  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State& s) {
-    s.mismatch = false;
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
     if (!flagged(b, i)) return false;
     const u64 operand = read_word(row_of(b, i), kind_bits(b.kind) / 8);
     u8* base = reinterpret_cast<u8*>(b.source_buckets);
@@ -141,7 +131,7 @@ struct Merge : Straight {
 
 }  // namespace warphash
 
-#define WARPHASH_ROW_ENTRIES                         \
+#define WARPHASH_PLAIN_ENTRIES                       \
   WARPHASH_ENTRY(widen, warphash::Widen)             \
   WARPHASH_ENTRY(narrow, warphash::Narrow)           \
   WARPHASH_ENTRY(fingerprint, warphash::Fingerprint) \

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ctypes
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 MAX_HASHES = 4
 """Hash functions a table can have (``Table.multiplier`` and ``Table.addend`` hold one constant each)."""
@@ -58,21 +59,44 @@ class Batch(ctypes.Structure):
         "losers",  # uint32 list
         "homeless",  # pairs whose chain ended: HOMELESS_CAPACITY slots
         "count_probes",  # 1: sum the buckets read into Report.probes
-        "suspended",  # the kernels' own
         "source_buckets",  # migrate: hashed buckets of the table whose slots ``keys`` points at
+        "answer",  # one-block kernels: where, in memory of the host, the outcome goes
+        "ticket",  # and what its first word becomes
     )
 
 
-class Report(ctypes.Structure):
-    """Counters that the kernels of one bulk operation add to; zeroed before the first of them.
+REPORT_LINES = 32
+"""Lines of counts in a report, and as many of signals, which the threads of a launch share (``core/report.cuh``)."""
 
-    The lengths of lists come first, so that one fill of `LISTS_BYTES` restarts them for the next piece of a batch.
-    """
+COUNT_WORDS = 8 + 8 * REPORT_LINES
+"""Words of 64 bits that the host reads: a line of lengths, then the lines of counts."""
 
-    _fields_ = _words("leftover", "winners", "losers", "changed", "homeless", "unplaced", "probes", "mismatches")
+REPORT_WORDS = COUNT_WORDS + 8 * REPORT_LINES
+"""Words of a report."""
 
+LEFTOVER, WINNERS, LOSERS = 0, 8, 16
+"""Where the lengths of a report's lists are, in bytes."""
 
 LISTS_BYTES = 3 * 8
+"""So many bytes of a report are zeroed to restart the lists for the next piece of a batch."""
+
+
+class Report(NamedTuple):
+    """What the kernels of one bulk operation counted, summed over the lines; all zero before the first of them."""
+
+    winners: int
+    homeless: int
+    unplaced: int
+    changed: int
+    probes: int
+    mismatches: int
+
+    @classmethod
+    def of(cls, words: npt.NDArray[np.uint64]) -> Report:
+        """Read the first `COUNT_WORDS` words of ``struct Report``."""
+        _, winners, _, homeless, unplaced = words[:5].tolist()
+        changed, probes, mismatches = words[8:].reshape(REPORT_LINES, 8)[:, :3].sum(axis=0).tolist()
+        return cls(winners, homeless, unplaced, changed, probes, mismatches)
 
 
 class Op(IntEnum):

@@ -28,6 +28,8 @@ def thread_count() -> int:
 class _CpuProgram:
     """The entry points of one `KernelSpec` for the best instruction set of this processor."""
 
+    block_threads = 0
+
     def __init__(self, spec: KernelSpec) -> None:
         self._spec = spec
         self._isa = _cpu.isas().split()[0]
@@ -61,6 +63,10 @@ class CpuEngine:
         except MemoryError:
             raise MemoryError(f"the system refused {nbytes:,} bytes of memory") from None
         return memory
+
+    def allocate_pinned(self, nbytes: int) -> Buffer:
+        """As `allocate`: there is one memory."""
+        return self.allocate(nbytes)
 
     def fill(self, buffer: Buffer, byte: int, nbytes: int, stream: Any = None) -> None:
         _cpu.fill(buffer.ptr, byte, nbytes, thread_count())

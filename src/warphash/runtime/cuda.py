@@ -41,7 +41,6 @@ from .source import translation_unit
 from .staging import Staging
 
 __all__ = [
-    "THREADS_PER_BLOCK",
     "CudaEngine",
     "CudaProgram",
     "DriverError",
@@ -51,9 +50,6 @@ __all__ = [
     "engine",
     "reason_unavailable",
 ]
-
-THREADS_PER_BLOCK = 256
-"""The kernels' launch bounds (``platform/cuda.cuh``): one thread owns one element."""
 
 LEGACY_STREAM, PER_THREAD_STREAM = 1, 2
 """The driver's handles of its two default streams. The second is another stream in every thread."""
@@ -397,29 +393,35 @@ class CudaProgram:
         self._engine = engine
         self._driver = engine._driver
         self._module = module
-        self._functions: dict[str, Any] = {}
+        self._functions: dict[str, tuple[Any, int]] = {}
         self._arguments = (ctypes.c_void_p * 2)()  # of a launch; the engine's lock guards them
         self._arguments_at = ctypes.addressof(self._arguments)
 
     def run(self, entry: str, table: Table, batch: Batch, n: int, stream: Any = None) -> None:
         """Launch kernel ``entry`` over at most ``n`` elements; returns before it ends, with both structures copied."""
         if n > 0:
-            function = self._functions.get(entry) or self._find(entry)
-            blocks = -(-n // THREADS_PER_BLOCK)
-            (status,) = self._engine.order(stream, self._launch, function, blocks, table, batch)
+            function, most_threads = self._functions.get(entry) or self._find(entry)
+            threads = most_threads if n >= most_threads else -(-n // 32) * 32
+            (status,) = self._engine.order(stream, self._launch, function, -(-n // threads), threads, table, batch)
             if status:
                 raise _error(status, f"launching a kernel on {self._engine.device}")
 
-    def _launch(self, function: Any, blocks: int, table: Table, batch: Batch, handle: int) -> Any:
+    def _launch(self, function: Any, blocks: int, threads: int, table: Table, batch: Batch, handle: int) -> Any:
         self._arguments[0], self._arguments[1] = ctypes.addressof(table), ctypes.addressof(batch)
-        return self._driver.cuLaunchKernel(
-            function, blocks, 1, 1, THREADS_PER_BLOCK, 1, 1, 0, handle, self._arguments_at, 0
-        )
+        return self._driver.cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, handle, self._arguments_at, 0)
 
-    def _find(self, entry: str) -> Any:
-        answer = self._engine.call(self._driver.cuModuleGetFunction, self._module, entry.encode())
-        self._functions[entry] = _check(answer, f"finding kernel {entry!r}")
-        return self._functions[entry]
+    @functools.cached_property
+    def block_threads(self) -> int:
+        return self._find("update_block")[1]
+
+    def _find(self, entry: str) -> tuple[Any, int]:
+        """A kernel and the most threads that a block of it may have: its launch bounds."""
+        call, driver, what = self._engine.call, self._driver, f"finding kernel {entry!r}"
+        function = _check(call(driver.cuModuleGetFunction, self._module, entry.encode()), what)
+        bounds = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK
+        found = function, int(_check(call(driver.cuFuncGetAttribute, bounds, function), what))
+        self._functions[entry] = found
+        return found
 
 
 def _driver() -> ModuleType:

@@ -87,6 +87,10 @@ class EmulatedEngine:
         """Guarded memory, aligned to 16 bytes and full of a pattern. Raises `MemoryError` beyond 1 GiB."""
         return DeviceBuffer(self.memory.take(nbytes), nbytes, self.memory.give_back)
 
+    def allocate_pinned(self, nbytes: int) -> Buffer:
+        """As `allocate`: there is one memory."""
+        return self.allocate(nbytes)
+
     def fill(self, buffer: Buffer, byte: int, nbytes: int, stream: Any = None) -> None:
         """Set the first ``nbytes`` bytes of ``buffer``."""
         self.memory.check(buffer.ptr, nbytes)
@@ -117,6 +121,8 @@ class EmulatedEngine:
 
 class EmulatedProgram:
     """A loaded library; its entry points are found by name."""
+
+    block_threads = 64  # fewer than a block has, so that both ways of an update are taken by batches of all sizes
 
     def __init__(self, engine: EmulatedEngine, library: ctypes.PyDLL) -> None:
         self._engine = engine

@@ -62,8 +62,16 @@ class Buffer(Protocol):
 
 
 class Program(Protocol):
-    """The compiled kernels of one `KernelSpec`."""
+    """The compiled kernels of one `KernelSpec`.
 
+    Attributes
+    ----------
+    block_threads
+        Most elements that ``kernels/one_block.cuh`` takes; 0 where there are no such kernels.
+    """
+
+    @property
+    def block_threads(self) -> int: ...
     def run(self, entry: str, table: Table, batch: Batch, n: int, stream: Any) -> None:
         """Launch kernel ``entry`` over at most ``n`` elements; returns before it ends where the engine can."""
 
@@ -79,6 +87,9 @@ class Engine(Protocol):
 
     def allocate(self, nbytes: int, stream: Any = None) -> Buffer:
         """Uninitialised memory, aligned to 256 bytes. Raises `MemoryError` when there is none."""
+
+    def allocate_pinned(self, nbytes: int) -> Buffer:
+        """Memory of the host that kernels reach at the same address."""
 
     def fill(self, buffer: Buffer, byte: int, nbytes: int, stream: Any = None) -> None:
         """Set the first ``nbytes`` bytes of ``buffer``."""

@@ -18,7 +18,7 @@ from .engine import KernelSpec
 __all__ = ["CEILING", "PLATFORMS", "ROWS", "amalgamate", "class_name", "kernel_root", "translation_unit"]
 
 PLATFORMS = {"cuda": "WARPHASH_CUDA", "emulated": "WARPHASH_EMULATED"}
-"""The macro by which ``bulk.cuh`` chooses a platform header."""
+"""The macro by which ``entries.cuh`` chooses a platform header."""
 
 ROWS = KernelSpec("rows", 0, 0, 0)
 """The kernels that no design changes: widening, narrowing, and wide rows."""
@@ -57,10 +57,8 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
     ParameterError
         For an unknown platform.
     """
-    if spec == ROWS:
-        return _unit(platform, root, ["rows.cuh"], "WARPHASH_ROW_ENTRIES")
-    if spec == CEILING:
-        return _unit(platform, root, ["ceiling.cuh"], "WARPHASH_CEILING_ENTRIES")
+    if spec in (ROWS, CEILING):
+        return _unit(platform, root, [f"{spec.design}.cuh"], "WARPHASH_PLAIN_ENTRIES")
     word = f"warphash::u{8 * spec.word_bytes}"
     valued = "true" if spec.value_bytes else "false"
     # The emulation runs one binary for all parameters: it is compiled by a slower compiler, and timed by nobody.
@@ -68,7 +66,7 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
     return _unit(
         platform,
         root,
-        ["bulk.cuh", f"designs/{spec.design}.cuh"],
+        ["entries.cuh", f"designs/{spec.design}.cuh"],
         f"WARPHASH_ENTRIES({class_name(spec.design)}, {word}, {valued}, {spec.slots_per_bucket})",
         constants,
     )

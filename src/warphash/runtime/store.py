@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,22 @@ import numpy.typing as npt
 
 from ..designs.base import Design, chain_limit
 from ..errors import ParameterError
-from .abi import HOMELESS_CAPACITY, LISTS_BYTES, MAX_HASHES, Batch, Op, Report, Table
+from .abi import (
+    COUNT_WORDS,
+    HOMELESS_CAPACITY,
+    LEFTOVER,
+    LISTS_BYTES,
+    LOSERS,
+    MAX_HASHES,
+    REPORT_WORDS,
+    WINNERS,
+    Batch,
+    Op,
+    Report,
+    Table,
+)
 from .engine import Buffer, Engine, KernelSpec
+from .mailbox import Mailbox
 
 __all__ = ["Outcome", "Store"]
 
@@ -32,7 +47,6 @@ PIECE = 1 << 22
 MAX_BUCKETS = (1 << 32) - 16
 """Buckets are numbered in 32 bits."""
 
-_REPORT_WORDS = len(Report._fields_)
 _PRIMES = {4: 4294967291, 8: (1 << 61) - 1}
 
 
@@ -92,6 +106,7 @@ class Store:
         self._random = random.Random(seed)
         self.table = self._describe()
         self._kept: _Scratch | None = None
+        self._mailbox: Mailbox | None = None
         self.clear(stream)
 
     @property
@@ -165,14 +180,14 @@ class Store:
             n = min(per_piece, self.total_slots - at)
             batch = Batch(n=n, out_keys=out_keys, out_values=out_values, report=report.ptr, default_value=room)
             self._program.run("scan", table, batch, n, stream)
-        return int(self._read(report, stream).winners)
+        return self._read(report, stream).winners
 
     def broken_buckets(self, stream: Any = None) -> int:
         """Buckets that break the rules of ``core/slot.cuh``; 0 is right. Waits."""
         report = self._zeroed_report(stream)
         n = self.total_slots // self.spec.slots_per_bucket
         self._program.run("audit", self.table, Batch(n=n, report=report.ptr), n, stream)
-        return int(self._read(report, stream).mismatches)
+        return self._read(report, stream).mismatches
 
     # ---- operations that change the table
     def update(
@@ -201,12 +216,14 @@ class Store:
             Elements to take part, ascending; all of them if None.
         """
         piece = min(n, PIECE_UNIQUE if unique else PIECE)
+        if only is not None and not len(only):
+            return Outcome(0, 0, 0, 0)
         combines = op not in (Op.KEEP, Op.REPLACE)
         scratch = self._scratch(piece, combines and not unique, unique)
-        if not unique:
-            self.engine.fill(scratch.memory, 0xFF, scratch.claims_bytes, stream)
-            dirty_claims = False
-        self._zero(scratch.report, stream)
+        small = n <= self._program.block_threads
+        if not small:
+            self._restart(scratch, stream)
+        dirty_claims = False
         for at, count, indices, length in self._pieces(n, piece, only, stream):
             width = self.spec.word_bytes
             batch = Batch(
@@ -222,39 +239,51 @@ class Store:
                 report=scratch.report.ptr,
                 homeless=scratch.homeless,
                 count_probes=int(count_probes),
+                leftover=scratch.leftover,
+                winners=scratch.winners,
+                losers=scratch.losers,
+                claims=scratch.claims,
+                claim_mask=scratch.claims_count - 1,
             )
+            if small:
+                return self._run_block("update_block", batch, scratch, stream)
             if unique:
                 self._program.run("place", self.table, batch, count, stream)
-                continue
-            if dirty_claims:
-                self.engine.fill(scratch.memory, 0xFF, scratch.claims_bytes, stream)
-                self.engine.fill(scratch.report, 0, LISTS_BYTES, stream)
-            dirty_claims = True
-            self._settle_claim_place(batch, scratch, combines, stream)
-        report = self._read(scratch.report, stream)
+            else:
+                if dirty_claims:
+                    self._restart(scratch, stream, LISTS_BYTES)
+                dirty_claims = True
+                self._settle_claim_place(batch, stream)
         self._homeless = scratch
-        return Outcome(int(report.changed), int(report.homeless), int(report.unplaced), int(report.probes))
+        report = self._read(scratch.report, stream)
+        return Outcome(report.changed, report.homeless, report.unplaced, report.probes)
 
-    def _settle_claim_place(self, batch: Batch, scratch: _Scratch, combines: bool, stream: Any) -> None:
-        report, n = scratch.report.ptr, batch.n
-        batch.leftover, batch.winners = scratch.leftover, scratch.winners
-        batch.losers = scratch.losers if combines else 0
-        batch.claims, batch.claim_mask = scratch.memory.ptr, scratch.claims_bytes // 4 - 1
+    def _run_block(self, entry: str, batch: Batch, scratch: _Scratch, stream: Any) -> Outcome:
+        """One launch of ``kernels/one_block.cuh``, and its answer."""
+        self._mailbox = self._mailbox or Mailbox(self.engine)
+        self._mailbox.address(batch)
+        self._homeless = scratch
+        self._program.run(entry, self.table, batch, batch.n, stream)
+        homeless, unplaced, changed, probes = self._mailbox.outcome(stream)
+        return Outcome(changed, homeless, unplaced, probes)
+
+    def _settle_claim_place(self, batch: Batch, stream: Any) -> None:
+        report, n = batch.report, batch.n
         run = self._program.run
         if self.design.settles:
             run("settle", self.table, batch, n, stream)
-            batch.indices, batch.count = scratch.leftover, report + Report.leftover.offset
+            batch.indices, batch.count = batch.leftover, report + LEFTOVER
         run("claim", self.table, batch, n, stream)
-        batch.indices, batch.count = scratch.winners, report + Report.winners.offset
+        batch.indices, batch.count = batch.winners, report + WINNERS
         run("place", self.table, batch, n, stream)
-        if combines:
-            batch.indices, batch.count = scratch.losers, report + Report.losers.offset
+        if batch.losers:
+            batch.indices, batch.count = batch.losers, report + LOSERS
             run("combine", self.table, batch, n, stream)
 
     def migrate(self, slots: int, n: int, hashed_buckets: int, stream: Any = None) -> Outcome:
         """Place the pairs of ``n`` slots at ``slots``; behind ``hashed_buckets`` buckets is the annex. Waits."""
         scratch = self._scratch(min(n, PIECE_UNIQUE), False, True)
-        self._zero(scratch.report, stream)
+        self._restart(scratch, stream)
         per_bucket = self.spec.slots_per_bucket
         for at in range(0, n, PIECE_UNIQUE):
             count = min(PIECE_UNIQUE, n - at)
@@ -268,7 +297,7 @@ class Store:
             )
             self._program.run("migrate", self.table, batch, count, stream)
         report = self._read(scratch.report, stream)
-        return Outcome(int(report.changed), int(report.homeless), int(report.unplaced), 0)
+        return Outcome(report.changed, report.homeless, report.unplaced, 0)
 
     def take_over(self, other: Store, homeless: int, stream: Any = None) -> Outcome:
         """Place all pairs of ``other``, with the ``homeless`` ones that its last update left. Waits."""
@@ -282,7 +311,11 @@ class Store:
         self, keys: int, n: int, flags: int = 0, only: npt.NDArray[np.int64] | None = None, stream: Any = None
     ) -> int:
         """Erase keys; how many were there. Waits."""
-        report = self._zeroed_report(stream)
+        if n == 0 or (only is not None and not len(only)):
+            return 0
+        small = n <= self._program.block_threads
+        scratch = self._scratch(n, False, True) if small else None
+        report = scratch.report if scratch else self._zeroed_report(stream)
         for at, count, indices, length in self._pieces(n, min(n, PIECE_UNIQUE), only, stream):
             batch = Batch(
                 n=count,
@@ -292,8 +325,10 @@ class Store:
                 out_flags=flags and flags + at,
                 report=report.ptr,
             )
+            if scratch:
+                return self._run_block("erase_block", batch, scratch, stream).changed
             self._program.run("erase", self.table, batch, count, stream)
-        return int(self._read(report, stream).changed)
+        return self._read(report, stream).changed
 
     # ---- scratch memory
     def _pieces(
@@ -316,30 +351,30 @@ class Store:
     def _scratch(self, piece: int, combines: bool, unique: bool) -> _Scratch:
         if self._kept is not None and self._kept.purpose == (piece, combines, unique):
             return self._kept
-        claims = 0 if unique else 4 * (1 << max(8, (2 * piece - 1).bit_length()))
+        claims = 0 if unique else 1 << max(8, (2 * piece - 1).bit_length())
         lists = 0 if unique else 4 * piece
         homeless = min(piece, HOMELESS_CAPACITY) * self.spec.slot_bytes if self.design.moves_keys else 0
         starts = [0]
-        for size in (claims, lists, lists, lists if combines else 0, homeless):
+        for size in (4 * claims, lists, lists, lists if combines else 0, homeless):
             starts.append(starts[-1] + -(-size // 256) * 256)
         memory = self.engine.allocate(max(256, starts[-1]))
-        report = self.engine.allocate(8 * _REPORT_WORDS)
-        at = [memory.ptr + start for start in starts]
-        made = _Scratch((piece, combines, unique), memory, report, claims, at[1], at[2], at[3], at[4])
+        report = self.engine.allocate(8 * REPORT_WORDS)
+        at = [memory.ptr + start if end > start else 0 for start, end in pairwise(starts)]
+        made = _Scratch((piece, combines, unique), memory, report, claims, *at)
         self._kept = made if memory.nbytes <= _KEPT_SCRATCH_BYTES else None
         return made
 
-    def _zero(self, report: Buffer, stream: Any) -> None:
-        self.engine.fill(report, 0, 8 * _REPORT_WORDS, stream)
+    def _restart(self, scratch: _Scratch, stream: Any, words_bytes: int = 8 * REPORT_WORDS) -> None:
+        self.engine.fill(scratch.memory, 0xFF, 4 * scratch.claims_count, stream)
+        self.engine.fill(scratch.report, 0, words_bytes, stream)
 
     def _zeroed_report(self, stream: Any) -> Buffer:
-        report = self.engine.allocate(8 * _REPORT_WORDS, stream)
-        self._zero(report, stream)
+        report = self.engine.allocate(8 * REPORT_WORDS, stream)
+        self.engine.fill(report, 0, 8 * REPORT_WORDS, stream)
         return report
 
     def _read(self, report: Buffer, stream: Any) -> Report:
-        words = self.engine.to_host(report.ptr, np.uint64, _REPORT_WORDS, stream)
-        return Report.from_buffer_copy(words.tobytes())
+        return Report.of(self.engine.to_host(report.ptr, np.uint64, COUNT_WORDS, stream))
 
 
 _KEPT_SCRATCH_BYTES = 1 << 20
@@ -348,12 +383,13 @@ _KEPT_SCRATCH_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class _Scratch:
-    """Memory of one update: the claims at the start of ``memory``, the lists and the homeless slots behind them."""
+    """Memory of one update. An address is 0 where the update needs no such list."""
 
     purpose: tuple[int, bool, bool]
     memory: Buffer
     report: Buffer
-    claims_bytes: int
+    claims_count: int
+    claims: int
     leftover: int
     winners: int
     losers: int

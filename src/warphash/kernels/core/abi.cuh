@@ -55,19 +55,36 @@ struct Batch {
   u64 losers;          // u32 list, its length in Report::losers
   u64 homeless;        // kHomelessCapacity slots
   u64 count_probes;    // 1: sum the buckets read into Report::probes
-  u64 suspended;       // set by the schedule: something is homeless, so nobody starts to evict
   u64 source_buckets;  // migrate: hashed buckets of the table whose slots `keys` points at
+  u64 answer;          // one_block.cuh: address, in memory of the host, of the outcome
+  u64 ticket;          // and what its first word becomes
+};
+
+constexpr u64 kReportLines = 32;
+
+// Counts of some of the threads (core/report.cuh).
+struct CountLine {
+  u64 changed;     // elements that added (or erased) a key
+  u64 probes;      // buckets read, where asked for
+  u64 mismatches;  // what a check found wrong
+  u64 unused[5];
+};
+
+// One of the copies of a word that some of the threads read.
+struct SignalLine {
+  u64 suspended;  // 1: a pair is homeless, so nobody starts to evict
+  u64 unused[7];
 };
 
 struct Report {
-  u64 leftover;    // elements that settle could not decide
-  u64 winners;     // of these, the one per key that is to be placed
-  u64 losers;      // and its duplicates
-  u64 changed;     // elements that added (or erased) a key
-  u64 homeless;    // pairs whose eviction chain ended without a slot
-  u64 unplaced;    // elements that found no slot and moved nobody
-  u64 probes;      // buckets read, where asked for
-  u64 mismatches;  // what a check found wrong
+  u64 leftover;  // elements that settle could not decide
+  u64 winners;   // of these, the one per key that is to be placed
+  u64 losers;    // and its duplicates
+  u64 homeless;  // pairs whose eviction chain ended without a slot
+  u64 unplaced;  // elements that found no slot and moved nobody
+  u64 unused[3];
+  CountLine counts[kReportLines];
+  SignalLine signals[kReportLines];
 };
 
 // What becomes of the value of a key that is there already.

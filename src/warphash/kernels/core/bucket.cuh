@@ -11,6 +11,9 @@ struct Seen {
   i32 vacant;             // first vacant slot, or S::kSlots: with no erased key in the bucket, how many keys it holds
   bool open;              // slot `region` - 1 was never used, hence the first `region` slots were never all taken
   typename S::Item item;  // the slot that holds the key
+
+  // A bucket without the key and without room.
+  WARPHASH_FN static Seen full() { return {-1, S::kSlots, false, S::empty()}; }
 };
 
 }  // namespace warphash

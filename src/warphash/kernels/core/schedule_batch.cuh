@@ -5,6 +5,7 @@
 // that is done makes room for the next. One in flight builds at 6.7 M keys/s, 32 at 50 M.
 #pragma once
 #include "core/bucket.cuh"
+#include "core/report.cuh"
 
 namespace warphash {
 
@@ -14,32 +15,22 @@ template <class S, bool kVacancy>
 WARPHASH_FN Seen<S> look(const typename S::Item* at, typename S::Word key, i32 region) {
   Seen<S> seen;
   if constexpr (S::kSlots == 1) {
-    seen.item = *at;
+    seen.item = load_slot<false>(at);
     seen.hit = seen.item.key == key ? 0 : -1;
-    seen.vacant = S::is_vacant(seen.item) ? 0 : 1;
-    seen.open = region == 1 && S::is_empty(seen.item);
+    seen.vacant = seen.item.key >= S::kTombstone ? 0 : 1;
+    seen.open = region == 1 && seen.item.key == S::kEmpty;
   } else {
-    const u32 hits = slots_with<S>(at, key, 0);
-    seen.item = at[hits ? first_bit(hits) : 0];
+    const auto [hits, vacant] = survey<S, kVacancy>(at, key);
+    seen.item = load_slot<false>(at + (hits ? first_bit(hits) : 0));
     // Read again, and so compared again: another thread may have erased the key since.
     seen.hit = hits && seen.item.key == key ? static_cast<i32>(first_bit(hits)) : -1;
-    seen.vacant = S::kSlots;
-    if constexpr (kVacancy) {
-      const u32 room = slots_with<S>(at, S::kEmpty, 1);  // Empty and Tombstone differ in the lowest bit
-      if (room) seen.vacant = static_cast<i32>(first_bit(room));
-    }
-    seen.open = region > 0 && at[region - 1].key == S::kEmpty;
+    seen.vacant = vacant ? static_cast<i32>(first_bit(vacant)) : S::kSlots;
+    seen.open = region > 0 && load_relaxed(&at[region - 1].key) == S::kEmpty;
   }
   return seen;
 }
 
-// What the elements of a thread did, summed into the Report at its end.
-struct Tally {
-  u32 changed = 0;
-  u32 probes = 0;
-  u32 mismatches = 0;
-};
-
+// What the elements of a thread did together.
 struct Sums {
   u64 changed = 0, probes = 0, mismatches = 0;
   WARPHASH_FN void add(const Tally& tally) {
@@ -48,11 +39,10 @@ struct Sums {
     mismatches += tally.mismatches;
   }
   void flush(const Batch& b) const {
-    Report* report = reinterpret_cast<Report*>(b.report);
-    if (!report) return;
-    if (changed) atomic_add(&report->changed, changed);
-    if (b.count_probes && probes) atomic_add(&report->probes, probes);
-    if (mismatches) atomic_add(&report->mismatches, mismatches);
+    CountLine& line = count_line(b, 0);
+    if (changed) atomic_add(&line.changed, changed);
+    if (b.count_probes && probes) atomic_add(&line.probes, probes);
+    if (mismatches) atomic_add(&line.mismatches, mismatches);
   }
 };
 
@@ -66,8 +56,7 @@ WARPHASH_FN void prefetch_bucket(const Table& t, u32 bucket) {
 }
 
 template <class Task>
-inline void for_each_probing(const Table& t, const Batch& batch, u64 begin, u64 end) {
-  Batch b = batch;
+inline void for_each_probing(const Table& t, const Batch& b, u64 begin, u64 end) {
   using S = typename Task::S;
   struct Flight {
     typename Task::State state;
@@ -82,10 +71,12 @@ inline void for_each_probing(const Table& t, const Batch& batch, u64 begin, u64 
   const auto board = [&](Flight& f) {
     while (next < end) {
       f.i = next++;
-      if constexpr (Task::kSuspends)
-        b.suspended = load_relaxed(&reinterpret_cast<const Report*>(b.report)->homeless) != 0;
       f.tally = Tally();
-      if (Task::start(t, b, f.i, f.state)) {
+      bool pending = Task::start(t, b, f.i, f.state);
+      if constexpr (Task::kSuspends)
+        if (load_relaxed(&reinterpret_cast<const Report*>(b.report)->homeless))
+          pending = pending && Task::suspend(f.state);
+      if (pending) {
         prefetch_bucket<S>(t, f.state.bucket());
         return true;
       }
@@ -100,7 +91,8 @@ inline void for_each_probing(const Table& t, const Batch& batch, u64 begin, u64 
     for (int j = 0; j < live;) {
       Flight& f = flights[j];
       ++f.tally.probes;
-      const Seen<S> seen = look<S, Task::kVacancy>(S::at(t, f.state.bucket()), f.state.key(), region);
+      Seen<S> seen = Seen<S>::full();
+      if constexpr (Task::kReads) seen = look<S, Task::kVacancy>(S::at(t, f.state.bucket()), f.state.key(), region);
       if (!Task::step(t, b, f.state, seen)) {
         prefetch_bucket<S>(t, f.state.bucket());
         ++j;
@@ -114,7 +106,7 @@ inline void for_each_probing(const Table& t, const Batch& batch, u64 begin, u64 
         f = flights[live];
     }
   }
-  sums.flush(b);
+  if constexpr (Task::kCounts) sums.flush(b);
 }
 
 template <class Task>
@@ -131,7 +123,7 @@ inline void for_each_straight(const Table& t, const Batch& b, u64 begin, u64 end
       sums.add(tally);
     }
   }
-  sums.flush(b);
+  if constexpr (Task::kCounts) sums.flush(b);
 }
 
 template <class Task>

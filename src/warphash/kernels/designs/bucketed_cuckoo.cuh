@@ -17,8 +17,8 @@
 // Place, `placement="least_loaded"` (S4-04): reads all h buckets and takes the emptiest, first on ties; where all are
 // full, exchanges with a random slot of a random one of them. A key may then skip an open bucket, so find reads on.
 //
-// With b = 1 an exchange could do without step 1, as in CUDPP; but an exchange with a line that is not in the cache costs
-// more than a read and an exchange with one that is (7.5 against 6.9 G inserts/s on an H200: docs/performance-log.md).
+// With b = 1 step 1 is left out, as in CUDPP: an exchange with a vacant slot is a swap into it (8.0 against 7.6 G inserts/s
+// on an H200: docs/performance-log.md).
 //
 // Departures from the listings. Listing 3 returns false where it succeeds and overwrites `bucket` by name; Listing 4's
 // `i != num_hash_functions` is always true (both S4-39).
@@ -31,7 +31,7 @@ template <class S_>
 struct BucketedCuckoo {
   using S = S_;
   using Item = typename S::Item;
-  static constexpr int kPlaceInFlight = 4;  // buckets that a tile of lanes reads before the first use
+  static constexpr bool kSettles = true, kMovesKeys = true, kReadsFirst = S::kSlots > 1;
   // Slots of the first bucket that a key may take without moving another.
   WARPHASH_FN static i32 settle_slots([[maybe_unused]] const Table& t) { return t.placement == kFirst ? S::kSlots : 0; }
   WARPHASH_FN static i32 region(const Table&) { return S::kSlots; }
@@ -50,9 +50,9 @@ struct BucketedCuckoo {
     Lightest<S> best;
   };
 
-  WARPHASH_FN static Placement start(const Batch& b, const Probe<S>& probe, typename S::Word value, u32 random) {
+  WARPHASH_FN static Placement start(const Probe<S>& probe, typename S::Word value, u32 random) {
     const Item item = Item::make(probe.named.key, value);
-    return {item, probe.bucket, random, 0, 0, probe.named.reserved, b.suspended == 0, Lightest<S>::none()};
+    return {item, probe.bucket, random, 0, 0, probe.named.reserved, true, Lightest<S>::none()};
   }
 
   WARPHASH_FN static Placed step(const Table& t, Placement& p, const Seen<S>& seen) {
@@ -92,13 +92,14 @@ struct BucketedCuckoo {
 
   // Exchanges the pair in hand with a random slot of the full bucket p.bucket.
   WARPHASH_FN static Placed evict(const Table& t, Placement& p) {
-    if (!p.may_evict) return Placed::kNoRoom;
+    // The annex is full only of copies of one key, which the caller had vouched not to repeat: nobody moves.
+    if (!p.may_evict || (p.reserved && kReadsFirst)) return Placed::kNoRoom;
     if (p.evictions == t.chain_limit) return Placed::kHomeless;
     ++p.evictions;
     const u32 victim = next_random(p.random) % S::kSlots;
     p.hand = exchange(S::at(t, p.bucket) + victim, p.hand);
-    p.reserved = false;  // the annex is never full, so no key of it is evicted
-    return S::is_vacant(p.hand) ? Placed::kInserted : Placed::kGoesOn;
+    if (S::is_vacant(p.hand)) return Placed::kInserted;
+    return p.reserved ? Placed::kWasThere : Placed::kGoesOn;  // with b = 1 an annex bucket has one key only
   }
 };
 

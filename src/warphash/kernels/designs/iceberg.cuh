@@ -24,7 +24,7 @@ template <class S_>
 struct Iceberg {
   using S = S_;
   using Item = typename S::Item;
-  static constexpr int kPlaceInFlight = 4;
+  static constexpr bool kSettles = true, kMovesKeys = false, kReadsFirst = true;
   WARPHASH_FN static i32 settle_slots(const Table& t) { return static_cast<i32>(t.threshold); }
   WARPHASH_FN static i32 region(const Table& t) { return static_cast<i32>(t.threshold); }
   WARPHASH_FN static bool advance(const Table& t, Probe<S>& probe, const Seen<S>& seen) {
@@ -40,7 +40,7 @@ struct Iceberg {
     Lightest<S> best;
   };
 
-  WARPHASH_FN static Placement start(const Batch&, const Probe<S>& probe, typename S::Word value, u32) {
+  WARPHASH_FN static Placement start(const Probe<S>& probe, typename S::Word value, u32) {
     return {Item::make(probe.named.key, value), probe.named, probe.bucket, 0, S::kSlots, Lightest<S>::none()};
   }
 

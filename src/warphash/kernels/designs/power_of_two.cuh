@@ -17,8 +17,7 @@ template <class S_>
 struct PowerOfTwo {
   using S = S_;
   using Item = typename S::Item;
-  // Two large buckets for every key: more threads that wait for one each beat fewer that wait for four.
-  static constexpr int kPlaceInFlight = S::kBucketBytes > 128 ? 1 : 4;
+  static constexpr bool kSettles = false, kMovesKeys = false, kReadsFirst = true;
   WARPHASH_FN static i32 settle_slots(const Table&) { return 0; }
   WARPHASH_FN static i32 region(const Table&) { return 0; }
   WARPHASH_FN static bool advance(const Table& t, Probe<S>& probe, const Seen<S>& seen) {
@@ -33,7 +32,7 @@ struct PowerOfTwo {
     Lightest<S> best;
   };
 
-  WARPHASH_FN static Placement start(const Batch&, const Probe<S>& probe, typename S::Word value, u32) {
+  WARPHASH_FN static Placement start(const Probe<S>& probe, typename S::Word value, u32) {
     return {Item::make(probe.named.key, value), probe.named, probe.bucket, false, Lightest<S>::none()};
   }
 

@@ -18,16 +18,14 @@
 
 namespace warphash {
 
-#if !defined(WARPHASH_LANE_BYTES)
-#define WARPHASH_LANE_BYTES 32
-#endif
-constexpr int kLaneBytesWanted =
-    WARPHASH_LANE_BYTES;  // what one lane reads of a bucket, where the bucket is that large
 constexpr u32 kBlockThreads = 256;
+constexpr u32 kLookupBlockThreads = 128;  // of tasks that count nothing: the fewer wait for the slowest, the better
+constexpr u32 kMostBlockThreads = 1024;
 constexpr u32 kAllLanes = 0xffffffffu;
 
 WARPHASH_FN u32 thread_in_block() { return threadIdx.x; }
-WARPHASH_FN u64 thread_in_grid() { return static_cast<u64>(blockIdx.x) * kBlockThreads + threadIdx.x; }
+WARPHASH_FN u32 threads_in_block() { return blockDim.x; }
+WARPHASH_FN u64 thread_in_grid() { return static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; }
 WARPHASH_FN u32 lane() { return threadIdx.x & 31u; }
 WARPHASH_FN u32 ballot(bool p) { return __ballot_sync(kAllLanes, p); }
 WARPHASH_FN bool any(bool p) { return __any_sync(kAllLanes, p); }
@@ -117,6 +115,10 @@ WARPHASH_FN void store_relaxed(u32* p, u32 x) {
 WARPHASH_FN void store_relaxed(u64* p, u64 x) {
   asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(x) : "memory");
 }
+// What this thread wrote before is there for the host once it sees this.
+WARPHASH_FN void release_to_host(u64* p, u64 x) {
+  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(p), "l"(x) : "memory");
+}
 template <class Word>
 WARPHASH_FN Word compare_exchange_word(Word* p, Word expected, Word desired) {
   return atomicCAS(p, expected, desired);
@@ -204,15 +206,23 @@ WARPHASH_FN T exchange(T* p, const T& desired) {
 
 }  // namespace warphash
 
+namespace warphash {
+template <class Task>
+constexpr u32 kThreadsOf = Task::kCounts ? kBlockThreads : kLookupBlockThreads;
+}
+
 // What the kernels of one table may take for granted: assignments to fields of `known`.
 #if !defined(WARPHASH_CONSTANTS)
 #define WARPHASH_CONSTANTS
 #endif
-#define WARPHASH_ENTRY(NAME, ...)                                       \
-  extern "C" __global__ void __launch_bounds__(warphash::kBlockThreads) \
-      NAME(const warphash::Table table, const warphash::Batch batch) {  \
-    warphash::Table known = table;                                      \
-    WARPHASH_CONSTANTS                                                  \
-    warphash::for_each<__VA_ARGS__>(known, batch);                      \
+#define WARPHASH_KERNEL(THREADS, NAME, ...)                            \
+  extern "C" __global__ void __launch_bounds__(THREADS)                \
+      NAME(const warphash::Table table, const warphash::Batch batch) { \
+    warphash::Table known = table;                                     \
+    WARPHASH_CONSTANTS                                                 \
+    __VA_ARGS__(known, batch);                                         \
   }
+#define WARPHASH_ENTRY(NAME, ...) \
+  WARPHASH_KERNEL((warphash::kThreadsOf<__VA_ARGS__>), NAME, warphash::for_each<__VA_ARGS__>)
+#define WARPHASH_BLOCK_ENTRY(NAME, ...) WARPHASH_KERNEL(warphash::kMostBlockThreads, NAME, __VA_ARGS__)
 #define WARPHASH_BLOCK_SHARED __shared__

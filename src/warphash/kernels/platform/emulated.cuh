@@ -17,18 +17,15 @@
 
 namespace warphash {
 
-#if !defined(WARPHASH_LANE_BYTES)
-#define WARPHASH_LANE_BYTES 32
-#endif
-constexpr int kLaneBytesWanted = WARPHASH_LANE_BYTES;
-constexpr u32 kBlockThreads = emulation::kBlockLanes;
+constexpr u32 kMostBlockThreads = emulation::kBlockLanes;
 
 inline u32 lane() { return emulation::grid.lane; }
 inline u32 thread_in_block() {
   return emulation::grid.warp % emulation::kWarpsPerBlock * emulation::kWarpLanes + emulation::grid.lane;
 }
+inline u32 threads_in_block() { return emulation::kBlockLanes; }
 inline u64 thread_in_grid() {
-  return emulation::grid.resident[emulation::grid.block].index * kBlockThreads + thread_in_block();
+  return emulation::grid.resident[emulation::grid.block].index * emulation::kBlockLanes + thread_in_block();
 }
 
 // ---- meetings
@@ -136,6 +133,7 @@ template <class Word>
 inline void store_relaxed(Word* p, Word x) {
   emulation::change(p, [&](Word) { return x; });
 }
+inline void release_to_host(u64* p, u64 x) { store_relaxed(p, x); }
 template <class Word>
 inline Word compare_exchange_word(Word* p, Word expected, Word desired) {
   return emulation::change(p, [&](Word old) { return old == expected ? desired : old; });
@@ -228,11 +226,13 @@ inline T exchange(T* p, const T& desired) {
 }  // namespace warphash
 
 // warphash_NAME: runs the grid for n elements under the schedule of `seed`; null, or the message of what went wrong.
-#define WARPHASH_ENTRY(NAME, ...)                                                                        \
+#define WARPHASH_KERNEL(NAME, ...)                                                                       \
   extern "C" __attribute__((visibility("default"))) const char* warphash_##NAME(                         \
       const warphash::Table* table, const warphash::Batch* batch, warphash::u64 n, warphash::u64 seed) { \
-    return warphash::emulation::launch(warphash::for_each<__VA_ARGS__>, *table, *batch, n, seed);        \
+    return warphash::emulation::launch(__VA_ARGS__, *table, *batch, n, seed);                            \
   }
+#define WARPHASH_ENTRY(NAME, ...) WARPHASH_KERNEL(NAME, warphash::for_each<__VA_ARGS__>)
+#define WARPHASH_BLOCK_ENTRY(NAME, ...) WARPHASH_KERNEL(NAME, __VA_ARGS__)
 // Where the last launch met memory that is not there; null if it did not.
 extern "C" __attribute__((visibility("default"), used)) inline const warphash::u64* warphash_fault_address() {
   return warphash::emulation::grid.faulted ? &warphash::emulation::grid.fault_address : nullptr;

@@ -27,10 +27,6 @@ WARPHASH_FN u32 first_bit(u32 x) { return static_cast<u32>(__builtin_ctz(x)); }
 WARPHASH_FN u32 multiply_high(u32 a, u32 b) { return static_cast<u32>((static_cast<u64>(a) * b) >> 32); }
 WARPHASH_FN u64 multiply_high(u64 a, u64 b) { return static_cast<u64>((static_cast<unsigned __int128>(a) * b) >> 64); }
 
-template <bool, class T>
-WARPHASH_FN T load_slot(const T* p) {
-  return *p;
-}
 template <class T>
 WARPHASH_FN T load_once(const T* p) {
   return *p;
@@ -106,9 +102,26 @@ WARPHASH_FN T compare_exchange(T* p, const T& expected, const T& desired) {
                                      __builtin_bit_cast(Whole, desired)));
 }
 
+// One read of each word, the key first, which the compiler may neither split nor repeat: an algorithm decides on the key
+// of what it read, and a swap that expects a pair whose halves come from two moments fails.
+template <bool, class T>
+WARPHASH_FN T load_slot(const T* p) {
+  if constexpr (sizeof(T) == 16) {
+    struct Halves {
+      u64 key, value;
+    };
+    const u64* halves = reinterpret_cast<const u64*>(p);
+    const u64 key = load_relaxed(halves);
+    return __builtin_bit_cast(T, Halves{key, load_relaxed(halves + 1)});
+  } else {
+    using Whole = typename WholeOf<sizeof(T)>::type;
+    return __builtin_bit_cast(T, __atomic_load_n(reinterpret_cast<const Whole*>(p), __ATOMIC_RELAXED));
+  }
+}
+
 template <class T>
 WARPHASH_FN T exchange(T* p, const T& desired) {
-  T old = *p;
+  T old = load_slot<false>(p);
   for (;;) {
     const T seen = compare_exchange(p, old, desired);
     if (std::memcmp(&seen, &old, sizeof(T)) == 0) return old;
@@ -116,7 +129,14 @@ WARPHASH_FN T exchange(T* p, const T& desired) {
   }
 }
 
-// ---- a bucket at once: bit j of the result is slot j
+// ---- a bucket at once: bit j of a mask is slot j
+struct SlotMasks {
+  u32 hits;    // slots with the key
+  u32 vacant;  // slots that a key may take, where asked for
+};
+
+// Both masks come from one read of each slot. With two, a key that is swapped in between them would be missed by the
+// first and leave the second a later slot, where it would be stored again.
 #if defined(__AVX2__)
 template <class Word>
 WARPHASH_FN __m256i broadcast(Word x) {
@@ -126,36 +146,56 @@ WARPHASH_FN __m256i broadcast(Word x) {
     return _mm256_set1_epi64x(static_cast<i64>(x));
 }
 
-// Slots whose key, with `ignored` bits set, equals `key`.
+// Bit j: key j of the vector equals that of `wanted`.
 template <class S>
-WARPHASH_FN u32 slots_with(const typename S::Item* at, typename S::Word key, typename S::Word ignored) {
+WARPHASH_FN u32 equal_keys(__m256i slots, __m256i wanted) {
+  u32 words;
+  if constexpr (sizeof(typename S::Word) == 4)
+    words = static_cast<u32>(_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(slots, wanted))));
+  else
+    words = static_cast<u32>(_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(slots, wanted))));
+  return S::kHasValue ? _pext_u32(words, 0x55) : words;  // keys are the even words
+}
+
+template <class S, bool kVacancy>
+WARPHASH_FN SlotMasks survey(const typename S::Item* at, typename S::Word key) {
   using Word = typename S::Word;
   constexpr int kPerVector = 32 / static_cast<int>(sizeof(typename S::Item));
-  u32 found = 0;
-  for (int v = 0; v < S::kSlots / kPerVector; ++v) {
-    __m256i x = _mm256_load_si256(reinterpret_cast<const __m256i*>(at + v * kPerVector));
-    if (ignored) x = _mm256_or_si256(x, broadcast(ignored));
-    u32 words;
-    if constexpr (sizeof(Word) == 4)
-      words = static_cast<u32>(_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(x, broadcast(key)))));
-    else
-      words = static_cast<u32>(_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(x, broadcast(key)))));
-    if constexpr (S::kHasValue) words = _pext_u32(words, 0x55);  // keys are the even words
-    found |= words << (v * kPerVector);
+  SlotMasks masks = {0, 0};
+  for (int j = 0; j < S::kSlots; j += kPerVector) {
+    __m256i slots = _mm256_load_si256(reinterpret_cast<const __m256i*>(at + j));
+    asm volatile("" : "+x"(slots));  // read once: the compiler may not go back to memory for the second comparison
+    masks.hits |= equal_keys<S>(slots, broadcast(key)) << j;
+    if constexpr (kVacancy) {
+      const __m256i either =
+          _mm256_or_si256(slots, broadcast(Word(1)));  // Empty and Tombstone differ in the lowest bit
+      masks.vacant |= equal_keys<S>(either, broadcast(S::kEmpty)) << j;
+    }
   }
-  return found;
+  return masks;
 }
 #else
-template <class S>
-WARPHASH_FN u32 slots_with(const typename S::Item* at, typename S::Word key, typename S::Word ignored) {
-  u32 found = 0;
-  for (int j = 0; j < S::kSlots; ++j) found |= static_cast<u32>((at[j].key | ignored) == key) << j;
-  return found;
+template <class S, bool kVacancy>
+WARPHASH_FN SlotMasks survey(const typename S::Item* at, typename S::Word key) {
+  SlotMasks masks = {0, 0};
+  for (int j = 0; j < S::kSlots; ++j) {
+    const typename S::Word there = load_relaxed(&at[j].key);
+    masks.hits |= static_cast<u32>(there == key) << j;
+    masks.vacant |= static_cast<u32>(there >= S::kTombstone) << j;
+  }
+  return masks;
 }
 #endif
+
+// A thread is a block of its own.
+WARPHASH_FN u32 thread_in_block() { return 0; }
+WARPHASH_FN u32 threads_in_block() { return 1; }
+WARPHASH_FN void block_barrier() {}
+WARPHASH_FN void release_to_host(u64* p, u64 x) { std::atomic_ref<u64>(*p).store(x, std::memory_order_release); }
 
 WARPHASH_FN void prefetch(const void* p) { __builtin_prefetch(p); }
 
 }  // namespace warphash
 
 #define WARPHASH_ENTRY(NAME, ...) {#NAME, &warphash::for_each_untyped<__VA_ARGS__>},
+#define WARPHASH_BLOCK_ENTRY(NAME, ...)  // a call costs no launch here

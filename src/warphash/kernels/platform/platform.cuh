@@ -5,8 +5,10 @@
 //   compare_exchange, exchange              on a whole slot, relaxed, at device scope; the old slot comes back
 //   compare_exchange_word, atomic_*         on one word of a slot, relaxed
 //   load_relaxed, store_relaxed             one word that others may change meanwhile
+//   release_to_host(p, word)                the host that sees the word sees all that this thread wrote before
 //   for_each<Task>(table, batch)            runs a task for every element of a batch (core/schedule_*.cuh)
 //   WARPHASH_ENTRY(name, Task)              defines the entry point of a bulk operation
+//   WARPHASH_BLOCK_ENTRY(name, function)    the same for work of a single block, where there are blocks
 //   reserve(length, wanted)                 a place in a list of unknown length (core/schedule_*.cuh)
 //   load_once, store_once                   arrays of a batch, which pass through the caches
 //   WARPHASH_BLOCK_SHARED                   storage that a block shares

@@ -1,0 +1,58 @@
+"""A line of host memory in which a kernel leaves its outcome: the host looks there instead of asking for a copy.
+
+A copy of the report costs an operation of the device and a wait of the driver; together they take longer than a small
+update itself. The kernel's side is ``kernels/one_block.cuh``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from .abi import Batch
+from .engine import Engine
+
+__all__ = ["Mailbox"]
+
+_WORDS = 8
+
+_LOOKS = 400
+"""About 20 us of looking, with no other thread of Python running; then the driver waits, and they run."""
+
+
+class Mailbox:
+    """Of one table, under its lock.
+
+    Parameters
+    ----------
+    engine
+        Where the kernels run.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._memory = engine.allocate_pinned(8 * _WORDS)
+        self._words = (ctypes.c_uint64 * _WORDS).from_address(self._memory.ptr)
+        self._words[0] = 0
+        self._ticket = 0
+
+    def address(self, batch: Batch) -> None:
+        """Make ``batch`` one that answers here."""
+        self._ticket += 1
+        batch.answer, batch.ticket = self._memory.ptr, self._ticket
+
+    def outcome(self, stream: Any) -> tuple[int, int, int, int]:
+        """Homeless, unplaced, changed and probes of the last batch that was addressed. Waits for it.
+
+        Raises
+        ------
+        WarphashError
+            If a kernel failed; the driver's own error.
+        """
+        words, ticket = self._words, self._ticket
+        for _ in range(_LOOKS):
+            if words[0] == ticket:
+                break
+        else:
+            self._engine.synchronize(stream)
+        return words[1], words[2], words[3], words[4]
