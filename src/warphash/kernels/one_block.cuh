@@ -23,13 +23,14 @@ WARPHASH_FN void begin_block(const Batch& b) {
 
 WARPHASH_FN void end_block(const Batch& b) {
   block_barrier();
-  if (!b.answer || thread_in_block() > 0) return;
-  const Report* report = report_of(b);
-  u64 changed = 0, probes = 0;
-  for (const CountLine& line : report->counts) changed += line.changed, probes += line.probes;
+  if (!b.answer || thread_in_block() >= 32) return;
+  static_assert(kReportLines == 32, "a lane sums up a line");
+  const CountLine& line = report_of(b)->counts[lane()];
+  const u64 changed = warp_sum(line.changed), probes = warp_sum(line.probes);
+  if (lane() > 0) return;
   u64* answer = pointer<u64>(b.answer);
-  answer[1] = report->homeless;
-  answer[2] = report->unplaced;
+  answer[1] = report_of(b)->homeless;
+  answer[2] = report_of(b)->unplaced;
   answer[3] = changed;
   answer[4] = probes;
   release_to_host(answer, b.ticket);

@@ -314,7 +314,7 @@ class Store:
         if n == 0 or (only is not None and not len(only)):
             return 0
         small = n <= self._program.block_threads
-        scratch = self._scratch(n, False, True) if small else None
+        scratch = (self._kept or self._scratch(n, False, True)) if small else None
         report = scratch.report if scratch else self._zeroed_report(stream)
         for at, count, indices, length in self._pieces(n, min(n, PIECE_UNIQUE), only, stream):
             batch = Batch(

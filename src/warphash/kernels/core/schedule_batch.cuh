@@ -30,6 +30,11 @@ WARPHASH_FN Seen<S> look(const typename S::Item* at, typename S::Word key, i32 r
   return seen;
 }
 
+template <class Word>
+WARPHASH_FN Word warp_sum(Word x) {
+  return x;
+}
+
 // What the elements of a thread did together.
 struct Sums {
   u64 changed = 0, probes = 0, mismatches = 0;

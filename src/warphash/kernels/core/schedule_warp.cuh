@@ -111,11 +111,18 @@ struct Tile {
   }
 };
 
+// The sum over a warp; all its lanes call it.
+template <class Word>
+WARPHASH_FN Word warp_sum(Word x) {
+#pragma unroll
+  for (u32 distance = 16; distance > 0; distance /= 2) x += shuffle(x, (lane() + distance) & 31u, 32);
+  return x;
+}
+
 // The sum over a block; all threads call it.
 WARPHASH_FN u32 block_sum(u32 x) {
   WARPHASH_BLOCK_SHARED u32 sums[kMostBlockThreads / 32];
-#pragma unroll
-  for (u32 distance = 16; distance > 0; distance /= 2) x += shuffle(x, (lane() + distance) & 31u, 32);
+  x = warp_sum(x);
   if (lane() == 0) sums[thread_in_block() / 32] = x;
   block_barrier();
   u32 total = 0;

@@ -187,10 +187,11 @@ WARPHASH_FN SlotMasks survey(const typename S::Item* at, typename S::Word key) {
 }
 #endif
 
-// A thread is a block of its own.
+// A thread is a lane and a block of its own.
 WARPHASH_FN u32 thread_in_block() { return 0; }
 WARPHASH_FN u32 threads_in_block() { return 1; }
 WARPHASH_FN void block_barrier() {}
+WARPHASH_FN u32 lane() { return 0; }
 WARPHASH_FN void release_to_host(u64* p, u64 x) { std::atomic_ref<u64>(*p).store(x, std::memory_order_release); }
 
 WARPHASH_FN void prefetch(const void* p) { __builtin_prefetch(p); }
