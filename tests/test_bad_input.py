@@ -11,7 +11,16 @@ import pytest
 import warphash
 from support.cases import design_names
 from support.model import Model
-from warphash import DeviceError, DtypeError, HashMap, HashSet, ParameterError, ShapeError, WarphashError
+from warphash import (
+    DeviceError,
+    DtypeError,
+    HashMap,
+    HashSet,
+    ParameterError,
+    ShapeError,
+    TableFull,
+    WarphashError,
+)
 
 Array = np.ndarray
 N = 30
@@ -311,6 +320,19 @@ def test_reserve_of_nonsense(table: HashMap) -> None:
         with pytest.raises((ParameterError, TypeError)):
             table.reserve(n)  # type: ignore[arg-type]
     unchanged(table)
+
+
+@pytest.mark.parametrize("copies", [2, 9, 40])
+def test_a_lie_about_uniqueness_invents_no_key(table: HashMap, copies: int) -> None:
+    """The last three patterns of a key are what a slot uses itself, and are kept apart under other names."""
+    keys = np.repeat(np.uint32([2**32 - 1, 2**32 - 2, 2**32 - 3]), copies)
+    try:
+        table.insert(keys, keys, assume_unique=True)
+    except TableFull:
+        return unchanged(table)
+    stored = table.keys()
+    assert np.isin(stored, np.concatenate([keys, KEYS])).all()
+    assert table.contains(np.concatenate([keys, KEYS])).all()
 
 
 def test_sets_refuse_values() -> None:

@@ -144,4 +144,25 @@ def erased_and_inserted_again(case: Case, rng: np.random.Generator) -> None:
     model.agrees(table, keys)
 
 
-SCENARIOS: tuple[Scenario, ...] = (copies_of_new_keys, evictions, hot_keys, erased_and_inserted_again)
+def small_batches(case: Case, rng: np.random.Generator) -> None:
+    """Batches of no more elements than one block takes, in which keys repeat: each is one kernel."""
+    keys = pool(case, rng, 60)
+    table, model = case.table(capacity=40, on_full="grow"), Model()
+    for _ in range(6):
+        batch = crowd(keys, 60, rng)
+        values = numbers(case, len(batch))
+        model.inserted(batch, values, table.insert(batch, values))
+        model.upserted(batch, values, "add", table.upsert(batch, values, "add"), table)
+        batch = crowd(keys, 30, rng)
+        model.erased(batch, table.erase(batch))
+        assert len(table) == len(model)
+    model.agrees(table, keys)
+
+
+SCENARIOS: tuple[Scenario, ...] = (
+    copies_of_new_keys,
+    evictions,
+    hot_keys,
+    erased_and_inserted_again,
+    small_batches,
+)

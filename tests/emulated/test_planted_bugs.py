@@ -15,6 +15,7 @@ from emulated.scenarios import (
     evictions,
     failure,
     hot_keys,
+    small_batches,
     without_cas128,
 )
 from support.engines import missing
@@ -140,6 +141,28 @@ BUGS = [
         "static_cast<u64>(bucket) * kSlots;",
         "(static_cast<u64>(bucket) + 1) * kSlots;",
         copies_of_new_keys,
+    ),
+    Bug(
+        "a small batch is begun before its claims are",
+        "claims[c] = kNowhere;\n  block_barrier();",
+        "claims[c] = kNowhere;",
+        small_batches,
+    ),
+    Bug(
+        "a bucket's second part is left out",
+        "seen.ends || part + 1 == Reader::kParts;",
+        "true;",
+        copies_of_new_keys,
+        parameters={"slots_per_bucket": 32},
+        word="u8",
+    ),
+    Bug(
+        "slots are counted from the part that they are in",
+        "mine.hit = before + seen.hit",
+        "mine.hit = seen.hit",
+        erased_and_inserted_again,
+        parameters={"slots_per_bucket": 32},
+        word="u8",
     ),
     Bug(
         "a slot is released before it is written",

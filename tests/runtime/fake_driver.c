@@ -191,7 +191,8 @@ Result cuFuncGetAttribute(int* value, int attribute, uintptr_t function) {
 Result cuLaunchKernel(uintptr_t function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                       unsigned shared, uintptr_t stream, void** parameters, void** extra) {
   NEED_CONTEXT();
-  if (!function || gy != 1 || gz != 1 || bx > kLaunchBounds || bx % 32 || by != 1 || bz != 1 || shared || !stream || extra)
+  if (!function || gy != 1 || gz != 1 || bx > kLaunchBounds || bx % 32 || by != 1 || bz != 1 || shared || !stream ||
+      extra)
     return kInvalidValue;
   const uint64_t* table = parameters[0];
   const uint64_t* batch = parameters[1];

@@ -174,7 +174,7 @@ class ElasticStore:
         """Put all pairs, the homeless ones too, into a store where the missing elements have a better chance."""
         slots = self.store.slots
         if self.grows and (risky or attempt >= self.attempts):
-            slots = policies.slots_after_failure(self.size, missing, slots, self.load_factor)
+            slots = self._checked(policies.slots_after_failure(self.size, missing, slots, self.load_factor), missing)
         elif attempt >= self.attempts or (missing and self.size >= slots):
             raise TableFull(
                 f"{self.size + missing:,} keys do not fit into {slots:,} slots of design {self.store.design.name!r} "
@@ -196,15 +196,20 @@ class ElasticStore:
             if attempt % self.attempts == 0:
                 if not self.grows:
                     raise TableFull(f"{self.size:,} keys could not be placed anew in {slots:,} slots")
-                slots *= 2
-                if slots > _HOPELESS * max(self.size, 1024):
-                    raise TableFull(
-                        f"{self.size:,} keys could not be placed in {slots // 2:,} slots: "
-                        "do keys repeat, although assume_unique says that they do not?"
-                    )
+                slots = self._checked(2 * slots, 0)
         self.store = new
         self.tombstones = 0
         self.rebuilds += 1
+
+    def _checked(self, slots: int, missing: int) -> int:
+        """``slots``, unless more of them cannot help."""
+        keys = self.size + missing
+        if slots > _HOPELESS * max(keys, 1024):
+            raise TableFull(
+                f"{keys:,} keys could not be placed in {self.store.slots:,} slots: "
+                "do keys repeat, although assume_unique says that they do not?"
+            )
+        return slots
 
     def _rebuild_in_place(self, homeless: int, stream: Any) -> None:
         """As `_replace` at the same size, in the same memory, by way of the host."""

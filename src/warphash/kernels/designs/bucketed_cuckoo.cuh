@@ -90,10 +90,17 @@ struct BucketedCuckoo {
     return Placed::kGoesOn;
   }
 
+  // The annex is full only of keys that the caller had vouched not to repeat: nobody moves.
+  WARPHASH_FN static bool annex_has(const Table& t, const Placement& p) {
+    for (int j = 0; j < S::kSlots; ++j)
+      if (load_slot<false>(S::at(t, p.bucket) + j).key == p.hand.key) return true;
+    return false;
+  }
+
   // Exchanges the pair in hand with a random slot of the full bucket p.bucket.
   WARPHASH_FN static Placed evict(const Table& t, Placement& p) {
-    // The annex is full only of copies of one key, which the caller had vouched not to repeat: nobody moves.
-    if (!p.may_evict || (p.reserved && kReadsFirst)) return Placed::kNoRoom;
+    if (!p.may_evict) return Placed::kNoRoom;
+    if (p.reserved && kReadsFirst) return annex_has(t, p) ? Placed::kWasThere : Placed::kNoRoom;
     if (p.evictions == t.chain_limit) return Placed::kHomeless;
     ++p.evictions;
     const u32 victim = next_random(p.random) % S::kSlots;
