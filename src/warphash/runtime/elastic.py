@@ -67,6 +67,7 @@ class ElasticStore:
         self.store = store
         self.grows, self.attempts, self.load_factor = grows, attempts, load_factor
         self.counts_probes = counts_probes
+        self.safe_load_factor = store.design.safe_load_factor(store.parameters)
         self.size = self.tombstones = self.rebuilds = self.probes = self.inserted = 0
 
     def sibling(self, slots: int, stream: Any = None) -> ElasticStore:
@@ -79,10 +80,6 @@ class ElasticStore:
             load_factor=self.load_factor,
             counts_probes=self.counts_probes,
         )
-
-    @property
-    def safe_load_factor(self) -> float:
-        return self.store.design.safe_load_factor(self.store.parameters)
 
     def update(
         self,
@@ -216,7 +213,7 @@ class ElasticStore:
         store = self.store
         engine, slot_bytes = store.engine, store.spec.slot_bytes
         kept = engine.to_host(store.memory.ptr, np.uint8, store.nbytes, stream)
-        stray = engine.to_host(store._homeless.homeless, np.uint8, homeless * slot_bytes, stream)
+        stray = engine.to_host(store._homeless.batch.homeless, np.uint8, homeless * slot_bytes, stream)
         piece = 1 << 16
         while True:
             store.rehash(stream)

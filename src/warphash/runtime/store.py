@@ -6,10 +6,10 @@ The sequence of kernels that an update takes, and why, is told at the head of ``
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -50,8 +50,7 @@ MAX_BUCKETS = (1 << 32) - 16
 _PRIMES = {4: 4294967291, 8: (1 << 61) - 1}
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What one update did: keys added, pairs left without a slot, elements without a slot, buckets read."""
 
     changed: int
@@ -223,28 +222,15 @@ class Store:
         small = n <= self._program.block_threads
         if not small:
             self._restart(scratch, stream)
+        batch = scratch.batch
+        batch.op, batch.kind, batch.count_probes = op, kind, count_probes
+        width = self.spec.word_bytes
         dirty_claims = False
         for at, count, indices, length in self._pieces(n, piece, only, stream):
-            width = self.spec.word_bytes
-            batch = Batch(
-                n=count,
-                keys=keys + at * width,
-                values=values and values + at * width,
-                indices=indices,
-                count=length,
-                out_flags=flags and flags + at,
-                op=op,
-                kind=kind,
-                random=self._random.getrandbits(32),
-                report=scratch.report.ptr,
-                homeless=scratch.homeless,
-                count_probes=int(count_probes),
-                leftover=scratch.leftover,
-                winners=scratch.winners,
-                losers=scratch.losers,
-                claims=scratch.claims,
-                claim_mask=scratch.claims_count - 1,
-            )
+            batch.n, batch.indices, batch.count = count, indices, length
+            batch.keys, batch.values = keys + at * width, values and values + at * width
+            batch.out_flags = flags and flags + at
+            batch.random = self._random.getrandbits(32)
             if small:
                 return self._run_block("update_block", batch, scratch, stream)
             if unique:
@@ -293,7 +279,7 @@ class Store:
                 source_buckets=max(0, hashed_buckets - at // per_bucket),
                 random=self._random.getrandbits(32),
                 report=scratch.report.ptr,
-                homeless=scratch.homeless,
+                homeless=scratch.batch.homeless,
             )
             self._program.run("migrate", self.table, batch, count, stream)
         report = self._read(scratch.report, stream)
@@ -304,7 +290,7 @@ class Store:
         outcome = self.migrate(other.memory.ptr, other.total_slots, other.buckets, stream)
         if not outcome.complete or not homeless:
             return outcome
-        stray = self.migrate(other._homeless.homeless, homeless, MAX_BUCKETS, stream)
+        stray = self.migrate(other._homeless.batch.homeless, homeless, MAX_BUCKETS, stream)
         return Outcome(outcome.changed + stray.changed, stray.homeless, stray.unplaced, 0)
 
     def erase(
@@ -333,8 +319,15 @@ class Store:
     # ---- scratch memory
     def _pieces(
         self, n: int, piece: int, only: npt.NDArray[np.int64] | None, stream: Any
-    ) -> Iterator[tuple[int, int, int, int]]:
+    ) -> Iterable[tuple[int, int, int, int]]:
         """First element, number of elements, and addresses of an index list and its length (0: all in order)."""
+        if only is None and n <= piece:
+            return ((0, n, 0, 0),)
+        return self._cut(n, piece, only, stream)
+
+    def _cut(
+        self, n: int, piece: int, only: npt.NDArray[np.int64] | None, stream: Any
+    ) -> Iterator[tuple[int, int, int, int]]:
         for at in range(0, n, max(piece, 1)):
             count = min(piece, n - at)
             if only is None:
@@ -352,20 +345,22 @@ class Store:
         if self._kept is not None and self._kept.purpose == (piece, combines, unique):
             return self._kept
         claims = 0 if unique else 1 << max(8, (2 * piece - 1).bit_length())
-        lists = 0 if unique else 4 * piece
+        listed = 0 if unique else 4 * piece
         homeless = min(piece, HOMELESS_CAPACITY) * self.spec.slot_bytes if self.design.moves_keys else 0
         starts = [0]
-        for size in (4 * claims, lists, lists, lists if combines else 0, homeless):
+        for size in (4 * claims, listed, listed, listed if combines else 0, homeless):
             starts.append(starts[-1] + -(-size // 256) * 256)
         memory = self.engine.allocate(max(256, starts[-1]))
         report = self.engine.allocate(8 * REPORT_WORDS)
         at = [memory.ptr + start if end > start else 0 for start, end in pairwise(starts)]
-        made = _Scratch((piece, combines, unique), memory, report, claims, *at)
+        lists = dict(zip(("claims", "leftover", "winners", "losers", "homeless"), at, strict=True))
+        batch = Batch(report=report.ptr, claim_mask=claims - 1, **lists)
+        made = _Scratch((piece, combines, unique), memory, report, batch, 4 * claims)
         self._kept = made if memory.nbytes <= _KEPT_SCRATCH_BYTES else None
         return made
 
     def _restart(self, scratch: _Scratch, stream: Any, words_bytes: int = 8 * REPORT_WORDS) -> None:
-        self.engine.fill(scratch.memory, 0xFF, 4 * scratch.claims_count, stream)
+        self.engine.fill(scratch.memory, 0xFF, scratch.claims_bytes, stream)
         self.engine.fill(scratch.report, 0, words_bytes, stream)
 
     def _zeroed_report(self, stream: Any) -> Buffer:
@@ -383,14 +378,10 @@ _KEPT_SCRATCH_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class _Scratch:
-    """Memory of one update. An address is 0 where the update needs no such list."""
+    """Memory of one update, and a batch that has its addresses: 0 where the update needs no such list."""
 
     purpose: tuple[int, bool, bool]
     memory: Buffer
     report: Buffer
-    claims_count: int
-    claims: int
-    leftover: int
-    winners: int
-    losers: int
-    homeless: int
+    batch: Batch
+    claims_bytes: int
