@@ -13,6 +13,9 @@
 //   migrate        places the pairs of another table's slots
 //   audit          counts buckets that break the rules of core/slot.cuh
 //
+// A task that leaves elements to another kernel, or copies them out, has kLists lists of unknown length: lists() says which
+// a finished element goes into, enter() puts its entry at a place that the schedule has reserved, many at a time.
+//
 // Why an insert of keys that may repeat takes settle, claim and place. In a cuckoo table a key on the move is in no
 // slot, so two copies of one new key cannot see each other while others are evicted. settle moves nobody: a copy of k
 // either finds k, or goes for the first vacant slot of the *first* bucket of k. Slots only fill up meanwhile, so the
@@ -62,6 +65,7 @@ struct Find {
   using Word = typename S::Word;
   static constexpr bool kProbes = true, kReads = true, kSuspends = false, kCounts = false;
   static constexpr bool kFrozen = true, kVacancy = false;
+  static constexpr int kLists = 0;
   static constexpr int kPartBytes = 256;  // a bucket of that size is read whole: half of all absent keys need all of it
   struct State {
     Probe<S> probe;
@@ -113,6 +117,7 @@ struct Settle {
   using Word = typename S::Word;
   static constexpr bool kProbes = true, kReads = true, kSuspends = D::kMovesKeys, kCounts = true;
   static constexpr bool kFrozen = false, kVacancy = true;
+  static constexpr int kLists = 1;
   static constexpr int kPartBytes = 128;
   enum class Outcome { kOpen, kPresent, kInserted, kLeftover, kSuspended };
   struct State {
@@ -157,15 +162,16 @@ struct Settle {
     return S::occupy(S::at(t, s.probe.bucket) + seen.vacant, item) && end(s, Outcome::kInserted);
   }
   WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally& tally) {
-    const bool left = live && s.outcome == Outcome::kLeftover;
     const bool inserted = live && s.outcome == Outcome::kInserted;
     tally.changed += inserted;
-    const u64 place = reserve(&report_of(b)->leftover, left);
-    if (left)
-      pointer<u32>(b.leftover)[place] = s.element;
-    else if (live)
+    if (live && s.outcome != Outcome::kLeftover)
       set_flag(b, s.element, s.outcome == Outcome::kSuspended ? kUnplaced : inserted ? kChanged : kPresent);
   }
+  using Entry = u32;
+  WARPHASH_FN static u64* length(const Batch& b, int) { return &report_of(b)->leftover; }
+  WARPHASH_FN static bool lists(int, const State& s) { return s.outcome == Outcome::kLeftover; }
+  WARPHASH_FN static Entry entry(const State& s) { return s.element; }
+  WARPHASH_FN static void enter(const Batch& b, int, u64 place, Entry e) { pointer<u32>(b.leftover)[place] = e; }
 
  private:
   using Item = typename S::Item;
@@ -183,6 +189,7 @@ struct Claim {
   using S = typename D::S;
   using Word = typename S::Word;
   static constexpr bool kProbes = false, kSuspends = false, kCounts = true;
+  static constexpr int kLists = 2;  // winners, losers
   struct State {
     u32 element;
     bool won;
@@ -203,13 +210,16 @@ struct Claim {
     }
   }
   WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally&) {
-    const bool won = live && s.won, lost = live && !s.won;
-    const u64 winner = reserve(&report_of(b)->winners, won);
-    if (won) pointer<u32>(b.winners)[winner] = s.element;
-    if (lost) set_flag(b, s.element, kPresent);
-    if (!b.losers) return;
-    const u64 loser = reserve(&report_of(b)->losers, lost);
-    if (lost) pointer<u32>(b.losers)[loser] = s.element;
+    if (live && !s.won) set_flag(b, s.element, kPresent);
+  }
+  using Entry = u32;
+  WARPHASH_FN static u64* length(const Batch& b, int list) {
+    return list == 0 ? &report_of(b)->winners : b.losers ? &report_of(b)->losers : nullptr;
+  }
+  WARPHASH_FN static bool lists(int list, const State& s) { return s.won == (list == 0); }
+  WARPHASH_FN static Entry entry(const State& s) { return s.element; }
+  WARPHASH_FN static void enter(const Batch& b, int list, u64 place, Entry e) {
+    pointer<u32>(list == 0 ? b.winners : b.losers)[place] = e;
   }
 };
 
@@ -220,6 +230,7 @@ struct Place {
   using Word = typename S::Word;
   static constexpr bool kProbes = true, kReads = D::kReadsFirst, kSuspends = D::kMovesKeys, kCounts = true;
   static constexpr bool kFrozen = false, kVacancy = true;
+  static constexpr int kLists = 0;
   static constexpr int kPartBytes = 128;
   struct State {
     typename D::Placement placement;
@@ -338,6 +349,7 @@ struct Scan {
   using S = typename D::S;
   using Word = typename S::Word;
   static constexpr bool kProbes = false, kSuspends = false, kCounts = true;
+  static constexpr int kLists = 1;
   struct State {
     typename S::Item item;
     bool reserved;
@@ -347,13 +359,16 @@ struct Scan {
     s = {load_slot<false>(pointer<const typename S::Item>(t.slots) + i), i / S::kSlots >= t.buckets};
     return false;
   }
-  WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally&) {
-    const bool taken = live && !S::is_vacant(s.item);
-    const u64 place = reserve(&report_of(b)->winners, taken);
-    if (!taken || place >= b.default_value) return;  // default_value: room in the output
+  WARPHASH_FN static void finish(const Table&, const Batch&, u64, State&, bool, Tally&) {}
+  using Entry = State;
+  WARPHASH_FN static u64* length(const Batch& b, int) { return &report_of(b)->winners; }
+  WARPHASH_FN static bool lists(int, const State& s) { return !S::is_vacant(s.item); }
+  WARPHASH_FN static Entry entry(const State& s) { return s; }
+  WARPHASH_FN static void enter(const Batch& b, int, u64 place, Entry e) {
+    if (place >= b.default_value) return;  // room in the output
     if (b.out_keys)
-      store_once(pointer<Word>(b.out_keys) + place, static_cast<Word>(s.reserved ? s.item.key + S::kBusy : s.item.key));
-    if (S::kHasValue && b.out_values) store_once(pointer<Word>(b.out_values) + place, s.item.payload());
+      store_once(pointer<Word>(b.out_keys) + place, static_cast<Word>(e.reserved ? e.item.key + S::kBusy : e.item.key));
+    if (S::kHasValue && b.out_values) store_once(pointer<Word>(b.out_values) + place, e.item.payload());
   }
 };
 
@@ -361,6 +376,7 @@ template <class D>
 struct Audit {
   using S = typename D::S;
   static constexpr bool kProbes = false, kSuspends = false, kCounts = true;
+  static constexpr int kLists = 0;
   struct State {
     u32 broken;
   };

@@ -46,6 +46,7 @@ WARPHASH_FN void copy_row(u8* to, const u8* from, u64 bytes) {
 // A task of which an element is one straight piece of work.
 struct Straight {
   static constexpr bool kProbes = false, kSuspends = false, kCounts = false;
+  static constexpr int kLists = 0;
   struct State {};
   WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
   WARPHASH_FN static void finish(const Table&, const Batch&, u64, State&, bool, Tally&) {}

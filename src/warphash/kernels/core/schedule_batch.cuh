@@ -51,8 +51,40 @@ struct Sums {
   }
 };
 
-// A place in a list for an element that wants one.
-WARPHASH_FN u64 reserve(u64* length, bool wanted) { return wanted ? fetch_add(length, 1ull) : 0; }
+// What a thread enters into a task's lists, kHeld entries at a time: the lengths are lines that all threads write.
+template <class Task>
+class Lists {
+  static constexpr int kHeld = 64;
+  typename Task::Entry held_[Task::kLists][kHeld];
+  int count_[Task::kLists] = {};
+
+  void flush(const Batch& b, int list) {
+    const u64 place = fetch_add(Task::length(b, list), static_cast<u64>(count_[list]));
+    for (int k = 0; k < count_[list]; ++k) Task::enter(b, list, place + static_cast<u64>(k), held_[list][k]);
+    count_[list] = 0;
+  }
+
+ public:
+  WARPHASH_FN void add(const Batch& b, const typename Task::State& state) {
+    for (int list = 0; list < Task::kLists; ++list) {
+      if (!Task::lists(list, state) || !Task::length(b, list)) continue;
+      held_[list][count_[list]++] = Task::entry(state);
+      if (count_[list] == kHeld) flush(b, list);
+    }
+  }
+  void flush(const Batch& b) {
+    for (int list = 0; list < Task::kLists; ++list)
+      if (count_[list]) flush(b, list);
+  }
+};
+
+template <class Task>
+  requires(Task::kLists == 0)
+class Lists<Task> {
+ public:
+  WARPHASH_FN void add(const Batch&, const typename Task::State&) {}
+  void flush(const Batch&) {}
+};
 
 template <class S>
 WARPHASH_FN void prefetch_bucket(const Table& t, u32 bucket) {
@@ -70,6 +102,7 @@ inline void for_each_probing(const Table& t, const Batch& b, u64 begin, u64 end)
   };
   Flight flights[kInFlight];
   Sums sums;
+  Lists<Task> lists;
   u64 next = begin;
   const i32 region = Task::region(t);
   // Puts the next element that needs a probe into `f`; false when there is none.
@@ -79,13 +112,13 @@ inline void for_each_probing(const Table& t, const Batch& b, u64 begin, u64 end)
       f.tally = Tally();
       bool pending = Task::start(t, b, f.i, f.state);
       if constexpr (Task::kSuspends)
-        if (load_relaxed(&reinterpret_cast<const Report*>(b.report)->homeless))
-          pending = pending && Task::suspend(f.state);
+        if (suspended(b, 0)) pending = pending && Task::suspend(f.state);
       if (pending) {
         prefetch_bucket<S>(t, f.state.bucket());
         return true;
       }
       Task::finish(t, b, f.i, f.state, true, f.tally);
+      lists.add(b, f.state);
       sums.add(f.tally);
     }
     return false;
@@ -104,6 +137,7 @@ inline void for_each_probing(const Table& t, const Batch& b, u64 begin, u64 end)
         continue;
       }
       Task::finish(t, b, f.i, f.state, true, f.tally);
+      lists.add(b, f.state);
       sums.add(f.tally);
       if (board(f))
         ++j;
@@ -111,12 +145,14 @@ inline void for_each_probing(const Table& t, const Batch& b, u64 begin, u64 end)
         f = flights[live];
     }
   }
+  lists.flush(b);
   if constexpr (Task::kCounts) sums.flush(b);
 }
 
 template <class Task>
 inline void for_each_straight(const Table& t, const Batch& b, u64 begin, u64 end) {
   Sums sums;
+  Lists<Task> lists;
   for (u64 i = begin; i < end; i += kInFlight) {
     const u64 stop = end - i < kInFlight ? end : i + kInFlight;
     for (u64 k = i; k < stop; ++k) prefetch(Task::hint(b, k));
@@ -125,9 +161,11 @@ inline void for_each_straight(const Table& t, const Batch& b, u64 begin, u64 end
       Tally tally;
       Task::start(t, b, k, state);
       Task::finish(t, b, k, state, true, tally);
+      lists.add(b, state);
       sums.add(tally);
     }
   }
+  lists.flush(b);
   if constexpr (Task::kCounts) sums.flush(b);
 }
 

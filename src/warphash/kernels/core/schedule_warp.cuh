@@ -158,6 +158,19 @@ WARPHASH_FN u64 reserve(u64* length, bool wanted) {
   return place;
 }
 
+// Enters the elements of a block into their task's lists. All threads call it.
+template <class Task>
+WARPHASH_FN void enter_lists(const Batch& b, const typename Task::State& state, bool live) {
+#pragma unroll
+  for (int list = 0; list < Task::kLists; ++list) {
+    u64* length = Task::length(b, list);
+    if (!length) continue;
+    const bool listed = live && Task::lists(list, state);
+    const u64 place = reserve(length, listed);
+    if (listed) Task::enter(b, list, place, Task::entry(state));
+  }
+}
+
 // One round: every lane of the warp calls this, and each with `pending` work learns of `part` of its bucket, in addition
 // to what `mine` says of the parts before. True if that is all it has to know.
 template <class Task>
@@ -235,6 +248,7 @@ WARPHASH_FN void for_each(const Table& t, const Batch& b) {
     }
   }
   Task::finish(t, b, i, state, live, tally);
+  if constexpr (Task::kLists > 0) enter_lists<Task>(b, state, live);
   if constexpr (Task::kCounts) flush(b, tally);
 }
 

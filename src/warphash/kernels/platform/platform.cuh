@@ -9,7 +9,6 @@
 //   for_each<Task>(table, batch)            runs a task for every element of a batch (core/schedule_*.cuh)
 //   WARPHASH_ENTRY(name, Task)              defines the entry point of a bulk operation
 //   WARPHASH_BLOCK_ENTRY(name, function)    the same for work of a single block, where there are blocks
-//   reserve(length, wanted)                 a place in a list of unknown length (core/schedule_*.cuh)
 //   load_once, store_once                   arrays of a batch, which pass through the caches
 //   WARPHASH_BLOCK_SHARED                   storage that a block shares
 #pragma once
