@@ -35,7 +35,8 @@ def draw(figure: Figure, points: list[Point], path: Path, machine: str, n: int) 
 
     sweep = len({p.x for p in points}) > 1
     with mpl.rc_context(style()):
-        width = 3.3 * len(figure.panels) + (1.6 if len(figure.panels) == 1 else 0.4)
+        alone = len(figure.panels) == 1
+        width = 3.3 * len(figure.panels) + (3.3 if alone else 0.4)
         canvas, axes = plt.subplots(1, len(figure.panels), figsize=(width, 4.3), squeeze=False)
         for axis, panel in zip(axes[0], figure.panels, strict=True):
             (_draw_lines if sweep else _draw_bars)(axis, figure, panel, points)
@@ -46,12 +47,14 @@ def draw(figure: Figure, points: list[Point], path: Path, machine: str, n: int) 
         axes[0][0].set_ylabel(_METRICS[figure.metric])
         canvas.suptitle(figure.title, x=0.012, ha="left", fontsize=14, fontweight="bold")
         told = f"{machine}, {n:,} keys.  Rings: {figure.source.split(',')[0]}), {figure.paper_device}."
-        canvas.text(0.012, 0.895, told + (f"  {figure.note}" if figure.note else ""), color=_QUIET, fontsize=8.5)
+        if figure.note:
+            told += ("\n" if alone else "  ") + figure.note
+        canvas.text(0.012, 0.925, told, va="top", color=_QUIET, fontsize=8.5)
         handles, labels = axes[0][0].get_legend_handles_labels()
         if sweep:
             canvas.legend(handles, labels, loc="lower left", ncol=len(labels), frameon=False, bbox_to_anchor=(0.005, 0))
         canvas.tight_layout(rect=(0, 0.07 if sweep else 0, 1, 0.88))
-        canvas.savefig(path, dpi=150)
+        canvas.savefig(path, dpi=150, bbox_inches="tight", pad_inches=0.15)  # a long note widens the picture
         plt.close(canvas)
 
 
