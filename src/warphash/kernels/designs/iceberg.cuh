@@ -14,7 +14,7 @@
 //
 // Departures. The text sends a key away at "at least t" keys, Listing 6 at more than t; the published probe counts match
 // load >= floor(t b) + 1, so the region has floor(t b) + 1 slots (S4-37). Listing 6 breaks ties toward the first
-// secondary; the published find counts match the second (S4-38).
+// secondary; the published find counts match the second (S4-38), but for the row of S4-21, which has the listing's ties.
 #pragma once
 #include "core/design.cuh"
 
