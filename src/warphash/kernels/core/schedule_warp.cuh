@@ -119,15 +119,14 @@ WARPHASH_FN Word warp_sum(Word x) {
   return x;
 }
 
-// The sum over a block; all threads call it.
+// The sum over a block, for its first warp. All threads call it.
 WARPHASH_FN u32 block_sum(u32 x) {
   WARPHASH_BLOCK_SHARED u32 sums[kMostBlockThreads / 32];
   x = warp_sum(x);
   if (lane() == 0) sums[thread_in_block() / 32] = x;
   block_barrier();
-  u32 total = 0;
-  for (u32 w = 0; w < threads_in_block() / 32; ++w) total += sums[w];
-  return total;
+  if (thread_in_block() >= 32) return 0;
+  return warp_sum(lane() < threads_in_block() / 32 ? sums[lane()] : 0u);
 }
 
 WARPHASH_FN void flush(const Batch& b, const Tally& tally) {
@@ -146,11 +145,9 @@ WARPHASH_FN u64 reserve(u64* length, bool wanted) {
   const u32 warp = thread_in_block() / 32;
   if (lane() == 0) counts[warp] = bit_count(votes);
   block_barrier();
-  u32 before = bit_count(votes & ((1u << lane()) - 1)), total = 0;
-  for (u32 w = 0; w < threads_in_block() / 32; ++w) {
-    if (w < warp) before += counts[w];
-    total += counts[w];
-  }
+  const u32 of_warp = lane() < threads_in_block() / 32 ? counts[lane()] : 0;
+  const u32 total = warp_sum(of_warp);
+  const u32 before = warp_sum(lane() < warp ? of_warp : 0u) + bit_count(votes & ((1u << lane()) - 1));
   if (thread_in_block() == 0 && total) base = fetch_add(length, static_cast<u64>(total));
   block_barrier();
   const u64 place = base + before;
