@@ -6,6 +6,11 @@
 np.int64(80)
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from .errors import (
     CorruptFile,
     DeviceError,
@@ -17,7 +22,9 @@ from .errors import (
     UnsupportedVerb,
     WarphashError,
 )
-from .table import HashMap, HashSet, Stats
+
+if TYPE_CHECKING:
+    from .table import HashMap, HashSet, Stats
 
 __version__ = "0.1.0"
 
@@ -35,3 +42,17 @@ __all__ = [
     "UnsupportedVerb",
     "WarphashError",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # The tables come when they are first asked for, and NumPy with them, which takes ten times as long as all of ours.
+    table = import_module(".table", __name__)
+    if name in ("HashMap", "HashSet", "Stats"):
+        globals()[name] = getattr(table, name)
+    if name in globals():  # a room that the tables brought along, too
+        return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -85,5 +85,15 @@ def test_missing_extras_are_named(tmp_path):
 
 
 def test_importing_warphash_imports_no_extras(tmp_path):
-    code = "import sys, warphash; print({'typer', 'rich', 'matplotlib', 'pyarrow', 'cupy', 'torch'} & set(sys.modules))"
-    assert warphash(cwd=tmp_path, code=code).stdout == "set()\n"
+    said = "print({'numpy', 'typer', 'rich', 'matplotlib', 'pyarrow', 'cupy', 'torch'} & set(sys.modules))"
+    assert warphash(cwd=tmp_path, code=f"import sys, warphash; {said}").stdout == "set()\n"
+    assert warphash(cwd=tmp_path, code=f"import sys, warphash; warphash.HashMap; {said}").stdout == "{'numpy'}\n"
+
+
+def test_every_public_name_is_there_when_asked_for(tmp_path):
+    code = (
+        "import warphash as w; print(sorted(set(w.__all__) - {n for n in dir(w) if getattr(w, n)}), w.designs.registry)"
+    )
+    assert warphash(cwd=tmp_path, code=code).stdout.startswith("[] <module 'warphash.designs.registry'")
+    done = warphash(cwd=tmp_path, code="import warphash; warphash.HashTable")
+    assert "module 'warphash' has no attribute 'HashTable'" in done.stderr
