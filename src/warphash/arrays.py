@@ -69,6 +69,11 @@ class ArrayView(NamedTuple):
     capsule: Any = None
 
     @property
+    def rows(self) -> int:
+        """Extent of the first axis."""
+        return self.shape[0]
+
+    @property
     def size(self) -> int:
         """Number of elements."""
         return math.prod(self.shape)

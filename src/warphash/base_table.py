@@ -1,0 +1,378 @@
+"""What maps and sets share: their making, the verbs that take keys alone, and the one path of every lookup and update.
+
+Contract. A table maps each of its keys to one value. Every verb takes a batch and is one bulk operation: it happens as
+a whole, after those before it and before those after it, whatever thread or stream they came from; finds may run beside
+each other. Inside a batch, elements with one key count as one insert, and which of them it is, the flags say. A batch
+that does not fit leaves the table as it was. Keys are compared by their bits.
+
+The walk of ``m.find(keys)``: this module checks and allocates, ``arrays.py`` sees the keys, ``runtime/words.py`` makes
+words of them, ``runtime/store.py`` launches ``kernels/bulk.cuh``, which asks ``kernels/designs/*.cuh`` where to look.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from . import arrays
+from .columns import Column
+from .designs import registry
+from .errors import ShapeError, TableFull, UnsupportedVerb, WarphashError
+from .options import check_options, chosen, integer, load_factor_of
+from .policies import slots_for
+from .runtime.abi import Op, kind_of
+from .runtime.backing import Backing, make_backing
+from .runtime.devices import engine_for
+from .runtime.locks import ReadWriteLock
+from .stats import Stats
+from .transfer import Transfer
+
+__all__ = ["BaseTable"]
+
+
+class BaseTable:
+    """What maps and sets share. See `HashMap` for the parameters."""
+
+    _kind: ClassVar[str]
+
+    def __init__(
+        self,
+        key: npt.DTypeLike,
+        value: npt.DTypeLike | None,
+        *,
+        capacity: int = 1024,
+        design: str = "auto",
+        device: str | None = None,
+        load_factor: float | None = None,
+        seed: int | None = None,
+        hash: str = "mixer",
+        on_full: str = "grow",
+        attempts: int = 8,
+        count_probes: bool = False,
+        **parameters: Any,
+    ) -> None:
+        self._key = Column.of_keys(key)
+        self._value = None if value is None else Column.of_values(value)
+        self._value_kind = kind_of(self._value.dtype) if self._value else 0
+        self._design, self._parameters = chosen(design, parameters)
+        self._load_factor = load_factor_of(load_factor, self._design, self._parameters)
+        check_options(capacity, hash, on_full, attempts)
+        self._seed = int.from_bytes(os.urandom(8)) >> 1 if seed is None else integer("seed", seed, 0)
+        self._engine: Any = engine_for(device)
+        self._device: str = self._engine.device
+        self._staging: Any = getattr(self._engine, "staging", None)
+        self._transfer = Transfer(self._engine)
+        self._lock = ReadWriteLock()
+        self._backing: Backing = make_backing(
+            self._engine,
+            self._design,
+            self._parameters,
+            key_bytes=self._key.nbytes,
+            value_bytes=self._value.nbytes if self._value else 0,
+            slots=slots_for(int(capacity), self._load_factor),
+            seed=self._seed,
+            family=hash,
+            grows=on_full == "grow",
+            attempts=int(attempts),
+            load_factor=self._load_factor,
+            counts_probes=bool(count_probes),
+        )
+        self._options = {
+            "hash": hash,
+            "on_full": on_full,
+            "attempts": int(attempts),
+            "count_probes": bool(count_probes),
+        }
+
+    # ---- what it is
+    @property
+    def design(self) -> str:
+        """Name of the design."""
+        return self._design.name
+
+    @property
+    def device(self) -> str:
+        """Where the table lives: ``"cpu"``, ``"cuda:0"``."""
+        return self._device
+
+    @property
+    def key_dtype(self) -> np.dtype[Any]:
+        """Type of a key; of a row of keys, with its shape."""
+        return self._key.numpy
+
+    @property
+    def seed(self) -> int:
+        """Seed of the hash constants; tables of one seed and history are alike."""
+        return self._seed
+
+    @property
+    def capacity(self) -> int:
+        """Keys that the present memory holds at the load factor that the table was made for."""
+        return int(self._backing.elastic.store.slots * self._load_factor)
+
+    @property
+    def load_factor(self) -> float:
+        """Keys held over slots."""
+        return len(self) / self._backing.elastic.store.slots
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that the table holds."""
+        return self._backing.nbytes
+
+    def __len__(self) -> int:
+        return self._backing.elastic.size
+
+    def __repr__(self) -> str:
+        value = "" if self._value is None else f", value={self._value.numpy}"
+        return (
+            f"<{type(self).__name__} key={self.key_dtype}{value}: {len(self):,} keys in "
+            f"{self._backing.elastic.store.slots:,} slots, {self.design} on {self.device}>"
+        )
+
+    def stats(self) -> Stats:
+        """Figures of the table, without reading it."""
+        elastic, size = self._backing.elastic, len(self)
+        pair = self._key.nbytes + (self._value.nbytes if self._value else 0)
+        return Stats(
+            size=size,
+            slots=elastic.store.slots,
+            load_factor=self.load_factor,
+            nbytes=self.nbytes,
+            bytes_per_pair=self.nbytes / size if size else float("inf"),
+            memory_utilisation=size * pair / self.nbytes,
+            design=self.design,
+            parameters=dict(self._parameters),
+            rebuilds=elastic.rebuilds,
+            insert_probes=elastic.probes / elastic.inserted if elastic.inserted else None,
+        )
+
+    # ---- verbs of maps and sets
+    def contains(self, keys: Any) -> Any:
+        """Which keys are there: bool[n]. Reads at most one bucket per hash function and key."""
+        view = self._view_keys(keys)
+        found = arrays.empty_like_kind(view, view.shape[:1], np.bool_, self._engine)
+        self._look_up(view, None, found, b"\0")
+        return found.export()
+
+    def erase(self, keys: Any) -> Any:
+        """Take keys out: bool[n], True where this element erased its key; one element of several with one key.
+
+        The slots become tombstones, which inserts use again and rebuilds remove: a bucket that was once full keeps
+        sending finds on, so lookups stay right and get no faster.
+        """
+        self._need("erase")
+        view = self._view_keys(keys)
+        erased = arrays.empty_like_kind(view, view.shape[:1], np.bool_, self._engine)
+        with self._lock.writing:
+            at, _keys = self._transfer.to_read(view, view.stream)
+            out, held = self._transfer.to_write(erased, view.stream)
+            self._backing.erase(at, view.rows, out, view.stream)
+            self._transfer.deliver(held, erased, view.stream)
+        return erased.export()
+
+    def probe_counts(self, keys: Any) -> Any:
+        """How many buckets find reads for each key: uint32[n]."""
+        view = self._view_keys(keys)
+        counts = arrays.empty_like_kind(view, view.shape[:1], np.uint32, self._engine)
+        with self._lock.reading:
+            at, _keys = self._transfer.to_read(view, view.stream)
+            out, held = self._transfer.to_write(counts, view.stream)
+            self._backing.counts(at, view.rows, out, view.stream)
+            self._transfer.deliver(held, counts, view.stream)
+        return counts.export()
+
+    def keys(self) -> npt.NDArray[Any]:
+        """All keys, in no particular order, as a NumPy array."""
+        return self._items()[0]
+
+    def clear(self) -> None:
+        """Forget all keys; keep the memory."""
+        with self._lock.writing:
+            self._backing.clear(None)
+
+    def reserve(self, n: int) -> None:
+        """Grow, if need be, so that ``n`` keys fit at the load factor that the table was made for.
+
+        Raises
+        ------
+        MemoryError
+            If there is no room; the table is as it was.
+        """
+        slots = slots_for(integer("n", n, 0), self._load_factor)
+        with self._lock.writing:
+            if slots > self._backing.elastic.store.slots:
+                self._backing.rebuild(slots, None)
+
+    def shrink(self) -> None:
+        """Rebuild into the memory that the present keys need, without tombstones."""
+        with self._lock.writing:
+            self._backing.rebuild(slots_for(max(1, len(self)), self._load_factor), None)
+
+    def copy(self) -> Self:
+        """Another table with the same keys, on the same device."""
+        keys, values = self._items()
+        twin = self._like_this(capacity=max(1, self.capacity))
+        twin._update(keys, values, Op.KEEP, unique=True)
+        return twin
+
+    def check(self) -> None:
+        """Verify the table's invariants; O(slots).
+
+        Raises
+        ------
+        WarphashError
+            With the state, if one is broken.
+        """
+        keys, _ = self._items()
+        with self._lock.reading:
+            broken = self._backing.elastic.store.broken_buckets()
+        problems = []
+        if broken:
+            problems.append(f"{broken:,} buckets break the rules of their layout")
+        if len(keys) != len(self):
+            problems.append(f"{len(keys):,} keys are stored, and {len(self):,} are counted")
+        rows = np.ascontiguousarray(keys).view(f"V{self._key.nbytes}").ravel()
+        if (distinct := len(np.unique(rows))) != len(keys):
+            problems.append(f"{len(keys) - distinct:,} keys are stored twice")
+        if len(keys) and not (found := self.contains(keys)).all():
+            problems.append(f"{int((~found).sum()):,} stored keys cannot be found")
+        if problems:
+            raise WarphashError(f"{self!r} is broken: {'; '.join(problems)}. State: {self.stats()}")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the table to a file, which replaces an older one only when it is complete."""
+        from . import archive  # with what it imports, a quarter of our import time
+
+        keys, values = self._items()
+        archive.write(path, self._description(), keys, values)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, device: str | None = None) -> Self:
+        """Read a table that `save` wrote, on any device.
+
+        Raises
+        ------
+        CorruptFile
+            If the file is truncated, altered, or not a saved table of this class.
+        """
+        from . import archive
+
+        description, keys, values = archive.read(path, cls._kind)
+        table = cls._made(description, device, max(1, description["capacity"]))
+        table._update(keys, values, Op.KEEP, unique=True)
+        return table
+
+    # ---- inside
+    def _description(self) -> dict[str, Any]:
+        return {
+            "kind": self._kind,
+            "capacity": self.capacity,
+            "design": self.design,
+            "parameters": self._parameters,
+            "load_factor": self._load_factor,
+            "seed": self._seed,
+            **self._options,
+        }
+
+    @classmethod
+    def _made(cls, description: dict[str, Any], device: str | None, capacity: int) -> Self:
+        options = {name: description[name] for name in ("load_factor", "seed", "hash", "on_full", "attempts")}
+        table = cls.__new__(cls)
+        BaseTable.__init__(
+            table,
+            description["key"],
+            description["value"],
+            capacity=capacity,
+            design=description["design"],
+            device=device,
+            count_probes=description["count_probes"],
+            **options,
+            **description["parameters"],
+        )
+        return table
+
+    def _like_this(self, capacity: int) -> Self:
+        value = self._value.numpy if self._value else None
+        return self._made({**self._description(), "key": self.key_dtype, "value": value}, self.device, capacity)
+
+    def _need(self, verb: str) -> None:
+        if verb not in self._design.capabilities:
+            have = ", ".join(name for name in registry.names() if verb in registry.get(name).capabilities)
+            raise UnsupportedVerb(f"design {self.design!r} has no {verb}; these have: {have}")
+
+    def _view_keys(self, keys: Any) -> arrays.ArrayView:
+        return self._transfer.here(self._key.view(keys, "keys"), "keys")
+
+    def _look_up(
+        self, keys: arrays.ArrayView, values: arrays.ArrayView | None, found: arrays.ArrayView, default: bytes
+    ) -> None:
+        n, stream = keys.rows, keys.stream
+        with self._lock.reading:
+            if keys.host is not None and n and self._staging is not None:
+                self._look_up_in_pieces(keys, values, found, default)
+                return
+            at, _keys = self._transfer.to_read(keys, stream)
+            flags, flags_held = self._transfer.to_write(found, stream)
+            out, out_held = (0, None) if values is None else self._transfer.to_write(values, stream)
+            self._backing.find(at, n, out, flags, default, stream)
+            self._transfer.deliver(flags_held, found, stream)
+            if values is not None:
+                self._transfer.deliver(out_held, values, stream)
+
+    def _look_up_in_pieces(
+        self, keys: arrays.ArrayView, values: arrays.ArrayView | None, found: arrays.ArrayView, default: bytes
+    ) -> None:
+        """Copies of one piece of the batch run beside the lookup of another."""
+
+        def body(n: int, ins: list[int], outs: list[int]) -> None:
+            self._backing.find(ins[0], n, outs[0] if values is not None else 0, outs[-1], default, None)
+
+        self._staging.pipeline([keys.host], [view.host for view in (values, found) if view is not None], body)
+
+    def _update(self, keys: Any, values: Any, op: Op, *, unique: bool = False) -> Any:
+        """Insert, assign or combine: bool[n], True where this element added its key."""
+        key_view = self._view_keys(keys)
+        n = key_view.rows
+        added = arrays.empty_like_kind(key_view, (n,), np.bool_, self._engine)
+        value_view = None
+        if self._value is not None:
+            value_view = self._transfer.here(self._value.view(values, "values"), "values")
+            if value_view.rows != n:
+                raise ShapeError(
+                    f"keys and values must be of one length, got {n:,} keys and {value_view.rows:,} values"
+                )
+        kind, stream = self._value_kind, key_view.stream
+        with self._lock.writing:
+            if value_view is not None and value_view.stream not in (None, stream):
+                self._engine.wait(value_view.stream)  # their own: the engine's streams follow each other
+            at, _keys = self._transfer.to_read(key_view, stream)
+            values_at, _values = (0, None) if value_view is None else self._transfer.to_read(value_view, stream)
+            flags, held = self._transfer.to_write(added, stream)
+            try:
+                self._backing.update(at, values_at, n, op=op, kind=kind, flags=flags, unique=unique, stream=stream)
+            except TableFull as error:
+                raise TableFull(str(error), self._transfer.on_host(key_view, stream)[error.keys]) from None
+            self._transfer.deliver(held, added, stream)
+        return added.export()
+
+    def _items(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+        with self._lock.reading:
+            n = len(self)
+            engine = self._engine
+            keys = engine.allocate(n * self._key.nbytes)
+            values = engine.allocate(n * self._value.nbytes) if self._value else None
+            found = self._backing.scan(n, keys.ptr, values.ptr if values else 0, None)
+            if found != n:
+                raise WarphashError(f"{self!r} is broken: {found:,} keys are stored, and {n:,} are counted")
+            raw_keys = engine.to_host(keys.ptr, np.uint8, n * self._key.nbytes)
+            raw_values = (
+                engine.to_host(values.ptr, np.uint8, n * self._value.nbytes) if values and self._value else None
+            )
+        as_keys = raw_keys.view(self._key.dtype).reshape(n, *self._key.shape)
+        if raw_values is None or self._value is None:
+            return as_keys, None
+        return as_keys, raw_values.view(self._value.dtype).reshape(n, *self._value.shape)

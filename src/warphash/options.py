@@ -1,0 +1,50 @@
+"""What a table can be made with: checks of the options that all designs share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .designs import auto, registry
+from .designs.base import Design
+from .errors import ParameterError
+from .runtime.store import HASHES
+
+__all__ = ["check_options", "chosen", "integer", "load_factor_of"]
+
+
+def chosen(name: str, parameters: dict[str, Any]) -> tuple[Design, dict[str, Any]]:
+    """The design of a name, ``"auto"`` included, and all its parameters."""
+    if name == "auto":
+        given = dict(parameters)
+        name, chosen = auto.choose(given.pop("priorities", ()))
+        parameters = {**chosen, **given}
+    design = registry.get(name)
+    return design, design.resolve(parameters)
+
+
+def load_factor_of(given: float | None, design: Design, parameters: dict[str, Any]) -> float:
+    """The load factor that was asked for, or the design's own."""
+    if given is None:
+        return design.default_load_factor(parameters)
+    if not isinstance(given, int | float | np.number) or isinstance(given, bool) or not 0 < given <= 1:
+        raise ParameterError(f"load_factor must be in (0, 1], got {given!r}")
+    return float(given)
+
+
+def integer(name: str, value: Any, least: int) -> int:
+    """``value`` as an ``int``, if it is one of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ParameterError(f"{name} must be an integer of at least {least}, got {value!r}")
+    return int(value)
+
+
+def check_options(capacity: Any, hash: str, on_full: str, attempts: Any) -> None:
+    """Raise `ParameterError` for what no table can have."""
+    integer("capacity", capacity, 0)
+    integer("attempts", attempts, 1)
+    if hash not in HASHES:
+        raise ParameterError(f"hash must be one of {HASHES}, got {hash!r}")
+    if on_full not in ("grow", "raise"):
+        raise ParameterError(f"on_full must be 'grow' or 'raise', got {on_full!r}")

@@ -1,0 +1,40 @@
+"""What a table says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Stats"]
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Figures of a table at one moment.
+
+    Attributes
+    ----------
+    size, slots, load_factor
+        Keys held, slots to hold them, and their ratio.
+    nbytes, bytes_per_pair
+        Memory of the table, and that over ``size``.
+    memory_utilisation
+        Bytes of live keys and values over ``nbytes``.
+    design, parameters
+        What the table is.
+    rebuilds
+        How often it moved all its keys, to grow or to draw other hash constants.
+    insert_probes
+        Mean buckets read by an insert since the table was made, if it was made with ``count_probes=True``.
+    """
+
+    size: int
+    slots: int
+    load_factor: float
+    nbytes: int
+    bytes_per_pair: float
+    memory_utilisation: float
+    design: str
+    parameters: dict[str, Any]
+    rebuilds: int
+    insert_probes: float | None
