@@ -124,17 +124,18 @@ def figure(
 ) -> None:
     """Measure and draw a figure or table of a paper, with the paper's numbers beside ours."""
     from . import HashSet
-    from .lab import figure as figures
+    from .lab import figure_data
+    from .lab.figure import run
 
     if list_ or not (name or all_):
-        for known in figures.names():
-            _console.print(f"{known:<8}{figures.load(known).title}", highlight=False)
+        for known in figure_data.names():
+            _console.print(f"{known:<8}{figure_data.load(known).title}", highlight=False)
         return
     where = HashSet("uint32", device=device).device.partition(":")[0]
     wrong = 0
-    for chosen in figures.names() if all_ else [str(name)]:
+    for chosen in figure_data.names() if all_ else [str(name)]:
         with _console.status(chosen) as status:
-            made = figures.run(chosen, where, n, out, seed, lambda text, of=chosen: status.update(f"{of}: {text}"))  # type: ignore[misc]
+            made = run(chosen, where, n, out, seed, lambda text, of=chosen: status.update(f"{of}: {text}"))  # type: ignore[misc]
         _console.print(f"{chosen}: {made.picture}", highlight=False)
         wrong += made.mismatches
     _exit_if_wrong(wrong)

@@ -1,82 +1,27 @@
-"""Figures and tables of the papers: data files in ``figures/``, and the one interpreter of them all.
-
-A file names what is built and measured (`Figure`); what the paper reports in numbers stands in it too, to be drawn
-beside ours. It holds no program: a new figure is a new file.
-"""
+"""Figures and tables of the papers, measured: the one interpreter of their data files (`figure_data`)."""
 
 from __future__ import annotations
 
 import json
 import shlex
 import sys
-import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .. import HashMap, TableFull
-from ..errors import ParameterError
+from .figure_data import Figure, Point, load
+from .figure_plots import draw
 from .runner import Lab, Setting
 from .workloads import Workload, make
 
-__all__ = ["Figure", "Point", "Result", "load", "names", "run"]
+__all__ = ["Result", "run"]
 
 BUILDS = 10
 """Builds behind one success rate."""
-
-
-@dataclass(frozen=True)
-class Series:
-    """One line: a design with its parameters, up to the load factor ``most``."""
-
-    label: str
-    design: str
-    parameters: dict[str, Any]
-    most: float
-
-
-@dataclass(frozen=True)
-class Point:
-    """One number: ours or the paper's. Rates in million keys per second."""
-
-    series: str
-    panel: str
-    x: float
-    value: float
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One data file.
-
-    Attributes
-    ----------
-    metric
-        ``"rate"``, ``"mean rate"`` (over all x), ``"probes"`` (buckets read per key), ``"success"`` (share of builds).
-    x, values
-        What is swept: ``"load_factor"`` or ``"keys"``.
-    keys, load_factor
-        What stays.
-    panels
-        Operations, as `lab.runner.Measurement` names them.
-    """
-
-    title: str
-    source: str
-    metric: str
-    x: str
-    values: list[float]
-    keys: int
-    load_factor: float
-    panels: list[str]
-    paper_device: str
-    series: list[Series]
-    published: list[Point]
-    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -86,27 +31,6 @@ class Result:
     points: list[Point]
     mismatches: int
     picture: Path
-
-
-def names() -> list[str]:
-    """All figures, in the order of the paper."""
-    return sorted(path.name.removesuffix(".toml") for path in _folder().iterdir() if path.name.endswith(".toml"))
-
-
-def load(name: str) -> Figure:
-    """Read one data file.
-
-    Raises
-    ------
-    ParameterError
-        If there is none of that name.
-    """
-    if name not in names():
-        raise ParameterError(f"there is no figure {name!r}; there are: {', '.join(names())}")
-    content = tomllib.loads((_folder() / f"{name}.toml").read_text())
-    content["series"] = [Series(**s) for s in content["series"]]
-    content["published"] = [Point(**p) for p in content.get("published", [])]
-    return Figure(**content)
 
 
 def run(
@@ -124,8 +48,6 @@ def run(
     n
         Most keys; the paper's number on a GPU and 1 million on a CPU by default. A sweep over keys stops there.
     """
-    from .figure_plots import draw
-
     figure = load(name)
     n = n or (figure.keys if device != "cpu" else min(figure.keys, 1_000_000))
     lab = Lab(device)
@@ -205,7 +127,3 @@ def _means(points: list[Point]) -> list[Point]:
 def _first(workload: Workload, n: int) -> Workload:
     values = None if workload.values is None else workload.values[:n]
     return replace(workload, keys=workload.keys[:n], values=values, absent=workload.absent[:n])
-
-
-def _folder() -> Any:
-    return resources.files(__package__) / "figures"

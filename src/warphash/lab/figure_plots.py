@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .figure import Figure, Point
+from .figure_data import Figure, Point
 from .plots import style
 
 __all__ = ["draw"]
