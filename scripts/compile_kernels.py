@@ -36,6 +36,7 @@ def specs() -> Iterator[KernelSpec]:
                 yield KernelSpec(name, key_bytes, value_bytes, slots_per_bucket, constants)
     yield source.ROWS
     yield source.CEILING
+    yield source.SLABS
 
 
 def line(title: str, usages: dict[str, nvrtc.Usage]) -> str:

@@ -28,6 +28,7 @@ WARPHASH_DECLARE(power_of_two)
 WARPHASH_DECLARE(iceberg)
 WARPHASH_DECLARE(rows)
 WARPHASH_DECLARE(ceiling)
+WARPHASH_DECLARE(slabs)
 
 namespace {
 
@@ -48,6 +49,7 @@ Groups groups_of(const std::string& design, bool fast) {
   WARPHASH_CHOOSE(iceberg)
   WARPHASH_CHOOSE(rows)
   WARPHASH_CHOOSE(ceiling)
+  WARPHASH_CHOOSE(slabs)
   throw nb::key_error(("no design is compiled under the name " + design).c_str());
 }
 

@@ -24,7 +24,9 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
-    from .table import HashMap, HashSet, Stats
+    from .slab_allocator import SlabAllocator
+    from .stats import Stats
+    from .table import HashMap, HashSet
 
 __version__ = "0.1.0"
 
@@ -37,6 +39,7 @@ __all__ = [
     "HashSet",
     "ParameterError",
     "ShapeError",
+    "SlabAllocator",
     "Stats",
     "TableFull",
     "UnsupportedVerb",
@@ -44,11 +47,14 @@ __all__ = [
 ]
 
 
+_HOMES = {"HashMap": "table", "HashSet": "table", "SlabAllocator": "slab_allocator", "Stats": "stats"}
+
+
 def __getattr__(name: str) -> Any:
     # The tables come when they are first asked for, and NumPy with them, which takes ten times as long as all of ours.
-    table = import_module(".table", __name__)
-    if name in ("HashMap", "HashSet", "Stats"):
-        globals()[name] = getattr(table, name)
+    module = import_module("." + _HOMES.get(name, "table"), __name__)
+    if name in _HOMES:
+        globals()[name] = getattr(module, name)
     if name in globals():  # a room that the tables brought along, too
         return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

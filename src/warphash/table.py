@@ -13,9 +13,8 @@ from .base_table import BaseTable
 from .columns import Column
 from .errors import DtypeError, ParameterError, ShapeError, UnsupportedVerb
 from .runtime.abi import Op
-from .stats import Stats
 
-__all__ = ["HashMap", "HashSet", "Stats"]
+__all__ = ["HashMap", "HashSet"]
 
 _COMBINING = {"add": Op.ADD, "min": Op.MIN, "max": Op.MAX, "or": Op.OR, "and": Op.AND, "xor": Op.XOR}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import re
 import runpy
 from pathlib import Path
@@ -15,6 +17,11 @@ DOCUMENTS = [
     ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").glob("*.md")),
 ]
+MODULES = sorted(
+    ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
+    for path in (ROOT / "src" / "warphash").rglob("*.py")
+    if ">>>" in path.read_text(encoding="utf-8")
+)
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
@@ -29,6 +36,13 @@ def test_blocks_of(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for block in BLOCK.finditer(text):
         line = text.count("\n", 0, block.start(1))
         exec(compile("\n" * line + block[1], str(document), "exec"), namespace)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_docstrings_of(module: str) -> None:
+    tried = doctest.testmod(importlib.import_module(module))
+    assert tried.attempted > 0
+    assert tried.failed == 0
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)

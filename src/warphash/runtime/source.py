@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from ..errors import ParameterError
 from .engine import KernelSpec
 
-__all__ = ["CEILING", "PLATFORMS", "ROWS", "amalgamate", "class_name", "kernel_root", "translation_unit"]
+__all__ = ["CEILING", "PLATFORMS", "ROWS", "SLABS", "amalgamate", "class_name", "kernel_root", "translation_unit"]
 
 PLATFORMS = {"cuda": "WARPHASH_CUDA", "emulated": "WARPHASH_EMULATED"}
 """The macro by which ``entries.cuh`` chooses a platform header."""
@@ -25,6 +25,9 @@ ROWS = KernelSpec("rows", 0, 0, 0)
 
 CEILING = KernelSpec("ceiling", 0, 0, 0)
 """Random reads with no table around them: what `lab.ceilings` times."""
+
+SLABS = KernelSpec("slabs", 0, 0, 0)
+"""The slab allocator by itself."""
 
 _INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')
 _ONCE = re.compile(r"\s*#\s*pragma\s+once\b")
@@ -46,7 +49,7 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
     Parameters
     ----------
     spec
-        Design and layout, or `ROWS`, or `CEILING`.
+        Design and layout, or `ROWS`, `CEILING` or `SLABS`.
     platform
         ``"cuda"`` or ``"emulated"``.
     root
@@ -57,7 +60,7 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
     ParameterError
         For an unknown platform.
     """
-    if spec in (ROWS, CEILING):
+    if spec in (ROWS, CEILING, SLABS):
         return _unit(platform, root, [f"{spec.design}.cuh"], "WARPHASH_PLAIN_ENTRIES")
     word = f"warphash::u{8 * spec.word_bytes}"
     valued = "true" if spec.value_bytes else "false"

@@ -6,6 +6,7 @@
 #pragma once
 #include "core/bucket.cuh"
 #include "core/report.cuh"
+#include "core/slab_allocator.cuh"
 
 namespace warphash {
 
@@ -153,6 +154,7 @@ template <class Task>
 inline void for_each_straight(const Table& t, const Batch& b, u64 begin, u64 end) {
   Sums sums;
   Lists<Task> lists;
+  [[maybe_unused]] ResidentBlock resident(static_cast<u32>(begin));
   for (u64 i = begin; i < end; i += kInFlight) {
     const u64 stop = end - i < kInFlight ? end : i + kInFlight;
     for (u64 k = i; k < stop; ++k) prefetch(Task::hint(b, k));
@@ -160,6 +162,8 @@ inline void for_each_straight(const Table& t, const Batch& b, u64 begin, u64 end
       typename Task::State state;
       Tally tally;
       Task::start(t, b, k, state);
+      if constexpr (requires { Task::kAllocates; })
+        if (Task::wants_slab(state)) Task::supply(state, resident.allocate(pool_of(t), true));
       Task::finish(t, b, k, state, true, tally);
       lists.add(b, state);
       sums.add(tally);

@@ -19,6 +19,7 @@
 #pragma once
 #include "core/bucket.cuh"
 #include "core/report.cuh"
+#include "core/slab_allocator.cuh"
 
 namespace warphash {
 
@@ -243,6 +244,12 @@ WARPHASH_FN void for_each(const Table& t, const Batch& b) {
         pending = !Task::step(t, b, state, seen);
       }
     }
+  }
+  if constexpr (requires { Task::kAllocates; }) {
+    ResidentBlock resident(static_cast<u32>(i / kWarpLanes));
+    const bool wanted = live && Task::wants_slab(state);
+    const u32 slab = resident.allocate(pool_of(t), wanted);
+    if (wanted) Task::supply(state, slab);
   }
   Task::finish(t, b, i, state, live, tally);
   if constexpr (Task::kLists > 0) enter_lists<Task>(b, state, live);

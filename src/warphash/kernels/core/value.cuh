@@ -52,8 +52,8 @@ WARPHASH_FN void combine(Word* at, Word operand, u64 op, u64 kind) {
     if (kind_class(kind) == kFloat) return atomic_add_float(at, operand);
     return atomic_add(at, operand);
   }
-  if (op == kOr) return atomic_or(at, operand);
-  if (op == kAnd) return atomic_and(at, operand);
+  if (op == kOr) return static_cast<void>(fetch_or(at, operand));
+  if (op == kAnd) return static_cast<void>(fetch_and(at, operand));
   if (op == kXor) return atomic_xor(at, operand);
   Word old = load_relaxed(at);
   for (;;) {

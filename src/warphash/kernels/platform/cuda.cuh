@@ -21,6 +21,7 @@ namespace warphash {
 constexpr u32 kBlockThreads = 256;
 constexpr u32 kLookupBlockThreads = 128;  // of tasks that count nothing: the fewer wait for the slowest, the better
 constexpr u32 kMostBlockThreads = 1024;
+constexpr u32 kWarpLanes = 32;
 constexpr u32 kAllLanes = 0xffffffffu;
 
 WARPHASH_FN u32 thread_in_block() { return threadIdx.x; }
@@ -138,12 +139,12 @@ WARPHASH_FN void atomic_add_float(u64* p, u64 x) {
   atomicAdd(reinterpret_cast<double*>(p), __builtin_bit_cast(double, x));
 }
 template <class Word>
-WARPHASH_FN void atomic_or(Word* p, Word x) {
-  atomicOr(p, x);
+WARPHASH_FN Word fetch_or(Word* p, Word x) {
+  return atomicOr(p, x);
 }
 template <class Word>
-WARPHASH_FN void atomic_and(Word* p, Word x) {
-  atomicAnd(p, x);
+WARPHASH_FN Word fetch_and(Word* p, Word x) {
+  return atomicAnd(p, x);
 }
 template <class Word>
 WARPHASH_FN void atomic_xor(Word* p, Word x) {

@@ -18,6 +18,7 @@
 namespace warphash {
 
 constexpr u32 kMostBlockThreads = emulation::kBlockLanes;
+constexpr u32 kWarpLanes = emulation::kWarpLanes;
 
 inline u32 lane() { return emulation::grid.lane; }
 inline u32 thread_in_block() {
@@ -151,12 +152,12 @@ inline void atomic_add(Word* p, Word x) {
   fetch_add(p, x);
 }
 template <class Word>
-inline void atomic_or(Word* p, Word x) {
-  emulation::change(p, [&](Word old) { return old | x; });
+inline Word fetch_or(Word* p, Word x) {
+  return emulation::change(p, [&](Word old) { return old | x; });
 }
 template <class Word>
-inline void atomic_and(Word* p, Word x) {
-  emulation::change(p, [&](Word old) { return old & x; });
+inline Word fetch_and(Word* p, Word x) {
+  return emulation::change(p, [&](Word old) { return old & x; });
 }
 template <class Word>
 inline void atomic_xor(Word* p, Word x) {

@@ -24,6 +24,7 @@
 namespace warphash {
 
 WARPHASH_FN u32 first_bit(u32 x) { return static_cast<u32>(__builtin_ctz(x)); }
+WARPHASH_FN u32 bit_count(u32 x) { return static_cast<u32>(__builtin_popcount(x)); }
 WARPHASH_FN u32 multiply_high(u32 a, u32 b) { return static_cast<u32>((static_cast<u64>(a) * b) >> 32); }
 WARPHASH_FN u64 multiply_high(u64 a, u64 b) { return static_cast<u64>((static_cast<unsigned __int128>(a) * b) >> 64); }
 
@@ -60,12 +61,12 @@ WARPHASH_FN void atomic_add(Word* p, Word x) {
   std::atomic_ref<Word>(*p).fetch_add(x, kRelaxed);
 }
 template <class Word>
-WARPHASH_FN void atomic_or(Word* p, Word x) {
-  std::atomic_ref<Word>(*p).fetch_or(x, kRelaxed);
+WARPHASH_FN Word fetch_or(Word* p, Word x) {
+  return std::atomic_ref<Word>(*p).fetch_or(x, kRelaxed);
 }
 template <class Word>
-WARPHASH_FN void atomic_and(Word* p, Word x) {
-  std::atomic_ref<Word>(*p).fetch_and(x, kRelaxed);
+WARPHASH_FN Word fetch_and(Word* p, Word x) {
+  return std::atomic_ref<Word>(*p).fetch_and(x, kRelaxed);
 }
 template <class Word>
 WARPHASH_FN void atomic_xor(Word* p, Word x) {
@@ -187,7 +188,13 @@ WARPHASH_FN SlotMasks survey(const typename S::Item* at, typename S::Word key) {
 }
 #endif
 
-// A thread is a lane and a block of its own.
+// A thread is a lane, a warp and a block of its own.
+constexpr u32 kWarpLanes = 1;
+WARPHASH_FN u32 ballot(bool p) { return p; }
+template <class Word>
+WARPHASH_FN Word shuffle(Word x, u32, int) {
+  return x;
+}
 WARPHASH_FN u32 thread_in_block() { return 0; }
 WARPHASH_FN u32 threads_in_block() { return 1; }
 WARPHASH_FN void block_barrier() {}

@@ -1,0 +1,151 @@
+// A pool of slabs of 128 bytes that lanes of a running kernel take and give back.
+// Source: A Dynamic Hash Table for the GPU (Ashkiani et al., 2018), section V: SlabAlloc (S3-15, S3-16, S3-25).
+//
+// Layout
+//   pool          [ memory blocks in a super block 64 | super blocks 64 | address of super block 0 64 | of 1 | … ]
+//   super block   [ bitmaps: 32 words of 32 bits for each memory block ][ units: 1024 of 128 bytes for each ]
+//                 bit u of word w: unit 32 w + u of that memory block is taken
+//   address       [ super block 8 | memory block 14 | unit 10 ], of a slab; all ones is none, so there are 255 super blocks
+//
+// Protocol, allocate. All lanes of a warp call it, those that want a slab say so.
+//   1. The warp has a resident memory block; lane l keeps word l of its bitmap as it was when last seen.
+//   2. A lane whose word has free units serves: with one atomic or it takes as many of them as lanes are waiting, and has
+//      got those that were still free. They go to the waiting lanes in order; the others wait for the next round.
+//   3. No word has a free unit: another block becomes resident, chosen by a hash of the warp and of how often it moved.
+//   4. After kHashedMoves of these without a slab the warp walks over all blocks, one by one, and then gives up: the pool
+//      is exhausted. So nobody spins, and nobody gives up while a unit stays free.
+// Release clears the bit.
+//
+// Why. One atomic serves up to 32 lanes, where the seed's serves one. Its resident blocks and hashed moves keep warps out
+// of each other's way; a full pool, which it does not speak of, ends in step 4.
+//
+// Memory order: relaxed. A bit publishes nothing. Slabs are all ones whenever they are free: the pool is filled with ones
+// when it is made, and a slab that was written to is wiped and given back by a kernel in which nobody allocates.
+#pragma once
+#include "core/hash.cuh"
+
+namespace warphash {
+
+constexpr u32 kSlabBytes = 128;
+constexpr u32 kBlockUnits = 1024;
+constexpr u32 kBitmapWords = kBlockUnits / 32;
+constexpr u32 kNoSlab = ~0u;
+constexpr u32 kHashedMoves = 16;
+
+struct Pool {
+  u64 blocks;  // in a super block, 1 to 2^14
+  u64 super_blocks;
+  u64 bases[255];
+};
+
+WARPHASH_FN const Pool& pool_of(const Table& t) { return *reinterpret_cast<const Pool*>(t.slots); }
+
+// A memory block of a pool.
+struct MemoryBlock {
+  u32* bitmap;
+  u32 address;  // of its unit 0
+
+  // Block `number` of all, counted over the super blocks.
+  WARPHASH_FN static MemoryBlock of(const Pool& pool, u32 number) {
+    const u32 super_block = number / static_cast<u32>(pool.blocks), block = number % static_cast<u32>(pool.blocks);
+    return {reinterpret_cast<u32*>(pool.bases[super_block]) + block * kBitmapWords, super_block << 24 | block << 10};
+  }
+};
+
+WARPHASH_FN void* slab_at(const Pool& pool, u32 address) {
+  const u64 unit = address & 0xffffffu;  // of the super block: blocks have as many units as their field counts
+  return reinterpret_cast<char*>(pool.bases[address >> 24]) + pool.blocks * kBitmapWords * sizeof(u32) +
+         unit * kSlabBytes;
+}
+
+WARPHASH_FN bool is_slab(const Pool& pool, u32 address) {
+  return address >> 24 < pool.super_blocks && (address >> 10 & 0x3fffu) < pool.blocks;
+}
+
+// All ones, as a slab must be that is given back.
+WARPHASH_FN void wipe_slab(const Pool& pool, u32 address) {
+  u64* words = static_cast<u64*>(slab_at(pool, address));
+  for (u32 w = 0; w < kSlabBytes / sizeof(u64); ++w) words[w] = ~0ull;
+}
+
+// False if it was free.
+WARPHASH_FN bool release_slab(const Pool& pool, u32 address) {
+  u32* bitmap = reinterpret_cast<u32*>(pool.bases[address >> 24]) + (address >> 10 & 0x3fffu) * kBitmapWords;
+  const u32 unit = address & (kBlockUnits - 1), bit = 1u << unit % 32;
+  return fetch_and(bitmap + unit / 32, ~bit) & bit;
+}
+
+// The lowest `count` bits of `set`, or all of them.
+WARPHASH_FN u32 lowest_bits(u32 set, u32 count) {
+  u32 rest = set;
+  for (u32 c = 0; c < count && rest; ++c) rest &= rest - 1;
+  return set & ~rest;
+}
+
+// The number of bit `rank` of `set`, counted from its lowest.
+WARPHASH_FN u32 bit_of_rank(u32 set, u32 rank) {
+  for (u32 r = 0; r < rank; ++r) set &= set - 1;
+  return first_bit(set);
+}
+
+// What a warp takes slabs from.
+class ResidentBlock {
+  static constexpr u32 kWords = kBitmapWords / kWarpLanes;  // of the bitmap, a lane: word k * kWarpLanes + lane()
+
+  u32 warp_;
+  u32 number_ = 0, address_ = 0;
+  u32 moves_ = 0;
+  u32 barren_ = 0;  // moves since the last slab
+  u32* bitmap_ = nullptr;
+  u32 taken_[kWords];
+
+  WARPHASH_FN bool move(const Pool& pool) {
+    const u32 blocks = static_cast<u32>(pool.blocks * pool.super_blocks);
+    if (barren_ >= kHashedMoves + blocks) return false;
+    const bool hashed = barren_ < kHashedMoves;
+    number_ = hashed ? scale(mix(warp_ * 0x9e3779b9u + moves_), blocks) : (number_ + 1) % blocks;
+    ++moves_;
+    ++barren_;
+    const MemoryBlock block = MemoryBlock::of(pool, number_);
+    bitmap_ = block.bitmap;
+    address_ = block.address;
+    for (u32 k = 0; k < kWords; ++k) taken_[k] = load_relaxed(bitmap_ + k * kWarpLanes + lane());
+    return true;
+  }
+
+ public:
+  WARPHASH_FN explicit ResidentBlock(u32 warp) : warp_(warp) {
+    for (u32& word : taken_) word = ~0u;
+  }
+
+  // Address of a slab for each lane that wants one, kNoSlab for the others and where the pool has none left.
+  WARPHASH_FN u32 allocate(const Pool& pool, bool wanted) {
+    u32 slab = kNoSlab;
+    for (u32 waiting = ballot(wanted); waiting; waiting = ballot(wanted && slab == kNoSlab)) {
+      u32 k = 0;
+      while (k < kWords - 1 && taken_[k] == ~0u) ++k;
+      const u32 servers = ballot(taken_[k] != ~0u);
+      if (!servers) {
+        if (!move(pool)) break;
+        continue;
+      }
+      const u32 behind = servers & ~0u << warp_ % kWarpLanes;  // warps of one resident block start at different words
+      const u32 server = first_bit(behind ? behind : servers);
+      u32 got = 0;
+      if (lane() == server) {
+        const u32 asked = lowest_bits(~taken_[k], bit_count(waiting));
+        const u32 before = fetch_or(bitmap_ + k * kWarpLanes + lane(), asked);
+        got = asked & ~before;
+        taken_[k] = before | asked;
+      }
+      got = shuffle(got, server, kWarpLanes);
+      if (got) barren_ = 0;
+      const u32 rank = bit_count(waiting & ((1u << lane()) - 1));
+      if (wanted && slab == kNoSlab && rank < bit_count(got))
+        slab = address_ | (k * kWarpLanes + server) * 32 | bit_of_rank(got, rank);
+    }
+    return slab;
+  }
+};
+
+}  // namespace warphash

@@ -1,0 +1,76 @@
+// The slab allocator by itself (core/slab_allocator.cuh), for runtime/slabs.py.
+//
+//   take       an address for each element, kNoSlab where the pool has none left; Report::changed counts the slabs
+//   give_back  wipes and frees slabs by their addresses; Report::changed counts those that were taken, mismatches the
+//              addresses that are of no slab
+//   taken      Report::changed: how many units are taken
+//
+// `slots` of the table is the address of the Pool; addresses are u32, in `out_values` and `keys`. taken walks over the
+// words of all bitmaps.
+#pragma once
+#include "core/slab_allocator.cuh"
+#include "platform/schedule.cuh"
+
+namespace warphash {
+
+struct Take {
+  static constexpr bool kProbes = false, kSuspends = false, kCounts = true, kAllocates = true;
+  static constexpr int kLists = 0;
+  struct State {
+    u32 slab;
+  };
+  WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
+  WARPHASH_FN static bool start(const Table&, const Batch&, u64, State&) { return false; }
+  WARPHASH_FN static bool wants_slab(const State&) { return true; }
+  WARPHASH_FN static void supply(State& s, u32 slab) { s.slab = slab; }
+  WARPHASH_FN static void finish(const Table&, const Batch& b, u64 i, State& s, bool live, Tally& tally) {
+    if (!live) return;
+    tally.changed += s.slab != kNoSlab;
+    store_once(reinterpret_cast<u32*>(b.out_values) + i, s.slab);
+  }
+};
+
+struct GiveBack {
+  static constexpr bool kProbes = false, kSuspends = false, kCounts = true;
+  static constexpr int kLists = 0;
+  struct State {
+    bool known, was_taken;
+  };
+  WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
+    const u32 address = reinterpret_cast<const u32*>(b.keys)[i];
+    s = {is_slab(pool_of(t), address), false};
+    if (!s.known) return false;
+    wipe_slab(pool_of(t), address);
+    s.was_taken = release_slab(pool_of(t), address);
+    return false;
+  }
+  WARPHASH_FN static void finish(const Table&, const Batch&, u64, State& s, bool live, Tally& tally) {
+    tally.changed += live && s.was_taken;
+    tally.mismatches += live && !s.known;
+  }
+};
+
+struct Taken {
+  static constexpr bool kProbes = false, kSuspends = false, kCounts = true;
+  static constexpr int kLists = 0;
+  struct State {
+    u32 units;
+  };
+  WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
+  WARPHASH_FN static bool start(const Table& t, const Batch&, u64 i, State& s) {
+    const MemoryBlock block = MemoryBlock::of(pool_of(t), static_cast<u32>(i / kBitmapWords));
+    s.units = bit_count(block.bitmap[i % kBitmapWords]);
+    return false;
+  }
+  WARPHASH_FN static void finish(const Table&, const Batch&, u64, State& s, bool live, Tally& tally) {
+    if (live) tally.changed += s.units;
+  }
+};
+
+}  // namespace warphash
+
+#define WARPHASH_PLAIN_ENTRIES                  \
+  WARPHASH_ENTRY(take, warphash::Take)          \
+  WARPHASH_ENTRY(give_back, warphash::GiveBack) \
+  WARPHASH_ENTRY(taken, warphash::Taken)
