@@ -293,8 +293,9 @@ struct Migrate : Place<D> {
 };
 
 // ---- combine, erase
-template <class D>
-struct Combine : Find<D> {
+// A find of elements that may be listed, in a table that others are changing.
+template <class D, bool kWithOperand>
+struct Seek : Find<D> {
   using S = typename D::S;
   struct State : Find<D>::State {
     u32 element;
@@ -303,10 +304,16 @@ struct Combine : Find<D> {
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
     s.element = element_of(b, i);
     s.probe = Probe<S>::start(t, key_at<S>(b, s.element));
-    s.value_ = value_at<S>(b, s.element);
+    if constexpr (kWithOperand) s.value_ = value_at<S>(b, s.element);
     s.found = false;
     return true;
   }
+};
+
+template <class D>
+struct Combine : Seek<D, true> {
+  using S = typename D::S;
+  using typename Seek<D, true>::State;
   WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
     if (seen.hit < 0) return !D::advance(t, s.probe, seen);
     combine_hit<S>(t, b, s.probe.bucket, seen.hit, s.value_);
@@ -319,18 +326,9 @@ struct Combine : Find<D> {
 };
 
 template <class D>
-struct Erase : Find<D> {
+struct Erase : Seek<D, false> {
   using S = typename D::S;
-  struct State : Find<D>::State {
-    u32 element;
-  };
-  static constexpr bool kCounts = true, kFrozen = false;
-  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
-    s.element = element_of(b, i);
-    s.probe = Probe<S>::start(t, key_at<S>(b, s.element));
-    s.found = false;
-    return true;
-  }
+  using typename Seek<D, false>::State;
   WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const Seen<S>& seen) {
     if (seen.hit < 0) return !D::advance(t, s.probe, seen);
     // Values are frozen while keys are erased, so only another erase of this key can make the swap fail.
