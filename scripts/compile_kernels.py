@@ -27,13 +27,13 @@ def specs() -> Iterator[KernelSpec]:
     """
     for name in registry.names():
         design = registry.get(name)
-        choices = [p.choices for p in design.parameters if p.name == "slots_per_bucket"]
-        for slots_per_bucket in (choices[0] or ()) if choices else (1,):
-            given = {"slots_per_bucket": slots_per_bucket} if choices else {}
-            fields = {**design.fields(design.resolve(given)), "family": 0}
-            for key_bytes, value_bytes in WIDTHS_BYTES:
-                constants = tuple(sorted(fields.items()))
-                yield KernelSpec(name, key_bytes, value_bytes, slots_per_bucket, constants)
+        choices = next((p.choices for p in design.parameters if p.name == "slots_per_bucket"), None)
+        for given in [{"slots_per_bucket": n} for n in choices] if choices else [{}]:
+            parameters = design.resolve(given)
+            constants = tuple(sorted({**design.fields(parameters), "family": 0}.items()))
+            for widths in WIDTHS_BYTES:
+                slots = design.slots_per_bucket(parameters, KernelSpec(name, *widths, 1).slot_bytes)
+                yield KernelSpec(name, *widths, slots, constants)
     yield source.ROWS
     yield source.CEILING
     yield source.SLABS

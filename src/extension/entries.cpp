@@ -1,6 +1,6 @@
 // Compiles one design, or kernels that no design changes, for one instruction set. The build defines WARPHASH_DESIGN (the class),
-// WARPHASH_DESIGN_HEADER, WARPHASH_GROUPS (the name of the function below), WARPHASH_ONE_SLOT for designs with buckets of
-// one slot, and renames the namespace `warphash`, so that the linker cannot take one instruction set's template for
+// WARPHASH_DESIGN_HEADER, WARPHASH_GROUPS (the name of the function below), WARPHASH_ONE_SLOT or WARPHASH_SLABS for designs with buckets of
+// one slot or of 128 bytes, and renames the namespace `warphash`, so that the linker cannot take one instruction set's template for
 // another's.
 #include "entries.hpp"
 
@@ -13,17 +13,22 @@ using warphash::u32;
 using warphash::u64;
 using warphash_cpu::Group;
 
-#define WARPHASH_GROUP(N)                                                \
-  {4, false, N, {WARPHASH_ENTRIES(WARPHASH_DESIGN, u32, false, N)}},     \
-      {4, true, N, {WARPHASH_ENTRIES(WARPHASH_DESIGN, u32, true, N)}},   \
-      {8, false, N, {WARPHASH_ENTRIES(WARPHASH_DESIGN, u64, false, N)}}, \
-      {8, true, N, {WARPHASH_ENTRIES(WARPHASH_DESIGN, u64, true, N)}},
+#define WARPHASH_LAYOUT(BYTES, WORD, VALUED, N) \
+  {BYTES, VALUED, N, {WARPHASH_ENTRIES(WARPHASH_DESIGN, WORD, VALUED, N)}},
+#define WARPHASH_GROUP(N)           \
+  WARPHASH_LAYOUT(4, u32, false, N) \
+  WARPHASH_LAYOUT(4, u32, true, N)  \
+  WARPHASH_LAYOUT(8, u64, false, N) \
+  WARPHASH_LAYOUT(8, u64, true, N)
 
 const Group kGroups[] = {
 #if defined(WARPHASH_PLAIN_ENTRIES)
     {0, false, 0, {WARPHASH_PLAIN_ENTRIES}},
 #elif defined(WARPHASH_ONE_SLOT)
     WARPHASH_GROUP(1)
+#elif defined(WARPHASH_SLABS)  // 128 bytes each
+    WARPHASH_LAYOUT(4, u32, false, 32) WARPHASH_LAYOUT(4, u32, true, 16) WARPHASH_LAYOUT(8, u64, false, 16)
+        WARPHASH_LAYOUT(8, u64, true, 8)
 #else
     WARPHASH_GROUP(8) WARPHASH_GROUP(16) WARPHASH_GROUP(32)
 #endif

@@ -22,7 +22,7 @@ from .columns import Column
 from .designs import registry
 from .errors import ShapeError, TableFull, UnsupportedVerb, WarphashError
 from .options import check_options, chosen, integer, load_factor_of
-from .policies import slots_for
+from .policies import capacity_of, slots_for
 from .runtime.abi import Op, kind_of
 from .runtime.backing import Backing, make_backing
 from .runtime.devices import engine_for
@@ -111,7 +111,7 @@ class BaseTable:
     @property
     def capacity(self) -> int:
         """Keys that the present memory holds at the load factor that the table was made for."""
-        return int(self._backing.elastic.store.slots * self._load_factor)
+        return capacity_of(self._backing.elastic.store.slots, self._load_factor)
 
     @property
     def load_factor(self) -> float:

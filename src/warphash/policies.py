@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["is_risky", "slots_after_failure", "slots_before_insert", "slots_for"]
+__all__ = ["capacity_of", "is_risky", "slots_after_failure", "slots_before_insert", "slots_for"]
 
 
 def slots_for(capacity: int, load_factor: float) -> int:
     """Slots that hold ``capacity`` keys at ``load_factor``."""
     return max(1, math.ceil(capacity / load_factor))
+
+
+def capacity_of(slots: int, load_factor: float) -> int:
+    """Most keys for which `slots_for` asks for no more than ``slots``."""
+    keys = int(slots * load_factor)
+    return keys + (slots_for(keys + 1, load_factor) <= slots)  # 90 * 0.7 is less than 63
 
 
 def is_risky(size: int, incoming: int, slots: int, safe_load_factor: float) -> bool:

@@ -159,10 +159,25 @@ def small_batches(case: Case, rng: np.random.Generator) -> None:
     model.agrees(table, keys)
 
 
+def batches_that_grow(case: Case, rng: np.random.Generator) -> None:
+    """Batches of new keys into a table that was made for few; then the first go, and all come again."""
+    keys = pool(case, rng, 400)
+    table, model = case.table(capacity=8, on_full="grow"), Model()
+    for batch in np.array_split(keys, 4):
+        values = numbers(case, len(batch))
+        model.inserted(batch, values, table.insert(batch, values))
+    model.erased(keys[:6], table.erase(keys[:6]))
+    values = numbers(case, len(keys))
+    model.inserted(keys, values, table.insert(keys, values))
+    model.agrees(table, keys)
+    table.check()
+
+
 SCENARIOS: tuple[Scenario, ...] = (
     copies_of_new_keys,
     evictions,
     hot_keys,
     erased_and_inserted_again,
     small_batches,
+    batches_that_grow,
 )

@@ -10,6 +10,7 @@ import pytest
 from emulated.scenarios import (
     Races,
     Scenario,
+    batches_that_grow,
     copies_of_new_keys,
     erased_and_inserted_again,
     evictions,
@@ -163,6 +164,33 @@ BUGS = [
         erased_and_inserted_again,
         parameters={"slots_per_bucket": 32},
         word="u8",
+    ),
+    Bug(
+        "the end of a list is written and not swapped",
+        "const u32 next = compare_exchange_word(S::next_of(S::at(t, p.bucket)), kNoSlab, slab);",
+        "const u32 next = kNoSlab; store_relaxed(S::next_of(S::at(t, p.bucket)), slab);",
+        copies_of_new_keys,
+        design="slab",
+        parameters={"rebucket": False},
+    ),
+    Bug(
+        "the slab that lost is given back though it is kept",
+        "p.spare = next == kNoSlab ? kNoSlab : slab;",
+        "p.spare = slab;",
+        batches_that_grow,
+        design="slab",
+        parameters={"rebucket": False},
+    ),
+    Bug(
+        "an erased slot of a list is used again",
+        "using S = SlabSlots<S_>;",
+        "struct S : SlabSlots<S_> {"
+        " static bool is_vacant(const typename S_::Item& s) { return S_::is_vacant(s); }"
+        " static bool occupy(typename S_::Item* slot, const typename S_::Item& item) { return S_::occupy(slot, item); }"
+        " };",
+        batches_that_grow,
+        design="slab",
+        parameters={"rebucket": False},
     ),
     Bug(
         "a slot is released before it is written",

@@ -19,6 +19,7 @@ TABLES = [
     ("bucketed_cuckoo", {"placement": "least_loaded"}),
     ("power_of_two", {"slots_per_bucket": 8}),
     ("iceberg", {"slots_per_bucket": 8}),
+    ("slab", {"rebucket": False}),
 ]
 RACES = [
     Races(design, word, parameters, rewrite)

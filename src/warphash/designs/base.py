@@ -9,7 +9,9 @@ from typing import Any
 
 from ..errors import ParameterError
 
-__all__ = ["ALL_VERBS", "Design", "Parameter", "chain_limit"]
+__all__ = ["ALL_VERBS", "SLAB_BYTES", "Design", "Parameter", "chain_limit"]
+
+SLAB_BYTES = 128
 
 ALL_VERBS = frozenset(
     {"insert", "assign", "upsert", "find", "find_or_insert", "contains", "erase", "keys", "values", "items"}
@@ -75,6 +77,9 @@ class Design:
         An insert may move other keys, so a place in the table is not stable, and a build can fail with a pair in hand.
     settles
         An insert may begin with the kernel ``settle`` (kernels/bulk.cuh); otherwise every element is claimed first.
+    linked
+        A bucket is a list of slabs of 128 bytes, from a pool, and an insert is the one kernel ``place``
+        (``kernels/designs/slab.cuh``).
     capabilities
         Verbs it has.
     """
@@ -89,7 +94,12 @@ class Design:
     safe_load_factor: Callable[[Mapping[str, Any]], float]
     moves_keys: bool
     settles: bool
+    linked: bool = False
     capabilities: frozenset[str] = field(default=ALL_VERBS)
+
+    def slots_per_bucket(self, parameters: Mapping[str, Any], slot_bytes: int) -> int:
+        """Slots that a bucket has in memory, those that hold no pair included."""
+        return SLAB_BYTES // slot_bytes if self.linked else int(parameters.get("slots_per_bucket", 1))
 
     def resolve(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Defaults overlaid with ``given``, checked.

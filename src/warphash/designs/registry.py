@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import ParameterError
-from . import bucketed_cuckoo, cuckoo, iceberg, power_of_two
+from . import bucketed_cuckoo, cuckoo, iceberg, power_of_two, slab
 from .base import Design
 
 __all__ = ["get", "names"]
@@ -13,6 +13,7 @@ _DESIGNS: tuple[Design, ...] = (
     bucketed_cuckoo.DESIGN,
     power_of_two.DESIGN,
     iceberg.DESIGN,
+    slab.DESIGN,
 )
 
 _BY_NAME = {name: design for design in _DESIGNS for name in (design.name, *design.aliases)}

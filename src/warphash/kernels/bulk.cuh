@@ -53,6 +53,13 @@ WARPHASH_FN void set_flag(const Batch& b, u32 element, u8 flag) {
   if (b.out_flags) store_once(pointer<u8>(b.out_flags) + element, flag);
 }
 
+// Slot i of many buckets in a row; empty where a slab has its pointer.
+template <class S>
+WARPHASH_FN typename S::Item pair_at(u64 slots, u64 i) {
+  if (S::kLinked && i % S::kSlots >= S::kDataSlots) return S::empty();
+  return load_slot<false>(pointer<const typename S::Item>(slots) + i);
+}
+
 template <class S>
 WARPHASH_FN void combine_hit(const Table& t, const Batch& b, u32 bucket, i32 slot, typename S::Word operand) {
   if constexpr (S::kHasValue) combine(&(S::at(t, bucket) + slot)->value, operand, b.op, b.kind);
@@ -259,10 +266,19 @@ struct Place {
     const u32 bucket = s.placement.bucket;
     s.outcome = D::step(t, s.placement, seen);
     if (s.outcome == Placed::kWasThere) combine_hit<S>(t, b, bucket, seen.hit, s.placement.hand.payload());
-    return s.outcome != Placed::kGoesOn;
+    return s.outcome != Placed::kGoesOn && s.outcome != Placed::kWantsSlab;
   }
-  WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally& tally) {
+  static constexpr bool kAllocates = S::kLinked;
+  WARPHASH_FN static const Pool& pool(const Table& t) { return *reinterpret_cast<const Pool*>(t.pool); }
+  WARPHASH_FN static bool wants_slab(const State& s) { return s.outcome == Placed::kWantsSlab; }
+  WARPHASH_FN static bool supply(const Table& t, State& s, u32 slab) {
+    s.outcome = slab == kNoSlab ? Placed::kNoRoom : Placed::kGoesOn;
+    if (slab != kNoSlab) D::append(t, s.placement, slab);
+    return slab == kNoSlab;
+  }
+  WARPHASH_FN static void finish(const Table& t, const Batch& b, u64, State& s, bool live, Tally& tally) {
     if (!live) return;
+    if constexpr (S::kLinked) D::end(t, s.placement);
     const bool homeless = s.outcome == Placed::kHomeless;  // another pair than ours, or ours after a while in the table
     const bool inserted = s.outcome == Placed::kInserted || homeless;
     tally.changed += inserted;
@@ -282,10 +298,11 @@ struct Migrate : Place<D> {
   using S = typename D::S;
   using typename Place<D>::State;
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
-    const typename S::Item item = load_slot<false>(pointer<const typename S::Item>(b.keys) + i);
+    const typename S::Item item = pair_at<S>(b.keys, i);
     s.outcome = Placed::kWasThere;
     s.element = static_cast<u32>(i);
-    if (S::is_vacant(item)) return false;
+    if constexpr (S::kLinked) s.placement.spare = kNoSlab;
+    if (!S::holds_key(item)) return false;
     const bool reserved = i / S::kSlots >= b.source_buckets;
     const typename S::Word key = reserved ? item.key + S::kBusy : item.key;
     return Place<D>::begin(t, b, s, static_cast<u32>(i), key, item.payload());
@@ -354,13 +371,13 @@ struct Scan {
   };
   WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
   WARPHASH_FN static bool start(const Table& t, const Batch&, u64 i, State& s) {
-    s = {load_slot<false>(pointer<const typename S::Item>(t.slots) + i), i / S::kSlots >= t.buckets};
+    s = {pair_at<S>(t.slots, i), i / S::kSlots >= t.buckets};
     return false;
   }
   WARPHASH_FN static void finish(const Table&, const Batch&, u64, State&, bool, Tally&) {}
   using Entry = State;
   WARPHASH_FN static u64* length(const Batch& b, int) { return &report_of(b)->winners; }
-  WARPHASH_FN static bool lists(int, const State& s) { return !S::is_vacant(s.item); }
+  WARPHASH_FN static bool lists(int, const State& s) { return S::holds_key(s.item); }
   WARPHASH_FN static Entry entry(const State& s) { return s; }
   WARPHASH_FN static void enter(const Batch& b, int, u64 place, Entry e) {
     if (place >= b.default_value) return;  // room in the output
@@ -384,11 +401,11 @@ struct Audit {
     const bool hashed = i < t.buckets;
     s.broken = 0;
     bool empty_before = false;
-    for (int j = 0; j < S::kSlots; ++j) {
+    for (int j = 0; j < S::kDataSlots; ++j) {
       const typename S::Item item = load_slot<false>(slots + j);
       const bool empty = S::is_empty(item);
       const bool busy = hashed && item.key == S::kBusy;
-      const bool stray = !hashed && !S::is_vacant(item) && item.key > 2;
+      const bool stray = !hashed && S::holds_key(item) && item.key > 2;
       s.broken += (empty_before && !empty) || busy || stray;
       empty_before = empty;
     }

@@ -5,13 +5,15 @@
 //              addresses that are of no slab
 //   taken      Report::changed: how many units are taken
 //
-// `slots` of the table is the address of the Pool; addresses are u32, in `out_values` and `keys`. taken walks over the
+// Of the table there is only `pool`; addresses are u32, in `out_values` and `keys`. taken walks over the
 // words of all bitmaps.
 #pragma once
 #include "core/slab_allocator.cuh"
 #include "platform/schedule.cuh"
 
 namespace warphash {
+
+WARPHASH_FN const Pool& pool_of(const Table& t) { return *reinterpret_cast<const Pool*>(t.pool); }
 
 struct Take {
   static constexpr bool kProbes = false, kSuspends = false, kCounts = true, kAllocates = true;
@@ -22,7 +24,11 @@ struct Take {
   WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
   WARPHASH_FN static bool start(const Table&, const Batch&, u64, State&) { return false; }
   WARPHASH_FN static bool wants_slab(const State&) { return true; }
-  WARPHASH_FN static void supply(State& s, u32 slab) { s.slab = slab; }
+  WARPHASH_FN static const Pool& pool(const Table& t) { return pool_of(t); }
+  WARPHASH_FN static bool supply(const Table&, State& s, u32 slab) {
+    s.slab = slab;
+    return true;
+  }
   WARPHASH_FN static void finish(const Table&, const Batch& b, u64 i, State& s, bool live, Tally& tally) {
     if (!live) return;
     tally.changed += s.slab != kNoSlab;

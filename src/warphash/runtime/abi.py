@@ -28,7 +28,7 @@ class Table(ctypes.Structure):
     """What a table is, on the device: addresses, sizes and hash constants. Passed by value."""
 
     _fields_ = [
-        *_words("slots", "buckets", "hashes", "threshold", "chain_limit", "family", "placement", "early_exit"),
+        *_words("slots", "buckets", "hashes", "threshold", "chain_limit", "family", "placement", "early_exit", "pool"),
         ("multiplier", ctypes.c_uint64 * MAX_HASHES),
         ("addend", ctypes.c_uint64 * MAX_HASHES),
     ]

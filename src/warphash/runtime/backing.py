@@ -53,11 +53,11 @@ def make_backing(
 ) -> Backing:
     """Keys and values of up to 8 bytes go into the slots, all others into rows."""
     wide = key_bytes > 8 or value_bytes > 8
-    per_bucket = int(parameters.get("slots_per_bucket", 1))
     widths = (8, 8) if wide else (_word(key_bytes), _word(value_bytes) if value_bytes else 0)
-    spec = KernelSpec(design.name, *widths, per_bucket)
+    slot_bytes = KernelSpec(design.name, *widths, 1).slot_bytes
+    spec = KernelSpec(design.name, *widths, design.slots_per_bucket(parameters, slot_bytes))
     elastic = ElasticStore(
-        Store(engine, design, parameters, spec, slots, seed, family),
+        Store(engine, design, parameters, spec, slots, seed, family, fixed=not grows),
         grows=grows,
         attempts=attempts,
         load_factor=load_factor,

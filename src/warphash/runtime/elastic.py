@@ -107,7 +107,7 @@ class ElasticStore:
             if slots is not None:
                 with suppress(MemoryError):  # the batch may fit all the same
                     self.rebuild(slots, stream)
-        undo = self._undo(n, stream)
+        undo = self._undo(n, op, stream)
         own_flags = None if flags else self.store.engine.allocate(n, stream)
         flags = own_flags.ptr if own_flags else flags
         only: npt.NDArray[np.int64] | None = None
@@ -129,13 +129,15 @@ class ElasticStore:
             if self.counts_probes:
                 self.probes, self.inserted = self.probes + outcome.probes, self.inserted + outcome.changed
             if outcome.complete:
-                return
+                return self._shorten_lists(stream)
             done = self.store.engine.to_host(flags, np.uint8, n, stream)
             only = np.flatnonzero(done == Flag.UNPLACED)
             attempt += 1
             try:
                 self._make_room(outcome, len(only), attempt, undo is not None, stream)
             except (TableFull, MemoryError) as error:
+                if undo is None and self.store.pool:  # what it added to the lists is all that it changed
+                    self.erase(keys, n, 0, np.flatnonzero(done == Flag.CHANGED), stream)
                 self._put_back(undo, stream)
                 # As many new keys as pairs were left homeless did not fit, even if it was others that they threw out.
                 added = np.flatnonzero(done == Flag.CHANGED)
@@ -166,10 +168,28 @@ class ElasticStore:
         """
         self._replace(max(slots, self.size), 0, stream)
 
+    def _shorten_lists(self, stream: Any) -> None:
+        """Rebuild a table of lists into more buckets once its first slabs would be full; if there is room for it."""
+        store = self.store
+        if store.pool and self.grows and self.size > self.safe_load_factor * store.slots:
+            with suppress(MemoryError):
+                self.rebuild(policies.slots_for(self.size, self.load_factor), stream)
+
+    def _lengthen_lists(self, missing: int, stream: Any) -> None:
+        """Slabs for keys that found none: without the erased slots, or more of them."""
+        if self.tombstones:
+            with suppress(MemoryError):
+                return self._replace(self.store.slots, 0, stream)
+        if not self.grows:
+            raise TableFull(f"{missing:,} keys found no slab; allow on_full='grow', or give a larger capacity")
+        self.store.grow_pool(stream)
+
     # ---- making room
     def _make_room(self, outcome: Outcome, missing: int, attempt: int, risky: bool, stream: Any) -> None:
         """Put all pairs, the homeless ones too, into a store where the missing elements have a better chance."""
         slots = self.store.slots
+        if self.store.pool:
+            return self._lengthen_lists(missing, stream)
         if self.grows and (risky or attempt >= self.attempts):
             slots = self._checked(policies.slots_after_failure(self.size, missing, slots, self.load_factor), missing)
         elif attempt >= self.attempts or (missing and self.size >= slots):
@@ -228,16 +248,21 @@ class ElasticStore:
                 return
 
     # ---- undoing
-    def _undo(self, n: int, stream: Any) -> _Undo | None:
+    def _undo(self, n: int, op: Op, stream: Any) -> _Undo | None:
         store = self.store
-        if not policies.is_risky(self.size, n, store.slots, self.safe_load_factor):
+        if store.pool:
+            if op == Op.KEEP or n <= store.pool.free(
+                stream
+            ):  # each new slab is for a key that the others have no room for
+                return None
+        elif not policies.is_risky(self.size, n, store.slots, self.safe_load_factor):
             return None
         if self.size == 0:
             return _Undo(store, 0, np.empty(0))
         try:
             slots: Buffer | npt.NDArray[Any] = store.snapshot(stream)
         except MemoryError:
-            slots = store.engine.to_host(store.memory.ptr, np.uint8, store.nbytes, stream)
+            slots = np.concatenate([store.engine.to_host(at, np.uint8, size, stream) for at, size in store._regions()])
         return _Undo(store, self.size, slots)
 
     def _put_back(self, undo: _Undo | None, stream: Any) -> None:

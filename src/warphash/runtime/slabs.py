@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from ..designs.base import SLAB_BYTES
 from .abi import COUNT_WORDS, REPORT_WORDS, Batch, Report, Table
 from .engine import Buffer, Engine
 from .source import SLABS
 
 __all__ = ["BLOCK_UNITS", "MAX_BLOCKS", "MAX_SUPER_BLOCKS", "NO_SLAB", "SLAB_BYTES", "SlabPool"]
 
-SLAB_BYTES = 128
 BLOCK_UNITS = 1024
 """Slabs in a memory block."""
 
@@ -42,6 +42,8 @@ class SlabPool:
         Memory blocks in a super block.
     super_blocks
         Super blocks to begin with.
+    units
+        Slabs that may be taken of the first super block; None for all.
 
     Attributes
     ----------
@@ -49,8 +51,11 @@ class SlabPool:
         Memory blocks in a super block.
     """
 
-    def __init__(self, engine: Engine, blocks: int, super_blocks: int = 1, stream: Any = None) -> None:
+    def __init__(
+        self, engine: Engine, blocks: int, super_blocks: int = 1, units: int | None = None, stream: Any = None
+    ) -> None:
         self.blocks = blocks
+        self._units = units
         self._engine = engine
         self._program = engine.program(SLABS)
         self._super_blocks: list[Buffer] = []
@@ -59,6 +64,21 @@ class SlabPool:
         for _ in range(super_blocks):
             self._add(stream)
         self._describe(stream)
+
+    def clear(self, stream: Any = None) -> None:
+        """Free all slabs, and fill them."""
+        for number, memory in enumerate(self._super_blocks):
+            self._free_all(memory, None if number else self._units, stream)
+
+    @property
+    def regions(self) -> list[tuple[int, int]]:
+        """Address and bytes of each super block."""
+        return [(memory.ptr, self._super_block_bytes) for memory in self._super_blocks]
+
+    @property
+    def units(self) -> list[tuple[int, int]]:
+        """Address of the slabs of each super block, and how many they are."""
+        return [(memory.ptr + self.blocks * _BITMAP_BYTES, self.blocks * BLOCK_UNITS) for memory in self._super_blocks]
 
     @property
     def super_blocks(self) -> int:
@@ -114,6 +134,10 @@ class SlabPool:
         """Slabs in use. Waits."""
         return self._run("taken", Batch(n=self.super_blocks * self.blocks * _BITMAP_BYTES // 4), stream).changed
 
+    def free(self, stream: Any = None) -> int:
+        """Slabs that can be taken. Waits."""
+        return self.capacity - self.taken(stream)
+
     def slab(self, address: int) -> int:
         """Where the slab of an address is in the engine's memory."""
         units = self._super_blocks[address >> 24].ptr + self.blocks * _BITMAP_BYTES
@@ -125,9 +149,17 @@ class SlabPool:
 
     def _add(self, stream: Any) -> None:
         memory = self._engine.allocate(self._super_block_bytes, stream)
+        self._free_all(memory, None if self._super_blocks else self._units, stream)
+        self._super_blocks.append(memory)
+
+    def _free_all(self, memory: Buffer, units: int | None, stream: Any) -> None:
         self._engine.fill(memory, 0xFF, self._super_block_bytes, stream)
         self._engine.fill(memory, 0, self.blocks * _BITMAP_BYTES, stream)
-        self._super_blocks.append(memory)
+        if units is not None:
+            taken = np.ones(self.blocks * BLOCK_UNITS, np.uint8)
+            taken[:units] = 0
+            bitmaps = self._engine.from_host(np.packbits(taken, bitorder="little"), stream)
+            self._engine.copy(memory.ptr, bitmaps.ptr, self.blocks * _BITMAP_BYTES, stream)
 
     def _describe(self, stream: Any) -> None:
         bases = [memory.ptr for memory in self._super_blocks]
@@ -138,5 +170,5 @@ class SlabPool:
     def _run(self, entry: str, batch: Batch, stream: Any) -> Report:
         self._engine.fill(self._report, 0, 8 * REPORT_WORDS, stream)
         batch.report = self._report.ptr
-        self._program.run(entry, Table(slots=self.descriptor), batch, batch.n, stream)
+        self._program.run(entry, Table(pool=self.descriptor), batch, batch.n, stream)
         return Report.of(self._engine.to_host(self._report.ptr, np.uint64, COUNT_WORDS, stream))

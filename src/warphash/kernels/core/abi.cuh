@@ -25,6 +25,7 @@ struct Table {
   u64 family;       // Family
   u64 placement;    // Placement
   u64 early_exit;   // 1: find stops at a bucket that was never full
+  u64 pool;         // slab: address of a Pool (core/slab_allocator.cuh)
   u64 multiplier[kMaxHashes];
   u64 addend[kMaxHashes];
 };

@@ -11,9 +11,10 @@ struct Seen {
   i32 vacant;             // first vacant slot, or S::kSlots: with no erased key in the bucket, how many keys it holds
   bool open;              // slot `region` - 1 was never used, hence the first `region` slots were never all taken
   typename S::Item item;  // the slot that holds the key
+  u32 next;               // of a slab: the address of the next one
 
   // A bucket without the key and without room.
-  WARPHASH_FN static Seen full() { return {-1, S::kSlots, false, S::empty()}; }
+  WARPHASH_FN static Seen full() { return {-1, S::kSlots, false, S::empty(), kNowhere}; }
 };
 
 }  // namespace warphash

@@ -21,12 +21,17 @@ WARPHASH_FN Seen<S> look(const typename S::Item* at, typename S::Word key, i32 r
     seen.vacant = seen.item.key >= S::kTombstone ? 0 : 1;
     seen.open = region == 1 && seen.item.key == S::kEmpty;
   } else {
-    const auto [hits, vacant] = survey<S, kVacancy>(at, key);
+    auto [hits, vacant] = survey<S, kVacancy>(at, key);
+    if constexpr (S::kLinked) {
+      constexpr u32 kData = (1u << S::kDataSlots) - 1;
+      hits &= kData, vacant &= kData;
+    }
     seen.item = load_slot<false>(at + (hits ? first_bit(hits) : 0));
     // Read again, and so compared again: another thread may have erased the key since.
     seen.hit = hits && seen.item.key == key ? static_cast<i32>(first_bit(hits)) : -1;
     seen.vacant = vacant ? static_cast<i32>(first_bit(vacant)) : S::kSlots;
     seen.open = region > 0 && load_relaxed(&at[region - 1].key) == S::kEmpty;
+    if constexpr (S::kLinked) seen.next = load_relaxed(S::next_of(const_cast<typename S::Item*>(at)));
   }
   return seen;
 }
@@ -102,6 +107,7 @@ inline void for_each_probing(const Table& t, const Batch& b, u64 begin, u64 end)
     u64 i;
   };
   Flight flights[kInFlight];
+  [[maybe_unused]] ResidentBlock resident(static_cast<u32>(begin));
   Sums sums;
   Lists<Task> lists;
   u64 next = begin;
@@ -132,7 +138,10 @@ inline void for_each_probing(const Table& t, const Batch& b, u64 begin, u64 end)
       ++f.tally.probes;
       Seen<S> seen = Seen<S>::full();
       if constexpr (Task::kReads) seen = look<S, Task::kVacancy>(S::at(t, f.state.bucket()), f.state.key(), region);
-      if (!Task::step(t, b, f.state, seen)) {
+      bool done = Task::step(t, b, f.state, seen);
+      if constexpr (kAllocates<Task>)
+        if (!done && Task::wants_slab(f.state)) done = Task::supply(t, f.state, resident.allocate(Task::pool(t), true));
+      if (!done) {
         prefetch_bucket<S>(t, f.state.bucket());
         ++j;
         continue;
@@ -162,8 +171,8 @@ inline void for_each_straight(const Table& t, const Batch& b, u64 begin, u64 end
       typename Task::State state;
       Tally tally;
       Task::start(t, b, k, state);
-      if constexpr (requires { Task::kAllocates; })
-        if (Task::wants_slab(state)) Task::supply(state, resident.allocate(pool_of(t), true));
+      if constexpr (kAllocates<Task>)
+        if (Task::wants_slab(state)) Task::supply(t, state, resident.allocate(Task::pool(t), true));
       Task::finish(t, b, k, state, true, tally);
       lists.add(b, state);
       sums.add(tally);

@@ -47,6 +47,7 @@ struct Tile {
     bool open;   // the slot in question was never used
     bool ends;   // nor was the last slot: the next parts are empty
     Item item;
+    u32 next;  // of a slab
   };
 
   Item slots[kPerLane];
@@ -79,13 +80,14 @@ struct Tile {
     Item item = slots[0];
 #pragma unroll
     for (int j = kPerLane - 1; j >= 0; --j) {
-      if (slots[j].key == key) hit = j, item = slots[j];
-      if (kVacancy && S::is_vacant(slots[j])) vacant = j;
+      const bool data = !S::kLinked || slot_of(j, rank) < S::kDataSlots;
+      if (data && slots[j].key == key) hit = j, item = slots[j];
+      if (kVacancy && data && S::is_vacant(slots[j])) vacant = j;
       open |= slot_of(j, rank) == opening && S::is_empty(slots[j]);
     }
     if (kParts > 1) ends = rank == kLanes - 1 && S::is_empty(slots[kPerLane - 1]);
     if constexpr (kLanes == 1) {
-      return {hit < kPerLane ? hit : -1, vacant, open, ends, item};
+      return {hit < kPerLane ? hit : -1, vacant, open, ends, item, kNowhere};
     } else {
       const u32 first = lane() & ~static_cast<u32>(kLanes - 1);
       constexpr u32 kMask = kLanes == 32 ? ~0u : (1u << kLanes) - 1;
@@ -98,6 +100,7 @@ struct Tile {
       seen.item = Item::make(key, shuffle(item.payload(), from, kLanes));
       seen.open = vote(open) != 0;
       seen.ends = kParts > 1 && vote(ends) != 0;
+      if constexpr (S::kLinked) seen.next = shuffle(S::next_in(slots[kPerLane - 1]), kLanes - 1, kLanes);
       if constexpr (kVacancy) {
         vacant = vacant < kPerLane ? slot_of(vacant, rank) : kPartSlots;
 #pragma unroll
@@ -202,7 +205,7 @@ WARPHASH_FN bool observe(const Table& t, const typename Task::State& state, bool
       const typename Reader::Glance seen = reader[f].template look<Task::kVacancy>(key, opening, rank);
       if (rank == o + f) {
         if constexpr (Reader::kParts == 1) {
-          mine = {seen.hit, seen.vacant, seen.open, seen.item};
+          mine = {seen.hit, seen.vacant, seen.open, seen.item, seen.next};
         } else {
           const i32 before = passed(part_of[f]);
           if (seen.hit >= 0) mine.hit = before + seen.hit, mine.item = seen.item;
@@ -223,6 +226,7 @@ WARPHASH_FN void for_each(const Table& t, const Batch& b) {
   const bool live = i < n;
   typename Task::State state;
   Tally tally;
+  [[maybe_unused]] ResidentBlock resident(static_cast<u32>(i / kWarpLanes));
   bool suspend = false;
   if constexpr (Task::kSuspends) suspend = suspended(b, i / 32);  // asked for before the key is waited for
   bool pending = live && Task::start(t, b, i, state);
@@ -243,13 +247,17 @@ WARPHASH_FN void for_each(const Table& t, const Batch& b) {
         ++tally.probes;
         pending = !Task::step(t, b, state, seen);
       }
+      if constexpr (kAllocates<Task>) {
+        const bool wanted = pending && Task::wants_slab(state);
+        const u32 slab = resident.allocate(Task::pool(t), wanted);
+        if (wanted) pending = !Task::supply(t, state, slab);
+      }
     }
   }
-  if constexpr (requires { Task::kAllocates; }) {
-    ResidentBlock resident(static_cast<u32>(i / kWarpLanes));
+  if constexpr (kAllocates<Task> && !Task::kProbes) {
     const bool wanted = live && Task::wants_slab(state);
-    const u32 slab = resident.allocate(pool_of(t), wanted);
-    if (wanted) Task::supply(state, slab);
+    const u32 slab = resident.allocate(Task::pool(t), wanted);
+    if (wanted) Task::supply(t, state, slab);
   }
   Task::finish(t, b, i, state, live, tally);
   if constexpr (Task::kLists > 0) enter_lists<Task>(b, state, live);

@@ -38,8 +38,6 @@ struct Pool {
   u64 bases[255];
 };
 
-WARPHASH_FN const Pool& pool_of(const Table& t) { return *reinterpret_cast<const Pool*>(t.slots); }
-
 // A memory block of a pool.
 struct MemoryBlock {
   u32* bitmap;
@@ -101,7 +99,7 @@ class ResidentBlock {
 
   WARPHASH_FN bool move(const Pool& pool) {
     const u32 blocks = static_cast<u32>(pool.blocks * pool.super_blocks);
-    if (barren_ >= kHashedMoves + blocks) return false;
+    if (barren_ >= kHashedMoves + blocks || blocks == 0) return false;
     const bool hashed = barren_ < kHashedMoves;
     number_ = hashed ? scale(mix(warp_ * 0x9e3779b9u + moves_), blocks) : (number_ + 1) % blocks;
     ++moves_;
@@ -123,7 +121,7 @@ class ResidentBlock {
     u32 slab = kNoSlab;
     for (u32 waiting = ballot(wanted); waiting; waiting = ballot(wanted && slab == kNoSlab)) {
       u32 k = 0;
-      while (k < kWords - 1 && taken_[k] == ~0u) ++k;
+      while (k + 1 < kWords && taken_[k] == ~0u) ++k;
       const u32 servers = ballot(taken_[k] != ~0u);
       if (!servers) {
         if (!move(pool)) break;
@@ -147,5 +145,13 @@ class ResidentBlock {
     return slab;
   }
 };
+
+// Whether a task takes slabs. pool() is where from; an element of which wants_slab() is true gets one from supply(), or
+// kNoSlab, which tells whether the element is done.
+template <class Task>
+constexpr bool kAllocates = false;
+template <class Task>
+  requires(Task::kAllocates)
+constexpr bool kAllocates<Task> = true;
 
 }  // namespace warphash

@@ -55,6 +55,9 @@ struct Slots {
   static constexpr int kSlots = kSlots_;
   static constexpr int kBucketBytes = kSlots * static_cast<int>(sizeof(Item));
   static constexpr u32 kAnnexBuckets = kSlots >= 3 ? 1 : 3;
+  static constexpr int kDataSlots = kSlots;  // the first of these hold pairs
+  static constexpr bool kLinked = false;  // the last slot of a bucket holds a pointer to another (core/slab_slots.cuh)
+  static constexpr bool kReuses = true;   // an erased slot is vacant
 
   static constexpr Word kEmpty = static_cast<Word>(~0ull);
   static constexpr Word kTombstone = static_cast<Word>(~1ull);
@@ -64,6 +67,7 @@ struct Slots {
   WARPHASH_FN static Item tombstone() { return Item::make(kTombstone, kEmpty); }
   // A vacant slot's other bits are ones, so the fold of its words is its key; no live slot's fold exceeds its key.
   WARPHASH_FN static bool is_vacant(const Item& s) { return s.folded() >= kTombstone; }
+  WARPHASH_FN static bool holds_key(const Item& s) { return s.folded() < kTombstone; }
   WARPHASH_FN static bool is_empty(const Item& s) { return s.folded() == kEmpty; }
 
   WARPHASH_FN static bool is_reserved(Word key) { return key >= kBusy; }

@@ -168,8 +168,8 @@ WARPHASH_FN SlotMasks survey(const typename S::Item* at, typename S::Word key) {
     asm volatile("" : "+x"(slots));  // read once: the compiler may not go back to memory for the second comparison
     masks.hits |= equal_keys<S>(slots, broadcast(key)) << j;
     if constexpr (kVacancy) {
-      const __m256i either =
-          _mm256_or_si256(slots, broadcast(Word(1)));  // Empty and Tombstone differ in the lowest bit
+      // Empty and Tombstone differ in the lowest bit.
+      const __m256i either = S::kReuses ? _mm256_or_si256(slots, broadcast(Word(1))) : slots;
       masks.vacant |= equal_keys<S>(either, broadcast(S::kEmpty)) << j;
     }
   }
@@ -179,10 +179,10 @@ WARPHASH_FN SlotMasks survey(const typename S::Item* at, typename S::Word key) {
 template <class S, bool kVacancy>
 WARPHASH_FN SlotMasks survey(const typename S::Item* at, typename S::Word key) {
   SlotMasks masks = {0, 0};
-  for (int j = 0; j < S::kSlots; ++j) {
+  for (int j = 0; j < S::kDataSlots; ++j) {
     const typename S::Word there = load_relaxed(&at[j].key);
     masks.hits |= static_cast<u32>(there == key) << j;
-    masks.vacant |= static_cast<u32>(there >= S::kTombstone) << j;
+    masks.vacant |= static_cast<u32>(there >= (S::kReuses ? S::kTombstone : S::kEmpty)) << j;
   }
   return masks;
 }

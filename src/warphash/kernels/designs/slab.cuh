@@ -1,0 +1,76 @@
+// The slab list: a bucket is a list of slabs of 128 bytes, the first in an array, the others from a pool.
+// Source: A Dynamic Hash Table for the GPU (Ashkiani et al., 2018), sections III and IV (S3-01, S3-02, S3-10, S3-11, S3-13).
+//
+// Layout: core/slab_slots.cuh.
+//
+// Find: slab by slab, until the key is met or a slab has no next one.
+//
+// Place (any calls may share a key, and run beside erases):
+//   1. read the slab; the key is there: done;
+//   2. it has a vacant slot, the first of the list then: swap the pair in; another was faster: read again;
+//   3. it has a next slab: go on there;
+//   4. it is the last: take a slab from the pool and swap its address into `next`; another was faster: go on in that one,
+//      and keep ours for the next end of a list, or give it back, untouched, at the end.
+// The pool is exhausted: the key is not placed, and the host lets the pool grow.
+//
+// Why one kernel. Slots of a list are taken in order and never become vacant again, so two copies of a key swap against
+// one slot: no copy can be overlooked, and nothing that the cuckoo tables need settle and claim for can happen (bulk.cuh).
+//
+// Departures. The seed gives the losing slab back at once and takes another at the next end. REPLACE in its Figure 2
+// expects an empty pair where the key is (S3-38), and its code erases to empty (S3-40): here the value of a present key
+// changes in place, and an erased slot stays so.
+#pragma once
+#include "core/design.cuh"
+#include "core/slab_slots.cuh"
+
+namespace warphash {
+
+template <class S_>
+struct Slab {
+  using S = SlabSlots<S_>;
+  using Item = typename S::Item;
+  static constexpr bool kSettles = false, kMovesKeys = false, kReadsFirst = true;
+  WARPHASH_FN static i32 settle_slots(const Table&) { return 0; }
+  WARPHASH_FN static i32 region(const Table&) { return 0; }
+  WARPHASH_FN static bool advance(const Table& t, Probe<S>& probe, const Seen<S>& seen) {
+    if (seen.next == kNoSlab) return false;
+    probe.bucket = S::number_of(t, seen.next);
+    return true;
+  }
+
+  struct Placement {
+    Item hand;
+    u32 bucket;
+    u32 spare;  // a slab of ours that is in no list
+  };
+
+  WARPHASH_FN static Placement start(const Probe<S>& probe, typename S::Word value, u32) {
+    return {Item::make(probe.named.key, value), probe.bucket, kNoSlab};
+  }
+
+  WARPHASH_FN static Placed step(const Table& t, Placement& p, const Seen<S>& seen) {
+    if (seen.hit >= 0) return Placed::kWasThere;
+    if (seen.vacant < S::kDataSlots)
+      return S::occupy(S::at(t, p.bucket) + seen.vacant, p.hand) ? Placed::kInserted : Placed::kGoesOn;
+    if (seen.next != kNoSlab)
+      p.bucket = S::number_of(t, seen.next);
+    else if (p.spare != kNoSlab)
+      append(t, p, p.spare);
+    else
+      return Placed::kWantsSlab;
+    return Placed::kGoesOn;
+  }
+
+  // Relaxed: a slab that is linked is all ones, as it was before the kernel began.
+  WARPHASH_FN static void append(const Table& t, Placement& p, u32 slab) {
+    const u32 next = compare_exchange_word(S::next_of(S::at(t, p.bucket)), kNoSlab, slab);
+    p.spare = next == kNoSlab ? kNoSlab : slab;
+    p.bucket = S::number_of(t, next == kNoSlab ? slab : next);
+  }
+
+  WARPHASH_FN static void end(const Table& t, Placement& p) {
+    if (p.spare != kNoSlab) release_slab(*reinterpret_cast<const Pool*>(t.pool), p.spare);
+  }
+};
+
+}  // namespace warphash
