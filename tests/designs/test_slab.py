@@ -73,3 +73,13 @@ def test_lists_are_shortened_by_more_buckets(rng: np.random.Generator) -> None:
     assert table.probe_counts(keys).mean() < 1.5
     assert table.stats().rebuilds > 0
     model.agrees(table, keys)
+
+
+@pytest.mark.parametrize(("load", "slabs_per_bucket"), [(0.7, 1.068), (1.0, 1.432), (2.0, 2.454)])
+def test_slabs_per_bucket(load: float, slabs_per_bucket: float) -> None:
+    """S3-23: what an absent key reads is its bucket's whole list; the lengths are those of a Poisson distribution."""
+    n = 1_000_000
+    keys = np.random.default_rng(3).permutation(np.arange(2 * n, dtype=np.uint32))
+    table = HashMap("u4", "u4", design="slab", device="cpu", capacity=int(n / load), load_factor=1, rebucket=False)
+    table.insert(keys[:n], keys[:n])
+    assert table.probe_counts(keys[n:]).mean() == pytest.approx(slabs_per_bucket, rel=0.005)

@@ -89,10 +89,16 @@ def test_the_region_is_as_large_as_the_table_but_never_smaller_than_a_place(quic
 
 @pytest.mark.parametrize(
     ("key", "value", "slots", "bytes_"),
-    [(4, 4, 1, 8), (4, 0, 1, 4), (8, 4, 1, 16), (4, 4, 8, 64), (8, 4, 32, 512), (8, 0, 16, 128), (2, 1, 8, 64)],
+    [(4, 4, 8, 64), (8, 4, 32, 512), (8, 0, 16, 128), (2, 1, 8, 64)],
 )
 def test_a_bucket_is_as_wide_as_its_slots(key, value, slots, bytes_):
-    assert bucket_bytes(key, value, slots) == bytes_
+    assert bucket_bytes(key, value, "iceberg", {"slots_per_bucket": slots}) == bytes_
+
+
+@pytest.mark.parametrize(("key", "value"), [(4, 4), (4, 0), (8, 4), (8, 0)])
+def test_a_slot_is_a_bucket_of_the_classic_table_and_a_slab_has_its_width(key, value):
+    assert bucket_bytes(key, value, "cuckoo", {}) == (8 if key > 4 else 4) * (2 if value else 1)
+    assert bucket_bytes(key, value, "slab", {}) == 128
 
 
 def test_every_measurement_has_a_ratio(quick):

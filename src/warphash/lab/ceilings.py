@@ -8,9 +8,12 @@ makes with a 64-bit compare-and-swap behind each (32-bit in places of 4 bytes). 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
+from ..designs import registry
 from ..runtime.abi import Batch, Table
 from ..runtime.devices import engine_for
 from ..runtime.engine import KernelSpec
@@ -126,7 +129,8 @@ class Ceilings:
         return Ceiling(bucket_bytes, region_bytes, max(swaps, n / min(seconds["read"])), swaps)
 
 
-def bucket_bytes(key_bytes: int, value_bytes: int, slots_per_bucket: int) -> int:
+def bucket_bytes(key_bytes: int, value_bytes: int, design: str, parameters: Mapping[str, Any]) -> int:
     """Bytes that one probe reads of a table whose keys and values lie in its slots (``value_bytes`` 0: a set)."""
     key, value = (0 if not width else 4 if width <= 4 else 8 for width in (key_bytes, value_bytes))
-    return KernelSpec("", key, value, slots_per_bucket).slot_bytes * slots_per_bucket
+    slot_bytes = KernelSpec(design, key, value, 1).slot_bytes
+    return slot_bytes * registry.get(design).slots_per_bucket(parameters, slot_bytes)

@@ -12,7 +12,13 @@ from .runner import Measurement
 __all__ = ["INK", "PALETTE", "draw_bench", "style"]
 
 INK, QUIET, GRID = "#1f2328", "#6e7781", "#e6e8eb"
-PALETTE = {"cuckoo": "#8c6bb1", "bucketed_cuckoo": "#1f77b4", "power_of_two": "#e08214", "iceberg": "#2a9d8f"}
+PALETTE = {
+    "cuckoo": "#8c6bb1",
+    "bucketed_cuckoo": "#1f77b4",
+    "power_of_two": "#e08214",
+    "iceberg": "#2a9d8f",
+    "slab": "#c0392b",
+}
 """One colour a design, in every picture."""
 
 _PANELS = (

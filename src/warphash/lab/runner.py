@@ -241,7 +241,7 @@ class Lab:
         if self._ceilings is None:
             return None
         value_bytes = 0 if workload.values is None else workload.values.itemsize
-        bucket = bucket_bytes(workload.keys.itemsize, value_bytes, stats.parameters.get("slots_per_bucket", 1))
+        bucket = bucket_bytes(workload.keys.itemsize, value_bytes, stats.design, stats.parameters)
         try:
             ceiling = self._ceilings.of(bucket, stats.nbytes)
             if ceiling.ratio(operation, rate_per_s, probes) > 1:
