@@ -181,7 +181,7 @@ WARPHASH_FN bool observe(const Table& t, const typename Task::State& state, bool
   using Word = typename S::Word;
   using Reader = Tile<S, Task::kPartBytes>;
   constexpr int kLanes = Reader::kLanes;
-  constexpr int kInFlight = kLanes <= 4 ? kLanes : 2;  // more of the large ones spill, and are no faster
+  constexpr int kInFlight = kLanes <= 4 && !S::kLinked ? kLanes : 2;  // more of the large ones spill, and are no faster
   const u32 bucket = pending ? state.bucket() : kNowhere;
   const Word wanted = pending ? state.key() : Word(0);
   const i32 rank = static_cast<i32>(lane() & (kLanes - 1));
@@ -205,7 +205,8 @@ WARPHASH_FN bool observe(const Table& t, const typename Task::State& state, bool
       const typename Reader::Glance seen = reader[f].template look<Task::kVacancy>(key, opening, rank);
       if (rank == o + f) {
         if constexpr (Reader::kParts == 1) {
-          mine = {seen.hit, seen.vacant, seen.open, seen.item, seen.next};
+          mine = {seen.hit, seen.vacant, seen.open, seen.item, kNowhere};
+          if constexpr (S::kLinked) mine.next = seen.next;
         } else {
           const i32 before = passed(part_of[f]);
           if (seen.hit >= 0) mine.hit = before + seen.hit, mine.item = seen.item;

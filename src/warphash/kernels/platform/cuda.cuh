@@ -210,20 +210,27 @@ WARPHASH_FN T exchange(T* p, const T& desired) {
 namespace warphash {
 template <class Task>
 constexpr u32 kThreadsOf = Task::kCounts ? kBlockThreads : kLookupBlockThreads;
-}
+
+// Blocks that must fit on a processor, 0 for as the compiler likes: for large buckets it spills to make room for one more.
+template <class Task>
+constexpr u32 kFewestBlocksOf = 0;
+template <class Task>
+  requires(!Task::kCounts && Task::S::kBucketBytes > 128)
+constexpr u32 kFewestBlocksOf<Task> = 1;
+}  // namespace warphash
 
 // What the kernels of one table may take for granted: assignments to fields of `known`.
 #if !defined(WARPHASH_CONSTANTS)
 #define WARPHASH_CONSTANTS
 #endif
-#define WARPHASH_KERNEL(THREADS, NAME, ...)                            \
-  extern "C" __global__ void __launch_bounds__(THREADS)                \
-      NAME(const warphash::Table table, const warphash::Batch batch) { \
-    warphash::Table known = table;                                     \
-    WARPHASH_CONSTANTS                                                 \
-    __VA_ARGS__(known, batch);                                         \
+#define WARPHASH_KERNEL(BOUNDS, NAME, ...)                                                                             \
+  extern "C" __global__ void __launch_bounds__ BOUNDS NAME(const warphash::Table table, const warphash::Batch batch) { \
+    warphash::Table known = table;                                                                                     \
+    WARPHASH_CONSTANTS                                                                                                 \
+    __VA_ARGS__(known, batch);                                                                                         \
   }
-#define WARPHASH_ENTRY(NAME, ...) \
-  WARPHASH_KERNEL((warphash::kThreadsOf<__VA_ARGS__>), NAME, warphash::for_each<__VA_ARGS__>)
-#define WARPHASH_BLOCK_ENTRY(NAME, ...) WARPHASH_KERNEL(warphash::kMostBlockThreads, NAME, __VA_ARGS__)
+#define WARPHASH_ENTRY(NAME, ...)                                                                    \
+  WARPHASH_KERNEL((warphash::kThreadsOf<__VA_ARGS__>, warphash::kFewestBlocksOf<__VA_ARGS__>), NAME, \
+                  warphash::for_each<__VA_ARGS__>)
+#define WARPHASH_BLOCK_ENTRY(NAME, ...) WARPHASH_KERNEL((warphash::kMostBlockThreads), NAME, __VA_ARGS__)
 #define WARPHASH_BLOCK_SHARED __shared__
