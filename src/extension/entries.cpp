@@ -1,7 +1,7 @@
-// Compiles one design, or kernels that no design changes, for one instruction set. The build defines WARPHASH_DESIGN (the class),
-// WARPHASH_DESIGN_HEADER, WARPHASH_GROUPS (the name of the function below), WARPHASH_ONE_SLOT or WARPHASH_SLABS for designs with buckets of
-// one slot or of 128 bytes, and renames the namespace `warphash`, so that the linker cannot take one instruction set's template for
-// another's.
+// Compiles one design, or kernels that no design changes, for one instruction set. The build defines WARPHASH_DESIGN
+// (the class), WARPHASH_DESIGN_HEADER, WARPHASH_GROUPS (the name of the function below), WARPHASH_ONE_SLOT or
+// WARPHASH_SLABS for designs with buckets of one slot or of 128 bytes, and renames the namespace `warphash`, so that the
+// linker cannot take one instruction set's template for another's.
 #include "entries.hpp"
 
 #include WARPHASH_DESIGN_HEADER

@@ -12,6 +12,7 @@ words of them, ``runtime/store.py`` launches ``kernels/bulk.cuh``, which asks ``
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -165,25 +166,11 @@ class BaseTable:
         sending finds on, so lookups stay right and get no faster.
         """
         self._need("erase")
-        view = self._view_keys(keys)
-        erased = arrays.empty_like_kind(view, view.shape[:1], np.bool_, self._engine)
-        with self._lock.writing:
-            at, _keys = self._transfer.to_read(view, view.stream)
-            out, held = self._transfer.to_write(erased, view.stream)
-            self._backing.erase(at, view.rows, out, view.stream)
-            self._transfer.deliver(held, erased, view.stream)
-        return erased.export()
+        return self._answered(keys, np.bool_, self._lock.writing, self._backing.erase)
 
     def probe_counts(self, keys: Any) -> Any:
         """How many buckets find reads for each key: uint32[n]."""
-        view = self._view_keys(keys)
-        counts = arrays.empty_like_kind(view, view.shape[:1], np.uint32, self._engine)
-        with self._lock.reading:
-            at, _keys = self._transfer.to_read(view, view.stream)
-            out, held = self._transfer.to_write(counts, view.stream)
-            self._backing.counts(at, view.rows, out, view.stream)
-            self._transfer.deliver(held, counts, view.stream)
-        return counts.export()
+        return self._answered(keys, np.uint32, self._lock.reading, self._backing.counts)
 
     def keys(self) -> npt.NDArray[Any]:
         """All keys, in no particular order, as a NumPy array."""
@@ -306,6 +293,17 @@ class BaseTable:
 
     def _view_keys(self, keys: Any) -> arrays.ArrayView:
         return self._transfer.here(self._key.view(keys, "keys"), "keys")
+
+    def _answered(self, keys: Any, dtype: npt.DTypeLike, lock: Any, verb: Callable[[int, int, int, Any], Any]) -> Any:
+        """What ``verb``, of a `Backing`, writes for each key while ``lock`` is held."""
+        view = self._view_keys(keys)
+        answers = arrays.empty_like_kind(view, view.shape[:1], dtype, self._engine)
+        with lock:
+            at, _keys = self._transfer.to_read(view, view.stream)
+            out, held = self._transfer.to_write(answers, view.stream)
+            verb(at, view.rows, out, view.stream)
+            self._transfer.deliver(held, answers, view.stream)
+        return answers.export()
 
     def _look_up(
         self, keys: arrays.ArrayView, values: arrays.ArrayView | None, found: arrays.ArrayView, default: bytes

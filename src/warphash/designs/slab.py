@@ -8,9 +8,7 @@ DESIGN = Design(
     title="Slab list hash table",
     citation="Ashkiani et al., A Dynamic Hash Table for the GPU, IPDPS 2018, sections III to V",
     parameters=(
-        Parameter(
-            "rebucket", True, "rebuild into twice the buckets when their first slabs would be full", (True, False)
-        ),
+        Parameter("rebucket", True, "rebuild into more buckets when their first slabs would be full", (True, False)),
     ),
     fields=lambda p: {},
     default_load_factor=lambda p: 0.7,  # memory utilisation 0.61, before its dip (S3-21)

@@ -269,7 +269,6 @@ struct Place {
     return s.outcome != Placed::kGoesOn && s.outcome != Placed::kWantsSlab;
   }
   static constexpr bool kAllocates = S::kLinked;
-  WARPHASH_FN static const Pool& pool(const Table& t) { return *reinterpret_cast<const Pool*>(t.pool); }
   WARPHASH_FN static bool wants_slab(const State& s) { return s.outcome == Placed::kWantsSlab; }
   WARPHASH_FN static bool supply(const Table& t, State& s, u32 slab) {
     s.outcome = slab == kNoSlab ? Placed::kNoRoom : Placed::kGoesOn;

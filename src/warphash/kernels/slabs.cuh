@@ -13,8 +13,6 @@
 
 namespace warphash {
 
-WARPHASH_FN const Pool& pool_of(const Table& t) { return *reinterpret_cast<const Pool*>(t.pool); }
-
 struct Take {
   static constexpr bool kProbes = false, kSuspends = false, kCounts = true, kAllocates = true;
   static constexpr int kLists = 0;
@@ -24,7 +22,6 @@ struct Take {
   WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
   WARPHASH_FN static bool start(const Table&, const Batch&, u64, State&) { return false; }
   WARPHASH_FN static bool wants_slab(const State&) { return true; }
-  WARPHASH_FN static const Pool& pool(const Table& t) { return pool_of(t); }
   WARPHASH_FN static bool supply(const Table&, State& s, u32 slab) {
     s.slab = slab;
     return true;

@@ -251,9 +251,8 @@ class ElasticStore:
     def _undo(self, n: int, op: Op, stream: Any) -> _Undo | None:
         store = self.store
         if store.pool:
-            if op == Op.KEEP or n <= store.pool.free(
-                stream
-            ):  # each new slab is for a key that the others have no room for
+            # What a plain insert added can be erased again; and no batch takes more slabs than it has elements.
+            if op == Op.KEEP or n <= store.pool.free(stream):
                 return None
         elif not policies.is_risky(self.size, n, store.slots, self.safe_load_factor):
             return None
@@ -262,7 +261,7 @@ class ElasticStore:
         try:
             slots: Buffer | npt.NDArray[Any] = store.snapshot(stream)
         except MemoryError:
-            slots = np.concatenate([store.engine.to_host(at, np.uint8, size, stream) for at, size in store._regions()])
+            slots = np.concatenate([store.engine.to_host(at, np.uint8, size, stream) for at, size in store.regions])
         return _Undo(store, self.size, slots)
 
     def _put_back(self, undo: _Undo | None, stream: Any) -> None:

@@ -100,10 +100,6 @@ class SlabPool:
         """Address of the ``struct Pool``."""
         return self._descriptor.ptr
 
-    @property
-    def can_grow(self) -> bool:
-        return self.super_blocks < MAX_SUPER_BLOCKS
-
     def grow(self, stream: Any = None) -> None:
         """Add a super block.
 
@@ -112,7 +108,7 @@ class SlabPool:
         MemoryError
             If there is no room, or no number for it; the pool is as it was.
         """
-        if not self.can_grow:
+        if self.super_blocks >= MAX_SUPER_BLOCKS:
             raise MemoryError(f"a pool has at most {MAX_SUPER_BLOCKS} super blocks: make it of larger ones")
         self._add(stream)
         try:

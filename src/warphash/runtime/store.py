@@ -160,7 +160,7 @@ class Store:
         """A copy of the slots."""
         copy = self.engine.allocate(self.nbytes, stream)
         at = copy.ptr
-        for region, nbytes in self._regions():
+        for region, nbytes in self.regions:
             self.engine.copy(at, region, nbytes, stream)
             at += nbytes
         return copy
@@ -170,12 +170,13 @@ class Store:
         if self.pool:
             self.pool.clear(stream)
         at, end = snapshot.ptr, snapshot.ptr + snapshot.nbytes
-        for region, nbytes in self._regions():
+        for region, nbytes in self.regions:
             if at + nbytes <= end:
                 self.engine.copy(region, at, nbytes, stream)
             at += nbytes
 
-    def _regions(self) -> list[tuple[int, int]]:
+    @property
+    def regions(self) -> list[tuple[int, int]]:
         """Address and bytes of all memory that holds pairs."""
         return [(self.memory.ptr, self._base_bytes), *(self.pool.regions if self.pool else ())]
 

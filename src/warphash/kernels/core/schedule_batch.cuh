@@ -140,7 +140,7 @@ inline void for_each_probing(const Table& t, const Batch& b, u64 begin, u64 end)
       if constexpr (Task::kReads) seen = look<S, Task::kVacancy>(S::at(t, f.state.bucket()), f.state.key(), region);
       bool done = Task::step(t, b, f.state, seen);
       if constexpr (kAllocates<Task>)
-        if (!done && Task::wants_slab(f.state)) done = Task::supply(t, f.state, resident.allocate(Task::pool(t), true));
+        if (!done && Task::wants_slab(f.state)) done = Task::supply(t, f.state, resident.allocate(pool_of(t), true));
       if (!done) {
         prefetch_bucket<S>(t, f.state.bucket());
         ++j;
@@ -172,7 +172,7 @@ inline void for_each_straight(const Table& t, const Batch& b, u64 begin, u64 end
       Tally tally;
       Task::start(t, b, k, state);
       if constexpr (kAllocates<Task>)
-        if (Task::wants_slab(state)) Task::supply(t, state, resident.allocate(Task::pool(t), true));
+        if (Task::wants_slab(state)) Task::supply(t, state, resident.allocate(pool_of(t), true));
       Task::finish(t, b, k, state, true, tally);
       lists.add(b, state);
       sums.add(tally);

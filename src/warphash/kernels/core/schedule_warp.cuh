@@ -220,6 +220,14 @@ WARPHASH_FN bool observe(const Table& t, const typename Task::State& state, bool
   return whole;
 }
 
+// Gives a slab to each pending element that wants one; true if this lane's goes on. All lanes of the warp call it.
+template <class Task>
+WARPHASH_FN bool supply_slabs(const Table& t, ResidentBlock& resident, typename Task::State& state, bool pending) {
+  const bool wanted = pending && Task::wants_slab(state);
+  const u32 slab = resident.allocate(pool_of(t), wanted);
+  return wanted ? !Task::supply(t, state, slab) : pending;
+}
+
 template <class Task>
 WARPHASH_FN void for_each(const Table& t, const Batch& b) {
   const u64 n = b.count ? *reinterpret_cast<const u64*>(b.count) : b.n;
@@ -248,18 +256,10 @@ WARPHASH_FN void for_each(const Table& t, const Batch& b) {
         ++tally.probes;
         pending = !Task::step(t, b, state, seen);
       }
-      if constexpr (kAllocates<Task>) {
-        const bool wanted = pending && Task::wants_slab(state);
-        const u32 slab = resident.allocate(Task::pool(t), wanted);
-        if (wanted) pending = !Task::supply(t, state, slab);
-      }
+      if constexpr (kAllocates<Task>) pending = supply_slabs<Task>(t, resident, state, pending);
     }
   }
-  if constexpr (kAllocates<Task> && !Task::kProbes) {
-    const bool wanted = live && Task::wants_slab(state);
-    const u32 slab = resident.allocate(Task::pool(t), wanted);
-    if (wanted) Task::supply(t, state, slab);
-  }
+  if constexpr (kAllocates<Task> && !Task::kProbes) supply_slabs<Task>(t, resident, state, live);
   Task::finish(t, b, i, state, live, tally);
   if constexpr (Task::kLists > 0) enter_lists<Task>(b, state, live);
   if constexpr (Task::kCounts) flush(b, tally);

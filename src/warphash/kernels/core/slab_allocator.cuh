@@ -38,6 +38,8 @@ struct Pool {
   u64 bases[255];
 };
 
+WARPHASH_FN const Pool& pool_of(const Table& t) { return *reinterpret_cast<const Pool*>(t.pool); }
+
 // A memory block of a pool.
 struct MemoryBlock {
   u32* bitmap;
@@ -146,7 +148,7 @@ class ResidentBlock {
   }
 };
 
-// Whether a task takes slabs. pool() is where from; an element of which wants_slab() is true gets one from supply(), or
+// Whether a task takes slabs of its table's pool. An element of which wants_slab() is true gets one from supply(), or
 // kNoSlab, which tells whether the element is done.
 template <class Task>
 constexpr bool kAllocates = false;

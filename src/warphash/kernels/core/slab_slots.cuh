@@ -33,7 +33,7 @@ struct SlabSlots : S_ {
   WARPHASH_FN static u32 number_of(const Table& t, u32 address) { return base_slabs(t) + address; }
   WARPHASH_FN static Item* at(const Table& t, u32 number) {
     if (number < base_slabs(t)) return S_::at(t, number);
-    return static_cast<Item*>(slab_at(*reinterpret_cast<const Pool*>(t.pool), number - base_slabs(t)));
+    return static_cast<Item*>(slab_at(pool_of(t), number - base_slabs(t)));
   }
   WARPHASH_FN static u32* next_of(Item* slab) { return reinterpret_cast<u32*>(slab) + kSlabBytes / sizeof(u32) - 1; }
   // The same, from the slot that holds it.

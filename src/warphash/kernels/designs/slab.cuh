@@ -69,7 +69,7 @@ struct Slab {
   }
 
   WARPHASH_FN static void end(const Table& t, Placement& p) {
-    if (p.spare != kNoSlab) release_slab(*reinterpret_cast<const Pool*>(t.pool), p.spare);
+    if (p.spare != kNoSlab) release_slab(pool_of(t), p.spare);
   }
 };
 
