@@ -33,7 +33,7 @@ def specs() -> Iterator[KernelSpec]:
             constants = tuple(sorted({**design.fields(parameters), "family": 0}.items()))
             for widths in WIDTHS_BYTES:
                 slots = design.slots_per_bucket(parameters, KernelSpec(name, *widths, 1).slot_bytes)
-                yield KernelSpec(name, *widths, slots, constants)
+                yield KernelSpec(name, *widths, slots, constants, design.node_slots is not None)
     yield source.ROWS
     yield source.CEILING
     yield source.SLABS

@@ -1,7 +1,7 @@
 // Compiles one design, or kernels that no design changes, for one instruction set. The build defines WARPHASH_DESIGN
-// (the class), WARPHASH_DESIGN_HEADER, WARPHASH_GROUPS (the name of the function below), WARPHASH_ONE_SLOT or
-// WARPHASH_SLABS for designs with buckets of one slot or of 128 bytes, and renames the namespace `warphash`, so that the
-// linker cannot take one instruction set's template for another's.
+// (the class), WARPHASH_DESIGN_HEADER, WARPHASH_GROUPS (the name of the function below), WARPHASH_ONE_SLOT,
+// WARPHASH_SLABS or WARPHASH_NODES for designs with buckets of one slot, or lists of slabs or of nodes of one key, and
+// renames the namespace `warphash`, so that the linker cannot take one instruction set's template for another's.
 #include "entries.hpp"
 
 #include WARPHASH_DESIGN_HEADER
@@ -13,8 +13,13 @@ using warphash::u32;
 using warphash::u64;
 using warphash_cpu::Group;
 
+#if defined(WARPHASH_SLABS) || defined(WARPHASH_NODES)
+#define WARPHASH_DESIGN_ENTRIES WARPHASH_LIST_ENTRIES
+#else
+#define WARPHASH_DESIGN_ENTRIES WARPHASH_CHOICE_ENTRIES
+#endif
 #define WARPHASH_LAYOUT(BYTES, WORD, VALUED, N) \
-  {BYTES, VALUED, N, {WARPHASH_ENTRIES(WARPHASH_DESIGN, WORD, VALUED, N)}},
+  {BYTES, VALUED, N, {WARPHASH_DESIGN_ENTRIES(WARPHASH_DESIGN, WORD, VALUED, N)}},
 #define WARPHASH_GROUP(N)           \
   WARPHASH_LAYOUT(4, u32, false, N) \
   WARPHASH_LAYOUT(4, u32, true, N)  \
@@ -26,6 +31,8 @@ const Group kGroups[] = {
     {0, false, 0, {WARPHASH_PLAIN_ENTRIES}},
 #elif defined(WARPHASH_ONE_SLOT)
     WARPHASH_GROUP(1)
+#elif defined(WARPHASH_NODES)
+    WARPHASH_GROUP(2)
 #elif defined(WARPHASH_SLABS)  // 128 bytes each
     WARPHASH_LAYOUT(4, u32, false, 32) WARPHASH_LAYOUT(4, u32, true, 16) WARPHASH_LAYOUT(8, u64, false, 16)
         WARPHASH_LAYOUT(8, u64, true, 8)

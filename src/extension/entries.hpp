@@ -12,7 +12,7 @@ struct Entry {
   Run run;
 };
 
-constexpr int kMostEntries = 10;
+constexpr int kMostEntries = 16;
 
 struct Group {
   int word_bytes;

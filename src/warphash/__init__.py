@@ -24,6 +24,8 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
+    from .multimap import MultiMap
+    from .runtime.abi import Operation
     from .slab_allocator import SlabAllocator
     from .stats import Stats
     from .table import HashMap, HashSet
@@ -37,6 +39,8 @@ __all__ = [
     "EngineUnavailable",
     "HashMap",
     "HashSet",
+    "MultiMap",
+    "Operation",
     "ParameterError",
     "ShapeError",
     "SlabAllocator",
@@ -47,7 +51,14 @@ __all__ = [
 ]
 
 
-_HOMES = {"HashMap": "table", "HashSet": "table", "SlabAllocator": "slab_allocator", "Stats": "stats"}
+_HOMES = {
+    "HashMap": "table",
+    "HashSet": "table",
+    "MultiMap": "multimap",
+    "Operation": "runtime.abi",
+    "SlabAllocator": "slab_allocator",
+    "Stats": "stats",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -21,9 +21,8 @@ import numpy.typing as npt
 from . import arrays
 from .columns import Column
 from .designs import registry
-from .errors import ShapeError, TableFull, UnsupportedVerb, WarphashError
-from .options import check_options, chosen, integer, load_factor_of
-from .policies import capacity_of, slots_for
+from .errors import ParameterError, ShapeError, TableFull, UnsupportedVerb, WarphashError
+from .options import buckets_of, check_options, chosen, integer, load_factor_of
 from .runtime.abi import Op, kind_of
 from .runtime.backing import Backing, make_backing
 from .runtime.devices import engine_for
@@ -38,6 +37,7 @@ class BaseTable:
     """What maps and sets share. See `HashMap` for the parameters."""
 
     _kind: ClassVar[str]
+    _multi: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -59,6 +59,7 @@ class BaseTable:
         self._value = None if value is None else Column.of_values(value)
         self._value_kind = kind_of(self._value.dtype) if self._value else 0
         self._design, self._parameters = chosen(design, parameters)
+        self._check_design()
         self._load_factor = load_factor_of(load_factor, self._design, self._parameters)
         check_options(capacity, hash, on_full, attempts)
         self._seed = int.from_bytes(os.urandom(8)) >> 1 if seed is None else integer("seed", seed, 0)
@@ -73,13 +74,14 @@ class BaseTable:
             self._parameters,
             key_bytes=self._key.nbytes,
             value_bytes=self._value.nbytes if self._value else 0,
-            slots=slots_for(int(capacity), self._load_factor),
+            capacity=int(capacity),
             seed=self._seed,
             family=hash,
             grows=on_full == "grow",
             attempts=int(attempts),
             load_factor=self._load_factor,
             counts_probes=bool(count_probes),
+            multi=self._multi,
         )
         self._options = {
             "hash": hash,
@@ -112,7 +114,7 @@ class BaseTable:
     @property
     def capacity(self) -> int:
         """Keys that the present memory holds at the load factor that the table was made for."""
-        return capacity_of(self._backing.elastic.store.slots, self._load_factor)
+        return self._backing.elastic.capacity
 
     @property
     def load_factor(self) -> float:
@@ -148,6 +150,7 @@ class BaseTable:
             design=self.design,
             parameters=dict(self._parameters),
             rebuilds=elastic.rebuilds,
+            nodes=getattr(elastic.store, "nodes", None),
             insert_probes=elastic.probes / elastic.inserted if elastic.inserted else None,
         )
 
@@ -189,15 +192,15 @@ class BaseTable:
         MemoryError
             If there is no room; the table is as it was.
         """
-        slots = slots_for(integer("n", n, 0), self._load_factor)
+        wanted = integer("n", n, 0)
         with self._lock.writing:
-            if slots > self._backing.elastic.store.slots:
-                self._backing.rebuild(slots, None)
+            if wanted > self.capacity:
+                self._backing.rebuild(wanted, None)
 
     def shrink(self) -> None:
         """Rebuild into the memory that the present keys need, without tombstones."""
         with self._lock.writing:
-            self._backing.rebuild(slots_for(max(1, len(self)), self._load_factor), None)
+            self._backing.rebuild(len(self), None)
 
     def copy(self) -> Self:
         """Another table with the same keys, on the same device."""
@@ -205,6 +208,34 @@ class BaseTable:
         twin = self._like_this(capacity=max(1, self.capacity))
         twin._update(keys, values, Op.KEEP, unique=True)
         return twin
+
+    def flush(self, buckets: int | slice | None = None) -> int:
+        """Drop erased slots: pack the lists of buckets into as few nodes as hold their keys (S3-07).
+
+        The table does so by itself once there are more erased slots than keys.
+
+        Parameters
+        ----------
+        buckets
+            One, a slice without a step, or None for all.
+
+        Returns
+        -------
+        int
+            Nodes that are free now.
+
+        Raises
+        ------
+        UnsupportedVerb
+            If the buckets of the design are no lists.
+        ParameterError
+            If there is no such bucket.
+        """
+        self._need("flush")
+        with self._lock.writing:
+            elastic: Any = self._backing.elastic
+            first, lists = buckets_of(buckets, elastic.store.buckets, elastic.store.lists)
+            return int(elastic.flush(first, lists))
 
     def check(self) -> None:
         """Verify the table's invariants; O(slots).
@@ -223,7 +254,7 @@ class BaseTable:
         if len(keys) != len(self):
             problems.append(f"{len(keys):,} keys are stored, and {len(self):,} are counted")
         rows = np.ascontiguousarray(keys).view(f"V{self._key.nbytes}").ravel()
-        if (distinct := len(np.unique(rows))) != len(keys):
+        if not self._multi and (distinct := len(np.unique(rows))) != len(keys):
             problems.append(f"{len(keys) - distinct:,} keys are stored twice")
         if len(keys) and not (found := self.contains(keys)).all():
             problems.append(f"{int((~found).sum()):,} stored keys cannot be found")
@@ -254,6 +285,9 @@ class BaseTable:
         return table
 
     # ---- inside
+    def _check_design(self) -> None:
+        """Raise `ParameterError` if this kind of table cannot be of the design."""
+
     def _description(self) -> dict[str, Any]:
         return {
             "kind": self._kind,
@@ -304,6 +338,14 @@ class BaseTable:
             verb(at, view.rows, out, view.stream)
             self._transfer.deliver(held, answers, view.stream)
         return answers.export()
+
+    def _find(self, keys: Any, column: Column, default: Any) -> tuple[Any, Any]:
+        view = self._view_keys(keys)
+        rows = view.shape[:1]
+        values = arrays.empty_like_kind(view, rows + column.shape, column.dtype, self._engine)
+        found = arrays.empty_like_kind(view, rows, np.bool_, self._engine)
+        self._look_up(view, values, found, column.default(default))
+        return values.export(), found.export()
 
     def _look_up(
         self, keys: arrays.ArrayView, values: arrays.ArrayView | None, found: arrays.ArrayView, default: bytes
@@ -356,6 +398,41 @@ class BaseTable:
                 raise TableFull(str(error), self._transfer.on_host(key_view, stream)[error.keys]) from None
             self._transfer.deliver(held, added, stream)
         return added.export()
+
+    def _execute(
+        self, operations: Any, keys: arrays.ArrayView, values: Any, out: arrays.ArrayView | None, default: bytes
+    ) -> Any:
+        """A mixed batch: bool[n], what each operation did."""
+        self._need("execute")
+        n, stream = keys.rows, keys.stream
+        given = [(Column(np.dtype(np.uint8), ()), operations, "operations")]
+        if values is not None and self._value is not None:
+            given.append((self._value, values, "values"))
+        views = [self._transfer.here(column.view(array, what), what) for column, array, what in given]
+        for view, (_, _, what) in zip(views, given, strict=True):
+            if view.rows != n:
+                raise ShapeError(f"keys and {what} must be of one length, got {n:,} keys and {view.rows:,} {what}")
+        done = arrays.empty_like_kind(keys, (n,), np.bool_, self._engine)
+        with self._lock.writing:
+            for view in views:
+                if view.stream not in (None, stream):
+                    self._engine.wait(view.stream)
+            at, _keys = self._transfer.to_read(keys, stream)
+            (operations_at, *values_at), _held = zip(*(self._transfer.to_read(v, stream) for v in views), strict=True)
+            flags, flags_held = self._transfer.to_write(done, stream)
+            found_at, found_held = (0, None) if out is None else self._transfer.to_write(out, stream)
+            try:
+                unknown = self._backing.execute(
+                    operations_at, at, values_at[0] if values_at else 0, n, found_at, flags, default, stream
+                )
+            except TableFull as error:
+                raise TableFull(str(error), self._transfer.on_host(keys, stream)[error.keys]) from None
+            self._transfer.deliver(flags_held, done, stream)
+            if out is not None:
+                self._transfer.deliver(found_held, out, stream)
+        if unknown:
+            raise ParameterError(f"{unknown:,} operations are none of warphash.Operation; all others are done")
+        return done.export()
 
     def _items(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
         with self._lock.reading:

@@ -11,7 +11,7 @@ from .designs.base import Design
 from .errors import ParameterError
 from .runtime.store import HASHES
 
-__all__ = ["check_options", "chosen", "integer", "load_factor_of"]
+__all__ = ["buckets_of", "check_options", "chosen", "integer", "load_factor_of"]
 
 
 def chosen(name: str, parameters: dict[str, Any]) -> tuple[Design, dict[str, Any]]:
@@ -38,6 +38,21 @@ def integer(name: str, value: Any, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ParameterError(f"{name} must be an integer of at least {least}, got {value!r}")
     return int(value)
+
+
+def buckets_of(given: Any, buckets: int, lists: int) -> tuple[int, int]:
+    """First bucket and number of those that ``given`` names; None means all, those behind the hashed ones included."""
+    if given is None:
+        return 0, lists
+    if isinstance(given, slice):
+        first, stop, step = given.indices(buckets)
+        if step != 1:
+            raise ParameterError(f"a slice of buckets has no step, got {given!r}")
+        return first, max(0, stop - first)
+    number = integer("buckets", given, 0)
+    if number >= buckets:
+        raise ParameterError(f"there are {buckets:,} buckets, and none of number {number:,}")
+    return number, 1
 
 
 def check_options(capacity: Any, hash: str, on_full: str, attempts: Any) -> None:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["capacity_of", "is_risky", "slots_after_failure", "slots_before_insert", "slots_for"]
+__all__ = [
+    "capacity_of",
+    "expected_nodes",
+    "is_risky",
+    "pool_nodes",
+    "should_flush",
+    "slots_after_failure",
+    "slots_before_insert",
+    "slots_for",
+]
 
 
 def slots_for(capacity: int, load_factor: float) -> int:
@@ -45,3 +54,32 @@ def slots_after_failure(size: int, missing: int, slots: int, load_factor: float)
     At least double, so that growing is amortised; at most what all of them need.
     """
     return max(2 * slots, min(8 * slots, slots_for(size + missing, load_factor)))
+
+
+def expected_nodes(keys: int, buckets: int, pairs_per_node: int) -> float:
+    """Mean number of nodes, slabs for one, of ``buckets`` lists that hold ``keys`` keys, a first node each.
+
+    Exact for keys that are spread evenly at random: the lengths are of a Poisson distribution (A Dynamic Hash Table for
+    the GPU, section III-C; S3-21, S3-23).
+    """
+    mean = keys / buckets
+    if mean > 1000:  # the last node of a list is as likely filled to one slot as to another
+        return buckets * (mean / pairs_per_node + (pairs_per_node - 1) / (2 * pairs_per_node))
+    most = int(mean + 12 * math.sqrt(mean) + 12)
+    log_mean = math.log(mean) if keys else 0.0
+    weights = (math.exp(c * log_mean - mean - math.lgamma(c + 1)) if keys else float(c == 0) for c in range(most))
+    return buckets * sum(weight * max(1, -(-c // pairs_per_node)) for c, weight in enumerate(weights))
+
+
+def should_flush(tombstones: int, size: int) -> bool:
+    """Whether erased slots, which finds still read, are as many as the keys of a table of lists."""
+    return tombstones > max(size, 1024)
+
+
+def pool_nodes(keys: int, buckets: int, pairs_per_node: int) -> int:
+    """Nodes beside the first ones to hold ready for ``keys`` keys.
+
+    A sixteenth more than expected: looking for one in a pool that is nearly exhausted takes long.
+    """
+    beyond = expected_nodes(keys, buckets, pairs_per_node) - buckets
+    return math.ceil(beyond * 1.0625 + 4 * math.sqrt(max(beyond, 0.0)))

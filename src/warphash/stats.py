@@ -24,6 +24,8 @@ class Stats:
         What the table is.
     rebuilds
         How often it moved all its keys, to grow or to draw other hash constants.
+    nodes
+        Nodes in use, for slabs their number, of a table whose buckets are lists; otherwise None.
     insert_probes
         Mean buckets read by an insert since the table was made, if it was made with ``count_probes=True``.
     """
@@ -37,4 +39,5 @@ class Stats:
     design: str
     parameters: dict[str, Any]
     rebuilds: int
+    nodes: int | None
     insert_probes: float | None

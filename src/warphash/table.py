@@ -183,12 +183,44 @@ class HashMap(BaseTable):
 
     def find(self, keys: Any, default: Any = 0) -> tuple[Any, Any]:
         """Values of keys: ``(values[n], found[n])``, with ``default`` for absent keys. Does not wait for the device."""
+        return self._find(keys, self._values, default)
+
+    def execute(self, operations: Any, keys: Any, values: Any = None, default: Any = 0) -> tuple[Any, Any]:
+        """Finds, inserts, assigns and erases in one batch, all of which run at once (S3-09).
+
+        They are linearizable: each happens at one moment while the call lasts, and an operation may see an insert of
+        the same batch, or come before it. ``kernels/execute.cuh`` tells why.
+
+        Parameters
+        ----------
+        operations
+            Of `Operation`, uint8[n].
+        keys
+            Array of that length.
+        values
+            Array of that length, of which inserts and assigns read theirs; None where there are no such.
+        default
+            What the other operations, and finds of absent keys, have as value.
+
+        Returns
+        -------
+        values[n], bool[n]
+            What each find found; and whether a find found its key, an insert or assign added it, an erase erased it.
+
+        Raises
+        ------
+        UnsupportedVerb
+            If the buckets of the design are no lists, or keys or values have more than 8 bytes.
+        TableFull
+            If there is no room for some keys, which its ``keys`` are. All other operations are done: a batch of which
+            each part is its own is no whole that could be undone.
+        ParameterError
+            If some operations are none of `Operation`; all others are done.
+        """
         view, column = self._view_keys(keys), self._values
-        rows = view.shape[:1]
-        values = arrays.empty_like_kind(view, rows + column.shape, column.dtype, self._engine)
-        found = arrays.empty_like_kind(view, rows, np.bool_, self._engine)
-        self._look_up(view, values, found, column.default(default))
-        return values.export(), found.export()
+        found = arrays.empty_like_kind(view, view.shape[:1] + column.shape, column.dtype, self._engine)
+        done = self._execute(operations, view, values, found, column.default(default))
+        return found.export(), done
 
     def find_or_insert(self, keys: Any, values: Any) -> tuple[Any, Any]:
         """Insert, then find: ``(values[n], inserted[n])``; each element gets the value its key has in the end."""
@@ -268,6 +300,10 @@ class HashSet(BaseTable):
     def insert(self, keys: Any, *, assume_unique: bool = False) -> Any:
         """Add keys: bool[n], True where this element added its key. See `HashMap.insert`."""
         return self._update(keys, None, Op.KEEP, unique=assume_unique)
+
+    def execute(self, operations: Any, keys: Any) -> Any:
+        """Finds, inserts and erases in one batch, all of which run at once: bool[n]. See `HashMap.execute`."""
+        return self._execute(operations, self._view_keys(keys), None, None, b"")
 
     def __contains__(self, key: Any) -> bool:
         return bool(np.asarray(self.contains(np.asarray(key, self._key.dtype))).all())

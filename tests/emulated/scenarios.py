@@ -69,7 +69,7 @@ def failure(scenario: Scenario, races: Races, seed: int) -> str | None:
         except CompileError:
             raise
         except (AssertionError, WarphashError) as error:
-            return f"{scenario.__name__} on {races}, schedule_seed {seed}: {error or type(error).__name__}"
+            return f"{scenario.__name__} on {races}, schedule_seed {seed}: {str(error) or type(error).__name__}"
     return None
 
 

@@ -37,9 +37,11 @@ def test_each_header_comes_once_and_in_order(headers: Path) -> None:
 def test_unit_names_platform_class_and_the_wider_word(headers: Path) -> None:
     unit = translation_unit(KernelSpec("two_words", 4, 8, 16), "emulated", headers)
     assert unit.startswith('#line 1 "unit.cu"\n#define WARPHASH_EMULATED 1\n')
-    assert unit.endswith("WARPHASH_ENTRIES(TwoWords, warphash::u64, true, 16)\n")
+    assert unit.endswith("WARPHASH_CHOICE_ENTRIES(TwoWords, warphash::u64, true, 16)\n")
     of_set = translation_unit(KernelSpec("two_words", 4, 0, 1), "cuda", headers)
-    assert of_set.endswith("WARPHASH_ENTRIES(TwoWords, warphash::u32, false, 1)\n")
+    assert of_set.endswith("WARPHASH_CHOICE_ENTRIES(TwoWords, warphash::u32, false, 1)\n")
+    of_lists = translation_unit(KernelSpec("two_words", 4, 0, 2, lists=True), "cuda", headers)
+    assert of_lists.endswith("WARPHASH_LIST_ENTRIES(TwoWords, warphash::u32, false, 2)\n")
 
 
 def test_constants_are_built_into_gpu_kernels_only(headers: Path) -> None:

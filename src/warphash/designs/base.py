@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from ..errors import ParameterError
 
-__all__ = ["ALL_VERBS", "SLAB_BYTES", "Design", "Parameter", "chain_limit"]
+__all__ = ["ALL_VERBS", "LIST_VERBS", "SLAB_BYTES", "Design", "Parameter", "chain_limit"]
 
 SLAB_BYTES = 128
 
@@ -18,6 +20,9 @@ ALL_VERBS = frozenset(
     | {"clear", "copy", "reserve", "shrink", "save", "probe_counts"}
 )
 """Every public verb that a design may offer."""
+
+LIST_VERBS = ALL_VERBS | {"execute", "flush"}
+"""And those of one whose buckets are lists, which also makes a `MultiMap`."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,7 @@ class Parameter:
     choices
         The values it takes, or None where ``bounds`` says it.
     bounds
-        Closed interval of a number, or None.
+        Closed interval of a number, or None; of an integer, if its ends are such. A default of None is legal too.
     """
 
     name: str
@@ -42,15 +47,16 @@ class Parameter:
 
     def check(self, design: str, value: Any) -> Any:
         """Return ``value``, or raise `ParameterError`."""
-        expected = f"one of {self.choices}" if self.choices else f"a number in {self.bounds}"
-        legal = (
-            any(value == c and isinstance(value, bool) == isinstance(c, bool) for c in self.choices)
-            if self.choices
-            else isinstance(value, int | float)
-            and not isinstance(value, bool)
-            and self.bounds is not None
-            and self.bounds[0] <= value <= self.bounds[1]
-        )
+        if self.choices:
+            expected = f"one of {self.choices}"
+            legal = any(value == c and isinstance(value, bool) == isinstance(c, bool) for c in self.choices)
+        else:
+            least, most = self.bounds or (0, 0)
+            numbers = (int, np.integer) if isinstance(least, int) else (int, float, np.number)
+            expected = f"{'an integer' if isinstance(least, int) else 'a number'} in {self.bounds}"
+            legal = isinstance(value, numbers) and not isinstance(value, bool) and bool(least <= value <= most)
+            if value is None and self.default is None:
+                return None
         if not legal:
             raise ParameterError(f"design {design!r}: {self.name} must be {expected}, got {value!r}")
         return value
@@ -77,9 +83,9 @@ class Design:
         An insert may move other keys, so a place in the table is not stable, and a build can fail with a pair in hand.
     settles
         An insert may begin with the kernel ``settle`` (kernels/bulk.cuh); otherwise every element is claimed first.
-    linked
-        A bucket is a list of slabs of 128 bytes, from a pool, and an insert is the one kernel ``place``
-        (``kernels/designs/slab.cuh``).
+    node_slots
+        Of a design whose bucket is a list (``kernels/core/slab_slots.cuh``): bytes of a slot to the slots of a node,
+        those that hold no pair included. There an insert is the one kernel ``place``.
     capabilities
         Verbs it has.
     """
@@ -94,12 +100,23 @@ class Design:
     safe_load_factor: Callable[[Mapping[str, Any]], float]
     moves_keys: bool
     settles: bool
-    linked: bool = False
+    node_slots: Callable[[int], int] | None = None
     capabilities: frozenset[str] = field(default=ALL_VERBS)
 
     def slots_per_bucket(self, parameters: Mapping[str, Any], slot_bytes: int) -> int:
         """Slots that a bucket has in memory, those that hold no pair included."""
-        return SLAB_BYTES // slot_bytes if self.linked else int(parameters.get("slots_per_bucket", 1))
+        return self.node_slots(slot_bytes) if self.node_slots else int(parameters.get("slots_per_bucket", 1))
+
+    @property
+    def places_at_once(self) -> bool:
+        """Elements of one key may be placed in one launch."""
+        return self.node_slots is not None
+
+    def pairs_per_bucket(self, slots_per_bucket: int, slot_bytes: int) -> int:
+        """Slots of a bucket that hold pairs: a node ends in its pointer, a slab of 4-byte keys in two words."""
+        if not self.node_slots:
+            return slots_per_bucket
+        return slots_per_bucket - (2 if slot_bytes == 4 and slots_per_bucket > 2 else 1)
 
     def resolve(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Defaults overlaid with ``given``, checked.

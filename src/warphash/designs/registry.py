@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import ParameterError
-from . import bucketed_cuckoo, cuckoo, iceberg, power_of_two, slab
+from . import bucketed_cuckoo, cuckoo, iceberg, lock_free_chaining, power_of_two, slab
 from .base import Design
 
 __all__ = ["get", "names"]
@@ -14,6 +14,7 @@ _DESIGNS: tuple[Design, ...] = (
     power_of_two.DESIGN,
     iceberg.DESIGN,
     slab.DESIGN,
+    lock_free_chaining.DESIGN,
 )
 
 _BY_NAME = {name: design for design in _DESIGNS for name in (design.name, *design.aliases)}

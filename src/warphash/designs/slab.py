@@ -1,6 +1,11 @@
 """The slab list (SlabHash): see ``kernels/designs/slab.cuh``."""
 
-from .base import Design, Parameter
+from .base import LIST_VERBS, SLAB_BYTES, Design, Parameter
+
+BUCKETS = Parameter(
+    "buckets", None, "lists, whatever the capacity; None for as many as it needs", bounds=(1, 2**32 - 16)
+)
+REBUCKET = Parameter("rebucket", True, "rebuild into more buckets when the lists have grown long", (True, False))
 
 DESIGN = Design(
     name="slab",
@@ -8,12 +13,17 @@ DESIGN = Design(
     title="Slab list hash table",
     citation="Ashkiani et al., A Dynamic Hash Table for the GPU, IPDPS 2018, sections III to V",
     parameters=(
-        Parameter("rebucket", True, "rebuild into more buckets when their first slabs would be full", (True, False)),
+        BUCKETS,
+        REBUCKET,
+        Parameter(
+            "allocator", "slab", "slabs in super blocks, or in one that a rebuild enlarges", ("slab", "slab_light")
+        ),
     ),
     fields=lambda p: {},
     default_load_factor=lambda p: 0.7,  # memory utilisation 0.61, before its dip (S3-21)
     safe_load_factor=lambda p: 1.0 if p["rebucket"] else float("inf"),
     moves_keys=False,
     settles=False,
-    linked=True,
+    capabilities=LIST_VERBS,
+    node_slots=lambda slot_bytes: SLAB_BYTES // slot_bytes,
 )

@@ -53,10 +53,9 @@ WARPHASH_FN void set_flag(const Batch& b, u32 element, u8 flag) {
   if (b.out_flags) store_once(pointer<u8>(b.out_flags) + element, flag);
 }
 
-// Slot i of many buckets in a row; empty where a slab has its pointer.
+// Slot i of many buckets in a row.
 template <class S>
 WARPHASH_FN typename S::Item pair_at(u64 slots, u64 i) {
-  if (S::kLinked && i % S::kSlots >= S::kDataSlots) return S::empty();
   return load_slot<false>(pointer<const typename S::Item>(slots) + i);
 }
 
@@ -272,7 +271,7 @@ struct Place {
   WARPHASH_FN static bool wants_slab(const State& s) { return s.outcome == Placed::kWantsSlab; }
   WARPHASH_FN static bool supply(const Table& t, State& s, u32 slab) {
     s.outcome = slab == kNoSlab ? Placed::kNoRoom : Placed::kGoesOn;
-    if (slab != kNoSlab) D::append(t, s.placement, slab);
+    if (slab != kNoSlab) D::link(t, s.placement, slab);
     return slab == kNoSlab;
   }
   WARPHASH_FN static void finish(const Table& t, const Batch& b, u64, State& s, bool live, Tally& tally) {
@@ -300,7 +299,6 @@ struct Migrate : Place<D> {
     const typename S::Item item = pair_at<S>(b.keys, i);
     s.outcome = Placed::kWasThere;
     s.element = static_cast<u32>(i);
-    if constexpr (S::kLinked) s.placement.spare = kNoSlab;
     if (!S::holds_key(item)) return false;
     const bool reserved = i / S::kSlots >= b.source_buckets;
     const typename S::Word key = reserved ? item.key + S::kBusy : item.key;
@@ -347,9 +345,10 @@ struct Erase : Seek<D, false> {
   using typename Seek<D, false>::State;
   WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const Seen<S>& seen) {
     if (seen.hit < 0) return !D::advance(t, s.probe, seen);
-    // Values are frozen while keys are erased, so only another erase of this key can make the swap fail.
+    // Values are frozen while keys are erased, so only another erase of this key can make the swap fail. A list may hold
+    // the key again further on.
     s.found = compare_exchange(S::at(t, s.probe.bucket) + seen.hit, seen.item, S::tombstone()).key == seen.item.key;
-    return true;
+    return s.found || !S::kLinked;
   }
   WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally& tally) {
     tally.changed += live && s.found;

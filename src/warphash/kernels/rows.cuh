@@ -7,6 +7,8 @@
 //   gather      stored rows -> rows
 //   scatter     rows -> stored rows
 //   merge       applies an upsert to stored values of one word
+//   chunk_sums  counts (u32, `default_value` of them) -> their sum over each chunk (u64)
+//   offsets     counts, and where each chunk begins -> where each count begins (u64)
 //
 // Layout. Rows are packed, `op` bytes each. Stored rows lie at `source_buckets` (a base address), `kind` bytes each for
 // widen, narrow, gather and scatter. Row numbers are u64, in `values`.
@@ -130,6 +132,31 @@ struct Merge : Straight {
   }
 };
 
+// A chunk is summed by one thread: the next one's line of counts is the one after its own.
+constexpr u64 kChunk = 256;
+
+struct ChunkSums : Straight {
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
+    const u32* counts = reinterpret_cast<const u32*>(b.keys);
+    u64 sum = 0;
+    for (u64 j = i * kChunk; j < (i + 1) * kChunk && j < b.default_value; ++j) sum += counts[j];
+    reinterpret_cast<u64*>(b.out_values)[i] = sum;
+    return false;
+  }
+};
+
+struct Offsets : Straight {
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
+    const u32* counts = reinterpret_cast<const u32*>(b.keys);
+    u64 at = reinterpret_cast<const u64*>(b.values)[i];
+    for (u64 j = i * kChunk; j < (i + 1) * kChunk && j < b.default_value; ++j) {
+      reinterpret_cast<u64*>(b.out_values)[j] = at;
+      at += counts[j];
+    }
+    return false;
+  }
+};
+
 }  // namespace warphash
 
 #define WARPHASH_PLAIN_ENTRIES                       \
@@ -139,4 +166,6 @@ struct Merge : Straight {
   WARPHASH_ENTRY(match, warphash::Match)             \
   WARPHASH_ENTRY(gather, warphash::Gather)           \
   WARPHASH_ENTRY(scatter, warphash::Scatter)         \
-  WARPHASH_ENTRY(merge, warphash::Merge)
+  WARPHASH_ENTRY(merge, warphash::Merge)             \
+  WARPHASH_ENTRY(chunk_sums, warphash::ChunkSums)    \
+  WARPHASH_ENTRY(offsets, warphash::Offsets)

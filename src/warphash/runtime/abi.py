@@ -28,7 +28,8 @@ class Table(ctypes.Structure):
     """What a table is, on the device: addresses, sizes and hash constants. Passed by value."""
 
     _fields_ = [
-        *_words("slots", "buckets", "hashes", "threshold", "chain_limit", "family", "placement", "early_exit", "pool"),
+        *_words("slots", "buckets", "hashes", "threshold", "chain_limit", "family", "placement", "early_exit"),
+        *_words("pool", "pool_units"),
         ("multiplier", ctypes.c_uint64 * MAX_HASHES),
         ("addend", ctypes.c_uint64 * MAX_HASHES),
     ]
@@ -41,6 +42,7 @@ class Batch(ctypes.Structure):
         "n",  # elements that this launch walks over (at most 2**31)
         "keys",  # slot-width keys, one per element
         "values",  # slot-width values, one per element
+        "operations",  # execute: uint8 Operation, one per element
         "indices",  # uint32 list: walk keys[indices[i]] for i < *count instead of keys[i] for i < n
         "count",  # address of the uint64 that holds the list's length
         "out_keys",
@@ -59,7 +61,8 @@ class Batch(ctypes.Structure):
         "losers",  # uint32 list
         "homeless",  # pairs whose chain ended: HOMELESS_CAPACITY slots
         "count_probes",  # 1: sum the buckets read into Report.probes
-        "source_buckets",  # migrate: hashed buckets of the table whose slots ``keys`` points at
+        "source_buckets",  # migrate, relist: hashed buckets of the table whose slots ``keys`` points at
+        "source_pool",  # relist: address of its pool
         "answer",  # one-block kernels: where, in memory of the host, the outcome goes
         "ticket",  # and what its first word becomes
     )
@@ -90,13 +93,14 @@ class Report(NamedTuple):
     changed: int
     probes: int
     mismatches: int
+    erased: int
 
     @classmethod
     def of(cls, words: npt.NDArray[np.uint64]) -> Report:
         """Read the first `COUNT_WORDS` words of ``struct Report``."""
         _, winners, _, homeless, unplaced = words[:5].tolist()
-        changed, probes, mismatches = words[8:].reshape(REPORT_LINES, 8)[:, :3].sum(axis=0).tolist()
-        return cls(winners, homeless, unplaced, changed, probes, mismatches)
+        changed, probes, mismatches, erased = words[8:].reshape(REPORT_LINES, 8)[:, :4].sum(axis=0).tolist()
+        return cls(winners, homeless, unplaced, changed, probes, mismatches, erased)
 
 
 class Op(IntEnum):
@@ -110,6 +114,15 @@ class Op(IntEnum):
     OR = 5
     AND = 6
     XOR = 7
+
+
+class Operation(IntEnum):
+    """What an element of a mixed batch does (``enum Operation`` of ``abi.cuh``)."""
+
+    FIND = 0
+    INSERT = 1
+    ASSIGN = 2
+    ERASE = 3
 
 
 def kind_of(dtype: np.dtype[Any]) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from ..designs.base import Design
+from ..policies import slots_for
 from .abi import Op
 from .elastic import ElasticStore
 from .engine import Engine, KernelSpec
@@ -29,7 +30,10 @@ class Backing(Protocol):
     def erase(self, keys: int, n: int, flags: int, stream: Any) -> int: ...
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any) -> int: ...
     def clear(self, stream: Any) -> None: ...
-    def rebuild(self, slots: int, stream: Any) -> None: ...
+    def rebuild(self, keys: int, stream: Any) -> None: ...
+    def execute(
+        self, operations: int, keys: int, values: int, n: int, out: int, flags: int, default: bytes, stream: Any
+    ) -> int: ...
 
 
 def _word(nbytes: int) -> int:
@@ -43,27 +47,42 @@ def make_backing(
     *,
     key_bytes: int,
     value_bytes: int,
-    slots: int,
+    capacity: int,
     seed: int,
     family: str,
     grows: bool,
     attempts: int,
     load_factor: float,
     counts_probes: bool,
+    multi: bool = False,
 ) -> Backing:
-    """Keys and values of up to 8 bytes go into the slots, all others into rows."""
+    """Keys and values of up to 8 bytes go into the slots, all others into rows. ``multi``: keys repeat."""
     wide = key_bytes > 8 or value_bytes > 8
     widths = (8, 8) if wide else (_word(key_bytes), _word(value_bytes) if value_bytes else 0)
     slot_bytes = KernelSpec(design.name, *widths, 1).slot_bytes
-    spec = KernelSpec(design.name, *widths, design.slots_per_bucket(parameters, slot_bytes))
-    elastic = ElasticStore(
-        Store(engine, design, parameters, spec, slots, seed, family, fixed=not grows),
+    per_bucket = design.slots_per_bucket(parameters, slot_bytes)
+    spec = KernelSpec(design.name, *widths, per_bucket, lists=design.node_slots is not None)
+    buckets = parameters.get("buckets")
+    pairs = design.pairs_per_bucket(per_bucket, slot_bytes)
+    slots = buckets * pairs if buckets else slots_for(capacity, load_factor)
+    # What a table does not need, and what a process that makes none does not, is not imported.
+    made_of: tuple[type[Store], type[ElasticStore]] = (Store, ElasticStore)
+    if design.node_slots:
+        from .elastic_lists import ElasticLists, ElasticMultiLists
+        from .lists import ListStore
+
+        made_of = ListStore, ElasticMultiLists if multi else ElasticLists
+    elastic = made_of[1](
+        made_of[0](engine, design, parameters, spec, slots, seed, family, capacity, fixed=not grows),
         grows=grows,
         attempts=attempts,
         load_factor=load_factor,
         counts_probes=counts_probes,
     )
-    # What a table does not need, and what a process that makes none does not, is not imported.
+    if multi:
+        from .multi_words import MultiWordBacking
+
+        return MultiWordBacking(elastic, key_bytes, value_bytes)
     if wide:
         from .rows import RowBacking
 

@@ -70,10 +70,10 @@ class ElasticStore:
         self.safe_load_factor = store.design.safe_load_factor(store.parameters)
         self.size = self.tombstones = self.rebuilds = self.probes = self.inserted = 0
 
-    def sibling(self, slots: int, stream: Any = None) -> ElasticStore:
-        """An empty one of the same kind and policy."""
-        store = self.store.sibling(slots, self.store.seed + 1, stream)
-        return ElasticStore(
+    def sibling(self, keys: int, stream: Any = None) -> ElasticStore:
+        """An empty one of the same kind and policy, for ``keys`` keys."""
+        store = self.store.sibling(self.slots_for(keys), self.store.seed + 1, keys, stream)
+        return type(self)(
             store,
             grows=self.grows,
             attempts=self.attempts,
@@ -102,47 +102,54 @@ class ElasticStore:
         """
         if n == 0:
             return
-        if self.grows:
-            slots = policies.slots_before_insert(self.size, self.tombstones, self.store.slots, self.safe_load_factor)
-            if slots is not None:
-                with suppress(MemoryError):  # the batch may fit all the same
-                    self.rebuild(slots, stream)
+        self._prepare(stream)
         undo = self._undo(n, op, stream)
         own_flags = None if flags else self.store.engine.allocate(n, stream)
         flags = own_flags.ptr if own_flags else flags
         only: npt.NDArray[np.int64] | None = None
         attempt = 0
         while True:
-            outcome = self.store.update(
-                keys,
-                values,
-                n,
-                op=op,
-                kind=kind,
-                flags=flags,
-                unique=unique,
-                count_probes=self.counts_probes,
-                only=only,
-                stream=stream,
+            outcome = self._once(
+                keys, values, n, op=op, kind=kind, flags=flags, unique=unique, only=only, stream=stream
             )
             self.size += outcome.changed
             if self.counts_probes:
                 self.probes, self.inserted = self.probes + outcome.probes, self.inserted + outcome.changed
             if outcome.complete:
-                return self._shorten_lists(stream)
+                return self._tidy(stream)
             done = self.store.engine.to_host(flags, np.uint8, n, stream)
             only = np.flatnonzero(done == Flag.UNPLACED)
             attempt += 1
             try:
                 self._make_room(outcome, len(only), attempt, undo is not None, stream)
             except (TableFull, MemoryError) as error:
-                if undo is None and self.store.pool:  # what it added to the lists is all that it changed
-                    self.erase(keys, n, 0, np.flatnonzero(done == Flag.CHANGED), stream)
-                self._put_back(undo, stream)
-                # As many new keys as pairs were left homeless did not fit, even if it was others that they threw out.
                 added = np.flatnonzero(done == Flag.CHANGED)
+                if undo is None:
+                    self._take_back(keys, values, n, added, stream)
+                else:
+                    self._put_back(undo, stream)
+                # As many new keys as pairs were left homeless did not fit, even if it was others that they threw out.
                 left = np.union1d(only, added[len(added) - min(outcome.homeless, len(added)) :])
                 raise TableFull(f"{error}; the table is as it was", left) from error
+
+    def _prepare(self, stream: Any) -> None:
+        """Make a table larger that is as full as it should be."""
+        if not self.grows:
+            return
+        slots = policies.slots_before_insert(self.size, self.tombstones, self.store.slots, self.safe_load_factor)
+        if slots is not None:
+            with suppress(MemoryError):  # the batch may fit all the same
+                self._replace(max(slots, self.size), 0, stream)
+
+    def _once(self, keys: int, values: int, n: int, **options: Any) -> Outcome:
+        """One attempt at a batch."""
+        return self.store.update(keys, values, n, count_probes=self.counts_probes, **options)
+
+    def _tidy(self, stream: Any) -> None:
+        """What is due after a batch."""
+
+    def _take_back(self, keys: int, values: int, n: int, added: npt.NDArray[np.int64], stream: Any) -> None:
+        """Undo a batch that took no snapshot: of these, only one fails whose keys repeat against the caller's word."""
 
     def erase(
         self, keys: int, n: int, flags: int, only: npt.NDArray[np.int64] | None = None, stream: Any = None
@@ -158,38 +165,30 @@ class ElasticStore:
         self.store.clear(stream)
         self.size = self.tombstones = 0
 
-    def rebuild(self, slots: int, stream: Any = None) -> None:
-        """Move all pairs into a new store of ``slots`` slots, more if they do not fit.
+    def slots_for(self, keys: int) -> int:
+        """Slots of a store for ``keys`` keys."""
+        return policies.slots_for(max(1, keys), self.load_factor)
+
+    @property
+    def capacity(self) -> int:
+        """Keys that the present memory is meant for."""
+        return policies.capacity_of(self.store.slots, self.load_factor)
+
+    def rebuild(self, keys: int, stream: Any = None) -> None:
+        """Move all pairs into a new store for ``keys`` keys, or for those that there are.
 
         Raises
         ------
         MemoryError
             If there is no room for it; the table is as it was.
         """
-        self._replace(max(slots, self.size), 0, stream)
-
-    def _shorten_lists(self, stream: Any) -> None:
-        """Rebuild a table of lists into more buckets once its first slabs would be full; if there is room for it."""
-        store = self.store
-        if store.pool and self.grows and self.size > self.safe_load_factor * store.slots:
-            with suppress(MemoryError):
-                self.rebuild(policies.slots_for(self.size, self.load_factor), stream)
-
-    def _lengthen_lists(self, missing: int, stream: Any) -> None:
-        """Slabs for keys that found none: without the erased slots, or more of them."""
-        if self.tombstones:
-            with suppress(MemoryError):
-                return self._replace(self.store.slots, 0, stream)
-        if not self.grows:
-            raise TableFull(f"{missing:,} keys found no slab; allow on_full='grow', or give a larger capacity")
-        self.store.grow_pool(stream)
+        keys = max(keys, self.size)
+        self._replace(self.slots_for(keys), 0, stream, keys)
 
     # ---- making room
     def _make_room(self, outcome: Outcome, missing: int, attempt: int, risky: bool, stream: Any) -> None:
         """Put all pairs, the homeless ones too, into a store where the missing elements have a better chance."""
         slots = self.store.slots
-        if self.store.pool:
-            return self._lengthen_lists(missing, stream)
         if self.grows and (risky or attempt >= self.attempts):
             slots = self._checked(policies.slots_after_failure(self.size, missing, slots, self.load_factor), missing)
         elif attempt >= self.attempts or (missing and self.size >= slots):
@@ -204,10 +203,10 @@ class ElasticStore:
                 raise
             self._rebuild_in_place(outcome.homeless, stream)
 
-    def _replace(self, slots: int, homeless: int, stream: Any) -> None:
+    def _replace(self, slots: int, homeless: int, stream: Any, keys: int = 0) -> None:
         old = self.store
         for attempt in range(1, 10_000):
-            new = old.sibling(slots, old.seed + attempt, stream)
+            new = old.sibling(slots, old.seed + attempt, keys, stream)
             if new.take_over(old, homeless, stream).complete:
                 break
             if attempt % self.attempts == 0:
@@ -249,13 +248,12 @@ class ElasticStore:
 
     # ---- undoing
     def _undo(self, n: int, op: Op, stream: Any) -> _Undo | None:
+        if policies.is_risky(self.size, n, self.store.slots, self.safe_load_factor):
+            return self._snapshot(stream)
+        return None
+
+    def _snapshot(self, stream: Any) -> _Undo:
         store = self.store
-        if store.pool:
-            # What a plain insert added can be erased again; and no batch takes more slabs than it has elements.
-            if op == Op.KEEP or n <= store.pool.free(stream):
-                return None
-        elif not policies.is_risky(self.size, n, store.slots, self.safe_load_factor):
-            return None
         if self.size == 0:
             return _Undo(store, 0, np.empty(0))
         try:
@@ -264,9 +262,7 @@ class ElasticStore:
             slots = np.concatenate([store.engine.to_host(at, np.uint8, size, stream) for at, size in store.regions])
         return _Undo(store, self.size, slots)
 
-    def _put_back(self, undo: _Undo | None, stream: Any) -> None:
-        if undo is None:
-            return
+    def _put_back(self, undo: _Undo, stream: Any) -> None:
         self.store, self.size = undo.store, undo.size
         if undo.size == 0:
             self.store.clear(stream)

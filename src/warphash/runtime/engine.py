@@ -31,9 +31,11 @@ class KernelSpec:
         0, 4 or 8: width of a value in the slot. A slot is ``key_bytes`` wide without a value; with one, both take the
         wider of the two widths.
     slots_per_bucket
-        1, 8, 16 or 32.
+        1, 8, 16 or 32; of lists, slots of a node.
     constants
         Fields of `abi.Table` and the values they will have. An engine that compiles at run time may build them in.
+    lists
+        A bucket is a list of nodes.
     """
 
     design: str
@@ -41,6 +43,7 @@ class KernelSpec:
     value_bytes: int
     slots_per_bucket: int
     constants: tuple[tuple[str, int], ...] = ()
+    lists: bool = False
 
     @property
     def word_bytes(self) -> int:

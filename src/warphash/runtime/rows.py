@@ -108,6 +108,12 @@ class RowBacking:
         prints = self._fingerprints(keys, n, stream)
         return self.elastic.erase(prints.ptr, n, flags, only, stream)
 
+    def execute(
+        self, operations: int, keys: int, values: int, n: int, out: int, flags: int, default: bytes, stream: Any
+    ) -> int:
+        """Raise: a row cannot be read, or changed, in the moment in which its slot is."""
+        raise UnsupportedVerb("execute takes keys and values of up to 8 bytes, which lie in the slots themselves")
+
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any) -> int:
         numbers = self._engine.allocate(8 * max(1, room), stream)
         found = self.elastic.store.scan(room, 0, numbers.ptr, stream)
@@ -123,8 +129,8 @@ class RowBacking:
         self.elastic.clear(stream)
         self._used = 0
 
-    def rebuild(self, slots: int, stream: Any) -> None:
-        self._reload(max(slots, self.elastic.size), self._salt, stream)
+    def rebuild(self, keys: int, stream: Any) -> None:
+        self._reload(max(keys, self.elastic.size), self._salt, stream)
 
     # ---- updates of keys that are there
     def _overwrite(
@@ -160,7 +166,7 @@ class RowBacking:
     ) -> None:
         """Elements whose fingerprint another key of the table has: draw another salt, and update with them again."""
         engine = self._engine
-        self._reload(self.elastic.store.slots, self._salt * 6364136223846793005 + 1442695040888963407, stream)
+        self._reload(self.elastic.capacity, self._salt * 6364136223846793005 + 1442695040888963407, stream)
         parts = []
         for at, width in ((keys, self.key_bytes), (values, self.value_bytes)):
             if width:
@@ -179,7 +185,7 @@ class RowBacking:
         if rows <= self._room:
             return
         if self._used > 2 * self.elastic.size:
-            self._reload(self.elastic.store.slots, self._salt, stream)
+            self._reload(self.elastic.capacity, self._salt, stream)
             rows -= self._room - self.elastic.size if rows > self._room else 0
         room = max(rows, 2 * self._room, 1024)
         keys = self._engine.allocate(room * self.key_bytes, stream)
@@ -188,7 +194,7 @@ class RowBacking:
         self._engine.copy(values.ptr, self._value_rows.ptr, self._used * self._value_stride, stream)
         self._key_rows, self._value_rows, self._room = keys, values, room
 
-    def _reload(self, slots: int, salt: int, stream: Any) -> None:
+    def _reload(self, capacity: int, salt: int, stream: Any) -> None:
         """Pack the live rows and enter them into a new store, under a salt that tells all of them apart."""
         engine, n = self._engine, self.elastic.size
         room = max(n, 1)
@@ -203,7 +209,7 @@ class RowBacking:
         numbers = engine.from_host(np.arange(room, dtype=np.uint64), stream)
         while True:
             salt &= (1 << 64) - 1
-            elastic = self.elastic.sibling(slots, stream)
+            elastic = self.elastic.sibling(capacity, stream)
             prints = self._fingerprints(keys.ptr, n, stream, salt)
             elastic.update(prints.ptr, numbers.ptr, n, stream=stream)
             if elastic.size == n:

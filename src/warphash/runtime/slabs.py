@@ -1,4 +1,4 @@
-"""The memory of slabs of 128 bytes on one engine: super blocks, and the pool's descriptor that kernels read.
+"""The memory of slabs, or of smaller nodes, on one engine: super blocks, and the pool's descriptor that kernels read.
 
 How lanes take slabs while a kernel runs is told in ``kernels/core/slab_allocator.cuh``; here the pool is made, and
 grows between kernels.
@@ -32,7 +32,7 @@ _BITMAP_BYTES = BLOCK_UNITS // 8
 
 
 class SlabPool:
-    """Slabs, all bytes of which are 0xFF when they are first taken. Not safe from several threads.
+    """Units of memory, all bytes of which are 0xFF when they are first taken. Not safe from several threads.
 
     Parameters
     ----------
@@ -43,7 +43,11 @@ class SlabPool:
     super_blocks
         Super blocks to begin with.
     units
-        Slabs that may be taken of the first super block; None for all.
+        Of the first super block may be taken; None for all.
+    unit_bytes
+        Of a unit: `SLAB_BYTES`, or a smaller power of two of at least 8.
+    most_super_blocks
+        Up to which it may grow.
 
     Attributes
     ----------
@@ -52,10 +56,20 @@ class SlabPool:
     """
 
     def __init__(
-        self, engine: Engine, blocks: int, super_blocks: int = 1, units: int | None = None, stream: Any = None
+        self,
+        engine: Engine,
+        blocks: int,
+        super_blocks: int = 1,
+        units: int | None = None,
+        unit_bytes: int = SLAB_BYTES,
+        most_super_blocks: int = MAX_SUPER_BLOCKS,
+        stream: Any = None,
     ) -> None:
         self.blocks = blocks
         self._units = units
+        self._unit_bytes = unit_bytes
+        self._most_super_blocks = min(most_super_blocks, MAX_SUPER_BLOCKS)
+        self._taken_at_most = 0
         self._engine = engine
         self._program = engine.program(SLABS)
         self._super_blocks: list[Buffer] = []
@@ -69,6 +83,7 @@ class SlabPool:
         """Free all slabs, and fill them."""
         for number, memory in enumerate(self._super_blocks):
             self._free_all(memory, None if number else self._units, stream)
+        self._taken_at_most = 0
 
     @property
     def regions(self) -> list[tuple[int, int]]:
@@ -77,7 +92,7 @@ class SlabPool:
 
     @property
     def units(self) -> list[tuple[int, int]]:
-        """Address of the slabs of each super block, and how many they are."""
+        """Address of the units of each super block, and how many they are."""
         return [(memory.ptr + self.blocks * _BITMAP_BYTES, self.blocks * BLOCK_UNITS) for memory in self._super_blocks]
 
     @property
@@ -87,7 +102,7 @@ class SlabPool:
 
     @property
     def capacity(self) -> int:
-        """Slabs, taken and free."""
+        """Units, taken and free."""
         return self.super_blocks * self.blocks * BLOCK_UNITS
 
     @property
@@ -100,6 +115,20 @@ class SlabPool:
         """Address of the ``struct Pool``."""
         return self._descriptor.ptr
 
+    @property
+    def only_units(self) -> int:
+        """Address of the units where there is one super block; otherwise 0."""
+        return self.units[0][0] if self.super_blocks == 1 else 0
+
+    @property
+    def can_grow(self) -> bool:
+        """Whether there is a number for one more super block."""
+        return self.super_blocks < self._most_super_blocks
+
+    def reopen(self, stream: Any = None) -> None:
+        """Let lanes look for units again after some found the pool exhausted."""
+        self._describe(stream)
+
     def grow(self, stream: Any = None) -> None:
         """Add a super block.
 
@@ -108,14 +137,24 @@ class SlabPool:
         MemoryError
             If there is no room, or no number for it; the pool is as it was.
         """
-        if self.super_blocks >= MAX_SUPER_BLOCKS:
-            raise MemoryError(f"a pool has at most {MAX_SUPER_BLOCKS} super blocks: make it of larger ones")
+        if not self.can_grow:
+            raise MemoryError(f"the pool has at most {self._most_super_blocks} super blocks: make it of larger ones")
         self._add(stream)
         try:
             self._describe(stream)
         except MemoryError:
             self._super_blocks.pop()
             raise
+
+    def double(self, stream: Any = None) -> None:
+        """Grow to twice the size, or by what there is memory for; raises `MemoryError` if for no super block."""
+        had = self.super_blocks
+        try:
+            for _ in range(max(1, had)):
+                self.grow(stream)
+        except MemoryError:
+            if self.super_blocks == had:
+                raise
 
     def take(self, addresses: int, n: int, stream: Any = None) -> int:
         """Write ``n`` addresses (uint32; `NO_SLAB` where the pool is exhausted) there; how many are of slabs. Waits."""
@@ -127,21 +166,27 @@ class SlabPool:
         return report.changed, report.mismatches
 
     def taken(self, stream: Any = None) -> int:
-        """Slabs in use. Waits."""
+        """Units in use. Waits."""
         return self._run("taken", Batch(n=self.super_blocks * self.blocks * _BITMAP_BYTES // 4), stream).changed
 
-    def free(self, stream: Any = None) -> int:
-        """Slabs that can be taken. Waits."""
-        return self.capacity - self.taken(stream)
+    def has_free(self, n: int, stream: Any = None) -> bool:
+        """Whether ``n`` units can be taken. Counts, and waits, only where what kernels were given is no answer."""
+        if self.capacity - self._taken_at_most < n:
+            self._taken_at_most = self.taken(stream)
+        return self.capacity - self._taken_at_most >= n
+
+    def lend(self, n: int) -> None:
+        """Note that a kernel may take ``n`` units."""
+        self._taken_at_most += n
 
     def slab(self, address: int) -> int:
         """Where the slab of an address is in the engine's memory."""
         units = self._super_blocks[address >> 24].ptr + self.blocks * _BITMAP_BYTES
-        return units + (address & 0xFFFFFF) * SLAB_BYTES
+        return units + (address & 0xFFFFFF) * self._unit_bytes
 
     @property
     def _super_block_bytes(self) -> int:
-        return self.blocks * (_BITMAP_BYTES + BLOCK_UNITS * SLAB_BYTES)
+        return self.blocks * (_BITMAP_BYTES + BLOCK_UNITS * self._unit_bytes)
 
     def _add(self, stream: Any) -> None:
         memory = self._engine.allocate(self._super_block_bytes, stream)
@@ -159,8 +204,8 @@ class SlabPool:
 
     def _describe(self, stream: Any) -> None:
         bases = [memory.ptr for memory in self._super_blocks]
-        words = np.zeros(2 + MAX_SUPER_BLOCKS, np.uint64)
-        words[: 2 + len(bases)] = [self.blocks, len(bases), *bases]
+        words = np.zeros(4 + MAX_SUPER_BLOCKS, np.uint64)
+        words[: 4 + len(bases)] = [self.blocks, len(bases), self._unit_bytes, 0, *bases]
         self._descriptor = self._engine.from_host(words, stream)
 
     def _run(self, entry: str, batch: Batch, stream: Any) -> Report:

@@ -62,6 +62,7 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
     """
     if spec in (ROWS, CEILING, SLABS):
         return _unit(platform, root, [f"{spec.design}.cuh"], "WARPHASH_PLAIN_ENTRIES")
+    macro = "WARPHASH_LIST_ENTRIES" if spec.lists else "WARPHASH_CHOICE_ENTRIES"
     word = f"warphash::u{8 * spec.word_bytes}"
     valued = "true" if spec.value_bytes else "false"
     # The emulation runs one binary for all parameters: it is compiled by a slower compiler, and timed by nobody.
@@ -70,7 +71,7 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
         platform,
         root,
         ["entries.cuh", f"designs/{spec.design}.cuh"],
-        f"WARPHASH_ENTRIES({class_name(spec.design)}, {word}, {valued}, {spec.slots_per_bucket})",
+        f"{macro}({class_name(spec.design)}, {word}, {valued}, {spec.slots_per_bucket})",
         constants,
     )
 

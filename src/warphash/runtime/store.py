@@ -9,7 +9,7 @@ import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,6 @@ from .abi import (
 )
 from .engine import Buffer, Engine, KernelSpec
 from .mailbox import Mailbox
-from .slabs import BLOCK_UNITS, MAX_BLOCKS, SlabPool
 
 __all__ = ["Outcome", "Store"]
 
@@ -75,8 +74,10 @@ class Store:
         Of the hash constants and the victims of evictions.
     family
         One of `HASHES`.
+    keys
+        How many are expected (`lists.ListStore`).
     fixed
-        The memory is all there will be: a design with a pool gets it whole.
+        The memory is all there will be.
     """
 
     def __init__(
@@ -88,15 +89,16 @@ class Store:
         slots: int,
         seed: int,
         family: str,
+        keys: int = 0,
         fixed: bool = False,
         stream: Any = None,
     ) -> None:
         per_bucket = spec.slots_per_bucket
-        data_slots = per_bucket - (0 if not design.linked else 2 if spec.slot_bytes == 4 else 1)
+        data_slots = design.pairs_per_bucket(per_bucket, spec.slot_bytes)
         self._constants = {**design.fields(parameters), "family": HASHES.index(family)}
         spec = replace(spec, constants=tuple(sorted(self._constants.items())))
         self.engine, self.design, self.parameters, self.spec = engine, design, parameters, spec
-        self.seed, self.family, self.fixed = seed, family, fixed
+        self.seed, self.family, self.keys, self.fixed = seed, family, keys, fixed
         self.buckets = max(1, -(-slots // data_slots))
         if self.buckets > MAX_BUCKETS:
             raise ParameterError(
@@ -104,9 +106,8 @@ class Store:
                 f"make {self.buckets:,}: use more slots_per_bucket"
             )
         self.slots = self.buckets * data_slots
-        self.total_slots = self.buckets * per_bucket + (per_bucket if per_bucket >= 3 else 3)
-        self.memory = engine.allocate(self._base_bytes, stream)
-        self.pool = _pool_for(engine, self.buckets, fixed, stream) if design.linked else None
+        self.total_slots = (self.buckets + (1 if per_bucket >= 3 else 3)) * per_bucket
+        self._allocate(stream)
         self._program = engine.program(spec)
         self._random = random.Random(seed)
         self.table = self._describe()
@@ -120,7 +121,10 @@ class Store:
 
     @property
     def nbytes(self) -> int:
-        return self._base_bytes + (self.pool.nbytes if self.pool else 0)
+        return self._base_bytes
+
+    def _allocate(self, stream: Any) -> None:
+        self.memory = self.engine.allocate(self._base_bytes, stream)
 
     def _describe(self) -> Table:
         universal = self.family == "universal"
@@ -132,13 +136,13 @@ class Store:
             chain_limit=chain_limit(self.slots),
             multiplier=tuple(draw(1, prime) for _ in range(MAX_HASHES)),
             addend=tuple(draw(prime) for _ in range(MAX_HASHES)),
-            pool=self.pool.descriptor if self.pool else 0,
             **self._constants,
         )
 
-    def sibling(self, slots: int, seed: int, stream: Any = None) -> Store:
-        """An empty table of the same kind with other hash constants."""
-        return Store(self.engine, self.design, self.parameters, self.spec, slots, seed, self.family, self.fixed, stream)
+    def sibling(self, slots: int, seed: int, keys: int = 0, stream: Any = None) -> Self:
+        """An empty table of the same kind with other hash constants; ``keys`` as for the class."""
+        like = (self.engine, self.design, self.parameters, self.spec)
+        return type(self)(*like, slots, seed, self.family, keys, self.fixed, stream)
 
     def rehash(self, stream: Any = None) -> None:
         """Forget all keys and draw other hash constants, in the same memory."""
@@ -147,14 +151,6 @@ class Store:
 
     def clear(self, stream: Any = None) -> None:
         self.engine.fill(self.memory, 0xFF, self._base_bytes, stream)
-        if self.pool:
-            self.pool.clear(stream)
-
-    def grow_pool(self, stream: Any = None) -> None:
-        """More slabs, of a table that has such. Raises `MemoryError`, and then is as it was."""
-        assert self.pool
-        self.pool.grow(stream)
-        self.table.pool = self.pool.descriptor
 
     def snapshot(self, stream: Any = None) -> Buffer:
         """A copy of the slots."""
@@ -166,9 +162,7 @@ class Store:
         return copy
 
     def restore(self, snapshot: Buffer, stream: Any = None) -> None:
-        """Put a copy back. Slabs that came later are free."""
-        if self.pool:
-            self.pool.clear(stream)
+        """Put a copy back."""
         at, end = snapshot.ptr, snapshot.ptr + snapshot.nbytes
         for region, nbytes in self.regions:
             if at + nbytes <= end:
@@ -178,16 +172,11 @@ class Store:
     @property
     def regions(self) -> list[tuple[int, int]]:
         """Address and bytes of all memory that holds pairs."""
-        return [(self.memory.ptr, self._base_bytes), *(self.pool.regions if self.pool else ())]
+        return [(self.memory.ptr, self._base_bytes)]
 
     def _parts(self) -> list[tuple[int, int, int]]:
         """Address, slots and hashed buckets of each array of buckets."""
-        per_bucket = self.spec.slots_per_bucket
-        pooled = self.pool.units if self.pool else ()
-        return [
-            (self.memory.ptr, self.total_slots, self.buckets),
-            *((ptr, slabs * per_bucket, MAX_BUCKETS) for ptr, slabs in pooled),
-        ]
+        return [(self.memory.ptr, self.total_slots, self.buckets)]
 
     # ---- operations that change nothing
     def find(
@@ -210,14 +199,13 @@ class Store:
         """Copy up to ``room`` pairs out, in no particular order; how many there are. Waits."""
         report = self._zeroed_report(stream)
         per_piece = PIECE_UNIQUE // self.spec.slots_per_bucket * self.spec.slots_per_bucket
-        for part, slots, hashed in self._parts():
-            for at in range(0, slots, per_piece):
-                table = Table.from_buffer_copy(self.table)
-                table.slots = part + at * self.spec.slot_bytes
-                table.buckets = max(0, hashed - at // self.spec.slots_per_bucket)
-                n = min(per_piece, slots - at)
-                batch = Batch(n=n, out_keys=out_keys, out_values=out_values, report=report.ptr, default_value=room)
-                self._program.run("scan", table, batch, n, stream)
+        for at in range(0, self.total_slots, per_piece):
+            table = Table.from_buffer_copy(self.table)
+            table.slots = self.memory.ptr + at * self.spec.slot_bytes
+            table.buckets = max(0, self.buckets - at // self.spec.slots_per_bucket)
+            n = min(per_piece, self.total_slots - at)
+            batch = Batch(n=n, out_keys=out_keys, out_values=out_values, report=report.ptr, default_value=room)
+            self._program.run("scan", table, batch, n, stream)
         return self._read(report, stream).winners
 
     def broken_buckets(self, stream: Any = None) -> int:
@@ -256,7 +244,7 @@ class Store:
         only
             Elements to take part, ascending; all of them if None.
         """
-        unique = unique or self.design.linked  # there all elements may be placed at once
+        unique = unique or self.design.places_at_once
         piece = min(n, PIECE_UNIQUE if unique else PIECE)
         if only is not None and not len(only):
             return Outcome(0, 0, 0, 0)
@@ -330,14 +318,7 @@ class Store:
 
     def take_over(self, other: Store, homeless: int, stream: Any = None) -> Outcome:
         """Place all pairs of ``other``, with the ``homeless`` ones that its last update left. Waits."""
-        outcome = Outcome(0, 0, 0, 0)
-        for part, slots, hashed in other._parts():
-            outcome = self.migrate(part, slots, hashed, stream)
-            while self.pool and not self.fixed and not outcome.complete:  # pairs that are there already are met again
-                self.grow_pool(stream)
-                outcome = self.migrate(part, slots, hashed, stream)
-            if not outcome.complete:
-                break
+        outcome = self.migrate(other.memory.ptr, other.total_slots, other.buckets, stream)
         if not outcome.complete or not homeless:
             return outcome
         stray = self.migrate(other._homeless.batch.homeless, homeless, MAX_BUCKETS, stream)
@@ -420,17 +401,6 @@ class Store:
 
     def _read(self, report: Buffer, stream: Any) -> Report:
         return Report.of(self.engine.to_host(report.ptr, np.uint64, COUNT_WORDS, stream))
-
-
-def _pool_for(engine: Engine, buckets: int, fixed: bool, stream: Any) -> SlabPool:
-    """One slab for eight buckets in a super block; small tables have none before a list grows.
-
-    Of a table that may not grow, as many as buckets: so many keys as it has slots need no more, wherever they go.
-    """
-    if fixed:
-        return SlabPool(engine, min(MAX_BLOCKS, -(-buckets // BLOCK_UNITS)), 1, buckets, stream)
-    blocks = min(MAX_BLOCKS, -(-buckets // (8 * BLOCK_UNITS)))
-    return SlabPool(engine, blocks, int(buckets >= BLOCK_UNITS), None, stream)
 
 
 _KEPT_SCRATCH_BYTES = 1 << 20

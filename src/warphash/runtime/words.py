@@ -64,6 +64,21 @@ class WordBacking:
         words = self._widened(keys, n, self.key_bytes, stream)
         return self.elastic.erase(words[0], n, flags, stream=stream)
 
+    def execute(
+        self, operations: int, keys: int, values: int, n: int, out: int, flags: int, default: bytes, stream: Any
+    ) -> int:
+        """A mixed batch on lists; see `ElasticLists.execute`."""
+        elastic: Any = self.elastic
+        key_words = self._widened(keys, n, self.key_bytes, stream)
+        value_words = self._widened(values, n, self.value_bytes, stream) if values else (0, None)
+        landing, held = self._landing(out, n, self.value_bytes, stream)
+        unknown: int = elastic.execute(
+            operations, key_words[0], value_words[0], n, landing, flags, int.from_bytes(default, "little"), stream
+        )
+        if held is not None:
+            self._narrow(landing, n, out, self.value_bytes, stream)
+        return unknown
+
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any) -> int:
         keys = self._landing(out_keys, room, self.key_bytes, stream)
         values = self._landing(out_values, room, self.value_bytes, stream)
@@ -76,8 +91,8 @@ class WordBacking:
     def clear(self, stream: Any) -> None:
         self.elastic.clear(stream)
 
-    def rebuild(self, slots: int, stream: Any) -> None:
-        self.elastic.rebuild(slots, stream)
+    def rebuild(self, keys: int, stream: Any) -> None:
+        self.elastic.rebuild(keys, stream)
 
     def _landing(self, out: int, n: int, width: int, stream: Any) -> tuple[int, Buffer | None]:
         if not out or width == self._word:

@@ -25,7 +25,8 @@ struct Table {
   u64 family;       // Family
   u64 placement;    // Placement
   u64 early_exit;   // 1: find stops at a bucket that was never full
-  u64 pool;         // slab: address of a Pool (core/slab_allocator.cuh)
+  u64 pool;         // lists: address of a Pool (core/slab_allocator.cuh)
+  u64 pool_units;   // lists: address of the units of a pool that has one super block, or 0
   u64 multiplier[kMaxHashes];
   u64 addend[kMaxHashes];
 };
@@ -35,11 +36,12 @@ enum Placement : u64 { kFirst = 0, kLeastLoaded = 1 };
 
 // One bulk operation.
 struct Batch {
-  u64 n;        // elements this launch walks over
-  u64 keys;     // Word per element
-  u64 values;   // Word per element
-  u64 indices;  // u32 list: element i is indices[i], for i < *count
-  u64 count;    // address of a u64
+  u64 n;           // elements this launch walks over
+  u64 keys;        // Word per element
+  u64 values;      // Word per element
+  u64 operations;  // execute: u8 per element, Operation
+  u64 indices;     // u32 list: element i is indices[i], for i < *count
+  u64 count;       // address of a u64
   u64 out_keys;
   u64 out_values;
   u64 out_flags;   // u8 per element: kPresent, kChanged or kUnplaced
@@ -56,7 +58,8 @@ struct Batch {
   u64 losers;          // u32 list, its length in Report::losers
   u64 homeless;        // kHomelessCapacity slots
   u64 count_probes;    // 1: sum the buckets read into Report::probes
-  u64 source_buckets;  // migrate: hashed buckets of the table whose slots `keys` points at
+  u64 source_buckets;  // migrate, relist: hashed buckets of the table whose slots `keys` points at
+  u64 source_pool;     // relist: address of its Pool
   u64 answer;          // one_block.cuh: address, in memory of the host, of the outcome
   u64 ticket;          // and what its first word becomes
 };
@@ -68,7 +71,8 @@ struct CountLine {
   u64 changed;     // elements that added (or erased) a key
   u64 probes;      // buckets read, where asked for
   u64 mismatches;  // what a check found wrong
-  u64 unused[5];
+  u64 erased;      // elements that erased a key, where others add some
+  u64 unused[4];
 };
 
 // One of the copies of a word that some of the threads read.
@@ -92,6 +96,9 @@ struct Report {
 enum Op : u64 { kKeep = 0, kReplace, kAdd, kMin, kMax, kOr, kAnd, kXor };
 // How the bits of a value are read by an Op: class in the low byte, width in bits above it.
 enum Kind : u64 { kUnsigned = 0, kSigned = 1, kFloat = 2 };
+
+// What an element of a mixed batch does (kernels/execute.cuh).
+enum Operation : u8 { kFindKey = 0, kInsertKey, kAssignKey, kEraseKey };
 
 enum Flag : u8 { kPresent = 0, kChanged = 1, kUnplaced = 2 };
 

@@ -11,10 +11,18 @@ struct Seen {
   i32 vacant;             // first vacant slot, or S::kSlots: with no erased key in the bucket, how many keys it holds
   bool open;              // slot `region` - 1 was never used, hence the first `region` slots were never all taken
   typename S::Item item;  // the slot that holds the key
-  u32 next;               // of a slab: the address of the next one
+  u32 next;               // of a node of a list: the address of the next one
+  u32 hits;               // bit j: slot j holds the key; only for tasks that say kSeesAll
 
   // A bucket without the key and without room.
-  WARPHASH_FN static Seen full() { return {-1, S::kSlots, false, S::empty(), kNowhere}; }
+  WARPHASH_FN static Seen full() { return {-1, S::kSlots, false, S::empty(), kNowhere, 0}; }
 };
+
+// Whether a task, of lists, has to know all slots of a key.
+template <class Task>
+constexpr bool kSeesAll = false;
+template <class Task>
+  requires(Task::kSeesAll)
+constexpr bool kSeesAll<Task> = true;
 
 }  // namespace warphash

@@ -25,7 +25,15 @@ struct Tally {
   u32 changed = 0;
   u32 probes = 0;
   u32 mismatches = 0;
+  u32 erased = 0;
 };
+
+// Whether a task both adds and erases keys.
+template <class Task>
+constexpr bool kErases = false;
+template <class Task>
+  requires(Task::kErases)
+constexpr bool kErases<Task> = true;
 
 WARPHASH_FN bool suspended(const Batch& b, u64 number) {
   return load_relaxed(&report_of(b)->signals[number % kReportLines].suspended) != 0;

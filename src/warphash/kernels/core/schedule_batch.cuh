@@ -32,6 +32,7 @@ WARPHASH_FN Seen<S> look(const typename S::Item* at, typename S::Word key, i32 r
     seen.vacant = vacant ? static_cast<i32>(first_bit(vacant)) : S::kSlots;
     seen.open = region > 0 && load_relaxed(&at[region - 1].key) == S::kEmpty;
     if constexpr (S::kLinked) seen.next = load_relaxed(S::next_of(const_cast<typename S::Item*>(at)));
+    seen.hits = hits;
   }
   return seen;
 }
@@ -43,17 +44,19 @@ WARPHASH_FN Word warp_sum(Word x) {
 
 // What the elements of a thread did together.
 struct Sums {
-  u64 changed = 0, probes = 0, mismatches = 0;
+  u64 changed = 0, probes = 0, mismatches = 0, erased = 0;
   WARPHASH_FN void add(const Tally& tally) {
     changed += tally.changed;
     probes += tally.probes;
     mismatches += tally.mismatches;
+    erased += tally.erased;
   }
   void flush(const Batch& b) const {
     CountLine& line = count_line(b, 0);
     if (changed) atomic_add(&line.changed, changed);
     if (b.count_probes && probes) atomic_add(&line.probes, probes);
     if (mismatches) atomic_add(&line.mismatches, mismatches);
+    if (erased) atomic_add(&line.erased, erased);
   }
 };
 

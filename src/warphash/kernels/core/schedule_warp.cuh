@@ -47,7 +47,8 @@ struct Tile {
     bool open;   // the slot in question was never used
     bool ends;   // nor was the last slot: the next parts are empty
     Item item;
-    u32 next;  // of a slab
+    u32 next;  // of a node
+    u32 hits;  // all slots of the key, where asked for
   };
 
   Item slots[kPerLane];
@@ -73,34 +74,41 @@ struct Tile {
   }
 
   // Every lane of the warp calls this for the same owner of each tile; what is seen is true in all lanes of the tile.
-  template <bool kVacancy>
+  template <bool kVacancy, bool kAll>
   WARPHASH_FN Glance look(Word key, i32 opening, i32 rank) const {
     i32 hit = kPerLane, vacant = kPerLane;
     bool open = false, ends = false;
+    u32 hits = 0;
     Item item = slots[0];
 #pragma unroll
     for (int j = kPerLane - 1; j >= 0; --j) {
       const bool data = !S::kLinked || slot_of(j, rank) < S::kDataSlots;
-      if (data && slots[j].key == key) hit = j, item = slots[j];
+      if (data && slots[j].key == key) hit = j, item = slots[j], hits |= 1u << slot_of(j, rank);
       if (kVacancy && data && S::is_vacant(slots[j])) vacant = j;
       open |= slot_of(j, rank) == opening && S::is_empty(slots[j]);
     }
     if (kParts > 1) ends = rank == kLanes - 1 && S::is_empty(slots[kPerLane - 1]);
     if constexpr (kLanes == 1) {
-      return {hit < kPerLane ? hit : -1, vacant, open, ends, item, kNowhere};
+      const u32 next = S::kLinked ? S::next_in(slots[kPerLane - 1]) : kNowhere;
+      return {hit < kPerLane ? hit : -1, vacant, open, ends, item, next, hits};
     } else {
       const u32 first = lane() & ~static_cast<u32>(kLanes - 1);
       constexpr u32 kMask = kLanes == 32 ? ~0u : (1u << kLanes) - 1;
       const auto vote = [&](bool yes) { return (ballot(yes) >> first) & kMask; };
       Glance seen;
-      const u32 hits = vote(hit < kPerLane);
-      const u32 from = hits ? first_bit(hits) : 0;
+      const u32 holders = vote(hit < kPerLane);
+      const u32 from = holders ? first_bit(holders) : 0;
       hit = static_cast<i32>(shuffle(static_cast<u32>(hit), from, kLanes));
-      seen.hit = hits ? slot_of(hit, static_cast<i32>(from)) : -1;
+      seen.hit = holders ? slot_of(hit, static_cast<i32>(from)) : -1;
       seen.item = Item::make(key, shuffle(item.payload(), from, kLanes));
       seen.open = vote(open) != 0;
       seen.ends = kParts > 1 && vote(ends) != 0;
       if constexpr (S::kLinked) seen.next = shuffle(S::next_in(slots[kPerLane - 1]), kLanes - 1, kLanes);
+      if constexpr (kAll) {
+#pragma unroll
+        for (int distance = 1; distance < kLanes; distance *= 2) hits |= shuffle(hits, lane() ^ distance, kLanes);
+        seen.hits = hits;
+      }
       if constexpr (kVacancy) {
         vacant = vacant < kPerLane ? slot_of(vacant, rank) : kPartSlots;
 #pragma unroll
@@ -133,10 +141,20 @@ WARPHASH_FN u32 block_sum(u32 x) {
   return warp_sum(lane() < threads_in_block() / 32 ? sums[lane()] : 0u);
 }
 
+template <class Task>
 WARPHASH_FN void flush(const Batch& b, const Tally& tally) {
   CountLine& line = count_line(b, thread_in_grid() / 32);
-  const u32 changed = block_sum(tally.changed);
+  u32 changed = 0, erased = 0;
+  if constexpr (kErases<Task>) {  // one or none a thread: both sums fit into one word
+    const u32 both = block_sum(tally.changed | tally.erased << 16);
+    changed = both & 0xffffu;
+    erased = both >> 16;
+  } else {
+    changed = block_sum(tally.changed);
+    if (tally.erased) atomic_add(&line.erased, static_cast<u64>(tally.erased));
+  }
   if (changed && thread_in_block() == 0) atomic_add(&line.changed, static_cast<u64>(changed));
+  if (erased && thread_in_block() == 0) atomic_add(&line.erased, static_cast<u64>(erased));
   if (b.count_probes && tally.probes) atomic_add(&line.probes, static_cast<u64>(tally.probes));
   if (tally.mismatches) atomic_add(&line.mismatches, static_cast<u64>(tally.mismatches));
 }
@@ -202,11 +220,12 @@ WARPHASH_FN bool observe(const Table& t, const typename Task::State& state, bool
     for (int f = 0; f < kInFlight; ++f) {
       const Word key = kLanes == 1 ? wanted : shuffle(wanted, static_cast<u32>(o + f), kLanes);
       const i32 opening = region - 1 - passed(part_of[f]);
-      const typename Reader::Glance seen = reader[f].template look<Task::kVacancy>(key, opening, rank);
+      const typename Reader::Glance seen = reader[f].template look<Task::kVacancy, kSeesAll<Task>>(key, opening, rank);
       if (rank == o + f) {
         if constexpr (Reader::kParts == 1) {
-          mine = {seen.hit, seen.vacant, seen.open, seen.item, kNowhere};
+          mine = {seen.hit, seen.vacant, seen.open, seen.item, kNowhere, 0};
           if constexpr (S::kLinked) mine.next = seen.next;
+          if constexpr (kSeesAll<Task>) mine.hits = seen.hits;
         } else {
           const i32 before = passed(part_of[f]);
           if (seen.hit >= 0) mine.hit = before + seen.hit, mine.item = seen.item;
@@ -262,7 +281,7 @@ WARPHASH_FN void for_each(const Table& t, const Batch& b) {
   if constexpr (kAllocates<Task> && !Task::kProbes) supply_slabs<Task>(t, resident, state, live);
   Task::finish(t, b, i, state, live, tally);
   if constexpr (Task::kLists > 0) enter_lists<Task>(b, state, live);
-  if constexpr (Task::kCounts) flush(b, tally);
+  if constexpr (Task::kCounts) flush<Task>(b, tally);
 }
 
 }  // namespace warphash

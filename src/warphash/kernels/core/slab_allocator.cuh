@@ -1,11 +1,13 @@
-// A pool of slabs of 128 bytes that lanes of a running kernel take and give back.
+// A pool of units, slabs of 128 bytes or smaller nodes of a list, that lanes of a running kernel take and give back.
 // Source: A Dynamic Hash Table for the GPU (Ashkiani et al., 2018), section V: SlabAlloc (S3-15, S3-16, S3-25).
 //
 // Layout
-//   pool          [ memory blocks in a super block 64 | super blocks 64 | address of super block 0 64 | of 1 | … ]
-//   super block   [ bitmaps: 32 words of 32 bits for each memory block ][ units: 1024 of 128 bytes for each ]
+//   pool          [ memory blocks in a super block 64 | super blocks 64 | bytes of a unit 64 | exhausted 64 |
+//                   address of super block 0 64 | of 1 | … ]
+//   super block   [ bitmaps: 32 words of 32 bits for each memory block ][ units: 1024 for each ]
 //                 bit u of word w: unit 32 w + u of that memory block is taken
 //   address       [ super block 8 | memory block 14 | unit 10 ], of a slab; all ones is none, so there are 255 super blocks
+//   SlabAlloc-light (S3-17) has one super block, whose address is in the Table: a slab is found without a look at the pool.
 //
 // Protocol, allocate. All lanes of a warp call it, those that want a slab say so.
 //   1. The warp has a resident memory block; lane l keeps word l of its bitmap as it was when last seen.
@@ -13,8 +15,8 @@
 //      got those that were still free. They go to the waiting lanes in order; the others wait for the next round.
 //   3. No word has a free unit: another block becomes resident, chosen by a hash of the warp and of how often it moved.
 //   4. After kHashedMoves of these without a slab the warp walks over all blocks, one by one, and then gives up: the pool
-//      is exhausted. So nobody spins, and nobody gives up while a unit stays free.
-// Release clears the bit.
+//      is exhausted, and says so to those who come later. So nobody spins, and nobody gives up while a unit stays free.
+// Release clears the bit, and the word that says exhausted.
 //
 // Why. One atomic serves up to 32 lanes, where the seed's serves one. Its resident blocks and hashed moves keep warps out
 // of each other's way; a full pool, which it does not speak of, ends in step 4.
@@ -35,10 +37,12 @@ constexpr u32 kHashedMoves = 16;
 struct Pool {
   u64 blocks;  // in a super block, 1 to 2^14
   u64 super_blocks;
+  u64 unit_bytes;
+  u64 exhausted;  // 1: a warp has looked everywhere since the last release
   u64 bases[255];
 };
 
-WARPHASH_FN const Pool& pool_of(const Table& t) { return *reinterpret_cast<const Pool*>(t.pool); }
+WARPHASH_FN Pool& pool_of(const Table& t) { return *reinterpret_cast<Pool*>(t.pool); }
 
 // A memory block of a pool.
 struct MemoryBlock {
@@ -52,10 +56,13 @@ struct MemoryBlock {
   }
 };
 
-WARPHASH_FN void* slab_at(const Pool& pool, u32 address) {
-  const u64 unit = address & 0xffffffu;  // of the super block: blocks have as many units as their field counts
-  return reinterpret_cast<char*>(pool.bases[address >> 24]) + pool.blocks * kBitmapWords * sizeof(u32) +
-         unit * kSlabBytes;
+// The units of a super block lie behind its bitmaps; blocks have as many as their field of an address counts.
+WARPHASH_FN void* unit_at(u64 units, u32 address, u64 unit_bytes) {
+  return reinterpret_cast<char*>(units) + (address & 0xffffffu) * unit_bytes;
+}
+
+WARPHASH_FN void* slab_at(const Pool& pool, u32 address, u64 unit_bytes) {
+  return unit_at(pool.bases[address >> 24] + pool.blocks * kBitmapWords * sizeof(u32), address, unit_bytes);
 }
 
 WARPHASH_FN bool is_slab(const Pool& pool, u32 address) {
@@ -64,15 +71,17 @@ WARPHASH_FN bool is_slab(const Pool& pool, u32 address) {
 
 // All ones, as a slab must be that is given back.
 WARPHASH_FN void wipe_slab(const Pool& pool, u32 address) {
-  u64* words = static_cast<u64*>(slab_at(pool, address));
-  for (u32 w = 0; w < kSlabBytes / sizeof(u64); ++w) words[w] = ~0ull;
+  u64* words = static_cast<u64*>(slab_at(pool, address, pool.unit_bytes));
+  for (u32 w = 0; w < pool.unit_bytes / sizeof(u64); ++w) words[w] = ~0ull;
 }
 
 // False if it was free.
-WARPHASH_FN bool release_slab(const Pool& pool, u32 address) {
+WARPHASH_FN bool release_slab(Pool& pool, u32 address) {
   u32* bitmap = reinterpret_cast<u32*>(pool.bases[address >> 24]) + (address >> 10 & 0x3fffu) * kBitmapWords;
   const u32 unit = address & (kBlockUnits - 1), bit = 1u << unit % 32;
-  return fetch_and(bitmap + unit / 32, ~bit) & bit;
+  const bool was_taken = fetch_and(bitmap + unit / 32, ~bit) & bit;
+  if (load_relaxed(&pool.exhausted)) store_relaxed(&pool.exhausted, u64(0));
+  return was_taken;
 }
 
 // The lowest `count` bits of `set`, or all of them.
@@ -99,9 +108,13 @@ class ResidentBlock {
   u32* bitmap_ = nullptr;
   u32 taken_[kWords];
 
-  WARPHASH_FN bool move(const Pool& pool) {
+  WARPHASH_FN bool move(Pool& pool) {
     const u32 blocks = static_cast<u32>(pool.blocks * pool.super_blocks);
-    if (barren_ >= kHashedMoves + blocks || blocks == 0) return false;
+    if (blocks == 0 || ballot(load_relaxed(&pool.exhausted))) return false;  // all lanes of the warp, or none
+    if (barren_ >= kHashedMoves + blocks) {
+      store_relaxed(&pool.exhausted, u64(1));
+      return false;
+    }
     const bool hashed = barren_ < kHashedMoves;
     number_ = hashed ? scale(mix(warp_ * 0x9e3779b9u + moves_), blocks) : (number_ + 1) % blocks;
     ++moves_;
@@ -119,7 +132,7 @@ class ResidentBlock {
   }
 
   // Address of a slab for each lane that wants one, kNoSlab for the others and where the pool has none left.
-  WARPHASH_FN u32 allocate(const Pool& pool, bool wanted) {
+  WARPHASH_FN u32 allocate(Pool& pool, bool wanted) {
     u32 slab = kNoSlab;
     for (u32 waiting = ballot(wanted); waiting; waiting = ballot(wanted && slab == kNoSlab)) {
       u32 k = 0;

@@ -1,12 +1,14 @@
-// The slots of a slab: a bucket of 128 bytes that ends in a pointer to the next one.
+// The slots of a list's nodes: a bucket that ends in a pointer to the next one. A node of 128 bytes is a slab.
 //
 // Layout (bytes)
-//   4-byte keys     [ 30 keys           | auxiliary 4 | next 4 ]      4 + 4 bytes   [ 15 pairs | auxiliary 4 | next 4 ]
-//   8-byte keys     [ 15 keys           | auxiliary 4 | next 4 ]      8 + 8 bytes   [ 7 pairs | unused 8 | auxiliary 4 | next 4 ]
-//   `next` is always the last word of 32 bits: the address of a slab of the pool (core/slab_allocator.cuh), all ones at the
+//   slab   4-byte keys   [ 30 keys | auxiliary 4 | next 4 ]     4 + 4 bytes   [ 15 pairs | auxiliary 4 | next 4 ]
+//          8-byte keys   [ 15 keys | auxiliary 4 | next 4 ]     8 + 8 bytes   [ 7 pairs | unused 8 | auxiliary 4 | next 4 ]
+//   node   4-byte keys   [ key 4 | next 4 ]                     4 + 4 bytes   [ pair 8 | unused 4 | next 4 ]
+//   of one 8-byte keys   [ key 8 | unused 4 | next 4 ]          8 + 8 bytes   [ pair 16 | unused 12 | next 4 ]
+//   `next` is always the last word of 32 bits: the address of a unit of the pool (core/slab_allocator.cuh), all ones at the
 //   end of a list. The auxiliary word is not used.
-// The seed has the two on the left and in the middle for 4 bytes (A Dynamic Hash Table for the GPU, section IV-A, S3-10);
-// those for 8 bytes are ours.
+// The seed has the slabs for 4 bytes (A Dynamic Hash Table for the GPU, section IV-A, S3-10); those for 8 bytes are ours.
+// The node of one key is that of its baseline, the list of Misra and Chaudhuri (S3-27, S3-34).
 //
 // Numbers. Slabs below buckets + annex are the base slabs, one a bucket, in one array; the others are of the pool, by
 // their address behind that.
@@ -23,19 +25,24 @@ template <class S_>
 struct SlabSlots : S_ {
   using typename S_::Item;
   using typename S_::Word;
-  static constexpr int kDataSlots = S_::kSlots - (sizeof(Item) == 4 ? 2 : 1);
+  static constexpr int kDataSlots = S_::kSlots - (sizeof(Item) == 4 && S_::kSlots > 2 ? 2 : 1);
   static constexpr bool kLinked = true;
   static constexpr bool kReuses = false;
-  static_assert(S_::kBucketBytes == kSlabBytes && S_::kAnnexBuckets == 1, "a slab is a bucket of 128 bytes");
+  static_assert(kDataSlots == 1 || S_::kBucketBytes == kSlabBytes, "a node holds one key, or is a slab");
 
   WARPHASH_FN static bool is_vacant(const Item& s) { return S_::is_empty(s); }
-  WARPHASH_FN static u32 base_slabs(const Table& t) { return static_cast<u32>(t.buckets) + 1; }
+  WARPHASH_FN static u32 base_slabs(const Table& t) { return static_cast<u32>(t.buckets) + S_::kAnnexBuckets; }
   WARPHASH_FN static u32 number_of(const Table& t, u32 address) { return base_slabs(t) + address; }
   WARPHASH_FN static Item* at(const Table& t, u32 number) {
     if (number < base_slabs(t)) return S_::at(t, number);
-    return static_cast<Item*>(slab_at(pool_of(t), number - base_slabs(t)));
+    const u32 address = number - base_slabs(t);
+    void* unit = t.pool_units ? unit_at(t.pool_units, address, S_::kBucketBytes)
+                              : slab_at(pool_of(t), address, S_::kBucketBytes);
+    return static_cast<Item*>(unit);
   }
-  WARPHASH_FN static u32* next_of(Item* slab) { return reinterpret_cast<u32*>(slab) + kSlabBytes / sizeof(u32) - 1; }
+  WARPHASH_FN static u32* next_of(Item* slab) {
+    return reinterpret_cast<u32*>(slab) + S_::kBucketBytes / sizeof(u32) - 1;
+  }
   // The same, from the slot that holds it.
   WARPHASH_FN static u32 next_in(const Item& last) {
     const Word word = S_::kHasValue ? last.payload() : last.key;

@@ -58,6 +58,7 @@ struct Slots {
   static constexpr int kDataSlots = kSlots;  // the first of these hold pairs
   static constexpr bool kLinked = false;  // the last slot of a bucket holds a pointer to another (core/slab_slots.cuh)
   static constexpr bool kReuses = true;   // an erased slot is vacant
+  WARPHASH_FN static u32 next_in(const Item&) { return kNowhere; }
 
   static constexpr Word kEmpty = static_cast<Word>(~0ull);
   static constexpr Word kTombstone = static_cast<Word>(~1ull);

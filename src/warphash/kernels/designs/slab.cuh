@@ -49,20 +49,24 @@ struct Slab {
   }
 
   WARPHASH_FN static Placed step(const Table& t, Placement& p, const Seen<S>& seen) {
-    if (seen.hit >= 0) return Placed::kWasThere;
+    return seen.hit >= 0 ? Placed::kWasThere : append(t, p, seen);
+  }
+
+  // The same without a look at what is there.
+  WARPHASH_FN static Placed append(const Table& t, Placement& p, const Seen<S>& seen) {
     if (seen.vacant < S::kDataSlots)
       return S::occupy(S::at(t, p.bucket) + seen.vacant, p.hand) ? Placed::kInserted : Placed::kGoesOn;
     if (seen.next != kNoSlab)
       p.bucket = S::number_of(t, seen.next);
     else if (p.spare != kNoSlab)
-      append(t, p, p.spare);
+      link(t, p, p.spare);
     else
       return Placed::kWantsSlab;
     return Placed::kGoesOn;
   }
 
   // Relaxed: a slab that is linked is all ones, as it was before the kernel began.
-  WARPHASH_FN static void append(const Table& t, Placement& p, u32 slab) {
+  WARPHASH_FN static void link(const Table& t, Placement& p, u32 slab) {
     const u32 next = compare_exchange_word(S::next_of(S::at(t, p.bucket)), kNoSlab, slab);
     p.spare = next == kNoSlab ? kNoSlab : slab;
     p.bucket = S::number_of(t, next == kNoSlab ? slab : next);

@@ -48,18 +48,30 @@ struct alignas(16) Halves {
 
 template <bool kFrozen>
 WARPHASH_FN Quad load_16_bytes(const void* p) {
-  Quad q;
-  if constexpr (kFrozen)
+  if constexpr (kFrozen) {
+    Quad q;
     asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
                  : "=r"(q.w[0]), "=r"(q.w[1]), "=r"(q.w[2]), "=r"(q.w[3])
                  : "l"(p));
-  else
-    asm volatile("ld.relaxed.gpu.global.v4.u32 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(q.w[0]), "=r"(q.w[1]), "=r"(q.w[2]), "=r"(q.w[3])
-                 : "l"(p)
-                 : "memory");
-  return q;
+    return q;
+  } else {  // each half is read in one access: a slot of 8 bytes is never torn
+    Halves h;
+    asm volatile("ld.relaxed.gpu.global.v2.u64 {%0,%1}, [%2];" : "=l"(h.low), "=l"(h.high) : "l"(p) : "memory");
+    return __builtin_bit_cast(Quad, h);
+  }
 }
+
+#if !defined(WARPHASH_NO_CAS128)
+// In one access, as the swap of 16 bytes is.
+WARPHASH_FN Quad load_whole_16_bytes(const void* p) {
+  Halves h;
+  asm volatile("{\n .reg .b128 x;\n ld.relaxed.gpu.global.b128 x, [%2];\n mov.b128 {%0, %1}, x;\n}"
+               : "=l"(h.low), "=l"(h.high)
+               : "l"(p)
+               : "memory");
+  return __builtin_bit_cast(Quad, h);
+}
+#endif
 
 #if defined(WARPHASH_NO_CAS128)  // core/slot_lock.cuh
 WARPHASH_FN Quad load_released(const void* p);
@@ -70,9 +82,13 @@ WARPHASH_FN Halves exchange_halves(Halves* p, Halves desired);
 // As many slots as 16 bytes hold.
 template <bool kFrozen, class T>
 WARPHASH_FN Quad load_quad(const T* p) {
+  if constexpr (sizeof(T) == 16 && !kFrozen) {
 #if defined(WARPHASH_NO_CAS128)
-  if constexpr (sizeof(T) == 16 && !kFrozen) return load_released(p);
+    return load_released(p);
+#else
+    return load_whole_16_bytes(p);
 #endif
+  }
   return load_16_bytes<kFrozen>(p);
 }
 
@@ -211,11 +227,12 @@ namespace warphash {
 template <class Task>
 constexpr u32 kThreadsOf = Task::kCounts ? kBlockThreads : kLookupBlockThreads;
 
-// Blocks that must fit on a processor, 0 for as the compiler likes: for large buckets it spills to make room for one more.
+// Blocks that must fit on a processor, 0 for as the compiler likes: it spills a few bytes to make room for one more where
+// buckets are large, or end in a pointer.
 template <class Task>
 constexpr u32 kFewestBlocksOf = 0;
 template <class Task>
-  requires(!Task::kCounts && Task::S::kBucketBytes > 128)
+  requires((!Task::kCounts && Task::S::kBucketBytes > 128) || Task::S::kLinked)
 constexpr u32 kFewestBlocksOf<Task> = 1;
 }  // namespace warphash
 

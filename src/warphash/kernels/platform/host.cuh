@@ -138,6 +138,17 @@ struct SlotMasks {
 
 // Both masks come from one read of each slot. With two, a key that is swapped in between them would be missed by the
 // first and leave the second a later slot, where it would be stored again.
+template <class S, bool kVacancy>
+WARPHASH_FN SlotMasks survey_one_by_one(const typename S::Item* at, typename S::Word key) {
+  SlotMasks masks = {0, 0};
+  for (int j = 0; j < S::kDataSlots; ++j) {
+    const typename S::Word there = load_relaxed(&at[j].key);
+    masks.hits |= static_cast<u32>(there == key) << j;
+    masks.vacant |= static_cast<u32>(there >= (S::kReuses ? S::kTombstone : S::kEmpty)) << j;
+  }
+  return masks;
+}
+
 #if defined(__AVX2__)
 template <class Word>
 WARPHASH_FN __m256i broadcast(Word x) {
@@ -161,6 +172,7 @@ WARPHASH_FN u32 equal_keys(__m256i slots, __m256i wanted) {
 template <class S, bool kVacancy>
 WARPHASH_FN SlotMasks survey(const typename S::Item* at, typename S::Word key) {
   using Word = typename S::Word;
+  if constexpr (S::kBucketBytes < 32) return survey_one_by_one<S, kVacancy>(at, key);
   constexpr int kPerVector = 32 / static_cast<int>(sizeof(typename S::Item));
   SlotMasks masks = {0, 0};
   for (int j = 0; j < S::kSlots; j += kPerVector) {
@@ -178,13 +190,7 @@ WARPHASH_FN SlotMasks survey(const typename S::Item* at, typename S::Word key) {
 #else
 template <class S, bool kVacancy>
 WARPHASH_FN SlotMasks survey(const typename S::Item* at, typename S::Word key) {
-  SlotMasks masks = {0, 0};
-  for (int j = 0; j < S::kDataSlots; ++j) {
-    const typename S::Word there = load_relaxed(&at[j].key);
-    masks.hits |= static_cast<u32>(there == key) << j;
-    masks.vacant |= static_cast<u32>(there >= (S::kReuses ? S::kTombstone : S::kEmpty)) << j;
-  }
-  return masks;
+  return survey_one_by_one<S, kVacancy>(at, key);
 }
 #endif
 

@@ -1,0 +1,109 @@
+// A batch of finds, inserts, assigns and erases that run beside each other, inside a warp too, on a table of lists.
+// Source: A Dynamic Hash Table for the GPU (Ashkiani et al., 2018), sections IV-A and VI-C (S3-09, S3-12, S3-33).
+//
+// out_flags: what a find found, an insert or assign added, an erase erased; kUnplaced where there was no node for a key.
+// out_values: what a find found, otherwise default_value. Report::mismatches: operations that are none, which do nothing.
+//
+// Consistency: linearizable. There is an order of all operations of the launch, the same for all keys, in which each does
+// at one moment what its answer says:
+//   find     found: when its pair was read, whole. Not found: a slot that holds k keeps it until k is erased, no slot is
+//            used twice, and lists only get longer. Had k been there from beginning to end, it had been in one slot of a
+//            node that this find read; so at some moment k was not there.
+//   insert   added: when its pair was swapped into an empty slot. All slots before it were read, and were neither empty nor
+//            k's, so they never hold k again; all behind it were empty. Present: when k was read.
+//   assign   as an insert; or when it swapped the pair that it had read, whole, for its own. Failing, it reads again.
+//   erase    when it swapped the pair that it had read for a tombstone. Failing, it reads again. Absent: as a find.
+// (The seed's REPLACE expects an empty pair where the key is, and its DELETE writes to a lane that it has not chosen:
+// S3-38, S3-39.)
+//
+// Memory order: relaxed. An order that all threads agree on needs no more than one for each slot, since an operation
+// changes one slot, and whoever sees slots filled further on reads these before in the same or in a later state: slots
+// before the first empty one never go back to empty.
+#pragma once
+#include "bulk.cuh"
+
+namespace warphash {
+
+template <class D>
+struct Execute {
+  using S = typename D::S;
+  using Word = typename S::Word;
+  static constexpr bool kProbes = true, kReads = true, kSuspends = false, kCounts = true;
+  static constexpr bool kAllocates = true, kErases = true;
+  static constexpr bool kFrozen = false, kVacancy = true;
+  static constexpr int kLists = 0;
+  static constexpr int kPartBytes = 128;
+  struct State {
+    typename D::Placement placement;
+    Word result;
+    u32 element;
+    u8 operation;
+    u8 flag;
+    bool wants;
+    WARPHASH_FN u32 bucket() const { return placement.bucket; }
+    WARPHASH_FN Word key() const { return placement.hand.key; }
+  };
+  WARPHASH_FN static i32 region(const Table&) { return 0; }
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
+    s.element = element_of(b, i);
+    s.operation = load_once(pointer<const u8>(b.operations) + s.element);
+    const bool writes = s.operation == kInsertKey || s.operation == kAssignKey;
+    const Word value = writes && b.values ? value_at<S>(b, s.element) : Word(0);
+    s.placement = D::start(Probe<S>::start(t, key_at<S>(b, s.element)), value, 0);
+    s.result = static_cast<Word>(b.default_value);
+    s.flag = 0;
+    s.wants = false;
+    return s.operation <= kEraseKey;
+  }
+  WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const Seen<S>& seen) {
+    if (seen.hit >= 0) return meet(t, s, seen);
+    if (s.operation == kInsertKey || s.operation == kAssignKey) {
+      const Placed outcome = D::append(t, s.placement, seen);
+      s.wants = outcome == Placed::kWantsSlab;
+      s.flag = outcome == Placed::kInserted;
+      return s.flag;
+    }
+    if (seen.next == kNoSlab) return true;
+    s.placement.bucket = S::number_of(t, seen.next);
+    return false;
+  }
+  WARPHASH_FN static bool wants_slab(const State& s) { return s.wants; }
+  WARPHASH_FN static bool supply(const Table& t, State& s, u32 slab) {
+    s.wants = false;
+    if (slab != kNoSlab)
+      D::link(t, s.placement, slab);
+    else
+      s.flag = kUnplaced;
+    return slab == kNoSlab;
+  }
+  WARPHASH_FN static void finish(const Table& t, const Batch& b, u64, State& s, bool live, Tally& tally) {
+    if (!live) return;
+    D::end(t, s.placement);
+    const bool writes = s.operation == kInsertKey || s.operation == kAssignKey;
+    tally.changed += s.flag == kChanged && writes;
+    tally.erased += s.flag == kChanged && s.operation == kEraseKey;
+    tally.mismatches += s.operation > kEraseKey;
+    if (s.flag == kUnplaced) atomic_add(&report_of(b)->unplaced, 1ull);
+    if (S::kHasValue && b.out_values) store_once(pointer<Word>(b.out_values) + s.element, s.result);
+    set_flag(b, s.element, s.flag);
+  }
+
+ private:
+  // The key is there. False: another operation was faster, and the node is read again.
+  WARPHASH_FN static bool meet(const Table& t, State& s, const Seen<S>& seen) {
+    typename S::Item* slot = S::at(t, s.placement.bucket) + seen.hit;
+    if (s.operation == kFindKey) {
+      s.result = seen.item.payload();
+      s.flag = 1;
+      return true;
+    }
+    if (s.operation == kInsertKey || (s.operation == kAssignKey && !S::kHasValue)) return true;
+    const bool erases = s.operation == kEraseKey;
+    const typename S::Item old = compare_exchange(slot, seen.item, erases ? S::tombstone() : s.placement.hand);
+    const bool swapped = old.key == seen.item.key && old.payload() == seen.item.payload();
+    s.flag = swapped && erases;
+    return swapped;
+  }
+};
+
+}  // namespace warphash

@@ -1,0 +1,151 @@
+"""MultiMap: a key stands as often as it was inserted. What all tables share is in `base_table`."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from . import arrays
+from .base_table import BaseTable
+from .columns import Column
+from .designs import registry
+from .errors import DtypeError, ParameterError
+from .runtime.abi import Op
+
+__all__ = ["MultiMap"]
+
+MAX_BYTES = 8
+"""Of a key, and of a value: both lie in the slot."""
+
+
+class MultiMap(BaseTable):
+    """A hash map that keeps every pair: the lists of *A Dynamic Hash Table for the GPU*, section IV-C (S3-01, S3-06).
+
+    The values of a key come in the order of the batches that inserted them, those of one batch in any order. A copy,
+    and a table that was saved and loaded, has the pairs and not their order.
+
+    Parameters
+    ----------
+    key, value
+        As for `HashMap`, of up to 8 bytes each.
+    capacity, design, **options
+        As for `HashMap`; a design whose buckets are lists.
+
+    Raises
+    ------
+    DtypeError, ParameterError, DeviceError, EngineUnavailable, MemoryError
+
+    Examples
+    --------
+    >>> import numpy as np, warphash
+    >>> m = warphash.MultiMap("int64", "int32", device="cpu")
+    >>> m.insert(np.array([10, 20]), np.array([1, 2], "int32"))
+    >>> m.insert(np.array([10]), np.array([3], "int32"))
+    >>> values, offsets = m.find_all(np.array([20, 10, 99]))
+    >>> values.tolist(), offsets.tolist()
+    ([2, 1, 3], [0, 1, 3, 3])
+    """
+
+    _kind = "MultiMap"
+    _multi = True
+
+    def __init__(self, key: npt.DTypeLike, value: npt.DTypeLike, *, design: str = "slab", **options: Any) -> None:
+        if value is None:
+            raise DtypeError("a MultiMap needs a value type; for keys alone, use HashSet")
+        for what, column in (("key", Column.of_keys(key)), ("value", Column.of_values(value))):
+            if column.nbytes > MAX_BYTES:
+                raise DtypeError(
+                    f"a MultiMap's {what} has at most {MAX_BYTES} bytes, and {column.numpy} has {column.nbytes}: "
+                    "insert row numbers, or fingerprints"
+                )
+        super().__init__(key, value, design=design, **options)
+
+    @classmethod
+    def from_arrays(cls, keys: Any, values: Any, *, capacity: int | None = None, **options: Any) -> Self:
+        """Build a table of ``keys`` and ``values`` in one pass; see `HashMap.from_arrays`."""
+        key_view, value_view = arrays.view(keys), arrays.view(values)
+        options.setdefault("device", key_view.device if key_view.host is None else None)
+        n = key_view.rows if key_view.shape else 1
+        types = Column.of_array(key_view, "keys").numpy, Column.of_array(value_view, "values").numpy
+        table = cls(*types, capacity=n if capacity is None else capacity, **options)
+        table.insert(key_view.owner, value_view.owner)
+        return table
+
+    @property
+    def value_dtype(self) -> np.dtype[Any]:
+        """Type of a value; of a row of values, with its shape."""
+        return self._values.numpy
+
+    @property
+    def _values(self) -> Column:
+        assert self._value is not None
+        return self._value
+
+    @property
+    def _pairs(self) -> Any:  # the `runtime.multi_words.MultiWordBacking`
+        return self._backing
+
+    def insert(self, keys: Any, values: Any) -> None:
+        """Add every pair, whatever is there.
+
+        Raises
+        ------
+        TableFull
+            If a batch does not fit and the table may not grow; the table is as it was.
+        """
+        self._update(keys, values, Op.KEEP)
+
+    def count(self, keys: Any) -> Any:
+        """How many pairs each key has: uint32[n]. Reads the whole list of each."""
+        return self._answered(keys, np.uint32, self._lock.reading, self._pairs.count)
+
+    def find(self, keys: Any, default: Any = 0) -> tuple[Any, Any]:
+        """The value of each key that came first, ``default`` for absent keys: ``(values[n], found[n])`` (S3-05)."""
+        return self._find(keys, self._values, default)
+
+    def find_all(self, keys: Any) -> tuple[Any, Any]:
+        """All values of all keys.
+
+        Returns
+        -------
+        values[m], offsets[n + 1]
+            Those of key i are ``values[offsets[i]:offsets[i + 1]]``; offsets are int64. Waits, to learn m.
+        """
+        view, column = self._view_keys(keys), self._values
+        n, stream = view.rows, view.stream
+        offsets = arrays.empty_like_kind(view, (n + 1,), np.int64, self._engine)
+        with self._lock.reading:
+            at, _keys = self._transfer.to_read(view, stream)
+            offsets_at, offsets_held = self._transfer.to_write(offsets, stream)
+            total = self._pairs.offsets(at, n, offsets_at, stream)
+            values = arrays.empty_like_kind(view, (total, *column.shape), column.dtype, self._engine)
+            values_at, values_held = self._transfer.to_write(values, stream)
+            self._pairs.find_all(at, n, offsets_at, total, values_at, stream)
+            self._transfer.deliver(offsets_held, offsets, stream)
+            self._transfer.deliver(values_held, values, stream)
+        return values.export(), offsets.export()
+
+    def erase(self, keys: Any) -> Any:
+        """Erase the pair of each key that came first: bool[n], True where there was one for this element (S3-03)."""
+        return super().erase(keys)
+
+    def erase_all(self, keys: Any) -> Any:
+        """Erase every pair of each key: uint32[n], how many this element erased (S3-04)."""
+        return self._answered(keys, np.uint32, self._lock.writing, self._pairs.erase_all)
+
+    def values(self) -> npt.NDArray[Any]:
+        """All values, in the order of `keys` if nothing changed between."""
+        return self.items()[1]
+
+    def items(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """All keys, as often as they stand, and their values, as two NumPy arrays."""
+        keys, values = self._items()
+        assert values is not None
+        return keys, values
+
+    def _check_design(self) -> None:
+        if self._design.node_slots is None:
+            have = ", ".join(name for name in registry.names() if registry.get(name).node_slots)
+            raise ParameterError(f"a MultiMap takes a design whose buckets are lists, not {self.design!r}: {have}")

@@ -1,0 +1,253 @@
+"""A store whose buckets are lists: its nodes, and what only lists can do.
+
+The kernels are those of ``kernels/lists.cuh``, ``execute.cuh`` and ``multimap.cuh``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import policies
+from .abi import Batch, Op, Table
+from .slabs import BLOCK_UNITS, MAX_BLOCKS, MAX_SUPER_BLOCKS, SlabPool
+from .store import MAX_BUCKETS, PIECE_UNIQUE, Outcome, Store
+
+__all__ = ["ListStore"]
+
+
+class ListStore(Store):
+    """A `Store` that has the first node of every list in its own memory, and the others from a pool.
+
+    Attributes
+    ----------
+    pool
+        Sized for ``keys`` keys; a small table has no super block before a list grows. Of a table that may not grow, as
+        many nodes as buckets: so many keys as it has slots need no more, wherever they go.
+    """
+
+    pool: SlabPool
+
+    def _allocate(self, stream: Any) -> None:
+        super()._allocate(stream)
+        most = 1 if self.parameters.get("allocator") == "slab_light" else MAX_SUPER_BLOCKS
+        nodes = policies.pool_nodes(self.keys, self.buckets, self._pairs_per_node)
+        if self.fixed:
+            nodes = max(nodes, self.buckets)
+        blocks = max(1, -(-nodes // BLOCK_UNITS))
+        super_blocks = -(-blocks // MAX_BLOCKS)
+        if super_blocks > most:
+            raise MemoryError(f"{nodes:,} nodes are more than a pool of {most} super blocks has")
+        if self.buckets < BLOCK_UNITS and nodes < BLOCK_UNITS and not self.fixed and most > 1:
+            super_blocks = 0
+        units = nodes if self.fixed and super_blocks == 1 else None
+        node_bytes = self.spec.slots_per_bucket * self.spec.slot_bytes
+        self.pool = SlabPool(self.engine, min(blocks, MAX_BLOCKS), super_blocks, units, node_bytes, most, stream)
+
+    @property
+    def _pairs_per_node(self) -> int:
+        return self.slots // self.buckets
+
+    @property
+    def nbytes(self) -> int:
+        return super().nbytes + self.pool.nbytes
+
+    @property
+    def regions(self) -> list[tuple[int, int]]:
+        """Address and bytes of all memory that holds pairs."""
+        return [*super().regions, *self.pool.regions]
+
+    @property
+    def lists(self) -> int:
+        """Buckets, those of the annex included."""
+        return self.total_slots // self.spec.slots_per_bucket
+
+    @property
+    def nodes(self) -> int:
+        """Nodes in use, the first ones included. Waits."""
+        return self.buckets + self.pool.taken()
+
+    def _describe(self) -> Table:
+        table = super()._describe()
+        table.pool, table.pool_units = self.pool.descriptor, self.pool.only_units
+        return table
+
+    def _parts(self) -> list[tuple[int, int, int]]:
+        per_node = self.spec.slots_per_bucket
+        return [*super()._parts(), *((ptr, nodes * per_node, MAX_BUCKETS) for ptr, nodes in self.pool.units)]
+
+    def clear(self, stream: Any = None) -> None:
+        super().clear(stream)
+        self.pool.clear(stream)
+
+    def restore(self, snapshot: Any, stream: Any = None) -> None:
+        """Put a copy back. Nodes that came later are free."""
+        self.pool.clear(stream)
+        super().restore(snapshot, stream)
+
+    def update(self, keys: int, values: int, n: int, *, op: Op = Op.KEEP, **options: Any) -> Outcome:
+        """As `Store.update`."""
+        self.pool.lend(n)
+        return super().update(keys, values, n, op=op, **options)
+
+    def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
+        """As `Store.scan`; the pairs of one list follow each other, in its order."""
+        report = self._zeroed_report(stream)
+        for at in range(0, self.lists, PIECE_UNIQUE):
+            count = min(PIECE_UNIQUE, self.lists - at)
+            batch = Batch(
+                n=count, keys=at, out_keys=out_keys, out_values=out_values, report=report.ptr, default_value=room
+            )
+            self._program.run("scan", self.table, batch, count, stream)
+        return self._read(report, stream).winners
+
+    def take_over(self, other: Store, homeless: int, stream: Any = None) -> Outcome:
+        """Place all pairs of ``other``, those of one key in their order. Waits."""
+        assert isinstance(other, ListStore)
+        report = self._zeroed_report(stream)
+        self.pool.lend(self.pool.capacity)
+        for at in range(0, other.lists, PIECE_UNIQUE):
+            count = min(PIECE_UNIQUE, other.lists - at)
+            batch = Batch(
+                n=count,
+                keys=other.memory.ptr + at * self.spec.slots_per_bucket * self.spec.slot_bytes,
+                source_buckets=max(0, other.buckets - at),
+                source_pool=other.pool.descriptor,
+                report=report.ptr,
+            )
+            self._program.run("relist", self.table, batch, count, stream)
+        counts = self._read(report, stream)
+        return Outcome(counts.changed, 0, counts.unplaced, 0)
+
+    def more_nodes(self, outcome: Outcome, stream: Any = None) -> bool:
+        """Let those that found no node try again; false if that is no use.
+
+        Where the pool may not grow it is of use while keys are added: a lane that comes second at the end of a list
+        keeps a node of its own until its kernel ends.
+
+        Raises
+        ------
+        MemoryError
+            If the pool may grow and there is no memory for it.
+        """
+        if self.fixed:
+            self.pool.reopen(stream)
+        else:
+            self.pool.double(stream)
+        self.table.pool, self.table.pool_units = self.pool.descriptor, self.pool.only_units
+        return not self.fixed or outcome.changed > 0
+
+    def flush(self, first: int, buckets: int, stream: Any = None) -> tuple[int, int]:
+        """Pack the lists of so many buckets: nodes that are free now, and erased slots that are gone. Waits."""
+        report = self._zeroed_report(stream)
+        for at in range(0, buckets, PIECE_UNIQUE):
+            batch = Batch(n=min(PIECE_UNIQUE, buckets - at), keys=first + at, report=report.ptr)
+            self._program.run("flush", self.table, batch, batch.n, stream)
+        counts = self._read(report, stream)
+        return counts.erased, counts.changed
+
+    def execute(
+        self,
+        operations: int,
+        keys: int,
+        values: int,
+        n: int,
+        out_values: int,
+        flags: int,
+        default: int,
+        only: npt.NDArray[np.int64] | None = None,
+        stream: Any = None,
+    ) -> tuple[Outcome, int, int]:
+        """A mixed batch: its outcome, keys erased, and elements whose operation is none. Waits."""
+        report = self._zeroed_report(stream)
+        self.pool.lend(n)
+        width = self.spec.word_bytes
+        for at, count, indices, length in self._pieces(n, min(n, PIECE_UNIQUE), only, stream):
+            batch = Batch(
+                n=count,
+                operations=operations + at,
+                keys=keys + at * width,
+                values=values and values + at * width,
+                indices=indices,
+                count=length,
+                out_values=out_values and out_values + at * width,
+                out_flags=flags + at,
+                default_value=default,
+                report=report.ptr,
+            )
+            self._program.run("execute", self.table, batch, count, stream)
+        counts = self._read(report, stream)
+        return Outcome(counts.changed, 0, counts.unplaced, 0), counts.erased, counts.mismatches
+
+    # ---- keys that repeat
+    def append(
+        self,
+        keys: int,
+        values: int,
+        n: int,
+        *,
+        flags: int,
+        only: npt.NDArray[np.int64] | None = None,
+        stream: Any = None,
+    ) -> Outcome:
+        """Add every pair, whatever is there. Waits."""
+        self.pool.lend(n)
+        return self._walk("append", n, only, stream, keys=keys, values=values, flags=flags)
+
+    def retract(self, keys: int, values: int, n: int, only: npt.NDArray[np.int64], stream: Any = None) -> None:
+        """Take back what `append` did for some elements. Waits."""
+        self._walk("retract", n, only, stream, keys=keys, values=values)
+
+    def count(self, keys: int, n: int, counts: int, stream: Any = None) -> None:
+        """Pairs of each key, uint32."""
+        width = self.spec.word_bytes
+        for at in range(0, n, PIECE_UNIQUE):
+            batch = Batch(n=min(PIECE_UNIQUE, n - at), keys=keys + at * width, out_counts=counts + 4 * at)
+            self._program.run("count", self.table, batch, batch.n, stream)
+
+    def find_all(self, keys: int, n: int, offsets: int, values: int, stream: Any = None) -> None:
+        """Values of each key, from its offset (uint64, n + 1 of them) to the next."""
+        width = self.spec.word_bytes
+        for at in range(0, n, PIECE_UNIQUE):
+            count = min(PIECE_UNIQUE, n - at)
+            batch = Batch(n=count, keys=keys + at * width, out_counts=offsets + 8 * at, out_values=values)
+            self._program.run("find_all", self.table, batch, count, stream)
+
+    def erase_all(self, keys: int, n: int, counts: int, stream: Any = None) -> int:
+        """Erase every pair of each key: how many there were; ``counts``, uint32, says how many for each. Waits."""
+        report = self._zeroed_report(stream)
+        width = self.spec.word_bytes
+        for at in range(0, n, PIECE_UNIQUE):
+            count = min(PIECE_UNIQUE, n - at)
+            batch = Batch(n=count, keys=keys + at * width, out_counts=counts + 4 * at, report=report.ptr)
+            self._program.run("erase_all", self.table, batch, count, stream)
+        return self._read(report, stream).changed
+
+    def _walk(
+        self,
+        entry: str,
+        n: int,
+        only: npt.NDArray[np.int64] | None,
+        stream: Any,
+        *,
+        keys: int,
+        values: int,
+        flags: int = 0,
+    ) -> Outcome:
+        report = self._zeroed_report(stream)
+        width = self.spec.word_bytes
+        for at, count, indices, length in self._pieces(n, min(n, PIECE_UNIQUE), only, stream):
+            batch = Batch(
+                n=count,
+                keys=keys + at * width,
+                values=values and values + at * width,
+                indices=indices,
+                count=length,
+                out_flags=flags and flags + at,
+                report=report.ptr,
+            )
+            self._program.run(entry, self.table, batch, count, stream)
+        counts = self._read(report, stream)
+        return Outcome(counts.changed, 0, counts.unplaced, 0)
