@@ -30,6 +30,7 @@ WARPHASH_DECLARE(slab)
 WARPHASH_DECLARE(rows)
 WARPHASH_DECLARE(ceiling)
 WARPHASH_DECLARE(slabs)
+WARPHASH_DECLARE(malloc)
 
 namespace {
 
@@ -52,6 +53,7 @@ Groups groups_of(const std::string& design, bool fast) {
   WARPHASH_CHOOSE(rows)
   WARPHASH_CHOOSE(ceiling)
   WARPHASH_CHOOSE(slabs)
+  WARPHASH_CHOOSE(malloc)
   throw nb::key_error(("no design is compiled under the name " + design).c_str());
 }
 
