@@ -31,6 +31,7 @@ WARPHASH_DECLARE(lock_free_chaining)
 WARPHASH_DECLARE(rows)
 WARPHASH_DECLARE(ceiling)
 WARPHASH_DECLARE(slabs)
+WARPHASH_DECLARE(malloc)
 
 namespace {
 
@@ -54,6 +55,7 @@ Groups groups_of(const std::string& design, bool fast) {
   WARPHASH_CHOOSE(rows)
   WARPHASH_CHOOSE(ceiling)
   WARPHASH_CHOOSE(slabs)
+  WARPHASH_CHOOSE(malloc)
   throw nb::key_error(("no design is compiled under the name " + design).c_str());
 }
 

@@ -112,7 +112,7 @@ def bench(
 
 @app.command()
 def figure(
-    name: Annotated[str | None, typer.Argument(help="Such as fig05 or table3: see --list.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Such as fig05, table3 or slab4: see --list.")] = None,
     list_: Annotated[bool, typer.Option("--list", help="Name the figures.")] = False,
     all_: Annotated[bool, typer.Option("--all", help="Draw them all.")] = False,
     n: Annotated[
@@ -128,8 +128,13 @@ def figure(
     from .lab.figure import run
 
     if list_ or not (name or all_):
+        paper = ""
         for known in figure_data.names():
-            _console.print(f"{known:<8}{figure_data.load(known).title}", highlight=False)
+            data = figure_data.load(known)
+            if data.paper != paper:
+                _console.print(f"[bold]{data.paper}[/]", highlight=False)
+            paper = data.paper
+            _console.print(f"  {known:<11}{data.title}", highlight=False)
         return
     where = HashSet("uint32", device=device).device.partition(":")[0]
     wrong = 0

@@ -72,6 +72,19 @@ cli.main()
     assert "FAILED: 21 wrong answers" in done.stderr
 
 
+def test_figures_are_listed_by_paper(tmp_path):
+    lines = warphash("figure", "--list", cwd=tmp_path).stdout.splitlines()
+    papers = [line for line in lines if not line.startswith("  ")]
+    assert [paper.partition(" (")[0] for paper in papers] == [
+        "Better GPU Hash Tables",
+        "A Dynamic Hash Table for the GPU",
+    ]
+    listed = [line.split()[0] for line in lines if line.startswith("  ")]
+    assert listed[0] == "fig02"
+    assert listed[-1] == "slaballoc"
+    assert len(listed) == len(set(listed)) == len(lines) - 2  # no line is broken at 80 columns
+
+
 def test_doctor(tmp_path):
     done = warphash("doctor", cwd=tmp_path)
     assert done.returncode == 0

@@ -75,6 +75,18 @@ Result cuCtxGetCurrent(uintptr_t* context) {
   *context = depth ? contexts[depth - 1] : 0;
   return kSuccess;
 }
+// The heap of malloc in kernels is the one limit.
+static size_t heap_bytes = 8 << 20;
+Result cuCtxGetLimit(size_t* value, int which) {
+  NEED_CONTEXT();
+  *value = heap_bytes;
+  return which == 2 ? kSuccess : kInvalidValue;
+}
+Result cuCtxSetLimit(int which, size_t value) {
+  NEED_CONTEXT();
+  heap_bytes = value;
+  return which == 2 ? kSuccess : kInvalidValue;
+}
 
 Result cuStreamCreate(uintptr_t* stream, unsigned flags) {
   static uintptr_t next = kFirstStream;

@@ -210,6 +210,13 @@ def test_pipeline_that_fails_leaves_the_engine_usable(engine: cuda.CudaEngine) -
     assert engine.to_host(held.ptr, np.int64, 5)[4] == 4
 
 
+def test_the_heap_for_malloc_in_kernels_never_shrinks(engine: cuda.CudaEngine) -> None:
+    for asked in (16 << 20, 1 << 20):
+        engine.reserve_heap(asked)
+        limit = engine._driver.CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE
+        assert engine.call(engine._driver.cuCtxGetLimit, limit)[1] >= 16 << 20
+
+
 def test_cost_of_a_launch(engine: cuda.CudaEngine, program: cuda.CudaProgram, foreign: int) -> None:
     buffer = engine.allocate(8000)
     batch, table = Batch(n=1000, keys=buffer.ptr, out_values=buffer.ptr), toy.table(1)

@@ -6,33 +6,70 @@ A file in ``figures/`` holds no program: a new figure is a new file, which `figu
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
 from ..errors import ParameterError
+from .fill import Fill
 
-__all__ = ["Figure", "Point", "Series", "load", "names"]
+__all__ = ["Figure", "Point", "Ratio", "Series", "load", "names"]
+
+_PAPERS = ("fig", "table", "slab")
+"""What the names of figures begin with: Better GPU Hash Tables', then A Dynamic Hash Table for the GPU's."""
 
 
 @dataclass(frozen=True)
 class Series:
-    """One line: a design with its parameters, up to the load factor ``most``."""
+    """One line.
+
+    Attributes
+    ----------
+    design, parameters
+        The table; or one of `allocators.ALLOCATORS`, without parameters.
+    most
+        The line ends there: the highest load factor, or other measure of `fill`. None for no end.
+    value
+        ``"uint32"``, or ``"none"`` for keys alone.
+    rebuilds
+        Each of several batches has all keys so far built anew.
+    """
 
     label: str
     design: str
     parameters: dict[str, Any]
-    most: float
+    most: float | None = None
+    value: str = "uint32"
+    rebuilds: bool = False
 
 
 @dataclass(frozen=True)
 class Point:
-    """One number: ours or the paper's. Rates in million keys per second."""
+    """One number: ours or the paper's. Rates in millions per second, times in milliseconds."""
 
     series: str
     panel: str
     x: float
     value: float
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """What a paper sums two lines up in: ``of`` over ``over``.
+
+    Attributes
+    ----------
+    at
+        An x, ``"last"``, or ``"all"`` for the geometric mean over all x.
+    published
+        The paper's number.
+    """
+
+    panel: str
+    of: str
+    over: str
+    published: float
+    at: float | str = "all"
 
 
 @dataclass(frozen=True)
@@ -42,13 +79,18 @@ class Figure:
     Attributes
     ----------
     metric
-        ``"rate"``, ``"mean rate"`` (over all x), ``"probes"`` (buckets read per key), ``"success"`` (share of builds).
+        ``"rate"`` (of keys), ``"mean rate"`` (over all x), ``"operation rate"``, ``"allocation rate"``, ``"time"``
+        (since the first batch), ``"probes"`` (buckets read per key), ``"success"`` (share of builds),
+        ``"utilisation"`` (of slabs).
     x, values
-        What is swept: ``"load_factor"`` or ``"keys"``.
-    keys, load_factor
-        What stays.
+        What is swept: ``"keys"``, or a measure of `fill`.
+    keys, load_factor, utilisation
+        What stays. Where keys are swept, one of the last two says how full tables are.
     panels
-        Operations, as `lab.runner.Measurement` names them.
+        Operations, as `lab.runner.Measurement` names them; or ``"batches 64"``: all keys in so many batches; or
+        ``"allocate"``: a unit of 128 bytes for each key. All of one kind (`experiments.EXPERIMENTS`).
+    operations_per_key
+        Of a mix.
     """
 
     title: str
@@ -57,17 +99,34 @@ class Figure:
     x: str
     values: list[float]
     keys: int
-    load_factor: float
     panels: list[str]
     paper_device: str
     series: list[Series]
-    published: list[Point]
+    published: list[Point] = field(default_factory=list)
+    ratios: list[Ratio] = field(default_factory=list)
+    load_factor: float | None = None
+    utilisation: float | None = None
+    operations_per_key: float = 1
     note: str = ""
+
+    @property
+    def paper(self) -> str:
+        """Title, authors and year."""
+        return self.source.partition(")")[0] + ")"
+
+    def fill(self, x: float) -> Fill:
+        """How full tables are at an x."""
+        if self.x != "keys":
+            return Fill(self.x, x)
+        if self.utilisation is not None:
+            return Fill("utilisation", self.utilisation)
+        return Fill("load_factor", self.load_factor or 0.0)
 
 
 def names() -> list[str]:
-    """All figures, in the order of the paper."""
-    return sorted(path.name.removesuffix(".toml") for path in _folder().iterdir() if path.name.endswith(".toml"))
+    """All figures, paper by paper."""
+    found = [path.name.removesuffix(".toml") for path in _folder().iterdir() if path.name.endswith(".toml")]
+    return sorted(found, key=lambda name: (next(i for i, it in enumerate(_PAPERS) if name.startswith(it)), name))
 
 
 def load(name: str) -> Figure:
@@ -83,6 +142,7 @@ def load(name: str) -> Figure:
     content = tomllib.loads((_folder() / f"{name}.toml").read_text())
     content["series"] = [Series(**s) for s in content["series"]]
     content["published"] = [Point(**p) for p in content.get("published", [])]
+    content["ratios"] = [Ratio(**r) for r in content.get("ratios", [])]
     return Figure(**content)
 
 

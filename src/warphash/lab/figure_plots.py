@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from .figure_data import Figure, Point
 from .plots import style
+from .ratios import Compared
 
 __all__ = ["draw"]
 
@@ -17,17 +19,29 @@ _TITLES = {
     "find 100": "Find, all present",
     "find 50": "Find, half present",
     "find 0": "Find, none present",
+    "allocate": "One slab for each thread",
 }
 _METRICS = {
     "rate": "million keys per second",
     "mean rate": "million keys per second, mean",
+    "operation rate": "million operations per second",
+    "allocation rate": "million slabs of 128 bytes per second",
+    "time": "milliseconds since the first batch",
+    "utilisation": "bytes of pairs over those of slabs",
     "probes": "buckets read per key",
     "success": "share of builds that succeed",
 }
+_AXES = {
+    "load_factor": "load factor",
+    "utilisation": "memory utilisation",
+    "slab_count": "average slab count",
+}
+_LOGARITHMIC = {"keys": 10, "slab_count": 10, "buckets": 2}
+"""Base of the scale."""
 
 
-def draw(figure: Figure, points: list[Point], path: Path, machine: str, n: int) -> None:
-    """Draw ``points`` and what the paper published to a PNG file."""
+def draw(figure: Figure, points: list[Point], ratios: Sequence[Compared], path: Path, machine: str, n: int) -> None:
+    """Draw ``points``, and what the paper published beside them, to a PNG file."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -40,13 +54,18 @@ def draw(figure: Figure, points: list[Point], path: Path, machine: str, n: int) 
         canvas, axes = plt.subplots(1, len(figure.panels), figsize=(width, 4.3), squeeze=False)
         for axis, panel in zip(axes[0], figure.panels, strict=True):
             (_draw_lines if sweep else _draw_bars)(axis, figure, panel, points)
-            axis.set_title(_TITLES.get(panel, panel))
-            axis.set_ylim(bottom=0)
+            axis.set_title(_title(panel, n))
+            axis.set_xlabel("\n".join([axis.get_xlabel(), *(_told(r) for r in ratios if r.ratio.panel == panel)]))
+            if figure.metric != "time":
+                axis.set_ylim(bottom=0)
             axis.grid(axis="y", color="#eef0f2", linewidth=0.8)
             axis.set_axisbelow(True)
         axes[0][0].set_ylabel(_METRICS[figure.metric])
         canvas.suptitle(figure.title, x=0.012, ha="left", fontsize=14, fontweight="bold")
-        told = f"{machine}, {n:,} keys.  Rings: {figure.source.split(',')[0]}), {figure.paper_device}."
+        counted = "slabs" if figure.metric == "allocation rate" else "keys"
+        told = f"{machine}, {n:,} {counted}."
+        if figure.published:
+            told += f"  Rings: {figure.source.split(',')[0]}), {figure.paper_device}."
         if figure.note:
             told += ("\n" if alone else "  ") + figure.note
         canvas.text(0.012, 0.925, told, va="top", color=_QUIET, fontsize=8.5)
@@ -56,6 +75,23 @@ def draw(figure: Figure, points: list[Point], path: Path, machine: str, n: int) 
         canvas.tight_layout(rect=(0, 0.07 if sweep else 0, 1, 0.88))
         canvas.savefig(path, dpi=150, bbox_inches="tight", pad_inches=0.15)  # a long note widens the picture
         plt.close(canvas)
+
+
+def _title(panel: str, n: int) -> str:
+    """What a panel shows."""
+    kind, *numbers = panel.split()
+    if kind == "mix":
+        return f"Γ = ({', '.join(f'{int(share) / 100:g}' for share in numbers)})"
+    if kind == "batches":
+        return f"Batches of {n // int(numbers[0]):,}"
+    return _TITLES.get(panel, panel)
+
+
+def _told(compared: Compared) -> str:
+    """A ratio in words."""
+    ratio = compared.ratio
+    where = {"all": ", geometric mean", "last": " at the end"}.get(str(ratio.at), f" at {ratio.at}")
+    return f"{ratio.of} / {ratio.over}:\n{compared.value:.2f}{where} (paper: {ratio.published:.2f})"
 
 
 def _draw_lines(axis: Any, figure: Figure, panel: str, points: list[Point]) -> None:
@@ -69,9 +105,13 @@ def _draw_lines(axis: Any, figure: Figure, panel: str, points: list[Point]) -> N
         if theirs:
             rings = {"facecolors": "none", "edgecolors": colour, "s": 58, "linewidths": 1.4, "zorder": 3}
             axis.scatter(*zip(*theirs, strict=True), **rings)
-    axis.set_xlabel("load factor" if figure.x == "load_factor" else "keys")
-    if figure.x == "keys":
-        axis.set_xscale("log")
+    axis.set_xlabel(_AXES.get(figure.x, figure.x))
+    if figure.metric == "time":  # batches are of one size
+        axis.set_yscale("log")
+        axis.locator_params(axis="x", nbins=4)
+        axis.xaxis.set_major_formatter("{x:,.0f}")
+    elif figure.x in _LOGARITHMIC:
+        axis.set_xscale("log", base=_LOGARITHMIC[figure.x])
 
 
 def _draw_bars(axis: Any, figure: Figure, panel: str, points: list[Point]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,9 +53,10 @@ class Measurement:
         The table. The load factor is the one reached.
     operation
         ``"build"``, ``"build unique"`` (``assume_unique``), ``"insert"``, ``"insert unique"`` (into an empty table),
-        or ``"find 100"``: lookups of which so many per cent are present.
+        ``"find 100"``: lookups of which so many per cent are present, or ``"mix 20 20 30 30"``: per cents of new keys
+        inserted, keys erased, present keys found and absent ones looked for, all at once (`lab.mixes`).
     rate_per_s, seconds, repetitions
-        Keys per second of the median run, its seconds, and how many runs there were.
+        Keys, or operations of a mix, per second of the median run, its seconds, and how many runs there were.
     probes_per_key
         Buckets read for each key, where they were counted.
     mismatches
@@ -64,6 +65,8 @@ class Measurement:
         Share of what the memory of the device allows (`lab.ceilings`), measured in the same run: of random reads of a
         bucket for a find, of such reads with a swap for the others. Where no probes were counted, as in a build without
         ``count_probes=True``, each key counts as one: then it is a lower bound. None where no ceiling was measured.
+    utilisation
+        Bytes of pairs over those of the slabs, or other nodes of lists, in use (S3-21); or else of the slots.
     """
 
     data: str
@@ -82,6 +85,7 @@ class Measurement:
     bytes_per_pair: float
     mismatches: int
     ceiling_ratio: float | None = None
+    utilisation: float | None = None
 
 
 class Lab:
@@ -117,22 +121,67 @@ class Lab:
         """An array on the device."""
         return self._clock.here(array)
 
+    def columns(self, workload: Workload) -> list[Any]:
+        """Keys, and values if there are any, on the device."""
+        return [self.here(column) for column in (workload.keys, workload.values) if column is not None]
+
+    def back(self, array: Any) -> Array:
+        """An array of the device as a NumPy array."""
+        return self._clock.back(array)
+
+    def argsort(self, array: Array) -> Array:
+        """Order of an array of integers on the host."""
+        return self._clock.argsort(array)
+
+    @property
+    def warms_up(self) -> bool:
+        """Whether the first run of anything is not counted, because it loads the kernels."""
+        return self.device != "cpu"
+
+    def time(self, run: Callable[[], Any]) -> float:
+        """Seconds of one run."""
+        return self._clock.time(run)
+
     def timed(self, run: Callable[[], None], before: Callable[[], None] = lambda: None) -> list[float]:
         """Seconds of each run; ``before`` precedes each run and is not counted."""
         seconds: list[float] = []
-        if self.device != "cpu":  # the first run loads the kernels
+        if self.warms_up:
             before()
-            self._clock.time(run)
+            self.time(run)
         while not seconds or (len(seconds) < self.repetitions and sum(seconds) < _ENOUGH_S):
             before()
-            seconds.append(self._clock.time(run))
+            seconds.append(self.time(run))
         return seconds
+
+    def empty(self, workload: Workload, setting: Setting, load_factor: float | None, **options: Any) -> Any:
+        """A table with room for the keys of a workload; ``load_factor`` None for a setting that tells the size."""
+        options = self._options(setting, load_factor, {"capacity": len(workload.keys), **options})
+        if workload.values is None:
+            return HashSet(workload.keys.dtype, **options)
+        return HashMap(workload.keys.dtype, workload.values.dtype, **options)
+
+    def built(
+        self,
+        columns: Sequence[Any],
+        setting: Setting,
+        load_factor: float | None,
+        *,
+        unique: bool = True,
+        **options: Any,
+    ) -> Any:
+        """A table of keys, or of keys and values, that are on the device."""
+        kind: Any = HashSet if len(columns) == 1 else HashMap
+        return kind.from_arrays(*columns, assume_unique=unique, **self._options(setting, load_factor, options))
+
+    def _options(self, setting: Setting, load_factor: float | None, options: dict[str, Any]) -> dict[str, Any]:
+        fixed = {"design": setting.design, "device": self.device, "load_factor": load_factor, "seed": 1}
+        return {**fixed, **setting.parameters, **options}
 
     def measure(
         self,
         workload: Workload,
         setting: Setting,
-        load_factor: float,
+        load_factor: float | None,
         operations: tuple[str, ...],
         *,
         note: Callable[[str], None] = lambda _: None,
@@ -152,38 +201,34 @@ class Lab:
         return done
 
     def measure_build(
-        self, workload: Workload, setting: Setting, load_factor: float, operation: str = "build unique", **options: Any
+        self,
+        workload: Workload,
+        setting: Setting,
+        load_factor: float | None,
+        operation: str = "build unique",
+        **options: Any,
     ) -> tuple[Any, Measurement]:
         """A table of all keys of a workload, and how fast it was built."""
         subject = self._subject_of(workload)
         unique = operation.endswith("unique")
         if unique and subject.oracle.distinct < len(workload.keys):
             unique = False  # the word would be a lie
-        options = {
-            "design": setting.design,
-            "device": self.device,
-            "load_factor": load_factor,
-            "capacity": subject.oracle.distinct,
-            "seed": 1,
-            **setting.parameters,
-            **options,
-        }
-        kind: Any = HashSet if workload.values is None else HashMap
+        options = {"capacity": subject.oracle.distinct, **options}
         made: list[Any] = []
         if operation.startswith("insert"):
-            made.append(kind(*subject.types, **options))
+            made.append(self.empty(workload, setting, load_factor, **options))
             seconds = self.timed(
                 lambda: made[0].insert(*subject.arrays, assume_unique=unique), before=lambda: made[0].clear()
             )
         else:
             seconds = self.timed(
-                lambda: made.append(kind.from_arrays(*subject.arrays, assume_unique=unique, **options)),
+                lambda: made.append(self.built(subject.arrays, setting, load_factor, unique=unique, **options)),
                 before=made.clear,
             )
         table = made[0]
         items = (table.keys(), None) if workload.values is None else table.items()
         wrong = subject.wrong_items(*items)
-        return table, self._record(
+        return table, self.record(
             workload, table, operation, len(workload.keys), seconds, table.stats().insert_probes, wrong
         )
 
@@ -198,14 +243,14 @@ class Lab:
         wrong = answers.mismatches(None if values is None else self._clock.back(values), self._clock.back(found))
         probes = float(self._clock.back(table.probe_counts(asked[:_COUNTED])).mean())
         operation = f"find {100 * present_share:g}"
-        return self._record(workload, table, operation, len(asked), seconds, probes, wrong)
+        return self.record(workload, table, operation, len(asked), seconds, probes, wrong)
 
     def _subject_of(self, workload: Workload) -> _Subject:
         if self._subject is None or self._subject.workload is not workload:
             self._subject = _Subject(workload, self._clock)
         return self._subject
 
-    def _record(
+    def record(
         self,
         workload: Workload,
         table: Any,
@@ -215,6 +260,7 @@ class Lab:
         probes: float | None,
         wrong: int,
     ) -> Measurement:
+        """What ``runs`` seconds for ``n`` keys each say of an operation on a table."""
         stats, seconds = table.stats(), float(np.median(runs))
         return Measurement(
             data=workload.name,
@@ -233,6 +279,7 @@ class Lab:
             bytes_per_pair=stats.bytes_per_pair,
             mismatches=wrong,
             ceiling_ratio=self._ceiling_ratio(workload, stats, operation, n / seconds, probes),
+            utilisation=_utilisation(workload, stats),
         )
 
     def _ceiling_ratio(
@@ -240,8 +287,7 @@ class Lab:
     ) -> float | None:
         if self._ceilings is None:
             return None
-        value_bytes = 0 if workload.values is None else workload.values.itemsize
-        bucket = bucket_bytes(workload.keys.itemsize, value_bytes, stats.design, stats.parameters)
+        bucket = _bucket_bytes(workload, stats)
         try:
             ceiling = self._ceilings.of(bucket, stats.nbytes)
             if ceiling.ratio(operation, rate_per_s, probes) > 1:
@@ -249,6 +295,17 @@ class Lab:
             return ceiling.ratio(operation, rate_per_s, probes)
         except MemoryError:  # the table was worth measuring without a second one beside it
             return None
+
+
+def _bucket_bytes(workload: Workload, stats: Stats) -> int:
+    value_bytes = 0 if workload.values is None else workload.values.itemsize
+    return bucket_bytes(workload.keys.itemsize, value_bytes, stats.design, stats.parameters)
+
+
+def _utilisation(workload: Workload, stats: Stats) -> float:
+    if stats.nodes is None:
+        return stats.load_factor
+    return stats.size * workload.pair_bytes / (stats.nodes * _bucket_bytes(workload, stats))
 
 
 class _Subject:
@@ -259,7 +316,6 @@ class _Subject:
         self.oracle = Oracle(workload.keys, workload.values, clock.argsort)
         columns = [workload.keys] if workload.values is None else [workload.keys, workload.values]
         self.arrays = [clock.here(column) for column in columns]
-        self.types = [column.dtype for column in columns]
         self._sum = _sum_of(workload.keys, workload.values)
         self._questions: dict[float, tuple[Any, Answers]] = {}
 

@@ -24,6 +24,11 @@ class Workload:
     values: Array | None
     absent: Array
 
+    @property
+    def pair_bytes(self) -> int:
+        """Bytes of a key with its value."""
+        return self.keys.itemsize + (0 if self.values is None else self.values.itemsize)
+
 
 def random_keys(n: int, dtype: npt.DTypeLike, seed: int) -> Array:
     """``n`` distinct keys, uniform over all values of an integer type of 4 or 8 bytes, in random order."""

@@ -84,6 +84,9 @@ class CpuEngine:
         self.copy(memory.ptr, array.ctypes.data, array.nbytes)
         return memory
 
+    def reserve_heap(self, nbytes: int) -> None:
+        """The C library's heap grows by itself."""
+
     def synchronize(self, stream: Any = None) -> None:
         """Nothing is ever under way."""
 

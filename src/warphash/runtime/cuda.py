@@ -259,6 +259,21 @@ class CudaEngine:
         if status:
             raise _error(status, f"running kernels on {self.device}")
 
+    def reserve_heap(self, nbytes: int) -> None:
+        """Make the heap of device-side ``malloc`` at least so large; it is mapped when kernels that use it are loaded.
+
+        Raises
+        ------
+        DriverError
+            If such kernels ran before and the heap is smaller: the driver sizes it once a context.
+        """
+        limit = self._driver.CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE
+        what = f"reserving {nbytes:,} bytes for malloc on {self.device}"
+        if int(_check(self.call(self._driver.cuCtxGetLimit, limit), what)) < nbytes:
+            (status,) = self.call(self._driver.cuCtxSetLimit, limit, nbytes)
+            if status:
+                raise _error(status, what)
+
     def free_bytes(self) -> int:
         """Device memory that nobody holds."""
         return int(_check(self.call(self._driver.cuMemGetInfo), "asking for the free memory")[0])

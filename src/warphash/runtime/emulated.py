@@ -115,6 +115,9 @@ class EmulatedEngine:
         ctypes.memmove(buffer.ptr, array.ctypes.data, array.nbytes)
         return buffer
 
+    def reserve_heap(self, nbytes: int) -> None:
+        """The C library's heap grows by itself."""
+
     def synchronize(self, stream: Any = None) -> None:
         """Nothing is ever under way."""
 

@@ -106,4 +106,7 @@ class Engine(Protocol):
     def from_host(self, array: npt.NDArray[Any], stream: Any = None) -> Buffer:
         """Copy a contiguous host array into new device memory."""
 
+    def reserve_heap(self, nbytes: int) -> None:
+        """Room for `source.MALLOC`, before its program is asked for: the heap of a GPU is of one size from then on."""
+
     def synchronize(self, stream: Any = None) -> None: ...

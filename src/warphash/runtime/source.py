@@ -15,7 +15,17 @@ from pathlib import PurePosixPath
 from ..errors import ParameterError
 from .engine import KernelSpec
 
-__all__ = ["CEILING", "PLATFORMS", "ROWS", "SLABS", "amalgamate", "class_name", "kernel_root", "translation_unit"]
+__all__ = [
+    "CEILING",
+    "MALLOC",
+    "PLATFORMS",
+    "ROWS",
+    "SLABS",
+    "amalgamate",
+    "class_name",
+    "kernel_root",
+    "translation_unit",
+]
 
 PLATFORMS = {"cuda": "WARPHASH_CUDA", "emulated": "WARPHASH_EMULATED"}
 """The macro by which ``entries.cuh`` chooses a platform header."""
@@ -28,6 +38,9 @@ CEILING = KernelSpec("ceiling", 0, 0, 0)
 
 SLABS = KernelSpec("slabs", 0, 0, 0)
 """The slab allocator by itself."""
+
+MALLOC = KernelSpec("malloc", 0, 0, 0)
+"""The platform's own heap: what `lab.allocators` times it against. On a GPU see `Engine.reserve_heap`."""
 
 _INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')
 _ONCE = re.compile(r"\s*#\s*pragma\s+once\b")
@@ -49,7 +62,7 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
     Parameters
     ----------
     spec
-        Design and layout, or `ROWS`, `CEILING` or `SLABS`.
+        Design and layout, or `ROWS`, `CEILING`, `SLABS` or `MALLOC`.
     platform
         ``"cuda"`` or ``"emulated"``.
     root
@@ -60,7 +73,7 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
     ParameterError
         For an unknown platform.
     """
-    if spec in (ROWS, CEILING, SLABS):
+    if spec in (ROWS, CEILING, SLABS, MALLOC):
         return _unit(platform, root, [f"{spec.design}.cuh"], "WARPHASH_PLAIN_ENTRIES")
     macro = "WARPHASH_LIST_ENTRIES" if spec.lists else "WARPHASH_CHOICE_ENTRIES"
     word = f"warphash::u{8 * spec.word_bytes}"

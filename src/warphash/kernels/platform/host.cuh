@@ -9,6 +9,8 @@
 // is whole on every CPU this runs on, and a decision taken on it is confirmed by a swap of the whole slot. The threads of
 // a bulk operation are joined before the next begins.
 #pragma once
+#include <stdlib.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>

@@ -1,0 +1,156 @@
+"""Batches whose inserts, erases and finds run together, drawn so that each operation has one right result.
+
+A mix gives the shares of new keys to insert, of present keys to erase, of present keys to find and of absent keys to
+find: Γ = (a, b, c, d) of A Dynamic Hash Table for the GPU, section VI-C (S3-33, S3-34).
+
+What is right does not depend on the order of the operations, which is the device's: an inserted key is new and comes
+once, an erased one was there and comes once, nobody erases a key that is to be found or inserts one that is not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import Operation
+from ..errors import ParameterError
+from .oracle import Oracle
+from .workloads import Workload
+
+if TYPE_CHECKING:
+    from .runner import Lab, Measurement, Setting
+
+__all__ = ["Mix", "MixedBatch", "draw", "measure_mix"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Mix:
+    """Shares of the four kinds of operations; they add up to one."""
+
+    inserts: float
+    erases: float
+    present: float
+    absent: float
+
+    @classmethod
+    def of(cls, operation: str) -> Mix:
+        """``"mix 50 50 0 0"``, in per cent.
+
+        Raises
+        ------
+        ParameterError
+            If that is no mix.
+        """
+        name, *shares = operation.split()
+        if name != "mix" or len(shares) != 4 or sum(map(int, shares)) != 100 or min(map(int, shares)) < 0:
+            raise ParameterError(f"a mix is 'mix' and four shares that make 100, got {operation!r}")
+        return cls(*(int(share) / 100 for share in shares))
+
+
+@dataclass(frozen=True)
+class MixedBatch:
+    """Operations on a table that holds a workload's keys, in random order, and what is right.
+
+    Attributes
+    ----------
+    operations, keys, values
+        As `HashMap.execute` takes them.
+    right_values, right_flags
+        As it must return them, with a default of 0.
+    kept_keys, kept_values
+        What the table holds afterwards.
+    """
+
+    operations: npt.NDArray[np.uint8]
+    keys: Array
+    values: Array
+    right_values: Array
+    right_flags: npt.NDArray[np.bool_]
+    kept_keys: Array
+    kept_values: Array
+
+    def mismatches(self, values: Array, flags: Array) -> int:
+        """How many results are wrong."""
+        if len(values) != len(self.keys) or len(flags) != len(self.keys):
+            return max(len(self.keys), len(values), len(flags))
+        return int(((values != self.right_values) | (flags.astype(bool) != self.right_flags)).sum())
+
+
+def draw(workload: Workload, n: int, mix: Mix, seed: int) -> MixedBatch:
+    """``n`` operations on a table of all keys of a workload.
+
+    Raises
+    ------
+    ParameterError
+        If the workload has too few keys for so many operations.
+    """
+    assert workload.values is not None
+    rng = np.random.default_rng(seed)
+    inserts, erases, present = (round(share * n) for share in (mix.inserts, mix.erases, mix.present))
+    absent = n - inserts - erases - present
+    new, strange = workload.absent[:inserts], workload.absent[inserts:]
+    if len(new) < inserts or erases > len(workload.keys) or (present and erases == len(workload.keys)):
+        raise ParameterError(f"{n:,} operations are too many for {len(workload.keys):,} keys")
+    if absent and not len(strange):
+        raise ParameterError(f"{n:,} operations leave none of {len(workload.absent):,} absent keys to be looked for")
+    places = rng.permutation(len(workload.keys))
+    erased, kept = places[:erases], places[erases:]
+    found = kept[rng.integers(0, len(kept), present)] if present else kept[:0]
+    sought = strange[rng.integers(0, len(strange), absent)] if absent else strange[:0]
+    new_values = rng.integers(1, 1 << 31, inserts).astype(workload.values.dtype)
+
+    kinds = np.array([Operation.INSERT, Operation.ERASE, Operation.FIND, Operation.FIND], np.uint8)
+    operations = np.repeat(kinds, [inserts, erases, present, absent])
+    flags = np.arange(n) < n - absent
+    keys = np.concatenate([new, workload.keys[erased], workload.keys[found], sought])
+    values, right_values = np.zeros((2, n), workload.values.dtype)
+    values[:inserts] = new_values
+    right_values[inserts + erases : n - absent] = workload.values[found]
+    order = rng.permutation(n)
+    return MixedBatch(
+        operations[order],
+        keys[order],
+        values[order],
+        right_values[order],
+        flags[order],
+        np.concatenate([workload.keys[kept], new]),
+        np.concatenate([workload.values[kept], new_values]),
+    )
+
+
+def measure_mix(
+    lab: Lab,
+    workload: Workload,
+    setting: Setting,
+    load_factor: float | None,
+    operation: str,
+    n: int,
+    *,
+    seed: int = 1,
+) -> Measurement:
+    """How many operations of a mix a table of all keys of a workload executes per second, ``n`` in a batch.
+
+    Every run begins with the same table: erased slots that one batch leaves would slow the next one.
+    """
+    batch = draw(workload, n, Mix.of(operation), seed)
+    capacity = len(workload.keys)
+    if "buckets" in setting.parameters:  # they say how full the table is, so the capacity may make room for the batch
+        capacity += int((batch.operations == Operation.INSERT).sum())
+    table = lab.empty(workload, setting, load_factor, capacity=capacity, seed=seed)
+    kept = lab.columns(workload)
+    given = [lab.here(column) for column in (batch.operations, batch.keys, batch.values)]
+    results: list[Any] = []
+
+    def restore() -> None:
+        table.clear()
+        table.insert(*kept, assume_unique=True)
+
+    seconds = lab.timed(lambda: results.append(table.execute(*given)), restore)
+    wrong = sum(batch.mismatches(*map(lab.back, result)) for result in results)
+    wrong += Oracle(batch.kept_keys, batch.kept_values, lab.argsort).check_items(*table.items())
+    return lab.record(workload, table, operation, n, seconds, None, wrong)

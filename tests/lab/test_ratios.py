@@ -1,0 +1,29 @@
+"""A paper's ratio is set beside ours over the x that both lines have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from warphash.lab import figure_data
+from warphash.lab.figure_data import Point, Ratio
+from warphash.lab.ratios import compare
+
+POINTS = [
+    *(Point("cuckoo", "find 0", x, value) for x, value in ((0.1, 8.0), (0.5, 9.0), (0.65, 6.0))),
+    *(Point("slab list", "find 0", x, value) for x, value in ((0.1, 4.0), (0.65, 12.0), (0.9, 1.0))),
+    Point("slab list", "find 100", 0.1, 1.0),
+]
+
+
+@pytest.mark.parametrize(("at", "value"), [("all", 1.0), ("last", 0.5), (0.1, 2.0), (0.65, 0.5), (0.9, None)])
+def test_a_ratio(at: float | str, value: float | None) -> None:
+    figure = replace(figure_data.load("slab4"), ratios=[Ratio("find 0", "cuckoo", "slab list", 2.04, at)])
+    found = compare(figure, POINTS)
+    assert [c.value for c in found] == ([] if value is None else [pytest.approx(value)])
+
+
+def test_an_operation_that_was_not_measured_has_none() -> None:
+    figure = replace(figure_data.load("slab4"), ratios=[Ratio("find 100", "cuckoo", "slab list", 2.08)])
+    assert compare(figure, POINTS) == []

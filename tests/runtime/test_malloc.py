@@ -1,0 +1,33 @@
+"""The platform's own heap as kernels use it: every unit is somebody's alone, on every engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support.engines import missing
+from warphash.runtime.abi import Batch, Table
+from warphash.runtime.devices import engine_for
+from warphash.runtime.slabs import SLAB_BYTES
+from warphash.runtime.source import MALLOC
+
+N = {"cpu": 40_000, "emulated": 500, "cuda": 40_000}  # the first is work for several threads
+
+
+@pytest.mark.parametrize("device", ["cpu", "emulated", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_units_of_the_heap_do_not_overlap(device: str) -> None:
+    if reason := missing(device):
+        pytest.skip(reason)
+    engine: Any = engine_for(device)
+    n = N[device]
+    engine.reserve_heap(64 << 20)
+    program, room = engine.program(MALLOC), engine.allocate(8 * n)
+    for _ in range(2):
+        program.run("take", Table(), Batch(n=n, out_values=room.ptr), n, None)
+        addresses = np.sort(engine.to_host(room.ptr, np.uint64, n))
+        assert addresses[0] > 0
+        assert (np.diff(addresses) >= SLAB_BYTES).all()
+        program.run("give_back", Table(), Batch(n=n, keys=room.ptr), n, None)
+    engine.synchronize()
