@@ -23,7 +23,7 @@ from .columns import Column
 from .designs import registry
 from .errors import ParameterError, ShapeError, TableFull, UnsupportedVerb, WarphashError
 from .options import buckets_of, check_options, chosen, integer, load_factor_of
-from .runtime.abi import Op, kind_of
+from .runtime.abi import Op, Operation, kind_of
 from .runtime.backing import Backing, make_backing
 from .runtime.devices import engine_for
 from .runtime.locks import ReadWriteLock
@@ -151,7 +151,7 @@ class BaseTable:
             parameters=dict(self._parameters),
             rebuilds=elastic.rebuilds,
             nodes=getattr(elastic.store, "nodes", None),
-            insert_probes=elastic.probes / elastic.inserted if elastic.inserted else None,
+            insert_probes=elastic.probes / elastic.inserted if elastic.counts_probes and elastic.inserted else None,
         )
 
     # ---- verbs of maps and sets
@@ -412,6 +412,8 @@ class BaseTable:
         for view, (_, _, what) in zip(views, given, strict=True):
             if view.rows != n:
                 raise ShapeError(f"keys and {what} must be of one length, got {n:,} keys and {view.rows:,} {what}")
+        if (codes := views[0].host) is not None and n and codes.max() > max(Operation):
+            raise ParameterError(f"operations are those of warphash.Operation, got {codes.max()}: nothing was done")
         done = arrays.empty_like_kind(keys, (n,), np.bool_, self._engine)
         with self._lock.writing:
             for view in views:
@@ -422,7 +424,7 @@ class BaseTable:
             flags, flags_held = self._transfer.to_write(done, stream)
             found_at, found_held = (0, None) if out is None else self._transfer.to_write(out, stream)
             try:
-                unknown = self._backing.execute(
+                self._backing.execute(
                     operations_at, at, values_at[0] if values_at else 0, n, found_at, flags, default, stream
                 )
             except TableFull as error:
@@ -430,8 +432,6 @@ class BaseTable:
             self._transfer.deliver(flags_held, done, stream)
             if out is not None:
                 self._transfer.deliver(found_held, out, stream)
-        if unknown:
-            raise ParameterError(f"{unknown:,} operations are none of warphash.Operation; all others are done")
         return done.export()
 
     def _items(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:

@@ -8,6 +8,7 @@ __all__ = [
     "capacity_of",
     "expected_nodes",
     "is_risky",
+    "nodes_to_hold",
     "pool_nodes",
     "should_flush",
     "slots_after_failure",
@@ -74,6 +75,15 @@ def expected_nodes(keys: int, buckets: int, pairs_per_node: int) -> float:
 def should_flush(tombstones: int, size: int) -> bool:
     """Whether erased slots, which finds still read, are as many as the keys of a table of lists."""
     return tombstones > max(size, 1024)
+
+
+def nodes_to_hold(n: int, lists: int) -> int:
+    """Free nodes to have ready for batches of ``n`` elements that nobody waits for; 0 for none.
+
+    A batch takes no more nodes than it has elements, so one that finds as many cannot fail. They are held for four
+    batches, since finding out how many are free is a wait too; and only up to twice the lists, or 64 MiB of slabs.
+    """
+    return 4 * n if 4 * n <= max(2 * lists, 1 << 19) else 0
 
 
 def pool_nodes(keys: int, buckets: int, pairs_per_node: int) -> int:

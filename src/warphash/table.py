@@ -194,7 +194,7 @@ class HashMap(BaseTable):
         Parameters
         ----------
         operations
-            Of `Operation`, uint8[n].
+            Of `Operation`, uint8[n]; on a GPU nobody looks whether they are, and another number does nothing.
         keys
             Array of that length.
         values
@@ -215,7 +215,7 @@ class HashMap(BaseTable):
             If there is no room for some keys, which its ``keys`` are. All other operations are done: a batch of which
             each part is its own is no whole that could be undone.
         ParameterError
-            If some operations are none of `Operation`; all others are done.
+            If some operations in memory of the host are none of `Operation`; nothing was done.
         """
         view, column = self._view_keys(keys), self._values
         found = arrays.empty_like_kind(view, view.shape[:1] + column.shape, column.dtype, self._engine)

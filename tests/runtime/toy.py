@@ -6,14 +6,14 @@ import ctypes
 import os
 
 from warphash.runtime import nvrtc
-from warphash.runtime.abi import MAX_HASHES, Batch, Table
+from warphash.runtime.abi import Batch, Table
 
 FAKE_DRIVER = "WARPHASH_TEST_FAKE_DRIVER" in os.environ
 """The engine runs on ``fake_driver.c``, which knows the kernel by its name (and where NVRTC itself would crash)."""
 
 SOURCE = f"""
 using u64 = unsigned long long;
-struct Table {{ u64 words[{8 + 2 * MAX_HASHES}]; }};
+struct Table {{ u64 words[{ctypes.sizeof(Table) // 8}]; }};
 struct Batch {{
   u64 n, keys, values, indices, count, out_keys, out_values, out_flags, out_counts, default_value;
   u64 rest[{ctypes.sizeof(Batch) // 8 - 10}];

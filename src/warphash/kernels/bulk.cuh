@@ -342,6 +342,7 @@ struct Combine : Seek<D, true> {
 template <class D>
 struct Erase : Seek<D, false> {
   using S = typename D::S;
+  static constexpr bool kErases = S::kLinked;  // kernels on lists count for themselves, all into one report
   using typename Seek<D, false>::State;
   WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const Seen<S>& seen) {
     if (seen.hit < 0) return !D::advance(t, s.probe, seen);
@@ -351,7 +352,7 @@ struct Erase : Seek<D, false> {
     return s.found || !S::kLinked;
   }
   WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally& tally) {
-    tally.changed += live && s.found;
+    (S::kLinked ? tally.erased : tally.changed) += live && s.found;
     if (live) set_flag(b, s.element, s.found);
   }
 };

@@ -8,22 +8,22 @@
 
 // The entry points of design D over slots of WORD (u32 or u64), VALUED or not, N to a bucket. What one becomes, a kernel
 // or an element of a list, is the platform's WARPHASH_ENTRY.
-#define WARPHASH_ENTRIES(D, WORD, VALUED, N)                                                                \
-  WARPHASH_ENTRY(find, warphash::Find<warphash::D<warphash::Slots<WORD, VALUED, N>>>)                       \
-  WARPHASH_ENTRY(probe_counts, warphash::ProbeCounts<warphash::D<warphash::Slots<WORD, VALUED, N>>>)        \
-  WARPHASH_ENTRY(place, warphash::Place<warphash::D<warphash::Slots<WORD, VALUED, N>>>)                     \
-  WARPHASH_ENTRY(erase, warphash::Erase<warphash::D<warphash::Slots<WORD, VALUED, N>>>)                     \
-  WARPHASH_ENTRY(audit, warphash::Audit<warphash::D<warphash::Slots<WORD, VALUED, N>>>)                     \
-  WARPHASH_BLOCK_ENTRY(update_block, warphash::update_block<warphash::D<warphash::Slots<WORD, VALUED, N>>>) \
-  WARPHASH_BLOCK_ENTRY(erase_block, warphash::erase_block<warphash::D<warphash::Slots<WORD, VALUED, N>>>)
+#define WARPHASH_ENTRIES(D, WORD, VALUED, N)                                                         \
+  WARPHASH_ENTRY(find, warphash::Find<warphash::D<warphash::Slots<WORD, VALUED, N>>>)                \
+  WARPHASH_ENTRY(probe_counts, warphash::ProbeCounts<warphash::D<warphash::Slots<WORD, VALUED, N>>>) \
+  WARPHASH_ENTRY(place, warphash::Place<warphash::D<warphash::Slots<WORD, VALUED, N>>>)              \
+  WARPHASH_ENTRY(erase, warphash::Erase<warphash::D<warphash::Slots<WORD, VALUED, N>>>)              \
+  WARPHASH_ENTRY(audit, warphash::Audit<warphash::D<warphash::Slots<WORD, VALUED, N>>>)
 
 // Those of a design with a choice of buckets.
-#define WARPHASH_CHOICE_ENTRIES(D, WORD, VALUED, N)                                         \
-  WARPHASH_ENTRIES(D, WORD, VALUED, N)                                                      \
-  WARPHASH_ENTRY(settle, warphash::Settle<warphash::D<warphash::Slots<WORD, VALUED, N>>>)   \
-  WARPHASH_ENTRY(claim, warphash::Claim<warphash::D<warphash::Slots<WORD, VALUED, N>>>)     \
-  WARPHASH_ENTRY(combine, warphash::Combine<warphash::D<warphash::Slots<WORD, VALUED, N>>>) \
-  WARPHASH_ENTRY(scan, warphash::Scan<warphash::D<warphash::Slots<WORD, VALUED, N>>>)       \
+#define WARPHASH_CHOICE_ENTRIES(D, WORD, VALUED, N)                                                         \
+  WARPHASH_ENTRIES(D, WORD, VALUED, N)                                                                      \
+  WARPHASH_ENTRY(settle, warphash::Settle<warphash::D<warphash::Slots<WORD, VALUED, N>>>)                   \
+  WARPHASH_ENTRY(claim, warphash::Claim<warphash::D<warphash::Slots<WORD, VALUED, N>>>)                     \
+  WARPHASH_ENTRY(combine, warphash::Combine<warphash::D<warphash::Slots<WORD, VALUED, N>>>)                 \
+  WARPHASH_ENTRY(scan, warphash::Scan<warphash::D<warphash::Slots<WORD, VALUED, N>>>)                       \
+  WARPHASH_BLOCK_ENTRY(update_block, warphash::update_block<warphash::D<warphash::Slots<WORD, VALUED, N>>>) \
+  WARPHASH_BLOCK_ENTRY(erase_block, warphash::erase_block<warphash::D<warphash::Slots<WORD, VALUED, N>>>)   \
   WARPHASH_ENTRY(migrate, warphash::Migrate<warphash::D<warphash::Slots<WORD, VALUED, N>>>)
 
 // Those of a design whose buckets are lists.

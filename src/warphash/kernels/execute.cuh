@@ -2,7 +2,7 @@
 // Source: A Dynamic Hash Table for the GPU (Ashkiani et al., 2018), sections IV-A and VI-C (S3-09, S3-12, S3-33).
 //
 // out_flags: what a find found, an insert or assign added, an erase erased; kUnplaced where there was no node for a key.
-// out_values: what a find found, otherwise default_value. Report::mismatches: operations that are none, which do nothing.
+// out_values: what a find found, otherwise default_value. An operation that is none does nothing.
 //
 // Consistency: linearizable. There is an order of all operations of the launch, the same for all keys, in which each does
 // at one moment what its answer says:
@@ -82,7 +82,6 @@ struct Execute {
     const bool writes = s.operation == kInsertKey || s.operation == kAssignKey;
     tally.changed += s.flag == kChanged && writes;
     tally.erased += s.flag == kChanged && s.operation == kEraseKey;
-    tally.mismatches += s.operation > kEraseKey;
     if (s.flag == kUnplaced) atomic_add(&report_of(b)->unplaced, 1ull);
     if (S::kHasValue && b.out_values) store_once(pointer<Word>(b.out_values) + s.element, s.result);
     set_flag(b, s.element, s.flag);

@@ -97,7 +97,9 @@ struct Retract : Seek<D, true> {
     s.probe.bucket = bucket_of(t, s.probe.named, 0);
     return false;
   }
-  WARPHASH_FN static void finish(const Table&, const Batch&, u64, State&, bool, Tally&) {}
+  WARPHASH_FN static void finish(const Table&, const Batch&, u64, State& s, bool live, Tally& tally) {
+    tally.erased += live && s.last;
+  }
 };
 
 template <class D>
@@ -115,7 +117,7 @@ struct EraseAll : Survey<D> {
   }
   WARPHASH_FN static void finish(const Table&, const Batch& b, u64 i, State& s, bool live, Tally& tally) {
     if (!live) return;
-    tally.changed += static_cast<u32>(s.count);
+    tally.erased += static_cast<u32>(s.count);
     store_once(pointer<u32>(b.out_counts) + i, static_cast<u32>(s.count));
   }
 };

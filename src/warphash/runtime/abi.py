@@ -42,7 +42,6 @@ class Batch(ctypes.Structure):
         "n",  # elements that this launch walks over (at most 2**31)
         "keys",  # slot-width keys, one per element
         "values",  # slot-width values, one per element
-        "operations",  # execute: uint8 Operation, one per element
         "indices",  # uint32 list: walk keys[indices[i]] for i < *count instead of keys[i] for i < n
         "count",  # address of the uint64 that holds the list's length
         "out_keys",
@@ -65,6 +64,7 @@ class Batch(ctypes.Structure):
         "source_pool",  # relist: address of its pool
         "answer",  # one-block kernels: where, in memory of the host, the outcome goes
         "ticket",  # and what its first word becomes
+        "operations",  # execute: uint8 Operation, one per element
     )
 
 

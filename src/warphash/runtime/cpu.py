@@ -48,6 +48,7 @@ class CpuEngine:
     """This machine's processors and memory. Calls return when the work is done; ``stream`` is ignored."""
 
     device = "cpu"
+    asynchronous: bool = False
 
     def __init__(self) -> None:
         self._programs: dict[KernelSpec, Program] = {}

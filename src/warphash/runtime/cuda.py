@@ -139,6 +139,8 @@ class CudaEngine:
         Copies of whole host arrays, and pipelines over them (`runtime.staging`).
     """
 
+    asynchronous: bool = True
+
     def __init__(self, index: int) -> None:
         self._driver = driver = _driver()
         self.device = f"cuda:{index}"

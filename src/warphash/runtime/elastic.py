@@ -152,13 +152,12 @@ class ElasticStore:
         """Undo a batch that took no snapshot: of these, only one fails whose keys repeat against the caller's word."""
 
     def erase(
-        self, keys: int, n: int, flags: int, only: npt.NDArray[np.int64] | None = None, stream: Any = None
-    ) -> int:
+        self, keys: int, n: int, flags: int = 0, only: npt.NDArray[np.int64] | None = None, stream: Any = None
+    ) -> None:
         """As `Store.erase`."""
         erased = self.store.erase(keys, n, flags, only, stream)
         self.size -= erased
         self.tombstones += erased
-        return erased
 
     def clear(self, stream: Any = None) -> None:
         """Forget all keys; keep the memory."""

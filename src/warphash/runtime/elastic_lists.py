@@ -1,11 +1,14 @@
 """An `ElasticStore` of lists: what a list does where another table evicts, and rebuilds.
 
 A batch that finds no node waits for more of them: those of erased keys (flush), then a larger pool, then a new store. A
-list never fails otherwise, and what a batch added can be told and taken back, so most batches need no snapshot.
+list never fails otherwise. So a batch for which there are surely nodes enough is launched and left to itself, and what
+it added and erased is read when somebody asks (`ledger.Ledger`). Where kernels do not run beside the caller anyhow, no
+nodes are held ready for that.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -14,10 +17,9 @@ import numpy.typing as npt
 
 from .. import policies
 from ..errors import TableFull
-from .abi import Flag, Op
+from .abi import Flag, Op, Report
 from .elastic import ElasticStore, _Undo
 from .lists import ListStore
-from .store import Outcome
 
 __all__ = ["ElasticLists", "ElasticMultiLists"]
 
@@ -26,7 +28,37 @@ class ElasticLists(ElasticStore):
     """Lists in which each key stands once."""
 
     store: ListStore
+    _inserting = "place"
 
+    def __init__(self, store: ListStore, **policy: Any) -> None:
+        self._before = {"size": 0, "tombstones": 0, "probes": 0, "inserted": 0}  # when the ledger was opened
+        self._settled = (0, 0)  # size and tombstones when they were last looked at
+        self._unsettled = (0, 0)  # most keys added and erased since
+        super().__init__(store, **policy)
+
+    # ---- counts
+    def _counted(name: str, of: Callable[[Report], int]) -> Any:  # type: ignore[misc]
+        def get(self: ElasticLists) -> int:
+            return self._before[name] + of(self.store.ledger.read())
+
+        def put(self: ElasticLists, value: int) -> None:
+            self._before[name] = value - of(self.store.ledger.read())
+
+        return property(get, put)
+
+    size = _counted("size", lambda counts: counts.changed - counts.erased)
+    tombstones = _counted("tombstones", lambda counts: counts.erased)
+    probes = _counted("probes", lambda counts: counts.probes)
+    inserted = _counted("inserted", lambda counts: counts.changed)
+
+    def clear(self, stream: Any = None) -> None:
+        """Forget all keys; keep the memory."""
+        probes, inserted = (self.probes, self.inserted) if self.counts_probes else (0, 0)
+        self.store.clear(stream)
+        self._before = {"size": 0, "tombstones": 0, "probes": probes, "inserted": inserted}
+        self._settled = self._unsettled = (0, 0)
+
+    # ---- sizes
     def slots_for(self, keys: int) -> int:
         """Slots of a store for ``keys`` keys: those of now, if the number of lists is to stay."""
         return super().slots_for(keys) if self.store.parameters["rebucket"] else self.store.slots
@@ -42,6 +74,66 @@ class ElasticLists(ElasticStore):
         self.tombstones -= reclaimed
         return freed
 
+    def _replace(self, slots: int, homeless: int, stream: Any, keys: int = 0) -> None:
+        old, size = self.store, self.size
+        wanted = sized_for = max(keys, size)
+        probes, inserted = self.probes, self.inserted
+        new = old.sibling(slots, old.seed + 1, wanted, stream)
+        while not new.take_over(old, homeless, stream).complete:  # keys that share lists more than chance has it
+            sized_for *= 2
+            new = old.sibling(slots, old.seed + 1, sized_for, stream)
+        new.keys = wanted
+        self.store = new
+        self._before = {"size": size, "tombstones": 0, "probes": probes, "inserted": inserted}
+        self.rebuilds += 1
+
+    # ---- batches
+    def update(
+        self,
+        keys: int,
+        values: int,
+        n: int,
+        *,
+        op: Op = Op.KEEP,
+        kind: int = 0,
+        flags: int = 0,
+        unique: bool = False,
+        stream: Any = None,
+    ) -> None:
+        """As `ElasticStore.update`; returns before it is done, where it surely will be."""
+        own_flags = None if flags else self.store.engine.allocate(max(1, n), stream)
+        flags = own_flags.ptr if own_flags else flags
+
+        def launch(only: npt.NDArray[np.int64] | None) -> None:
+            self.store.launch(
+                self._inserting,
+                n,
+                keys=keys,
+                values=values,
+                flags=flags,
+                op=op,
+                kind=kind,
+                count_probes=self.counts_probes,
+                only=only,
+                stream=stream,
+            )
+
+        if self._holds(n, stream):
+            self.store.pool.lend(n)
+            launch(None)
+            return self._note(n, 0, stream)
+        undo = self._undo(n, op, stream)
+        try:
+            self._complete(n, launch, flags, stream)
+        except TableFull as error:
+            if undo is None:
+                done = self.store.engine.to_host(flags, np.uint8, n, stream)
+                self._take_back(keys, values, n, np.flatnonzero(done == Flag.CHANGED), stream)
+            else:
+                self._put_back(undo, stream)
+            raise TableFull(f"{error}; the table is as it was", error.keys) from error
+        self._note(n, 0, stream)
+
     def execute(
         self,
         operations: int,
@@ -52,93 +144,142 @@ class ElasticLists(ElasticStore):
         flags: int,
         default: int,
         stream: Any = None,
-    ) -> int:
-        """A mixed batch, to the end; how many elements have an operation that is none.
+    ) -> None:
+        """A mixed batch, to the end or, where it surely comes to one, only begun.
 
         Raises
         ------
         TableFull
             If there is no node for some keys, whose elements its ``keys`` then are; all others are done.
         """
-        if n == 0:
-            return 0
-        only: npt.NDArray[np.int64] | None = None
-        while True:
-            outcome, erased, unknown = self.store.execute(
-                operations, keys, values, n, out_values, flags, default, only, stream
+
+        def launch(only: npt.NDArray[np.int64] | None) -> None:
+            self.store.launch(
+                "execute",
+                n,
+                keys=keys,
+                values=values,
+                operations=operations,
+                out_values=out_values,
+                flags=flags,
+                default=default,
+                only=only,
+                stream=stream,
             )
-            self.size += outcome.changed - erased
-            self.tombstones += erased
-            if outcome.complete:
-                self._tidy(stream)
-                return unknown
+
+        if self._holds(n, stream):
+            self.store.pool.lend(n)
+            launch(None)
+        else:
+            try:
+                self._complete(n, launch, flags, stream)
+            except TableFull as error:
+                raise TableFull(f"{error}; all other operations are done", error.keys) from error
+        self._note(n, n, stream)
+
+    def erase(
+        self, keys: int, n: int, flags: int = 0, only: npt.NDArray[np.int64] | None = None, stream: Any = None
+    ) -> None:
+        """As `ElasticStore.erase`; returns before it is done."""
+        if n and (only is None or len(only)):
+            self.store.launch("erase", n, keys=keys, flags=flags, only=only, stream=stream)
+            self._note(0, n, stream)
+
+    def _complete(
+        self, n: int, launch: Callable[[npt.NDArray[np.int64] | None], None], flags: int, stream: Any
+    ) -> None:
+        """Launch a batch until all its elements have found room."""
+        only: npt.NDArray[np.int64] | None = None
+        while n:
+            ledger = self.store.ledger
+            before = ledger.read(stream)
+            self.store.pool.lend(n)
+            launch(only)
+            after = ledger.read(stream)
+            if after.unplaced == before.unplaced:
+                return
             only = np.flatnonzero(self.store.engine.to_host(flags, np.uint8, n, stream) == Flag.UNPLACED)
             try:
-                self._make_room(outcome, len(only), 0, False, stream)
+                self._find_nodes(only, after.changed > before.changed, stream)
             except (TableFull, MemoryError) as error:
-                raise TableFull(f"{error}; all other operations are done", only) from error
+                raise TableFull(str(error), only) from error
 
-    def _prepare(self, stream: Any) -> None:
-        """Lists take a batch as they are."""
+    def _find_nodes(self, missing: npt.NDArray[np.int64], progress: bool, stream: Any) -> None:
+        """Nodes for elements that found none."""
+        store = self.store
+        if self.tombstones > (self.size // 4 if self.grows else 0):
+            self.flush(0, store.lists, stream)
+            store.reopen_pool(stream)
+        elif not self.grows:
+            # A lane that comes second at the end of a list keeps a node of its own until its kernel ends: as long as
+            # keys are added, there may be room for the others too.
+            store.reopen_pool(stream)
+            if not progress:
+                raise TableFull(f"{len(missing):,} keys found no node; allow on_full='grow', or give a larger capacity")
+        elif store.pool.can_grow:
+            store.grow_pool(max(store.pool.capacity, len(missing)), stream)
+        else:
+            keys = 2 * (self.size + len(missing))
+            self._replace(self.slots_for(keys), 0, stream, keys)
 
-    def _undo(self, n: int, op: Op, stream: Any) -> _Undo | None:
-        # What a plain insert added can be erased again; and no batch takes more nodes than it has elements.
-        return None if op == Op.KEEP or self.store.pool.has_free(n, stream) else self._snapshot(stream)
+    def _holds(self, n: int, stream: Any) -> bool:
+        """Whether there are nodes for any batch of ``n`` elements, by now."""
+        store = self.store
+        if store.pool.surely_free >= n:
+            return True
+        wanted = policies.nodes_to_hold(n, store.lists)
+        if not (store.engine.asynchronous and self.grows and wanted):
+            return False
+        free = store.pool.free(stream)
+        with suppress(MemoryError):
+            if free < wanted and store.pool.can_grow:
+                store.grow_pool(wanted - free, stream)
+        return store.pool.surely_free >= n
 
-    def _take_back(self, keys: int, values: int, n: int, added: npt.NDArray[np.int64], stream: Any) -> None:
-        self.erase(keys, n, 0, added, stream)
+    def _note(self, inserts: int, erases: int, stream: Any) -> None:
+        """Count a batch, and look after the lists if it may be time for it."""
+        most_added, most_erased = self._unsettled[0] + inserts, self._unsettled[1] + erases
+        self._unsettled = most_added, most_erased
+        size, tombstones = self._settled
+        if policies.should_flush(tombstones + most_erased, size) or self._too_long(size + most_added):
+            self._tidy(stream)
 
     def _tidy(self, stream: Any) -> None:
         """Drop the erased slots once they are many; more lists once these are long, if there is memory for them."""
-        store = self.store
         if policies.should_flush(self.tombstones, self.size):
-            self.flush(0, store.lists, stream)
-        if self.grows and self.size > self.safe_load_factor * store.slots:
+            self.flush(0, self.store.lists, stream)
+        if self._too_long(self.size):
             with suppress(MemoryError):
                 self.rebuild(self.size, stream)
+        self._settled, self._unsettled = (self.size, self.tombstones), (0, 0)
 
-    def _make_room(self, outcome: Outcome, missing: int, attempt: int, risky: bool, stream: Any) -> None:
-        """Nodes for elements that found none."""
-        if self.tombstones > (self.size // 4 if self.grows else 0):
-            self.flush(0, self.store.lists, stream)
-        elif self.grows and not self.store.pool.can_grow:
-            keys = 2 * (self.size + missing)
-            self._replace(self.slots_for(keys), 0, stream, keys)
-        elif not self.store.more_nodes(outcome, stream):
-            raise TableFull(f"{missing:,} keys found no slab; allow on_full='grow', or give a larger capacity")
+    def _too_long(self, size: int) -> bool:
+        return self.grows and size > self.safe_load_factor * self.store.slots
 
-    def _replace(self, slots: int, homeless: int, stream: Any, keys: int = 0) -> None:
-        old, wanted = self.store, max(keys, self.size)
-        new, sized_for = old.sibling(slots, old.seed + 1, wanted, stream), wanted
-        while not new.take_over(old, homeless, stream).complete:  # keys that share lists more than chance has it
-            sized_for *= 2
-            new = old.sibling(slots, old.seed + 1, sized_for, stream)
-        new.keys = wanted
-        self.store = new
-        self.tombstones = 0
-        self.rebuilds += 1
+    # ---- undoing
+    def _undo(self, n: int, op: Op, stream: Any) -> _Undo | None:
+        # What a plain insert added can be taken back; and no batch takes more nodes than it has elements.
+        pool = self.store.pool
+        return None if op == Op.KEEP or pool.surely_free >= n or pool.free(stream) >= n else self._snapshot(stream)
+
+    def _take_back(self, keys: int, values: int, n: int, added: npt.NDArray[np.int64], stream: Any) -> None:
+        self.erase(keys, n, 0, added, stream)
 
 
 class ElasticMultiLists(ElasticLists):
     """Lists in which a key stands as often as it was inserted."""
 
-    def _once(self, keys: int, values: int, n: int, **options: Any) -> Outcome:
-        return self.store.append(
-            keys, values, n, flags=options["flags"], only=options["only"], stream=options["stream"]
-        )
+    _inserting = "append"
 
     def _take_back(self, keys: int, values: int, n: int, added: npt.NDArray[np.int64], stream: Any) -> None:
         if len(added):
-            self.store.retract(keys, values, n, added, stream)
-            self.size -= len(added)
-            self.tombstones += len(added)
+            self.store.launch("retract", n, keys=keys, values=values, only=added, stream=stream)
 
     def count(self, keys: int, n: int, counts: int, stream: Any = None) -> None:
-        """As `ListStore.count`."""
-        self.store.count(keys, n, counts, stream)
+        """Pairs of each key, uint32."""
+        self.store.launch("count", n, keys=keys, out_counts=counts, stream=stream)
 
     def erase_all(self, keys: int, n: int, counts: int, stream: Any = None) -> None:
-        """As `ListStore.erase_all`."""
-        erased = self.store.erase_all(keys, n, counts, stream)
-        self.size -= erased
-        self.tombstones += erased
+        """Erase every pair of each key; ``counts``, uint32, says how many for each element."""
+        self.store.launch("erase_all", n, keys=keys, out_counts=counts, stream=stream)
+        self._note(0, n, stream)

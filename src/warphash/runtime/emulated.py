@@ -68,6 +68,7 @@ class EmulatedEngine:
     """
 
     device = "emulated"
+    asynchronous: bool = True  # as far as a table can tell
 
     def __init__(self, rewrite: Callable[[str], str] = str) -> None:
         self.memory = GuardedMemory()

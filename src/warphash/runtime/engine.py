@@ -80,7 +80,15 @@ class Program(Protocol):
 
 
 class Engine(Protocol):
-    """One device and how to run on it. ``stream`` is the engine's own handle, or None for its default."""
+    """One device and how to run on it. ``stream`` is the engine's own handle, or None for its default.
+
+    Attributes
+    ----------
+    asynchronous
+        Kernels run while the caller goes on.
+    """
+
+    asynchronous: bool
 
     @property
     def device(self) -> str:

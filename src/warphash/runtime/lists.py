@@ -12,10 +12,15 @@ import numpy.typing as npt
 
 from .. import policies
 from .abi import Batch, Op, Table
+from .ledger import Ledger
 from .slabs import BLOCK_UNITS, MAX_BLOCKS, MAX_SUPER_BLOCKS, SlabPool
 from .store import MAX_BUCKETS, PIECE_UNIQUE, Outcome, Store
 
 __all__ = ["ListStore"]
+
+
+_FEWEST_BLOCKS = 16
+"""Memory blocks of a super block where a pool grows for the sake of batches that nobody waits for: 2 MiB of slabs."""
 
 
 class ListStore(Store):
@@ -26,9 +31,12 @@ class ListStore(Store):
     pool
         Sized for ``keys`` keys; a small table has no super block before a list grows. Of a table that may not grow, as
         many nodes as buckets: so many keys as it has slots need no more, wherever they go.
+    ledger
+        What the kernels of batches have counted.
     """
 
     pool: SlabPool
+    ledger: Ledger
 
     def _allocate(self, stream: Any) -> None:
         super()._allocate(stream)
@@ -42,9 +50,13 @@ class ListStore(Store):
             raise MemoryError(f"{nodes:,} nodes are more than a pool of {most} super blocks has")
         if self.buckets < BLOCK_UNITS and nodes < BLOCK_UNITS and not self.fixed and most > 1:
             super_blocks = 0
+        if not self.fixed and most > 1 and self.engine.asynchronous:
+            blocks = max(blocks, _FEWEST_BLOCKS)
         units = nodes if self.fixed and super_blocks == 1 else None
         node_bytes = self.spec.slots_per_bucket * self.spec.slot_bytes
         self.pool = SlabPool(self.engine, min(blocks, MAX_BLOCKS), super_blocks, units, node_bytes, most, stream)
+        self.ledger = Ledger(self.engine, stream)
+        self._batch = Batch()
 
     @property
     def _pairs_per_node(self) -> int:
@@ -81,16 +93,13 @@ class ListStore(Store):
     def clear(self, stream: Any = None) -> None:
         super().clear(stream)
         self.pool.clear(stream)
+        self.ledger.restart(stream)
 
     def restore(self, snapshot: Any, stream: Any = None) -> None:
         """Put a copy back. Nodes that came later are free."""
         self.pool.clear(stream)
         super().restore(snapshot, stream)
-
-    def update(self, keys: int, values: int, n: int, *, op: Op = Op.KEEP, **options: Any) -> Outcome:
-        """As `Store.update`."""
-        self.pool.lend(n)
-        return super().update(keys, values, n, op=op, **options)
+        self.pool.lend(self.pool.capacity)
 
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
         """As `Store.scan`; the pairs of one list follow each other, in its order."""
@@ -121,23 +130,15 @@ class ListStore(Store):
         counts = self._read(report, stream)
         return Outcome(counts.changed, 0, counts.unplaced, 0)
 
-    def more_nodes(self, outcome: Outcome, stream: Any = None) -> bool:
-        """Let those that found no node try again; false if that is no use.
+    def reopen_pool(self, stream: Any = None) -> None:
+        """Let those look for nodes again that found none."""
+        self.pool.reopen(stream)
+        self.table.pool = self.pool.descriptor
 
-        Where the pool may not grow it is of use while keys are added: a lane that comes second at the end of a list
-        keeps a node of its own until its kernel ends.
-
-        Raises
-        ------
-        MemoryError
-            If the pool may grow and there is no memory for it.
-        """
-        if self.fixed:
-            self.pool.reopen(stream)
-        else:
-            self.pool.double(stream)
+    def grow_pool(self, nodes: int, stream: Any = None) -> None:
+        """At least ``nodes`` more, or what there is memory for; raises `MemoryError` if for none."""
+        self.pool.grow_by(nodes, stream)
         self.table.pool, self.table.pool_units = self.pool.descriptor, self.pool.only_units
-        return not self.fixed or outcome.changed > 0
 
     def flush(self, first: int, buckets: int, stream: Any = None) -> tuple[int, int]:
         """Pack the lists of so many buckets: nodes that are free now, and erased slots that are gone. Waits."""
@@ -148,64 +149,45 @@ class ListStore(Store):
         counts = self._read(report, stream)
         return counts.erased, counts.changed
 
-    def execute(
+    # ---- operations on the keys of a batch; nobody waits for them
+    def launch(
         self,
-        operations: int,
-        keys: int,
-        values: int,
-        n: int,
-        out_values: int,
-        flags: int,
-        default: int,
-        only: npt.NDArray[np.int64] | None = None,
-        stream: Any = None,
-    ) -> tuple[Outcome, int, int]:
-        """A mixed batch: its outcome, keys erased, and elements whose operation is none. Waits."""
-        report = self._zeroed_report(stream)
-        self.pool.lend(n)
-        width = self.spec.word_bytes
-        for at, count, indices, length in self._pieces(n, min(n, PIECE_UNIQUE), only, stream):
-            batch = Batch(
-                n=count,
-                operations=operations + at,
-                keys=keys + at * width,
-                values=values and values + at * width,
-                indices=indices,
-                count=length,
-                out_values=out_values and out_values + at * width,
-                out_flags=flags + at,
-                default_value=default,
-                report=report.ptr,
-            )
-            self._program.run("execute", self.table, batch, count, stream)
-        counts = self._read(report, stream)
-        return Outcome(counts.changed, 0, counts.unplaced, 0), counts.erased, counts.mismatches
-
-    # ---- keys that repeat
-    def append(
-        self,
-        keys: int,
-        values: int,
+        entry: str,
         n: int,
         *,
-        flags: int,
+        keys: int,
+        values: int = 0,
+        operations: int = 0,
+        out_values: int = 0,
+        out_counts: int = 0,
+        flags: int = 0,
+        default: int = 0,
+        op: Op = Op.KEEP,
+        kind: int = 0,
+        count_probes: bool = False,
         only: npt.NDArray[np.int64] | None = None,
         stream: Any = None,
-    ) -> Outcome:
-        """Add every pair, whatever is there. Waits."""
-        self.pool.lend(n)
-        return self._walk("append", n, only, stream, keys=keys, values=values, flags=flags)
+    ) -> None:
+        """Run kernel ``entry`` over ``n`` elements, or ``only`` some of them, and count in the ledger.
 
-    def retract(self, keys: int, values: int, n: int, only: npt.NDArray[np.int64], stream: Any = None) -> None:
-        """Take back what `append` did for some elements. Waits."""
-        self._walk("retract", n, only, stream, keys=keys, values=values)
-
-    def count(self, keys: int, n: int, counts: int, stream: Any = None) -> None:
-        """Pairs of each key, uint32."""
+        Parameters
+        ----------
+        keys, values, operations, out_values, out_counts, flags
+            Addresses of arrays with an item for each element; 0 for none.
+        """
         width = self.spec.word_bytes
-        for at in range(0, n, PIECE_UNIQUE):
-            batch = Batch(n=min(PIECE_UNIQUE, n - at), keys=keys + at * width, out_counts=counts + 4 * at)
-            self._program.run("count", self.table, batch, batch.n, stream)
+        batch = self._batch
+        batch.report, batch.default_value = self.ledger.report, default
+        batch.op, batch.kind, batch.count_probes = op, kind, count_probes
+        for at, count, indices, length in self._pieces(n, min(n, PIECE_UNIQUE), only, stream):
+            batch.n, batch.indices, batch.count = count, indices, length
+            batch.keys, batch.values = keys + at * width, values and values + at * width
+            batch.operations = operations and operations + at
+            batch.out_values = out_values and out_values + at * width
+            batch.out_counts = out_counts and out_counts + 4 * at
+            batch.out_flags = flags and flags + at
+            self._program.run(entry, self.table, batch, count, stream)
+        self.ledger.reopen()
 
     def find_all(self, keys: int, n: int, offsets: int, values: int, stream: Any = None) -> None:
         """Values of each key, from its offset (uint64, n + 1 of them) to the next."""
@@ -214,40 +196,3 @@ class ListStore(Store):
             count = min(PIECE_UNIQUE, n - at)
             batch = Batch(n=count, keys=keys + at * width, out_counts=offsets + 8 * at, out_values=values)
             self._program.run("find_all", self.table, batch, count, stream)
-
-    def erase_all(self, keys: int, n: int, counts: int, stream: Any = None) -> int:
-        """Erase every pair of each key: how many there were; ``counts``, uint32, says how many for each. Waits."""
-        report = self._zeroed_report(stream)
-        width = self.spec.word_bytes
-        for at in range(0, n, PIECE_UNIQUE):
-            count = min(PIECE_UNIQUE, n - at)
-            batch = Batch(n=count, keys=keys + at * width, out_counts=counts + 4 * at, report=report.ptr)
-            self._program.run("erase_all", self.table, batch, count, stream)
-        return self._read(report, stream).changed
-
-    def _walk(
-        self,
-        entry: str,
-        n: int,
-        only: npt.NDArray[np.int64] | None,
-        stream: Any,
-        *,
-        keys: int,
-        values: int,
-        flags: int = 0,
-    ) -> Outcome:
-        report = self._zeroed_report(stream)
-        width = self.spec.word_bytes
-        for at, count, indices, length in self._pieces(n, min(n, PIECE_UNIQUE), only, stream):
-            batch = Batch(
-                n=count,
-                keys=keys + at * width,
-                values=values and values + at * width,
-                indices=indices,
-                count=length,
-                out_flags=flags and flags + at,
-                report=report.ptr,
-            )
-            self._program.run(entry, self.table, batch, count, stream)
-        counts = self._read(report, stream)
-        return Outcome(counts.changed, 0, counts.unplaced, 0)

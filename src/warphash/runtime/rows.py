@@ -97,20 +97,20 @@ class RowBacking:
         if not matched.all():
             self._update_colliding(keys, values, n, np.flatnonzero(matched == 0), op, kind, flags, stream)
 
-    def erase(self, keys: int, n: int, flags: int, stream: Any) -> int:
+    def erase(self, keys: int, n: int, flags: int, stream: Any) -> None:
         if n == 0:
-            return 0
+            return
         found = self._engine.allocate(n, stream)
         self._rows_of(keys, n, found.ptr, stream)
         only = np.flatnonzero(self._engine.to_host(found.ptr, np.uint8, n, stream))
         nothing = self._engine.from_host(np.zeros(n, np.uint8), stream)
         self._engine.copy(flags, nothing.ptr, n, stream)
         prints = self._fingerprints(keys, n, stream)
-        return self.elastic.erase(prints.ptr, n, flags, only, stream)
+        self.elastic.erase(prints.ptr, n, flags, only, stream)
 
     def execute(
         self, operations: int, keys: int, values: int, n: int, out: int, flags: int, default: bytes, stream: Any
-    ) -> int:
+    ) -> None:
         """Raise: a row cannot be read, or changed, in the moment in which its slot is."""
         raise UnsupportedVerb("execute takes keys and values of up to 8 bytes, which lie in the slots themselves")
 

@@ -67,6 +67,7 @@ class SlabPool:
     ) -> None:
         self.blocks = blocks
         self._units = units
+        self._withheld = 0 if units is None else blocks * BLOCK_UNITS - units
         self._unit_bytes = unit_bytes
         self._most_super_blocks = min(most_super_blocks, MAX_SUPER_BLOCKS)
         self._taken_at_most = 0
@@ -102,8 +103,8 @@ class SlabPool:
 
     @property
     def capacity(self) -> int:
-        """Units, taken and free."""
-        return self.super_blocks * self.blocks * BLOCK_UNITS
+        """Units, taken and free, without those that may not be taken."""
+        return self.super_blocks * self.blocks * BLOCK_UNITS - self._withheld
 
     @property
     def nbytes(self) -> int:
@@ -146,11 +147,11 @@ class SlabPool:
             self._super_blocks.pop()
             raise
 
-    def double(self, stream: Any = None) -> None:
-        """Grow to twice the size, or by what there is memory for; raises `MemoryError` if for no super block."""
+    def grow_by(self, units: int, stream: Any = None) -> None:
+        """Grow by so many units, or by what there is memory for; raises `MemoryError` if for no super block."""
         had = self.super_blocks
         try:
-            for _ in range(max(1, had)):
+            for _ in range(max(1, -(-units // (self.blocks * BLOCK_UNITS)))):
                 self.grow(stream)
         except MemoryError:
             if self.super_blocks == had:
@@ -167,13 +168,18 @@ class SlabPool:
 
     def taken(self, stream: Any = None) -> int:
         """Units in use. Waits."""
-        return self._run("taken", Batch(n=self.super_blocks * self.blocks * _BITMAP_BYTES // 4), stream).changed
+        words = Batch(n=self.super_blocks * self.blocks * _BITMAP_BYTES // 4)
+        return self._run("taken", words, stream).changed - self._withheld
 
-    def has_free(self, n: int, stream: Any = None) -> bool:
-        """Whether ``n`` units can be taken. Counts, and waits, only where what kernels were given is no answer."""
-        if self.capacity - self._taken_at_most < n:
-            self._taken_at_most = self.taken(stream)
-        return self.capacity - self._taken_at_most >= n
+    @property
+    def surely_free(self) -> int:
+        """Units that can be taken, as far as is known without counting."""
+        return self.capacity - self._taken_at_most
+
+    def free(self, stream: Any = None) -> int:
+        """Units that can be taken. Waits."""
+        self._taken_at_most = self.taken(stream)
+        return self.surely_free
 
     def lend(self, n: int) -> None:
         """Note that a kernel may take ``n`` units."""

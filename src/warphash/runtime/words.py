@@ -60,24 +60,23 @@ class WordBacking:
             key_words[0], value_words[0], n, op=op, kind=kind, flags=flags, unique=unique, stream=stream
         )
 
-    def erase(self, keys: int, n: int, flags: int, stream: Any) -> int:
+    def erase(self, keys: int, n: int, flags: int, stream: Any) -> None:
         words = self._widened(keys, n, self.key_bytes, stream)
-        return self.elastic.erase(words[0], n, flags, stream=stream)
+        self.elastic.erase(words[0], n, flags, stream=stream)
 
     def execute(
         self, operations: int, keys: int, values: int, n: int, out: int, flags: int, default: bytes, stream: Any
-    ) -> int:
+    ) -> None:
         """A mixed batch on lists; see `ElasticLists.execute`."""
         elastic: Any = self.elastic
         key_words = self._widened(keys, n, self.key_bytes, stream)
         value_words = self._widened(values, n, self.value_bytes, stream) if values else (0, None)
         landing, held = self._landing(out, n, self.value_bytes, stream)
-        unknown: int = elastic.execute(
+        elastic.execute(
             operations, key_words[0], value_words[0], n, landing, flags, int.from_bytes(default, "little"), stream
         )
         if held is not None:
             self._narrow(landing, n, out, self.value_bytes, stream)
-        return unknown
 
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any) -> int:
         keys = self._landing(out_keys, room, self.key_bytes, stream)

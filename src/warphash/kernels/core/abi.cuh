@@ -39,7 +39,6 @@ struct Batch {
   u64 n;           // elements this launch walks over
   u64 keys;        // Word per element
   u64 values;      // Word per element
-  u64 operations;  // execute: u8 per element, Operation
   u64 indices;     // u32 list: element i is indices[i], for i < *count
   u64 count;       // address of a u64
   u64 out_keys;
@@ -62,6 +61,7 @@ struct Batch {
   u64 source_pool;     // relist: address of its Pool
   u64 answer;          // one_block.cuh: address, in memory of the host, of the outcome
   u64 ticket;          // and what its first word becomes
+  u64 operations;      // execute: u8 per element, Operation
 };
 
 constexpr u64 kReportLines = 32;
