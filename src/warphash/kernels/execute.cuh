@@ -34,8 +34,7 @@ struct Execute {
   static constexpr int kLists = 0;
   static constexpr int kPartBytes = 128;
   struct State {
-    typename D::Placement placement;
-    Word result;
+    typename D::Placement placement;  // of a find, its value is the one that was found
     u32 element;
     u8 operation;
     u8 flag;
@@ -50,7 +49,6 @@ struct Execute {
     const bool writes = s.operation == kInsertKey || s.operation == kAssignKey;
     const Word value = writes && b.values ? value_at<S>(b, s.element) : Word(0);
     s.placement = D::start(Probe<S>::start(t, key_at<S>(b, s.element)), value, 0);
-    s.result = static_cast<Word>(b.default_value);
     s.flag = 0;
     s.wants = false;
     return s.operation <= kEraseKey;
@@ -83,7 +81,10 @@ struct Execute {
     tally.changed += s.flag == kChanged && writes;
     tally.erased += s.flag == kChanged && s.operation == kEraseKey;
     if (s.flag == kUnplaced) atomic_add(&report_of(b)->unplaced, 1ull);
-    if (S::kHasValue && b.out_values) store_once(pointer<Word>(b.out_values) + s.element, s.result);
+    const bool found = s.operation == kFindKey && s.flag;
+    if (S::kHasValue && b.out_values)
+      store_once(pointer<Word>(b.out_values) + s.element,
+                 found ? s.placement.hand.payload() : static_cast<Word>(b.default_value));
     set_flag(b, s.element, s.flag);
   }
 
@@ -92,7 +93,7 @@ struct Execute {
   WARPHASH_FN static bool meet(const Table& t, State& s, const Seen<S>& seen) {
     typename S::Item* slot = S::at(t, s.placement.bucket) + seen.hit;
     if (s.operation == kFindKey) {
-      s.result = seen.item.payload();
+      s.placement.hand = seen.item;
       s.flag = 1;
       return true;
     }

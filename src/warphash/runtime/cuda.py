@@ -135,6 +135,8 @@ class CudaEngine:
         ``"NVIDIA H200"``, ``"sm_90"``.
     total_bytes
         The device's memory.
+    processors
+        Its multiprocessors.
     staging
         Copies of whole host arrays, and pipelines over them (`runtime.staging`).
     """
@@ -147,12 +149,13 @@ class CudaEngine:
         what = f"starting {self.device}"
         handle = _check(driver.cuDeviceGet(index), what)
         attribute = driver.CUdevice_attribute
-        major, minor, has_pools = (
+        major, minor, has_pools, self.processors = (
             int(_check(driver.cuDeviceGetAttribute(which, handle), what))
             for which in (
                 attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
                 attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
                 attribute.CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED,
+                attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
             )
         )
         self.arch = f"sm_{major}{minor}"
@@ -184,12 +187,13 @@ class CudaEngine:
                 source = translation_unit(spec, "cuda")
                 key = nvrtc.cache_key(source, self.arch)
                 cubin = CubinCache().get_or_make(key, lambda: nvrtc.compile(source, self.arch).cubin)
-                self._programs[spec] = self.load(cubin)
+                self._programs[spec] = self.load(cubin, spec.refilling)
             return self._programs[spec]
 
-    def load(self, cubin: bytes) -> CudaProgram:
-        """Kernels from machine code."""
-        return CudaProgram(self, _check(self.call(self._driver.cuModuleLoadData, cubin), "loading kernels"))
+    def load(self, cubin: bytes, refilling: frozenset[str] = frozenset()) -> CudaProgram:
+        """Kernels from machine code, and those of which a grid need not have a thread for each element."""
+        module = _check(self.call(self._driver.cuModuleLoadData, cubin), "loading kernels")
+        return CudaProgram(self, module, refilling)
 
     def allocate(self, nbytes: int, stream: Any = None) -> DeviceBuffer:
         """Uninitialised device memory, aligned to 256 bytes, ready in the order of ``stream``.
@@ -403,23 +407,29 @@ class CudaMark:
             self._engine.call(self._driver.cuEventDestroy, self.event)
 
 
+_MOST_BLOCKS = (1 << 31) - 1
+"""Of a grid, in its first dimension."""
+
+
 class CudaProgram:
     """Loaded kernels, found by name; an entry is looked up once."""
 
-    def __init__(self, engine: CudaEngine, module: Any) -> None:
+    def __init__(self, engine: CudaEngine, module: Any, refilling: frozenset[str]) -> None:
         self._engine = engine
         self._driver = engine._driver
         self._module = module
-        self._functions: dict[str, tuple[Any, int]] = {}
+        self._refilling = refilling
+        self._functions: dict[str, tuple[Any, int, int]] = {}
         self._arguments = (ctypes.c_void_p * 2)()  # of a launch; the engine's lock guards them
         self._arguments_at = ctypes.addressof(self._arguments)
 
     def run(self, entry: str, table: Table, batch: Batch, n: int, stream: Any = None) -> None:
         """Launch kernel ``entry`` over at most ``n`` elements; returns before it ends, with both structures copied."""
         if n > 0:
-            function, most_threads = self._functions.get(entry) or self._find(entry)
+            function, most_threads, most_blocks = self._functions.get(entry) or self._find(entry)
             threads = most_threads if n >= most_threads else -(-n // 32) * 32
-            (status,) = self._engine.order(stream, self._launch, function, -(-n // threads), threads, table, batch)
+            blocks = min(-(-n // threads), most_blocks)
+            (status,) = self._engine.order(stream, self._launch, function, blocks, threads, table, batch)
             if status:
                 raise _error(status, f"launching a kernel on {self._engine.device}")
 
@@ -431,12 +441,17 @@ class CudaProgram:
     def block_threads(self) -> int:
         return self._find("update_block")[1]
 
-    def _find(self, entry: str) -> tuple[Any, int]:
-        """A kernel and the most threads that a block of it may have: its launch bounds."""
+    def _find(self, entry: str) -> tuple[Any, int, int]:
+        """A kernel, the most threads that a block of it may have (its launch bounds), and the most blocks of use."""
         call, driver, what = self._engine.call, self._driver, f"finding kernel {entry!r}"
         function = _check(call(driver.cuModuleGetFunction, self._module, entry.encode()), what)
         bounds = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK
-        found = function, int(_check(call(driver.cuFuncGetAttribute, bounds, function), what))
+        threads = int(_check(call(driver.cuFuncGetAttribute, bounds, function), what))
+        blocks = _MOST_BLOCKS
+        if entry in self._refilling:
+            at_once = driver.cuOccupancyMaxActiveBlocksPerMultiprocessor
+            blocks = self._engine.processors * int(_check(call(at_once, function, threads, 0), what))
+        found = function, threads, blocks
         self._functions[entry] = found
         return found
 

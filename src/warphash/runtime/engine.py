@@ -17,6 +17,24 @@ from .abi import Batch, Table
 __all__ = ["Buffer", "Engine", "KernelSpec", "Program"]
 
 
+_REFILLING = frozenset(
+    [
+        "find",
+        "probe_counts",
+        "place",
+        "erase",
+        "execute",
+        "relist",
+        "append",
+        "count",
+        "find_all",
+        "retract",
+        "erase_all",
+    ]
+)
+"""Of lists: those whose tasks say kRefills (``kernels/core/schedule_warp.cuh``)."""
+
+
 @dataclass(frozen=True)
 class KernelSpec:
     """Names one set of kernels: a design's header for one slot layout.
@@ -44,6 +62,11 @@ class KernelSpec:
     slots_per_bucket: int
     constants: tuple[tuple[str, int], ...] = ()
     lists: bool = False
+
+    @property
+    def refilling(self) -> frozenset[str]:
+        """Entries of which a lane takes up one element after another: their grid need not have a lane for each."""
+        return _REFILLING if self.lists else frozenset()
 
     @property
     def word_bytes(self) -> int:

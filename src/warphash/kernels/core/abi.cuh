@@ -36,11 +36,11 @@ enum Placement : u64 { kFirst = 0, kLeastLoaded = 1 };
 
 // One bulk operation.
 struct Batch {
-  u64 n;           // elements this launch walks over
-  u64 keys;        // Word per element
-  u64 values;      // Word per element
-  u64 indices;     // u32 list: element i is indices[i], for i < *count
-  u64 count;       // address of a u64
+  u64 n;        // elements this launch walks over
+  u64 keys;     // Word per element
+  u64 values;   // Word per element
+  u64 indices;  // u32 list: element i is indices[i], for i < *count
+  u64 count;    // address of a u64
   u64 out_keys;
   u64 out_values;
   u64 out_flags;   // u8 per element: kPresent, kChanged or kUnplaced

@@ -144,17 +144,15 @@ WARPHASH_FN u32 block_sum(u32 x) {
 template <class Task>
 WARPHASH_FN void flush(const Batch& b, const Tally& tally) {
   CountLine& line = count_line(b, thread_in_grid() / 32);
-  u32 changed = 0, erased = 0;
-  if constexpr (kErases<Task>) {  // one or none a thread: both sums fit into one word
-    const u32 both = block_sum(tally.changed | tally.erased << 16);
-    changed = both & 0xffffu;
-    erased = both >> 16;
-  } else {
-    changed = block_sum(tally.changed);
-    if (tally.erased) atomic_add(&line.erased, static_cast<u64>(tally.erased));
-  }
+  const u32 changed = block_sum(tally.changed);
   if (changed && thread_in_block() == 0) atomic_add(&line.changed, static_cast<u64>(changed));
-  if (erased && thread_in_block() == 0) atomic_add(&line.erased, static_cast<u64>(erased));
+  if constexpr (kErases<Task>) {
+    block_barrier();  // before the next sum is gathered
+    const u32 erased = block_sum(tally.erased);
+    if (erased && thread_in_block() == 0) atomic_add(&line.erased, static_cast<u64>(erased));
+  } else if (tally.erased) {
+    atomic_add(&line.erased, static_cast<u64>(tally.erased));
+  }
   if (b.count_probes && tally.probes) atomic_add(&line.probes, static_cast<u64>(tally.probes));
   if (tally.mismatches) atomic_add(&line.mismatches, static_cast<u64>(tally.mismatches));
 }
@@ -247,8 +245,55 @@ WARPHASH_FN bool supply_slabs(const Table& t, ResidentBlock& resident, typename 
   return wanted ? !Task::supply(t, state, slab) : pending;
 }
 
+// Lists differ in length: a lane that is done takes up another element while its neighbours go on. The grid is as large as
+// the device holds at once (runtime/cuda.py), and a lane's elements are a grid apart. 1 M mixed operations took 106 us
+// instead of 129 (docs/performance-log.md).
+template <class Task>
+WARPHASH_FN void for_each_refilling(const Table& t, const Batch& b) {
+  const u64 n = b.count ? *reinterpret_cast<const u64*>(b.count) : b.n;
+  u64 i = thread_in_grid();
+  typename Task::State state;
+  Tally tally;
+  [[maybe_unused]] ResidentBlock resident(static_cast<u32>(i / kWarpLanes));
+  Seen<typename Task::S> seen = Seen<typename Task::S>::full();
+  const i32 region = Task::region(t);
+  bool pending = false;
+  const auto finish = [&] {
+    Task::finish(t, b, i, state, true, tally);
+    i += threads_in_grid();
+    pending = false;
+  };
+  for (;;) {
+    while (!pending && i < n) {
+      pending = Task::start(t, b, i, state);
+      if (!pending) finish();
+    }
+    if (!any(pending)) break;
+    observe<Task>(t, state, pending, region, 0, seen);
+    bool goes_on = pending;
+    if (pending) {
+      ++tally.probes;
+      goes_on = !Task::step(t, b, state, seen);
+    }
+    if constexpr (kAllocates<Task>) goes_on = supply_slabs<Task>(t, resident, state, goes_on);
+    if (pending && !goes_on) finish();
+  }
+  if constexpr (Task::kCounts) flush<Task>(b, tally);
+}
+
+template <class Task>
+constexpr bool kRefills = false;
+template <class Task>
+  requires(Task::kProbes && Task::kLists == 0 && Task::S::kLinked)
+constexpr bool kRefills<Task> = true;
+
+// Lanes of a grid: those that refill are as many as run at once.
+template <class Task>
+constexpr u64 kMostLanes = kRefills<Task> ? kLanesAtOnce : ~0ull;
+
 template <class Task>
 WARPHASH_FN void for_each(const Table& t, const Batch& b) {
+  if constexpr (kRefills<Task>) return for_each_refilling<Task>(t, b);
   const u64 n = b.count ? *reinterpret_cast<const u64*>(b.count) : b.n;
   const u64 i = thread_in_grid();
   const bool live = i < n;

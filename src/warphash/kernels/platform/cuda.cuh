@@ -22,10 +22,12 @@ constexpr u32 kBlockThreads = 256;
 constexpr u32 kLookupBlockThreads = 128;  // of tasks that count nothing: the fewer wait for the slowest, the better
 constexpr u32 kMostBlockThreads = 1024;
 constexpr u32 kWarpLanes = 32;
+constexpr u64 kLanesAtOnce = ~0ull;  // runtime/cuda.py knows
 constexpr u32 kAllLanes = 0xffffffffu;
 
 WARPHASH_FN u32 thread_in_block() { return threadIdx.x; }
 WARPHASH_FN u32 threads_in_block() { return blockDim.x; }
+WARPHASH_FN u64 threads_in_grid() { return static_cast<u64>(gridDim.x) * blockDim.x; }
 WARPHASH_FN u64 thread_in_grid() { return static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; }
 WARPHASH_FN u32 lane() { return threadIdx.x & 31u; }
 WARPHASH_FN u32 ballot(bool p) { return __ballot_sync(kAllLanes, p); }
@@ -226,14 +228,22 @@ WARPHASH_FN T exchange(T* p, const T& desired) {
 namespace warphash {
 template <class Task>
 constexpr u32 kThreadsOf = Task::kCounts ? kBlockThreads : kLookupBlockThreads;
+template <class Task>
+  requires(Task::S::kLinked)
+constexpr u32 kThreadsOf<Task> = kLookupBlockThreads;
 
 // Blocks that must fit on a processor, 0 for as the compiler likes: it spills a few bytes to make room for one more where
-// buckets are large, or end in a pointer.
+// buckets are large.
 template <class Task>
 constexpr u32 kFewestBlocksOf = 0;
 template <class Task>
-  requires((!Task::kCounts && Task::S::kBucketBytes > 128) || Task::S::kLinked)
+  requires(!Task::kCounts && Task::S::kBucketBytes > 128)
 constexpr u32 kFewestBlocksOf<Task> = 1;
+template <class Task>
+  requires(Task::S::kLinked)  // 64 registers a thread; with 80, mixed batches ran a tenth slower
+constexpr u32 kFewestBlocksOf<Task> = !Task::kCounts                        ? 9
+                                      : sizeof(typename Task::S::Item) < 16 ? 8
+                                                                            : 6;
 }  // namespace warphash
 
 // What the kernels of one table may take for granted: assignments to fields of `known`.

@@ -19,12 +19,14 @@ namespace warphash {
 
 constexpr u32 kMostBlockThreads = emulation::kBlockLanes;
 constexpr u32 kWarpLanes = emulation::kWarpLanes;
+constexpr u64 kLanesAtOnce = emulation::kResidentBlocks * emulation::kBlockLanes;
 
 inline u32 lane() { return emulation::grid.lane; }
 inline u32 thread_in_block() {
   return emulation::grid.warp % emulation::kWarpsPerBlock * emulation::kWarpLanes + emulation::grid.lane;
 }
 inline u32 threads_in_block() { return emulation::kBlockLanes; }
+inline u64 threads_in_grid() { return emulation::grid.blocks * emulation::kBlockLanes; }
 inline u64 thread_in_grid() {
   return emulation::grid.resident[emulation::grid.block].index * emulation::kBlockLanes + thread_in_block();
 }
@@ -227,13 +229,14 @@ inline T exchange(T* p, const T& desired) {
 }  // namespace warphash
 
 // warphash_NAME: runs the grid for n elements under the schedule of `seed`; null, or the message of what went wrong.
-#define WARPHASH_KERNEL(NAME, ...)                                                                       \
+#define WARPHASH_KERNEL(NAME, MOST, ...)                                                                 \
   extern "C" __attribute__((visibility("default"))) const char* warphash_##NAME(                         \
       const warphash::Table* table, const warphash::Batch* batch, warphash::u64 n, warphash::u64 seed) { \
-    return warphash::emulation::launch(__VA_ARGS__, *table, *batch, n, seed);                            \
+    return warphash::emulation::launch(__VA_ARGS__, *table, *batch, n < MOST ? n : MOST, seed);          \
   }
-#define WARPHASH_ENTRY(NAME, ...) WARPHASH_KERNEL(NAME, warphash::for_each<__VA_ARGS__>)
-#define WARPHASH_BLOCK_ENTRY(NAME, ...) WARPHASH_KERNEL(NAME, __VA_ARGS__)
+#define WARPHASH_ENTRY(NAME, ...) \
+  WARPHASH_KERNEL(NAME, (warphash::kMostLanes<__VA_ARGS__>), warphash::for_each<__VA_ARGS__>)
+#define WARPHASH_BLOCK_ENTRY(NAME, ...) WARPHASH_KERNEL(NAME, ~0ull, __VA_ARGS__)
 // Where the last launch met memory that is not there; null if it did not.
 extern "C" __attribute__((visibility("default"), used)) inline const warphash::u64* warphash_fault_address() {
   return warphash::emulation::grid.faulted ? &warphash::emulation::grid.fault_address : nullptr;
