@@ -77,13 +77,19 @@ def should_flush(tombstones: int, size: int) -> bool:
     return tombstones > max(size, 1024)
 
 
+FEWEST_BLOCKS = 16
+"""Memory blocks of a super block where a pool grows for the sake of batches that nobody waits for: 2 MiB of slabs."""
+
+
 def nodes_to_hold(n: int, lists: int) -> int:
     """Free nodes to have ready for batches of ``n`` elements that nobody waits for; 0 for none.
 
     A batch takes no more nodes than it has elements, so one that finds as many cannot fail. They are held for four
-    batches, since finding out how many are free is a wait too; and only up to twice the lists, or 64 MiB of slabs.
+    batches, since finding out how many are free takes time too, and for sixteen while that is no more than 64 MiB of
+    slabs; but not if four are more than that and than twice the lists.
     """
-    return 4 * n if 4 * n <= max(2 * lists, 1 << 19) else 0
+    little = 1 << 19
+    return max(4 * n, min(16 * n, little)) if 4 * n <= max(2 * lists, little) else 0
 
 
 def pool_nodes(keys: int, buckets: int, pairs_per_node: int) -> int:

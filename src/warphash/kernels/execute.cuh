@@ -29,7 +29,7 @@ struct Execute {
   using S = typename D::S;
   using Word = typename S::Word;
   static constexpr bool kProbes = true, kReads = true, kSuspends = false, kCounts = true;
-  static constexpr bool kAllocates = true, kErases = true;
+  static constexpr bool kAllocates = true, kErases = true, kRefills = true;
   static constexpr bool kFrozen = false, kVacancy = true;
   static constexpr int kLists = 0;
   static constexpr int kPartBytes = 128;

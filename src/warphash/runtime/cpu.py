@@ -13,6 +13,7 @@ import numpy.typing as npt
 from . import _cpu  # type: ignore[attr-defined]  # compiled
 from .abi import Batch, Table
 from .engine import Buffer, KernelSpec, Program
+from .memory import HostAnswer
 
 __all__ = ["CpuEngine", "engine", "thread_count"]
 
@@ -87,6 +88,10 @@ class CpuEngine:
 
     def reserve_heap(self, nbytes: int) -> None:
         """The C library's heap grows by itself."""
+
+    def answer(self, words: int) -> HostAnswer:
+        """Room for so many words of 64 bits."""
+        return HostAnswer(self.to_host, words)
 
     def synchronize(self, stream: Any = None) -> None:
         """Nothing is ever under way."""

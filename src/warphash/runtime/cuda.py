@@ -245,6 +245,10 @@ class CudaEngine:
         self.staging.upload(buffer.ptr, array, stream)
         return buffer
 
+    def answer(self, words: int) -> CudaAnswer:
+        """Pinned memory for so many words of 64 bits."""
+        return CudaAnswer(self, words)
+
     def mark(self) -> CudaMark:
         """A place in a stream, not yet recorded."""
         return CudaMark(self)
@@ -382,6 +386,26 @@ def _nothing(handle: int) -> int:
     return handle
 
 
+class CudaAnswer:
+    """Words on their way to pinned memory; see `engine.Answer`."""
+
+    def __init__(self, engine: CudaEngine, words: int) -> None:
+        self._engine = engine
+        self._pinned = engine.allocate_pinned(8 * words)
+        self._mark = CudaMark(engine)
+
+    def ask(self, ptr: int, stream: Any = None) -> None:
+        self._engine.copy(self._pinned.ptr, ptr, self._pinned.nbytes, stream, mark=self._mark)
+
+    @property
+    def ready(self) -> bool:
+        return self._mark.passed
+
+    @property
+    def words(self) -> npt.NDArray[np.uint64]:
+        return self._pinned.array.view(np.uint64)
+
+
 class CudaMark:
     """A place in a stream that the host can wait for; an event of the driver's."""
 
@@ -395,6 +419,11 @@ class CudaMark:
         (status,) = self._engine.order(stream, self._driver.cuEventRecord, self.event)
         if status:
             raise _error(status, "recording an event")
+
+    @property
+    def passed(self) -> bool:
+        """Whether the device has passed the mark."""
+        return not self._driver.cuEventQuery(self.event)[0]
 
     def wait(self) -> None:
         """Return when the device has passed the mark. Errors of earlier kernels come out here."""

@@ -132,7 +132,7 @@ class ElasticLists(ElasticStore):
             else:
                 self._put_back(undo, stream)
             raise TableFull(f"{error}; the table is as it was", error.keys) from error
-        self._note(n, 0, stream)
+        self._note(0, 0, stream)
 
     def execute(
         self,
@@ -170,12 +170,12 @@ class ElasticLists(ElasticStore):
         if self._holds(n, stream):
             self.store.pool.lend(n)
             launch(None)
-        else:
-            try:
-                self._complete(n, launch, flags, stream)
-            except TableFull as error:
-                raise TableFull(f"{error}; all other operations are done", error.keys) from error
-        self._note(n, n, stream)
+            return self._note(n, n, stream)
+        try:
+            self._complete(n, launch, flags, stream)
+        except TableFull as error:
+            raise TableFull(f"{error}; all other operations are done", error.keys) from error
+        self._note(0, 0, stream)
 
     def erase(
         self, keys: int, n: int, flags: int = 0, only: npt.NDArray[np.int64] | None = None, stream: Any = None
@@ -197,6 +197,9 @@ class ElasticLists(ElasticStore):
             launch(only)
             after = ledger.read(stream)
             if after.unplaced == before.unplaced:
+                self._settled, self._unsettled = (self.size, self.tombstones), (0, 0)
+                if self.store.engine.asynchronous:
+                    self.store.pool.count_beside(stream)
                 return
             only = np.flatnonzero(self.store.engine.to_host(flags, np.uint8, n, stream) == Flag.UNPLACED)
             try:
@@ -226,6 +229,8 @@ class ElasticLists(ElasticStore):
         """Whether there are nodes for any batch of ``n`` elements, by now."""
         store = self.store
         if store.pool.surely_free >= n:
+            if store.pool.surely_free < 2 * n and store.engine.asynchronous:
+                store.pool.count_beside(stream)
             return True
         wanted = policies.nodes_to_hold(n, store.lists)
         if not (store.engine.asynchronous and self.grows and wanted):

@@ -32,7 +32,7 @@ from .abi import Batch, Table
 from .cache import default_directory
 from .engine import Buffer, KernelSpec, Program
 from .guarded import GuardedMemory
-from .memory import DeviceBuffer
+from .memory import DeviceBuffer, HostAnswer
 from .nvrtc import CompileError
 from .source import translation_unit
 
@@ -118,6 +118,10 @@ class EmulatedEngine:
 
     def reserve_heap(self, nbytes: int) -> None:
         """The C library's heap grows by itself."""
+
+    def answer(self, words: int) -> HostAnswer:
+        """Room for so many words of 64 bits."""
+        return HostAnswer(self.to_host, words)
 
     def synchronize(self, stream: Any = None) -> None:
         """Nothing is ever under way."""

@@ -10,29 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
 import numpy.typing as npt
 
 from .abi import Batch, Table
 
-__all__ = ["Buffer", "Engine", "KernelSpec", "Program"]
-
-
-_REFILLING = frozenset(
-    [
-        "find",
-        "probe_counts",
-        "place",
-        "erase",
-        "execute",
-        "relist",
-        "append",
-        "count",
-        "find_all",
-        "retract",
-        "erase_all",
-    ]
-)
-"""Of lists: those whose tasks say kRefills (``kernels/core/schedule_warp.cuh``)."""
+__all__ = ["Answer", "Buffer", "Engine", "KernelSpec", "Program"]
 
 
 @dataclass(frozen=True)
@@ -65,8 +48,8 @@ class KernelSpec:
 
     @property
     def refilling(self) -> frozenset[str]:
-        """Entries of which a lane takes up one element after another: their grid need not have a lane for each."""
-        return _REFILLING if self.lists else frozenset()
+        """Entries of which a lane takes up one element after another (kRefills): no grid has a lane for each."""
+        return frozenset(["execute"]) if self.lists else frozenset()
 
     @property
     def word_bytes(self) -> int:
@@ -85,6 +68,21 @@ class Buffer(Protocol):
     def ptr(self) -> int: ...
     @property
     def nbytes(self) -> int: ...
+
+
+class Answer(Protocol):
+    """Words of the device that the host gets without waiting."""
+
+    def ask(self, ptr: int, stream: Any = None) -> None:
+        """Begin to copy from there; what was asked for before is forgotten."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether they are here."""
+
+    @property
+    def words(self) -> npt.NDArray[np.uint64]:
+        """They, once they are here."""
 
 
 class Program(Protocol):
@@ -133,6 +131,9 @@ class Engine(Protocol):
 
     def to_host(self, ptr: int, dtype: npt.DTypeLike, count: int, stream: Any = None) -> npt.NDArray[Any]:
         """Read ``count`` items of ``dtype`` at ``ptr`` into a new host array; waits for ``stream``."""
+
+    def answer(self, words: int) -> Answer:
+        """Room for so many words of 64 bits."""
 
     def from_host(self, array: npt.NDArray[Any], stream: Any = None) -> Buffer:
         """Copy a contiguous host array into new device memory."""

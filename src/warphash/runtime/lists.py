@@ -19,10 +19,6 @@ from .store import MAX_BUCKETS, PIECE_UNIQUE, Outcome, Store
 __all__ = ["ListStore"]
 
 
-_FEWEST_BLOCKS = 16
-"""Memory blocks of a super block where a pool grows for the sake of batches that nobody waits for: 2 MiB of slabs."""
-
-
 class ListStore(Store):
     """A `Store` that has the first node of every list in its own memory, and the others from a pool.
 
@@ -51,7 +47,7 @@ class ListStore(Store):
         if self.buckets < BLOCK_UNITS and nodes < BLOCK_UNITS and not self.fixed and most > 1:
             super_blocks = 0
         if not self.fixed and most > 1 and self.engine.asynchronous:
-            blocks = max(blocks, _FEWEST_BLOCKS)
+            blocks = max(blocks, policies.FEWEST_BLOCKS, self.buckets // (8 * BLOCK_UNITS))
         units = nodes if self.fixed and super_blocks == 1 else None
         node_bytes = self.spec.slots_per_bucket * self.spec.slot_bytes
         self.pool = SlabPool(self.engine, min(blocks, MAX_BLOCKS), super_blocks, units, node_bytes, most, stream)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..designs.base import SLAB_BYTES
 from .abi import COUNT_WORDS, REPORT_WORDS, Batch, Report, Table
-from .engine import Buffer, Engine
+from .engine import Answer, Buffer, Engine
 from .source import SLABS
 
 __all__ = ["BLOCK_UNITS", "MAX_BLOCKS", "MAX_SUPER_BLOCKS", "NO_SLAB", "SLAB_BYTES", "SlabPool"]
@@ -71,6 +71,8 @@ class SlabPool:
         self._unit_bytes = unit_bytes
         self._most_super_blocks = min(most_super_blocks, MAX_SUPER_BLOCKS)
         self._taken_at_most = 0
+        self._census: Answer | None = None
+        self._lent_since: int | None = None  # the last count was asked for, and until it is there
         self._engine = engine
         self._program = engine.program(SLABS)
         self._super_blocks: list[Buffer] = []
@@ -84,7 +86,7 @@ class SlabPool:
         """Free all slabs, and fill them."""
         for number, memory in enumerate(self._super_blocks):
             self._free_all(memory, None if number else self._units, stream)
-        self._taken_at_most = 0
+        self._taken_at_most, self._lent_since = 0, None
 
     @property
     def regions(self) -> list[tuple[int, int]]:
@@ -168,8 +170,7 @@ class SlabPool:
 
     def taken(self, stream: Any = None) -> int:
         """Units in use. Waits."""
-        words = Batch(n=self.super_blocks * self.blocks * _BITMAP_BYTES // 4)
-        return self._run("taken", words, stream).changed - self._withheld
+        return self._run("taken", self._all_words, stream).changed - self._withheld
 
     @property
     def surely_free(self) -> int:
@@ -179,11 +180,24 @@ class SlabPool:
     def free(self, stream: Any = None) -> int:
         """Units that can be taken. Waits."""
         self._taken_at_most = self.taken(stream)
+        self._lent_since = None
         return self.surely_free
+
+    def count_beside(self, stream: Any = None) -> None:
+        """Begin to count, or learn what was counted, without waiting."""
+        if self._lent_since is None:
+            self._census = self._census or self._engine.answer(COUNT_WORDS)
+            self._census.ask(self._launch("taken", self._all_words, stream), stream)
+            self._lent_since = 0
+        elif self._census and self._census.ready:
+            self._taken_at_most = Report.of(self._census.words).changed - self._withheld + self._lent_since
+            self._lent_since = None
 
     def lend(self, n: int) -> None:
         """Note that a kernel may take ``n`` units."""
         self._taken_at_most += n
+        if self._lent_since is not None:
+            self._lent_since += n
 
     def slab(self, address: int) -> int:
         """Where the slab of an address is in the engine's memory."""
@@ -214,8 +228,16 @@ class SlabPool:
         words[: 4 + len(bases)] = [self.blocks, len(bases), self._unit_bytes, 0, *bases]
         self._descriptor = self._engine.from_host(words, stream)
 
-    def _run(self, entry: str, batch: Batch, stream: Any) -> Report:
+    @property
+    def _all_words(self) -> Batch:
+        return Batch(n=self.super_blocks * self.blocks * _BITMAP_BYTES // 4)
+
+    def _launch(self, entry: str, batch: Batch, stream: Any) -> int:
+        """Run a kernel; the address of its report."""
         self._engine.fill(self._report, 0, 8 * REPORT_WORDS, stream)
         batch.report = self._report.ptr
         self._program.run(entry, Table(pool=self.descriptor), batch, batch.n, stream)
-        return Report.of(self._engine.to_host(self._report.ptr, np.uint64, COUNT_WORDS, stream))
+        return self._report.ptr
+
+    def _run(self, entry: str, batch: Batch, stream: Any) -> Report:
+        return Report.of(self._engine.to_host(self._launch(entry, batch, stream), np.uint64, COUNT_WORDS, stream))

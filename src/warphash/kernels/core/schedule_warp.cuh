@@ -245,9 +245,10 @@ WARPHASH_FN bool supply_slabs(const Table& t, ResidentBlock& resident, typename 
   return wanted ? !Task::supply(t, state, slab) : pending;
 }
 
-// Lists differ in length: a lane that is done takes up another element while its neighbours go on. The grid is as large as
-// the device holds at once (runtime/cuda.py), and a lane's elements are a grid apart. 1 M mixed operations took 106 us
-// instead of 129 (docs/performance-log.md).
+// For operations of unlike length: a lane that is done takes up another element while its neighbours go on. The grid is as
+// large as the device holds at once (runtime/cuda.py), and a lane's elements are a grid apart. 1 M mixed operations took
+// 106 us instead of 129; finds, which neighbours end together and whose answers are written together, are slower so
+// (docs/performance-log.md).
 template <class Task>
 WARPHASH_FN void for_each_refilling(const Table& t, const Batch& b) {
   const u64 n = b.count ? *reinterpret_cast<const u64*>(b.count) : b.n;
@@ -280,16 +281,6 @@ WARPHASH_FN void for_each_refilling(const Table& t, const Batch& b) {
   }
   if constexpr (Task::kCounts) flush<Task>(b, tally);
 }
-
-template <class Task>
-constexpr bool kRefills = false;
-template <class Task>
-  requires(Task::kProbes && Task::kLists == 0 && Task::S::kLinked)
-constexpr bool kRefills<Task> = true;
-
-// Lanes of a grid: those that refill are as many as run at once.
-template <class Task>
-constexpr u64 kMostLanes = kRefills<Task> ? kLanesAtOnce : ~0ull;
 
 template <class Task>
 WARPHASH_FN void for_each(const Table& t, const Batch& b) {

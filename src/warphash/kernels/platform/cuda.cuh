@@ -22,7 +22,6 @@ constexpr u32 kBlockThreads = 256;
 constexpr u32 kLookupBlockThreads = 128;  // of tasks that count nothing: the fewer wait for the slowest, the better
 constexpr u32 kMostBlockThreads = 1024;
 constexpr u32 kWarpLanes = 32;
-constexpr u64 kLanesAtOnce = ~0ull;  // runtime/cuda.py knows
 constexpr u32 kAllLanes = 0xffffffffu;
 
 WARPHASH_FN u32 thread_in_block() { return threadIdx.x; }
@@ -227,23 +226,18 @@ WARPHASH_FN T exchange(T* p, const T& desired) {
 
 namespace warphash {
 template <class Task>
-constexpr u32 kThreadsOf = Task::kCounts ? kBlockThreads : kLookupBlockThreads;
-template <class Task>
-  requires(Task::S::kLinked)
-constexpr u32 kThreadsOf<Task> = kLookupBlockThreads;
+constexpr u32 kThreadsOf = Task::kCounts && !kRefills<Task> ? kBlockThreads : kLookupBlockThreads;
 
 // Blocks that must fit on a processor, 0 for as the compiler likes: it spills a few bytes to make room for one more where
-// buckets are large.
+// buckets are large, or end in a pointer; and takes 80 registers for a mixed batch, which then runs a tenth slower.
 template <class Task>
-constexpr u32 kFewestBlocksOf = 0;
-template <class Task>
-  requires(!Task::kCounts && Task::S::kBucketBytes > 128)
-constexpr u32 kFewestBlocksOf<Task> = 1;
-template <class Task>
-  requires(Task::S::kLinked)  // 64 registers a thread; with 80, mixed batches ran a tenth slower
-constexpr u32 kFewestBlocksOf<Task> = !Task::kCounts                        ? 9
-                                      : sizeof(typename Task::S::Item) < 16 ? 8
-                                                                            : 6;
+WARPHASH_FN constexpr u32 fewest_blocks() {
+  if constexpr (requires { typename Task::S; }) {
+    if (kRefills<Task>) return sizeof(typename Task::S::Item) < 16 ? 8 : 6;
+    if (Task::S::kLinked || (!Task::kCounts && Task::S::kBucketBytes > 128)) return 1;
+  }
+  return 0;
+}
 }  // namespace warphash
 
 // What the kernels of one table may take for granted: assignments to fields of `known`.
@@ -257,7 +251,7 @@ constexpr u32 kFewestBlocksOf<Task> = !Task::kCounts                        ? 9
     __VA_ARGS__(known, batch);                                                                                         \
   }
 #define WARPHASH_ENTRY(NAME, ...)                                                                    \
-  WARPHASH_KERNEL((warphash::kThreadsOf<__VA_ARGS__>, warphash::kFewestBlocksOf<__VA_ARGS__>), NAME, \
+  WARPHASH_KERNEL((warphash::kThreadsOf<__VA_ARGS__>, warphash::fewest_blocks<__VA_ARGS__>()), NAME, \
                   warphash::for_each<__VA_ARGS__>)
 #define WARPHASH_BLOCK_ENTRY(NAME, ...) WARPHASH_KERNEL((warphash::kMostBlockThreads), NAME, __VA_ARGS__)
 #define WARPHASH_BLOCK_SHARED __shared__

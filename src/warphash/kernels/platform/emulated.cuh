@@ -19,7 +19,10 @@ namespace warphash {
 
 constexpr u32 kMostBlockThreads = emulation::kBlockLanes;
 constexpr u32 kWarpLanes = emulation::kWarpLanes;
-constexpr u64 kLanesAtOnce = emulation::kResidentBlocks * emulation::kBlockLanes;
+
+// Lanes of a grid: those that refill are as many as run at once.
+template <class Task>
+constexpr u64 kMostLanes = kRefills<Task> ? emulation::kResidentBlocks * emulation::kBlockLanes : ~0ull;
 
 inline u32 lane() { return emulation::grid.lane; }
 inline u32 thread_in_block() {

@@ -13,6 +13,17 @@
 //   WARPHASH_BLOCK_SHARED                   storage that a block shares
 //   malloc, free                            the platform's own heap for running threads (malloc.cuh)
 #pragma once
+namespace warphash {
+
+// Whether a lane takes up elements of a task one after another.
+template <class Task>
+constexpr bool kRefills = false;
+template <class Task>
+  requires(Task::kRefills)
+constexpr bool kRefills<Task> = true;
+
+}  // namespace warphash
+
 #if defined(WARPHASH_CUDA)
 #include "platform/cuda.cuh"
 #elif defined(WARPHASH_EMULATED)
