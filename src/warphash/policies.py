@@ -85,11 +85,11 @@ def nodes_to_hold(n: int, lists: int) -> int:
     """Free nodes to have ready for batches of ``n`` elements that nobody waits for; 0 for none.
 
     A batch takes no more nodes than it has elements, so one that finds as many cannot fail. They are held for four
-    batches, since finding out how many are free takes time too, and for sixteen while that is no more than 64 MiB of
-    slabs; but not if four are more than that and than twice the lists.
+    batches, since finding out how many are free takes time too, and for sixteen while that is no more than there are
+    lists, or 64 MiB of slabs; but for none if four are more than that and than twice the lists.
     """
     little = 1 << 19
-    return max(4 * n, min(16 * n, little)) if 4 * n <= max(2 * lists, little) else 0
+    return max(4 * n, min(16 * n, max(lists, little))) if 4 * n <= max(2 * lists, little) else 0
 
 
 def pool_nodes(keys: int, buckets: int, pairs_per_node: int) -> int:

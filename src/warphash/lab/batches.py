@@ -6,6 +6,7 @@ A Dynamic Hash Table for the GPU, section VI-B (S3-32): a table that cannot grow
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -27,9 +28,9 @@ class Step:
     Attributes
     ----------
     keys, seconds
-        Keys in it, and the time that all batches so far took, medians summed.
+        Keys in it, and the time that all batches so far took, one behind the other; the median of some runs.
     mismatches
-        Wrong answers about this batch; after the last, about the whole table, too.
+        Wrong answers, in the end, about the keys of this batch; of the last one, about the whole table, too.
     """
 
     keys: int
@@ -63,28 +64,21 @@ def add_in_batches(
     passes: list[list[float]] = []
     wrong = np.zeros(len(ends) - 1, np.int64)
     for _ in range(lab.repetitions + lab.warms_up):
-        seconds: list[float] = []
         table: Any = None if rebuilds else lab.empty(workload, setting, load_factor, seed=seed)
-        for step, (begin, end) in enumerate(pairwise(ends)):
-            if rebuilds:
-                table = None  # its memory is free before the next one's is taken
-                table, took = _built(lab, [array[:end] for array in arrays], setting, load_factor, seed)
-            else:
-                took = _inserted(lab, table, [array[begin:end] for array in arrays])
-            seconds.append(took)
-            values, found = map(lab.back, table.find(arrays[0][begin:end]))
-            wrong[step] += int((~found | (values != workload.values[begin:end])).sum())
+
+        def rebuild(end: int) -> None:
+            nonlocal table
+            table = None  # its memory is free before the next one's is taken
+            table = lab.built([array[:end] for array in arrays], setting, load_factor, seed=seed)
+
+        def insert(begin: int, end: int) -> None:
+            table.insert(*(array[begin:end] for array in arrays), assume_unique=True)
+
+        steps = [partial(rebuild, end) if rebuilds else partial(insert, begin, end) for begin, end in pairwise(ends)]
+        passes.append(lab.laps(steps))
+        values, found = map(lab.back, table.find(arrays[0]))
+        answers = (~found | (values != workload.values)).astype(np.int64)
+        wrong += np.add.reduceat(answers, ends[:-1])
         wrong[-1] += Oracle(workload.keys, workload.values, lab.argsort).check_items(*table.items())
-        passes.append(seconds)
-    so_far = np.median(passes[lab.warms_up :], axis=0).cumsum()
+    so_far = np.median(passes[lab.warms_up :], axis=0)
     return [Step(*step) for step in zip(ends[1:], so_far.tolist(), wrong.tolist(), strict=True)]
-
-
-def _inserted(lab: Lab, table: Any, batch: list[Any]) -> float:
-    return lab.time(lambda: table.insert(*batch, assume_unique=True))
-
-
-def _built(lab: Lab, columns: list[Any], setting: Setting, load_factor: float | None, seed: int) -> tuple[Any, float]:
-    made: list[Any] = []
-    seconds = lab.time(lambda: made.append(lab.built(columns, setting, load_factor, seed=seed)))
-    return made[0], seconds

@@ -27,6 +27,9 @@ __all__ = ["Mix", "MixedBatch", "draw", "measure_mix"]
 
 Array = npt.NDArray[Any]
 
+_IN_A_ROW = 4
+"""Batches of a run, where there are keys for so many."""
+
 
 @dataclass(frozen=True)
 class Mix:
@@ -135,22 +138,31 @@ def measure_mix(
 ) -> Measurement:
     """How many operations of a mix a table of all keys of a workload executes per second, ``n`` in a batch.
 
+    The batches of a run follow each other without a wait, as those of a stream of work do.
     Every run begins with the same table: erased slots that one batch leaves would slow the next one.
     """
-    batch = draw(workload, n, Mix.of(operation), seed)
+    in_a_row = max(1, min(_IN_A_ROW, len(workload.keys) // n))
+    batch = draw(workload, n * in_a_row, Mix.of(operation), seed)
     capacity = len(workload.keys)
     if "buckets" in setting.parameters:  # they say how full the table is, so the capacity may make room for the batch
         capacity += int((batch.operations == Operation.INSERT).sum())
     table = lab.empty(workload, setting, load_factor, capacity=capacity, seed=seed)
     kept = lab.columns(workload)
-    given = [lab.here(column) for column in (batch.operations, batch.keys, batch.values)]
+    columns = [np.array_split(column, in_a_row) for column in (batch.operations, batch.keys, batch.values)]
+    given = [[lab.here(part) for part in parts] for parts in zip(*columns, strict=True)]
     results: list[Any] = []
 
     def restore() -> None:
         table.clear()
         table.insert(*kept, assume_unique=True)
 
-    seconds = lab.timed(lambda: results.append(table.execute(*given)), restore)
-    wrong = sum(batch.mismatches(*map(lab.back, result)) for result in results)
+    def run() -> None:
+        results.append([table.execute(*part) for part in given])
+
+    seconds = lab.timed(run, restore)
+    answers = (
+        [np.concatenate([lab.back(part) for part in parts]) for parts in zip(*row, strict=True)] for row in results
+    )
+    wrong = sum(batch.mismatches(*answer) for answer in answers)
     wrong += Oracle(batch.kept_keys, batch.kept_values, lab.argsort).check_items(*table.items())
-    return lab.record(workload, table, operation, n, seconds, None, wrong)
+    return lab.record(workload, table, operation, n * in_a_row, seconds, None, wrong)

@@ -142,6 +142,10 @@ class Lab:
         """Seconds of one run."""
         return self._clock.time(run)
 
+    def laps(self, runs: Iterable[Callable[[], Any]]) -> list[float]:
+        """Seconds to the end of each run, one behind the other."""
+        return self._clock.laps(runs)
+
     def timed(self, run: Callable[[], None], before: Callable[[], None] = lambda: None) -> list[float]:
         """Seconds of each run; ``before`` precedes each run and is not counted."""
         seconds: list[float] = []

@@ -229,7 +229,7 @@ class ElasticLists(ElasticStore):
         """Whether there are nodes for any batch of ``n`` elements, by now."""
         store = self.store
         if store.pool.surely_free >= n:
-            if store.pool.surely_free < 2 * n and store.engine.asynchronous:
+            if store.pool.surely_free < 4 * n and store.engine.asynchronous:  # while there is enough for the next ones
                 store.pool.count_beside(stream)
             return True
         wanted = policies.nodes_to_hold(n, store.lists)
