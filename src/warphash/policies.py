@@ -77,8 +77,8 @@ def should_flush(tombstones: int, size: int) -> bool:
     return tombstones > max(size, 1024)
 
 
-FEWEST_BLOCKS = 16
-"""Memory blocks of a super block where a pool grows for the sake of batches that nobody waits for: 2 MiB of slabs."""
+FEWEST_BLOCKS = 64
+"""Memory blocks of a super block where a pool grows for the sake of batches that nobody waits for: 8 MiB of slabs."""
 
 
 def nodes_to_hold(n: int, lists: int) -> int:

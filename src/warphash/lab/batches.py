@@ -63,17 +63,18 @@ def add_in_batches(
     arrays = lab.columns(workload)
     passes: list[list[float]] = []
     wrong = np.zeros(len(ends) - 1, np.int64)
+    table: Any = None
+
+    def rebuild(end: int) -> None:
+        nonlocal table
+        table = None  # its memory is free before the next one's is taken
+        table = lab.built([array[:end] for array in arrays], setting, load_factor, seed=seed)
+
+    def insert(begin: int, end: int) -> None:
+        table.insert(*(array[begin:end] for array in arrays), assume_unique=True)
+
     for _ in range(lab.repetitions + lab.warms_up):
-        table: Any = None if rebuilds else lab.empty(workload, setting, load_factor, seed=seed)
-
-        def rebuild(end: int) -> None:
-            nonlocal table
-            table = None  # its memory is free before the next one's is taken
-            table = lab.built([array[:end] for array in arrays], setting, load_factor, seed=seed)
-
-        def insert(begin: int, end: int) -> None:
-            table.insert(*(array[begin:end] for array in arrays), assume_unique=True)
-
+        table = None if rebuilds else lab.empty(workload, setting, load_factor, seed=seed)
         steps = [partial(rebuild, end) if rebuilds else partial(insert, begin, end) for begin, end in pairwise(ends)]
         passes.append(lab.laps(steps))
         values, found = map(lab.back, table.find(arrays[0]))

@@ -228,9 +228,9 @@ class ElasticLists(ElasticStore):
     def _holds(self, n: int, stream: Any) -> bool:
         """Whether there are nodes for any batch of ``n`` elements, by now."""
         store = self.store
+        if store.engine.asynchronous and store.pool.surely_free < 4 * n:  # before there is too little for the next ones
+            store.pool.count_beside(stream)
         if store.pool.surely_free >= n:
-            if store.pool.surely_free < 4 * n and store.engine.asynchronous:  # while there is enough for the next ones
-                store.pool.count_beside(stream)
             return True
         wanted = policies.nodes_to_hold(n, store.lists)
         if not (store.engine.asynchronous and self.grows and wanted):

@@ -140,24 +140,26 @@ class SlabPool:
         MemoryError
             If there is no room, or no number for it; the pool is as it was.
         """
-        if not self.can_grow:
-            raise MemoryError(f"the pool has at most {self._most_super_blocks} super blocks: make it of larger ones")
-        self._add(stream)
-        try:
-            self._describe(stream)
-        except MemoryError:
-            self._super_blocks.pop()
-            raise
+        self.grow_by(1, stream)
 
     def grow_by(self, units: int, stream: Any = None) -> None:
         """Grow by so many units, or by what there is memory for; raises `MemoryError` if for no super block."""
         had = self.super_blocks
         try:
-            for _ in range(max(1, -(-units // (self.blocks * BLOCK_UNITS)))):
-                self.grow(stream)
+            while self.super_blocks - had < max(1, -(-units // (self.blocks * BLOCK_UNITS))):
+                if not self.can_grow:
+                    raise MemoryError(
+                        f"the pool has at most {self._most_super_blocks} super blocks: make it of larger ones"
+                    )
+                self._add(stream)
         except MemoryError:
             if self.super_blocks == had:
                 raise
+        try:
+            self._describe(stream)
+        except MemoryError:
+            del self._super_blocks[had:]
+            raise
 
     def take(self, addresses: int, n: int, stream: Any = None) -> int:
         """Write ``n`` addresses (uint32; `NO_SLAB` where the pool is exhausted) there; how many are of slabs. Waits."""

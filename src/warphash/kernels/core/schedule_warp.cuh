@@ -85,7 +85,7 @@ struct Tile {
       const bool data = !S::kLinked || slot_of(j, rank) < S::kDataSlots;
       if (data && slots[j].key == key) hit = j, item = slots[j], hits |= 1u << slot_of(j, rank);
       if (kVacancy && data && S::is_vacant(slots[j])) vacant = j;
-      open |= slot_of(j, rank) == opening && S::is_empty(slots[j]);
+      if (!S::kLinked) open |= slot_of(j, rank) == opening && S::is_empty(slots[j]);
     }
     if (kParts > 1) ends = rank == kLanes - 1 && S::is_empty(slots[kPerLane - 1]);
     if constexpr (kLanes == 1) {
@@ -101,7 +101,7 @@ struct Tile {
       hit = static_cast<i32>(shuffle(static_cast<u32>(hit), from, kLanes));
       seen.hit = holders ? slot_of(hit, static_cast<i32>(from)) : -1;
       seen.item = Item::make(key, shuffle(item.payload(), from, kLanes));
-      seen.open = vote(open) != 0;
+      seen.open = !S::kLinked && vote(open) != 0;
       seen.ends = kParts > 1 && vote(ends) != 0;
       if constexpr (S::kLinked) seen.next = shuffle(S::next_in(slots[kPerLane - 1]), kLanes - 1, kLanes);
       if constexpr (kAll) {
