@@ -63,19 +63,21 @@ def add_in_batches(
     arrays = lab.columns(workload)
     passes: list[list[float]] = []
     wrong = np.zeros(len(ends) - 1, np.int64)
+    spans = [(0 if rebuilds else begin, end) for begin, end in pairwise(ends)]
+    parts = [[array[begin:end] for array in arrays] for begin, end in spans]
     table: Any = None
 
-    def rebuild(end: int) -> None:
+    def rebuild(part: list[Any]) -> None:
         nonlocal table
         table = None  # its memory is free before the next one's is taken
-        table = lab.built([array[:end] for array in arrays], setting, load_factor, seed=seed)
+        table = lab.built(part, setting, load_factor, seed=seed)
 
-    def insert(begin: int, end: int) -> None:
-        table.insert(*(array[begin:end] for array in arrays), assume_unique=True)
+    def insert(part: list[Any]) -> None:
+        table.insert(*part, assume_unique=True)
 
     for _ in range(lab.repetitions + lab.warms_up):
         table = None if rebuilds else lab.empty(workload, setting, load_factor, seed=seed)
-        steps = [partial(rebuild, end) if rebuilds else partial(insert, begin, end) for begin, end in pairwise(ends)]
+        steps = [partial(rebuild if rebuilds else insert, part) for part in parts]
         passes.append(lab.laps(steps))
         values, found = map(lab.back, table.find(arrays[0]))
         answers = (~found | (values != workload.values)).astype(np.int64)

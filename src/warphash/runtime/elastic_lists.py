@@ -237,7 +237,7 @@ class ElasticLists(ElasticStore):
             return False
         free = store.pool.free(stream)
         with suppress(MemoryError):
-            if free < wanted and store.pool.can_grow:
+            if free < n and store.pool.can_grow:
                 store.grow_pool(wanted - free, stream)
         return store.pool.surely_free >= n
 
