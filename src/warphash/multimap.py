@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from . import arrays
-from .base_table import BaseTable
 from .columns import Column
 from .designs import registry
 from .errors import DtypeError, ParameterError
+from .pair_table import PairTable
 from .runtime.abi import Op
 
 __all__ = ["MultiMap"]
@@ -20,7 +20,7 @@ MAX_BYTES = 8
 """Of a key, and of a value: both lie in the slot."""
 
 
-class MultiMap(BaseTable):
+class MultiMap(PairTable):
     """A hash map that keeps every pair: the lists of *A Dynamic Hash Table for the GPU*, section IV-C (S3-01, S3-06).
 
     The values of a key come in the order of the batches that inserted them, those of one batch in any order. A copy,
@@ -74,16 +74,6 @@ class MultiMap(BaseTable):
         return table
 
     @property
-    def value_dtype(self) -> np.dtype[Any]:
-        """Type of a value; of a row of values, with its shape."""
-        return self._values.numpy
-
-    @property
-    def _values(self) -> Column:
-        assert self._value is not None
-        return self._value
-
-    @property
     def _pairs(self) -> Any:  # the `runtime.multi_words.MultiWordBacking`
         return self._backing
 
@@ -103,7 +93,7 @@ class MultiMap(BaseTable):
 
     def find(self, keys: Any, default: Any = 0) -> tuple[Any, Any]:
         """The value of each key that came first, ``default`` for absent keys: ``(values[n], found[n])`` (S3-05)."""
-        return self._find(keys, self._values, default)
+        return self._find(keys, default)
 
     def find_all(self, keys: Any) -> tuple[Any, Any]:
         """All values of all keys.
@@ -134,16 +124,6 @@ class MultiMap(BaseTable):
     def erase_all(self, keys: Any) -> Any:
         """Erase every pair of each key: uint32[n], how many this element erased (S3-04)."""
         return self._answered(keys, np.uint32, self._lock.writing, self._pairs.erase_all)
-
-    def values(self) -> npt.NDArray[Any]:
-        """All values, in the order of `keys` if nothing changed between."""
-        return self.items()[1]
-
-    def items(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """All keys, as often as they stand, and their values, as two NumPy arrays."""
-        keys, values = self._items()
-        assert values is not None
-        return keys, values
 
     def _check_design(self) -> None:
         if self._design.node_slots is None:

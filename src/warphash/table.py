@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from . import arrays
-from .base_table import BaseTable
 from .columns import Column
 from .errors import DtypeError, ParameterError, ShapeError, UnsupportedVerb
+from .list_verbs import ListVerbs
+from .pair_table import PairTable
 from .runtime.abi import Op
 
 __all__ = ["HashMap", "HashSet"]
@@ -19,7 +20,7 @@ __all__ = ["HashMap", "HashSet"]
 _COMBINING = {"add": Op.ADD, "min": Op.MIN, "max": Op.MAX, "or": Op.OR, "and": Op.AND, "xor": Op.XOR}
 
 
-class HashMap(BaseTable):
+class HashMap(PairTable):
     """A hash map of fixed-width keys and values on one device.
 
     Parameters
@@ -97,16 +98,6 @@ class HashMap(BaseTable):
         table._update(key_view.owner, value_view.owner, Op.KEEP, unique=assume_unique)
         return table
 
-    @property
-    def value_dtype(self) -> np.dtype[Any]:
-        """Type of a value; of a row of values, with its shape."""
-        return self._values.numpy
-
-    @property
-    def _values(self) -> Column:
-        assert self._value is not None
-        return self._value
-
     def insert(self, keys: Any, values: Any, *, assume_unique: bool = False) -> Any:
         """Add the keys that are absent; a present key keeps its value.
 
@@ -183,7 +174,7 @@ class HashMap(BaseTable):
 
     def find(self, keys: Any, default: Any = 0) -> tuple[Any, Any]:
         """Values of keys: ``(values[n], found[n])``, with ``default`` for absent keys. Does not wait for the device."""
-        return self._find(keys, self._values, default)
+        return self._find(keys, default)
 
     def execute(self, operations: Any, keys: Any, values: Any = None, default: Any = 0) -> tuple[Any, Any]:
         """Finds, inserts, assigns and erases in one batch, all of which run at once (S3-09).
@@ -227,16 +218,6 @@ class HashMap(BaseTable):
         inserted = self.insert(keys, values)
         return self.find(keys)[0], inserted
 
-    def values(self) -> npt.NDArray[Any]:
-        """All values, in the order of `keys` if nothing changed between."""
-        return self.items()[1]
-
-    def items(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """All keys and their values, as two NumPy arrays."""
-        keys, values = self._items()
-        assert values is not None
-        return keys, values
-
     # ---- the dict face
     def __contains__(self, key: Any) -> bool:
         return bool(np.asarray(self.contains(np.asarray(key, self._key.dtype))).all())
@@ -269,7 +250,7 @@ class HashMap(BaseTable):
             raise KeyError(f"{first}{others}")
 
 
-class HashSet(BaseTable):
+class HashSet(ListVerbs):
     """A set of fixed-width keys on one device. Takes the parameters of `HashMap`, without ``value``.
 
     Examples

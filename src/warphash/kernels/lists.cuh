@@ -113,23 +113,14 @@ struct ScanLists {
 };
 
 template <class D>
-struct Relist {
+struct Relist : Place<D> {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kProbes = true, kReads = true, kSuspends = false, kCounts = true, kAllocates = true;
-  static constexpr bool kFrozen = false, kVacancy = true;
-  static constexpr int kLists = 0;
-  static constexpr int kPartBytes = 128;
-  struct State {
-    typename D::Placement placement;
+  struct State : Place<D>::State {
     Cursor<S> from;
     bool reserved;
-    Placed outcome;
     u32 placed;
-    WARPHASH_FN u32 bucket() const { return placement.bucket; }
-    WARPHASH_FN Word key() const { return placement.hand.key; }
   };
-  WARPHASH_FN static i32 region(const Table&) { return 0; }
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
     s.from = Cursor<S>::first(pointer<typename S::Item>(b.keys) + i * S::kSlots);
     s.reserved = i >= b.source_buckets;
@@ -157,12 +148,6 @@ struct Relist {
     if (s.outcome != Placed::kInserted) return false;
     ++s.placed;
     return !next(t, b, s);
-  }
-  WARPHASH_FN static bool wants_slab(const State& s) { return s.outcome == Placed::kWantsSlab; }
-  WARPHASH_FN static bool supply(const Table& t, State& s, u32 slab) {
-    s.outcome = slab == kNoSlab ? Placed::kNoRoom : Placed::kGoesOn;
-    if (slab != kNoSlab) D::link(t, s.placement, slab);
-    return slab == kNoSlab;
   }
   WARPHASH_FN static void finish(const Table& t, const Batch& b, u64, State& s, bool live, Tally& tally) {
     if (!live) return;

@@ -25,16 +25,17 @@ import functools
 import sys
 import threading
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import DeviceError, EngineUnavailable, WarphashError
+from ..errors import DeviceError, EngineUnavailable
 from . import nvrtc
-from .abi import Batch, Table
 from .cache import CubinCache
+from .cuda_driver import DriverError, bindings, check, error
+from .cuda_marks import CudaAnswer, CudaMark
+from .cuda_program import CudaProgram
 from .engine import Buffer, KernelSpec
 from .memory import DeviceBuffer, PinnedBuffer
 from .source import translation_unit
@@ -58,10 +59,6 @@ KEPT_FRACTION = 1 / 16
 """Of the device's memory: what the pool keeps of freed memory, so that a batch's scratch space is not mapped anew."""
 
 SMALLEST_BYTES = 256
-
-
-class DriverError(WarphashError, RuntimeError):
-    """The CUDA driver refused an operation."""
 
 
 def available() -> bool:
@@ -91,12 +88,12 @@ def reason_unavailable() -> str | None:
 
 def device_count() -> int:
     """How many GPUs `engine` can be asked for."""
-    return 0 if reason_unavailable() else int(_check(_driver().cuDeviceGetCount(), "counting the GPUs"))
+    return 0 if reason_unavailable() else int(check(bindings().cuDeviceGetCount(), "counting the GPUs"))
 
 
 def driver_version() -> str:
     """The CUDA version of the driver, ``"13.0"``."""
-    version = int(_check(_driver().cuDriverGetVersion(), "asking for the driver's version"))
+    version = int(check(bindings().cuDriverGetVersion(), "asking for the driver's version"))
     return f"{version // 1000}.{version % 1000 // 10}"
 
 
@@ -144,13 +141,13 @@ class CudaEngine:
     asynchronous: bool = True
 
     def __init__(self, index: int) -> None:
-        self._driver = driver = _driver()
+        self._driver = driver = bindings()
         self.device = f"cuda:{index}"
         what = f"starting {self.device}"
-        handle = _check(driver.cuDeviceGet(index), what)
+        handle = check(driver.cuDeviceGet(index), what)
         attribute = driver.CUdevice_attribute
         major, minor, has_pools, self.processors = (
-            int(_check(driver.cuDeviceGetAttribute(which, handle), what))
+            int(check(driver.cuDeviceGetAttribute(which, handle), what))
             for which in (
                 attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
                 attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
@@ -159,14 +156,14 @@ class CudaEngine:
             )
         )
         self.arch = f"sm_{major}{minor}"
-        self.name = _check(driver.cuDeviceGetName(256, handle), what).split(b"\0")[0].decode()
-        self.total_bytes = int(_check(driver.cuDeviceTotalMem(handle), what))
-        self._context = _check(driver.cuDevicePrimaryCtxRetain(handle), what)  # the one that every library shares
+        self.name = check(driver.cuDeviceGetName(256, handle), what).split(b"\0")[0].decode()
+        self.total_bytes = int(check(driver.cuDeviceTotalMem(handle), what))
+        self._context = check(driver.cuDevicePrimaryCtxRetain(handle), what)  # the one that every library shares
         self._lock = threading.RLock()  # reentrant: a buffer may be collected, and freed, inside an operation
         self._programs: dict[KernelSpec, CudaProgram] = {}
         self._compiling = threading.Lock()
-        self._own = int(_check(self.call(driver.cuStreamCreate, driver.CUstream_flags.CU_STREAM_DEFAULT), what))
-        self._behind_last = _check(self.call(driver.cuEventCreate, driver.CUevent_flags.CU_EVENT_DISABLE_TIMING), what)
+        self._own = int(check(self.call(driver.cuStreamCreate, driver.CUstream_flags.CU_STREAM_DEFAULT), what))
+        self._behind_last = check(self.call(driver.cuEventCreate, driver.CUevent_flags.CU_EVENT_DISABLE_TIMING), what)
         self._pool = self.call(self._make_pool, index) if has_pools else None
         self._for_ever = (self._own, LEGACY_STREAM)
         self._last = self._own
@@ -192,7 +189,7 @@ class CudaEngine:
 
     def load(self, cubin: bytes, refilling: frozenset[str] = frozenset()) -> CudaProgram:
         """Kernels from machine code, and those of which a grid need not have a thread for each element."""
-        module = _check(self.call(self._driver.cuModuleLoadData, cubin), "loading kernels")
+        module = check(self.call(self._driver.cuModuleLoadData, cubin), "loading kernels")
         return CudaProgram(self, module, refilling)
 
     def allocate(self, nbytes: int, stream: Any = None) -> DeviceBuffer:
@@ -207,7 +204,7 @@ class CudaEngine:
         if status == self._driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
             raise MemoryError(f"{self.device} has {self.free_bytes():,} bytes free, and {nbytes:,} are needed")
         if status:
-            raise _error(status, f"allocating {nbytes:,} bytes on {self.device}")
+            raise error(status, f"allocating {nbytes:,} bytes on {self.device}")
         return DeviceBuffer(int(ptr), nbytes, self._release)
 
     def allocate_pinned(self, nbytes: int) -> PinnedBuffer:
@@ -224,14 +221,14 @@ class CudaEngine:
         if nbytes:
             (status,) = self.order(stream, self._driver.cuMemsetD8Async, buffer.ptr, byte, nbytes)
             if status:
-                raise _error(status, f"filling {nbytes:,} bytes on {self.device}")
+                raise error(status, f"filling {nbytes:,} bytes on {self.device}")
 
     def copy(self, target: int, source: int, nbytes: int, stream: Any = None, *, mark: CudaMark | None = None) -> None:
         """Copy from address to address, on the device or between it and pinned memory; set ``mark`` behind that."""
         if nbytes:
             (status,) = self.order(stream, self._copy, target, source, nbytes, mark)
             if status:
-                raise _error(status, f"copying {nbytes:,} bytes on {self.device}")
+                raise error(status, f"copying {nbytes:,} bytes on {self.device}")
 
     def to_host(self, ptr: int, dtype: npt.DTypeLike, count: int, stream: Any = None) -> npt.NDArray[Any]:
         """Read ``count`` items of ``dtype`` at ``ptr`` into a new host array; waits for ``stream``."""
@@ -261,13 +258,13 @@ class CudaEngine:
         """Return when all work on ``stream`` is done. Errors of earlier kernels come out here."""
         handle = self.order(stream, _nothing)
         # Without the lock: other threads go on. The legacy stream is the current context's, so that is set again.
-        _check(self._driver.cuCtxPushCurrent(self._context), f"using {self.device}")
+        check(self._driver.cuCtxPushCurrent(self._context), f"using {self.device}")
         try:
             (status,) = self._driver.cuStreamSynchronize(handle)
         finally:
             self._driver.cuCtxPopCurrent()
         if status:
-            raise _error(status, f"running kernels on {self.device}")
+            raise error(status, f"running kernels on {self.device}")
 
     def reserve_heap(self, nbytes: int) -> None:
         """Make the heap of device-side ``malloc`` at least so large; it is mapped when kernels that use it are loaded.
@@ -279,14 +276,14 @@ class CudaEngine:
         """
         limit = self._driver.CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE
         what = f"reserving {nbytes:,} bytes for malloc on {self.device}"
-        if int(_check(self.call(self._driver.cuCtxGetLimit, limit), what)) < nbytes:
+        if int(check(self.call(self._driver.cuCtxGetLimit, limit), what)) < nbytes:
             (status,) = self.call(self._driver.cuCtxSetLimit, limit, nbytes)
             if status:
-                raise _error(status, what)
+                raise error(status, what)
 
     def free_bytes(self) -> int:
         """Device memory that nobody holds."""
-        return int(_check(self.call(self._driver.cuMemGetInfo), "asking for the free memory")[0])
+        return int(check(self.call(self._driver.cuMemGetInfo), "asking for the free memory")[0])
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Answer of the driver's ``function(*arguments)``, with the engine's lock and context, on no stream."""
@@ -321,7 +318,7 @@ class CudaEngine:
             return False
         (status,) = driver.cuCtxPushCurrent(self._context)
         if status:
-            raise _error(status, f"using {self.device}")
+            raise error(status, f"using {self.device}")
         return True
 
     def _follow(self, handle: int) -> None:
@@ -341,10 +338,10 @@ class CudaEngine:
         properties.allocType = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
         properties.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
         properties.location.id = index
-        pool = _check(driver.cuMemPoolCreate(properties), f"making a memory pool on {self.device}")
+        pool = check(driver.cuMemPoolCreate(properties), f"making a memory pool on {self.device}")
         threshold = driver.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
         kept = driver.cuuint64_t(int(self.total_bytes * KEPT_FRACTION))
-        _check(driver.cuMemPoolSetAttribute(pool, threshold, kept), "setting up the memory pool")
+        check(driver.cuMemPoolSetAttribute(pool, threshold, kept), "setting up the memory pool")
         return pool
 
     def _allocate(self, nbytes: int, handle: int) -> Any:
@@ -384,125 +381,3 @@ class CudaEngine:
 
 def _nothing(handle: int) -> int:
     return handle
-
-
-class CudaAnswer:
-    """Words on their way to pinned memory; see `engine.Answer`."""
-
-    def __init__(self, engine: CudaEngine, words: int) -> None:
-        self._engine = engine
-        self._pinned = engine.allocate_pinned(8 * words)
-        self._mark = CudaMark(engine)
-
-    def ask(self, ptr: int, stream: Any = None) -> None:
-        self._engine.copy(self._pinned.ptr, ptr, self._pinned.nbytes, stream, mark=self._mark)
-
-    @property
-    def ready(self) -> bool:
-        return self._mark.passed
-
-    @property
-    def words(self) -> npt.NDArray[np.uint64]:
-        return self._pinned.array.view(np.uint64)
-
-
-class CudaMark:
-    """A place in a stream that the host can wait for; an event of the driver's."""
-
-    def __init__(self, engine: CudaEngine) -> None:
-        self._engine = engine
-        self._driver = engine._driver
-        flags = self._driver.CUevent_flags.CU_EVENT_DISABLE_TIMING
-        self.event = _check(engine.call(self._driver.cuEventCreate, flags), "making an event")
-
-    def record(self, stream: Any = None) -> None:
-        (status,) = self._engine.order(stream, self._driver.cuEventRecord, self.event)
-        if status:
-            raise _error(status, "recording an event")
-
-    @property
-    def passed(self) -> bool:
-        """Whether the device has passed the mark."""
-        return not self._driver.cuEventQuery(self.event)[0]
-
-    def wait(self) -> None:
-        """Return when the device has passed the mark. Errors of earlier kernels come out here."""
-        (status,) = self._driver.cuEventSynchronize(self.event)
-        if status:
-            raise _error(status, f"running kernels on {self._engine.device}")
-
-    def __del__(self) -> None:
-        if not sys.is_finalizing():
-            self._engine.call(self._driver.cuEventDestroy, self.event)
-
-
-_MOST_BLOCKS = (1 << 31) - 1
-"""Of a grid, in its first dimension."""
-
-
-class CudaProgram:
-    """Loaded kernels, found by name; an entry is looked up once."""
-
-    def __init__(self, engine: CudaEngine, module: Any, refilling: frozenset[str]) -> None:
-        self._engine = engine
-        self._driver = engine._driver
-        self._module = module
-        self._refilling = refilling
-        self._functions: dict[str, tuple[Any, int, int]] = {}
-        self._arguments = (ctypes.c_void_p * 2)()  # of a launch; the engine's lock guards them
-        self._arguments_at = ctypes.addressof(self._arguments)
-
-    def run(self, entry: str, table: Table, batch: Batch, n: int, stream: Any = None) -> None:
-        """Launch kernel ``entry`` over at most ``n`` elements; returns before it ends, with both structures copied."""
-        if n > 0:
-            function, most_threads, most_blocks = self._functions.get(entry) or self._find(entry)
-            threads = most_threads if n >= most_threads else -(-n // 32) * 32
-            blocks = min(-(-n // threads), most_blocks)
-            (status,) = self._engine.order(stream, self._launch, function, blocks, threads, table, batch)
-            if status:
-                raise _error(status, f"launching a kernel on {self._engine.device}")
-
-    def _launch(self, function: Any, blocks: int, threads: int, table: Table, batch: Batch, handle: int) -> Any:
-        self._arguments[0], self._arguments[1] = ctypes.addressof(table), ctypes.addressof(batch)
-        return self._driver.cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, handle, self._arguments_at, 0)
-
-    @functools.cached_property
-    def block_threads(self) -> int:
-        return self._find("update_block")[1]
-
-    def _find(self, entry: str) -> tuple[Any, int, int]:
-        """A kernel, the most threads that a block of it may have (its launch bounds), and the most blocks of use."""
-        call, driver, what = self._engine.call, self._driver, f"finding kernel {entry!r}"
-        function = _check(call(driver.cuModuleGetFunction, self._module, entry.encode()), what)
-        bounds = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK
-        threads = int(_check(call(driver.cuFuncGetAttribute, bounds, function), what))
-        blocks = _MOST_BLOCKS
-        if entry in self._refilling:
-            at_once = driver.cuOccupancyMaxActiveBlocksPerMultiprocessor
-            blocks = self._engine.processors * int(_check(call(at_once, function, threads, 0), what))
-        found = function, threads, blocks
-        self._functions[entry] = found
-        return found
-
-
-def _driver() -> ModuleType:
-    from cuda.bindings import driver
-
-    return driver  # type: ignore[no-any-return,unused-ignore]
-
-
-def _check(answer: tuple[Any, ...], what: str) -> Any:
-    status, *values = answer
-    if status:
-        raise _error(status, what)
-    return values[0] if len(values) == 1 else values
-
-
-def _error(status: Any, what: str) -> DriverError:
-    driver = _driver()
-    _, text = driver.cuGetErrorString(status)
-    mend = ""
-    if status == driver.CUresult.CUDA_ERROR_NOT_INITIALIZED:
-        mend = "; CUDA does not survive a fork: start the process with multiprocessing's 'spawn'"
-    explanation = text.decode() if text else "no explanation"
-    return DriverError(f"{what}: the CUDA driver answered {status.name} ({explanation}){mend}")

@@ -237,8 +237,8 @@ class ElasticLists(ElasticStore):
             return False
         free = store.pool.free(stream)
         with suppress(MemoryError):
-            if free < n and store.pool.can_grow:
-                store.grow_pool(wanted - free, stream)
+            if free < 3 * n and store.pool.can_grow:  # by much, so that it is seldom
+                store.grow_pool(max(wanted - free, store.pool.capacity // 2), stream)
         return store.pool.surely_free >= n
 
     def _note(self, inserts: int, erases: int, stream: Any) -> None:
