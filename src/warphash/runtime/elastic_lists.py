@@ -262,6 +262,11 @@ class ElasticLists(ElasticStore):
         pool = self.store.pool
         return None if op == Op.KEEP or pool.surely_free >= n or pool.free(stream) >= n else self._snapshot(stream)
 
+    def _put_back(self, undo: _Undo, stream: Any) -> None:
+        probes, inserted = self.probes, self.inserted
+        super()._put_back(undo, stream)  # perhaps with another ledger
+        self.probes, self.inserted = probes, inserted
+
     def _take_back(self, keys: int, values: int, n: int, added: npt.NDArray[np.int64], stream: Any) -> None:
         self.erase(keys, n, 0, added, stream)
 
