@@ -250,7 +250,7 @@ class ElasticLists(ElasticStore):
             self.flush(0, self.store.lists, stream)
         if self._too_long(self.size):
             with suppress(MemoryError):
-                self.rebuild(self.size, stream)
+                self.rebuild(max(self.size, self.capacity), stream)  # few lists were asked for, and room for many keys
         self._settled, self._unsettled = (self.size, self.tombstones), (0, 0)
 
     def _too_long(self, size: int) -> bool:
