@@ -37,9 +37,9 @@ class Recorder:
             return None
         first = self.written + 1
         self.written += n
-        assert self.written < np.iinfo(self.case.value_dtype).max, "values would repeat"
-        numbers = np.arange(first, first + n, dtype=np.uint64)
-        return (numbers << np.uint64(32) | numbers).astype(self.case.value_dtype)
+        bits = np.arange(first, first + n, dtype=np.uint64)
+        bits = bits << np.uint64(32) | bits
+        return bits.astype(f"u{self.case.value_dtype.itemsize}").view(self.case.value_dtype)
 
     def execute(self, operations: Array, keys: Array) -> None:
         """One batch. Fails if no order of its operations explains what it answered and what the table then holds."""
