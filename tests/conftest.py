@@ -6,28 +6,32 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from support.cases import Case, cases
+from support.cases import Case, cases, list_cases, multi_cases
 from support.engines import ENGINES, missing
 
 settings.register_profile("warphash", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("warphash")
 
 
+CASES = {"case": cases, "list_case": list_cases, "multi_case": multi_cases}
+"""What the arguments of a test that are called so are crossed with."""
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "case" in metafunc.fixturenames:
+    for name in CASES.keys() & set(metafunc.fixturenames):
         parameters = [
             pytest.param(case, id=str(case), marks=[pytest.mark.cuda] if engine == "cuda" else [])
             for engine in ENGINES
-            for case in cases(engine)
+            for case in CASES[name](engine)
         ]
-        metafunc.parametrize("case", parameters)
+        metafunc.parametrize(name, parameters)
 
 
 @pytest.fixture(autouse=True)
 def skip_without_engine(request: pytest.FixtureRequest) -> None:
     """Skips a case whose engine cannot run here, with the engine's own reason."""
-    if "case" in request.fixturenames:
-        case: Case = request.getfixturevalue("case")
+    for name in CASES.keys() & set(request.fixturenames):
+        case: Case = request.getfixturevalue(name)
         if reason := missing(case.engine):
             pytest.skip(reason)
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.cases import design_names
-from warphash import HashMap
+from support.cases import design_names, list_designs
+from warphash import HashMap, Operation
 
 THREADS = 4
 N = 40_000
@@ -123,3 +123,23 @@ def test_one_batch_on_several_threads(design: str, monkeypatch: pytest.MonkeyPat
         assert table.upsert(batch, np.ones(len(batch), np.uint32), "add").sum() == len(distinct)
         assert (table[distinct] == THREADS).all()
         table.check()
+
+
+@pytest.mark.parametrize("design", list_designs())
+def test_finds_beside_erases_see_whole_pairs(design: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """16 bytes are two loads of a CPU: no find may answer with a key from before an erase and a value from after it."""
+    monkeypatch.setenv("WARPHASH_NUM_THREADS", "2")
+    rng = np.random.default_rng(1)
+    keys = rng.permutation(np.arange(8192, dtype=np.uint64) * 77_777)
+    find, insert, _, erase = Operation
+    table = HashMap.from_arrays(keys, keys, capacity=4 * len(keys), design=design, device="cpu")
+    for _ in range(32):
+        # Each of the two threads comes by a key sixteen times, at about the same time as the other.
+        halves = [rng.permuted(np.repeat(np.arange(len(keys)), 16).reshape(-1, 16), axis=1).ravel() for _ in range(2)]
+        batch = keys[np.concatenate(halves)]
+        operations = rng.choice(np.array([find] * 4 + [insert, erase], np.uint8), len(batch))
+        values, done = table.execute(operations, batch, batch, default=1)
+        found = done & (operations == find)
+        assert found.any() and not found[operations == find].all()
+        np.testing.assert_array_equal(values, np.where(found, batch, 1))
+    table.check()

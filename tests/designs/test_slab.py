@@ -41,6 +41,36 @@ def test_without_memory_for_more_slabs_nothing_changes(
     model.agrees(table, keys)
 
 
+@pytest.mark.parametrize("design", ["slab", "lock_free_chaining"])
+@pytest.mark.parametrize("verb", ["assign", "upsert"])
+def test_counts_are_put_back_with_the_slots(verb: str, design: str, rng: np.random.Generator) -> None:
+    """Of keys, or the table has fewer than none; of erased slots, or nobody looks for the room that they have."""
+    keys = np.arange(5000, dtype=np.uint32)
+    table = HashMap("u4", "u4", design=design, device="cpu", capacity=20, on_full="raise", rebucket=False, seed=1)
+    model = Model()
+
+    def does_not_fit() -> None:
+        with pytest.raises(TableFull, match="the table is as it was"):
+            getattr(table, verb)(keys, keys + 1, *(["add"] if verb == "upsert" else []))
+        model.agrees(table, keys[:100])
+
+    does_not_fit()  # an empty table is not copied beforehand
+    while True:
+        try:
+            model.inserted(keys[len(model) :][:1], keys[:1], table.insert(keys[len(model) :][:1], keys[:1]))
+        except TableFull:
+            break
+    full = len(model)
+    model.erased(keys[: full // 2], table.erase(keys[: full // 2]))
+    does_not_fit()
+    model.inserted(keys[: full // 2], keys[: full // 2], table.insert(keys[: full // 2], keys[: full // 2]))
+    assert len(table) == full
+    model.erased(keys[:full], table.erase(keys[:full]))
+    does_not_fit()  # nor is one that holds only erased slots
+    model.inserted(keys[:full], keys[:full], table.insert(keys[:full], keys[:full]))
+    model.agrees(table, keys[:100])
+
+
 def test_erased_slots_of_a_fixed_table_come_back(rng: np.random.Generator) -> None:
     table, model, keys = table_of(0, rng, on_full="raise", rebucket=False)
     for _ in range(12):

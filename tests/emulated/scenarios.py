@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 
 from support.cases import Case
+from support.mixed import Recorder, drawn
 from support.model import Model
 from support.types import Array, special_keys
+from warphash import Operation
 from warphash.errors import WarphashError
 from warphash.runtime import emulated
 from warphash.runtime.emulated import EmulatedEngine
@@ -36,14 +38,15 @@ class Races:
     word: str
     parameters: dict[str, Any] = field(default_factory=dict)
     rewrite: Callable[[str], str] = str
+    valued: bool = True
 
     def __str__(self) -> str:
-        locks = ["locks"] if self.rewrite is without_cas128 else []
-        return "-".join([self.design, *(f"{k}={v}" for k, v in self.parameters.items()), self.word, *locks])
+        notes = ["locks"] * (self.rewrite is without_cas128) + ["set"] * (not self.valued)
+        return "-".join([self.design, *(f"{k}={v}" for k, v in self.parameters.items()), self.word, *notes])
 
     @property
     def case(self) -> Case:
-        return Case("emulated", self.design, self.word, self.word, self.parameters)
+        return Case("emulated", self.design, self.word, self.word if self.valued else "none", self.parameters)
 
 
 @cache
@@ -181,3 +184,31 @@ SCENARIOS: tuple[Scenario, ...] = (
     small_batches,
     batches_that_grow,
 )
+
+
+# ---- of lists: finds, inserts, assigns and erases in one launch
+def mixed_batches(case: Case, rng: np.random.Generator) -> None:
+    """Everybody meets at a few keys, whose new slots come at the ends of lists that get longer meanwhile."""
+    keys = pool(case, rng, 14)
+    recorder = Recorder(case, case.table(capacity=4, on_full="grow"))
+    for n in (40, 60, 40, 250, 100, 60):
+        recorder.execute(*drawn(keys, n, rng))
+    recorder.table.check()
+
+
+def mixed_batches_until_full(case: Case, rng: np.random.Generator) -> None:
+    """The pool ends within a batch; some find no room, then erased slots come back, and not always enough of them."""
+    keys = pool(case, rng, 90)
+    recorder = Recorder(case, case.table(capacity=4, on_full="raise"))
+    everything = rng.permutation(keys)
+    recorder.execute(np.full(len(keys), Operation.INSERT, np.uint8), everything)
+    assert recorder.full == 1, "there was room for all"
+    for n in (80, 250, 60):
+        recorder.execute(*drawn(keys, n, rng))
+    recorder.execute(np.full(len(keys), Operation.ERASE, np.uint8), everything)
+    assert not recorder.pairs
+    recorder.execute(*drawn(keys[-10:], 100, rng))
+    recorder.table.check()
+
+
+MIXED_SCENARIOS: tuple[Scenario, ...] = (mixed_batches, mixed_batches_until_full)

@@ -16,6 +16,8 @@ from emulated.scenarios import (
     evictions,
     failure,
     hot_keys,
+    mixed_batches,
+    mixed_batches_until_full,
     small_batches,
     without_cas128,
 )
@@ -215,6 +217,107 @@ BUGS = [
         "if (__builtin_bit_cast(Halves, slot).low != kBusyKey) return slot;",
         "return slot;",
         copies_of_new_keys,
+        word="u8",
+        locks=True,
+    ),
+]
+
+
+def mixed(name: str, right: str, wrong: str, scenario: Scenario = mixed_batches, **fields: Any) -> Bug:
+    """A bug that finds, inserts, assigns and erases of one launch must show."""
+    return Bug(name, right, wrong, scenario, "slab", **{"parameters": {"buckets": 1}, **fields})
+
+
+SWAP = "const typename S::Item old = compare_exchange(slot, seen.item, erases ? S::tombstone() : s.placement.hand);"
+OCCUPY = "return S::occupy(S::at(t, p.bucket) + seen.vacant, p.hand) ? Placed::kInserted : Placed::kGoesOn;"
+
+BUGS += [
+    mixed(
+        "an assign writes where it should swap",
+        SWAP,
+        "const typename S::Item old = erases ? compare_exchange(slot, seen.item, S::tombstone())"
+        " : (exchange(slot, s.placement.hand), seen.item);",
+    ),
+    mixed(
+        "an erase writes where it should swap",
+        SWAP,
+        "const typename S::Item old = erases ? (exchange(slot, S::tombstone()), seen.item)"
+        " : compare_exchange(slot, seen.item, s.placement.hand);",
+    ),
+    mixed(
+        "a swap has succeeded if the key was the one that was read",
+        "const bool swapped = old.key == seen.item.key && old.payload() == seen.item.payload();",
+        "const bool swapped = old.key == seen.item.key;",
+    ),
+    mixed("an operation gives up when its swap is lost", "return swapped;\n", "return true;\n"),
+    mixed(
+        "a value is swapped for an empty pair, S3-38",
+        SWAP,
+        # As printed it tries without end, which the emulated device would find out after half a minute.
+        "typename S::Item old = compare_exchange(slot, erases ? seen.item : S::empty(),"
+        " erases ? S::tombstone() : s.placement.hand); if (!erases) old = seen.item;",
+    ),
+    mixed(
+        "an erase writes to the slot of another lane, S3-39",
+        SWAP,
+        "const typename S::Item old = erases ? (exchange(slot - seen.hit + lane() % S::kDataSlots, S::tombstone()),"
+        " seen.item) : compare_exchange(slot, seen.item, s.placement.hand);",
+    ),
+    mixed(
+        "an erased slot is empty, S3-40",
+        "erases ? S::tombstone() : s.placement.hand",
+        "erases ? S::empty() : s.placement.hand",
+    ),
+    mixed(
+        "an erased slot is used again",
+        "using S = SlabSlots<S_>;",
+        next(bug.wrong for bug in BUGS if bug.name == "an erased slot of a list is used again"),
+    ),
+    mixed(
+        "a find reads the value when it has seen the key",
+        "s.result = seen.item.payload();",
+        "s.result = load_slot<false>(slot).payload();",
+    ),
+    mixed(
+        "an insert that lost its slot takes the next without a look at the winner",
+        OCCUPY,
+        "for (int slot = seen.vacant; slot < S::kDataSlots; ++slot)"
+        " if (S::occupy(S::at(t, p.bucket) + slot, p.hand)) return Placed::kInserted; return Placed::kGoesOn;",
+    ),
+    mixed(
+        "an insert takes the slot that it saw empty in two steps",
+        OCCUPY,
+        "if (load_slot<false>(S::at(t, p.bucket) + seen.vacant).key != S::kEmpty) return Placed::kGoesOn;"
+        " exchange(S::at(t, p.bucket) + seen.vacant, p.hand); return Placed::kInserted;",
+    ),
+    mixed(
+        "an operation without room says that its key was there",
+        "s.flag = kUnplaced;\n    return slab == kNoSlab;",
+        "s.flag = kPresent;\n    return slab == kNoSlab;",
+        mixed_batches_until_full,
+    ),
+    mixed(
+        "one that finds no room at its list writes to the first node",
+        "s.flag = kUnplaced;\n    return slab == kNoSlab;",
+        "s.flag = kUnplaced, exchange(S::at(t, 0), s.placement.hand);\n    return slab == kNoSlab;",
+        mixed_batches_until_full,
+    ),
+    mixed(
+        "a new end of a list is written and not swapped",
+        "const u32 next = compare_exchange_word(S::next_of(S::at(t, p.bucket)), kNoSlab, slab);",
+        "const u32 next = kNoSlab; store_relaxed(S::next_of(S::at(t, p.bucket)), slab);",
+    ),
+    mixed(
+        "a find passes a busy slot by",
+        "if (__builtin_bit_cast(Halves, slot).low != kBusyKey) return slot;",
+        "return slot;",
+        word="u8",
+        locks=True,
+    ),
+    mixed(
+        "the value of a pair comes behind its key",
+        "store_relaxed(&p->high, desired.high);\n  store_release(&p->low, desired.low);",
+        "store_release(&p->low, desired.low);\n  store_relaxed(&p->high, desired.high);",
         word="u8",
         locks=True,
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from emulated.scenarios import SCENARIOS, Races, Scenario, assert_no_failure, without_cas128
+from emulated.scenarios import MIXED_SCENARIOS, SCENARIOS, Races, Scenario, assert_no_failure, without_cas128
 from support.engines import missing
 
 pytestmark = pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
@@ -26,6 +26,25 @@ RACES = [
     for design, parameters in TABLES
     for word, rewrite in (("u4", str), ("u8", str), ("u8", without_cas128))
 ]
+RACES += [Races("lock_free_chaining", word, {"rebucket": False}) for word in ("u4", "u8")]
+
+LISTS = [
+    ("slab", {}),
+    ("slab", {"buckets": 1}),
+    ("slab", {"allocator": "slab_light", "buckets": 1}),
+    ("lock_free_chaining", {"rebucket": False}),
+]
+MIXED_RACES = [
+    Races(design, word, parameters, rewrite, valued)
+    for design, parameters in LISTS
+    for word, rewrite, valued in (
+        ("u4", str, True),
+        ("u8", str, True),
+        ("u8", without_cas128, True),
+        ("u4", str, False),
+        ("u8", str, False),
+    )
+]
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
@@ -38,3 +57,11 @@ def test_no_schedule_breaks_it(races: Races, scenario: Scenario) -> None:
 def test_lanes_in_order(races: Races) -> None:
     for scenario in SCENARIOS:
         assert_no_failure(scenario, races, range(1))
+
+
+@pytest.mark.parametrize("scenario", MIXED_SCENARIOS, ids=lambda scenario: scenario.__name__)
+@pytest.mark.parametrize("races", MIXED_RACES, ids=str)
+def test_every_schedule_has_an_order(races: Races, scenario: Scenario) -> None:
+    """Thousands of mixed batches (S3-09): each key's answers are those of some order of its operations."""
+    assert_no_failure(scenario, races, range(1, 1 + SCHEDULES))
+    assert_no_failure(scenario, races, range(1))  # lanes in order

@@ -27,7 +27,13 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     ],
     "power_of_two": [{}, {"slots_per_bucket": 8}, {"slots_per_bucket": 32}],
     "iceberg": [{}, {"slots_per_bucket": 8}, {"slots_per_bucket": 32, "threshold": 0.4, "early_exit": False}],
+    "slab": [{}, {"allocator": "slab_light"}, {"buckets": 7}],
 }
+LIST_VARIANTS: dict[str, list[dict[str, Any]]] = {
+    "slab": [{}, {"allocator": "slab_light"}, {"buckets": 7, "rebucket": False}],
+    "lock_free_chaining": [{}, {"buckets": 97, "rebucket": False}],
+}
+"""Lists that get long too, so that a table has fewer slots than keys: not all that `VARIANTS` go through allows it."""
 IN_SLOT = [("u4", "u4"), ("u8", "u8"), ("u4", "none"), ("u8", "none")]
 MIXED = [
     ("i4", "f4"),
@@ -44,6 +50,9 @@ MIXED = [
     ("rows", "rows"),
     ("u4", "rows"),
 ]
+LIST_TYPES = [*IN_SLOT, ("i4", "f4"), ("u4", "i8"), ("u8", "i4"), ("i2", "none"), ("S5", "u4")]
+"""Of keys and values that lie in the slot, mixed widths too: what only lists can do needs them there."""
+MULTI_TYPES = [("u4", "u4"), ("u8", "u8"), ("u4", "f8"), ("i8", "i4"), ("i2", "i4"), ("S5", "u4"), ("datetime", "u1")]
 EMULATED_TYPES = [("u4", "u4"), ("u8", "u8"), ("u4", "none")]
 EMULATED_MIXED = [("u8", "i4"), ("rows", "f4"), ("S5", "none")]
 N_KEYS = {"cpu": 2000, "emulated": 120, "cuda": 20_000}
@@ -109,9 +118,32 @@ class Case:
         return table.insert(keys, **options) if self.is_set else table.insert(keys, values, **options)
 
 
+class MultiCase(Case):
+    """One place to run and one kind of `MultiMap`."""
+
+    def __str__(self) -> str:
+        return f"multi-{super().__str__()}"
+
+    def table(self, **options: Any) -> Any:
+        options = {"device": self.engine, "design": self.design, "seed": 7, **self.parameters, **options}
+        return warphash.MultiMap(self.key_dtype, self.value_dtype, **options)
+
+    def from_arrays(self, keys: Array, values: Array | None, **options: Any) -> Any:
+        options = {"device": self.engine, "design": self.design, "seed": 7, **self.parameters, **options}
+        return warphash.MultiMap.from_arrays(keys, values, **options)
+
+    def load(self, path: Any) -> Any:
+        return warphash.MultiMap.load(path, device=self.engine)
+
+
 def design_names() -> list[str]:
     """The registered designs; "auto" chooses one of them."""
     return [name for name in registry.names() if name != "auto"]
+
+
+def list_designs() -> list[str]:
+    """Those whose buckets are lists."""
+    return [name for name in design_names() if registry.get(name).node_slots]
 
 
 def cases(engine: str) -> list[Case]:
@@ -126,4 +158,25 @@ def cases(engine: str) -> list[Case]:
             elif few:
                 types = types[:1]
             crossed += [Case(engine, design, key, value, parameters) for key, value in types]
+    return crossed
+
+
+def list_cases(engine: str) -> list[Case]:
+    """Every case of one engine for what only lists can do."""
+    return _of_lists(Case, engine, LIST_TYPES, [("u4", "u4"), ("u8", "u8"), ("u4", "none"), ("u8", "i4")])
+
+
+def multi_cases(engine: str) -> list[Case]:
+    """Every case of one engine for `MultiMap`."""
+    return _of_lists(MultiCase, engine, MULTI_TYPES, [("u4", "u4"), ("u8", "u8"), ("i2", "i4")])
+
+
+def _of_lists(
+    kind: type[Case], engine: str, types: list[tuple[str, str]], emulated: list[tuple[str, str]]
+) -> list[Case]:
+    crossed = []
+    for design in list_designs():
+        for number, parameters in enumerate(LIST_VARIANTS.get(design, [{}])):
+            few = emulated if engine == "emulated" else types
+            crossed += [kind(engine, design, key, value, parameters) for key, value in (few[:2] if number else few)]
     return crossed

@@ -38,6 +38,7 @@ class _Undo:
 
     store: Store
     size: int
+    tombstones: int
     slots: Buffer | npt.NDArray[Any]
 
 
@@ -254,15 +255,15 @@ class ElasticStore:
     def _snapshot(self, stream: Any) -> _Undo:
         store = self.store
         if self.size == 0:
-            return _Undo(store, 0, np.empty(0))
+            return _Undo(store, 0, 0, np.empty(0))
         try:
             slots: Buffer | npt.NDArray[Any] = store.snapshot(stream)
         except MemoryError:
             slots = np.concatenate([store.engine.to_host(at, np.uint8, size, stream) for at, size in store.regions])
-        return _Undo(store, self.size, slots)
+        return _Undo(store, self.size, self.tombstones, slots)
 
     def _put_back(self, undo: _Undo, stream: Any) -> None:
-        self.store, self.size = undo.store, undo.size
+        self.store = undo.store
         if undo.size == 0:
             self.store.clear(stream)
         elif isinstance(undo.slots, np.ndarray):
@@ -270,3 +271,4 @@ class ElasticStore:
             self.store.restore(held, stream)
         else:
             self.store.restore(undo.slots, stream)
+        self.size, self.tombstones = undo.size, undo.tombstones

@@ -71,7 +71,7 @@ class ElasticLists(ElasticStore):
     def flush(self, first: int, lists: int, stream: Any = None) -> int:
         """As `ListStore.flush`; how many nodes are free now."""
         freed, reclaimed = self.store.flush(first, lists, stream)
-        self.tombstones -= reclaimed
+        self.tombstones = self.tombstones - reclaimed if lists < self.store.lists else 0
         return freed
 
     def _replace(self, slots: int, homeless: int, stream: Any, keys: int = 0) -> None:
@@ -255,7 +255,7 @@ class ElasticLists(ElasticStore):
             self.flush(0, self.store.lists, stream)
         if self._too_long(self.size):
             with suppress(MemoryError):
-                self.rebuild(self.size, stream)
+                self.rebuild(max(self.size, self.capacity), stream)  # few lists were asked for, and room for many keys
         self._settled, self._unsettled = (self.size, self.tombstones), (0, 0)
 
     def _too_long(self, size: int) -> bool:
@@ -266,6 +266,11 @@ class ElasticLists(ElasticStore):
         # What a plain insert added can be taken back; and no batch takes more nodes than it has elements.
         pool = self.store.pool
         return None if op == Op.KEEP or pool.surely_free >= n or pool.free(stream) >= n else self._snapshot(stream)
+
+    def _put_back(self, undo: _Undo, stream: Any) -> None:
+        probes, inserted = self.probes, self.inserted
+        super()._put_back(undo, stream)  # perhaps with another ledger
+        self.probes, self.inserted = probes, inserted
 
     def _take_back(self, keys: int, values: int, n: int, added: npt.NDArray[np.int64], stream: Any) -> None:
         self.erase(keys, n, 0, added, stream)

@@ -105,17 +105,21 @@ WARPHASH_FN T compare_exchange(T* p, const T& expected, const T& desired) {
                                      __builtin_bit_cast(Whole, desired)));
 }
 
-// One read of each word, the key first, which the compiler may neither split nor repeat: an algorithm decides on the key
-// of what it read, and a swap that expects a pair whose halves come from two moments fails.
+// 16 bytes are read word by word, and again until the key is the same before and behind the value: a find beside erases
+// (execute.cuh) has no swap that would fail for a pair whose halves come from two moments. Acquire keeps the three in
+// order; on x86 it costs nothing.
 template <bool, class T>
 WARPHASH_FN T load_slot(const T* p) {
   if constexpr (sizeof(T) == 16) {
     struct Halves {
       u64 key, value;
     };
-    const u64* halves = reinterpret_cast<const u64*>(p);
-    const u64 key = load_relaxed(halves);
-    return __builtin_bit_cast(T, Halves{key, load_relaxed(halves + 1)});
+    u64* halves = reinterpret_cast<u64*>(const_cast<T*>(p));
+    for (;;) {
+      const u64 key = std::atomic_ref<u64>(halves[0]).load(std::memory_order_acquire);
+      const u64 value = std::atomic_ref<u64>(halves[1]).load(std::memory_order_acquire);
+      if (load_relaxed(halves) == key) return __builtin_bit_cast(T, Halves{key, value});
+    }
   } else {
     using Whole = typename WholeOf<sizeof(T)>::type;
     return __builtin_bit_cast(T, __atomic_load_n(reinterpret_cast<const Whole*>(p), __ATOMIC_RELAXED));

@@ -1,0 +1,99 @@
+"""Mixed batches on a few keys, of which every one is checked to be linearizable."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from support.cases import Case
+from support.histories import UNPLACED, State, wrong_keys
+from support.types import Array, as_bytes
+from warphash import Operation, TableFull
+
+DEFAULT = 0
+"""What an operation has as value that found none; no operation writes it."""
+
+
+class Recorder:
+    """A table, and what it held behind the last batch.
+
+    Parameters
+    ----------
+    table
+        Empty.
+    """
+
+    def __init__(self, case: Case, table: Any) -> None:
+        self.case, self.table = case, table
+        self.pairs: dict[bytes, State] = {}
+        self.written = 0
+        self.full = 0
+
+    def values(self, n: int) -> Array | None:
+        """Values that were never written before; both halves of a long one are the same, so that a mixture shows."""
+        if self.case.is_set:
+            return None
+        first = self.written + 1
+        self.written += n
+        bits = np.arange(first, first + n, dtype=np.uint64)
+        bits = bits << np.uint64(32) | bits
+        return bits.astype(f"u{self.case.value_dtype.itemsize}").view(self.case.value_dtype)
+
+    def execute(self, operations: Array, keys: Array) -> None:
+        """One batch. Fails if no order of its operations explains what it answered and what the table then holds."""
+        values, before = self.values(len(keys)), self.pairs
+        found, flags = self._answers(operations, keys, values)
+        self.pairs = self._held()
+        wrong = wrong_keys(operations, keys, values, found, flags, before, self.pairs)
+        assert not wrong, f"{len(wrong)} keys have answers that no order explains, the first: {wrong[0]}"
+        if found is not None:
+            has_none = (operations != Operation.FIND) | (flags != 1)
+            assert (found[has_none] == DEFAULT).all(), "an operation that is no find, or in vain, has a value"
+
+    def _answers(self, operations: Array, keys: Array, values: Array | None) -> tuple[Array | None, Array]:
+        """Of a batch that does not fit too, whose answers are still in the memory of the engine."""
+        elastic, of_failed = self.table._backing.elastic, []
+        whole = elastic.execute
+
+        def execute(*arguments: Any) -> None:
+            _, _, _, n, found, flags, _, stream = arguments
+            try:
+                whole(*arguments)
+            except TableFull:
+                of_failed.append(elastic.store.engine.to_host(flags, np.uint8, n, stream))
+                if values is not None:
+                    of_failed.append(elastic.store.engine.to_host(found, values.dtype, n, stream))
+                raise
+
+        with mock.patch.object(elastic, "execute", execute):
+            try:
+                if self.case.is_set:
+                    return None, self.table.execute(operations, keys).astype(np.uint8)
+                found, flags = self.table.execute(operations, keys, values, default=DEFAULT)
+                return found, flags.astype(np.uint8)
+            except TableFull as error:
+                self.full += 1
+                flags, *rest = of_failed
+                left = keys[flags == UNPLACED]
+                assert len(left) and as_bytes(error.keys) == as_bytes(left), (
+                    "TableFull names other keys than it left out"
+                )
+                return (rest[0] if rest else None), flags
+
+    def _held(self) -> dict[bytes, State]:
+        if self.case.is_set:
+            keys, values = self.table.keys(), None
+        else:
+            keys, values = self.table.items()
+        names = as_bytes(keys)
+        assert len(set(names)) == len(names), "a key is stored twice"
+        return dict(zip(names, [b""] * len(names) if values is None else as_bytes(values), strict=True))
+
+
+def drawn(keys: Array, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Operations on few of ``keys`` in a proportion of their own."""
+    few = rng.choice(keys, rng.integers(2, len(keys) + 1), replace=False)
+    operations = rng.choice(4, n, p=rng.dirichlet([1.0] * 4)).astype(np.uint8)
+    return operations, rng.choice(few, n)
