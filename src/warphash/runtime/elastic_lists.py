@@ -74,12 +74,14 @@ class ElasticLists(ElasticStore):
         self.tombstones = self.tombstones - reclaimed if lists < self.store.lists else 0
         return freed
 
-    def _replace(self, slots: int, homeless: int, stream: Any, keys: int = 0) -> None:
+    def _replace(self, slots: int, homeless: int, stream: Any, keys: int = 0, nodes: int = 0) -> None:
+        """As `ElasticStore._replace`, with a pool of at least ``nodes`` nodes."""
         old, size = self.store, self.size
         wanted = sized_for = max(keys, size)
         probes, inserted = self.probes, self.inserted
         new = old.sibling(slots, old.seed + 1, wanted, stream)
-        while not new.take_over(old, homeless, stream).complete:  # keys that share lists more than chance has it
+        # Twice until it is enough: keys may share lists more than chance has it.
+        while new.pool.capacity < nodes or not new.take_over(old, homeless, stream).complete:
             sized_for *= 2
             new = old.sibling(slots, old.seed + 1, sized_for, stream)
         new.keys = wanted
@@ -223,7 +225,7 @@ class ElasticLists(ElasticStore):
             store.grow_pool(max(store.pool.capacity, len(missing)), stream)
         else:
             keys = 2 * (self.size + len(missing))
-            self._replace(self.slots_for(keys), 0, stream, keys)
+            self._replace(self.slots_for(keys), 0, stream, keys, nodes=2 * store.pool.capacity)
 
     def _holds(self, n: int, stream: Any) -> bool:
         """Whether there are nodes for any batch of ``n`` elements, by now."""
