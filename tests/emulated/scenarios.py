@@ -12,12 +12,13 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from support.cases import Case
+from support.cases import Case, MultiCase
 from support.mixed import Recorder, drawn
 from support.model import Model
+from support.multi_model import MultiModel
 from support.types import Array, special_keys
 from warphash import Operation
-from warphash.errors import WarphashError
+from warphash.errors import TableFull, WarphashError
 from warphash.runtime import emulated
 from warphash.runtime.emulated import EmulatedEngine
 from warphash.runtime.nvrtc import CompileError
@@ -209,6 +210,46 @@ def mixed_batches_until_full(case: Case, rng: np.random.Generator) -> None:
     assert not recorder.pairs
     recorder.execute(*drawn(keys[-10:], 100, rng))
     recorder.table.check()
+
+
+def pairs_that_repeat(case: Case, rng: np.random.Generator) -> None:
+    """A key stands many times: copies race to be appended, erased from the front, all erased, and taken back."""
+    of_pairs = MultiCase(case.engine, case.design, case.key, case.value, case.parameters)
+    keys = pool(case, rng, 12)
+    table, model = of_pairs.table(capacity=40, on_full="raise"), MultiModel()
+    while True:
+        batch, values = crowd(keys, 40, rng), crowd(numbers(case, 8), 40, rng)  # a pair stands several times too
+        try:
+            table.insert(batch, values)
+        except TableFull:
+            model.agrees(table, keys)
+            break
+        model.inserted(batch, values, table)
+    batch = crowd(keys, 30, rng)
+    model.erased(batch, table.erase(batch))
+    batch = crowd(keys[:4], 60, rng)
+    model.erased_all(batch, table.erase_all(batch))
+    model.agrees(table, keys)
+    batch = np.repeat(keys[5:9], 5)
+    table.insert(batch, numbers(case, 20))
+    model.inserted(batch, numbers(case, 20), table)
+    model.agrees(table, keys)
+
+
+def batches_as_large_as_the_pool(case: Case, rng: np.random.Generator) -> None:
+    """As many elements as nodes are free: while they are placed, some hold nodes that others need."""
+    keys = pool(case, rng, 150)
+    table, model = case.table(capacity=24, on_full="raise"), Model(case.is_set)
+    nodes = table._backing.elastic.store.pool
+    while (n := min(nodes.free(), len(keys) - len(model))) > 0:
+        batch = keys[len(model) :][:n]
+        try:
+            values = None if case.is_set else numbers(case, n)
+            model.inserted(batch, values, case.insert(table, batch, values))
+        except TableFull:
+            break
+        model.agrees(table)
+    model.agrees(table, keys)
 
 
 MIXED_SCENARIOS: tuple[Scenario, ...] = (mixed_batches, mixed_batches_until_full)

@@ -18,6 +18,7 @@ from emulated.scenarios import (
     hot_keys,
     mixed_batches,
     mixed_batches_until_full,
+    pairs_that_repeat,
     small_batches,
     without_cas128,
 )
@@ -320,6 +321,52 @@ BUGS += [
         "store_release(&p->low, desired.low);\n  store_relaxed(&p->high, desired.high);",
         word="u8",
         locks=True,
+    ),
+]
+
+BUGS += [
+    mixed(
+        "two elements erase one pair",
+        "compare_exchange(S::at(t, s.probe.bucket) + seen.hit, seen.item, S::tombstone()).key == seen.item.key;",
+        "(exchange(S::at(t, s.probe.bucket) + seen.hit, S::tombstone()), true);",
+        pairs_that_repeat,
+    ),
+    mixed(
+        "an erase whose pair went to another finds no other",
+        "return s.found || !S::kLinked;",
+        "return true;",
+        pairs_that_repeat,
+    ),
+    mixed(
+        "pairs that all are erased are counted by two",
+        "compare_exchange(node + first_bit(hits), item, S::tombstone()).key == item.key;",
+        "(exchange(node + first_bit(hits), S::tombstone()), true);",
+        pairs_that_repeat,
+    ),
+    mixed(
+        "an append that lost its slot is done",
+        "s.outcome = D::append(t, s.placement, seen);\n    return s.outcome == Placed::kInserted;",
+        "s.outcome = D::append(t, s.placement, seen);\n"
+        "    return s.outcome == Placed::kInserted || (s.outcome == Placed::kGoesOn && seen.vacant < S::kDataSlots);",
+        pairs_that_repeat,
+    ),
+    mixed(
+        "the first slot with a pair is taken back",
+        "if (item.key == s.key() && item.payload() == s.value_) s.last",
+        "if (!s.last && item.key == s.key() && item.payload() == s.value_) s.last",
+        pairs_that_repeat,
+    ),
+    mixed(
+        "a pair that another took back is not looked for again",
+        "s.last = nullptr;  // another element with this pair was faster",
+        "return true;",
+        pairs_that_repeat,
+    ),
+    mixed(
+        "the second half of a node is not looked at",
+        "for (u32 hits = seen.hits; hits; hits &= hits - 1)\n      store_once",
+        "for (u32 hits = seen.hits & 255; hits; hits &= hits - 1)\n      store_once",
+        pairs_that_repeat,
     ),
 ]
 
