@@ -8,6 +8,7 @@ __all__ = [
     "capacity_of",
     "expected_nodes",
     "is_risky",
+    "nodes_for_batch",
     "nodes_to_hold",
     "pool_nodes",
     "should_flush",
@@ -81,10 +82,19 @@ FEWEST_BLOCKS = 64
 """Memory blocks of a super block where a pool grows for the sake of batches that nobody waits for: 8 MiB of slabs."""
 
 
+def nodes_for_batch(n: int, pairs_per_node: int) -> int:
+    """Most nodes that ``n`` elements take while they are placed, those included that they give back.
+
+    Of c elements at one list, each link fills a node, so no more than ceil(c / pairs) do; and each but the one that
+    linked last may have come too late with a node of its own, which it keeps until it is done.
+    """
+    return n + n // pairs_per_node
+
+
 def nodes_to_hold(n: int, lists: int) -> int:
     """Free nodes to have ready for batches of ``n`` elements that nobody waits for; 0 for none.
 
-    A batch takes no more nodes than it has elements, so one that finds as many cannot fail. They are held for four
+    A batch that finds `nodes_for_batch` cannot fail, and keeps no more than it has elements. They are held for four
     batches, since finding out how many are free takes time too, and for sixteen while that is no more than there are
     lists, or 64 MiB of slabs; but for none if four are more than that and than twice the lists.
     """

@@ -207,6 +207,8 @@ class ElasticLists(ElasticStore):
             try:
                 self._find_nodes(only, after.changed > before.changed, stream)
             except (TableFull, MemoryError) as error:
+                with suppress(MemoryError):
+                    self.store.reopen_pool(stream)  # some kept a node that others looked for in vain
                 raise TableFull(str(error), only) from error
 
     def _find_nodes(self, missing: npt.NDArray[np.int64], progress: bool, stream: Any) -> None:
@@ -230,9 +232,10 @@ class ElasticLists(ElasticStore):
     def _holds(self, n: int, stream: Any) -> bool:
         """Whether there are nodes for any batch of ``n`` elements, by now."""
         store = self.store
+        most = store.nodes_for_batch(n)
         if store.engine.asynchronous and store.pool.surely_free < 4 * n:  # before there is too little for the next ones
             store.pool.count_beside(stream)
-        if store.pool.surely_free >= n:
+        if store.pool.surely_free >= most:
             return True
         wanted = policies.nodes_to_hold(n, store.lists)
         if not (store.engine.asynchronous and self.grows and wanted):
@@ -241,7 +244,7 @@ class ElasticLists(ElasticStore):
         with suppress(MemoryError):
             if free < 3 * n and store.pool.can_grow:  # by much, so that it is seldom
                 store.grow_pool(max(wanted - free, store.pool.capacity // 2), stream)
-        return store.pool.surely_free >= n
+        return store.pool.surely_free >= most
 
     def _note(self, inserts: int, erases: int, stream: Any) -> None:
         """Count a batch, and look after the lists if it may be time for it."""
@@ -265,9 +268,11 @@ class ElasticLists(ElasticStore):
 
     # ---- undoing
     def _undo(self, n: int, op: Op, stream: Any) -> _Undo | None:
-        # What a plain insert added can be taken back; and no batch takes more nodes than it has elements.
-        pool = self.store.pool
-        return None if op == Op.KEEP or pool.surely_free >= n or pool.free(stream) >= n else self._snapshot(stream)
+        # What a plain insert added can be taken back.
+        pool, most = self.store.pool, self.store.nodes_for_batch(n)
+        return (
+            None if op == Op.KEEP or pool.surely_free >= most or pool.free(stream) >= most else self._snapshot(stream)
+        )
 
     def _put_back(self, undo: _Undo, stream: Any) -> None:
         probes, inserted = self.probes, self.inserted

@@ -58,6 +58,10 @@ class ListStore(Store):
     def _pairs_per_node(self) -> int:
         return self.slots // self.buckets
 
+    def nodes_for_batch(self, n: int) -> int:
+        """Free nodes with which a batch of ``n`` elements cannot fail."""
+        return policies.nodes_for_batch(n, self._pairs_per_node)
+
     @property
     def nbytes(self) -> int:
         return super().nbytes + self.pool.nbytes
