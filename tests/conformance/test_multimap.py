@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from support.cases import Case, design_names, list_designs
+from support.cases import Case, MultiCase, design_names, list_designs
 from support.multi_model import MultiModel
 from support.types import Array, as_bytes, special_keys
 from warphash import CorruptFile, DtypeError, HashMap, MultiMap, ParameterError, ShapeError, TableFull
@@ -72,7 +72,7 @@ def test_values_come_in_the_order_of_the_batches(multi_case: Case, rng: np.rando
             checked.table.reserve(100 * number)
             checked.agrees(absent, keys)
     checked.agrees(absent, keys)
-    if not {"buckets", "allocator"} & multi_case.parameters.keys():
+    if multi_case.parameters.get("rebucket", True):
         assert checked.table.stats().rebuilds > 0
 
 
@@ -103,8 +103,8 @@ def test_erase_all(multi_case: Case, rng: np.random.Generator) -> None:
 
 
 def test_one_key_very_often(multi_case: Case, rng: np.random.Generator) -> None:
-    n = {"emulated": 300}.get(multi_case.engine, 20_000)
-    n = min(n, 2000) if multi_case.design == "lock_free_chaining" else n  # a node a pair: each one walks them all
+    n = 50_000 if (multi_case.key, multi_case.value) == ("u4", "u4") else 5000  # each one walks a list of them all
+    n = min(n, 1000 if multi_case.design == "lock_free_chaining" else n, 200 if multi_case.engine == "emulated" else n)
     keys, absent = pool_of(multi_case, rng, 3)
     checked = Checked(multi_case, capacity=4)
     checked.insert(keys)
@@ -173,14 +173,16 @@ def test_clear(multi_case: Case, rng: np.random.Generator) -> None:
 def test_sizes(multi_case: Case, rng: np.random.Generator) -> None:
     """The order of the values outlives every rebuild."""
     checked, keys = filled(multi_case, rng)
-    checked.table.reserve(200_000)  # more than the smallest pool has
-    assert checked.table.capacity >= 200_000
+    few = multi_case.engine == "emulated"
+    many = 4000 if few else 100_000
+    checked.table.reserve(many)
+    assert checked.table.capacity >= many
     large = checked.table.nbytes
     checked.agrees(keys)
     checked.erase_all(keys[10:])
     checked.table.shrink()
-    # A pool that batches are not waited for has a smallest size, which the reserve may not have passed.
-    assert checked.table.nbytes < large or (multi_case.engine != "cpu" and checked.table.nbytes == large)
+    if not few:  # a pool of that engine has megabytes, or it has none
+        assert checked.table.nbytes < large
     checked.agrees(keys)
     checked.insert(rng.choice(keys, 300))
     checked.agrees(keys)
@@ -232,7 +234,8 @@ def test_table_full_changes_nothing(multi_case: Case, share: float, rng: np.rand
         values = np.where(twice, held[1][some], new)
         with pytest.raises(TableFull, match="the table is as it was") as caught:
             checked.table.insert(batch, values)
-        assert set(as_bytes(np.asarray(caught.value.keys))) <= set(as_bytes(keys))
+        left = as_bytes(np.asarray(caught.value.keys))
+        assert left and set(left) <= set(as_bytes(keys))
         checked.agrees(keys)
         checked.table.flush()
         checked.agrees(keys)
@@ -253,11 +256,13 @@ def test_without_memory_nothing_changes(
     def refuse(*_: Any, **__: Any) -> None:
         raise MemoryError("no room")
 
-    monkeypatch.setattr(SlabPool, "grow_by", refuse)
-    monkeypatch.setattr(type(checked.table._backing.elastic), "_replace", refuse)
-    store = checked.table._backing.elastic.store
-    # One key for nearly all, so that nearly all lists are as long as they were.
-    batch = np.repeat(keys[[1, 0]], [(store.pool.capacity + 1) * (store.slots // store.buckets), 100], axis=0)
+    elastic = checked.table._backing.elastic
+    for name in ("grow", "grow_by"):
+        monkeypatch.setattr(SlabPool, name, refuse)
+    monkeypatch.setattr(type(elastic), "_replace", refuse)
+    # One key has nearly all of them: the lists of the others stay short.
+    pairs = (elastic.store.pool.capacity + 1) * (elastic.store.slots // elastic.store.buckets)
+    batch = np.repeat(keys[[1, 0]], [pairs, 100], axis=0)
     with pytest.raises(TableFull, match="no room; the table is as it was"):
         checked.table.insert(batch, values_of(multi_case, len(batch), 1))
     checked.agrees(keys)
@@ -269,8 +274,9 @@ def test_without_memory_nothing_changes(
 def test_stats(multi_case: Case, rng: np.random.Generator) -> None:
     checked, _ = filled(multi_case, rng)
     stats = checked.table.stats()
-    assert stats.size == len(checked.model) and stats.nodes >= stats.slots // (15 if stats.design == "slab" else 1) // 2
-    assert repr(checked.table).startswith("<MultiMap key=")
+    assert stats.size == len(checked.model) == len(checked.table)
+    assert stats.load_factor == pytest.approx(stats.size / stats.slots)
+    assert repr(checked.table).startswith(f"<MultiMap key={multi_case.key_dtype}, value={multi_case.value_dtype}: ")
     assert checked.table.probe_counts(checked.table.keys()).min() == 1
 
 
@@ -279,8 +285,8 @@ def test_types_that_are_too_wide() -> None:
     for key, value in (("S9", "u4"), ("u4", "S9"), (("i4", (3,)), "u4"), ("u4", ("f4", (3,))), ("V12", "V3")):
         with pytest.raises(DtypeError, match="at most 8 bytes"):
             MultiMap(key, value, device="cpu")
+        keys, values = (np.zeros((2, *np.dtype(t).shape), np.dtype(t).base) for t in (key, value))
         with pytest.raises(DtypeError, match="at most 8 bytes"):
-            keys, values = (np.zeros((2, *np.dtype(t).shape), np.dtype(t).base) for t in (key, value))
             MultiMap.from_arrays(keys, values, device="cpu")
     with pytest.raises(DtypeError, match="needs a value type"):
         MultiMap("u4", None, device="cpu")
@@ -378,8 +384,6 @@ class MultiMachine(RuleBasedStateMachine):
     ("design", "parameters"), [("slab", {}), ("slab", {"allocator": "slab_light"}), ("lock_free_chaining", {})], ids=str
 )
 def test_any_order_of_verbs(design: str, parameters: dict[str, Any]) -> None:
-    from support.cases import MultiCase
-
     machine: Any = type("Machine", (MultiMachine,), {"case": MultiCase("cpu", design, "u4", "u4", parameters)})
     case = machine.TestCase
     case.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)

@@ -65,8 +65,7 @@ class MultiModel:
 
     def reordered(self, table: Any) -> None:
         """After ``copy`` or ``load``, which keep the pairs of a key and not their order."""
-        keys = np.asarray(table.keys())
-        held = self._held(table, _once(keys))
+        held = self._held(table, _once(np.asarray(table.keys())))
         assert {name: Counter(its) for name, its in held.items()} == {
             name: Counter(its) for name, its in self.values.items()
         }
@@ -80,8 +79,7 @@ class MultiModel:
         assert pairs == Counter((name, value) for name, its in self.values.items() for value in its)
         assert Counter(as_bytes(table.keys())) == Counter(as_bytes(keys))
         assert Counter(as_bytes(table.values())) == Counter(as_bytes(values))
-        once = _once(keys)
-        for some in (once, *asked):
+        for some in (_once(keys), *asked):
             self.answers(table, some)
         table.check()
 
