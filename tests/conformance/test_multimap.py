@@ -103,7 +103,7 @@ def test_erase_all(multi_case: Case, rng: np.random.Generator) -> None:
 
 
 def test_one_key_very_often(multi_case: Case, rng: np.random.Generator) -> None:
-    n = 50_000 if (multi_case.key, multi_case.value) == ("u4", "u4") else 5000  # each one walks a list of them all
+    n = 20_000 if (multi_case.key, multi_case.value) == ("u4", "u4") else 5000  # each one walks a list of them all
     n = min(n, 1000 if multi_case.design == "lock_free_chaining" else n, 200 if multi_case.engine == "emulated" else n)
     keys, absent = pool_of(multi_case, rng, 3)
     checked = Checked(multi_case, capacity=4)
@@ -181,7 +181,8 @@ def test_sizes(multi_case: Case, rng: np.random.Generator) -> None:
     checked.agrees(keys)
     checked.erase_all(keys[10:])
     checked.table.shrink()
-    if not few:  # a pool of that engine has megabytes, or it has none
+    assert checked.table.nbytes <= large
+    if multi_case.engine == "cpu":  # elsewhere the smallest pool has room for so many
         assert checked.table.nbytes < large
     checked.agrees(keys)
     checked.insert(rng.choice(keys, 300))

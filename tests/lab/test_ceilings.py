@@ -32,7 +32,7 @@ def walked(device: str, entry: str, width: int, places: int = PLACES) -> np.ndar
         pytest.skip(reason)
     engine = engine_for(device)
     region = engine.allocate(places * width)
-    engine.fill(region, 0, places * width)
+    engine.fill(region.ptr, 0, places * width)
     table = Table(slots=region.ptr, buckets=places)
     launched = GATHERS if device == "cpu" else GATHERS * max(1, width // 16) // 16
     engine.program(CEILING).run(entry, table, Batch(n=GATHERS, kind=width, random=12345), launched, None)

@@ -185,7 +185,7 @@ def test_copies_stay_inside_memory(engine: EmulatedEngine) -> None:
     with pytest.raises(ValueError, match="0 bytes behind the end"):
         engine.to_host(held.ptr + 10, np.uint8, 1)
     with pytest.raises(ValueError, match="11 bytes at"):
-        engine.fill(held, 0, 11)
+        engine.fill(held.ptr, 0, 11)
     with pytest.raises(ValueError, match="near no memory"):
         engine.copy(held.ptr, 4096, 4)
 

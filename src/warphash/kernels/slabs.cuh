@@ -3,10 +3,8 @@
 //   take       an address for each element, kNoSlab where the pool has none left; Report::changed counts the slabs
 //   give_back  wipes and frees slabs by their addresses; Report::changed counts those that were taken, mismatches the
 //              addresses that are of no slab
-//   taken      Report::changed: how many units are taken
 //
-// Of the table there is only `pool`; addresses are u32, in `out_values` and `keys`. taken walks over the
-// words of all bitmaps.
+// Of the table there is only `pool`; addresses are u32, in `out_values` and `keys`.
 #pragma once
 #include "core/slab_allocator.cuh"
 #include "platform/schedule.cuh"
@@ -54,26 +52,8 @@ struct GiveBack {
   }
 };
 
-struct Taken {
-  static constexpr bool kProbes = false, kSuspends = false, kCounts = true;
-  static constexpr int kLists = 0;
-  struct State {
-    u32 units;
-  };
-  WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
-  WARPHASH_FN static bool start(const Table& t, const Batch&, u64 i, State& s) {
-    const MemoryBlock block = MemoryBlock::of(pool_of(t), static_cast<u32>(i / kBitmapWords));
-    s.units = bit_count(block.bitmap[i % kBitmapWords]);
-    return false;
-  }
-  WARPHASH_FN static void finish(const Table&, const Batch&, u64, State& s, bool live, Tally& tally) {
-    if (live) tally.changed += s.units;
-  }
-};
-
 }  // namespace warphash
 
 #define WARPHASH_PLAIN_ENTRIES                  \
   WARPHASH_ENTRY(take, warphash::Take)          \
-  WARPHASH_ENTRY(give_back, warphash::GiveBack) \
-  WARPHASH_ENTRY(taken, warphash::Taken)
+  WARPHASH_ENTRY(give_back, warphash::GiveBack)

@@ -83,7 +83,7 @@ class _Malloc:
         engine.reserve_heap(_RESERVED_BYTES * n)
         self._program = engine.program(MALLOC)
         self._addresses = engine.allocate(8 * n, _STREAM)
-        engine.fill(self._addresses, 0, 8 * n, _STREAM)  # free(0) does nothing
+        engine.fill(self._addresses.ptr, 0, 8 * n, _STREAM)  # free(0) does nothing
 
     def take(self) -> None:
         self._program.run("take", Table(), Batch(n=self._n, out_values=self._addresses.ptr), self._n, _STREAM)

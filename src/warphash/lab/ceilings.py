@@ -111,7 +111,7 @@ class Ceilings:
 
     def _measure(self, bucket_bytes: int, region_bytes: int) -> Ceiling:
         region = self._engine.allocate(region_bytes, 0)
-        self._engine.fill(region, 0, region_bytes, 0)
+        self._engine.fill(region.ptr, 0, region_bytes, 0)
         table = Table(slots=region.ptr, buckets=region_bytes // bucket_bytes)
         program = self._engine.program(CEILING)
         n = _LINES["cpu" if self._on_cpu else "cuda"] // max(1, bucket_bytes // 64)

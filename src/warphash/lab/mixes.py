@@ -27,7 +27,7 @@ __all__ = ["Mix", "MixedBatch", "draw", "measure_mix"]
 
 Array = npt.NDArray[Any]
 
-_IN_A_ROW = 4
+_IN_A_ROW = 16
 """Batches of a run, where there are keys for so many."""
 
 
@@ -141,8 +141,10 @@ def measure_mix(
     The batches of a run follow each other without a wait, as those of a stream of work do.
     Every run begins with the same table: erased slots that one batch leaves would slow the next one.
     """
-    in_a_row = max(1, min(_IN_A_ROW, len(workload.keys) // n))
-    batch = draw(workload, n * in_a_row, Mix.of(operation), seed)
+    mix = Mix.of(operation)
+    new = round(mix.inserts * n) + (mix.absent > 0)  # absent keys that a batch needs
+    in_a_row = max(1, min(_IN_A_ROW, len(workload.absent) // max(1, new), len(workload.keys) // n))
+    batch = draw(workload, n * in_a_row, mix, seed)
     capacity = len(workload.keys)
     if "buckets" in setting.parameters:  # they say how full the table is, so the capacity may make room for the batch
         capacity += int((batch.operations == Operation.INSERT).sum())

@@ -70,8 +70,8 @@ class CpuEngine:
         """As `allocate`: there is one memory."""
         return self.allocate(nbytes)
 
-    def fill(self, buffer: Buffer, byte: int, nbytes: int, stream: Any = None) -> None:
-        _cpu.fill(buffer.ptr, byte, nbytes, thread_count())
+    def fill(self, target: int, byte: int, nbytes: int, stream: Any = None) -> None:
+        _cpu.fill(target, byte, nbytes, thread_count())
 
     def copy(self, target: int, source: int, nbytes: int, stream: Any = None) -> None:
         _cpu.copy(target, source, nbytes, thread_count())

@@ -36,7 +36,7 @@ from .cache import CubinCache
 from .cuda_driver import DriverError, bindings, check, error
 from .cuda_marks import CudaAnswer, CudaMark
 from .cuda_program import CudaProgram
-from .engine import Buffer, KernelSpec
+from .engine import KernelSpec
 from .memory import DeviceBuffer, PinnedBuffer
 from .source import translation_unit
 from .staging import Staging
@@ -214,12 +214,10 @@ class CudaEngine:
             raise MemoryError(f"cannot pin {nbytes:,} bytes of host memory ({status.name})")
         return PinnedBuffer(int(ptr), nbytes, self._release_pinned)
 
-    def fill(self, buffer: Buffer, byte: int, nbytes: int, stream: Any = None) -> None:
-        """Set the first ``nbytes`` bytes of ``buffer``."""
-        if nbytes > buffer.nbytes:
-            raise ValueError(f"the buffer holds {buffer.nbytes:,} bytes, not {nbytes:,}")
+    def fill(self, target: int, byte: int, nbytes: int, stream: Any = None) -> None:
+        """Set ``nbytes`` bytes from an address on."""
         if nbytes:
-            (status,) = self.order(stream, self._driver.cuMemsetD8Async, buffer.ptr, byte, nbytes)
+            (status,) = self.order(stream, self._driver.cuMemsetD8Async, target, byte, nbytes)
             if status:
                 raise error(status, f"filling {nbytes:,} bytes on {self.device}")
 

@@ -31,6 +31,9 @@ class CudaAnswer:
     def ready(self) -> bool:
         return self._mark.passed
 
+    def wait(self) -> None:
+        self._mark.wait()
+
     @property
     def words(self) -> npt.NDArray[np.uint64]:
         return self._pinned.array.view(np.uint64)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -106,7 +107,7 @@ class ElasticLists(ElasticStore):
         own_flags = None if flags else self.store.engine.allocate(max(1, n), stream)
         flags = own_flags.ptr if own_flags else flags
 
-        def launch(only: npt.NDArray[np.int64] | None) -> None:
+        def launch(only: npt.NDArray[np.int64] | None = None) -> None:
             self.store.launch(
                 self._inserting,
                 n,
@@ -121,8 +122,7 @@ class ElasticLists(ElasticStore):
             )
 
         if self._holds(n, stream):
-            self.store.pool.lend(n)
-            launch(None)
+            self._lend(n, launch, stream)
             return self._note(n, 0, stream)
         undo = self._undo(n, op, stream)
         try:
@@ -155,7 +155,7 @@ class ElasticLists(ElasticStore):
             If there is no node for some keys, whose elements its ``keys`` then are; all others are done.
         """
 
-        def launch(only: npt.NDArray[np.int64] | None) -> None:
+        def launch(only: npt.NDArray[np.int64] | None = None) -> None:
             self.store.launch(
                 "execute",
                 n,
@@ -170,8 +170,7 @@ class ElasticLists(ElasticStore):
             )
 
         if self._holds(n, stream):
-            self.store.pool.lend(n)
-            launch(None)
+            self._lend(n, launch, stream)
             return self._note(n, n, stream)
         try:
             self._complete(n, launch, flags, stream)
@@ -195,13 +194,10 @@ class ElasticLists(ElasticStore):
         while n:
             ledger = self.store.ledger
             before = ledger.read(stream)
-            self.store.pool.lend(n)
-            launch(only)
+            self._lend(n, partial(launch, only), stream)
             after = ledger.read(stream)
             if after.unplaced == before.unplaced:
                 self._settled, self._unsettled = (self.size, self.tombstones), (0, 0)
-                if self.store.engine.asynchronous:
-                    self.store.pool.count_beside(stream)
                 return
             only = np.flatnonzero(self.store.engine.to_host(flags, np.uint8, n, stream) == Flag.UNPLACED)
             try:
@@ -230,21 +226,31 @@ class ElasticLists(ElasticStore):
             self._replace(self.slots_for(keys), 0, stream, keys, nodes=2 * store.pool.capacity)
 
     def _holds(self, n: int, stream: Any) -> bool:
-        """Whether there are nodes for any batch of ``n`` elements, by now."""
-        store = self.store
-        most = store.nodes_for_batch(n)
-        if store.engine.asynchronous and store.pool.surely_free < 4 * n:  # before there is too little for the next ones
-            store.pool.count_beside(stream)
-        if store.pool.surely_free >= most:
+        """Whether there are surely nodes for any batch of ``n`` elements, perhaps after a wait for earlier ones.
+
+        So that the device does not run out of work meanwhile, a pool that may grow has nodes for several batches.
+        """
+        store, pool, most = self.store, self.store.pool, self.store.nodes_for_batch(n)
+        if pool.surely_free >= most:
             return True
-        wanted = policies.nodes_to_hold(n, store.lists)
-        if not (store.engine.asynchronous and self.grows and wanted):
+        if not store.engine.asynchronous:
             return False
-        free = store.pool.free(stream)
-        with suppress(MemoryError):
-            if free < 3 * n and store.pool.can_grow:  # by much, so that it is seldom
-                store.grow_pool(max(wanted - free, store.pool.capacity // 2), stream)
-        return store.pool.surely_free >= most
+        pool.learn()
+        wanted = policies.nodes_to_hold(n, store.lists) if self.grows and pool.can_grow else 0
+        if pool.surely_free < most and pool.counted_free < wanted:
+            with suppress(MemoryError):  # by much, so that it is seldom
+                store.grow_pool(max(wanted - pool.counted_free, pool.capacity // 2), stream)
+        while pool.surely_free < most and pool.learn(wait=True):
+            pass
+        return pool.surely_free >= most
+
+    def _lend(self, n: int, launch: Callable[[], None], stream: Any) -> None:
+        """Launch a kernel that takes up to ``n`` nodes, and ask what it took if there is too little for many more."""
+        pool = self.store.pool
+        pool.lend(n)
+        launch()
+        if self.store.engine.asynchronous and pool.surely_free < 4 * n:
+            pool.ask(stream)
 
     def _note(self, inserts: int, erases: int, stream: Any) -> None:
         """Count a batch, and look after the lists if it may be time for it."""

@@ -92,10 +92,10 @@ class EmulatedEngine:
         """As `allocate`: there is one memory."""
         return self.allocate(nbytes)
 
-    def fill(self, buffer: Buffer, byte: int, nbytes: int, stream: Any = None) -> None:
-        """Set the first ``nbytes`` bytes of ``buffer``."""
-        self.memory.check(buffer.ptr, nbytes)
-        ctypes.memset(buffer.ptr, byte, nbytes)
+    def fill(self, target: int, byte: int, nbytes: int, stream: Any = None) -> None:
+        """Set ``nbytes`` bytes from an address on."""
+        self.memory.check(target, nbytes)
+        ctypes.memset(target, byte, nbytes)
 
     def copy(self, target: int, source: int, nbytes: int, stream: Any = None) -> None:
         """Copy from address to address, both on the device."""

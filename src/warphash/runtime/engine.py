@@ -84,6 +84,9 @@ class Answer(Protocol):
     def words(self) -> npt.NDArray[np.uint64]:
         """They, once they are here."""
 
+    def wait(self) -> None:
+        """Return when they are here."""
+
 
 class Program(Protocol):
     """The compiled kernels of one `KernelSpec`.
@@ -123,8 +126,8 @@ class Engine(Protocol):
     def allocate_pinned(self, nbytes: int) -> Buffer:
         """Memory of the host that kernels reach at the same address."""
 
-    def fill(self, buffer: Buffer, byte: int, nbytes: int, stream: Any = None) -> None:
-        """Set the first ``nbytes`` bytes of ``buffer``."""
+    def fill(self, target: int, byte: int, nbytes: int, stream: Any = None) -> None:
+        """Set ``nbytes`` bytes from an address on."""
 
     def copy(self, target: int, source: int, nbytes: int, stream: Any = None) -> None:
         """Copy on the device, from address to address."""

@@ -30,7 +30,7 @@ class Ledger:
 
     def restart(self, stream: Any = None) -> None:
         """Count from zero again."""
-        self._engine.fill(self._report, 0, 8 * REPORT_WORDS, stream)
+        self._engine.fill(self._report.ptr, 0, 8 * REPORT_WORDS, stream)
         self._known, self._open = _NOTHING, False
 
     @property

@@ -79,5 +79,8 @@ class HostAnswer:
         self._to_host = to_host
         self.words = np.zeros(words, np.uint64)
 
+    def wait(self) -> None:
+        """They are here."""
+
     def ask(self, ptr: int, stream: Any = None) -> None:
         self.words = self._to_host(ptr, np.uint64, len(self.words), stream)

@@ -2,13 +2,18 @@
 
 How lanes take slabs while a kernel runs is told in ``kernels/core/slab_allocator.cuh``; here the pool is made, and
 grows between kernels.
+
+Kernels may be under way that take units. So the host knows how many were taken when it asked last, and how many it lent
+since then: the most that kernels launched later can have taken. It may ask behind each kernel, and go on.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..designs.base import SLAB_BYTES
 from .abi import COUNT_WORDS, REPORT_WORDS, Batch, Report, Table
@@ -29,6 +34,17 @@ MAX_SUPER_BLOCKS = 255
 NO_SLAB = (1 << 32) - 1
 
 _BITMAP_BYTES = BLOCK_UNITS // 8
+
+_COUNT_BYTES = 32 * 64
+"""Lines of counts, as `kernels/core/slab_allocator.cuh` has them."""
+
+_MOST_ASKED = 4
+"""Counts on their way to the host at a time."""
+
+
+def _sum(counts: npt.NDArray[np.uint64]) -> int:
+    """Sum of the first 32 bits of each line."""
+    return int(counts.view(np.uint32)[::16].sum(dtype=np.int64))
 
 
 class SlabPool:
@@ -70,38 +86,44 @@ class SlabPool:
         self._withheld = 0 if units is None else blocks * BLOCK_UNITS - units
         self._unit_bytes = unit_bytes
         self._most_super_blocks = min(most_super_blocks, MAX_SUPER_BLOCKS)
-        self._taken_at_most = 0
-        self._census: Answer | None = None
-        self._lent_since: int | None = None  # the last count was asked for, and until it is there
+        self._taken = 0  # when last counted
+        self._lent = self._lent_before = 0  # units in all, and before that count
+        self._asked: deque[tuple[Answer, int]] = deque()  # counts on their way, and what was lent before each of them
+        self._answers: list[Answer] = []  # to be asked again
         self._engine = engine
         self._program = engine.program(SLABS)
-        self._super_blocks: list[Buffer] = []
+        self._memory: list[Buffer] = []
+        self._bases: list[int] = []
         self._report = engine.allocate(8 * REPORT_WORDS, stream)
+        self._counts = engine.allocate(_COUNT_BYTES, stream)
+        self._engine.fill(self._counts.ptr, 0, _COUNT_BYTES, stream)
         self._descriptor: Buffer
-        for _ in range(super_blocks):
-            self._add(stream)
+        if super_blocks:
+            self._add(super_blocks, stream)
         self._describe(stream)
 
     def clear(self, stream: Any = None) -> None:
         """Free all slabs, and fill them."""
-        for number, memory in enumerate(self._super_blocks):
-            self._free_all(memory, None if number else self._units, stream)
-        self._taken_at_most, self._lent_since = 0, None
+        for memory in self._memory:
+            self._engine.fill(memory.ptr, 0xFF, memory.nbytes, stream)
+        self._free_all(self._bases, stream)
+        self._engine.fill(self._counts.ptr, 0, _COUNT_BYTES, stream)
+        self._know(0)
 
     @property
     def regions(self) -> list[tuple[int, int]]:
-        """Address and bytes of each super block."""
-        return [(memory.ptr, self._super_block_bytes) for memory in self._super_blocks]
+        """Address and bytes of the counts and of each super block."""
+        return [(self._counts.ptr, _COUNT_BYTES), *((base, self._super_block_bytes) for base in self._bases)]
 
     @property
     def units(self) -> list[tuple[int, int]]:
         """Address of the units of each super block, and how many they are."""
-        return [(memory.ptr + self.blocks * _BITMAP_BYTES, self.blocks * BLOCK_UNITS) for memory in self._super_blocks]
+        return [(base + self.blocks * _BITMAP_BYTES, self.blocks * BLOCK_UNITS) for base in self._bases]
 
     @property
     def super_blocks(self) -> int:
         """How many there are now."""
-        return len(self._super_blocks)
+        return len(self._bases)
 
     @property
     def capacity(self) -> int:
@@ -110,8 +132,8 @@ class SlabPool:
 
     @property
     def nbytes(self) -> int:
-        """Device memory, with the bitmaps."""
-        return self.super_blocks * self._super_block_bytes
+        """Device memory, with the bitmaps and counts."""
+        return _COUNT_BYTES + self.super_blocks * self._super_block_bytes
 
     @property
     def descriptor(self) -> int:
@@ -144,21 +166,22 @@ class SlabPool:
 
     def grow_by(self, units: int, stream: Any = None) -> None:
         """Grow by so many units, or by what there is memory for; raises `MemoryError` if for no super block."""
-        had = self.super_blocks
-        try:
-            while self.super_blocks - had < max(1, -(-units // (self.blocks * BLOCK_UNITS))):
-                if not self.can_grow:
-                    raise MemoryError(
-                        f"the pool has at most {self._most_super_blocks} super blocks: make it of larger ones"
-                    )
-                self._add(stream)
-        except MemoryError:
-            if self.super_blocks == had:
-                raise
+        if not self.can_grow:
+            raise MemoryError(f"the pool has at most {self._most_super_blocks} super blocks: make it of larger ones")
+        wanted = max(1, -(-units // (self.blocks * BLOCK_UNITS)))
+        had, more = len(self._memory), min(wanted, self._most_super_blocks - self.super_blocks)
+        while True:
+            try:
+                self._add(more, stream)
+                break
+            except MemoryError:
+                if more == 1:
+                    raise
+                more //= 2
         try:
             self._describe(stream)
         except MemoryError:
-            del self._super_blocks[had:]
+            del self._memory[had:], self._bases[-more:]
             raise
 
     def take(self, addresses: int, n: int, stream: Any = None) -> int:
@@ -172,74 +195,86 @@ class SlabPool:
 
     def taken(self, stream: Any = None) -> int:
         """Units in use. Waits."""
-        return self._run("taken", self._all_words, stream).changed - self._withheld
+        return _sum(self._engine.to_host(self._counts.ptr, np.uint64, _COUNT_BYTES // 8, stream))
+
+    @property
+    def counted_free(self) -> int:
+        """Units that could be taken when they were counted last."""
+        return self.capacity - self._taken
 
     @property
     def surely_free(self) -> int:
         """Units that can be taken, as far as is known without counting."""
-        return self.capacity - self._taken_at_most
+        return self.capacity - self._taken - (self._lent - self._lent_before)
 
     def free(self, stream: Any = None) -> int:
         """Units that can be taken. Waits."""
-        self._taken_at_most = self.taken(stream)
-        self._lent_since = None
+        self._know(self.taken(stream))
         return self.surely_free
-
-    def count_beside(self, stream: Any = None) -> None:
-        """Begin to count, or learn what was counted, without waiting."""
-        if self._lent_since is None:
-            self._census = self._census or self._engine.answer(COUNT_WORDS)
-            self._census.ask(self._launch("taken", self._all_words, stream), stream)
-            self._lent_since = 0
-        elif self._census and self._census.ready:
-            self._taken_at_most = Report.of(self._census.words).changed - self._withheld + self._lent_since
-            self._lent_since = None
 
     def lend(self, n: int) -> None:
         """Note that a kernel may take ``n`` units."""
-        self._taken_at_most += n
-        if self._lent_since is not None:
-            self._lent_since += n
+        self._lent += n
+
+    def ask(self, stream: Any = None) -> None:
+        """Have the taken units counted behind the kernels so far; `learn` has the answer, later."""
+        self.learn()
+        if len(self._asked) < _MOST_ASKED:
+            answer = self._answers.pop() if self._answers else self._engine.answer(_COUNT_BYTES // 8)
+            answer.ask(self._counts.ptr, stream)
+            self._asked.append((answer, self._lent))
+
+    def learn(self, wait: bool = False) -> bool:
+        """Take in what was counted by now, or ``wait`` for what was asked first; whether there was an answer."""
+        learned = False
+        while self._asked and (self._asked[0][0].ready or (wait and not learned)):
+            answer, lent_before = self._asked.popleft()
+            answer.wait()
+            self._taken = _sum(answer.words)
+            self._lent_before = lent_before
+            self._answers.append(answer)
+            learned = True
+        return learned
+
+    def _know(self, taken: int) -> None:
+        """So many were taken behind all kernels so far."""
+        self._taken, self._lent_before = taken, self._lent
+        self._answers += [answer for answer, _ in self._asked]
+        self._asked.clear()
 
     def slab(self, address: int) -> int:
         """Where the slab of an address is in the engine's memory."""
-        units = self._super_blocks[address >> 24].ptr + self.blocks * _BITMAP_BYTES
+        units = self._bases[address >> 24] + self.blocks * _BITMAP_BYTES
         return units + (address & 0xFFFFFF) * self._unit_bytes
 
     @property
     def _super_block_bytes(self) -> int:
         return self.blocks * (_BITMAP_BYTES + BLOCK_UNITS * self._unit_bytes)
 
-    def _add(self, stream: Any) -> None:
-        memory = self._engine.allocate(self._super_block_bytes, stream)
-        self._free_all(memory, None if self._super_blocks else self._units, stream)
-        self._super_blocks.append(memory)
+    def _add(self, super_blocks: int, stream: Any) -> None:
+        memory = self._engine.allocate(super_blocks * self._super_block_bytes, stream)
+        self._engine.fill(memory.ptr, 0xFF, memory.nbytes, stream)
+        self._memory.append(memory)
+        self._bases += [memory.ptr + number * self._super_block_bytes for number in range(super_blocks)]
+        self._free_all(self._bases[-super_blocks:], stream)
 
-    def _free_all(self, memory: Buffer, units: int | None, stream: Any) -> None:
-        self._engine.fill(memory, 0xFF, self._super_block_bytes, stream)
-        self._engine.fill(memory, 0, self.blocks * _BITMAP_BYTES, stream)
-        if units is not None:
+    def _free_all(self, bases: list[int], stream: Any) -> None:
+        for base in bases:
+            self._engine.fill(base, 0, self.blocks * _BITMAP_BYTES, stream)
+        if self._units is not None and bases[:1] == self._bases[:1]:
             taken = np.ones(self.blocks * BLOCK_UNITS, np.uint8)
-            taken[:units] = 0
+            taken[: self._units] = 0
             bitmaps = self._engine.from_host(np.packbits(taken, bitorder="little"), stream)
-            self._engine.copy(memory.ptr, bitmaps.ptr, self.blocks * _BITMAP_BYTES, stream)
+            self._engine.copy(bases[0], bitmaps.ptr, self.blocks * _BITMAP_BYTES, stream)
 
     def _describe(self, stream: Any) -> None:
-        bases = [memory.ptr for memory in self._super_blocks]
-        words = np.zeros(4 + MAX_SUPER_BLOCKS, np.uint64)
-        words[: 4 + len(bases)] = [self.blocks, len(bases), self._unit_bytes, 0, *bases]
+        words = np.zeros(5 + MAX_SUPER_BLOCKS, np.uint64)
+        head = [self.blocks, self.super_blocks, self._unit_bytes, 0, self._counts.ptr, *self._bases]
+        words[: len(head)] = head
         self._descriptor = self._engine.from_host(words, stream)
 
-    @property
-    def _all_words(self) -> Batch:
-        return Batch(n=self.super_blocks * self.blocks * _BITMAP_BYTES // 4)
-
-    def _launch(self, entry: str, batch: Batch, stream: Any) -> int:
-        """Run a kernel; the address of its report."""
-        self._engine.fill(self._report, 0, 8 * REPORT_WORDS, stream)
+    def _run(self, entry: str, batch: Batch, stream: Any) -> Report:
+        self._engine.fill(self._report.ptr, 0, 8 * REPORT_WORDS, stream)
         batch.report = self._report.ptr
         self._program.run(entry, Table(pool=self.descriptor), batch, batch.n, stream)
-        return self._report.ptr
-
-    def _run(self, entry: str, batch: Batch, stream: Any) -> Report:
-        return Report.of(self._engine.to_host(self._launch(entry, batch, stream), np.uint64, COUNT_WORDS, stream))
+        return Report.of(self._engine.to_host(self._report.ptr, np.uint64, COUNT_WORDS, stream))

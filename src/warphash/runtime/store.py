@@ -150,7 +150,7 @@ class Store:
         self.clear(stream)
 
     def clear(self, stream: Any = None) -> None:
-        self.engine.fill(self.memory, 0xFF, self._base_bytes, stream)
+        self.engine.fill(self.memory.ptr, 0xFF, self._base_bytes, stream)
 
     def snapshot(self, stream: Any = None) -> Buffer:
         """A copy of the slots."""
@@ -391,12 +391,12 @@ class Store:
         return made
 
     def _restart(self, scratch: _Scratch, stream: Any, words_bytes: int = 8 * REPORT_WORDS) -> None:
-        self.engine.fill(scratch.memory, 0xFF, scratch.claims_bytes, stream)
-        self.engine.fill(scratch.report, 0, words_bytes, stream)
+        self.engine.fill(scratch.memory.ptr, 0xFF, scratch.claims_bytes, stream)
+        self.engine.fill(scratch.report.ptr, 0, words_bytes, stream)
 
     def _zeroed_report(self, stream: Any) -> Buffer:
         report = self.engine.allocate(8 * REPORT_WORDS, stream)
-        self.engine.fill(report, 0, 8 * REPORT_WORDS, stream)
+        self.engine.fill(report.ptr, 0, 8 * REPORT_WORDS, stream)
         return report
 
     def _read(self, report: Buffer, stream: Any) -> Report:

@@ -3,7 +3,8 @@
 //
 // Layout
 //   pool          [ memory blocks in a super block 64 | super blocks 64 | bytes of a unit 64 | exhausted 64 |
-//                   address of super block 0 64 | of 1 | … ]
+//                   address of the counts 64 | address of super block 0 64 | of 1 | … ]
+//   counts        32 lines of 64 bytes; the first 32 bits of line c: taken units of the memory blocks b with b % 32 = c
 //   super block   [ bitmaps: 32 words of 32 bits for each memory block ][ units: 1024 for each ]
 //                 bit u of word w: unit 32 w + u of that memory block is taken
 //   address       [ super block 8 | memory block 14 | unit 10 ], of a slab; all ones is none, so there are 255 super blocks
@@ -14,12 +15,14 @@
 //   2. A lane whose word has free units serves: with one atomic or it takes as many of them as lanes are waiting, and has
 //      got those that were still free. They go to the waiting lanes in order; the others wait for the next round.
 //   3. No word has a free unit: another block becomes resident, chosen by a hash of the warp and of how often it moved.
-//   4. After kHashedMoves of these without a slab the warp walks over all blocks, one by one, and then gives up: the pool
+//   4. What was taken is added to the count of its block, which the host sums to know what is left.
+//   5. After kHashedMoves of these without a slab the warp walks over all blocks, one by one, and then gives up: the pool
 //      is exhausted, and says so to those who come later. So nobody spins, and nobody gives up while a unit stays free.
-// Release clears the bit, and the word that says exhausted.
+// Release clears the bit, lowers the count, and clears the word that says exhausted.
 //
 // Why. One atomic serves up to 32 lanes, where the seed's serves one. Its resident blocks and hashed moves keep warps out
-// of each other's way; a full pool, which it does not speak of, ends in step 4.
+// of each other's way; a full pool, which it does not speak of, ends in step 5.
+// Counts save the host a kernel over all bitmaps; many lines, since one would be the place that all warps meet at.
 //
 // Memory order: relaxed. A bit publishes nothing. Slabs are all ones whenever they are free: the pool is filled with ones
 // when it is made, and a slab that was written to is wiped and given back by a kernel in which nobody allocates.
@@ -33,12 +36,15 @@ constexpr u32 kBlockUnits = 1024;
 constexpr u32 kBitmapWords = kBlockUnits / 32;
 constexpr u32 kNoSlab = ~0u;
 constexpr u32 kHashedMoves = 16;
+constexpr u32 kCountLines = 32;
+constexpr u32 kCountWords = 64 / sizeof(u32);  // a line each
 
 struct Pool {
   u64 blocks;  // in a super block, 1 to 2^14
   u64 super_blocks;
   u64 unit_bytes;
   u64 exhausted;  // 1: a warp has looked everywhere since the last release
+  u64 counts;
   u64 bases[255];
 };
 
@@ -69,6 +75,11 @@ WARPHASH_FN bool is_slab(const Pool& pool, u32 address) {
   return address >> 24 < pool.super_blocks && (address >> 10 & 0x3fffu) < pool.blocks;
 }
 
+// Count units of the memory block of an address that were taken, or, negative, given back.
+WARPHASH_FN void count_taken(const Pool& pool, u32 address, int units) {
+  atomic_add(reinterpret_cast<u32*>(pool.counts) + (address >> 10) % kCountLines * kCountWords, static_cast<u32>(units));
+}
+
 // All ones, as a slab must be that is given back.
 WARPHASH_FN void wipe_slab(const Pool& pool, u32 address) {
   u64* words = static_cast<u64*>(slab_at(pool, address, pool.unit_bytes));
@@ -80,6 +91,7 @@ WARPHASH_FN bool release_slab(Pool& pool, u32 address) {
   u32* bitmap = reinterpret_cast<u32*>(pool.bases[address >> 24]) + (address >> 10 & 0x3fffu) * kBitmapWords;
   const u32 unit = address & (kBlockUnits - 1), bit = 1u << unit % 32;
   const bool was_taken = fetch_and(bitmap + unit / 32, ~bit) & bit;
+  if (was_taken) count_taken(pool, address, -1);
   if (load_relaxed(&pool.exhausted)) store_relaxed(&pool.exhausted, u64(0));
   return was_taken;
 }
@@ -150,6 +162,7 @@ class ResidentBlock {
         const u32 before = fetch_or(bitmap_ + k * kWarpLanes + lane(), asked);
         got = asked & ~before;
         taken_[k] = before | asked;
+        if (got) count_taken(pool, address_, bit_count(got));
       }
       got = shuffle(got, server, kWarpLanes);
       if (got) barren_ = 0;
