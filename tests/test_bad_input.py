@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import warphash
-from support.cases import design_names
+from support.cases import design_names, list_designs
 from support.model import Model
 from warphash import (
     DeviceError,
@@ -177,6 +178,41 @@ def test_unknown_names_list_what_there_is() -> None:
         HashMap("u4", "u4", device="cpu", design="icebreg")
     with pytest.raises(ParameterError, match="threshold"):
         HashMap("u4", "u4", device="cpu", design="iceberg", treshold=0.5)
+
+
+# ---- the parameters of lists
+@pytest.mark.parametrize("design", list_designs())
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u8"])
+def test_numbers_of_numpy_are_numbers(design: str, dtype: str, tmp_path: Path) -> None:
+    """Whatever their bits: with 8 of them, 15 slots in each of 100 lists were too many to count."""
+    table = HashMap("u4", "u4", design=design, device="cpu", buckets=np.dtype(dtype).type(100), rebucket=False, seed=3)
+    plain = HashMap("u4", "u4", design=design, device="cpu", buckets=100, rebucket=False, seed=3)
+    for each in (table, plain):
+        assert each.insert(KEYS, VALUES).all()
+        unchanged(each)
+    assert table.stats() == plain.stats() and table.stats().slots % 100 == 0
+    table.save(tmp_path / "table")
+    again = HashMap.load(tmp_path / "table", device="cpu")
+    assert again.stats().parameters == plain.stats().parameters
+    unchanged(again)
+
+
+@pytest.mark.parametrize(
+    ("design", "name", "value"),
+    [
+        ("bucketed_cuckoo", "slots_per_bucket", np.uint8(16)),
+        ("bucketed_cuckoo", "placement", np.str_("least_loaded")),
+        ("cuckoo", "hashes", np.int64(3)),
+        ("iceberg", "threshold", np.float32(0.5)),
+        ("slab", "allocator", np.str_("slab_light")),
+    ],
+)
+def test_parameters_of_numpy_can_be_saved(design: str, name: str, value: Any, tmp_path: Path) -> None:
+    table = HashMap.from_arrays(KEYS, VALUES, design=design, device="cpu", **{name: value})
+    table.save(tmp_path / "table")
+    again = HashMap.load(tmp_path / "table", device="cpu")
+    assert again.stats().parameters == table.stats().parameters and again.stats().parameters[name] == value
+    unchanged(again)
 
 
 @pytest.mark.parametrize("device", ["tpu", "cuda:999", "cuda:-1", "cuda:x", "", 3, "cpu:7"])

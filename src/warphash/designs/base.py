@@ -46,20 +46,26 @@ class Parameter:
     bounds: tuple[float, float] | None = None
 
     def check(self, design: str, value: Any) -> Any:
-        """Return ``value``, or raise `ParameterError`."""
+        """Return ``value`` as an object of Python's own, or raise `ParameterError`.
+
+        An integer of NumPy's has few bits, which the size of a table may exceed, and no file takes it.
+        """
         if self.choices:
             expected = f"one of {self.choices}"
-            legal = any(value == c and isinstance(value, bool) == isinstance(c, bool) for c in self.choices)
+            if isinstance(value, str | int | float | np.generic):  # of an array, == is no bool
+                for choice in self.choices:
+                    if value == choice and isinstance(value, bool) == isinstance(choice, bool):
+                        return choice
         else:
             least, most = self.bounds or (0, 0)
-            numbers = (int, np.integer) if isinstance(least, int) else (int, float, np.number)
-            expected = f"{'an integer' if isinstance(least, int) else 'a number'} in {self.bounds}"
-            legal = isinstance(value, numbers) and not isinstance(value, bool) and bool(least <= value <= most)
+            whole = isinstance(least, int)
+            numbers = (int, np.integer) if whole else (int, float, np.integer, np.floating)
+            expected = f"{'an integer' if whole else 'a number'} in {self.bounds}"
+            if isinstance(value, numbers) and not isinstance(value, bool) and least <= value <= most:
+                return int(value) if whole else float(value)
             if value is None and self.default is None:
                 return None
-        if not legal:
-            raise ParameterError(f"design {design!r}: {self.name} must be {expected}, got {value!r}")
-        return value
+        raise ParameterError(f"design {design!r}: {self.name} must be {expected}, got {value!r}")
 
 
 @dataclass(frozen=True)
