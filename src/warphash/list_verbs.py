@@ -62,6 +62,10 @@ class ListVerbs(BaseTable):
                 raise ShapeError(f"keys and {what} must be of one length, got {n:,} keys and {view.rows:,} {what}")
         if (codes := views[0].host) is not None and n and codes.max() > max(Operation):
             raise ParameterError(f"operations are those of warphash.Operation, got {codes.max()}: nothing was done")
+        if codes is not None and values is None and self._value is not None:
+            writes = int(((codes == Operation.INSERT) | (codes == Operation.ASSIGN)).sum())
+            if writes:
+                raise ParameterError(f"inserts and assigns need values, got none for {writes:,}: nothing was done")
         done = arrays.empty_like_kind(keys, (n,), np.bool_, self._engine)
         with self._lock.writing:
             for view in views:

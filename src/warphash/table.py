@@ -189,7 +189,8 @@ class HashMap(PairTable):
         keys
             Array of that length.
         values
-            Array of that length, of which inserts and assigns read theirs; None where there are no such.
+            Array of that length, of which inserts and assigns read theirs; None where there are no such. On a GPU
+            nobody looks, and they write zeros.
         default
             What the other operations, and finds of absent keys, have as value.
 
@@ -206,7 +207,8 @@ class HashMap(PairTable):
             If there is no room for some keys, which its ``keys`` are. All other operations are done: a batch of which
             each part is its own is no whole that could be undone.
         ParameterError
-            If some operations in memory of the host are none of `Operation`; nothing was done.
+            If some operations in memory of the host are none of `Operation`, or write and have no values; nothing was
+            done.
         """
         view, column = self._view_keys(keys), self._values
         found = arrays.empty_like_kind(view, view.shape[:1] + column.shape, column.dtype, self._engine)

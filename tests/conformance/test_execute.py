@@ -260,3 +260,17 @@ def test_an_enum_and_lists_are_taken(table: HashMap) -> None:
     values, done = table.execute([FIND, INSERT, ASSIGN, ERASE], [3, 100, 4, 5], [0, 7, 8, 0], default=9)
     assert (values.tolist(), done.tolist()) == ([4, 9, 9, 9], [True, True, False, True])
     assert table[[100, 4]].tolist() == [7, 8] and 5 not in table
+
+
+@pytest.mark.parametrize("write", [INSERT, ASSIGN])
+def test_writes_without_values(table: HashMap, write: Operation) -> None:
+    """They would write zeros that nobody gave; finds and erases need no values."""
+    for operations in ([write], [FIND, ERASE, write], [write] * 20):
+        for given in (operations, np.array(operations, np.uint8)):
+            with pytest.raises(ParameterError, match=f"need values, got none for {operations.count(write)}: nothing"):
+                table.execute(given, KEYS[: len(operations)] + 20)
+            unchanged(table)
+    values, done = table.execute([FIND, ERASE, FIND], [3, 4, 1000], default=7)
+    assert (values.tolist(), done.tolist()) == ([4, 7, 7], [True, True, False])
+    keys = HashSet.from_arrays(KEYS, design=table.design, device="cpu")
+    assert keys.execute([write, write], [3, 1000]).tolist() == [False, True]
