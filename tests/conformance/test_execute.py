@@ -274,3 +274,108 @@ def test_writes_without_values(table: HashMap, write: Operation) -> None:
     assert (values.tolist(), done.tolist()) == ([4, 7, 7], [True, True, False])
     keys = HashSet.from_arrays(KEYS, design=table.design, device="cpu")
     assert keys.execute([write, write], [3, 1000]).tolist() == [False, True]
+
+
+def test_values_and_keys_of_another_kind(table: HashMap) -> None:
+    operations = np.full(3, ASSIGN, np.uint8)
+    for dtype in ("f4", "f8", "i4", "u8", "u2", "O", "U3", "S4", "c16", "M8[s]", bool):
+        wrong = np.ones(3, np.uint32).astype(dtype)
+        for keys, values in ((KEYS[:3], wrong), (wrong, KEYS[:3])):
+            with pytest.raises(DtypeError):
+                table.execute(operations, keys, values)
+            unchanged(table)
+    for numbers in ([-1, 0, 0], [2**32, 0, 0], [1.5, 0, 0], ["a", "b", "c"], [None] * 3):
+        for keys, values in ((KEYS[:3], numbers), (numbers, KEYS[:3])):
+            with pytest.raises(DtypeError):
+                table.execute(operations, keys, values)
+            unchanged(table)
+    with pytest.raises(DtypeError):
+        table.execute(operations, None, KEYS[:3])
+    with pytest.raises(ShapeError):
+        table.execute(operations, KEYS[:3], KEYS[:6].reshape(3, 2))
+    unchanged(table)
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [None, "find", ["find"] * 3, [None] * 3, [0.5] * 3, [4, 0, 256], [-1] * 3, np.ones(3, bool), int],
+    ids=str,
+)
+def test_lists_that_are_no_operations(table: HashMap, operations: Any) -> None:
+    with pytest.raises((DtypeError, ShapeError)):
+        table.execute(operations, KEYS[:3], KEYS[:3])
+    unchanged(table)
+
+
+@pytest.mark.parametrize("default", ["x", None, -1, 2**32, [1, 2], 1j, object], ids=str)
+def test_defaults_that_are_no_value(table: HashMap, default: Any) -> None:
+    with pytest.raises(DtypeError, match="default"):
+        table.execute(np.full(3, ERASE, np.uint8), KEYS[:3], default=default)
+    unchanged(table)
+
+
+def test_nothing_to_do(table: HashMap) -> None:
+    """Whatever an empty batch is made of, if its types are right; without values too."""
+    none = np.zeros(0, np.uint32)
+    for operations, keys, values in (
+        ([], [], []),
+        ([], [], None),
+        (np.zeros(0, np.uint8), none, none),
+        (np.zeros(9, np.uint8)[4:4], KEYS[30:], KEYS[::-1][:0]),
+    ):
+        found, done = table.execute(operations, keys, values)
+        assert (found.shape, found.dtype, done.shape, done.dtype) == ((0,), np.uint32, (0,), bool)
+        unchanged(table)
+    for operations, keys, values in (
+        (np.zeros(0), none, none),
+        (np.zeros(0, np.uint8), np.zeros(0), none),
+        (np.zeros(0, np.uint8), none, np.zeros(0)),
+    ):
+        with pytest.raises(DtypeError):
+            table.execute(operations, keys, values)
+    for operations, keys in (([], [1]), ([0], []), (np.zeros((0, 2), np.uint8), none)):
+        with pytest.raises(ShapeError):
+            table.execute(operations, keys)
+    unchanged(table)
+
+
+def unaligned(array: Array) -> Array:
+    """A copy that begins at an odd address."""
+    raw = np.zeros(array.nbytes + 1, np.uint8)
+    copy = raw[1:].view(array.dtype)
+    copy[:] = array
+    assert copy.itemsize == 1 or not copy.flags.aligned
+    return copy
+
+
+def test_arrays_that_lie_otherwise(table: HashMap, rng: np.random.Generator) -> None:
+    """With steps, backwards, at odd addresses, of one number many times, not to be written: as plain ones do."""
+    keys = rng.permutation(np.arange(60, dtype=np.uint32))
+    operations = rng.choice(4, 60).astype(np.uint8)
+    values = rng.integers(100, 200, 60, dtype=np.uint32)
+    plain = table.copy()
+    expected = plain.execute(operations, keys, values, default=5)
+    steps = np.zeros((3, 60, 4), np.uint32)
+    steps[1, :, 2], steps[2, ::-1, 0] = keys, values
+    narrow = np.zeros((60, 3), np.uint8)
+    narrow[:, 1] = operations
+    ways = [
+        (narrow[:, 1], steps[1, :, 2], steps[2, ::-1, 0]),
+        (operations[::-1].copy()[::-1], keys[::-1].copy()[::-1], values.repeat(2)[::2]),
+        (unaligned(operations), unaligned(keys), unaligned(values)),
+    ]
+    for way in ways:
+        for array in way:
+            array.flags.writeable = False
+        again = table.copy()
+        found, done = again.execute(*way, default=5)
+        np.testing.assert_array_equal(found, expected[0])
+        np.testing.assert_array_equal(done, expected[1])
+        for given, array in zip(way, (operations, keys, values), strict=True):
+            np.testing.assert_array_equal(given, array)
+        there = np.sort(again.keys())
+        np.testing.assert_array_equal(there, np.sort(plain.keys()))
+        np.testing.assert_array_equal(again[there], plain[there])
+    once = np.broadcast_to(np.uint8(ASSIGN), (60,)), keys, np.broadcast_to(np.uint32(9), (60,))
+    table.execute(*once)
+    assert (table[keys] == 9).all() and len(table) == 60
