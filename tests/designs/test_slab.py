@@ -1,14 +1,21 @@
-"""The slab list: what it does when the pool ends, and that an erased key is never stored twice."""
+"""The slab list: the end of its pool, that no key is stored twice, how well it uses memory, and what it reads."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
+from support.engines import missing
+from support.lists import nodes_of_a_list
 from support.model import Model
-from warphash import HashMap, TableFull
+from support.types import Array
+from warphash import HashMap, HashSet, Operation, TableFull
+from warphash.lab import figure_data
+from warphash.lab.figure_data import Point
 from warphash.runtime.slabs import SlabPool
 
 N = 600
@@ -113,3 +120,143 @@ def test_slabs_per_bucket(load: float, slabs_per_bucket: float) -> None:
     table = HashMap("u4", "u4", design="slab", device="cpu", capacity=int(n / load), load_factor=1, rebucket=False)
     table.insert(keys[:n], keys[:n])
     assert table.probe_counts(keys[n:]).mean() == pytest.approx(slabs_per_bucket, rel=0.005)
+
+
+# ---- how well memory is used
+@dataclass(frozen=True)
+class Kind:
+    """What lies in a slot, and how many of them in a slab."""
+
+    key: str
+    value: str | None
+    bytes: int
+    pairs: int
+
+    def table(self, lists: int, **options: Any) -> Any:
+        """Of so many lists for good."""
+        options = {"design": "slab", "device": "cpu", "seed": 5, "buckets": lists, "rebucket": False, **options}
+        return HashSet(self.key, **options) if self.value is None else HashMap(self.key, self.value, **options)
+
+    def insert(self, table: Any, keys: Array) -> None:
+        keys = keys.astype(self.key)
+        assert table.insert(keys, *([keys] if self.value else [])).all()
+
+    def utilisation(self, table: Any) -> float:
+        """Bytes of pairs over those of slabs in use."""
+        return len(table) * self.bytes / (128 * int(table.stats().nodes))
+
+
+KINDS = {"32-bit pairs": Kind("u4", "u4", 8, 15), "32-bit keys": Kind("u4", None, 4, 30)}
+LONG = {"64-bit pairs": Kind("u8", "u8", 16, 7), "64-bit keys": Kind("u8", None, 8, 15)}
+MILLION = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def million() -> Array:
+    drawn = np.random.default_rng(17).integers(0, 2**32, MILLION + 2000, dtype=np.uint32)
+    return np.random.default_rng(18).permutation(np.unique(drawn))[:MILLION]
+
+
+@pytest.mark.parametrize("family", ["mixer", "universal"])
+@pytest.mark.parametrize("point", figure_data.load("slab4c").published, ids=lambda point: f"{point.series}-{point.x:g}")
+def test_s3_21_s3_22_utilisation_over_the_slab_count(point: Point, family: str, million: Array) -> None:
+    """Figure 4c, and the same for keys alone: as published, and as chance has it."""
+    kind = KINDS[point.series]
+    lists = round(MILLION / (point.x * kind.pairs))
+    mean = MILLION / lists
+    expected = mean * kind.bytes / (128 * nodes_of_a_list(mean, kind.pairs))
+    assert expected == pytest.approx(point.value, abs=0.0006), "published are three digits"
+    table = kind.table(lists, hash=family, capacity=MILLION)
+    kind.insert(table, million)
+    assert table.stats().slots == lists * kind.pairs
+    assert kind.utilisation(table) == pytest.approx(point.value, abs=0.003)
+    assert kind.utilisation(table) == pytest.approx(expected, abs=0.0025)
+
+
+@pytest.mark.parametrize("name", [*KINDS, *LONG])
+def test_s3_19_one_list_uses_slabs_best(name: str, million: Array) -> None:
+    """Of fewer lists, fewer slabs have vacant slots, down to one list, of which only the last slab may have any."""
+    kind = {**KINDS, **LONG}[name]
+    n = 200 * kind.pairs
+    used = []
+    for lists in (n, 1000, 100, 10, 1):
+        table = kind.table(lists)
+        kind.insert(table, million[:n])
+        used.append(kind.utilisation(table))
+    assert used == sorted(used) and used[-2] > 0.95 * used[-1]
+    assert used[-1] == (0.875 if name == "64-bit pairs" else 0.9375)
+    for more, slabs in ((1, 201), (kind.pairs - 1, 201), (1, 202)):
+        kind.insert(table, million[n : n + more])
+        assert table.stats().nodes == slabs
+        n += more
+
+
+@pytest.mark.parametrize("name", [*KINDS, *LONG])
+@pytest.mark.parametrize("design", ["slab", "lock_free_chaining"])
+def test_s3_19_s3_27_memory_of_a_table_filled_to_the_last_slot(design: str, name: str, million: Array) -> None:
+    """Pairs over all bytes of the table: never more than a half with a pointer beside each, as Misra's list has it."""
+    kind = {**KINDS, **LONG}[name]
+    most = 0.5 if design == "lock_free_chaining" else 0.875 if name == "64-bit pairs" else 0.9375
+    lists = 1024 if design == "slab" else 1 << 14  # a table that may not grow has as many nodes more
+    table = kind.table(lists, design=design, capacity=1, on_full="raise")
+    slots = 2 * table.stats().slots
+    full = 0.0
+    while len(table) < slots:
+        batch, million = million[:slots].astype(kind.key), million[slots:]
+        with pytest.raises(TableFull, match="found no node"):
+            table.execute(np.full(slots, Operation.INSERT, np.uint8), batch, *([batch] if kind.value else []))
+        full, before = table.stats().memory_utilisation, full
+        assert before < full < most
+        assert full == pytest.approx(len(table) * kind.bytes / table.nbytes)
+    assert (len(table), table.stats().nodes) == (slots, 2 * lists)
+    assert full > 0.97 * most
+
+
+@pytest.mark.parametrize("load", [0.1, 1.0, 5.0])
+def test_s3_27_a_list_has_a_node_for_each_key(load: float, million: Array) -> None:
+    """And one if it has none: so at most half of the nodes' bytes are of keys, and less where lists are empty."""
+    lists = 40_000
+    n = int(load * lists)
+    table = HashSet("u4", design="lock_free_chaining", device="cpu", buckets=lists, rebucket=False, seed=5)
+    table.insert(million[:n])
+    empty = table.stats().nodes - n
+    assert empty == pytest.approx(lists * math.exp(-load), rel=0.03, abs=60)
+    stored = table.probe_counts(million[:n])
+    absent = table.probe_counts(million[n : 2 * n])
+    # A key stands as far behind in its list as there are keys before it, and an absent one is looked for to the end.
+    assert stored.mean() == pytest.approx(1 + load / 2, rel=0.02)
+    assert absent.mean() == pytest.approx(load + math.exp(-load), rel=0.02)
+
+
+# ---- what is read
+@pytest.mark.parametrize("device", ["cpu", "emulated"])
+@pytest.mark.parametrize("design", ["slab", "cuckoo"])
+def test_s3_24_at_best_everything_reads_one_bucket(design: str, device: str, million: Array) -> None:
+    """An insert and a find of each key, and of a slab list a find of an absent one, as long as no list has a second."""
+    if reason := missing(device):
+        pytest.skip(reason)
+    own = {"buckets": 4096} if design == "slab" else {}
+    table = HashMap("u4", "u4", design=design, device=device, capacity=4096, count_probes=True, seed=5, **own)
+    for key in million[:20]:
+        table.insert([key], [key])
+    assert table.stats().insert_probes == 1
+    assert (table.probe_counts(million[:20]) == 1).all()
+    assert (table.probe_counts(million[20:40]) == 1).all()
+
+
+@pytest.mark.parametrize("device", ["cpu", "emulated"])
+@pytest.mark.parametrize("name", KINDS)
+def test_s3_24_each_slab_of_a_list_is_one_more_read(name: str, device: str, million: Array) -> None:
+    """Of its only list, an insert reads all slabs that there are, and the one that it adds."""
+    if reason := missing(device):
+        pytest.skip(reason)
+    kind = KINDS[name]
+    n = 3 * kind.pairs + 1
+    # Of a table that may grow, the batch that first needs a slab finds no pool, and begins once more.
+    table = kind.table(1, device=device, count_probes=True, on_full="raise")
+    slab_of_key = np.arange(n) // kind.pairs + 1
+    for number in range(n):
+        assert (table.probe_counts(million[n : n + 3]) == (slab_of_key[number - 1] if number else 1)).all()
+        kind.insert(table, million[number : number + 1])
+        assert table.stats().insert_probes == pytest.approx(slab_of_key[: number + 1].mean())
+    np.testing.assert_array_equal(table.probe_counts(million[:n]), slab_of_key)
