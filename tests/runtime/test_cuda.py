@@ -156,7 +156,8 @@ def test_callers_context_is_left_alone(engine: cuda.CudaEngine) -> None:
     from cuda.bindings import driver
 
     driver.cuCtxPushCurrent(driver.CUcontext(0))
-    engine.fill(engine.allocate(100).ptr, 0, 100)
+    held = engine.allocate(100)
+    engine.fill(held.ptr, 0, 100)
     engine.synchronize()
     assert int(driver.cuCtxGetCurrent()[1]) == 0
     driver.cuCtxPopCurrent()

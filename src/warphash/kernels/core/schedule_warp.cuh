@@ -245,39 +245,37 @@ WARPHASH_FN bool supply_slabs(const Table& t, ResidentBlock& resident, typename 
   return wanted ? !Task::supply(t, state, slab) : pending;
 }
 
-// For operations of unlike length: a lane that is done takes up another element while its neighbours go on. The grid is as
-// large as the device holds at once (runtime/cuda.py), and a lane's elements are a grid apart. 1 M mixed operations took
-// 106 us instead of 129; finds, which neighbours end together and whose answers are written together, are slower so
-// (docs/performance-log.md).
+// For operations of unlike length. A warp has a stretch of the elements, of which its lanes that are done take up the next
+// ones while their neighbours go on: it is done when the work is, not when the lane is that had the longest operations. The
+// grid is as large as the device holds at once (runtime/cuda.py).
 template <class Task>
 WARPHASH_FN void for_each_refilling(const Table& t, const Batch& b) {
   const u64 n = b.count ? *reinterpret_cast<const u64*>(b.count) : b.n;
-  u64 i = thread_in_grid();
+  const u64 warp = thread_in_grid() / kWarpLanes, warps = threads_in_grid() / kWarpLanes;
+  const u32 end = static_cast<u32>(n * (warp + 1) / warps);
+  u32 next = static_cast<u32>(n * warp / warps), i = 0;
   typename Task::State state;
   Tally tally;
-  [[maybe_unused]] ResidentBlock resident(static_cast<u32>(i / kWarpLanes));
+  [[maybe_unused]] ResidentBlock resident(static_cast<u32>(warp));
   Seen<typename Task::S> seen = Seen<typename Task::S>::full();
   const i32 region = Task::region(t);
   bool pending = false;
-  const auto finish = [&] {
-    Task::finish(t, b, i, state, true, tally);
-    i += threads_in_grid();
-    pending = false;
-  };
   for (;;) {
-    while (!pending && i < n) {
+    for (u32 idle = ballot(!pending); idle && next < end; idle = ballot(!pending)) {
+      const u32 mine = next + bit_count(idle & ((1u << lane()) - 1));
+      next += bit_count(idle);
+      if (pending || mine >= end) continue;
+      i = mine;
       pending = Task::start(t, b, i, state);
-      if (!pending) finish();
+      if (!pending) Task::finish(t, b, i, state, true, tally);
     }
     if (!any(pending)) break;
     observe<Task>(t, state, pending, region, 0, seen);
     bool goes_on = pending;
-    if (pending) {
-      ++tally.probes;
-      goes_on = !Task::step(t, b, state, seen);
-    }
+    if (pending) goes_on = !Task::step(t, b, state, seen);
     if constexpr (kAllocates<Task>) goes_on = supply_slabs<Task>(t, resident, state, goes_on);
-    if (pending && !goes_on) finish();
+    if (pending && !goes_on) Task::finish(t, b, i, state, true, tally);
+    pending = goes_on;
   }
   if constexpr (Task::kCounts) flush<Task>(b, tally);
 }
