@@ -235,7 +235,7 @@ struct Place {
   using S = typename D::S;
   using Word = typename S::Word;
   static constexpr bool kProbes = true, kReads = D::kReadsFirst, kSuspends = D::kMovesKeys, kCounts = true;
-  static constexpr bool kFrozen = false, kVacancy = true;
+  static constexpr bool kFrozen = false, kVacancy = true, kRefills = S::kLinked;
   static constexpr int kLists = 0;
   static constexpr int kPartBytes = 128;
   struct State {

@@ -46,8 +46,7 @@ struct Execute {
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
     s.element = element_of(b, i);
     s.operation = load_once(pointer<const u8>(b.operations) + s.element);
-    const bool writes = s.operation == kInsertKey || s.operation == kAssignKey;
-    const Word value = writes && b.values ? value_at<S>(b, s.element) : Word(0);
+    const Word value = b.values ? value_at<S>(b, s.element) : Word(0);  // of any operation: nobody waits for its kind
     s.placement = D::start(Probe<S>::start(t, key_at<S>(b, s.element)), value, 0);
     s.flag = 0;
     s.wants = false;

@@ -49,7 +49,7 @@ class KernelSpec:
     @property
     def refilling(self) -> frozenset[str]:
         """Entries of which a lane takes up one element after another (kRefills): no grid has a lane for each."""
-        return frozenset(["execute"]) if self.lists else frozenset()
+        return frozenset(["append", "execute", "place", "relist"]) if self.lists else frozenset()
 
     @property
     def word_bytes(self) -> int:
