@@ -44,24 +44,35 @@ struct Execute {
   };
   WARPHASH_FN static i32 region(const Table&) { return 0; }
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
+    // Plain loads and stores: the lanes of a warp are at a line of the batch's arrays one after the other. The value is
+    // read of any operation, so that nobody waits for its kind.
     s.element = element_of(b, i);
-    s.operation = load_once(pointer<const u8>(b.operations) + s.element);
-    const Word value = b.values ? value_at<S>(b, s.element) : Word(0);  // of any operation: nobody waits for its kind
-    s.placement = D::start(Probe<S>::start(t, key_at<S>(b, s.element)), value, 0);
+    s.operation = pointer<const u8>(b.operations)[s.element];
+    const Word value = S::kHasValue && b.values ? pointer<const Word>(b.values)[s.element] : Word(0);
+    s.placement = D::start(Probe<S>::start(t, pointer<const Word>(b.keys)[s.element]), value, 0);
     s.flag = 0;
     s.wants = false;
     return s.operation <= kEraseKey;
   }
   WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const Seen<S>& seen) {
-    if (seen.hit >= 0) return meet(t, s, seen);
-    if (s.operation == kInsertKey || s.operation == kAssignKey) {
-      const Placed outcome = D::append(t, s.placement, seen);
-      s.wants = outcome == Placed::kWantsSlab;
-      s.flag = outcome == Placed::kInserted;
-      return s.flag;
+    const bool there = seen.hit >= 0, writes = s.operation == kInsertKey || s.operation == kAssignKey;
+    if (there && s.operation == kFindKey) {
+      s.placement.hand = seen.item;
+      s.flag = 1;
+      return true;
     }
-    if (seen.next == kNoSlab) return true;
-    s.placement.bucket = S::number_of(t, seen.next);
+    if (there && (s.operation == kInsertKey || (s.operation == kAssignKey && !S::kHasValue))) return true;
+    if (there || (writes && seen.vacant < S::kDataSlots)) {
+      // One swap for all kinds: lanes that do unlike things one after the other would wait for each of them.
+      typename S::Item* slot = S::at(t, s.placement.bucket) + (there ? seen.hit : seen.vacant);
+      const typename S::Item was = there ? seen.item : S::empty();
+      const typename S::Item old = compare_exchange(slot, was, writes ? s.placement.hand : S::tombstone());
+      const bool swapped = old.key == was.key && old.payload() == was.payload();
+      s.flag = swapped && !(there && writes);
+      return swapped;
+    }
+    if (seen.next == kNoSlab && !writes) return true;
+    s.wants = D::extend(t, s.placement, seen) == Placed::kWantsSlab;
     return false;
   }
   WARPHASH_FN static bool wants_slab(const State& s) { return s.wants; }
@@ -82,26 +93,8 @@ struct Execute {
     if (s.flag == kUnplaced) atomic_add(&report_of(b)->unplaced, 1ull);
     const bool found = s.operation == kFindKey && s.flag;
     if (S::kHasValue && b.out_values)
-      store_once(pointer<Word>(b.out_values) + s.element,
-                 found ? s.placement.hand.payload() : static_cast<Word>(b.default_value));
-    set_flag(b, s.element, s.flag);
-  }
-
- private:
-  // The key is there. False: another operation was faster, and the node is read again.
-  WARPHASH_FN static bool meet(const Table& t, State& s, const Seen<S>& seen) {
-    typename S::Item* slot = S::at(t, s.placement.bucket) + seen.hit;
-    if (s.operation == kFindKey) {
-      s.placement.hand = seen.item;
-      s.flag = 1;
-      return true;
-    }
-    if (s.operation == kInsertKey || (s.operation == kAssignKey && !S::kHasValue)) return true;
-    const bool erases = s.operation == kEraseKey;
-    const typename S::Item old = compare_exchange(slot, seen.item, erases ? S::tombstone() : s.placement.hand);
-    const bool swapped = old.key == seen.item.key && old.payload() == seen.item.payload();
-    s.flag = swapped && erases;
-    return swapped;
+      pointer<Word>(b.out_values)[s.element] = found ? s.placement.hand.payload() : static_cast<Word>(b.default_value);
+    if (b.out_flags) pointer<u8>(b.out_flags)[s.element] = s.flag;
   }
 };
 

@@ -54,6 +54,6 @@ struct GiveBack {
 
 }  // namespace warphash
 
-#define WARPHASH_PLAIN_ENTRIES                  \
-  WARPHASH_ENTRY(take, warphash::Take)          \
+#define WARPHASH_PLAIN_ENTRIES         \
+  WARPHASH_ENTRY(take, warphash::Take) \
   WARPHASH_ENTRY(give_back, warphash::GiveBack)

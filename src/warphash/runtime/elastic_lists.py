@@ -237,7 +237,7 @@ class ElasticLists(ElasticStore):
             return False
         pool.learn()
         wanted = policies.nodes_to_hold(n, store.lists) if self.grows and pool.can_grow else 0
-        if pool.surely_free < most and pool.counted_free < wanted:
+        if wanted and pool.counted_free < 4 * n:
             with suppress(MemoryError):  # by much, so that it is seldom
                 store.grow_pool(max(wanted - pool.counted_free, pool.capacity // 2), stream)
         while pool.surely_free < most and pool.learn(wait=True):
@@ -249,7 +249,7 @@ class ElasticLists(ElasticStore):
         pool = self.store.pool
         pool.lend(n)
         launch()
-        if self.store.engine.asynchronous and pool.surely_free < 4 * n:
+        if self.store.engine.asynchronous and pool.surely_free < (2 * n if pool.asked else 4 * n):
             pool.ask(stream)
 
     def _note(self, inserts: int, erases: int, stream: Any) -> None:

@@ -216,6 +216,11 @@ class SlabPool:
         """Note that a kernel may take ``n`` units."""
         self._lent += n
 
+    @property
+    def asked(self) -> bool:
+        """Whether a count is on its way, or here."""
+        return bool(self._asked)
+
     def ask(self, stream: Any = None) -> None:
         """Have the taken units counted behind the kernels so far; `learn` has the answer, later."""
         self.learn()

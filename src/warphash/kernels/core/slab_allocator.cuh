@@ -77,7 +77,8 @@ WARPHASH_FN bool is_slab(const Pool& pool, u32 address) {
 
 // Count units of the memory block of an address that were taken, or, negative, given back.
 WARPHASH_FN void count_taken(const Pool& pool, u32 address, int units) {
-  atomic_add(reinterpret_cast<u32*>(pool.counts) + (address >> 10) % kCountLines * kCountWords, static_cast<u32>(units));
+  atomic_add(reinterpret_cast<u32*>(pool.counts) + (address >> 10) % kCountLines * kCountWords,
+             static_cast<u32>(units));
 }
 
 // All ones, as a slab must be that is given back.

@@ -56,6 +56,11 @@ struct Slab {
   WARPHASH_FN static Placed append(const Table& t, Placement& p, const Seen<S>& seen) {
     if (seen.vacant < S::kDataSlots)
       return S::occupy(S::at(t, p.bucket) + seen.vacant, p.hand) ? Placed::kInserted : Placed::kGoesOn;
+    return extend(t, p, seen);
+  }
+
+  // On to the next node, which may have to be linked first.
+  WARPHASH_FN static Placed extend(const Table& t, Placement& p, const Seen<S>& seen) {
     if (seen.next != kNoSlab)
       p.bucket = S::number_of(t, seen.next);
     else if (p.spare != kNoSlab)
