@@ -73,7 +73,7 @@ class HostClock:
 
 
 class _CupyClock(HostClock):
-    in_a_row = 4
+    in_a_row = 8
 
     def __init__(self) -> None:
         import cupy
@@ -103,19 +103,19 @@ class _CupyClock(HostClock):
         return float(self._cupy.cuda.get_elapsed_time(first, last)) / 1e3
 
     def laps(self, runs: Iterable[Callable[[], Any]]) -> list[float]:
+        runs = list(runs)
+        marks = [self._cupy.cuda.Event() for _ in range(len(runs) + 1)]
         self._cupy.cuda.Device().synchronize()
-        marks = [self._cupy.cuda.Event()]
         marks[0].record()
-        for run in runs:
+        for run, mark in zip(runs, marks[1:], strict=True):
             run()
-            marks.append(self._cupy.cuda.Event())
-            marks[-1].record()
+            mark.record()
         marks[-1].synchronize()
         return [float(self._cupy.cuda.get_elapsed_time(marks[0], mark)) / 1e3 for mark in marks[1:]]
 
 
 class _TorchClock(HostClock):
-    in_a_row = 4
+    in_a_row = 8
 
     def __init__(self) -> None:
         import torch
@@ -148,13 +148,13 @@ class _TorchClock(HostClock):
         return float(first.elapsed_time(last)) / 1e3
 
     def laps(self, runs: Iterable[Callable[[], Any]]) -> list[float]:
+        runs = list(runs)
+        marks = [self._torch.cuda.Event(enable_timing=True) for _ in range(len(runs) + 1)]
         self._torch.cuda.synchronize()
-        marks = [self._torch.cuda.Event(enable_timing=True)]
         marks[0].record()
-        for run in runs:
+        for run, mark in zip(runs, marks[1:], strict=True):
             run()
-            marks.append(self._torch.cuda.Event(enable_timing=True))
-            marks[-1].record()
+            mark.record()
         marks[-1].synchronize()
         return [float(marks[0].elapsed_time(mark)) / 1e3 for mark in marks[1:]]
 
