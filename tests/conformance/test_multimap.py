@@ -103,8 +103,7 @@ def test_erase_all(multi_case: Case, rng: np.random.Generator) -> None:
 
 
 def test_one_key_very_often(multi_case: Case, rng: np.random.Generator) -> None:
-    n = 20_000 if (multi_case.key, multi_case.value) == ("u4", "u4") else 5000  # each one walks a list of them all
-    n = min(n, 1000 if multi_case.design == "lock_free_chaining" else n, 200 if multi_case.engine == "emulated" else n)
+    n = {"emulated": 200, "cpu": 20_000, "cuda": 100_000}[multi_case.engine]
     keys, absent = pool_of(multi_case, rng, 3)
     checked = Checked(multi_case, capacity=4)
     checked.insert(keys)
@@ -114,6 +113,23 @@ def test_one_key_very_often(multi_case: Case, rng: np.random.Generator) -> None:
     checked.erase(np.repeat(keys[1:2], 20, axis=0))
     checked.agrees()
     checked.erase_all(keys[1:2])
+    checked.agrees(keys)
+
+
+def test_ends_of_long_lists(multi_case: Case, rng: np.random.Generator) -> None:
+    """What is known of them is forgotten with the nodes."""
+    keys, _ = pool_of(multi_case, rng, 3)
+    checked = Checked(multi_case, capacity=4)
+    table = checked.table
+    for upkeep in (table.flush, table.shrink, lambda: table.reserve(2000), table.clear, table.flush):
+        checked.insert(np.repeat(keys[:2], 150, axis=0))
+        checked.erase_all(keys[:1])
+        checked.insert(np.repeat(keys[1:3], 10, axis=0))
+        upkeep()
+        if upkeep == table.clear:
+            checked.model = MultiModel()
+        checked.agrees(keys)
+    checked.insert(np.repeat(keys[:2], 150, axis=0))
     checked.agrees(keys)
 
 

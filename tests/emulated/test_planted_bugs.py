@@ -344,10 +344,18 @@ BUGS += [
         "(exchange(node + first_bit(hits), S::tombstone()), true);",
         pairs_that_repeat,
     ),
+    Bug(
+        "two lists share a tail",
+        "pointer<u32>(t.tails) + list;",
+        "pointer<u32>(t.tails) + list / 2;",
+        pairs_that_repeat,
+        "lock_free_chaining",
+        parameters={"buckets": 2},
+    ),
     mixed(
         "an append that lost its slot is done",
-        "s.outcome = D::append(t, s.placement, seen);\n    return s.outcome == Placed::kInserted;",
-        "s.outcome = D::append(t, s.placement, seen);\n"
+        "s.way.go_on(t, s.placement.bucket);\n    return s.outcome == Placed::kInserted;",
+        "s.way.go_on(t, s.placement.bucket);\n"
         "    return s.outcome == Placed::kInserted || (s.outcome == Placed::kGoesOn && seen.vacant < S::kDataSlots);",
         pairs_that_repeat,
     ),

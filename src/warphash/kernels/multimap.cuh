@@ -11,17 +11,30 @@
 // their order: the values of a key come back in the order of the batches that inserted them, those of one batch in any.
 // The first is the "least recent" one of the seed, which find returns and erase takes.
 #pragma once
-#include "bulk.cuh"
+#include "lists.cuh"
 
 namespace warphash {
 
 template <class D>
 struct Append : Place<D> {
   using S = typename D::S;
-  using typename Place<D>::State;
+  struct State : Place<D>::State {
+    Way<S> way;
+  };
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
+    const bool pending = Place<D>::start(t, b, i, s);
+    s.way = Way<S>::from(s.placement.bucket);
+    return pending;
+  }
   WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const Seen<S>& seen) {
     s.outcome = D::append(t, s.placement, seen);
+    s.way.go_on(t, s.placement.bucket);
     return s.outcome == Placed::kInserted;
+  }
+  WARPHASH_FN static bool supply(const Table& t, State& s, u32 slab) {
+    const bool done = Place<D>::supply(t, s, slab);
+    s.way.go_on(t, s.placement.bucket);
+    return done;
   }
 };
 

@@ -29,7 +29,7 @@ class Table(ctypes.Structure):
 
     _fields_ = [
         *_words("slots", "buckets", "hashes", "threshold", "chain_limit", "family", "placement", "early_exit"),
-        *_words("pool", "pool_units"),
+        *_words("pool", "pool_units", "tails"),
         ("multiplier", ctypes.c_uint64 * MAX_HASHES),
         ("addend", ctypes.c_uint64 * MAX_HASHES),
     ]

@@ -69,9 +69,9 @@ def make_backing(
     made_of: tuple[type[Store], type[ElasticStore]] = (Store, ElasticStore)
     if design.node_slots:
         from .elastic_lists import ElasticLists, ElasticMultiLists
-        from .lists import ListStore
+        from .lists import ListStore, MultiListStore
 
-        made_of = ListStore, ElasticMultiLists if multi else ElasticLists
+        made_of = (MultiListStore, ElasticMultiLists) if multi else (ListStore, ElasticLists)
     elastic = made_of[1](
         made_of[0](engine, design, parameters, spec, slots, seed, family, capacity, fixed=not grows),
         grows=grows,

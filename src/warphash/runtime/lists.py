@@ -16,7 +16,7 @@ from .ledger import Ledger
 from .slabs import BLOCK_UNITS, MAX_BLOCKS, MAX_SUPER_BLOCKS, SlabPool
 from .store import MAX_BUCKETS, PIECE_UNIQUE, Outcome, Store
 
-__all__ = ["ListStore"]
+__all__ = ["ListStore", "MultiListStore"]
 
 
 class ListStore(Store):
@@ -196,3 +196,37 @@ class ListStore(Store):
             count = min(PIECE_UNIQUE, n - at)
             batch = Batch(n=count, keys=keys + at * width, out_counts=offsets + 8 * at, out_values=values)
             self._program.run("find_all", self.table, batch, count, stream)
+
+
+class MultiListStore(ListStore):
+    """Lists in which keys repeat, so that some are long: the end of each is kept (``kernels/lists.cuh``)."""
+
+    def _allocate(self, stream: Any) -> None:
+        super()._allocate(stream)
+        self._tails = self.engine.allocate(4 * self.lists, stream)
+        self._forget_tails(stream)
+
+    def _forget_tails(self, stream: Any) -> None:
+        self.engine.fill(self._tails.ptr, 0xFF, 4 * self.lists, stream)
+
+    @property
+    def nbytes(self) -> int:
+        return super().nbytes + 4 * self.lists
+
+    def _describe(self) -> Table:
+        table = super()._describe()
+        table.tails = self._tails.ptr
+        return table
+
+    def clear(self, stream: Any = None) -> None:
+        super().clear(stream)
+        self._forget_tails(stream)
+
+    def restore(self, snapshot: Any, stream: Any = None) -> None:
+        super().restore(snapshot, stream)
+        self._forget_tails(stream)
+
+    def flush(self, first: int, buckets: int, stream: Any = None) -> tuple[int, int]:
+        reclaimed = super().flush(first, buckets, stream)
+        self._forget_tails(stream)
+        return reclaimed

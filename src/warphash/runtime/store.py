@@ -154,7 +154,7 @@ class Store:
 
     def snapshot(self, stream: Any = None) -> Buffer:
         """A copy of the slots."""
-        copy = self.engine.allocate(self.nbytes, stream)
+        copy = self.engine.allocate(sum(nbytes for _, nbytes in self.regions), stream)
         at = copy.ptr
         for region, nbytes in self.regions:
             self.engine.copy(at, region, nbytes, stream)
