@@ -252,6 +252,7 @@ WARPHASH_FN bool supply_slabs(const Table& t, ResidentBlock& resident, typename 
 // cuckoo hashing took more (docs/performance-log.md).
 template <class Task>
 WARPHASH_FN void for_each_refilling(const Table& t, const Batch& b) {
+  static_assert(Task::kReads && !Task::kSuspends && Task::kLists == 0 && Task::S::kLinked, "an operation on a list");
   const u64 n = b.count ? *reinterpret_cast<const u64*>(b.count) : b.n;
   const u64 warp = thread_in_grid() / kWarpLanes, warps = threads_in_grid() / kWarpLanes;
   const u32 end = static_cast<u32>(n * (warp + 1) / warps);
@@ -262,7 +263,6 @@ WARPHASH_FN void for_each_refilling(const Table& t, const Batch& b) {
   Seen<typename Task::S> seen = Seen<typename Task::S>::full();
   const i32 region = Task::region(t);
   bool pending = false;
-  [[maybe_unused]] u32 part = 0;
   for (;;) {
     for (u32 idle = ballot(!pending); idle && next < end; idle = ballot(!pending)) {
       const u32 mine = next + bit_count(idle & ((1u << lane()) - 1));
@@ -270,17 +270,12 @@ WARPHASH_FN void for_each_refilling(const Table& t, const Batch& b) {
       if (pending || mine >= end) continue;
       i = mine;
       pending = Task::start(t, b, i, state);
-      if constexpr (Task::kSuspends)
-        if (suspended(b, i / 32)) pending = pending && Task::suspend(state);
       if (!pending) Task::finish(t, b, i, state, true, tally);
     }
     if (!any(pending)) break;
-    bool goes_on = pending, whole = true;
-    if constexpr (Task::kReads) whole = observe<Task>(t, state, pending, region, part, seen);
-    if (pending && !whole) {
-      ++part;
-    } else if (pending) {
-      part = 0;
+    observe<Task>(t, state, pending, region, 0, seen);  // a node is one part
+    bool goes_on = pending;
+    if (pending) {
       ++tally.probes;
       goes_on = !Task::step(t, b, state, seen);
     }
