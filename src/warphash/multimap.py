@@ -26,6 +26,10 @@ class MultiMap(PairTable):
     The values of a key come in the order of the batches that inserted them, those of one batch in any order. A copy,
     and a table that was saved and loaded, has the pairs and not their order.
 
+    Pairs of a key are appended in constant time, however many there are. `count`, `find_all` and `erase_all` read the
+    whole list of a key; `find` and `erase` its front, erased pairs included until `flush`, so many copies of a key
+    are better erased by one `erase_all` than by an `erase` each.
+
     Parameters
     ----------
     key, value
@@ -78,7 +82,7 @@ class MultiMap(PairTable):
         return self._backing
 
     def insert(self, keys: Any, values: Any) -> None:
-        """Add every pair, whatever is there.
+        """Add every pair, whatever is there, in constant time each.
 
         Raises
         ------
@@ -118,7 +122,10 @@ class MultiMap(PairTable):
         return values.export(), offsets.export()
 
     def erase(self, keys: Any) -> Any:
-        """Erase the pair of each key that came first: bool[n], True where there was one for this element (S3-03)."""
+        """Erase the pair of each key that came first: bool[n], True where there was one for this element (S3-03).
+
+        Elements with one key take its pairs one after the other, past those that are erased already.
+        """
         return super().erase(keys)
 
     def erase_all(self, keys: Any) -> Any:
