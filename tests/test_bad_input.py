@@ -142,6 +142,8 @@ def test_value_types_that_no_table_takes(dtype: Any) -> None:
         {"capacity": -1},
         {"capacity": 1.5},
         {"capacity": "many"},
+        {"capacity": 1 << 63},
+        {"capacity": 10**400},
         {"load_factor": 0.0},
         {"load_factor": -0.5},
         {"load_factor": 1.0001},

@@ -115,6 +115,8 @@ class Column:
         try:
             row = np.empty(self.shape, self.dtype)
             row[...] = value
+            if self.dtype.kind in "biu" and np.any(row != value):
+                raise ValueError("it would be cut")
         except (TypeError, ValueError, OverflowError) as error:
             raise DtypeError(f"the default {value!r} is no {self.dtype}: {error}") from None
         return row.tobytes()

@@ -37,6 +37,8 @@ def integer(name: str, value: Any, least: int) -> int:
     """``value`` as an ``int``, if it is one of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ParameterError(f"{name} must be an integer of at least {least}, got {value!r}")
+    if value >= 1 << 63:
+        raise ParameterError(f"{name} must be less than 2**63, got a number of {int(value).bit_length():,} bits")
     return int(value)
 
 

@@ -307,7 +307,7 @@ def test_lists_that_are_no_operations(table: HashMap, operations: Any) -> None:
     unchanged(table)
 
 
-@pytest.mark.parametrize("default", ["x", None, -1, 2**32, [1, 2], 1j, object], ids=str)
+@pytest.mark.parametrize("default", ["x", None, -1, 2**32, 1.5, float("nan"), [1, 2], 1j, object], ids=str)
 def test_defaults_that_are_no_value(table: HashMap, default: Any) -> None:
     with pytest.raises(DtypeError, match="default"):
         table.execute(np.full(3, ERASE, np.uint8), KEYS[:3], default=default)

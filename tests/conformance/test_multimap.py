@@ -376,7 +376,7 @@ def test_keys_and_values_that_do_not_fit(small: tuple[MultiMap, MultiModel]) -> 
     model.agrees(table)
 
 
-@pytest.mark.parametrize("default", ["x", None, -1, 2**32, [1, 2], 1j, object], ids=str)
+@pytest.mark.parametrize("default", ["x", None, -1, 2**32, 1.5, float("nan"), [1, 2], 1j, object], ids=str)
 def test_defaults_that_are_no_value(small: tuple[MultiMap, MultiModel], default: Any) -> None:
     table, model = small
     with pytest.raises(DtypeError, match="default"):
