@@ -8,7 +8,7 @@
 //   relist   places the pairs of another table's lists; element i is list i. A list is walked in order by one lane, and a
 //            key lives in one list: so the pairs of one key keep their order (designs/slab.cuh, MultiMap).
 #pragma once
-#include "bulk.cuh"
+#include "append.cuh"
 
 namespace warphash {
 
@@ -112,43 +112,11 @@ struct ScanLists {
   }
 };
 
-// The way of a pair to the end of a list that may be long, since its key repeats.
-//
-// Layout: Table::tails has for each list a node such that all nodes before it are full, or kNowhere. No slot becomes vacant
-// again, so what a lane stores there stays true, whoever stores last; until the nodes are given back: then the host
-// forgets all tails.
-// Protocol: from the first node on, as every other element; the node kNear behind it is left for the tail, and from there
-// on each step is stored as the new one. So short lists know nothing of it, and n copies of a key are appended in n steps
-// and not in n^2.
-// Memory order: relaxed. A node's number publishes nothing: it was linked before, and is read from its link or from here.
-template <class S>
-struct Way {
-  static constexpr u32 kNear = 8;
-
-  u32 list, node, nodes;
-
-  WARPHASH_FN static Way from(u32 first) { return {first, first, 0}; }
-
-  // The element goes on to `next`, if that is not where it was.
-  WARPHASH_FN void go_on(const Table& t, u32& next) {
-    if (!t.tails || next == node) return;
-    u32* tail = pointer<u32>(t.tails) + list;
-    if (++nodes > kNear) {
-      store_relaxed(tail, next);
-    } else if (nodes == kNear) {
-      const u32 far = load_relaxed(tail);
-      if (far != kNowhere) next = far;
-    }
-    node = next;
-  }
-};
-
 template <class D>
-struct Relist : Place<D> {
+struct Relist : Append<D> {
   using S = typename D::S;
   using Word = typename S::Word;
-  struct State : Place<D>::State {
-    Way<S> way;
+  struct State : Append<D>::State {
     Cursor<S> from;
     bool reserved;
     u32 placed;
@@ -177,18 +145,9 @@ struct Relist : Place<D> {
     return false;
   }
   WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
-    s.outcome = D::append(t, s.placement, seen);
-    if (s.outcome != Placed::kInserted) {
-      s.way.go_on(t, s.placement.bucket);
-      return false;
-    }
+    if (!Append<D>::step(t, b, s, seen)) return false;
     ++s.placed;
     return !next(t, b, s);
-  }
-  WARPHASH_FN static bool supply(const Table& t, State& s, u32 slab) {
-    const bool done = Place<D>::supply(t, s, slab);
-    s.way.go_on(t, s.placement.bucket);
-    return done;
   }
   WARPHASH_FN static void finish(const Table& t, const Batch& b, u64, State& s, bool live, Tally& tally) {
     if (!live) return;

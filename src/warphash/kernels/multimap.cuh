@@ -1,7 +1,7 @@
 // Lists that hold a key as often as it was inserted.
 // Source: A Dynamic Hash Table for the GPU (Ashkiani et al., 2018), section IV-C (S3-01, S3-04, S3-06).
 //
-//   append      adds every pair, whatever is there
+//   append      adds every pair, whatever is there (append.cuh)
 //   count       pairs of each key, u32, to out_counts
 //   find_all    values of the key of element i, to out_values from offset out_counts[i] (u64) on, in the order of the list
 //   erase_all   turns all slots of each key into tombstones; out_counts: how many this element erased
@@ -11,32 +11,9 @@
 // their order: the values of a key come back in the order of the batches that inserted them, those of one batch in any.
 // The first is the "least recent" one of the seed, which find returns and erase takes.
 #pragma once
-#include "lists.cuh"
+#include "append.cuh"
 
 namespace warphash {
-
-template <class D>
-struct Append : Place<D> {
-  using S = typename D::S;
-  struct State : Place<D>::State {
-    Way<S> way;
-  };
-  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
-    const bool pending = Place<D>::start(t, b, i, s);
-    s.way = Way<S>::from(s.placement.bucket);
-    return pending;
-  }
-  WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const Seen<S>& seen) {
-    s.outcome = D::append(t, s.placement, seen);
-    s.way.go_on(t, s.placement.bucket);
-    return s.outcome == Placed::kInserted;
-  }
-  WARPHASH_FN static bool supply(const Table& t, State& s, u32 slab) {
-    const bool done = Place<D>::supply(t, s, slab);
-    s.way.go_on(t, s.placement.bucket);
-    return done;
-  }
-};
 
 // A walk over the whole list of a key, in a table that nobody changes.
 template <class D>

@@ -72,9 +72,36 @@ class HostClock:
         return [mark - marks[0] for mark in marks[1:]]
 
 
-class _CupyClock(HostClock):
+class _EventClock(HostClock):
+    """Arrays on a GPU, and the time between its events."""
+
     in_a_row = 8
 
+    def _event(self) -> Any:
+        raise NotImplementedError
+
+    def _synchronize(self) -> None:
+        raise NotImplementedError
+
+    def _milliseconds(self, first: Any, last: Any) -> float:
+        raise NotImplementedError
+
+    def time(self, run: Callable[[], None]) -> float:
+        return self.laps([run])[0]
+
+    def laps(self, runs: Iterable[Callable[[], Any]]) -> list[float]:
+        runs = list(runs)
+        marks = [self._event() for _ in range(len(runs) + 1)]
+        self._synchronize()
+        marks[0].record()
+        for run, mark in zip(runs, marks[1:], strict=True):
+            run()
+            mark.record()
+        marks[-1].synchronize()
+        return [self._milliseconds(marks[0], mark) / 1e3 for mark in marks[1:]]
+
+
+class _CupyClock(_EventClock):
     def __init__(self) -> None:
         import cupy
 
@@ -93,30 +120,17 @@ class _CupyClock(HostClock):
     def argsort(self, array: Array) -> Array:
         return self.back(self._cupy.argsort(self.here(array)))
 
-    def time(self, run: Callable[[], None]) -> float:
-        first, last = self._cupy.cuda.Event(), self._cupy.cuda.Event()
+    def _event(self) -> Any:
+        return self._cupy.cuda.Event()
+
+    def _synchronize(self) -> None:
         self._cupy.cuda.Device().synchronize()
-        first.record()
-        run()
-        last.record()
-        last.synchronize()
-        return float(self._cupy.cuda.get_elapsed_time(first, last)) / 1e3
 
-    def laps(self, runs: Iterable[Callable[[], Any]]) -> list[float]:
-        runs = list(runs)
-        marks = [self._cupy.cuda.Event() for _ in range(len(runs) + 1)]
-        self._cupy.cuda.Device().synchronize()
-        marks[0].record()
-        for run, mark in zip(runs, marks[1:], strict=True):
-            run()
-            mark.record()
-        marks[-1].synchronize()
-        return [float(self._cupy.cuda.get_elapsed_time(marks[0], mark)) / 1e3 for mark in marks[1:]]
+    def _milliseconds(self, first: Any, last: Any) -> float:
+        return float(self._cupy.cuda.get_elapsed_time(first, last))
 
 
-class _TorchClock(HostClock):
-    in_a_row = 8
-
+class _TorchClock(_EventClock):
     def __init__(self) -> None:
         import torch
 
@@ -138,25 +152,14 @@ class _TorchClock(HostClock):
             signed = signed ^ np.iinfo(signed.dtype).min
         return self.back(self._torch.argsort(self.here(signed)))
 
-    def time(self, run: Callable[[], None]) -> float:
-        first, last = (self._torch.cuda.Event(enable_timing=True) for _ in range(2))
-        self._torch.cuda.synchronize()
-        first.record()
-        run()
-        last.record()
-        last.synchronize()
-        return float(first.elapsed_time(last)) / 1e3
+    def _event(self) -> Any:
+        return self._torch.cuda.Event(enable_timing=True)
 
-    def laps(self, runs: Iterable[Callable[[], Any]]) -> list[float]:
-        runs = list(runs)
-        marks = [self._torch.cuda.Event(enable_timing=True) for _ in range(len(runs) + 1)]
+    def _synchronize(self) -> None:
         self._torch.cuda.synchronize()
-        marks[0].record()
-        for run, mark in zip(runs, marks[1:], strict=True):
-            run()
-            mark.record()
-        marks[-1].synchronize()
-        return [float(marks[0].elapsed_time(mark)) / 1e3 for mark in marks[1:]]
+
+    def _milliseconds(self, first: Any, last: Any) -> float:
+        return float(first.elapsed_time(last))
 
 
 def clock_of(device: str) -> HostClock:

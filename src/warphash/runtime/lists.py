@@ -1,6 +1,6 @@
 """A store whose buckets are lists: its nodes, and what only lists can do.
 
-The kernels are those of ``kernels/lists.cuh``, ``execute.cuh`` and ``multimap.cuh``.
+The kernels are those of ``kernels/lists.cuh``, ``append.cuh``, ``execute.cuh`` and ``multimap.cuh``.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ class ListStore(Store):
 
 
 class MultiListStore(ListStore):
-    """Lists in which keys repeat, so that some are long: the end of each is kept (``kernels/lists.cuh``)."""
+    """Lists in which keys repeat, so that some are long: the end of each is kept (``kernels/append.cuh``)."""
 
     def _allocate(self, stream: Any) -> None:
         super()._allocate(stream)

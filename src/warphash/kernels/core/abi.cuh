@@ -27,7 +27,7 @@ struct Table {
   u64 early_exit;   // 1: find stops at a bucket that was never full
   u64 pool;         // lists: address of a Pool (core/slab_allocator.cuh)
   u64 pool_units;   // lists: address of the units of a pool that has one super block, or 0
-  u64 tails;        // lists of keys that repeat: address of a u32 for each list (lists.cuh), or 0
+  u64 tails;        // lists of keys that repeat: address of a u32 for each list (append.cuh), or 0
   u64 multiplier[kMaxHashes];
   u64 addend[kMaxHashes];
 };
