@@ -233,3 +233,14 @@ def test_cost_of_a_launch(engine: cuda.CudaEngine, program: cuda.CudaProgram, fo
     for _ in range(2000):
         engine.allocate(4096)
     print(f"allocating and freeing: {(time.perf_counter() - started) / 2000 * 1e6:.1f} us")
+
+
+def test_small_pinned_memory_is_taken_again(engine: cuda.CudaEngine) -> None:
+    first, second = engine.allocate_pinned(64), engine.allocate_pinned(4096)
+    assert abs(first.ptr - second.ptr) >= 4096
+    at = second.ptr
+    del second
+    assert engine.allocate_pinned(8).ptr == at
+    large = engine.allocate_pinned(4097)
+    large.array[:] = 7
+    assert first.nbytes == 64 and large.array.sum() == 7 * 4097

@@ -48,7 +48,7 @@ def taken_from(pool: SlabPool, engine: Any, n: int) -> np.ndarray:
 def in_use(pool: SlabPool, engine: Any) -> int:
     """Units in use as the pool counts them, and as its bitmaps have them."""
     bitmaps = [engine.to_host(base, np.uint8, pool.blocks * BLOCK_UNITS // 8) for base, _ in pool.regions[1:]]
-    assert pool.taken() == np.unpackbits(np.concatenate(bitmaps)).sum()
+    assert pool.taken() == (np.unpackbits(np.concatenate(bitmaps)) == 0).sum()
     return pool.taken()
 
 
@@ -178,10 +178,10 @@ class TestSchedules:
     @pytest.mark.parametrize(
         ("right", "wrong"),
         [
-            ("got = asked & ~before;", "got = asked;"),
-            ("const u32 before = fetch_or(bitmap_ + k * kWarpLanes + lane(), asked);",
+            ("got = asked & before;", "got = asked;"),
+            ("const u32 before = fetch_and(bitmap_ + k * kWarpLanes + lane(), ~asked);",
              "const u32 before = load_relaxed(bitmap_ + k * kWarpLanes + lane()); "
-             "store_relaxed(bitmap_ + k * kWarpLanes + lane(), before | asked);"),
+             "store_relaxed(bitmap_ + k * kWarpLanes + lane(), before & ~asked);"),
             ("if (barren_ >= kHashedMoves + blocks) {", "if (barren_ >= 1) {"),
         ],
         ids=["what others took is not left out", "a word is read, then written", "it gives up too early"],

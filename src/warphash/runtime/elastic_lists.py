@@ -249,8 +249,10 @@ class ElasticLists(ElasticStore):
         pool = self.store.pool
         pool.lend(n)
         launch()
-        if self.store.engine.asynchronous and pool.surely_free < (2 * n if pool.asked else 4 * n):
-            pool.ask(stream)
+        if self.store.engine.asynchronous and pool.surely_free < 4 * n:
+            pool.learn()
+            if pool.surely_free < (2 * n if pool.asked else 4 * n):
+                pool.ask(stream)
 
     def _note(self, inserts: int, erases: int, stream: Any) -> None:
         """Count a batch, and look after the lists if it may be time for it."""

@@ -7,6 +7,7 @@ update itself. The kernel's side is ``kernels/one_block.cuh``.
 from __future__ import annotations
 
 import ctypes
+import itertools
 from typing import Any
 
 from .abi import Batch
@@ -18,6 +19,10 @@ _WORDS = 8
 
 _LOOKS = 400
 """About 20 us of looking, with no other thread of Python running; then the driver waits, and they run."""
+
+_tickets = itertools.count(1 << 32)
+"""Of all mailboxes. Memory from `Engine.allocate_pinned` may have had another owner, for whom a kernel leaves a ticket or
+the copy of a count, which is smaller than any, when it is ours already: neither is one that we wait for."""
 
 
 class Mailbox:
@@ -33,12 +38,10 @@ class Mailbox:
         self._engine = engine
         self._memory = engine.allocate_pinned(8 * _WORDS)
         self._words = (ctypes.c_uint64 * _WORDS).from_address(self._memory.ptr)
-        self._words[0] = 0
-        self._ticket = 0
 
     def address(self, batch: Batch) -> None:
         """Make ``batch`` one that answers here."""
-        self._ticket += 1
+        self._ticket = next(_tickets)
         batch.answer, batch.ticket = self._memory.ptr, self._ticket
 
     def outcome(self, stream: Any) -> tuple[int, int, int, int]:

@@ -43,8 +43,8 @@ _MOST_ASKED = 4
 
 
 def _sum(counts: npt.NDArray[np.uint64]) -> int:
-    """Sum of the first 32 bits of each line."""
-    return int(counts.view(np.uint32)[::16].sum(dtype=np.int64))
+    """Sum of the first word of each line; kernels count in its lower half."""
+    return int(counts[::8].sum())
 
 
 class SlabPool:
@@ -69,6 +69,8 @@ class SlabPool:
     ----------
     blocks
         Memory blocks in a super block.
+    surely_free
+        Units that can be taken, as far as is known without counting.
     """
 
     def __init__(
@@ -87,7 +89,7 @@ class SlabPool:
         self._unit_bytes = unit_bytes
         self._most_super_blocks = min(most_super_blocks, MAX_SUPER_BLOCKS)
         self._taken = 0  # when last counted
-        self._lent = self._lent_before = 0  # units in all, and before that count
+        self._lent = 0  # units in all
         self._asked: deque[tuple[Answer, int]] = deque()  # counts on their way, and what was lent before each of them
         self._answers: list[Answer] = []  # to be asked again
         self._engine = engine
@@ -100,13 +102,14 @@ class SlabPool:
         self._descriptor: Buffer
         if super_blocks:
             self._add(super_blocks, stream)
+        self.surely_free = self.capacity
         self._describe(stream)
 
     def clear(self, stream: Any = None) -> None:
         """Free all slabs, and fill them."""
         for memory in self._memory:
             self._engine.fill(memory.ptr, 0xFF, memory.nbytes, stream)
-        self._free_all(self._bases, stream)
+        self._withhold(stream)
         self._engine.fill(self._counts.ptr, 0, _COUNT_BYTES, stream)
         self._know(0)
 
@@ -183,6 +186,7 @@ class SlabPool:
         except MemoryError:
             del self._memory[had:], self._bases[-more:]
             raise
+        self.surely_free += more * self.blocks * BLOCK_UNITS
 
     def take(self, addresses: int, n: int, stream: Any = None) -> int:
         """Write ``n`` addresses (uint32; `NO_SLAB` where the pool is exhausted) there; how many are of slabs. Waits."""
@@ -202,11 +206,6 @@ class SlabPool:
         """Units that could be taken when they were counted last."""
         return self.capacity - self._taken
 
-    @property
-    def surely_free(self) -> int:
-        """Units that can be taken, as far as is known without counting."""
-        return self.capacity - self._taken - (self._lent - self._lent_before)
-
     def free(self, stream: Any = None) -> int:
         """Units that can be taken. Waits."""
         self._know(self.taken(stream))
@@ -215,6 +214,7 @@ class SlabPool:
     def lend(self, n: int) -> None:
         """Note that a kernel may take ``n`` units."""
         self._lent += n
+        self.surely_free -= n
 
     @property
     def asked(self) -> bool:
@@ -222,8 +222,7 @@ class SlabPool:
         return bool(self._asked)
 
     def ask(self, stream: Any = None) -> None:
-        """Have the taken units counted behind the kernels so far; `learn` has the answer, later."""
-        self.learn()
+        """Have the taken units counted behind the kernels so far, unless that is under way often; see `learn`."""
         if len(self._asked) < _MOST_ASKED:
             answer = self._answers.pop() if self._answers else self._engine.answer(_COUNT_BYTES // 8)
             answer.ask(self._counts.ptr, stream)
@@ -236,14 +235,15 @@ class SlabPool:
             answer, lent_before = self._asked.popleft()
             answer.wait()
             self._taken = _sum(answer.words)
-            self._lent_before = lent_before
+            self.surely_free = self.counted_free - (self._lent - lent_before)
             self._answers.append(answer)
             learned = True
         return learned
 
     def _know(self, taken: int) -> None:
         """So many were taken behind all kernels so far."""
-        self._taken, self._lent_before = taken, self._lent
+        self._taken = taken
+        self.surely_free = self.counted_free
         self._answers += [answer for answer, _ in self._asked]
         self._asked.clear()
 
@@ -261,16 +261,15 @@ class SlabPool:
         self._engine.fill(memory.ptr, 0xFF, memory.nbytes, stream)
         self._memory.append(memory)
         self._bases += [memory.ptr + number * self._super_block_bytes for number in range(super_blocks)]
-        self._free_all(self._bases[-super_blocks:], stream)
+        if len(self._memory) == 1:
+            self._withhold(stream)
 
-    def _free_all(self, bases: list[int], stream: Any) -> None:
-        for base in bases:
-            self._engine.fill(base, 0, self.blocks * _BITMAP_BYTES, stream)
-        if self._units is not None and bases[:1] == self._bases[:1]:
-            taken = np.ones(self.blocks * BLOCK_UNITS, np.uint8)
-            taken[: self._units] = 0
-            bitmaps = self._engine.from_host(np.packbits(taken, bitorder="little"), stream)
-            self._engine.copy(bases[0], bitmaps.ptr, self.blocks * _BITMAP_BYTES, stream)
+    def _withhold(self, stream: Any) -> None:
+        """Mark the units as taken that nobody may take."""
+        if self._units is not None and self._bases:
+            free = np.arange(self.blocks * BLOCK_UNITS) < self._units
+            bitmaps = self._engine.from_host(np.packbits(free, bitorder="little"), stream)
+            self._engine.copy(self._bases[0], bitmaps.ptr, self.blocks * _BITMAP_BYTES, stream)
 
     def _describe(self, stream: Any) -> None:
         words = np.zeros(5 + MAX_SUPER_BLOCKS, np.uint64)

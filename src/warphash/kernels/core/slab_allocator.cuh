@@ -6,7 +6,7 @@
 //                   address of the counts 64 | address of super block 0 64 | of 1 | … ]
 //   counts        32 lines of 64 bytes; the first 32 bits of line c: taken units of the memory blocks b with b % 32 = c
 //   super block   [ bitmaps: 32 words of 32 bits for each memory block ][ units: 1024 for each ]
-//                 bit u of word w: unit 32 w + u of that memory block is taken
+//                 bit u of word w: unit 32 w + u of that memory block is free
 //   address       [ super block 8 | memory block 14 | unit 10 ], of a slab; all ones is none, so there are 255 super blocks
 //   SlabAlloc-light (S3-17) has one super block, whose address is in the Table: a slab is found without a look at the pool.
 //
@@ -18,14 +18,15 @@
 //   4. What was taken is added to the count of its block, which the host sums to know what is left.
 //   5. After kHashedMoves of these without a slab the warp walks over all blocks, one by one, and then gives up: the pool
 //      is exhausted, and says so to those who come later. So nobody spins, and nobody gives up while a unit stays free.
-// Release clears the bit, lowers the count, and clears the word that says exhausted.
+// Release sets the bit, lowers the count, and clears the word that says exhausted.
 //
 // Why. One atomic serves up to 32 lanes, where the seed's serves one. Its resident blocks and hashed moves keep warps out
 // of each other's way; a full pool, which it does not speak of, ends in step 5.
 // Counts save the host a kernel over all bitmaps; many lines, since one would be the place that all warps meet at.
 //
-// Memory order: relaxed. A bit publishes nothing. Slabs are all ones whenever they are free: the pool is filled with ones
-// when it is made, and a slab that was written to is wiped and given back by a kernel in which nobody allocates.
+// Memory order: relaxed. A bit publishes nothing. Slabs are all ones whenever they are free: a super block is filled with
+// ones when it is made, bitmaps and all, and a slab that was written to is wiped and given back by a kernel in which
+// nobody allocates.
 #pragma once
 #include "core/hash.cuh"
 
@@ -91,7 +92,7 @@ WARPHASH_FN void wipe_slab(const Pool& pool, u32 address) {
 WARPHASH_FN bool release_slab(Pool& pool, u32 address) {
   u32* bitmap = reinterpret_cast<u32*>(pool.bases[address >> 24]) + (address >> 10 & 0x3fffu) * kBitmapWords;
   const u32 unit = address & (kBlockUnits - 1), bit = 1u << unit % 32;
-  const bool was_taken = fetch_and(bitmap + unit / 32, ~bit) & bit;
+  const bool was_taken = !(fetch_or(bitmap + unit / 32, bit) & bit);
   if (was_taken) count_taken(pool, address, -1);
   if (load_relaxed(&pool.exhausted)) store_relaxed(&pool.exhausted, u64(0));
   return was_taken;
@@ -119,7 +120,7 @@ class ResidentBlock {
   u32 moves_ = 0;
   u32 barren_ = 0;  // moves since the last slab
   u32* bitmap_ = nullptr;
-  u32 taken_[kWords];
+  u32 free_[kWords];
 
   WARPHASH_FN bool move(Pool& pool) {
     const u32 blocks = static_cast<u32>(pool.blocks * pool.super_blocks);
@@ -135,13 +136,13 @@ class ResidentBlock {
     const MemoryBlock block = MemoryBlock::of(pool, number_);
     bitmap_ = block.bitmap;
     address_ = block.address;
-    for (u32 k = 0; k < kWords; ++k) taken_[k] = load_relaxed(bitmap_ + k * kWarpLanes + lane());
+    for (u32 k = 0; k < kWords; ++k) free_[k] = load_relaxed(bitmap_ + k * kWarpLanes + lane());
     return true;
   }
 
  public:
   WARPHASH_FN explicit ResidentBlock(u32 warp) : warp_(warp) {
-    for (u32& word : taken_) word = ~0u;
+    for (u32& word : free_) word = 0;
   }
 
   // Address of a slab for each lane that wants one, kNoSlab for the others and where the pool has none left.
@@ -149,8 +150,8 @@ class ResidentBlock {
     u32 slab = kNoSlab;
     for (u32 waiting = ballot(wanted); waiting; waiting = ballot(wanted && slab == kNoSlab)) {
       u32 k = 0;
-      while (k + 1 < kWords && taken_[k] == ~0u) ++k;
-      const u32 servers = ballot(taken_[k] != ~0u);
+      while (k + 1 < kWords && !free_[k]) ++k;
+      const u32 servers = ballot(free_[k] != 0);
       if (!servers) {
         if (!move(pool)) break;
         continue;
@@ -159,10 +160,10 @@ class ResidentBlock {
       const u32 server = first_bit(behind ? behind : servers);
       u32 got = 0;
       if (lane() == server) {
-        const u32 asked = lowest_bits(~taken_[k], bit_count(waiting));
-        const u32 before = fetch_or(bitmap_ + k * kWarpLanes + lane(), asked);
-        got = asked & ~before;
-        taken_[k] = before | asked;
+        const u32 asked = lowest_bits(free_[k], bit_count(waiting));
+        const u32 before = fetch_and(bitmap_ + k * kWarpLanes + lane(), ~asked);
+        got = asked & before;
+        free_[k] = before & ~asked;
         if (got) count_taken(pool, address_, bit_count(got));
       }
       got = shuffle(got, server, kWarpLanes);
