@@ -37,6 +37,7 @@ def specs() -> Iterator[KernelSpec]:
     yield source.ROWS
     yield source.CEILING
     yield source.SLABS
+    yield source.PARTITION
     yield source.MALLOC
 
 

@@ -206,7 +206,7 @@ class BaseTable:
         """Another table with the same keys, on the same device."""
         keys, values = self._items()
         twin = self._like_this(capacity=max(1, self.capacity))
-        twin._update(keys, values, Op.KEEP, unique=True)
+        twin._update(keys, values, Op.KEEP, unique=True, answers=False)
         return twin
 
     def check(self) -> None:
@@ -253,7 +253,7 @@ class BaseTable:
 
         description, keys, values = archive.read(path, cls._kind)
         table = cls._made(description, device, max(1, description["capacity"]))
-        table._update(keys, values, Op.KEEP, unique=True)
+        table._update(keys, values, Op.KEEP, unique=True, answers=False)
         return table
 
     # ---- inside
@@ -337,11 +337,11 @@ class BaseTable:
 
         self._staging.pipeline([keys.host], [view.host for view in (values, found) if view is not None], body)
 
-    def _update(self, keys: Any, values: Any, op: Op, *, unique: bool = False) -> Any:
-        """Insert, assign or combine: bool[n], True where this element added its key."""
+    def _update(self, keys: Any, values: Any, op: Op, *, unique: bool = False, answers: bool = True) -> Any:
+        """Insert, assign or combine: bool[n], True where this element added its key; None without ``answers``."""
         key_view = self._view_keys(keys)
         n = key_view.rows
-        added = arrays.empty_like_kind(key_view, (n,), np.bool_, self._engine)
+        added = arrays.empty_like_kind(key_view, (n,), np.bool_, self._engine) if answers else None
         value_view = None
         if self._value is not None:
             value_view = self._transfer.here(self._value.view(values, "values"), "values")
@@ -355,13 +355,14 @@ class BaseTable:
                 self._engine.wait(value_view.stream)  # their own: the engine's streams follow each other
             at, _keys = self._transfer.to_read(key_view, stream)
             values_at, _values = (0, None) if value_view is None else self._transfer.to_read(value_view, stream)
-            flags, held = self._transfer.to_write(added, stream)
+            flags, held = self._transfer.to_write(added, stream) if added else (0, None)
             try:
                 self._backing.update(at, values_at, n, op=op, kind=kind, flags=flags, unique=unique, stream=stream)
             except TableFull as error:
                 raise TableFull(str(error), self._transfer.on_host(key_view, stream)[error.keys]) from None
-            self._transfer.deliver(held, added, stream)
-        return added.export()
+            if added:
+                self._transfer.deliver(held, added, stream)
+        return added.export() if added else None
 
     def _items(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
         with self._lock.reading:

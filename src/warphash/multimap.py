@@ -89,7 +89,7 @@ class MultiMap(PairTable):
         TableFull
             If a batch does not fit and the table may not grow; the table is as it was.
         """
-        self._update(keys, values, Op.KEEP)
+        self._update(keys, values, Op.KEEP, answers=False)
 
     def count(self, keys: Any) -> Any:
         """How many pairs each key has: uint32[n]. Reads the whole list of each."""

@@ -10,6 +10,7 @@ __all__ = [
     "is_risky",
     "nodes_for_batch",
     "nodes_to_hold",
+    "parts_of",
     "pool_nodes",
     "should_flush",
     "slots_after_failure",
@@ -71,6 +72,30 @@ def expected_nodes(keys: int, buckets: int, pairs_per_node: int) -> float:
     log_mean = math.log(mean) if keys else 0.0
     weights = (math.exp(c * log_mean - mean - math.lgamma(c + 1)) if keys else float(c == 0) for c in range(most))
     return buckets * sum(weight * max(1, -(-c // pairs_per_node)) for c, weight in enumerate(weights))
+
+
+MOST_PARTS = 256
+"""Parts of a table that a batch is brought in the order of."""
+
+
+def parts_of(buckets: int, bucket_bytes: int, window_bytes: int, lanes: int, n: int) -> tuple[int, int] | None:
+    """Parts of a table that a batch of ``n`` is brought in the order of, and the logarithm of the buckets of each.
+
+    A part has up to ``window_bytes``, and no more than four buckets for each of the ``lanes`` that run at once: more
+    only take the place of the buckets that pairs are evicted to. None where the order would not help: where the table
+    lies in the cache as it is, where a part would have so few buckets that the lanes swap against each other, or where
+    the batch is so small that most elements have a line of their own all the same. (Measured: docs/performance-log.md.)
+    """
+    table_bytes = buckets * bucket_bytes
+    most = min(window_bytes // bucket_bytes, 4 * lanes)
+    if not most or table_bytes < 2 * window_bytes or 64 * n < table_bytes:
+        return None
+    shift = most.bit_length() - 1
+    if 2 << shift <= lanes:
+        return None
+    while (buckets - 1 >> shift) >= MOST_PARTS:
+        shift += 1
+    return (buckets - 1 >> shift) + 1, shift
 
 
 def should_flush(tombstones: int, size: int) -> bool:

@@ -95,7 +95,7 @@ class HashMap(PairTable):
         key = Column.of_array(key_view, "keys").numpy
         value = Column.of_array(value_view, "values").numpy
         table = cls(key, value, capacity=n if capacity is None else capacity, **options)
-        table._update(key_view.owner, value_view.owner, Op.KEEP, unique=assume_unique)
+        table._update(key_view.owner, value_view.owner, Op.KEEP, unique=assume_unique, answers=False)
         return table
 
     def insert(self, keys: Any, values: Any, *, assume_unique: bool = False) -> Any:
@@ -277,7 +277,7 @@ class HashSet(ListVerbs):
         options.setdefault("device", view.device if view.host is None else None)
         n = view.rows if view.shape else 1
         table = cls(Column.of_array(view, "keys").numpy, capacity=n if capacity is None else capacity, **options)
-        table._update(view.owner, None, Op.KEEP, unique=assume_unique)
+        table._update(view.owner, None, Op.KEEP, unique=assume_unique, answers=False)
         return table
 
     def insert(self, keys: Any, *, assume_unique: bool = False) -> Any:

@@ -87,6 +87,8 @@ class Design:
         do not fail in practice (S4-16, S4-17, S4-27).
     moves_keys
         An insert may move other keys, so a place in the table is not stable, and a build can fail with a pair in hand.
+    fills_first_bucket
+        Parameters to whether most keys go to the first of their buckets.
     settles
         An insert may begin with the kernel ``settle`` (kernels/bulk.cuh); otherwise every element is claimed first.
     node_slots
@@ -106,6 +108,7 @@ class Design:
     safe_load_factor: Callable[[Mapping[str, Any]], float]
     moves_keys: bool
     settles: bool
+    fills_first_bucket: Callable[[Mapping[str, Any]], bool] = lambda _: False
     node_slots: Callable[[int], int] | None = None
     capabilities: frozenset[str] = field(default=ALL_VERBS)
 

@@ -25,4 +25,5 @@ DESIGN = Design(
     safe_load_factor=lambda p: 0.9 if p["hashes"] == 2 else 0.97,
     moves_keys=True,
     settles=True,
+    fills_first_bucket=lambda p: p["placement"] == "first",
 )

@@ -17,4 +17,5 @@ DESIGN = Design(
     safe_load_factor=lambda p: {2: 0.45, 3: 0.85, 4: 0.88}[p["hashes"]],
     moves_keys=True,
     settles=True,
+    fills_first_bucket=lambda _: True,
 )

@@ -21,4 +21,5 @@ DESIGN = Design(
     safe_load_factor=lambda p: {8: 0.6, 16: 0.82, 32: 0.9}[p["slots_per_bucket"]],
     moves_keys=False,
     settles=True,
+    fills_first_bucket=lambda _: True,
 )

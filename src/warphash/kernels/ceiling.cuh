@@ -16,7 +16,7 @@
 // dropped by the compiler. The caller fills the region with zeros, and a swap adds 1, in the lowest bits.
 #pragma once
 #include "core/abi.cuh"
-#include "platform/platform.cuh"
+#include "platform/schedule.cuh"
 
 namespace warphash {
 
@@ -133,7 +133,6 @@ inline void walk(const Table& t, const Batch& b, u64 begin, u64 end) {
 
 #endif
 
-// WARPHASH_ENTRY calls for_each, as it does for the tasks of a table; a walk has no elements to be spread.
 template <bool kSwap>
 struct Gathers {
   static constexpr bool kWalks = true, kCounts = false;
@@ -159,20 +158,6 @@ struct Gathers {
     }
   }
 };
-
-#if defined(WARPHASH_CUDA) || defined(WARPHASH_EMULATED)
-template <class Walk>
-  requires Walk::kWalks
-WARPHASH_FN void for_each(const Table& t, const Batch& b) {
-  Walk::run(t, b);
-}
-#else
-template <class Walk>
-  requires Walk::kWalks
-WARPHASH_FN void for_each(const Table& t, const Batch& b, u64 begin, u64 end) {
-  Walk::run(t, b, begin, end);
-}
-#endif
 
 }  // namespace warphash
 

@@ -65,6 +65,8 @@ class Batch(ctypes.Structure):
         "answer",  # one-block kernels: where, in memory of the host, the outcome goes
         "ticket",  # and what its first word becomes
         "operations",  # execute: uint8 Operation, one per element
+        "parts",  # partition: how many, at most `policies.MOST_PARTS`
+        "part_shift",  # and the logarithm of the buckets of each
     )
 
 

@@ -50,6 +50,8 @@ class CpuEngine:
 
     device = "cpu"
     asynchronous: bool = False
+    window_bytes: int = 0
+    lanes: int = 1
 
     def __init__(self) -> None:
         self._programs: dict[KernelSpec, Program] = {}

@@ -58,6 +58,9 @@ LEGACY_STREAM, PER_THREAD_STREAM = 1, 2
 KEPT_FRACTION = 1 / 16
 """Of the device's memory: what the pool keeps of freed memory, so that a batch's scratch space is not mapped anew."""
 
+CACHED_FRACTION = 0.6
+"""Of the second-level cache: for the part of a table that a large batch is going to."""
+
 SMALLEST_BYTES = 256
 
 PINNED_PAGE_BYTES, PAGES_AT_ONCE = 4096, 16
@@ -137,6 +140,10 @@ class CudaEngine:
         The device's memory.
     processors
         Its multiprocessors.
+    window_bytes
+        Part of a table that stays in the second-level cache while elements go there.
+    lanes
+        That run at once.
     staging
         Copies of whole host arrays, and pipelines over them (`runtime.staging`).
     """
@@ -149,15 +156,18 @@ class CudaEngine:
         what = f"starting {self.device}"
         handle = check(driver.cuDeviceGet(index), what)
         attribute = driver.CUdevice_attribute
-        major, minor, has_pools, self.processors = (
+        major, minor, has_pools, self.processors, lanes, cache_bytes = (
             int(check(driver.cuDeviceGetAttribute(which, handle), what))
             for which in (
                 attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
                 attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
                 attribute.CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED,
                 attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+                attribute.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
+                attribute.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE,
             )
         )
+        self.window_bytes, self.lanes = int(cache_bytes * CACHED_FRACTION), lanes * self.processors
         self.arch = f"sm_{major}{minor}"
         self.name = check(driver.cuDeviceGetName(256, handle), what).split(b"\0")[0].decode()
         self.total_bytes = int(check(driver.cuDeviceTotalMem(handle), what))

@@ -110,9 +110,15 @@ class Engine(Protocol):
     ----------
     asynchronous
         Kernels run while the caller goes on.
+    window_bytes
+        Part of a table that stays in the cache while elements go there; 0 where it does not matter.
+    lanes
+        That run at once.
     """
 
     asynchronous: bool
+    window_bytes: int
+    lanes: int
 
     @property
     def device(self) -> str:

@@ -21,8 +21,8 @@ _LOOKS = 400
 """About 20 us of looking, with no other thread of Python running; then the driver waits, and they run."""
 
 _tickets = itertools.count(1 << 32)
-"""Of all mailboxes. Memory from `Engine.allocate_pinned` may have had another owner, for whom a kernel leaves a ticket or
-the copy of a count, which is smaller than any, when it is ours already: neither is one that we wait for."""
+"""Of all mailboxes. Memory from `Engine.allocate_pinned` may have had another owner, and the device may still leave his
+ticket there, or the copy of a count, which is smaller than any ticket: neither is what we wait for."""
 
 
 class Mailbox:

@@ -77,6 +77,8 @@ class RowBacking:
             )
         if n == 0:
             return
+        own_flags = None if flags else self._engine.allocate(n, stream)
+        flags = own_flags.ptr if own_flags else flags
         self._reserve(self._used + n, stream)
         numbers = self._engine.from_host(np.arange(self._used, self._used + n, dtype=np.uint64), stream)
         prints = self._fingerprints(keys, n, stream)

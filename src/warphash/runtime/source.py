@@ -18,6 +18,7 @@ from .engine import KernelSpec
 __all__ = [
     "CEILING",
     "MALLOC",
+    "PARTITION",
     "PLATFORMS",
     "ROWS",
     "SLABS",
@@ -38,6 +39,9 @@ CEILING = KernelSpec("ceiling", 0, 0, 0)
 
 SLABS = KernelSpec("slabs", 0, 0, 0)
 """The slab allocator by itself."""
+
+PARTITION = KernelSpec("partition", 0, 0, 0)
+"""A batch brought in the order of the parts of a table."""
 
 MALLOC = KernelSpec("malloc", 0, 0, 0)
 """The platform's own heap: what `lab.allocators` times it against. On a GPU see `Engine.reserve_heap`."""
@@ -62,7 +66,7 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
     Parameters
     ----------
     spec
-        Design and layout, or `ROWS`, `CEILING`, `SLABS` or `MALLOC`.
+        Design and layout, or `ROWS`, `CEILING`, `SLABS`, `PARTITION` or `MALLOC`.
     platform
         ``"cuda"`` or ``"emulated"``.
     root
@@ -73,7 +77,7 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
     ParameterError
         For an unknown platform.
     """
-    if spec in (ROWS, CEILING, SLABS, MALLOC):
+    if spec in (ROWS, CEILING, SLABS, PARTITION, MALLOC):
         return _unit(platform, root, [f"{spec.design}.cuh"], "WARPHASH_PLAIN_ENTRIES")
     macro = "WARPHASH_LIST_ENTRIES" if spec.lists else "WARPHASH_CHOICE_ENTRIES"
     word = f"warphash::u{8 * spec.word_bytes}"

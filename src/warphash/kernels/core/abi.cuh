@@ -63,6 +63,8 @@ struct Batch {
   u64 answer;          // one_block.cuh: address, in memory of the host, of the outcome
   u64 ticket;          // and what its first word becomes
   u64 operations;      // execute: u8 per element, Operation
+  u64 parts;           // partition.cuh: how many, at most kMostParts
+  u64 part_shift;      // and the logarithm of the buckets of each
 };
 
 constexpr u64 kReportLines = 32;

@@ -187,7 +187,9 @@ inline void for_each_straight(const Table& t, const Batch& b, u64 begin, u64 end
 
 template <class Task>
 void for_each(const Table& t, const Batch& b, u64 begin, u64 end) {
-  if constexpr (Task::kProbes)
+  if constexpr (kWalks<Task>)
+    Task::run(t, b, begin, end);
+  else if constexpr (Task::kProbes)
     for_each_probing<Task>(t, b, begin, end);
   else
     for_each_straight<Task>(t, b, begin, end);

@@ -286,9 +286,9 @@ WARPHASH_FN void for_each_refilling(const Table& t, const Batch& b) {
   if constexpr (Task::kCounts) flush<Task>(b, tally);
 }
 
+// A lane an element.
 template <class Task>
-WARPHASH_FN void for_each(const Table& t, const Batch& b) {
-  if constexpr (kRefills<Task>) return for_each_refilling<Task>(t, b);
+WARPHASH_FN void for_each_once(const Table& t, const Batch& b) {
   const u64 n = b.count ? *reinterpret_cast<const u64*>(b.count) : b.n;
   const u64 i = thread_in_grid();
   const bool live = i < n;
@@ -322,6 +322,16 @@ WARPHASH_FN void for_each(const Table& t, const Batch& b) {
   Task::finish(t, b, i, state, live, tally);
   if constexpr (Task::kLists > 0) enter_lists<Task>(b, state, live);
   if constexpr (Task::kCounts) flush<Task>(b, tally);
+}
+
+template <class Task>
+WARPHASH_FN void for_each(const Table& t, const Batch& b) {
+  if constexpr (kWalks<Task>)
+    Task::run(t, b);
+  else if constexpr (kRefills<Task>)
+    for_each_refilling<Task>(t, b);
+  else
+    for_each_once<Task>(t, b);
 }
 
 }  // namespace warphash

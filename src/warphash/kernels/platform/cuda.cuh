@@ -226,12 +226,18 @@ WARPHASH_FN T exchange(T* p, const T& desired) {
 
 namespace warphash {
 template <class Task>
-constexpr u32 kThreadsOf = Task::kCounts && !kRefills<Task> ? kBlockThreads : kLookupBlockThreads;
+WARPHASH_FN constexpr u32 most_threads() {
+  if constexpr (requires { Task::kThreads; })
+    return Task::kThreads;
+  else
+    return Task::kCounts && !kRefills<Task> ? kBlockThreads : kLookupBlockThreads;
+}
 
 // Blocks that must fit on a processor, 0 for as the compiler likes: it spills a few bytes to make room for one more where
 // buckets are large, or end in a pointer; and takes 80 registers for a mixed batch, which then runs a tenth slower.
 template <class Task>
 WARPHASH_FN constexpr u32 fewest_blocks() {
+  if constexpr (requires { Task::kBlocks; }) return Task::kBlocks;
   if constexpr (requires { typename Task::S; }) {
     if (kRefills<Task>) return sizeof(typename Task::S::Item) < 16 ? 8 : 6;
     if (Task::S::kLinked || (!Task::kCounts && Task::S::kBucketBytes > 128)) return 1;
@@ -250,8 +256,8 @@ WARPHASH_FN constexpr u32 fewest_blocks() {
     WARPHASH_CONSTANTS                                                                                                 \
     __VA_ARGS__(known, batch);                                                                                         \
   }
-#define WARPHASH_ENTRY(NAME, ...)                                                                    \
-  WARPHASH_KERNEL((warphash::kThreadsOf<__VA_ARGS__>, warphash::fewest_blocks<__VA_ARGS__>()), NAME, \
+#define WARPHASH_ENTRY(NAME, ...)                                                                        \
+  WARPHASH_KERNEL((warphash::most_threads<__VA_ARGS__>(), warphash::fewest_blocks<__VA_ARGS__>()), NAME, \
                   warphash::for_each<__VA_ARGS__>)
 #define WARPHASH_BLOCK_ENTRY(NAME, ...) WARPHASH_KERNEL((warphash::kMostBlockThreads), NAME, __VA_ARGS__)
 #define WARPHASH_BLOCK_SHARED __shared__

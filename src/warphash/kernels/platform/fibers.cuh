@@ -41,7 +41,7 @@ constexpr u32 kResidentBlocks = 4;
 constexpr u32 kWarps = kResidentBlocks * kWarpsPerBlock;  // as many as a word has bits
 constexpr u64 kStackBytes = 32 << 10;
 constexpr u64 kStackMark = 0x5ca1ab1e0ddba11ull;  // at the far end of every stack
-constexpr u64 kSharedBytes = 4096;
+constexpr u64 kSharedBytes = 32 << 10;
 constexpr u64 kMaxSwitchPoints = 1ull << 25;
 constexpr u32 kAllReady = ~0u;
 
@@ -292,6 +292,7 @@ inline void set_temper(u64 seed) {
 
 // Runs `body` in every lane of enough blocks for n elements; returns null, or what went wrong.
 inline const char* launch(Body body, const Table& table, const Batch& batch, u64 n, u64 seed) {
+  if (shared_bytes() > kSharedBytes) return "the blocks share more than kSharedBytes (platform/fibers.cuh)";
   grid.body = body, grid.table = &table, grid.batch = &batch;
   grid.blocks = (n + kBlockLanes - 1) / kBlockLanes;
   grid.started = grid.ended = grid.switch_points = 0;

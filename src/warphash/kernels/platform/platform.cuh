@@ -22,6 +22,13 @@ template <class Task>
   requires(Task::kRefills)
 constexpr bool kRefills<Task> = true;
 
+// Whether a task goes about all of a batch in a way of its own, which is its run().
+template <class Task>
+constexpr bool kWalks = false;
+template <class Task>
+  requires(Task::kWalks)
+constexpr bool kWalks<Task> = true;
+
 }  // namespace warphash
 
 #if defined(WARPHASH_CUDA)

@@ -1,0 +1,220 @@
+"""Large batches go into a table in the order of its parts: nothing lost, nothing doubled, and in that order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support.engines import missing
+from warphash import HashMap, HashSet, TableFull, policies
+from warphash.runtime import emulated
+from warphash.runtime.devices import engine_for
+from warphash.runtime.emulated import EmulatedEngine, EmulationError
+from warphash.runtime.partition import in_parts
+from warphash.runtime.store import Store
+
+ONE_OF_EACH = [
+    pytest.param(
+        name,
+        marks=[pytest.mark.skipif(bool(missing(name)), reason=missing(name)), *([pytest.mark.cuda] * (name == "cuda"))],
+    )
+    for name in ("emulated", "cuda")
+]
+SETTINGS: list[dict[str, Any]] = [
+    {"design": "cuckoo"},
+    {"design": "bucketed_cuckoo", "slots_per_bucket": 8},
+    {"design": "bucketed_cuckoo", "slots_per_bucket": 32},
+]
+
+
+@pytest.fixture(params=ONE_OF_EACH)
+def device(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def narrow(monkeypatch: pytest.MonkeyPatch, device: str, window_bytes: int, lanes: int) -> None:
+    """Make a device one whose cache is that small, so that tables of a few keys have several parts."""
+    monkeypatch.setattr(engine_for(device), "window_bytes", window_bytes)
+    monkeypatch.setattr(engine_for(device), "lanes", lanes)
+
+
+def some_keys(n: int, dtype: str, seed: int = 1) -> np.ndarray:
+    """Unique keys, in no order, with those that live in the annex."""
+    top = np.iinfo(dtype).max
+    drawn = np.random.default_rng(seed).integers(0, top - 2, 2 * n + 9, dtype, endpoint=True)
+    return np.concatenate([[top, top - 1, top - 2], np.unique(drawn)[: n + 9]]).astype(dtype)[:n][::-1].copy()
+
+
+def first_buckets(store: Store, keys: np.ndarray) -> np.ndarray:
+    """The first bucket of each key, by Python's integers (kernels/core/hash.cuh tells the mixer)."""
+    bits = 8 * keys.itemsize
+    shifts, factors = {32: ((16, 15, 16), (0x7FEB352D, 0x846CA68B)), 64: ((32,) * 3, (0xD6E8FEB86659FD93,) * 2)}[bits]
+    mask = (1 << bits) - 1
+    buckets = []
+    for key in keys.tolist():
+        x = key ^ (store.table.multiplier[0] & mask)
+        for shift, factor in zip(shifts, factors, strict=False):
+            x = (x ^ x >> shift) * factor & mask
+        buckets.append((x ^ x >> shifts[2]) * store.buckets >> bits)
+    return np.array(buckets, np.int64)
+
+
+def copies_of(store: Store, keys: np.ndarray, values: np.ndarray | None) -> list[np.ndarray]:
+    """Keys, and values, as `in_parts` arranges them."""
+    engine = store.engine
+    held = [engine.from_host(column) for column in (keys, values) if column is not None]
+    copies = in_parts(store, held[0].ptr, held[-1].ptr if values is not None else 0, len(keys))
+    assert copies is not None
+    columns = [(copies.keys, keys), (copies.values, values)]
+    return [engine.to_host(at, column.dtype, len(column)) for at, column in columns if column is not None]
+
+
+@pytest.mark.parametrize("dtype", ["uint32", "uint64"])
+@pytest.mark.parametrize("valued", [True, False])
+@pytest.mark.parametrize(
+    ("window_bytes", "lanes", "n"), [(2048, 7, 5000), (2048, 1, 4097), (1024, 1, 4096), (512, 1, 777)]
+)
+def test_a_batch_in_the_order_of_the_parts(
+    device: str, dtype: str, valued: bool, window_bytes: int, lanes: int, n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    narrow(monkeypatch, device, window_bytes, lanes)
+    for setting in SETTINGS:
+        make: Any = HashMap(dtype, dtype, capacity=n, device=device, **setting) if valued else None
+        table = make or HashSet(dtype, capacity=n, device=device, **setting)
+        store = table._backing.elastic.store
+        bucket_bytes = store.spec.slots_per_bucket * store.spec.slot_bytes
+        parts = policies.parts_of(store.buckets, bucket_bytes, window_bytes, lanes, n)
+        assert parts is not None and 2 <= parts[0] <= policies.MOST_PARTS
+        keys = some_keys(n, dtype)
+        values = keys[::-1].copy() if valued else None
+        copied = copies_of(store, keys, values)
+        order = np.argsort(copied[0])
+        assert (copied[0][order] == np.sort(keys)).all()
+        if values is not None:
+            assert (copied[1][order] == values[np.argsort(keys)]).all()
+        part = first_buckets(store, copied[0]) >> parts[1]
+        assert (np.diff(part) >= 0).all() and part.max() < parts[0]
+
+
+def test_where_the_order_would_not_help() -> None:
+    assert policies.parts_of(1000, 8, 0, 99, 1000) is None  # a device without such a cache
+    assert policies.parts_of(1000, 8, 4001, 99, 1000) is None  # the table lies in it
+    assert policies.parts_of(1 << 20, 64, 1 << 10, 9, (1 << 20) - 1) is None  # fewer elements than lines of 64 bytes
+    assert policies.parts_of(1 << 20, 64, 1 << 10, 9, 1 << 20) == (256, 12)  # as many parts as there may be
+    assert policies.parts_of(1001, 8, 2000, 99, 1000) == (8, 7)
+    assert policies.parts_of(1001, 8, 2000, 9, 1000) == (32, 5)  # four buckets for each lane
+    assert policies.parts_of(1001, 8, 2000, 256, 1000) is None  # two lanes for each bucket
+    assert policies.parts_of(1001, 8, 7, 1, 1000) is None  # not one bucket lies in the cache
+
+
+@pytest.mark.parametrize("setting", [*SETTINGS, {"design": "power_of_two"}, {"design": "iceberg"}])
+@pytest.mark.parametrize(("key", "value"), [("uint32", "uint32"), ("uint64", "uint64"), ("int16", "S3"), ("S20", "i8")])
+def test_a_table_from_arrays_has_all(
+    device: str, setting: dict[str, Any], key: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    narrow(monkeypatch, device, 2048, 4)
+    n = 3000
+    keys = some_keys(n, "uint64").astype("S20") if key == "S20" else some_keys(n, key)
+    values = np.arange(n).astype(value)
+    table = HashMap.from_arrays(keys, values, device=device, assume_unique=True, **setting)
+    found_values, found = table.find(keys)
+    assert len(table) == n and found.all() and (found_values == values).all()
+    table.check()
+
+
+@pytest.mark.parametrize("setting", [*SETTINGS, {"design": "iceberg"}])
+def test_an_insert_of_new_keys_says_that_all_are_new(
+    device: str, setting: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    narrow(monkeypatch, device, 2048, 4)
+    keys = some_keys(4000, "uint32")
+    table = HashMap("uint32", "uint32", capacity=1000, device=device, **setting)  # and it grows
+    for part in np.split(keys, [1900]):
+        assert table.insert(part, ~part, assume_unique=True).tolist() == [True] * len(part)
+    values, found = table.find(keys)
+    assert len(table) == 4000 and found.all() and (values == ~keys).all()
+    table.check()
+
+
+def test_a_false_word_about_new_keys_is_answered_with_what_came_of_it(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    narrow(monkeypatch, device, 2048, 4)
+    keys = some_keys(4000, "uint32")
+    table = HashSet("uint32", capacity=8000, design="iceberg", device=device)
+    assert table.insert(keys[:1000], assume_unique=True).all()
+    added = table.insert(keys, assume_unique=True)
+    assert added[1000:].all() and len(table) == 1000 + added.sum()
+
+
+def test_a_table_that_is_full_names_the_keys_that_did_not_fit(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    narrow(monkeypatch, device, 512, 1)
+    keys = some_keys(2000, "uint32")[:-3]  # without the annex
+    options: dict[str, Any] = {"design": "bucketed_cuckoo", "slots_per_bucket": 8, "device": device, "load_factor": 1.0}
+    with pytest.raises(TableFull) as caught:
+        HashSet.from_arrays(keys, assume_unique=True, capacity=1600, on_full="raise", **options)
+    left = np.asarray(caught.value.keys)
+    assert len(keys) - 1600 <= len(left) < len(keys)
+    assert np.isin(left, keys).all() and len(np.unique(left)) == len(left)
+
+
+def test_without_memory_for_copies_the_batch_goes_as_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    if reason := missing("emulated"):
+        pytest.skip(reason)
+    engine = engine_for("emulated")
+    table = HashMap("uint32", "uint32", capacity=4000, design="cuckoo", device="emulated")
+    store = table._backing.elastic.store
+
+    def refuse(*_: Any) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as context:
+        context.setattr(engine, "allocate", refuse)
+        assert in_parts(store, 16, 16, 4000) is None
+
+
+def disorder(engine: EmulatedEngine, seed: int, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether keys or values were lost, or torn from each other, in one schedule."""
+    monkeypatch.setattr(emulated, "schedule_seed", seed)
+    n = 4500
+    table = HashMap("uint32", "uint32", capacity=n, design="cuckoo", device="emulated")
+    store = table._backing.elastic.store
+    monkeypatch.setattr(store, "engine", engine)
+    keys = some_keys(n, "uint32")
+    try:
+        copied, values = copies_of(store, keys, ~keys)
+    except EmulationError:
+        return True
+    return bool((np.sort(copied) != np.sort(keys)).any() or (values != ~copied).any())
+
+
+@pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
+class TestSchedules:
+    def test_all_of_many(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        engine = EmulatedEngine()
+        assert not any(disorder(engine, seed, monkeypatch) for seed in range(40))
+
+    @pytest.mark.parametrize(
+        ("right", "wrong"),
+        [
+            (
+                "fetch_add(tile.counts + part, 1u);",
+                "load_relaxed(tile.counts + part); store_relaxed(tile.counts + part, (place[k] & 0xffffu) + 1);",
+            ),
+            ("    block_barrier();  // before the keys are written over\n", ""),
+            ("fetch_add(sizes + b.parts + part, static_cast<u64>(count))", "sizes[b.parts + part]"),
+        ],
+        ids=["a rank is read, then written", "values overtake keys", "two tiles have one place"],
+    )
+    def test_a_planted_bug_shows(self, right: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        def plant(source: str) -> str:
+            if "count_parts4" not in source:
+                return source
+            if right not in source:
+                raise LookupError(right)
+            return source.replace(right, wrong)
+
+        engine = EmulatedEngine(plant)
+        assert any(disorder(engine, seed, monkeypatch) for seed in range(30))
