@@ -82,16 +82,17 @@ def parts_of(buckets: int, bucket_bytes: int, window_bytes: int, lanes: int, n: 
     """Parts of a table that a batch of ``n`` is brought in the order of, and the logarithm of the buckets of each.
 
     A part has up to ``window_bytes``, and no more than four buckets for each of the ``lanes`` that run at once: more
-    only take the place of the buckets that pairs are evicted to. None where the order would not help: where the table
-    lies in the cache as it is, where a part would have so few buckets that the lanes swap against each other, or where
-    the batch is so small that most elements have a line of their own all the same. (Measured: docs/performance-log.md.)
+    only take the place of the buckets that pairs are evicted to. None where the order would not help: where half of the
+    table lies in the cache as it is, or it has fewer than four parts; where a part would have so few buckets that the
+    lanes swap against each other; or where the batch is so small that most elements have a line of their own all the
+    same. (Measured: docs/performance-log.md.)
     """
     table_bytes = buckets * bucket_bytes
     most = min(window_bytes // bucket_bytes, 4 * lanes)
     if not most or table_bytes < 2 * window_bytes or 64 * n < table_bytes:
         return None
     shift = most.bit_length() - 1
-    if 2 << shift <= lanes:
+    if 2 << shift <= lanes or buckets <= 3 << shift:
         return None
     while (buckets - 1 >> shift) >= MOST_PARTS:
         shift += 1

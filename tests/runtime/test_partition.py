@@ -107,6 +107,8 @@ def test_where_the_order_would_not_help() -> None:
     assert policies.parts_of(1001, 8, 2000, 9, 1000) == (32, 5)  # four buckets for each lane
     assert policies.parts_of(1001, 8, 2000, 256, 1000) is None  # two lanes for each bucket
     assert policies.parts_of(1001, 8, 7, 1, 1000) is None  # not one bucket lies in the cache
+    assert policies.parts_of(768, 8, 2048, 99, 1000) is None  # three parts
+    assert policies.parts_of(769, 8, 2048, 99, 1000) == (4, 8)
 
 
 @pytest.mark.parametrize("setting", [*SETTINGS, {"design": "power_of_two"}, {"design": "iceberg"}])
@@ -118,9 +120,14 @@ def test_a_table_from_arrays_has_all(
     n = 3000
     keys = some_keys(n, "uint64").astype("S20") if key == "S20" else some_keys(n, key)
     values = np.arange(n).astype(value)
-    table = HashMap.from_arrays(keys, values, device=device, assume_unique=True, **setting)
-    found_values, found = table.find(keys)
-    assert len(table) == n and found.all() and (found_values == values).all()
+    for unique in (True, False):
+        table = HashMap.from_arrays(keys, values, device=device, assume_unique=unique, **setting)
+        found_values, found = table.find(keys)
+        assert len(table) == n and found.all() and (found_values == values).all()
+        table.check()
+    twice = np.concatenate([keys, keys])
+    table = HashMap.from_arrays(twice, np.concatenate([values, values]), device=device, **setting)
+    assert len(table) == n and (table.find(twice)[0][n:] == values).all()
     table.check()
 
 

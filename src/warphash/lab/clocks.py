@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,18 @@ def thread_count() -> int:
     if given.isdecimal() and int(given) > 0:
         return int(given)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Python's garbage collector does not run: what it costs depends on all that the process has imported."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 class HostClock:
@@ -59,16 +73,15 @@ class HostClock:
 
     def time(self, run: Callable[[], None]) -> float:
         """Seconds that ``run`` takes."""
-        start = time.perf_counter()
-        run()
-        return time.perf_counter() - start
+        return self.laps([run])[0]
 
     def laps(self, runs: Iterable[Callable[[], Any]]) -> list[float]:
         """Seconds from the beginning to the end of each run; nobody waits between them."""
-        marks = [time.perf_counter()]
-        for run in runs:
-            run()
-            marks.append(time.perf_counter())
+        with _no_collection():
+            marks = [time.perf_counter()]
+            for run in runs:
+                run()
+                marks.append(time.perf_counter())
         return [mark - marks[0] for mark in marks[1:]]
 
 
@@ -86,18 +99,16 @@ class _EventClock(HostClock):
     def _milliseconds(self, first: Any, last: Any) -> float:
         raise NotImplementedError
 
-    def time(self, run: Callable[[], None]) -> float:
-        return self.laps([run])[0]
-
     def laps(self, runs: Iterable[Callable[[], Any]]) -> list[float]:
         runs = list(runs)
         marks = [self._event() for _ in range(len(runs) + 1)]
         self._synchronize()
-        marks[0].record()
-        for run, mark in zip(runs, marks[1:], strict=True):
-            run()
-            mark.record()
-        marks[-1].synchronize()
+        with _no_collection():
+            marks[0].record()
+            for run, mark in zip(runs, marks[1:], strict=True):
+                run()
+                mark.record()
+            marks[-1].synchronize()
         return [self._milliseconds(marks[0], mark) / 1e3 for mark in marks[1:]]
 
 

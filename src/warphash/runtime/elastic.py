@@ -95,7 +95,9 @@ class ElasticStore:
         unique: bool = False,
         stream: Any = None,
     ) -> None:
-        """As `Store.update`, to the end. Unique elements may go in another order (`partition`).
+        """As `Store.update`, to the end.
+
+        Elements may go in another order (`partition`), if they are unique or nobody asks what became of each.
 
         Raises
         ------
@@ -106,7 +108,8 @@ class ElasticStore:
             return
         self._prepare(stream)
         given, asked, size = keys, flags, self.size
-        copies = in_parts(self.store, keys, values, n, stream) if unique and op == Op.KEEP else None
+        anyhow = op == Op.KEEP and (unique or not flags)
+        copies = in_parts(self.store, keys, values, n, stream) if anyhow else None
         if copies:
             keys, values, flags = copies.keys, copies.values, 0
         undo = self._undo(n, op, stream)
