@@ -8,11 +8,11 @@ __all__ = [
     "capacity_of",
     "expected_nodes",
     "is_risky",
+    "most_tombstones",
     "nodes_for_batch",
     "nodes_to_hold",
     "parts_of",
     "pool_nodes",
-    "should_flush",
     "slots_after_failure",
     "slots_before_insert",
     "slots_for",
@@ -99,9 +99,9 @@ def parts_of(buckets: int, bucket_bytes: int, window_bytes: int, lanes: int, n: 
     return (buckets - 1 >> shift) + 1, shift
 
 
-def should_flush(tombstones: int, size: int) -> bool:
-    """Whether erased slots, which finds still read, are as many as the keys of a table of lists."""
-    return tombstones > max(size, 1024)
+def most_tombstones(size: int) -> int:
+    """Erased slots, which finds still read, that a table of lists keeps: as many as it has keys."""
+    return max(size, 1024)
 
 
 FEWEST_BLOCKS = 64

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from support.lists import nodes_of_a_list
-from warphash.policies import expected_nodes, nodes_for_batch, nodes_to_hold, pool_nodes, should_flush
+from warphash.policies import expected_nodes, most_tombstones, nodes_for_batch, nodes_to_hold, pool_nodes
 
 PAIRS = [1, 2, 7, 15, 30]
 MEANS = [1e-9, 1e-3, 0.1, 0.7, 3.0, 10.5, 30.0, 99.0, 450.0, 999.0, 1000.0, 1001.0, 5000.0, 1e6]
@@ -150,7 +150,7 @@ def test_nodes_are_held_for_four_batches_at_least(rng: np.random.Generator) -> N
         assert not held or nodes_to_hold(n // 2, lists) >= 2 * n - 2
 
 
-# ---- should_flush
+# ---- most_tombstones
 def test_flushes_are_paid_for_by_erases(rng: np.random.Generator) -> None:
     """A find never reads more erased slots than keys, or 1024; a flush reads two slots for each that was erased."""
     size = tombstones = erased = read = flushes = 0
@@ -158,10 +158,10 @@ def test_flushes_are_paid_for_by_erases(rng: np.random.Generator) -> None:
         size += int(rng.integers(0, 60))
         gone = int(rng.integers(0, min(size, 60) + 1))
         size, tombstones, erased = size - gone, tombstones + gone, erased + gone
-        if should_flush(tombstones, size):
+        if tombstones > most_tombstones(size):
             read, flushes, tombstones = read + size + tombstones, flushes + 1, 0
         assert tombstones <= max(size, 1024)
         assert read <= 2 * erased
     assert flushes > 10
-    assert not should_flush(1024, 0) and should_flush(1025, 1024)
-    assert not should_flush(10**6, 10**6) and should_flush(10**6 + 1, 10**6)
+    assert most_tombstones(0) == most_tombstones(1024) == 1024
+    assert most_tombstones(10**6) == 10**6

@@ -8,9 +8,9 @@ nodes are held ready for that.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,9 +33,8 @@ class ElasticLists(ElasticStore):
 
     def __init__(self, store: ListStore, **policy: Any) -> None:
         self._before = {"size": 0, "tombstones": 0, "probes": 0, "inserted": 0}  # when the ledger was opened
-        self._settled = (0, 0)  # size and tombstones when they were last looked at
-        self._unsettled = (0, 0)  # most keys added and erased since
         super().__init__(store, **policy)
+        self._settle()
 
     # ---- counts
     def _counted(name: str, of: Callable[[Report], int]) -> Any:  # type: ignore[misc]
@@ -57,7 +56,7 @@ class ElasticLists(ElasticStore):
         probes, inserted = (self.probes, self.inserted) if self.counts_probes else (0, 0)
         self.store.clear(stream)
         self._before = {"size": 0, "tombstones": 0, "probes": probes, "inserted": inserted}
-        self._settled = self._unsettled = (0, 0)
+        self._settle()
 
     # ---- sizes
     def slots_for(self, keys: int) -> int:
@@ -122,7 +121,8 @@ class ElasticLists(ElasticStore):
             )
 
         if self._holds(n, stream):
-            self._lend(n, launch, stream)
+            launch()
+            self._lent(n, stream)
             return self._note(n, 0, stream)
         undo = self._undo(n, op, stream)
         try:
@@ -170,7 +170,8 @@ class ElasticLists(ElasticStore):
             )
 
         if self._holds(n, stream):
-            self._lend(n, launch, stream)
+            launch()
+            self._lent(n, stream)
             return self._note(n, n, stream)
         try:
             self._complete(n, launch, flags, stream)
@@ -194,10 +195,11 @@ class ElasticLists(ElasticStore):
         while n:
             ledger = self.store.ledger
             before = ledger.read(stream)
-            self._lend(n, partial(launch, only), stream)
+            launch(only)
+            self._lent(n, stream)
             after = ledger.read(stream)
             if after.unplaced == before.unplaced:
-                self._settled, self._unsettled = (self.size, self.tombstones), (0, 0)
+                self._settle()
                 return
             only = np.flatnonzero(self.store.engine.to_host(flags, np.uint8, n, stream) == Flag.UNPLACED)
             try:
@@ -244,35 +246,37 @@ class ElasticLists(ElasticStore):
             pass
         return pool.surely_free >= most
 
-    def _lend(self, n: int, launch: Callable[[], None], stream: Any) -> None:
-        """Launch a kernel that takes up to ``n`` nodes, and ask what it took if there is too little for many more."""
+    def _lent(self, n: int, stream: Any) -> None:
+        """Note that a kernel takes up to ``n`` nodes, and ask what it took if too little is left for many more."""
         pool = self.store.pool
         pool.lend(n)
-        launch()
-        if self.store.engine.asynchronous and pool.surely_free < 4 * n:
+        if pool.surely_free < 3 * n and self.store.engine.asynchronous:
             pool.learn()
-            if pool.surely_free < (2 * n if pool.asked else 4 * n):
+            if pool.surely_free < (2 * n if pool.asked else 3 * n):
                 pool.ask(stream)
 
     def _note(self, inserts: int, erases: int, stream: Any) -> None:
         """Count a batch, and look after the lists if it may be time for it."""
-        most_added, most_erased = self._unsettled[0] + inserts, self._unsettled[1] + erases
-        self._unsettled = most_added, most_erased
-        size, tombstones = self._settled
-        if policies.should_flush(tombstones + most_erased, size) or self._too_long(size + most_added):
+        self._adds_left -= inserts
+        self._erases_left -= erases
+        if self._adds_left < 0 or self._erases_left < 0:
             self._tidy(stream)
 
     def _tidy(self, stream: Any) -> None:
         """Drop the erased slots once they are many; more lists once these are long, if there is memory for them."""
-        if policies.should_flush(self.tombstones, self.size):
+        self._settle()
+        if self._erases_left < 0:
             self.flush(0, self.store.lists, stream)
-        if self._too_long(self.size):
+        if self._adds_left < 0:
             with suppress(MemoryError):
                 self.rebuild(max(self.size, self.capacity), stream)  # few lists were asked for, and room for many keys
-        self._settled, self._unsettled = (self.size, self.tombstones), (0, 0)
+        self._settle()
 
-    def _too_long(self, size: int) -> bool:
-        return self.grows and size > self.safe_load_factor * self.store.slots
+    def _settle(self) -> None:
+        """Find out how many keys can be added, and erased, before the lists want looking after."""
+        most = self.safe_load_factor * self.store.slots if self.grows else math.inf
+        self._adds_left = most - self.size
+        self._erases_left = policies.most_tombstones(self.size) - self.tombstones
 
     # ---- undoing
     def _undo(self, n: int, op: Op, stream: Any) -> _Undo | None:

@@ -66,6 +66,9 @@ class _Writing(_Side):
     def __enter__(self) -> None:
         lock = self._lock
         with lock._mutex:
+            if not (lock._writing or lock._readers):
+                lock._writing = True
+                return
             lock._writers_waiting += 1
             try:
                 while lock._writing or lock._readers:

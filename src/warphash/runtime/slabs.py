@@ -231,9 +231,13 @@ class SlabPool:
     def learn(self, wait: bool = False) -> bool:
         """Take in what was counted by now, or ``wait`` for what was asked first; whether there was an answer."""
         learned = False
-        while self._asked and (self._asked[0][0].ready or (wait and not learned)):
-            answer, lent_before = self._asked.popleft()
-            answer.wait()
+        while self._asked:
+            answer, lent_before = self._asked[0]
+            if not answer.ready:
+                if learned or not wait:
+                    break
+                answer.wait()
+            self._asked.popleft()
             self._taken = _sum(answer.words)
             self.surely_free = self.counted_free - (self._lent - lent_before)
             self._answers.append(answer)

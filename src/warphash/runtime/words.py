@@ -52,7 +52,7 @@ class WordBacking:
     def update(
         self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, unique: bool, stream: Any
     ) -> None:
-        if op not in (Op.KEEP, Op.REPLACE) and kind & 0xFF == 2 and kind >> 8 not in (32, 64):
+        if kind & 0xFF == 2 and kind >> 8 not in (32, 64) and op not in (Op.KEEP, Op.REPLACE):
             raise UnsupportedVerb(f"upsert combines floats of 32 and 64 bits, not of {kind >> 8}: keep wider values")
         key_words = self._widened(keys, n, self.key_bytes, stream)
         value_words = self._widened(values, n, self.value_bytes, stream) if self.value_bytes else (0, None)
