@@ -66,7 +66,7 @@ def add_in_batches(
     ends = np.linspace(0, n, min(batches, n) + 1).astype(int).tolist()
     arrays = lab.columns(workload)
     passes: list[list[float]] = []
-    wrong = np.zeros(len(ends) - 1, np.int64)
+    tables: list[Any] = []
     spans = [(0 if rebuilds else begin, end) for begin, end in pairwise(ends)]
     parts = [[array[begin:end] for array in arrays] for begin, end in spans]
     table: Any = None
@@ -85,6 +85,10 @@ def add_in_batches(
         table = None if rebuilds else lab.empty(workload, setting, load_factor, seed=seed)
         steps = [partial(rebuild if rebuilds else insert, part) for part in parts]
         passes.append(lab.laps(steps))
+        tables.append(table)
+    # Behind all passes: what it takes to check a table drives everything else out of the host's caches.
+    wrong = np.zeros(len(ends) - 1, np.int64)
+    for table in tables:
         values, found = map(lab.back, table.find(arrays[0]))
         answers = (~found | (values != workload.values)).astype(np.int64)
         wrong += np.add.reduceat(answers, ends[:-1])
