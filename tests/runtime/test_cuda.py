@@ -155,12 +155,15 @@ def test_too_much_memory_is_a_memory_error(engine: cuda.CudaEngine) -> None:
 def test_callers_context_is_left_alone(engine: cuda.CudaEngine) -> None:
     from cuda.bindings import driver
 
-    driver.cuCtxPushCurrent(driver.CUcontext(0))
+    popped = []
+    while int(driver.cuCtxGetCurrent()[1]):  # other libraries of this process leave theirs current
+        popped.append(driver.cuCtxPopCurrent()[1])
     held = engine.allocate(100)
     engine.fill(held.ptr, 0, 100)
     engine.synchronize()
     assert int(driver.cuCtxGetCurrent()[1]) == 0
-    driver.cuCtxPopCurrent()
+    for context in reversed(popped):
+        driver.cuCtxPushCurrent(context)
 
 
 @pytest.mark.skipif(toy.FAKE_DRIVER, reason="the fake driver has one context for all threads")

@@ -34,7 +34,7 @@ class Step:
     keys, seconds
         Keys in it, and the time that all batches so far took, one behind the other, in the fastest of some passes.
     mismatches
-        Wrong answers, in the end, about the keys of this batch; of the last one, about the whole table, too.
+        Wrong answers, behind each pass, about the keys of this batch; of the last batch, about the whole table, too.
     """
 
     keys: int
@@ -66,7 +66,7 @@ def add_in_batches(
     ends = np.linspace(0, n, min(batches, n) + 1).astype(int).tolist()
     arrays = lab.columns(workload)
     passes: list[list[float]] = []
-    tables: list[Any] = []
+    found: list[tuple[Any, Any, int]] = []
     spans = [(0 if rebuilds else begin, end) for begin, end in pairwise(ends)]
     parts = [[array[begin:end] for array in arrays] for begin, end in spans]
     table: Any = None
@@ -85,13 +85,13 @@ def add_in_batches(
         table = None if rebuilds else lab.empty(workload, setting, load_factor, seed=seed)
         steps = [partial(rebuild if rebuilds else insert, part) for part in parts]
         passes.append(lab.laps(steps))
-        tables.append(table)
-    # Behind all passes: what it takes to check a table drives everything else out of the host's caches.
+        found.append((*table.find(arrays[0]), len(table)))
+    # Behind all passes: what it takes to check answers drives everything else out of the host's caches.
     wrong = np.zeros(len(ends) - 1, np.int64)
-    for table in tables:
-        values, found = map(lab.back, table.find(arrays[0]))
-        answers = (~found | (values != workload.values)).astype(np.int64)
+    for values, is_found, size in found:
+        answers = (~lab.back(is_found) | (lab.back(values) != workload.values)).astype(np.int64)
         wrong += np.add.reduceat(answers, ends[:-1])
-        wrong[-1] += Oracle(workload.keys, workload.values, lab.argsort).check_items(*table.items())
+        wrong[-1] += size != n
+    wrong[-1] += Oracle(workload.keys, workload.values, lab.argsort).check_items(*table.items())
     so_far = min(passes[lab.warms_up :], key=lambda laps: laps[-1])
     return [Step(*step) for step in zip(ends[1:], so_far, wrong.tolist(), strict=True)]
