@@ -108,6 +108,8 @@ def _draw_lines(axis: Any, figure: Figure, panel: str, points: list[Point]) -> N
     axis.set_xlabel(_AXES.get(figure.x, figure.x))
     if figure.metric == "time":  # batches are of one size
         axis.set_yscale("log")
+        axis.yaxis.set_major_formatter("{x:g}")
+        axis.yaxis.set_minor_formatter("")
         axis.locator_params(axis="x", nbins=4)
         axis.xaxis.set_major_formatter("{x:,.0f}")
     elif figure.x in _LOGARITHMIC:
