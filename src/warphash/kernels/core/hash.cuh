@@ -83,8 +83,7 @@ WARPHASH_FN u32 next_random(u32& state) {
   return state;
 }
 
-WARPHASH_FN u32 random_start(u64 seed, u32 element) {
-  return mix(static_cast<u32>(seed) ^ (element * 0x9e3779b9u)) | 1u;
-}
+// Not mixed further: the xorshift brings the upper bits down, and few elements ever draw.
+WARPHASH_FN u32 random_start(u64 seed, u32 element) { return (static_cast<u32>(seed) ^ (element * 0x9e3779b9u)) | 1u; }
 
 }  // namespace warphash

@@ -22,10 +22,10 @@ WARPHASH_FN CountLine& count_line(const Batch& b, u64 number) { return report_of
 
 // What the elements of a thread did.
 struct Tally {
-  u32 changed = 0;
-  u32 probes = 0;
-  u32 mismatches = 0;
-  u32 erased = 0;
+  Tallied changed = 0;
+  Tallied probes = 0;
+  Tallied mismatches = 0;
+  Tallied erased = 0;
 };
 
 // Whether a task both adds and erases keys.

@@ -42,23 +42,13 @@ WARPHASH_FN Word warp_sum(Word x) {
   return x;
 }
 
-// What the elements of a thread did together.
-struct Sums {
-  u64 changed = 0, probes = 0, mismatches = 0, erased = 0;
-  WARPHASH_FN void add(const Tally& tally) {
-    changed += tally.changed;
-    probes += tally.probes;
-    mismatches += tally.mismatches;
-    erased += tally.erased;
-  }
-  void flush(const Batch& b) const {
-    CountLine& line = count_line(b, 0);
-    if (changed) atomic_add(&line.changed, changed);
-    if (b.count_probes && probes) atomic_add(&line.probes, probes);
-    if (mismatches) atomic_add(&line.mismatches, mismatches);
-    if (erased) atomic_add(&line.erased, erased);
-  }
-};
+inline void flush(const Batch& b, const Tally& tally) {
+  CountLine& line = count_line(b, 0);
+  if (tally.changed) atomic_add(&line.changed, tally.changed);
+  if (b.count_probes && tally.probes) atomic_add(&line.probes, tally.probes);
+  if (tally.mismatches) atomic_add(&line.mismatches, tally.mismatches);
+  if (tally.erased) atomic_add(&line.erased, tally.erased);
+}
 
 // What a thread enters into a task's lists, kHeld entries at a time: the lengths are lines that all threads write.
 template <class Task>
@@ -102,16 +92,17 @@ WARPHASH_FN void prefetch_bucket(const Table& t, u32 bucket) {
 }
 
 template <class Task>
-inline void for_each_probing(const Table& t, const Batch& b, u64 begin, u64 end) {
+inline void for_each_probing(const Table& table, const Batch& batch, u64 begin, u64 end) {
   using S = typename Task::S;
   struct Flight {
     typename Task::State state;
-    Tally tally;
     u64 i;
   };
+  const Table t = table;  // of our own: the compiler then knows that no store to a slot or a flag changes them
+  const Batch b = batch;
   Flight flights[kInFlight];
   [[maybe_unused]] ResidentBlock resident(static_cast<u32>(begin));
-  Sums sums;
+  Tally tally;
   Lists<Task> lists;
   u64 next = begin;
   const i32 region = Task::region(t);
@@ -119,7 +110,6 @@ inline void for_each_probing(const Table& t, const Batch& b, u64 begin, u64 end)
   const auto board = [&](Flight& f) {
     while (next < end) {
       f.i = next++;
-      f.tally = Tally();
       bool pending = Task::start(t, b, f.i, f.state);
       if constexpr (Task::kSuspends)
         if (suspended(b, 0)) pending = pending && Task::suspend(f.state);
@@ -127,9 +117,8 @@ inline void for_each_probing(const Table& t, const Batch& b, u64 begin, u64 end)
         prefetch_bucket<S>(t, f.state.bucket());
         return true;
       }
-      Task::finish(t, b, f.i, f.state, true, f.tally);
+      Task::finish(t, b, f.i, f.state, true, tally);
       lists.add(b, f.state);
-      sums.add(f.tally);
     }
     return false;
   };
@@ -138,7 +127,7 @@ inline void for_each_probing(const Table& t, const Batch& b, u64 begin, u64 end)
   while (live > 0) {
     for (int j = 0; j < live;) {
       Flight& f = flights[j];
-      ++f.tally.probes;
+      ++tally.probes;
       Seen<S> seen = Seen<S>::full();
       if constexpr (Task::kReads) seen = look<S, Task::kVacancy>(S::at(t, f.state.bucket()), f.state.key(), region);
       bool done = Task::step(t, b, f.state, seen);
@@ -149,9 +138,8 @@ inline void for_each_probing(const Table& t, const Batch& b, u64 begin, u64 end)
         ++j;
         continue;
       }
-      Task::finish(t, b, f.i, f.state, true, f.tally);
+      Task::finish(t, b, f.i, f.state, true, tally);
       lists.add(b, f.state);
-      sums.add(f.tally);
       if (board(f))
         ++j;
       else if (--live != j)
@@ -159,12 +147,12 @@ inline void for_each_probing(const Table& t, const Batch& b, u64 begin, u64 end)
     }
   }
   lists.flush(b);
-  if constexpr (Task::kCounts) sums.flush(b);
+  if constexpr (Task::kCounts) flush(b, tally);
 }
 
 template <class Task>
 inline void for_each_straight(const Table& t, const Batch& b, u64 begin, u64 end) {
-  Sums sums;
+  Tally tally;
   Lists<Task> lists;
   [[maybe_unused]] ResidentBlock resident(static_cast<u32>(begin));
   for (u64 i = begin; i < end; i += kInFlight) {
@@ -172,17 +160,15 @@ inline void for_each_straight(const Table& t, const Batch& b, u64 begin, u64 end
     for (u64 k = i; k < stop; ++k) prefetch(Task::hint(b, k));
     for (u64 k = i; k < stop; ++k) {
       typename Task::State state;
-      Tally tally;
       Task::start(t, b, k, state);
       if constexpr (kAllocates<Task>)
         if (Task::wants_slab(state)) Task::supply(t, state, resident.allocate(pool_of(t), true));
       Task::finish(t, b, k, state, true, tally);
       lists.add(b, state);
-      sums.add(tally);
     }
   }
   lists.flush(b);
-  if constexpr (Task::kCounts) sums.flush(b);
+  if constexpr (Task::kCounts) flush(b, tally);
 }
 
 template <class Task>

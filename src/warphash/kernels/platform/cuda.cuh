@@ -18,6 +18,8 @@
 
 namespace warphash {
 
+using Tallied = u32;
+
 constexpr u32 kBlockThreads = 256;
 constexpr u32 kLookupBlockThreads = 128;  // of tasks that count nothing: the fewer wait for the slowest, the better
 constexpr u32 kMostBlockThreads = 1024;

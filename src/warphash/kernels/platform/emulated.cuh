@@ -17,6 +17,8 @@
 
 namespace warphash {
 
+using Tallied = u32;
+
 constexpr u32 kMostBlockThreads = emulation::kBlockLanes;
 constexpr u32 kWarpLanes = emulation::kWarpLanes;
 

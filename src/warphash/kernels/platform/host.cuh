@@ -25,6 +25,8 @@
 
 namespace warphash {
 
+using Tallied = u64;
+
 WARPHASH_FN u32 first_bit(u32 x) { return static_cast<u32>(__builtin_ctz(x)); }
 WARPHASH_FN u32 bit_count(u32 x) { return static_cast<u32>(__builtin_popcount(x)); }
 WARPHASH_FN u32 multiply_high(u32 a, u32 b) { return static_cast<u32>((static_cast<u64>(a) * b) >> 32); }

@@ -11,6 +11,7 @@
 //   WARPHASH_BLOCK_ENTRY(name, function)    the same for work of a single block, where there are blocks
 //   load_once, store_once                   arrays of a batch, which pass through the caches
 //   WARPHASH_BLOCK_SHARED                   storage that a block shares
+//   Tallied                                 the word in which a thread counts what its elements did
 //   malloc, free                            the platform's own heap for running threads (malloc.cuh)
 #pragma once
 namespace warphash {
