@@ -29,6 +29,7 @@ TABLES = [
     ("power_of_two", {"slots_per_bucket": 8}),
     ("iceberg", {"slots_per_bucket": 8}),
     ("slab", {"rebucket": False}),
+    ("linear_probing", {"slots_per_bucket": 8}),
 ]
 RACES = [
     Races(design, word, parameters, rewrite)

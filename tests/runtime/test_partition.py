@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from support.engines import missing
+from support.hashing import first_buckets
 from warphash import HashMap, HashSet, TableFull, policies
 from warphash.runtime import emulated
 from warphash.runtime.devices import engine_for
@@ -45,20 +46,6 @@ def some_keys(n: int, dtype: str, seed: int = 1) -> np.ndarray:
     top = np.iinfo(dtype).max
     drawn = np.random.default_rng(seed).integers(0, top - 2, 2 * n + 9, dtype, endpoint=True)
     return np.concatenate([[top, top - 1, top - 2], np.unique(drawn)[: n + 9]]).astype(dtype)[:n][::-1].copy()
-
-
-def first_buckets(store: Store, keys: np.ndarray) -> np.ndarray:
-    """The first bucket of each key, by Python's integers (kernels/core/hash.cuh tells the mixer)."""
-    bits = 8 * keys.itemsize
-    shifts, factors = {32: ((16, 15, 16), (0x7FEB352D, 0x846CA68B)), 64: ((32,) * 3, (0xD6E8FEB86659FD93,) * 2)}[bits]
-    mask = (1 << bits) - 1
-    buckets = []
-    for key in keys.tolist():
-        x = key ^ (store.table.multiplier[0] & mask)
-        for shift, factor in zip(shifts, factors, strict=False):
-            x = (x ^ x >> shift) * factor & mask
-        buckets.append((x ^ x >> shifts[2]) * store.buckets >> bits)
-    return np.array(buckets, np.int64)
 
 
 def copies_of(store: Store, keys: np.ndarray, values: np.ndarray | None) -> list[np.ndarray]:

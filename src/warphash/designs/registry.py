@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import ParameterError
-from . import bucketed_cuckoo, cuckoo, iceberg, lock_free_chaining, power_of_two, slab
+from . import bucketed_cuckoo, cuckoo, iceberg, linear_probing, lock_free_chaining, power_of_two, slab
 from .base import Design
 
 __all__ = ["get", "names"]
@@ -15,6 +15,7 @@ _DESIGNS: tuple[Design, ...] = (
     iceberg.DESIGN,
     slab.DESIGN,
     lock_free_chaining.DESIGN,
+    linear_probing.DESIGN,
 )
 
 _BY_NAME = {name: design for design in _DESIGNS for name in (design.name, *design.aliases)}

@@ -1,0 +1,17 @@
+"""Linear probing, bucket by bucket: see ``kernels/designs/linear_probing.cuh``."""
+
+from .base import Design, Parameter
+
+DESIGN = Design(
+    name="linear_probing",
+    aliases=("linear",),
+    title="Linear probing",
+    citation="the baseline Linear of Dynamic Hash Tables on GPUs, section VI",
+    parameters=(Parameter("slots_per_bucket", 8, "slots that are probed at once", choices=(8, 16, 32)),),
+    fields=lambda p: {"hashes": 1},
+    default_load_factor=lambda p: 0.8,
+    safe_load_factor=lambda p: 0.9,  # it holds more, but then an absent key is looked for in ever longer runs
+    moves_keys=False,
+    settles=True,
+    fills_first_bucket=lambda _: True,
+)

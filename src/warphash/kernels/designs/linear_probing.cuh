@@ -1,0 +1,58 @@
+// Linear probing: a key lives in the first bucket with room from its own on.
+// Source: the baseline Linear of Dynamic Hash Tables on GPUs (section VI; S0-29).
+//
+// Layout: buckets of b slots (core/slot.cuh), b in {8, 16, 32}, no metadata. The buckets are a ring: behind the last
+// hashed one comes the first. The annex is no part of it.
+//
+// Find: H0(k), then the buckets behind it, until the key is met, or a bucket that was never full.
+//
+// Place (one key per call, no two calls with the same key): read the bucket; the key is there already: done; a vacant
+// slot: swap the pair in, another was faster: read again; full: the next bucket. Back at the first: not placed.
+//
+// Why buckets. The seed's table is probed slot by slot, each thread a line of its own. Here a probe reads a bucket, which
+// is what a GPU's memory, or a CPU's, gives at once; and a run of full slots that ends inside a bucket costs nothing.
+// No key moves, and no build fails while a slot is left; but runs grow like 1 / (1 - load factor)^2.
+#pragma once
+#include "core/design.cuh"
+
+namespace warphash {
+
+template <class S_>
+struct LinearProbing {
+  using S = S_;
+  using Item = typename S::Item;
+  static constexpr bool kSettles = true, kMovesKeys = false, kReadsFirst = true;
+  WARPHASH_FN static i32 settle_slots(const Table&) { return S::kSlots; }
+  WARPHASH_FN static i32 region(const Table&) { return S::kSlots; }
+  WARPHASH_FN static bool advance(const Table& t, Probe<S>& probe, const Seen<S>& seen) {
+    return !seen.open && go_on(t, probe.named.reserved, probe.function, probe.bucket);
+  }
+
+  struct Placement {
+    Item hand;
+    u32 bucket;
+    u32 passed;  // buckets that were full
+    bool reserved;
+  };
+
+  WARPHASH_FN static Placement start(const Probe<S>& probe, typename S::Word value, u32) {
+    return {Item::make(probe.named.key, value), probe.bucket, 0, probe.named.reserved};
+  }
+
+  WARPHASH_FN static Placed step(const Table& t, Placement& p, const Seen<S>& seen) {
+    if (seen.hit >= 0) return Placed::kWasThere;
+    if (seen.vacant < S::kSlots)
+      return S::occupy(S::at(t, p.bucket) + seen.vacant, p.hand) ? Placed::kInserted : Placed::kGoesOn;
+    return go_on(t, p.reserved, p.passed, p.bucket) ? Placed::kGoesOn : Placed::kNoRoom;
+  }
+
+ private:
+  // To the next bucket of the ring; false where all were passed, and in the annex.
+  WARPHASH_FN static bool go_on(const Table& t, bool reserved, u32& passed, u32& bucket) {
+    if (reserved || ++passed >= t.buckets) return false;
+    if (++bucket == t.buckets) bucket = 0;
+    return true;
+  }
+};
+
+}  // namespace warphash
