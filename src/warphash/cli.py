@@ -49,7 +49,8 @@ def bench(
     keys: Annotated[str, typer.Option(help="Type of random keys.")] = "uint32",
     values: Annotated[str, typer.Option(help="Type of values, or none for a set.")] = "uint32",
     data: Annotated[
-        list[str] | None, typer.Option(help="random, tpch or FILE.parquet:COLUMN; tpch and random by default.")
+        list[str] | None,
+        typer.Option(help="random, normal, tpch, tw, re, com or FILE.parquet:COLUMN; tpch and random by default."),
     ] = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda; a GPU if one is usable.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of keys and hash constants.")] = 1,

@@ -42,7 +42,7 @@ def test_bench_writes_results_and_a_picture(tmp_path):
         (("--load", "1.5"), r"--load must be in (0, 1], got 1.5"),
         (("--keys", "floot"), "'floot' is no NumPy type"),
         (("--keys", "float32"), "integers of 4 or 8 bytes"),
-        (("--data", "nothing"), "random, tpch or FILE.parquet:COLUMN"),
+        (("--data", "nothing"), "random, normal, tpch, tw, re, com or FILE.parquet:COLUMN"),
         (("--data", "no.parquet:key"), "there is no file 'no.parquet'"),
         (("--device", "tpu"), "tpu"),
         (("--plot", "nowhere/bench.png"), "there is no folder nowhere"),

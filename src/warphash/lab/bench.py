@@ -10,11 +10,14 @@ import numpy.typing as npt
 
 from ..designs import registry
 from ..errors import DtypeError, ParameterError
-from . import datasets, workloads
+from . import datasets, look_alikes, workloads
 from .runner import Lab, Measurement, Setting
 from .workloads import Workload
 
-__all__ = ["OPERATIONS", "load_factor_of", "settings_of", "standard_run", "workload_of"]
+__all__ = ["OPERATIONS", "SOURCES", "load_factor_of", "settings_of", "standard_run", "workload_of"]
+
+SOURCES = ("random", "normal", "tpch", *look_alikes.LOOK_ALIKES)
+"""Data sets that need no file."""
 
 OPERATIONS = ("build unique", "build", "find 100", "find 50", "find 0")
 """What the standard run measures; the finds are of the last table built."""
@@ -40,7 +43,7 @@ def load_factor_of(setting: Setting, wanted: float) -> float:
 
 
 def workload_of(source: str, n: int | None, key: str, value: str | None, seed: int) -> Workload:
-    """The workload that ``--data`` names: ``random``, ``tpch`` or ``FILE.parquet:COLUMN``; at most ``n`` of its keys.
+    """The workload that ``--data`` names: one of `SOURCES`, or ``FILE.parquet:COLUMN``; at most ``n`` of its keys.
 
     Raises
     ------
@@ -51,11 +54,15 @@ def workload_of(source: str, n: int | None, key: str, value: str | None, seed: i
         _check_type(name)
     if source == "random":
         return workloads.make(n or 1_000_000, key, value, seed)
+    if source == "normal":
+        return workloads.of_keys("normal", look_alikes.normal_keys(n or 1_000_000, key, seed), value, seed)
+    if source in look_alikes.LOOK_ALIKES:
+        return workloads.of_keys(f"like {source.upper()}", look_alikes.keys_of(source, n, key, seed), value, seed)
     if source == "tpch":
         return _line_items(datasets.tpch_line()[:n], value, seed)
     path, _, column = source.rpartition(":")
     if not path or not column:
-        raise ParameterError(f"data must be random, tpch or FILE.parquet:COLUMN, got {source!r}")
+        raise ParameterError(f"data must be {', '.join(SOURCES)} or FILE.parquet:COLUMN, got {source!r}")
     keys = datasets.parquet_column(path, column)
     if not len(keys):
         raise ParameterError(f"{source} holds no keys")
