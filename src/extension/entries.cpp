@@ -1,7 +1,8 @@
 // Compiles one design, or kernels that no design changes, for one instruction set. The build defines WARPHASH_DESIGN
 // (the class), WARPHASH_DESIGN_HEADER, WARPHASH_GROUPS (the name of the function below), WARPHASH_ONE_SLOT,
-// WARPHASH_SLABS or WARPHASH_NODES for designs with buckets of one slot, or lists of slabs or of nodes of one key, and
-// renames the namespace `warphash`, so that the linker cannot take one instruction set's template for another's.
+// WARPHASH_EIGHT_SLOTS, WARPHASH_SLABS or WARPHASH_NODES for designs with buckets of one slot or of eight alone, or lists
+// of slabs or of nodes of one key, and renames the namespace `warphash`, so that the linker cannot take one instruction
+// set's template for another's.
 #include "entries.hpp"
 
 #include WARPHASH_DESIGN_HEADER
@@ -31,6 +32,8 @@ const Group kGroups[] = {
     {0, false, 0, {WARPHASH_PLAIN_ENTRIES}},
 #elif defined(WARPHASH_ONE_SLOT)
     WARPHASH_GROUP(1)
+#elif defined(WARPHASH_EIGHT_SLOTS)
+    WARPHASH_GROUP(8)
 #elif defined(WARPHASH_NODES)
     WARPHASH_GROUP(2)
 #elif defined(WARPHASH_SLABS)  // 128 bytes each

@@ -30,6 +30,7 @@ TABLES = [
     ("iceberg", {"slots_per_bucket": 8}),
     ("slab", {"rebucket": False}),
     ("linear_probing", {"slots_per_bucket": 8}),
+    ("megakv", {}),
 ]
 RACES = [
     Races(design, word, parameters, rewrite)

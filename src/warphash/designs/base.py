@@ -68,6 +68,11 @@ class Parameter:
         raise ParameterError(f"design {design!r}: {self.name} must be {expected}, got {value!r}")
 
 
+def chain_limit(slots: int) -> int:
+    """Evictions that one insert may cause: 7 log2(slots), as the authors' code has it (S4-09)."""
+    return 7 * max(4, math.ceil(math.log2(max(2, slots))))
+
+
 @dataclass(frozen=True)
 class Design:
     """One table design.
@@ -91,6 +96,8 @@ class Design:
         Parameters to whether most keys go to the first of their buckets.
     settles
         An insert may begin with the kernel ``settle`` (kernels/bulk.cuh); otherwise every element is claimed first.
+    chain_limit
+        Slots of a table to the evictions that one insert may cause.
     node_slots
         Of a design whose bucket is a list (``kernels/core/slab_slots.cuh``): bytes of a slot to the slots of a node,
         those that hold no pair included. There an insert is the one kernel ``place``.
@@ -109,6 +116,7 @@ class Design:
     moves_keys: bool
     settles: bool
     fills_first_bucket: Callable[[Mapping[str, Any]], bool] = lambda _: False
+    chain_limit: Callable[[int], int] = chain_limit
     node_slots: Callable[[int], int] | None = None
     capabilities: frozenset[str] = field(default=ALL_VERBS)
 
@@ -141,8 +149,3 @@ class Design:
                 have = ", ".join(known) or "none"
                 raise ParameterError(f"design {self.name!r} has no parameter {name!r}; it has: {have}")
         return {p.name: p.check(self.name, given.get(p.name, p.default)) for p in self.parameters}
-
-
-def chain_limit(slots: int) -> int:
-    """Evictions that one insert may cause: 7 log2(slots), as the authors' code has it (S4-09)."""
-    return 7 * max(4, math.ceil(math.log2(max(2, slots))))

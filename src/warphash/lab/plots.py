@@ -19,6 +19,7 @@ PALETTE = {
     "iceberg": "#2a9d8f",
     "slab": "#c0392b",
     "linear_probing": "#7f6a4f",
+    "megakv": "#5b6c9e",
 }
 """One colour a design, in every picture."""
 

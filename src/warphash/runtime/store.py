@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from ..designs.base import Design, chain_limit
+from ..designs.base import Design
 from ..errors import ParameterError
 from .abi import (
     COUNT_WORDS,
@@ -133,7 +133,7 @@ class Store:
         return Table(
             slots=self.memory.ptr,
             buckets=self.buckets,
-            chain_limit=chain_limit(self.slots),
+            chain_limit=self.design.chain_limit(self.slots),
             multiplier=tuple(draw(1, prime) for _ in range(MAX_HASHES)),
             addend=tuple(draw(prime) for _ in range(MAX_HASHES)),
             **self._constants,
