@@ -22,7 +22,7 @@ from . import arrays
 from .columns import Column
 from .designs import registry
 from .errors import ShapeError, TableFull, UnsupportedVerb, WarphashError
-from .options import check_options, chosen, integer, load_factor_of
+from .options import bounds_of, check_options, chosen, integer, load_factor_of
 from .runtime.abi import Op, kind_of
 from .runtime.backing import Backing, make_backing
 from .runtime.devices import engine_for
@@ -48,6 +48,7 @@ class BaseTable:
         design: str = "auto",
         device: str | None = None,
         load_factor: float | None = None,
+        load_bounds: tuple[float, float] | None = None,
         seed: int | None = None,
         hash: str = "mixer",
         on_full: str = "grow",
@@ -62,6 +63,7 @@ class BaseTable:
         self._check_design()
         self._load_factor = load_factor_of(load_factor, self._design, self._parameters)
         check_options(capacity, hash, on_full, attempts)
+        self._bounds = bounds_of(load_bounds, on_full, self._parameters)
         self._seed = int.from_bytes(os.urandom(8)) >> 1 if seed is None else integer("seed", seed, 0)
         self._engine: Any = engine_for(device)
         self._device: str = self._engine.device
@@ -80,6 +82,7 @@ class BaseTable:
             grows=on_full == "grow",
             attempts=int(attempts),
             load_factor=self._load_factor,
+            bounds=self._bounds,
             counts_probes=bool(count_probes),
             multi=self._multi,
         )
@@ -267,6 +270,7 @@ class BaseTable:
             "design": self.design,
             "parameters": self._parameters,
             "load_factor": self._load_factor,
+            "load_bounds": self._bounds,
             "seed": self._seed,
             **self._options,
         }
@@ -283,6 +287,7 @@ class BaseTable:
             design=description["design"],
             device=device,
             count_probes=description["count_probes"],
+            load_bounds=description.get("load_bounds"),  # which older files do not have
             **options,
             **description["parameters"],
         )

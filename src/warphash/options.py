@@ -11,7 +11,7 @@ from .designs.base import Design
 from .errors import ParameterError
 from .runtime.store import HASHES
 
-__all__ = ["buckets_of", "check_options", "chosen", "integer", "load_factor_of"]
+__all__ = ["bounds_of", "buckets_of", "check_options", "chosen", "integer", "load_factor_of"]
 
 
 def chosen(name: str, parameters: dict[str, Any]) -> tuple[Design, dict[str, Any]]:
@@ -31,6 +31,23 @@ def load_factor_of(given: float | None, design: Design, parameters: dict[str, An
     if not isinstance(given, int | float | np.number) or isinstance(given, bool) or not 0 < given <= 1:
         raise ParameterError(f"load_factor must be in (0, 1], got {given!r}")
     return float(given)
+
+
+def bounds_of(given: Any, on_full: str, parameters: dict[str, Any]) -> tuple[float, float] | None:
+    """The least and greatest load factor that were asked for; None for no such bounds."""
+    if given is None:
+        return None
+    expected = "load_bounds must be two numbers (least, most) with 0 <= least <= most / 2 and 0 < most <= 1"
+    try:
+        least, most = (float(bound) for bound in given)
+    except (TypeError, ValueError):
+        raise ParameterError(f"{expected}, got {given!r}") from None
+    if not (0 < most <= 1 and 0 <= least <= most / 2):  # a table that was halved or doubled has to be within them
+        raise ParameterError(f"{expected}, got {given!r}")
+    if on_full != "grow" or not parameters.get("rebucket", True):
+        kept = "on_full='raise'" if on_full != "grow" else "rebucket=False"
+        raise ParameterError(f"{kept} keeps the size of the table: leave load_bounds out, got {given!r}")
+    return least, most
 
 
 def integer(name: str, value: Any, least: int) -> int:

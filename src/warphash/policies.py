@@ -16,6 +16,7 @@ __all__ = [
     "slots_after_failure",
     "slots_before_insert",
     "slots_for",
+    "slots_in_bounds",
 ]
 
 
@@ -57,6 +58,25 @@ def slots_after_failure(size: int, missing: int, slots: int, load_factor: float)
     At least double, so that growing is amortised; at most what all of them need.
     """
     return max(2 * slots, min(8 * slots, slots_for(size + missing, load_factor)))
+
+
+FEWEST_SLOTS = 64
+"""Below which a table is not halved: it would save nothing."""
+
+
+def slots_in_bounds(size: int, slots: int, bounds: tuple[float, float]) -> int | None:
+    """Slots to rebuild into after a batch, so that the load factor is in ``bounds``; None to leave the table as it is.
+
+    Everything is doubled or halved, as often as it takes: the policy of the baselines in Dynamic Hash Tables on GPUs,
+    section VI (S0-31).
+    """
+    least, most = bounds
+    wanted = slots
+    while size > most * wanted:
+        wanted *= 2
+    while wanted > FEWEST_SLOTS and size < least * wanted:
+        wanted = -(-wanted // 2)
+    return None if wanted == slots else wanted
 
 
 def expected_nodes(keys: int, buckets: int, pairs_per_node: int) -> float:

@@ -37,6 +37,10 @@ class HashMap(PairTable):
         ``"cpu"``, ``"cuda"``, ``"cuda:1"``; None takes a GPU if one is usable.
     load_factor
         In (0, 1]; None takes the design's own.
+    load_bounds
+        ``(least, most)``, with least at most half of most: behind a batch that leaves a higher load factor, or an erase
+        that leaves a lower one, the table is rebuilt into twice or half the slots. None doubles a table that is too
+        full for its design before an insert, and halves none.
     seed
         Of the hash constants; None draws one.
     hash

@@ -53,6 +53,7 @@ def make_backing(
     grows: bool,
     attempts: int,
     load_factor: float,
+    bounds: tuple[float, float] | None,
     counts_probes: bool,
     multi: bool = False,
 ) -> Backing:
@@ -77,6 +78,7 @@ def make_backing(
         grows=grows,
         attempts=attempts,
         load_factor=load_factor,
+        bounds=bounds,
         counts_probes=counts_probes,
     )
     if multi:

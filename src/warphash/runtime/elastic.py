@@ -54,6 +54,9 @@ class ElasticStore:
         Whether it may take more memory.
     attempts
         Hash constants to try at one size before growing, or giving up.
+    bounds
+        Of the load factor: the least behind a batch that erases, the most behind any, if there is memory to change it.
+        None for no bounds.
 
     Attributes
     ----------
@@ -65,9 +68,18 @@ class ElasticStore:
         Buckets read by updates that counted them, and the keys these updates added.
     """
 
-    def __init__(self, store: Store, *, grows: bool, attempts: int, load_factor: float, counts_probes: bool) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        grows: bool,
+        attempts: int,
+        load_factor: float,
+        bounds: tuple[float, float] | None,
+        counts_probes: bool,
+    ) -> None:
         self.store = store
-        self.grows, self.attempts, self.load_factor = grows, attempts, load_factor
+        self.grows, self.attempts, self.load_factor, self.bounds = grows, attempts, load_factor, bounds
         self.counts_probes = counts_probes
         self.safe_load_factor = store.design.safe_load_factor(store.parameters)
         self.size = self.tombstones = self.rebuilds = self.probes = self.inserted = 0
@@ -80,6 +92,7 @@ class ElasticStore:
             grows=self.grows,
             attempts=self.attempts,
             load_factor=self.load_factor,
+            bounds=self.bounds,
             counts_probes=self.counts_probes,
         )
 
@@ -178,8 +191,15 @@ class ElasticStore:
         """One attempt at a batch."""
         return self.store.update(keys, values, n, count_probes=self.counts_probes, **options)
 
-    def _tidy(self, stream: Any) -> None:
-        """What is due after a batch."""
+    def _tidy(self, stream: Any, erased: bool = False) -> None:
+        """What is due after a batch: a size within the bounds; only one that erased makes a table smaller."""
+        if self.bounds is None:
+            return
+        least, most = self.bounds
+        slots = policies.slots_in_bounds(self.size, self.store.slots, (least if erased else 0, most))
+        if slots is not None:
+            with suppress(MemoryError):
+                self._replace(slots, 0, stream)
 
     def _take_back(self, keys: int, values: int, n: int, added: npt.NDArray[np.int64], stream: Any) -> None:
         """Undo a batch that took no snapshot: of these, only one fails whose keys repeat against the caller's word."""
@@ -191,6 +211,7 @@ class ElasticStore:
         erased = self.store.erase(keys, n, flags, only, stream)
         self.size -= erased
         self.tombstones += erased
+        self._tidy(stream, erased=True)
 
     def clear(self, stream: Any = None) -> None:
         """Forget all keys; keep the memory."""

@@ -259,24 +259,28 @@ class ElasticLists(ElasticStore):
         """Count a batch, and look after the lists if it may be time for it."""
         self._adds_left -= inserts
         self._erases_left -= erases
-        if self._adds_left < 0 or self._erases_left < 0:
-            self._tidy(stream)
+        if self._adds_left < 0 or (erases and self._erases_left < 0):
+            self._tidy(stream, erased=erases > 0)
 
-    def _tidy(self, stream: Any) -> None:
+    def _tidy(self, stream: Any, erased: bool = False) -> None:
         """Drop the erased slots once they are many; more lists once these are long, if there is memory for them."""
-        self._settle()
-        if self._erases_left < 0:
+        if self.tombstones > policies.most_tombstones(self.size):
             self.flush(0, self.store.lists, stream)
-        if self._adds_left < 0:
+        if self.size > self._most_keys:
             with suppress(MemoryError):
                 self.rebuild(max(self.size, self.capacity), stream)  # few lists were asked for, and room for many keys
+        super()._tidy(stream, erased)
         self._settle()
+
+    @property
+    def _most_keys(self) -> float:
+        return self.safe_load_factor * self.store.slots if self.grows else math.inf
 
     def _settle(self) -> None:
         """Find out how many keys can be added, and erased, before the lists want looking after."""
-        most = self.safe_load_factor * self.store.slots if self.grows else math.inf
-        self._adds_left = most - self.size
-        self._erases_left = policies.most_tombstones(self.size) - self.tombstones
+        slots, (least, most) = self.store.slots, self.bounds or (0, math.inf)
+        self._adds_left = min(self._most_keys, most * slots) - self.size
+        self._erases_left = min(policies.most_tombstones(self.size) - self.tombstones, self.size - least * slots)
 
     # ---- undoing
     def _undo(self, n: int, op: Op, stream: Any) -> _Undo | None:
