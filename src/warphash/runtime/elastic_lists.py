@@ -134,7 +134,7 @@ class ElasticLists(ElasticStore):
             else:
                 self._put_back(undo, stream)
             raise TableFull(f"{error}; the table is as it was", error.keys) from error
-        self._note(0, 0, stream)
+        self._look_after(False, stream)
 
     def execute(
         self,
@@ -177,7 +177,7 @@ class ElasticLists(ElasticStore):
             self._complete(n, launch, flags, stream)
         except TableFull as error:
             raise TableFull(f"{error}; all other operations are done", error.keys) from error
-        self._note(0, 0, stream)
+        self._look_after(True, stream)
 
     def erase(
         self, keys: int, n: int, flags: int = 0, only: npt.NDArray[np.int64] | None = None, stream: Any = None
@@ -256,11 +256,14 @@ class ElasticLists(ElasticStore):
                 pool.ask(stream)
 
     def _note(self, inserts: int, erases: int, stream: Any) -> None:
-        """Count a batch, and look after the lists if it may be time for it."""
+        """Count a batch that nobody waited for, and look after the lists if it may be time for it."""
         self._adds_left -= inserts
         self._erases_left -= erases
-        if self._adds_left < 0 or (erases and self._erases_left < 0):
-            self._tidy(stream, erased=erases > 0)
+        self._look_after(erases > 0, stream)
+
+    def _look_after(self, erased: bool, stream: Any) -> None:
+        if self._adds_left < 0 or (erased and self._erases_left < 0):
+            self._tidy(stream, erased)
 
     def _tidy(self, stream: Any, erased: bool = False) -> None:
         """Drop the erased slots once they are many; more lists once these are long, if there is memory for them."""
