@@ -95,6 +95,23 @@ def test_pairs_of_a_multimap_and_saved_tables_keep_their_bounds(tmp_path: Any) -
         assert len(twin) == 50 and slots_of(twin) <= 256
 
 
+def test_without_memory_for_another_size_a_batch_is_done_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = HashSet("u8", design="bucketed_cuckoo", device="cpu", capacity=100, load_bounds=(0.4, 0.8))
+    keys = np.arange(4000, dtype="u8")
+    table.insert(keys)
+    slots = slots_of(table)
+
+    def refuse(*_: Any) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as context:
+        context.setattr(type(table._backing.elastic.store), "sibling", refuse)
+        assert table.erase(keys[:3900]).all() and slots_of(table) == slots
+        assert table.contains(keys).sum() == 100
+    assert table.erase(keys[3900:3901]).all() and slots_of(table) < slots / 8
+    assert table.contains(keys).tolist() == [False] * 3901 + [True] * 99
+
+
 @pytest.mark.parametrize(
     "bounds", [0.5, (0.5,), (0.1, 0.2, 0.3), (0.3, 0.5), (-0.1, 0.5), (0.1, 1.1), (0, 0), ("a", "b"), (math.nan, 0.5)]
 )

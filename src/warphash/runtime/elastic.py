@@ -198,7 +198,7 @@ class ElasticStore:
         least, most = self.bounds
         slots = policies.slots_in_bounds(self.size, self.store.slots, (least if erased else 0, most))
         if slots is not None:
-            with suppress(MemoryError):
+            with suppress(MemoryError, TableFull):  # the batch is done, and the table right as it is
                 self._replace(slots, 0, stream)
 
     def _take_back(self, keys: int, values: int, n: int, added: npt.NDArray[np.int64], stream: Any) -> None:
