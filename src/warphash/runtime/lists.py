@@ -13,6 +13,7 @@ import numpy.typing as npt
 from .. import policies
 from .abi import Batch, Op, Table
 from .ledger import Ledger
+from .scratch import pieces
 from .slabs import BLOCK_UNITS, MAX_BLOCKS, MAX_SUPER_BLOCKS, SlabPool
 from .store import MAX_BUCKETS, PIECE_UNIQUE, Outcome, Store
 
@@ -179,7 +180,7 @@ class ListStore(Store):
         batch = self._batch
         batch.report, batch.default_value = self.ledger.report, default
         batch.op, batch.kind, batch.count_probes = op, kind, count_probes
-        for at, count, indices, length in self._pieces(n, min(n, PIECE_UNIQUE), only, stream):
+        for at, count, indices, length in pieces(self.engine, n, min(n, PIECE_UNIQUE), only, stream):
             batch.n, batch.indices, batch.count = count, indices, length
             batch.keys, batch.values = keys + at * width, values and values + at * width
             batch.operations = operations and operations + at

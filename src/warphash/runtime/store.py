@@ -6,9 +6,8 @@ The sequence of kernels that an update takes, and why, is told at the head of ``
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -18,7 +17,6 @@ from ..designs.base import Design
 from ..errors import ParameterError
 from .abi import (
     COUNT_WORDS,
-    HOMELESS_CAPACITY,
     LEFTOVER,
     LISTS_BYTES,
     LOSERS,
@@ -32,6 +30,7 @@ from .abi import (
 )
 from .engine import Buffer, Engine, KernelSpec
 from .mailbox import Mailbox
+from .scratch import Scratch, Workbench, pieces
 
 __all__ = ["Outcome", "Store"]
 
@@ -111,7 +110,7 @@ class Store:
         self._program = engine.program(spec)
         self._random = random.Random(seed)
         self.table = self._describe()
-        self._kept: _Scratch | None = None
+        self._workbench = Workbench(engine, spec.slot_bytes if design.moves_keys else 0)
         self._mailbox: Mailbox | None = None
         self.clear(stream)
 
@@ -249,15 +248,15 @@ class Store:
         if only is not None and not len(only):
             return Outcome(0, 0, 0, 0)
         combines = op not in (Op.KEEP, Op.REPLACE)
-        scratch = self._scratch(piece, combines and not unique, unique)
+        scratch = self._workbench.of(piece, combines and not unique, unique)
         small = n <= self._program.block_threads
         if not small:
-            self._restart(scratch, stream)
+            self._workbench.restart(scratch, stream)
         batch = scratch.batch
         batch.op, batch.kind, batch.count_probes = op, kind, count_probes
         width = self.spec.word_bytes
         dirty_claims = False
-        for at, count, indices, length in self._pieces(n, piece, only, stream):
+        for at, count, indices, length in pieces(self.engine, n, piece, only, stream):
             batch.n, batch.indices, batch.count = count, indices, length
             batch.keys, batch.values = keys + at * width, values and values + at * width
             batch.out_flags = flags and flags + at
@@ -268,14 +267,14 @@ class Store:
                 self._program.run("place", self.table, batch, count, stream)
             else:
                 if dirty_claims:
-                    self._restart(scratch, stream, LISTS_BYTES)
+                    self._workbench.restart(scratch, stream, LISTS_BYTES)
                 dirty_claims = True
                 self._settle_claim_place(batch, stream)
         self._homeless = scratch
         report = self._read(scratch.report, stream)
         return Outcome(report.changed, report.homeless, report.unplaced, report.probes)
 
-    def _run_block(self, entry: str, batch: Batch, scratch: _Scratch, stream: Any) -> Outcome:
+    def _run_block(self, entry: str, batch: Batch, scratch: Scratch, stream: Any) -> Outcome:
         """One launch of ``kernels/one_block.cuh``, and its answer."""
         self._mailbox = self._mailbox or Mailbox(self.engine)
         self._mailbox.address(batch)
@@ -299,8 +298,8 @@ class Store:
 
     def migrate(self, slots: int, n: int, hashed_buckets: int, stream: Any = None) -> Outcome:
         """Place the pairs of ``n`` slots at ``slots``; behind ``hashed_buckets`` buckets is the annex. Waits."""
-        scratch = self._scratch(min(n, PIECE_UNIQUE), False, True)
-        self._restart(scratch, stream)
+        scratch = self._workbench.of(min(n, PIECE_UNIQUE), False, True)
+        self._workbench.restart(scratch, stream)
         per_bucket = self.spec.slots_per_bucket
         for at in range(0, n, PIECE_UNIQUE):
             count = min(PIECE_UNIQUE, n - at)
@@ -331,9 +330,9 @@ class Store:
         if n == 0 or (only is not None and not len(only)):
             return 0
         small = n <= self._program.block_threads
-        scratch = (self._kept or self._scratch(n, False, True)) if small else None
+        scratch = (self._workbench.kept or self._workbench.of(n, False, True)) if small else None
         report = scratch.report if scratch else self._zeroed_report(stream)
-        for at, count, indices, length in self._pieces(n, min(n, PIECE_UNIQUE), only, stream):
+        for at, count, indices, length in pieces(self.engine, n, min(n, PIECE_UNIQUE), only, stream):
             batch = Batch(
                 n=count,
                 keys=keys + at * self.spec.word_bytes,
@@ -347,53 +346,7 @@ class Store:
             self._program.run("erase", self.table, batch, count, stream)
         return self._read(report, stream).changed
 
-    # ---- scratch memory
-    def _pieces(
-        self, n: int, piece: int, only: npt.NDArray[np.int64] | None, stream: Any
-    ) -> Iterable[tuple[int, int, int, int]]:
-        """First element, number of elements, and addresses of an index list and its length (0: all in order)."""
-        if only is None and n <= piece:
-            return ((0, n, 0, 0),)
-        return self._cut(n, piece, only, stream)
-
-    def _cut(
-        self, n: int, piece: int, only: npt.NDArray[np.int64] | None, stream: Any
-    ) -> Iterator[tuple[int, int, int, int]]:
-        for at in range(0, n, max(piece, 1)):
-            count = min(piece, n - at)
-            if only is None:
-                yield at, count, 0, 0
-                continue
-            here = only[np.searchsorted(only, at) : np.searchsorted(only, at + count)] - at
-            if len(here):
-                words = np.empty(2 + len(here), np.uint32)  # the length, in 64 bits, then the list
-                words[:2] = np.array([len(here)], np.uint64).view(np.uint32)
-                words[2:] = here
-                held = self.engine.from_host(words, stream)
-                yield at, len(here), held.ptr + 8, held.ptr
-
-    def _scratch(self, piece: int, combines: bool, unique: bool) -> _Scratch:
-        if self._kept is not None and self._kept.purpose == (piece, combines, unique):
-            return self._kept
-        claims = 0 if unique else 1 << max(8, (2 * piece - 1).bit_length())
-        listed = 0 if unique else 4 * piece
-        homeless = min(piece, HOMELESS_CAPACITY) * self.spec.slot_bytes if self.design.moves_keys else 0
-        starts = [0]
-        for size in (4 * claims, listed, listed, listed if combines else 0, homeless):
-            starts.append(starts[-1] + -(-size // 256) * 256)
-        memory = self.engine.allocate(max(256, starts[-1]))
-        report = self.engine.allocate(8 * REPORT_WORDS)
-        at = [memory.ptr + start if end > start else 0 for start, end in pairwise(starts)]
-        lists = dict(zip(("claims", "leftover", "winners", "losers", "homeless"), at, strict=True))
-        batch = Batch(report=report.ptr, claim_mask=claims - 1, **lists)
-        made = _Scratch((piece, combines, unique), memory, report, batch, 4 * claims)
-        self._kept = made if memory.nbytes <= _KEPT_SCRATCH_BYTES else None
-        return made
-
-    def _restart(self, scratch: _Scratch, stream: Any, words_bytes: int = 8 * REPORT_WORDS) -> None:
-        self.engine.fill(scratch.memory.ptr, 0xFF, scratch.claims_bytes, stream)
-        self.engine.fill(scratch.report.ptr, 0, words_bytes, stream)
-
+    # ---- reports
     def _zeroed_report(self, stream: Any) -> Buffer:
         report = self.engine.allocate(8 * REPORT_WORDS, stream)
         self.engine.fill(report.ptr, 0, 8 * REPORT_WORDS, stream)
@@ -401,18 +354,3 @@ class Store:
 
     def _read(self, report: Buffer, stream: Any) -> Report:
         return Report.of(self.engine.to_host(report.ptr, np.uint64, COUNT_WORDS, stream))
-
-
-_KEPT_SCRATCH_BYTES = 1 << 20
-"""Scratch memory up to this size stays with the table, so that small updates of one size allocate nothing."""
-
-
-@dataclass(frozen=True)
-class _Scratch:
-    """Memory of one update, and a batch that has its addresses: 0 where the update needs no such list."""
-
-    purpose: tuple[int, bool, bool]
-    memory: Buffer
-    report: Buffer
-    batch: Batch
-    claims_bytes: int

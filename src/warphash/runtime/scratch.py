@@ -1,0 +1,101 @@
+"""What an update needs beside the table: lists, claims, the report; and elements cut into launches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .abi import HOMELESS_CAPACITY, REPORT_WORDS, Batch
+from .engine import Buffer, Engine
+
+__all__ = ["Pieces", "Scratch", "Workbench", "pieces"]
+
+Pieces = Iterable[tuple[int, int, int, int]]
+
+_KEPT_BYTES = 1 << 20
+"""Scratch memory up to this size stays with the table, so that small updates of one size allocate nothing."""
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """Memory of one update, and a batch that has its addresses: 0 where the update needs no such list."""
+
+    purpose: tuple[int, bool, bool]
+    memory: Buffer
+    report: Buffer
+    batch: Batch
+    claims_bytes: int
+
+
+class Workbench:
+    """The scratch memory of a store.
+
+    Parameters
+    ----------
+    engine
+        Where the store is.
+    homeless_bytes
+        Of a pair that an update may leave without a home; 0 if it leaves none.
+
+    Attributes
+    ----------
+    kept
+        Of the last update, if it is small.
+    """
+
+    def __init__(self, engine: Engine, homeless_bytes: int) -> None:
+        self._engine, self._homeless_bytes = engine, homeless_bytes
+        self.kept: Scratch | None = None
+
+    def of(self, piece: int, combines: bool, unique: bool) -> Scratch:
+        """Scratch memory for launches of ``piece`` elements."""
+        if self.kept is not None and self.kept.purpose == (piece, combines, unique):
+            return self.kept
+        claims = 0 if unique else 1 << max(8, (2 * piece - 1).bit_length())
+        listed = 0 if unique else 4 * piece
+        homeless = min(piece, HOMELESS_CAPACITY) * self._homeless_bytes
+        starts = [0]
+        for size in (4 * claims, listed, listed, listed if combines else 0, homeless):
+            starts.append(starts[-1] + -(-size // 256) * 256)
+        memory = self._engine.allocate(max(256, starts[-1]))
+        report = self._engine.allocate(8 * REPORT_WORDS)
+        at = [memory.ptr + start if end > start else 0 for start, end in pairwise(starts)]
+        lists = dict(zip(("claims", "leftover", "winners", "losers", "homeless"), at, strict=True))
+        batch = Batch(report=report.ptr, claim_mask=claims - 1, **lists)
+        made = Scratch((piece, combines, unique), memory, report, batch, 4 * claims)
+        self.kept = made if memory.nbytes <= _KEPT_BYTES else None
+        return made
+
+    def restart(self, scratch: Scratch, stream: Any, report_bytes: int = 8 * REPORT_WORDS) -> None:
+        """Forget all claims, and so many bytes of the report."""
+        self._engine.fill(scratch.memory.ptr, 0xFF, scratch.claims_bytes, stream)
+        self._engine.fill(scratch.report.ptr, 0, report_bytes, stream)
+
+
+def pieces(engine: Engine, n: int, piece: int, only: npt.NDArray[np.int64] | None, stream: Any) -> Pieces:
+    """Launches: first element, number of elements, addresses of an index list and its length (0: all in order)."""
+    if only is None and n <= piece:
+        return ((0, n, 0, 0),)
+    return _cut(engine, n, piece, only, stream)
+
+
+def _cut(
+    engine: Engine, n: int, piece: int, only: npt.NDArray[np.int64] | None, stream: Any
+) -> Iterator[tuple[int, int, int, int]]:
+    for at in range(0, n, max(piece, 1)):
+        count = min(piece, n - at)
+        if only is None:
+            yield at, count, 0, 0
+            continue
+        here = only[np.searchsorted(only, at) : np.searchsorted(only, at + count)] - at
+        if len(here):
+            words = np.empty(2 + len(here), np.uint32)  # the length, in 64 bits, then the list
+            words[:2] = np.array([len(here)], np.uint64).view(np.uint32)
+            words[2:] = here
+            held = engine.from_host(words, stream)
+            yield at, len(here), held.ptr + 8, held.ptr
