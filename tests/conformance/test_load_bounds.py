@@ -8,17 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.engines import ENGINES, missing
+from support.engines import ENGINES, one_of_each
 from warphash import HashMap, HashSet, MultiMap, ParameterError, policies
 from warphash.designs import registry
 
-ONE_OF_EACH = [
-    pytest.param(
-        name,
-        marks=[pytest.mark.skipif(bool(missing(name)), reason=missing(name)), *([pytest.mark.cuda] * (name == "cuda"))],
-    )
-    for name in ENGINES
-]
+ONE_OF_EACH = one_of_each(*ENGINES)
 BOUNDS = (0.1, 0.25)
 """That every design can be filled to."""
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from support.engines import missing
+from support.engines import one_of_each
 from support.hashing import first_buckets
 from warphash import HashSet, TableFull
 
-ENGINES = [
-    pytest.param(name, marks=pytest.mark.skipif(bool(missing(name)), reason=missing(name)))
-    for name in ("cpu", "emulated")
-]
+HERE = one_of_each("cpu", "emulated")
 
 
 def overflows(homes: np.ndarray, buckets: int, slots: int) -> tuple[np.ndarray, np.ndarray]:
@@ -27,7 +24,7 @@ def overflows(homes: np.ndarray, buckets: int, slots: int) -> tuple[np.ndarray, 
     return sent, arriving + np.roll(sent, 1) - sent
 
 
-@pytest.mark.parametrize("device", ENGINES)
+@pytest.mark.parametrize("device", HERE)
 @pytest.mark.parametrize("slots", [8, 16, 32])
 @pytest.mark.parametrize("load_factor", [0.5, 0.8, 0.95, 1.0])
 def test_keys_go_as_far_as_the_buckets_before_are_too_full(device: str, slots: int, load_factor: float) -> None:
@@ -50,7 +47,7 @@ def test_keys_go_as_far_as_the_buckets_before_are_too_full(device: str, slots: i
     table.check()
 
 
-@pytest.mark.parametrize("device", ENGINES)
+@pytest.mark.parametrize("device", HERE)
 def test_every_slot_is_found_before_the_table_is_full(device: str) -> None:
     table = HashSet("u8", device=device, design="linear_probing", capacity=64, load_factor=1.0, on_full="raise")
     keys = np.arange(100, 165, dtype=np.uint64)
@@ -64,7 +61,7 @@ def test_every_slot_is_found_before_the_table_is_full(device: str) -> None:
     table.check()
 
 
-@pytest.mark.parametrize("device", ENGINES)
+@pytest.mark.parametrize("device", HERE)
 def test_a_table_of_one_bucket(device: str) -> None:
     table = HashSet("u4", device=device, design="linear_probing", capacity=1, load_factor=1.0)
     top = np.array([2**32 - 1, 2**32 - 2, 2**32 - 3], np.uint32)  # of the annex, which is no part of the ring

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.engines import missing
+from support.engines import missing, one_of_each
 from support.hashing import first_buckets
 from warphash import HashMap, HashSet, TableFull, policies
 from warphash.runtime import emulated
@@ -16,13 +16,7 @@ from warphash.runtime.emulated import EmulatedEngine, EmulationError
 from warphash.runtime.partition import in_parts
 from warphash.runtime.store import Store
 
-ONE_OF_EACH = [
-    pytest.param(
-        name,
-        marks=[pytest.mark.skipif(bool(missing(name)), reason=missing(name)), *([pytest.mark.cuda] * (name == "cuda"))],
-    )
-    for name in ("emulated", "cuda")
-]
+ONE_OF_EACH = one_of_each("emulated", "cuda")
 SETTINGS: list[dict[str, Any]] = [
     {"design": "cuckoo"},
     {"design": "bucketed_cuckoo", "slots_per_bucket": 8},

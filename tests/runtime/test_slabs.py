@@ -8,19 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.engines import ENGINES, missing
+from support.engines import ENGINES, missing, one_of_each
 from warphash.runtime import emulated, slabs
 from warphash.runtime.devices import engine_for
 from warphash.runtime.emulated import EmulatedEngine
 from warphash.runtime.slabs import BLOCK_UNITS, NO_SLAB, SLAB_BYTES, SlabPool
 
-ONE_OF_EACH = [
-    pytest.param(
-        name,
-        marks=[pytest.mark.skipif(bool(missing(name)), reason=missing(name)), *([pytest.mark.cuda] * (name == "cuda"))],
-    )
-    for name in ENGINES
-]
+ONE_OF_EACH = one_of_each(*ENGINES)
 
 
 @pytest.fixture(params=ONE_OF_EACH)

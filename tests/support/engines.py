@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
+import pytest
 
 import warphash
 
@@ -19,3 +21,17 @@ def missing(engine: str) -> str:
     except (warphash.EngineUnavailable, warphash.DeviceError) as error:
         return str(error)
     return ""
+
+
+def one_of_each(*names: str) -> list[Any]:
+    """Parameters of a test that runs on these engines: marked, and skipped with the reason where one cannot run."""
+    return [
+        pytest.param(
+            name,
+            marks=[
+                pytest.mark.skipif(bool(missing(name)), reason=missing(name)),
+                *([pytest.mark.cuda] if name == "cuda" else []),
+            ],
+        )
+        for name in names
+    ]

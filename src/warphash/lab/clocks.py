@@ -6,6 +6,7 @@ import gc
 import os
 import platform
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -85,19 +86,22 @@ class HostClock:
         return [mark - marks[0] for mark in marks[1:]]
 
 
-class _EventClock(HostClock):
+class _EventClock(HostClock, ABC):
     """Arrays on a GPU, and the time between its events."""
 
     in_a_row = 8
 
+    @abstractmethod
     def _event(self) -> Any:
-        raise NotImplementedError
+        """An event that keeps its time."""
 
+    @abstractmethod
     def _synchronize(self) -> None:
-        raise NotImplementedError
+        """Wait for the device."""
 
+    @abstractmethod
     def _milliseconds(self, first: Any, last: Any) -> float:
-        raise NotImplementedError
+        """Between two events that are over."""
 
     def laps(self, runs: Iterable[Callable[[], Any]]) -> list[float]:
         runs = list(runs)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ParameterError
-from .workloads import random_keys
+from .workloads import key_type, random_keys
 
 __all__ = ["LOOK_ALIKES", "LookAlike", "keys_of", "normal_keys"]
 
@@ -52,13 +52,12 @@ class LookAlike:
         # What rounding left over goes where it makes both sums right: first the keys, then the pairs.
         counts[0] += unique - int(counts.sum())
         missing = extra - int((counts * np.arange(most)).sum())
-        for copies in range(1, most) if missing > 0 else range(most - 1, 0, -1):
-            sign = 1 if missing > 0 else -1
-            source, target = (copies - 1, copies) if missing > 0 else (copies, copies - 1)
+        step = 1 if missing > 0 else -1
+        for source in range(most - 1) if missing > 0 else range(most - 1, 0, -1):
             moved = min(abs(missing), max(0, int(counts[source]) - (source == most - 1)))
             counts[source] -= moved
-            counts[target] += moved
-            missing -= sign * moved
+            counts[source + step] += moved
+            missing -= step * moved
         return counts
 
 
@@ -83,9 +82,7 @@ def keys_of(name: str, n: int | None, dtype: npt.DTypeLike, seed: int) -> npt.ND
 
 def normal_keys(n: int, dtype: npt.DTypeLike, seed: int) -> npt.NDArray[np.generic]:
     """``n`` distinct keys of a normal distribution around the middle of what a type holds, in random order: RAND."""
-    kind = np.dtype(dtype)
-    if kind.kind not in "iu" or kind.itemsize not in (4, 8):
-        raise ParameterError(f"keys of this data set are integers of 4 or 8 bytes, got {kind}")
+    kind = key_type(dtype)
     bits = 8 * kind.itemsize
     if n > 1 << (bits - 3):
         raise ParameterError(f"{n:,} distinct keys of a normal distribution are too many for {kind}")

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..errors import ParameterError
 
-__all__ = ["Workload", "make", "of_keys", "queries", "random_keys"]
+__all__ = ["Workload", "key_type", "make", "of_keys", "queries", "random_keys"]
 
 Array = npt.NDArray[Any]
 
@@ -30,11 +30,23 @@ class Workload:
         return self.keys.itemsize + (0 if self.values is None else self.values.itemsize)
 
 
-def random_keys(n: int, dtype: npt.DTypeLike, seed: int) -> Array:
-    """``n`` distinct keys, uniform over all values of an integer type of 4 or 8 bytes, in random order."""
+def key_type(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """A type that keys can be drawn of.
+
+    Raises
+    ------
+    ParameterError
+        For any but integers of 4 or 8 bytes.
+    """
     kind = np.dtype(dtype)
     if kind.kind not in "iu" or kind.itemsize not in (4, 8):
         raise ParameterError(f"keys of a random workload are integers of 4 or 8 bytes, got {kind}")
+    return kind
+
+
+def random_keys(n: int, dtype: npt.DTypeLike, seed: int) -> Array:
+    """``n`` distinct keys, uniform over all values of an integer type of 4 or 8 bytes, in random order."""
+    kind = key_type(dtype)
     if kind.itemsize == 4 and n > 1 << 31:
         raise ParameterError(f"{n:,} distinct keys of 4 bytes leave too few absent ones: take 8-byte keys")
     # A bijection of consecutive numbers: distinct by construction, without a set of what was drawn.
