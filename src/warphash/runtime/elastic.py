@@ -24,6 +24,7 @@ from ..errors import TableFull
 from .abi import Flag, Op
 from .engine import Buffer
 from .partition import in_parts
+from .scratch import flags_at
 from .store import Outcome, Store
 
 __all__ = ["ElasticStore"]
@@ -120,14 +121,13 @@ class ElasticStore:
         if n == 0:
             return
         self._prepare(stream)
-        given, asked, size = keys, flags, self.size
+        asked, size = flags, self.size
         anyhow = op == Op.KEEP and (unique or not flags)
         copies = in_parts(self.store, keys, values, n, stream) if anyhow else None
         if copies:
             keys, values, flags = copies.keys, copies.values, 0
         undo = self._undo(n, op, stream)
-        own_flags = None if flags else self.store.engine.allocate(n, stream)
-        flags = own_flags.ptr if own_flags else flags
+        flags, _own_flags = flags_at(self.store.engine, flags, n, stream)
         only: npt.NDArray[np.int64] | None = None
         attempt = 0
         while True:
@@ -139,7 +139,7 @@ class ElasticStore:
                 self.probes, self.inserted = self.probes + outcome.probes, self.inserted + outcome.changed
             if outcome.complete:
                 if copies and asked:
-                    self._flag(given, copies.keys, n, flags, asked, self.size - size, stream)
+                    copies.flag(asked, flags, self.size - size, stream)
                 return self._tidy(stream)
             done = self.store.engine.to_host(flags, np.uint8, n, stream)
             only = np.flatnonzero(done == Flag.UNPLACED)
@@ -155,28 +155,8 @@ class ElasticStore:
                 # As many new keys as pairs were left homeless did not fit, even if it was others that they threw out.
                 left = np.union1d(only, added[len(added) - min(outcome.homeless, len(added)) :])
                 if copies:
-                    left = self._numbers_of(given, copies.keys, n, left, stream)
+                    left = copies.originals(left, stream)
                 raise TableFull(f"{error}; the table is as it was", left) from error
-
-    def _flag(self, given: int, copied: int, n: int, flags: int, asked: int, added: int, stream: Any) -> None:
-        """Flags for elements from those of their copies."""
-        engine = self.store.engine
-        if added == n:
-            return engine.fill(asked, Flag.CHANGED, n, stream)
-        # The keys were not new and unique after all: the host finds out which were.
-        changed = np.flatnonzero(engine.to_host(flags, np.uint8, n, stream) == Flag.CHANGED)
-        answer = np.zeros(n, np.uint8)
-        answer[self._numbers_of(given, copied, n, changed, stream)] = Flag.CHANGED
-        held = engine.from_host(answer, stream)
-        engine.copy(asked, held.ptr, n, stream)
-
-    def _numbers_of(
-        self, given: int, copied: int, n: int, left: npt.NDArray[np.int64], stream: Any
-    ) -> npt.NDArray[np.int64]:
-        """Numbers of the elements whose keys some copies have."""
-        word = np.dtype(f"u{self.store.spec.word_bytes}")
-        keys, copies = (self.store.engine.to_host(at, word, n, stream) for at in (given, copied))
-        return np.flatnonzero(np.isin(keys, copies[left]))
 
     def _prepare(self, stream: Any) -> None:
         """Make a table larger that is as full as it should be."""

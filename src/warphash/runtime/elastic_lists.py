@@ -21,6 +21,7 @@ from ..errors import TableFull
 from .abi import Flag, Op, Report
 from .elastic import ElasticStore, _Undo
 from .lists import ListStore
+from .scratch import flags_at
 
 __all__ = ["ElasticLists", "ElasticMultiLists"]
 
@@ -103,8 +104,7 @@ class ElasticLists(ElasticStore):
         stream: Any = None,
     ) -> None:
         """As `ElasticStore.update`; returns before it is done, where it surely will be."""
-        own_flags = None if flags else self.store.engine.allocate(max(1, n), stream)
-        flags = own_flags.ptr if own_flags else flags
+        flags, _own_flags = flags_at(self.store.engine, flags, n, stream)
 
         def launch(only: npt.NDArray[np.int64] | None = None) -> None:
             self.store.launch(

@@ -1,13 +1,16 @@
-"""A large batch in the order of the parts of the table that it goes to (``kernels/partition.cuh``)."""
+"""A large batch in the order of the parts of the table that it goes to (``kernels/partition.cuh``), and back."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from ..policies import parts_of
-from .abi import Batch
-from .engine import Buffer
+from .abi import Batch, Flag
+from .engine import Buffer, Engine
 from .source import PARTITION
 from .store import Store
 
@@ -19,11 +22,39 @@ _TILE_THREADS, _TILE_BYTES = 256, 16 << 10
 
 @dataclass(frozen=True)
 class Copies:
-    """Addresses of keys and values, 0 for none, and the memory that they are in."""
+    """Copies of the elements of a batch, in another order.
 
+    Attributes
+    ----------
+    keys, values, memory
+        Their addresses, 0 for none, and what they are in.
+    given, n, word
+        Address of the keys as they came, their number and type.
+    """
+
+    engine: Engine
     keys: int
     values: int
     memory: list[Buffer]
+    given: int
+    n: int
+    word: np.dtype[Any]
+
+    def originals(self, which: npt.NDArray[np.int64], stream: Any) -> npt.NDArray[np.int64]:
+        """Numbers of the elements that have the keys of some copies."""
+        keys, copies = (self.engine.to_host(at, self.word, self.n, stream) for at in (self.given, self.keys))
+        return np.flatnonzero(np.isin(keys, copies[which]))
+
+    def flag(self, originals: int, copies: int, added: int, stream: Any) -> None:
+        """Flags at the address ``originals`` from those at ``copies``, where so many elements were added."""
+        if added == self.n:
+            return self.engine.fill(originals, Flag.CHANGED, self.n, stream)
+        # The keys were not new and unique after all: the host finds out which were.
+        changed = np.flatnonzero(self.engine.to_host(copies, np.uint8, self.n, stream) == Flag.CHANGED)
+        answer = np.zeros(self.n, np.uint8)
+        answer[self.originals(changed, stream)] = Flag.CHANGED
+        held = self.engine.from_host(answer, stream)
+        self.engine.copy(originals, held.ptr, self.n, stream)
 
 
 def in_parts(store: Store, keys: int, values: int, n: int, stream: Any = None) -> Copies | None:
@@ -44,7 +75,8 @@ def in_parts(store: Store, keys: int, values: int, n: int, stream: Any = None) -
     except MemoryError:
         return None
     engine.fill(counts.ptr, 0, counts.nbytes, stream)
-    copies = Copies(memory[0].ptr, memory[1].ptr if values else 0, memory)
+    word = np.dtype(f"u{spec.word_bytes}")
+    copies = Copies(engine, memory[0].ptr, memory[1].ptr if values else 0, memory, keys, n, word)
     batch = Batch(n=n, keys=keys, values=values, out_keys=copies.keys, out_values=copies.values)
     batch.out_counts, batch.parts, batch.part_shift = counts.ptr, count, shift
     threads = -(-nbytes // _TILE_BYTES) * _TILE_THREADS

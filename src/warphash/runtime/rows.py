@@ -20,6 +20,7 @@ from ..errors import UnsupportedVerb
 from .abi import Batch, Op, Table
 from .elastic import ElasticStore
 from .engine import Buffer, Engine
+from .scratch import flags_at
 from .source import ROWS
 
 __all__ = ["RowBacking"]
@@ -77,8 +78,7 @@ class RowBacking:
             )
         if n == 0:
             return
-        own_flags = None if flags else self._engine.allocate(n, stream)
-        flags = own_flags.ptr if own_flags else flags
+        flags, _own_flags = flags_at(self._engine, flags, n, stream)
         self._reserve(self._used + n, stream)
         numbers = self._engine.from_host(np.arange(self._used, self._used + n, dtype=np.uint64), stream)
         prints = self._fingerprints(keys, n, stream)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from .abi import HOMELESS_CAPACITY, REPORT_WORDS, Batch
 from .engine import Buffer, Engine
 
-__all__ = ["Pieces", "Scratch", "Workbench", "pieces"]
+__all__ = ["Pieces", "Scratch", "Workbench", "flags_at", "pieces"]
 
 Pieces = Iterable[tuple[int, int, int, int]]
 
@@ -75,6 +75,14 @@ class Workbench:
         """Forget all claims, and so many bytes of the report."""
         self._engine.fill(scratch.memory.ptr, 0xFF, scratch.claims_bytes, stream)
         self._engine.fill(scratch.report.ptr, 0, report_bytes, stream)
+
+
+def flags_at(engine: Engine, given: int, n: int, stream: Any) -> tuple[int, Buffer | None]:
+    """Address of room for a flag of each element, the caller's or, where it gave none, ours; and what keeps ours."""
+    if given:
+        return given, None
+    held = engine.allocate(max(1, n), stream)
+    return held.ptr, held
 
 
 def pieces(engine: Engine, n: int, piece: int, only: npt.NDArray[np.int64] | None, stream: Any) -> Pieces:
