@@ -9,6 +9,7 @@ import pytest
 
 from support.engines import missing, one_of_each
 from support.hashing import first_buckets
+from support.planting import planted
 from warphash import HashMap, HashSet, TableFull, policies
 from warphash.runtime import emulated
 from warphash.runtime.devices import engine_for
@@ -197,12 +198,5 @@ class TestSchedules:
         ids=["a rank is read, then written", "values overtake keys", "two tiles have one place"],
     )
     def test_a_planted_bug_shows(self, right: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        def plant(source: str) -> str:
-            if "count_parts4" not in source:
-                return source
-            if right not in source:
-                raise LookupError(right)
-            return source.replace(right, wrong)
-
-        engine = EmulatedEngine(plant)
+        engine = EmulatedEngine(lambda source: planted(source, right, wrong))
         assert any(disorder(engine, seed, monkeypatch) for seed in range(30))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from support.engines import ENGINES, missing, one_of_each
+from support.planting import planted
 from warphash.runtime import emulated, slabs
 from warphash.runtime.devices import engine_for
 from warphash.runtime.emulated import EmulatedEngine
@@ -181,9 +182,5 @@ class TestSchedules:
         ids=["what others took is not left out", "a word is read, then written", "it gives up too early"],
     )  # fmt: skip
     def test_a_planted_bug_shows(self, right: str, wrong: str) -> None:
-        def plant(source: str) -> str:
-            assert right in source
-            return source.replace(right, wrong)
-
-        engine = EmulatedEngine(plant)
+        engine = EmulatedEngine(lambda source: planted(source, right, wrong))
         assert any(races(engine, seed) for seed in range(30))

@@ -35,6 +35,7 @@ from . import nvrtc
 from .cache import CubinCache
 from .cuda_driver import DriverError, bindings, check, error
 from .cuda_marks import CudaAnswer, CudaMark
+from .cuda_pinned import PinnedPages
 from .cuda_program import CudaProgram
 from .engine import KernelSpec
 from .memory import DeviceBuffer, PinnedBuffer
@@ -62,9 +63,6 @@ CACHED_FRACTION = 0.6
 """Of the second-level cache: for the part of a table that a large batch is going to."""
 
 SMALLEST_BYTES = 256
-
-PINNED_PAGE_BYTES, PAGES_AT_ONCE = 4096, 16
-"""Of pinned memory for answers, a page each; and how many of them are pinned together."""
 
 
 def available() -> bool:
@@ -173,7 +171,7 @@ class CudaEngine:
         self.total_bytes = int(check(driver.cuDeviceTotalMem(handle), what))
         self._context = check(driver.cuDevicePrimaryCtxRetain(handle), what)  # the one that every library shares
         self._lock = threading.RLock()  # reentrant: a buffer may be collected, and freed, inside an operation
-        self._pages: list[int] = []  # pinned, and nobody's
+        self._pinned = PinnedPages(self)
         self._programs: dict[KernelSpec, CudaProgram] = {}
         self._compiling = threading.Lock()
         self._own = int(check(self.call(driver.cuStreamCreate, driver.CUstream_flags.CU_STREAM_DEFAULT), what))
@@ -222,19 +220,8 @@ class CudaEngine:
         return DeviceBuffer(int(ptr), nbytes, self._release)
 
     def allocate_pinned(self, nbytes: int) -> PinnedBuffer:
-        """Page-locked host memory.
-
-        Up to a page is taken from pages that stay pinned: the driver takes 0.1 ms for each, and waits for the device to
-        unpin one. The device may still write to a page whose owner is gone. It does so before it writes there for the
-        next one, since work on one engine is in order; so the next one reads what it has seen to come after its own.
-        """
-        if nbytes > PINNED_PAGE_BYTES:
-            return PinnedBuffer(self._pin(nbytes), nbytes, self._release_pinned)
-        with self._lock:
-            if not self._pages:
-                first = self._pin(PAGES_AT_ONCE * PINNED_PAGE_BYTES)
-                self._pages += [first + page * PINNED_PAGE_BYTES for page in range(PAGES_AT_ONCE)]
-            return PinnedBuffer(self._pages.pop(), nbytes, self._pages.append)
+        """Page-locked host memory (`cuda_pinned`)."""
+        return self._pinned.allocate(nbytes)
 
     def fill(self, target: int, byte: int, nbytes: int, stream: Any = None) -> None:
         """Set ``nbytes`` bytes from an address on."""
@@ -394,15 +381,6 @@ class CudaEngine:
             self._driver.cuMemFree(ptr)
         else:
             self._driver.cuMemFreeAsync(ptr, handle)
-
-    def _pin(self, nbytes: int) -> int:
-        status, ptr = self.call(self._driver.cuMemHostAlloc, nbytes, 0)
-        if status:
-            raise MemoryError(f"cannot pin {nbytes:,} bytes of host memory ({status.name})")
-        return int(ptr)
-
-    def _release_pinned(self, ptr: int) -> None:
-        self.call(self._driver.cuMemFreeHost, ptr)
 
 
 def _nothing(handle: int) -> int:
