@@ -43,6 +43,7 @@ DESIGN = Design(
     safe_load_factor=lambda p: 0.97,
     moves_keys=True,
     settles=True,
+    fills_first_bucket=lambda _: True,
     line_bytes=128,
     own_bounds=bounds,
 )

@@ -4,7 +4,7 @@
 //   partition4, partition8       copies keys, and values if there are any, to out_keys and out_values
 //
 // Layout. A part is a range of buckets whose number is a power of two: bucket k lies in part k >> part_shift. An element
-// goes to the part of the first bucket of its key; a key of the annex goes where it would if it were any other.
+// goes to the part of the first bucket of its key, where subtables follow each other; a key of the annex goes where it would if it were any other.
 //   out_counts  [ elements of part 0 64 | of part 1 | … ][ places of part 0 given out 64 | of part 1 | … ], zero before
 //               count_parts
 //
@@ -22,7 +22,7 @@
 // Memory order: relaxed. A counter hands out places and publishes nothing; barriers publish the tile to its block, and
 // the end of the kernel the output.
 #pragma once
-#include "core/hash.cuh"
+#include "core/subtables.cuh"
 #include "platform/schedule.cuh"
 
 namespace warphash {
@@ -71,7 +71,10 @@ WARPHASH_FN void load_tile(const Batch& b, u64 words, Word (&word)[kTileItems<Wo
 
 template <class Word>
 WARPHASH_FN u32 part_of(const Table& t, const Batch& b, Word key) {
-  return bucket_with(t, key, t.multiplier[0], t.addend[0]) >> static_cast<u32>(b.part_shift);
+  const bool subtables = t.sizes[kAnnex] != 0;
+  const u64 bucket = subtables ? number_of_all(t, bucket_in(t, First::of(t, key).subtable, key))
+                               : bucket_with(t, key, t.multiplier[0], t.addend[0]);
+  return static_cast<u32>(bucket >> b.part_shift);
 }
 
 // The sum over the lanes before this one.

@@ -1,7 +1,7 @@
 // One subtable twice or half as large, each in one kernel over its slots; the others are not touched, or only receive.
 //
 //   enlarge   slot j of bucket c goes to slot j of bucket 2c or 2c + 1, by its key's hash
-//   halve     the slots j of buckets 2c and 2c + 1 go to bucket c; what finds no slot there goes to the other subtables
+//   halve     the slots j of buckets 2c and 2c + 1 go to bucket c; what finds no slot there is listed, and placed elsewhere
 //
 // Source: Dynamic Hash Tables on GPUs, section V-C (S0-13, S0-14). A launch has a thread for each slot of the smaller of the two
 // copies, whose old one is `keys`, of `source_buckets` buckets; the table's is the new one.
@@ -12,9 +12,10 @@
 //
 // Halving. Where only one of the two slots holds a key, it stays slot j. Where both do, that of bucket 2c stays, and the other,
 // the r-th of its kind in the bucket, takes the r-th slot that neither has filled; the lanes of a bucket vote on who is who.
-// Beyond the last such slot it is a residual, which its own lane then inserts into the next subtable as `place` does (S0-14),
-// but never into the one that is halved: no other lane writes the line that it would read. A bucket is taken for once full if
-// either of the two was, or if it has residuals.
+// Beyond the last such slot it is a residual, which `place` (subtables.cuh), launched behind, inserts into the other subtables: of
+// the one that is halved it sees only that it is closed (S0-14). A bucket is taken for once full if either of the two was, or if
+// it has residuals. The seed inserts residuals in the same kernel: here a warp in five has one, and all its lanes waited for it,
+// so that the kernel took 1.4 to 2 ms where both now take a tenth (docs/performance-log.md).
 #pragma once
 #include "subtables.cuh"
 
@@ -74,24 +75,27 @@ struct Enlarge {
 };
 
 template <class D>
-struct Halve : PlacePair<D> {
+struct Halve {
   using S = typename D::S;
-  using Word = typename S::Word;
-  using typename PlacePair<D>::State;
+  static constexpr bool kProbes = false, kSuspends = false, kCounts = false;
+  static constexpr int kLists = 1;
+  struct State {
+    u32 residual;  // slot of the old copy, or kNowhere
+  };
+  WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
   // Elements beyond the last slot fill up a warp: all its lanes vote.
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
     const auto old = OldLines<S>::of(b);
-    const u32 slot = static_cast<u32>(i % S::kSlots), below = (1u << slot) - 1;
+    const u32 slot = static_cast<u32>(i % S::kSlots), here = 1u << slot, below = here - 1;
     const u64 half = i / S::kSlots;
     const bool beyond = half >= old.buckets / 2;
     const u64 bucket = beyond ? 0 : 2 * half;
     const LineMasks first = masks_of<S>(old.line(bucket), slot), second = masks_of<S>(old.line(bucket + 1), slot);
-    s.outcome = Placed::kWasThere;
-    s.element = static_cast<u32>(i);
+    s.residual = kNowhere;
     if (beyond) return false;
     const u32 both = ~(first.vacant | second.vacant) & S::kAllSlots, neither = first.vacant & second.vacant;
     const u32 meet = bit_count(both), room = bit_count(neither);
-    const u32 here = 1u << slot, to = bucket_named(static_cast<u32>(b.subtable), static_cast<u32>(half));
+    const u32 to = bucket_named(static_cast<u32>(b.subtable), static_cast<u32>(half));
     const auto move = [&](u64 from, u32 to_slot) {
       copy_value<D>(t, to, to_slot, old.value(t, from, slot));
       S::at(t, to)[to_slot].key = old.key(from, slot);
@@ -105,31 +109,23 @@ struct Halve : PlacePair<D> {
     move(bucket + ((first.vacant & here) != 0), slot);
     if (!(both & here)) return false;
     const u32 rank = bit_count(both & below);
-    if (rank < room) {
-      u32 left = neither;
-      for (u32 r = 0; r < rank; ++r) left &= left - 1;
-      move(bucket + 1, first_bit(left));
-      return false;
-    }
-    return begin_residual(t, b, s, old, bucket + 1, slot);
+    if (rank < room)
+      move(bucket + 1, nth_bit(neither, rank));
+    else
+      s.residual = static_cast<u32>((bucket + 1) * S::kSlots + slot);
+    return false;
   }
+  WARPHASH_FN static void finish(const Table&, const Batch&, u64, State&, bool, Tally&) {}
+  using Entry = u32;
+  WARPHASH_FN static u64* length(const Batch& b, int) { return &report_of(b)->leftover; }
+  WARPHASH_FN static bool lists(int, const State& s) { return s.residual != kNowhere; }
+  WARPHASH_FN static Entry entry(const State& s) { return s.residual; }
+  WARPHASH_FN static void enter(const Batch& b, int, u64 place, Entry e) { pointer<u32>(b.leftover)[place] = e; }
 
  private:
-  // A value that is no word is carried from its old place, which then takes those of victims.
-  WARPHASH_FN static bool begin_residual(const Table& t, const Batch& b, State& s, const OldLines<S>& old, u64 bucket,
-                                         u32 slot) {
-    const Word key = old.key(bucket, slot);
-    const u32 closed = static_cast<u32>(b.subtable);
-    u8* const at = old.value(t, bucket, slot);
-    typename D::Value::Word value{};
-    if constexpr (S::kValueBytes == kRow)
-      value = reinterpret_cast<u64>(at);
-    else if constexpr (S::kValueBytes > 0)
-      value = *reinterpret_cast<const typename D::Value::Word*>(at);
-    const u32 goes_to = bucket_in(t, D::next(t, closed, closed), digest(key));
-    s.placement = {key, value, at, goes_to, random_start(b.random, s.element), 0, closed, false, true};
-    s.outcome = Placed::kGoesOn;
-    return true;
+  WARPHASH_FN static u32 nth_bit(u32 mask, u32 n) {
+    for (u32 r = 0; r < n; ++r) mask &= mask - 1;
+    return first_bit(mask);
   }
 };
 

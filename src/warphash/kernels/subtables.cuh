@@ -14,7 +14,7 @@
 // all keys have a place: combine comes last, so that a batch that does not fit has changed no value.
 //
 // Who reads what without a lock. settle looks for its key without one: keys of a word are stored whole, and one that is seen
-// is there to stay. What it sees of wider keys is confirmed under the lock of the bucket. erase swaps a key of a word, and
+// is there to stay. What it sees of wider keys, it confirms under the lock of the bucket. erase swaps a key of a word, and
 // takes the lock for a wider one, so that of two elements one has erased it. find and scan have no writers beside them.
 //
 // Why settle asks for the lock late. All copies of a key want the lock of one bucket. Where they look before they ask, and again
@@ -94,16 +94,15 @@ struct SettlePair {
   using S = typename D::S;
   using Word = typename S::Word;
   static constexpr bool kProbes = true, kReads = true, kSuspends = false, kCounts = true;
-  static constexpr bool kFrozen = false, kVacancy = true, kLocks = true, kCountsSubtables = true;
+  static constexpr bool kFrozen = false, kVacancy = true, kCountsSubtables = true;
   static constexpr int kLists = 1, kPartBytes = 128;
   enum class Outcome { kOpen, kPresent, kInserted, kLeftover };
   struct State {
     SubtableProbe<S> probe;
     u32 element;
     u32 first;    // bucket
-    bool room;    // the first bucket had a vacant slot
-    bool locks;   // the next look is under the lock of its bucket
-    bool absent;  // known to be in no bucket but perhaps, by now, the first
+    bool room;    // which had a vacant slot
+    bool absent;  // the key is in no bucket but perhaps, by now, the first
     Outcome outcome;
     WARPHASH_FN u32 bucket() const { return probe.bucket; }
     WARPHASH_FN const Word& key() const { return probe.named.key; }
@@ -111,40 +110,38 @@ struct SettlePair {
   WARPHASH_FN static i32 region(const Table& t) { return D::region(t); }
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
     const u32 e = element_of(b, i);
-    s = {SubtableProbe<S>::start(t, key_at<S>(b, e)), e, 0, false, false, false, Outcome::kOpen};
+    s = {SubtableProbe<S>::start(t, key_at<S>(b, e)), e, 0, false, false, Outcome::kOpen};
     s.first = s.probe.bucket;
     return true;
   }
-  WARPHASH_FN static u32* lock(const Table& t, const State& s) {
-    return s.locks ? S::lock_at(t, s.probe.bucket) : nullptr;
-  }
-  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen, bool held) {
+  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
     if (seen.hit >= 0) {
-      if (!S::kWide || held) return end(s, Outcome::kPresent);
-      s.locks = true;
-      return false;
+      s.outcome = S::kWide ? confirm(t, s, seen.hit) : Outcome::kPresent;
+      return s.outcome != Outcome::kOpen;
     }
     if (!s.absent) {
-      if (s.locks && !held) return false;
-      s.locks = false;
-      if (s.probe.looked == 0) s.room = seen.vacant < S::kSlots;
+      if (s.probe.looked == 0) s.room = S::kWide || seen.vacant < S::kSlots;
       if (s.probe.advance(t, seen)) return false;
+      s.absent = true;
       if (!s.room) return end(s, Outcome::kLeftover);
-      s.absent = s.locks = true;
-      s.probe.bucket = s.first;
-      return false;
+      if (s.probe.bucket != s.first) {
+        s.probe.bucket = s.first;
+        return false;
+      }
     }
-    if (!held) return false;
-    if (seen.vacant == S::kSlots) return end(s, Outcome::kLeftover);
-    const auto value = D::Value::of(b, s.element, S::value_bytes(t));
-    D::put(t, s.first, static_cast<u32>(seen.vacant), s.probe.named.key, value);
-    return end(s, Outcome::kInserted);
+    if (!S::kWide && seen.vacant == S::kSlots) return end(s, Outcome::kLeftover);
+    u32* const lock = S::lock_at(t, s.first);
+    if (!try_lock(t, lock)) return false;
+    s.outcome = insert(t, b, s, seen.vacant);
+    unlock(lock);
+    return s.outcome != Outcome::kOpen;
   }
   WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally& tally) {
     const bool inserted = live && s.outcome == Outcome::kInserted;
     tally.changed += inserted;
     if (inserted && !s.probe.named.reserved) tally.placed.add(subtable_of(s.first));
-    if (live && s.outcome != Outcome::kLeftover) set_flag(b, s.element, inserted ? kChanged : kPresent);
+    if (live)
+      set_flag(b, s.element, inserted ? kChanged : s.outcome == Outcome::kLeftover ? kUnplaced : kPresent);
   }
   using Entry = u32;
   WARPHASH_FN static u64* length(const Batch& b, int) { return &report_of(b)->leftover; }
@@ -157,6 +154,32 @@ struct SettlePair {
     s.outcome = outcome;
     return true;
   }
+  // Whether the slot of a wide key holds it indeed; otherwise the bucket is looked at again.
+  WARPHASH_FN static Outcome confirm(const Table& t, const State& s, i32 slot) {
+    u32* const lock = S::lock_at(t, s.probe.bucket);
+    if (!try_lock(t, lock)) return Outcome::kOpen;
+    const bool there = load_relaxed(&(S::at(t, s.probe.bucket) + slot)->key) == s.probe.named.key;
+    unlock(lock);
+    return there ? Outcome::kPresent : Outcome::kOpen;
+  }
+  // Under the lock of the first bucket. Slots are taken in order: that the first vacant one still is tells that no copy of
+  // the key came meanwhile. Of wide keys the look may have shown words of two, so all slots are read again.
+  WARPHASH_FN static Outcome insert(const Table& t, const Batch& b, const State& s, i32 vacant) {
+    if constexpr (S::kWide) {
+      vacant = S::kSlots;
+      for (i32 j = S::kSlots; j-- > 0;) {
+        const Word there = load_relaxed(&(S::at(t, s.first) + j)->key);
+        if (there == s.probe.named.key) return Outcome::kPresent;
+        if (is_mark(there, 1)) vacant = j;
+      }
+      if (vacant == S::kSlots) return Outcome::kLeftover;
+    } else if (!D::is_vacant(t, s.first, vacant)) {
+      return Outcome::kOpen;
+    }
+    const auto value = D::Value::of(b, s.element, S::value_bytes(t));
+    D::put(t, s.first, static_cast<u32>(vacant), s.probe.named.key, value);
+    return Outcome::kInserted;
+  }
 };
 
 // ---- place
@@ -165,7 +188,8 @@ struct PlacePair {
   using S = typename D::S;
   using Word = typename S::Word;
   static constexpr bool kProbes = true, kReads = true, kSuspends = true, kCounts = true;
-  static constexpr bool kFrozen = false, kVacancy = true, kLocks = true, kCountsSubtables = true;
+  static constexpr bool kFrozen = false, kVacancy = true, kCountsSubtables = true, kRefills = true;
+  static constexpr u32 kBlocks = S::kWide ? 4 : 7;  // of 128 threads on a processor: fewer registers spill
   static constexpr int kLists = 0, kPartBytes = 128;
   struct State {
     typename D::Placement placement;
@@ -179,8 +203,11 @@ struct PlacePair {
     const u32 e = element_of(b, i);
     const auto probe = SubtableProbe<S>::start(t, key_at<S>(b, e));
     const u64 bytes = S::value_bytes(t);
-    u8* const spare = pointer<u8>(b.spare_values) + (S::kValueBytes == kRow ? i * bytes : 0);
-    s = {{probe.named.key, D::Value::of(b, e, bytes), spare, probe.bucket, random_start(b.random, e), 0, kNowhere,
+    u8* const spare = pointer<u8>(b.spare_values) + (S::kValueBytes == kRow ? e * bytes : 0);
+    const u32 closed = static_cast<u32>(b.closed) - 1, first = subtable_of(probe.bucket);
+    const u32 bucket =
+        first == closed ? bucket_in(t, D::next(t, first, closed), digest(probe.named.key)) : probe.bucket;
+    s = {{probe.named.key, D::Value::of(b, e, bytes), spare, bucket, random_start(b.random, e), 0, closed,
           probe.named.reserved, true},
          e,
          Placed::kGoesOn};
@@ -191,9 +218,7 @@ struct PlacePair {
     s.placement.may_evict = false;
     return true;
   }
-  WARPHASH_FN static u32* lock(const Table& t, const State& s) { return S::lock_at(t, s.placement.bucket); }
-  WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const Seen<S>& seen, bool held) {
-    if (!held) return false;
+  WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const Seen<S>& seen) {
     s.outcome = D::step(t, s.placement, seen);
     return s.outcome != Placed::kGoesOn;
   }
@@ -230,7 +255,6 @@ struct SeekPair {
   struct State {
     SubtableProbe<S> probe;
     u32 element;
-    bool locks;
     bool found;
     WARPHASH_FN u32 bucket() const { return probe.bucket; }
     WARPHASH_FN const Word& key() const { return probe.named.key; }
@@ -238,11 +262,8 @@ struct SeekPair {
   WARPHASH_FN static i32 region(const Table& t) { return D::region(t); }
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
     const u32 e = element_of(b, i);
-    s = {SubtableProbe<S>::start(t, key_at<S>(b, e)), e, false, false};
+    s = {SubtableProbe<S>::start(t, key_at<S>(b, e)), e, false};
     return true;
-  }
-  WARPHASH_FN static u32* lock(const Table& t, const State& s) {
-    return s.locks ? S::lock_at(t, s.probe.bucket) : nullptr;
   }
 };
 
@@ -250,57 +271,60 @@ template <class D>
 struct CombinePair : SeekPair<D> {
   using S = typename D::S;
   using typename SeekPair<D>::State;
-  static constexpr bool kLocks = S::kValueBytes == kRow;  // one of several values wins whole
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
     return pointer<const u8>(b.out_flags)[element_of(b, i)] != kChanged && SeekPair<D>::start(t, b, i, s);
   }
-  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen, bool held = true) {
+  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
     if (seen.hit < 0) return !s.probe.advance(t, seen);
     u8* const at = S::value_at(t, s.probe.bucket, static_cast<u32>(seen.hit));
-    if constexpr (S::kValueBytes == kRow) {
-      s.locks = true;
-      if (!held) return false;
-      const u64 bytes = t.value_bytes;
-      const u8* const operand = pointer<const u8>(b.values) + s.element * bytes;
-      if (b.op == kReplace)
-        copy_row(at, operand, bytes);
-      else if (bytes == 4)
-        combine(reinterpret_cast<u32*>(at), *reinterpret_cast<const u32*>(operand), b.op, b.kind);
-      else if (bytes == 8)
-        combine(reinterpret_cast<u64*>(at), *reinterpret_cast<const u64*>(operand), b.op, b.kind);
-    } else if constexpr (S::kValueBytes > 0) {
+    if constexpr (S::kValueBytes == kRow)
+      return combine_row(t, b, s, at);
+    else if constexpr (S::kValueBytes > 0) {
       using Value = typename D::Value::Word;
       combine(reinterpret_cast<Value*>(at), D::Value::of(b, s.element, 0), b.op, b.kind);
     }
     return true;
   }
   WARPHASH_FN static void finish(const Table&, const Batch&, u64, State&, bool, Tally&) {}
+
+ private:
+  // Of several values for one key one wins whole: under the lock.
+  WARPHASH_FN static bool combine_row(const Table& t, const Batch& b, const State& s, u8* at) {
+    const u64 bytes = t.value_bytes;
+    const u8* const operand = pointer<const u8>(b.values) + s.element * bytes;
+    u32* const lock = S::lock_at(t, s.probe.bucket);
+    if (!try_lock(t, lock)) return false;
+    if (b.op == kReplace)
+      copy_row(at, operand, bytes);
+    else if (bytes == 4)
+      combine(reinterpret_cast<u32*>(at), *reinterpret_cast<const u32*>(operand), b.op, b.kind);
+    else if (bytes == 8)
+      combine(reinterpret_cast<u64*>(at), *reinterpret_cast<const u64*>(operand), b.op, b.kind);
+    unlock(lock);
+    return true;
+  }
 };
 
 template <class D>
 struct ErasePair : SeekPair<D> {
   using S = typename D::S;
   using typename SeekPair<D>::State;
-  static constexpr bool kLocks = S::kWide, kCountsSubtables = true;
-  WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const Seen<S>& seen, bool held = true) {
-    if constexpr (S::kWide) {
-      if (s.locks && !held) return false;
-      if (seen.hit >= 0 && !held) {
-        s.locks = true;
-        return false;
-      }
-      s.locks = false;
-    }
+  static constexpr bool kCountsSubtables = true;
+  WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const Seen<S>& seen) {
     if (seen.hit < 0) return !s.probe.advance(t, seen);
-    auto* const slot = S::at(t, s.probe.bucket) + seen.hit;
+    auto* const slot = &(S::at(t, s.probe.bucket) + seen.hit)->key;
     if constexpr (S::kWide) {
-      store_relaxed(&slot->key, S::kTombstone);
-      s.found = true;
+      u32* const lock = S::lock_at(t, s.probe.bucket);
+      if (!try_lock(t, lock)) return false;
+      s.found = load_relaxed(slot) == s.probe.named.key;
+      if (s.found) store_relaxed(slot, S::kTombstone);
+      unlock(lock);
+      return s.found;  // otherwise words of two keys were seen: once more
     } else {
       // Only another erase of this key can make the swap fail.
-      s.found = compare_exchange_word(&slot->key, s.probe.named.key, S::kTombstone) == s.probe.named.key;
+      s.found = compare_exchange_word(slot, s.probe.named.key, S::kTombstone) == s.probe.named.key;
+      return true;
     }
-    return true;
   }
   WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally& tally) {
     if (!live) return;

@@ -79,6 +79,7 @@ class Batch(ctypes.Structure):
         "homeless_values",  # the values of ``homeless``, where they lie apart from keys
         "spare_values",  # a value's room for each element, where values are no words
         "subtable",  # that is resized, scanned or audited
+        "closed",  # the subtable, plus one, that nothing is placed in
     )
 
 
@@ -115,10 +116,9 @@ class Report(NamedTuple):
     def of(cls, words: npt.NDArray[np.uint64]) -> Report:
         """Read the first `COUNT_WORDS` words of ``struct Report``."""
         _, winners, _, homeless, unplaced = words[:5].tolist()
-        lines = words[8:].reshape(REPORT_LINES, 8)
-        changed, probes, mismatches, erased = lines[:, :4].sum(axis=0).tolist()
-        placed = np.ascontiguousarray(lines[:, 4:]).view(np.uint32).sum(axis=0, dtype=np.uint64).tolist()
-        return cls(winners, homeless, unplaced, changed, probes, mismatches, erased, tuple(placed))
+        changed, probes, mismatches, erased, *pairs = words[8:].reshape(REPORT_LINES, 8).sum(axis=0).tolist()
+        placed = tuple(count for pair in pairs for count in (pair & 0xFFFFFFFF, pair >> 32))
+        return cls(winners, homeless, unplaced, changed, probes, mismatches, erased, placed)
 
 
 class Op(IntEnum):

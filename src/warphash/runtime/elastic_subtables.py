@@ -23,14 +23,16 @@ from .. import policies
 from ..errors import TableFull
 from .abi import Flag, Op
 from .elastic import ElasticStore
+from .insert import Insert, Piece, Strays
+from .partition import in_parts
 from .scratch import Scratch, flags_at
 from .store import PIECE, PIECE_UNIQUE, Outcome
-from .subtables import Piece, Strays, SubtableStore
+from .subtables import SubtableStore
 
 __all__ = ["ElasticSubtables"]
 
 _MANY_TIMES = 4
-"""As full as it may be, beyond which a table is built anew, as its own pairs are few beside those that come."""
+"""As many elements as slots, beyond which a table is built anew: its own pairs are few beside those that come."""
 
 
 class ElasticSubtables(ElasticStore):
@@ -65,9 +67,12 @@ class ElasticSubtables(ElasticStore):
         """As `ElasticStore.update`."""
         if n == 0:
             return
-        spec, engine, size = self.store.spec, self.store.engine, self.size
+        spec, engine, size, asked = self.store.spec, self.store.engine, self.size, flags
+        self.store.share_out(n)
+        copies = in_parts(self.store, keys, values, n, stream) if op == Op.KEEP and (unique or not flags) else None
+        if copies:
+            keys, values, flags = copies.keys, copies.values, 0
         flags, _own_flags = flags_at(engine, flags, n, stream)
-        engine.fill(flags, Flag.UNPLACED, n, stream)
         most = min(n, PIECE_UNIQUE if unique else PIECE)
         scratch = self.store.scratch(most, unique)
         parts = [
@@ -82,37 +87,54 @@ class ElasticSubtables(ElasticStore):
                 self._take_back(keys, values, n, np.flatnonzero(done == Flag.CHANGED), stream)
                 self.size = size
                 unplaced = np.flatnonzero(done == Flag.UNPLACED)
+                if copies:
+                    unplaced = copies.originals(unplaced, stream)
                 raise TableFull(f"{error}; the table is as it was", unplaced) from error
         if op != Op.KEEP and self.size - size < n:
             for part in parts:
                 self.store.combine(part, op, kind, stream)
+        if copies and asked:
+            copies.flag(asked, flags, self.size - size, stream)
+        self._tidy(stream)
 
     def _insert(self, piece: Piece, scratch: Scratch, unique: bool, stream: Any) -> None:
-        store, new, listed = self.store, piece.n, None
+        def begin() -> Insert:
+            return self.store.begin(piece, scratch, self.counts_probes, stream)
+
+        if unique:
+            if self.size + piece.n > self._most_load * self.store.slots:
+                self.store.engine.fill(piece.flags, Flag.UNPLACED, piece.n, stream)
+                self._make_room_for(piece.n, stream)
+        elif self.bounds and piece.n > _MANY_TIMES * self.store.slots:
+            first = begin()
+            first.claim()
+            first.outcome()
+            self._make_room_for(first.winners, stream)
+        self.store.share_out(piece.n)
+        insert = begin()
         if not unique:
-            store.share_out(new)
-            settled = store.settle(piece, scratch, self.counts_probes, stream)
-            self._note(settled)
-            listed = new = settled.unplaced
-        if not new:
-            return
-        self._make_room_for(new, stream)
-        store = self.store
-        store.share_out(new)
-        only: npt.NDArray[np.int64] | None = None
+            insert.settle()
+            if self.size + piece.n > self._most_load * self.store.slots:
+                self._note(insert.outcome())
+                if not insert.winners:
+                    return
+                self._make_room_for(insert.winners, stream)
+        insert.place()
         for attempt in range(1, 10_000):
-            outcome = store.place(piece, scratch, self.counts_probes, listed=listed, only=only, stream=stream)
+            outcome = insert.outcome()
             self._note(outcome)
             if outcome.complete:
                 return
-            self._gather_strays(scratch, outcome.homeless, stream)
+            self._gather_strays(insert.strays(outcome.homeless))
             self._enlarge_after(attempt, outcome.unplaced, stream)
             while not self._house(stream):
                 self._enlarge_after(attempt, outcome.unplaced, stream)
-            flags = store.engine.to_host(piece.flags, np.uint8, piece.n, stream)
-            listed, only = None, np.flatnonzero(flags == Flag.UNPLACED)
+            flags = self.store.engine.to_host(piece.flags, np.uint8, piece.n, stream)
+            only = np.flatnonzero(flags == Flag.UNPLACED)
             if not len(only):
                 return
+            insert = begin()
+            insert.place(only)
 
     def _note(self, outcome: Outcome) -> None:
         self.size += outcome.changed
@@ -120,6 +142,10 @@ class ElasticSubtables(ElasticStore):
             self.probes, self.inserted = self.probes + outcome.probes, self.inserted + outcome.changed
 
     # ---- sizes
+    @property
+    def _most_load(self) -> float:
+        return self.bounds[1] if self.bounds else 1.0
+
     def _make_room_for(self, new: int, stream: Any) -> None:
         """Enlarge the smallest subtable until so many keys more are within the bounds, if there is memory for it."""
         wanted = self.size + new
@@ -132,7 +158,7 @@ class ElasticSubtables(ElasticStore):
             return
         most = self.bounds[1]
         with suppress(MemoryError):
-            if wanted > _MANY_TIMES * most * self.store.slots:
+            if new > _MANY_TIMES * self.store.slots:
                 number = len(self.store.hashed)
                 self._replace(int(wanted / (most * (1 - 0.5 / (number + 1)))), 0, stream)
             while wanted > most * self.store.slots:
@@ -154,18 +180,20 @@ class ElasticSubtables(ElasticStore):
             )
 
     def _tidy(self, stream: Any, erased: bool = False) -> None:
-        """Halve the largest subtable while the load factor is too low, if there is memory for it."""
-        if self.bounds is None or not erased:
+        """Enlarge or halve subtables until the load factor is within the bounds, if there is memory for it."""
+        if self.bounds is None:
             return
+        least, most = self.bounds
         with suppress(MemoryError):
-            while self.size < self.bounds[0] * self.store.slots:
+            while self.size > most * self.store.slots:
+                self._enlarge(stream)
+            while erased and self.size < least * self.store.slots:
                 number = policies.subtable_to_halve([s.buckets for s in self.store.hashed])
                 if number is None:
                     return
                 self.store.share_out(0)
-                scratch, homeless = self.store.halve(number, stream)
+                self._gather_strays(self.store.halve(number, stream))
                 self.resizes += 1
-                self._gather_strays(scratch, homeless, stream)
                 self._house_all(stream)
 
     def rebuild(self, keys: int, stream: Any = None) -> None:
@@ -181,9 +209,9 @@ class ElasticSubtables(ElasticStore):
         self.store.peak_nbytes = max(old.peak_nbytes, old.nbytes + self.store.peak_nbytes)
 
     # ---- pairs without a home
-    def _gather_strays(self, scratch: Scratch, homeless: int, stream: Any) -> None:
-        if homeless:
-            self._strays = self._strays.with_others(self.store.strays(scratch, homeless, stream))
+    def _gather_strays(self, strays: Strays) -> None:
+        if len(strays.keys):
+            self._strays = self._strays.with_others(strays)
 
     def _house(self, stream: Any) -> bool:
         """Try once to place all strays; whether none is left."""
@@ -193,13 +221,14 @@ class ElasticSubtables(ElasticStore):
         store, engine = self.store, self.store.engine
         keys, values = (engine.from_host(rows.reshape(-1), stream) for rows in strays)
         flags = engine.allocate(n, stream)
-        scratch = store.scratch(n, unique=True)
         store.share_out(n)
         piece = Piece(keys.ptr, values.ptr, flags.ptr, n)
-        outcome = store.place(piece, scratch, False, stream=stream)
+        insert = store.begin(piece, store.scratch(n, unique=True), False, stream)
+        insert.place()
+        outcome = insert.outcome()
         left = engine.to_host(flags.ptr, np.uint8, n, stream) == Flag.UNPLACED
         self._strays = Strays(strays.keys[left], strays.values[left])
-        self._gather_strays(scratch, outcome.homeless, stream)
+        self._gather_strays(insert.strays(outcome.homeless))
         return not len(self._strays.keys)
 
     def _house_all(self, stream: Any) -> None:

@@ -6,23 +6,25 @@ goes to first, is told at the head of ``kernels/core/subtables.cuh``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import policies
 from ..errors import ParameterError
-from .abi import ANNEX, HOMELESS_CAPACITY, MAX_HASHES, MOST_SUBTABLES, WINNERS, Batch, Op, Report, Table
+from .abi import ANNEX, HOMELESS_CAPACITY, LEFTOVER, MAX_HASHES, MOST_SUBTABLES, Batch, Flag, Op, Report, Table
 from .engine import Buffer
+from .insert import Insert, Piece, Strays
 from .scratch import Scratch, pieces
 from .store import _PRIMES, PIECE_UNIQUE, Outcome, Store
 
-__all__ = ["Piece", "Strays", "Subtable", "SubtableStore"]
+__all__ = ["Subtable", "SubtableStore"]
 
-MOST_SUBTABLE_BUCKETS = 1 << 28
-"""Buckets of a subtable are numbered in 28 bits."""
+MOST_SUBTABLE_BUCKETS = 1 << 27
+"""Buckets of a subtable are numbered in 28 bits, and the slots of one that is halved in 32."""
 
 LOCK_BYTES = 4
 _WARP = 32
@@ -35,31 +37,6 @@ class Subtable:
     memory: Buffer
     buckets: int
     keys: int = 0
-
-
-class Piece(NamedTuple):
-    """Elements of an update that are settled, claimed and placed together: addresses, and how many."""
-
-    keys: int
-    values: int
-    flags: int
-    n: int
-
-
-class Strays(NamedTuple):
-    """Pairs that were thrown out of their buckets and have no other: rows of bytes on the host."""
-
-    keys: npt.NDArray[np.uint8]
-    values: npt.NDArray[np.uint8]
-
-    @classmethod
-    def none(cls, key_bytes: int, value_bytes: int) -> Strays:
-        """Of these widths."""
-        return cls(np.empty((0, key_bytes), np.uint8), np.empty((0, value_bytes), np.uint8))
-
-    def with_others(self, others: Strays) -> Strays:
-        """Both."""
-        return Strays(*(np.concatenate(rows) for rows in zip(self, others, strict=True)))
 
 
 class SubtableStore(Store):
@@ -97,6 +74,10 @@ class SubtableStore(Store):
         memory = self.engine.allocate(self._bytes_of(buckets), stream)
         self.peak_nbytes = max(self.peak_nbytes, self.nbytes + memory.nbytes)
         return memory
+
+    def _value_offset(self, subtable: Subtable) -> int:
+        """Where the values begin."""
+        return subtable.buckets * self.spec.slots_per_bucket * self.spec.word_bytes
 
     def _bytes_of(self, buckets: int) -> int:
         return buckets * (self._line_bytes + LOCK_BYTES)
@@ -210,53 +191,22 @@ class SubtableStore(Store):
         return self._read(report, stream).mismatches
 
     # ---- keys come and go
-    def settle(self, piece: Piece, scratch: Scratch, count_probes: bool, stream: Any = None) -> Outcome:
-        """Add the keys that fit without moving another, and find out how many others are new. Waits.
-
-        These are listed in ``scratch``, one element for each key; `Outcome.unplaced` is their number.
-        """
+    def begin(self, piece: Piece, scratch: Scratch, count_probes: bool, stream: Any = None) -> Insert:
+        """An insert of these elements, of which nothing is launched yet."""
         self._workbench.restart(scratch, stream)
-        batch = self._batch(piece, scratch, count_probes)
-        self._program.run("settle", self.table, batch, piece.n, stream)
-        batch.indices, batch.count = batch.leftover, batch.report
-        self._program.run("claim", self.table, batch, piece.n, stream)
-        report = self._read(scratch.report, stream)
-        self._add(report)
-        return Outcome(report.changed, 0, report.winners, report.probes)
+        return Insert(self, piece, scratch, count_probes, stream)
 
-    def place(
-        self,
-        piece: Piece,
-        scratch: Scratch,
-        count_probes: bool,
-        *,
-        listed: int | None = None,
-        only: npt.NDArray[np.int64] | None = None,
-        stream: Any = None,
-    ) -> Outcome:
-        """Add distinct keys that are not in the table. Waits.
+    def run(self, entry: str, batch: Batch, n: int, stream: Any) -> None:
+        """Launch a kernel."""
+        self._program.run(entry, self.table, batch, n, stream)
 
-        Parameters
-        ----------
-        listed
-            How many elements `settle` left in ``scratch``, which take part; None if all do.
-        only
-            The elements that take part, ascending, if neither.
-        """
-        self.engine.fill(scratch.report.ptr, 0, WINNERS, stream)
-        behind = WINNERS + 8 if listed is not None else WINNERS
-        self.engine.fill(scratch.report.ptr + behind, 0, scratch.report.nbytes - behind, stream)
-        for _, n, indices, count in pieces(self.engine, piece.n, piece.n, only, stream):
-            batch = self._batch(piece, scratch, count_probes)
-            batch.indices, batch.count = indices, count
-            if listed is not None:
-                n, batch.indices, batch.count = listed, batch.winners, batch.report + WINNERS
-            spare = self.engine.allocate(n * self.spec.value_bytes, stream) if self.spec.value_is_row else None
-            batch.spare_values = spare.ptr if spare else 0
-            self._program.run("place", self.table, batch, n, stream)
-        report = self._read(scratch.report, stream)
-        self._add(report)
-        return Outcome(report.changed, report.homeless, report.unplaced, report.probes)
+    def read(self, scratch: Scratch, stream: Any) -> Report:
+        """What was counted into the report of ``scratch``. Waits."""
+        return self._read(scratch.report, stream)
+
+    def random_word(self) -> int:
+        """For the victims of a launch."""
+        return self._random.getrandbits(32)
 
     def combine(self, piece: Piece, op: Op, kind: int, stream: Any = None) -> None:
         """Apply ``op`` to the values of the keys that elements not flagged as new have."""
@@ -283,20 +233,8 @@ class SubtableStore(Store):
             )
             self._program.run("erase", self.table, batch, count, stream)
         erased = self._read(report, stream)
-        self._add(erased, -1)
+        self.add(erased.placed, -1)
         return erased.changed
-
-    def strays(self, scratch: Scratch, homeless: int, stream: Any = None) -> Strays:
-        """The pairs that a `place` or `halve` left without a home."""
-        batch = self._with_room(scratch)
-        keys, values = (
-            self.engine.to_host(at, np.uint8, homeless * width, stream).reshape(homeless, width)
-            for at, width in (
-                (batch.homeless, self.spec.word_bytes),
-                (batch.homeless_values, self.spec.value_bytes),
-            )
-        )
-        return Strays(keys, values)
 
     def take_over(self, other: Store, homeless: int, stream: Any = None) -> Outcome:
         """Place all pairs of ``other``, which has left none without a home. Waits."""
@@ -306,16 +244,20 @@ class SubtableStore(Store):
         values = self.engine.allocate(max(1, n * self.spec.value_bytes), stream)
         flags = self.engine.allocate(n, stream)
         n = other.scan(n, keys.ptr, values.ptr if self.spec.value_bytes else 0, stream)
-        scratch = self.scratch(n, unique=True)
         self.share_out(n)
-        done = Outcome(0, 0, 0, 0)
         for at in range(0, n, PIECE_UNIQUE):
-            count = min(PIECE_UNIQUE, n - at)
-            key_at, value_at = keys.ptr + at * self.spec.word_bytes, values.ptr + at * self.spec.value_bytes
-            done = self.place(Piece(key_at, value_at, flags.ptr + at, count), scratch, False, stream=stream)
-            if not done.complete:
-                break
-        return done
+            piece = Piece(
+                keys.ptr + at * self.spec.word_bytes,
+                values.ptr + at * self.spec.value_bytes,
+                flags.ptr + at,
+                min(PIECE_UNIQUE, n - at),
+            )
+            insert = self.begin(piece, self.scratch(piece.n, unique=True), False, stream)
+            insert.place()
+            outcome = insert.outcome()
+            if not outcome.complete:
+                return outcome
+        return Outcome(n, 0, 0, 0)
 
     # ---- sizes
     def enlarge(self, number: int, stream: Any = None) -> None:
@@ -340,8 +282,8 @@ class SubtableStore(Store):
         )
         self._program.run("enlarge", self.table, batch, batch.n, stream)
 
-    def halve(self, number: int, stream: Any = None) -> tuple[Scratch, int]:
-        """Make one subtable half as large, in one kernel (S0-14): scratch memory and how many `strays` it has. Waits.
+    def halve(self, number: int, stream: Any = None) -> Strays:
+        """Make one subtable half as large (S0-14): the pairs that found no place. Waits.
 
         Raises
         ------
@@ -351,18 +293,33 @@ class SubtableStore(Store):
         old = self.hashed[number]
         assert old.buckets % 2 == 0
         slots = old.buckets // 2 * self.spec.slots_per_bucket
-        n = -(-slots // _WARP) * _WARP
-        scratch = self.scratch(min(n, PIECE_UNIQUE), unique=True)
-        self._workbench.restart(scratch, stream)
+        residuals = self.engine.allocate(4 * (old.keys // 2 + 1), stream)  # a bucket has no more than half of its keys
+        flags = self.engine.allocate(2 * slots, stream)
+        values = old.memory.ptr + old.buckets * self.spec.slots_per_bucket * self.spec.word_bytes
+        # The residuals are elements of the old copy, which also has room for the values that they throw out.
+        piece = Piece(old.memory.ptr, values, flags.ptr, min(slots, HOMELESS_CAPACITY))
+        insert = self.begin(piece, self.scratch(piece.n, unique=True), False, stream)
+        batch = insert.batch
+        batch.leftover, batch.source_buckets, batch.subtable = residuals.ptr, old.buckets, number
+        batch.n = -(-slots // _WARP) * _WARP
         self._resize(number, old.buckets // 2, stream)
-        batch = self._with_room(scratch)
-        batch.keys, batch.source_buckets, batch.subtable = old.memory.ptr, old.buckets, number
-        batch.n, batch.random = n, self._random.getrandbits(32)
-        self._program.run("halve", self.table, batch, n, stream)
-        report = self._read(scratch.report, stream)
-        self._add(report)
-        self.hashed[number].keys -= sum(report.placed) + report.homeless
-        return scratch, report.homeless
+        self._program.run("halve", self.table, batch, batch.n, stream)
+        batch.indices, batch.count = batch.leftover, batch.report + LEFTOVER
+        batch.closed, batch.spare_values = number + 1, values
+        self._program.run("place", self.table, batch, slots, stream)
+        outcome = insert.outcome()
+        self.hashed[number].keys -= outcome.changed + outcome.unplaced
+        strays = insert.strays(outcome.homeless)
+        if not outcome.unplaced:
+            return strays
+        count = int(self.engine.to_host(batch.report + LEFTOVER, np.uint64, 1, stream)[0])
+        listed = self.engine.to_host(residuals.ptr, np.uint32, count, stream)
+        unplaced = listed[self.engine.to_host(flags.ptr, np.uint8, 2 * slots, stream)[listed] == Flag.UNPLACED]
+        rows = (
+            self.engine.to_host(at, np.uint8, 2 * slots * width, stream).reshape(2 * slots, width)[unplaced]
+            for at, width in ((old.memory.ptr, self.spec.word_bytes), (values, self.spec.value_bytes))
+        )
+        return strays.with_others(Strays(*rows))
 
     def _resize(self, number: int, buckets: int, stream: Any) -> None:
         """New memory for a subtable, whose kernel fills its lines; the caller holds the old."""
@@ -378,23 +335,7 @@ class SubtableStore(Store):
         """What `settle` and `place` need for so many elements."""
         return self._workbench.of(piece, False, unique)
 
-    def _batch(self, piece: Piece, scratch: Scratch, count_probes: bool) -> Batch:
-        batch = self._with_room(scratch)
-        batch.n, batch.keys, batch.values, batch.out_flags = piece.n, piece.keys, piece.values, piece.flags
-        batch.count_probes, batch.random = count_probes, self._random.getrandbits(32)
-        return batch
-
-    def _with_room(self, scratch: Scratch) -> Batch:
-        """A copy of the batch of ``scratch``, in which homeless keys and values have a place each, the wider first."""
-        batch = Batch.from_buffer_copy(scratch.batch)
-        room = min(scratch.purpose[0], HOMELESS_CAPACITY)
-        if self.spec.word_bytes >= 8:
-            batch.homeless_values = batch.homeless + room * self.spec.word_bytes
-        else:
-            batch.homeless_values = batch.homeless
-            batch.homeless += room * self.spec.value_bytes
-        return batch
-
-    def _add(self, report: Report, sign: int = 1) -> None:
-        for subtable, placed in zip(self.hashed, report.placed, strict=False):
-            subtable.keys += sign * placed
+    def add(self, placed: Iterable[int], sign: int = 1) -> None:
+        """Count keys that came into each subtable, or left it."""
+        for subtable, number in zip(self.hashed, placed, strict=False):
+            subtable.keys += sign * number

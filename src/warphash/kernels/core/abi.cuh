@@ -78,7 +78,8 @@ struct Batch {
   u64 part_shift;       // and the logarithm of the buckets of each
   u64 homeless_values;  // the values of `homeless`, where they lie apart from keys
   u64 spare_values;     // a value's room for each element, where values are no words
-  u64 subtable;         // that is resized
+  u64 subtable;         // that is resized, scanned or audited
+  u64 closed;           // the subtable, plus one, that nothing is placed in
 };
 
 constexpr u64 kReportLines = 32;

@@ -18,7 +18,6 @@
 // the memory's bandwidth, and its second half is seldom needed.
 #pragma once
 #include "core/bucket.cuh"
-#include "core/bucket_lock.cuh"
 #include "core/report.cuh"
 #include "core/slab_allocator.cuh"
 
@@ -156,6 +155,19 @@ WARPHASH_FN Word warp_sum(Word x) {
   return x;
 }
 
+// Adds up which subtables the elements that the lanes have just finished were placed in: lane j has subtable j's count. All
+// lanes of the warp call it.
+template <class Task>
+WARPHASH_FN void count_subtables(Tally& tally) {
+  if constexpr (kCountsSubtables<Task>) {
+    for (u32 j = 0; j < kMostSubtables; ++j) {
+      const u32 count = bit_count(ballot(tally.placed.last == j));
+      if (lane() == j) tally.placed.mine += count;
+    }
+    tally.placed.last = kNowhere;
+  }
+}
+
 // The sum over a block, for its first warp. All threads call it.
 WARPHASH_FN u32 block_sum(u32 x) {
   WARPHASH_BLOCK_SHARED u32 sums[kMostBlockThreads / 32];
@@ -178,14 +190,8 @@ WARPHASH_FN void flush(const Batch& b, const Tally& tally) {
   } else if (tally.erased) {
     atomic_add(&line.erased, static_cast<u64>(tally.erased));
   }
-  if constexpr (kCountsSubtables<Task>) {
-    u32 mine = 0;  // lane j has what the warp placed in subtable j
-    for (u32 j = 0; j < kMostSubtables; ++j) {
-      const u32 count = bit_count(ballot(tally.placed.which == j));
-      if (lane() == j) mine = count;
-    }
-    if (mine) count_placed(line, lane(), mine);
-  }
+  if constexpr (kCountsSubtables<Task>)
+    if (tally.placed.mine) count_placed(line, lane(), tally.placed.mine);
   if (b.count_probes && tally.probes) atomic_add(&line.probes, static_cast<u64>(tally.probes));
   if (tally.mismatches) atomic_add(&line.mismatches, static_cast<u64>(tally.mismatches));
 }
@@ -278,6 +284,24 @@ WARPHASH_FN bool supply_slabs(const Table& t, ResidentBlock& resident, typename 
   return wanted ? !Task::supply(t, state, slab) : pending;
 }
 
+// As enter_lists, of a warp alone: one atomic for those of its elements that are listed, if there are any. All lanes of the
+// warp call it.
+template <class Task>
+WARPHASH_FN void enter_lists_of_warp(const Batch& b, const typename Task::State& state, bool finished) {
+#pragma unroll
+  for (int list = 0; list < Task::kLists; ++list) {
+    u64* length = Task::length(b, list);
+    if (!length) continue;
+    const bool listed = finished && Task::lists(list, state);
+    const u32 votes = ballot(listed);
+    if (!votes) continue;
+    u64 base = 0;
+    if (lane() == first_bit(votes)) base = fetch_add(length, static_cast<u64>(bit_count(votes)));
+    base = shuffle(base, first_bit(votes), 32);
+    if (listed) Task::enter(b, list, base + bit_count(votes & ((1u << lane()) - 1)), Task::entry(state));
+  }
+}
+
 // For operations of unlike length. A warp has a stretch of the elements, of which its lanes that are done take up the next
 // ones while their neighbours go on: it is done when the work is, not when the lane is that had the longest operations. The
 // grid is as large as the device holds at once (runtime/cuda_program.py). Inserts into lists of 1.3 slabs took a fifth less
@@ -285,7 +309,7 @@ WARPHASH_FN bool supply_slabs(const Table& t, ResidentBlock& resident, typename 
 // cuckoo hashing took more (docs/performance-log.md).
 template <class Task>
 WARPHASH_FN void for_each_refilling(const Table& t, const Batch& b) {
-  static_assert(Task::kReads && !Task::kSuspends && Task::kLists == 0 && Task::S::kLinked, "an operation on a list");
+  static_assert(Task::kReads, "a round is a look at a bucket");
   const u64 n = b.count ? *reinterpret_cast<const u64*>(b.count) : b.n;
   const u64 warp = thread_in_grid() / kWarpLanes, warps = threads_in_grid() / kWarpLanes;
   const u32 end = static_cast<u32>(n * (warp + 1) / warps);
@@ -302,18 +326,25 @@ WARPHASH_FN void for_each_refilling(const Table& t, const Batch& b) {
       next += bit_count(idle);
       if (pending || mine >= end) continue;
       i = mine;
+      bool suspend = false;
+      if constexpr (Task::kSuspends) suspend = suspended(b, warp);
       pending = Task::start(t, b, i, state);
+      if constexpr (Task::kSuspends)
+        if (suspend) pending = pending && Task::suspend(state);
       if (!pending) Task::finish(t, b, i, state, true, tally);
     }
     if (!any(pending)) break;
-    observe<Task>(t, state, pending, region, 0, seen);  // a node is one part
+    observe<Task>(t, state, pending, region, 0, seen);  // a node is one part, and so is a line
     bool goes_on = pending;
     if (pending) {
       ++tally.probes;
       goes_on = !Task::step(t, b, state, seen);
     }
     if constexpr (kAllocates<Task>) goes_on = supply_slabs<Task>(t, resident, state, goes_on);
-    if (pending && !goes_on) Task::finish(t, b, i, state, true, tally);
+    const bool finished = pending && !goes_on;
+    if (finished) Task::finish(t, b, i, state, true, tally);
+    count_subtables<Task>(tally);
+    if constexpr (Task::kLists > 0) enter_lists_of_warp<Task>(b, state, finished);
     pending = goes_on;
   }
   if constexpr (Task::kCounts) flush<Task>(b, tally);
@@ -353,44 +384,7 @@ WARPHASH_FN void for_each_once(const Table& t, const Batch& b) {
   }
   if constexpr (kAllocates<Task> && !Task::kProbes) supply_slabs<Task>(t, resident, state, live);
   Task::finish(t, b, i, state, live, tally);
-  if constexpr (Task::kLists > 0) enter_lists<Task>(b, state, live);
-  if constexpr (Task::kCounts) flush<Task>(b, tally);
-}
-
-// A lane an element, whose steps want the lock of a bucket. Of a tile's lanes with work, under `voter` all ask for the locks
-// of their next steps, those that get them are served, and the others vote again, beside whatever has come up meanwhile;
-// under `spin` only the first asks, and nobody goes on before it got its lock and was served.
-template <class Task>
-WARPHASH_FN void for_each_locking(const Table& t, const Batch& b) {
-  using S = typename Task::S;
-  constexpr u32 kLanes = Tile<S, Task::kPartBytes>::kLanes;
-  const u64 n = b.count ? *reinterpret_cast<const u64*>(b.count) : b.n;
-  const u64 i = thread_in_grid();
-  const bool live = i < n;
-  const u32 before =
-      ((1u << lane()) - 1) & ~((1u << (lane() & ~(kLanes - 1))) - 1);  // lanes of the tile before this one
-  const i32 region = Task::region(t);
-  typename Task::State state;
-  Tally tally;
-  bool suspend = false;
-  if constexpr (Task::kSuspends) suspend = suspended(b, i / 32);
-  bool pending = live && Task::start(t, b, i, state);
-  if constexpr (Task::kSuspends)
-    if (suspend) pending = pending && Task::suspend(state);
-  Seen<S> seen = Seen<S>::full();
-  while (const u32 votes = ballot(pending)) {
-    const bool served = pending && (t.coordination == kVoter || !(votes & before));
-    u32* const lock = served ? Task::lock(t, state) : nullptr;
-    const bool held = lock && try_lock(lock);
-    warp_barrier();
-    observe<Task>(t, state, served, region, 0, seen);  // a bucket is one part
-    if (served) {
-      ++tally.probes;
-      pending = !Task::step(t, b, state, seen, held);
-    }
-    if (held) unlock(lock);
-  }
-  Task::finish(t, b, i, state, live, tally);
+  count_subtables<Task>(tally);
   if constexpr (Task::kLists > 0) enter_lists<Task>(b, state, live);
   if constexpr (Task::kCounts) flush<Task>(b, tally);
 }
@@ -399,8 +393,6 @@ template <class Task>
 WARPHASH_FN void for_each(const Table& t, const Batch& b) {
   if constexpr (kWalks<Task>)
     Task::run(t, b);
-  else if constexpr (kLocks<Task>)
-    for_each_locking<Task>(t, b);
   else if constexpr (kRefills<Task>)
     for_each_refilling<Task>(t, b);
   else

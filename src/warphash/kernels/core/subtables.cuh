@@ -21,6 +21,7 @@
 // "Never full" is seen from the last slot (core/slot.cuh), and resizing preserves it (resize.cuh).
 #pragma once
 #include "core/bucket.cuh"
+#include "core/bucket_lock.cuh"
 #include "core/bytes.cuh"
 #include "core/hash.cuh"
 #include "core/value.cuh"
@@ -76,18 +77,19 @@ struct Lines {
     return kValueBytes == kRow ? t.value_bytes : static_cast<u64>(kValueBytes);
   }
   WARPHASH_FN static Item* at(const Table& t, u32 bucket) {
-    return reinterpret_cast<Item*>(of_subtable(t, t.bases, subtable_of(bucket))) +
-           static_cast<u64>(number_of(bucket)) * kSlots;
+    Item* const lines = reinterpret_cast<Item*>(of_subtable(t, t.bases, subtable_of(bucket)));
+    return in_global(lines + static_cast<u64>(number_of(bucket)) * kSlots);
   }
   WARPHASH_FN static u8* value_at(const Table& t, u32 bucket, u32 slot) {
     const u32 subtable = subtable_of(bucket);
     const u64 values = of_subtable(t, t.bases, subtable) + of_subtable(t, t.sizes, subtable) * kBucketBytes;
-    return reinterpret_cast<u8*>(values) + (static_cast<u64>(number_of(bucket)) * kSlots + slot) * value_bytes(t);
+    const u64 number = static_cast<u64>(number_of(bucket)) * kSlots + slot;
+    return in_global(reinterpret_cast<u8*>(values) + number * value_bytes(t));
   }
   WARPHASH_FN static u32* lock_at(const Table& t, u32 bucket) {
     const u32 subtable = subtable_of(bucket);
     const u64 bytes = of_subtable(t, t.sizes, subtable) * (kBucketBytes + kSlots * value_bytes(t));
-    return reinterpret_cast<u32*>(of_subtable(t, t.bases, subtable) + bytes) + number_of(bucket);
+    return in_global(reinterpret_cast<u32*>(of_subtable(t, t.bases, subtable) + bytes) + number_of(bucket));
   }
 };
 
@@ -155,6 +157,33 @@ WARPHASH_FN u32 bucket_in(const Table& t, u32 subtable, Digest digest) {
   return bucket_named(subtable, spread(t, digest, salt, addend, of_subtable(t, t.sizes, subtable)));
 }
 
+// The subtable that a key goes to first, and whether it has always been that one.
+struct First {
+  u32 subtable;
+  bool settled;
+
+  template <class Digest>
+  WARPHASH_FN static First of(const Table& t, Digest hashed) {
+    const u32 draw = static_cast<u32>(mix(static_cast<u64>(hashed) ^ t.salts[kAnnex]) >> 32);
+    First first = {0, true};
+#pragma unroll
+    for (u32 j = 0; j + 1 < kMostSubtables; ++j) {
+      if (j + 1 >= t.hashes) continue;
+      first.subtable += draw >= t.shares[j];
+      first.settled &= draw < t.least_shares[j] || draw >= t.most_shares[j];
+    }
+    return first;
+  }
+};
+
+// The number of a bucket among those of all subtables, one behind the other.
+WARPHASH_FN u64 number_of_all(const Table& t, u32 bucket) {
+  u64 before = 0;
+#pragma unroll
+  for (u32 j = 0; j < kMostSubtables; ++j) before += j < subtable_of(bucket) ? t.sizes[j] : 0;
+  return before + number_of(bucket);
+}
+
 // The walk of a lookup.
 template <class S>
 struct SubtableProbe {
@@ -171,15 +200,9 @@ struct SubtableProbe {
       return p;
     }
     const auto hashed = digest(p.named.key);
-    const u32 draw = static_cast<u32>(mix(static_cast<u64>(hashed) ^ t.salts[kAnnex]) >> 32);
-    u32 first = 0;
-#pragma unroll
-    for (u32 j = 0; j + 1 < kMostSubtables; ++j) {
-      if (j + 1 >= t.hashes) continue;
-      first += draw >= t.shares[j];
-      p.settled &= draw < t.least_shares[j] || draw >= t.most_shares[j];
-    }
-    p.bucket = bucket_in(t, first, hashed);
+    const First first = First::of(t, hashed);
+    p.settled = first.settled;
+    p.bucket = bucket_in(t, first.subtable, hashed);
     return p;
   }
   // The key is not in the bucket that was seen: moves on; false if it is nowhere.

@@ -4,17 +4,22 @@
 // Layout: core/subtables.cuh. The locks are words beside the lines: a find never reads one.
 //
 // Place (one key per call, no two calls with the same key, and the key is in no bucket), in the key's first subtable i:
-//   1. the lock of the bucket of subtable i (core/bucket_lock.cuh);
-//   2. a vacant slot: the pair goes there, done;
-//   3. full: the pair takes a random slot; the victim goes on to subtable i + 1, after the last comes the first (S0-10);
-//   4. unlock, and from step 1 with the victim. After chain_limit victims the pair in hand has no home: it goes to the
-//      homeless list, and a subtable is enlarged.
-// While a subtable is halved (resize.cuh), step 3 passes it over. A call that starts when something is homeless evicts nothing:
+//   1. look at the bucket of subtable i;
+//   2. take its lock (core/bucket_lock.cuh);
+//   3. there was a vacant slot, and it still is: the pair goes there; unlock, done. Else unlock, and step 1;
+//   4. the bucket is full: the pair takes a random slot; unlock; the victim goes on to subtable i + 1, after the last comes the
+//      first (S0-10), from step 1. After chain_limit victims the pair in hand has no home: it goes to the homeless list, and a
+//      subtable is enlarged.
+// While a subtable is halved (resize.cuh), step 4 passes it over. A call that starts when something is homeless evicts nothing:
 // it reports that its key was not placed.
 //
+// Why look before the lock. The lanes of a tile read a line together, and one alone has its lock: what it has to confirm then is
+// one slot, as whoever came first took the first vacant one. Held from before the look, a lock was held for longer than the
+// other lanes needed, and an insert took two rounds of the warp (docs/performance-log.md).
+//
 // Departures. The seed looks for the key in the one bucket where it would put it, so that a key inserted again while it lives
-// in another subtable is stored twice (S0-48): here `settle` (subtables.cuh) looks everywhere first. Its tile is a warp that
-// holds one lock at a time; here a bucket's line is read by four lanes of 32 bytes, and each of them may hold a lock.
+// in another subtable is stored twice (S0-48): here `settle` (subtables.cuh) looks everywhere first. Its warp serves one of
+// its lanes at a time; here each lane asks for a lock of its own.
 #pragma once
 #include "core/design.cuh"
 #include "core/subtables.cuh"
@@ -46,14 +51,32 @@ struct DynamicCuckoo {
     store_relaxed(&(S::at(t, bucket) + slot)->key, key);
   }
 
+  // Whether a slot of the bucket whose lock we hold may take a key.
+  WARPHASH_FN static bool is_vacant(const Table& t, u32 bucket, i32 slot) {
+    return is_mark(load_relaxed(&(S::at(t, bucket) + slot)->key), 1);
+  }
+
   WARPHASH_FN static Placed step(const Table& t, Placement& p, const Seen<S>& seen) {
-    if (seen.hit >= 0) return Placed::kWasThere;  // against the caller's word
-    if (seen.vacant < S::kSlots) {
+    if (!S::kWide && seen.hit >= 0) return Placed::kWasThere;  // against the caller's word
+    const bool full = seen.vacant == S::kSlots;
+    if (full && (!p.may_evict || p.reserved)) return Placed::kNoRoom;
+    if (full && p.evictions == t.chain_limit) return Placed::kHomeless;
+    u32* const lock = S::lock_at(t, p.bucket);
+    if (!try_lock(t, lock)) return Placed::kGoesOn;
+    Placed placed = Placed::kGoesOn;
+    if (full) {
+      evict(t, p);
+    } else if (is_vacant(t, p.bucket, seen.vacant)) {
       put(t, p.bucket, static_cast<u32>(seen.vacant), p.key, p.value);
-      return Placed::kInserted;
+      placed = Placed::kInserted;
     }
-    if (!p.may_evict || p.reserved) return Placed::kNoRoom;
-    if (p.evictions == t.chain_limit) return Placed::kHomeless;
+    unlock(lock);
+    if (full) p.bucket = bucket_in(t, next(t, subtable_of(p.bucket), p.closed), digest(p.key));
+    return placed;
+  }
+
+  // Exchanges the pair in hand with a random one of the full bucket.
+  WARPHASH_FN static void evict(const Table& t, Placement& p) {
     ++p.evictions;
     const u32 victim = next_random(p.random) % S::kSlots;
     Word* const slot = &(S::at(t, p.bucket) + victim)->key;
@@ -61,8 +84,6 @@ struct DynamicCuckoo {
     p.value = Value::swap(S::value_at(t, p.bucket, victim), p.value, p.spare, S::value_bytes(t));
     store_relaxed(slot, p.key);
     p.key = key;
-    p.bucket = bucket_in(t, next(t, subtable_of(p.bucket), p.closed), digest(key));
-    return Placed::kGoesOn;
   }
 
   WARPHASH_FN static u32 next(const Table& t, u32 subtable, u32 closed) {

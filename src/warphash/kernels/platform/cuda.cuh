@@ -20,10 +20,10 @@ namespace warphash {
 
 using Tallied = u32;
 
-// Of one element, which a lane has no more of.
+// A lane notes the subtable of its last element; its warp adds them up (core/schedule_warp.cuh).
 struct PerSubtable {
-  u32 which = ~0u;
-  WARPHASH_FN void add(u32 subtable) { which = subtable; }
+  u32 last = ~0u, mine = 0;
+  WARPHASH_FN void add(u32 subtable) { last = subtable; }
 };
 
 constexpr u32 kBlockThreads = 256;
@@ -42,7 +42,6 @@ WARPHASH_FN bool any(bool p) { return __any_sync(kAllLanes, p); }
 WARPHASH_FN u32 shuffle(u32 x, u32 source, int width) { return __shfl_sync(kAllLanes, x, source, width); }
 WARPHASH_FN u64 shuffle(u64 x, u32 source, int width) { return __shfl_sync(kAllLanes, x, source, width); }
 WARPHASH_FN void block_barrier() { __syncthreads(); }
-WARPHASH_FN void warp_barrier() { __syncwarp(); }
 WARPHASH_FN u32 first_bit(u32 x) { return static_cast<u32>(__ffs(static_cast<int>(x)) - 1); }
 WARPHASH_FN u32 bit_count(u32 x) { return static_cast<u32>(__popc(x)); }
 WARPHASH_FN u32 multiply_high(u32 a, u32 b) { return __umulhi(a, b); }
@@ -156,6 +155,13 @@ WARPHASH_FN void store_release(u32* p, u32 x) {
 // What this thread wrote before is there for the host once it sees this.
 WARPHASH_FN void release_to_host(u64* p, u64 x) {
   asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(p), "l"(x) : "memory");
+}
+// An address that was chosen of several: where the compiler does not know that it is global, an atomic takes three times as
+// long (docs/performance-log.md).
+template <class Word>
+WARPHASH_FN Word* in_global(Word* p) {
+  __builtin_assume(__isGlobal(p));
+  return p;
 }
 template <class Word>
 WARPHASH_FN Word compare_exchange_word(Word* p, Word expected, Word desired) {

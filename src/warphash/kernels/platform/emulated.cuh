@@ -19,10 +19,10 @@ namespace warphash {
 
 using Tallied = u32;
 
-// Of one element, which a lane has no more of.
+// A lane notes the subtable of its last element; its warp adds them up (core/schedule_warp.cuh).
 struct PerSubtable {
-  u32 which = ~0u;
-  void add(u32 subtable) { which = subtable; }
+  u32 last = ~0u, mine = 0;
+  void add(u32 subtable) { last = subtable; }
 };
 
 constexpr u32 kMostBlockThreads = emulation::kBlockLanes;
@@ -57,7 +57,11 @@ inline Word shuffle(Word x, u32 source, int width) {
   return static_cast<Word>(emulation::meet_warp(emulation::Meeting::kShuffle, x)[from]);
 }
 inline void block_barrier() { emulation::meet_block(); }
-inline void warp_barrier() { ballot(true); }
+
+template <class T>
+inline T* in_global(T* p) {
+  return p;
+}
 
 inline u32 first_bit(u32 x) { return static_cast<u32>(__builtin_ffs(static_cast<int>(x)) - 1); }
 inline u32 bit_count(u32 x) { return static_cast<u32>(__builtin_popcount(x)); }

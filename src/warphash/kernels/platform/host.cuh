@@ -32,6 +32,11 @@ struct PerSubtable {
   WARPHASH_FN void add(u32 subtable) { ++count[subtable]; }
 };
 
+template <class T>
+WARPHASH_FN T* in_global(T* p) {
+  return p;
+}
+
 WARPHASH_FN u32 first_bit(u32 x) { return static_cast<u32>(__builtin_ctz(x)); }
 WARPHASH_FN u32 bit_count(u32 x) { return static_cast<u32>(__builtin_popcount(x)); }
 WARPHASH_FN u32 multiply_high(u32 a, u32 b) { return static_cast<u32>((static_cast<u64>(a) * b) >> 32); }
@@ -222,7 +227,6 @@ WARPHASH_FN Word shuffle(Word x, u32, int) {
 WARPHASH_FN u32 thread_in_block() { return 0; }
 WARPHASH_FN u32 threads_in_block() { return 1; }
 WARPHASH_FN void block_barrier() {}
-WARPHASH_FN void warp_barrier() {}
 WARPHASH_FN u32 lane() { return 0; }
 WARPHASH_FN void release_to_host(u64* p, u64 x) { std::atomic_ref<u64>(*p).store(x, std::memory_order_release); }
 

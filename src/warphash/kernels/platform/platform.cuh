@@ -4,9 +4,9 @@
 //   multiply_high(a, b)                     upper half of a product
 //   compare_exchange, exchange              on a whole slot, relaxed, at device scope; the old slot comes back
 //   compare_exchange_word, atomic_*         on one word of a slot, relaxed
+//   in_global(p)                            the same address, known to be of global memory
 //   load_relaxed, store_relaxed             one word that others may change meanwhile
 //   compare_exchange_acquire, store_release a lock: what its last owner wrote is seen by the next
-//   warp_barrier()                          what one lane has acquired, all lanes of its warp have
 //   release_to_host(p, word)                the host that sees the word sees all that this thread wrote before
 //   for_each<Task>(table, batch)            runs a task for every element of a batch (core/schedule_*.cuh)
 //   WARPHASH_ENTRY(name, Task)              defines the entry point of a bulk operation

@@ -1,0 +1,114 @@
+"""One insert into subtables, as its kernels are launched one behind the other: ``kernels/subtables.cuh`` says which."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .abi import HOMELESS_CAPACITY, LEFTOVER, WINNERS, Batch
+from .scratch import Scratch, pieces
+from .store import Outcome
+
+if TYPE_CHECKING:
+    from .subtables import SubtableStore
+
+__all__ = ["Insert", "Piece", "Strays"]
+
+
+class Piece(NamedTuple):
+    """Elements of an update that go through its kernels together: addresses, and how many."""
+
+    keys: int
+    values: int
+    flags: int
+    n: int
+
+
+class Strays(NamedTuple):
+    """Pairs that were thrown out of their buckets and have no other: rows of bytes on the host."""
+
+    keys: npt.NDArray[np.uint8]
+    values: npt.NDArray[np.uint8]
+
+    @classmethod
+    def none(cls, key_bytes: int, value_bytes: int) -> Strays:
+        """Of these widths."""
+        return cls(np.empty((0, key_bytes), np.uint8), np.empty((0, value_bytes), np.uint8))
+
+    def with_others(self, others: Strays) -> Strays:
+        """Both."""
+        return Strays(*(np.concatenate(rows) for rows in zip(self, others, strict=True)))
+
+
+class Insert:
+    """Kernels of one insert, their scratch memory and what they counted.
+
+    Attributes
+    ----------
+    batch
+        What the next kernel is given.
+    winners
+        How many elements `claim` listed, once `outcome` was asked for.
+    """
+
+    def __init__(
+        self, store: SubtableStore, piece: Piece, scratch: Scratch, count_probes: bool, stream: Any = None
+    ) -> None:
+        self._store, self._piece, self._scratch, self._stream = store, piece, scratch, stream
+        self.batch = batch = Batch.from_buffer_copy(scratch.batch)
+        batch.n, batch.keys, batch.values, batch.out_flags = piece.n, piece.keys, piece.values, piece.flags
+        batch.count_probes, batch.random = count_probes, store.random_word()
+        spec, room = store.spec, min(scratch.purpose[0], HOMELESS_CAPACITY)
+        # Homeless keys and values have a place each, the wider first.
+        if spec.word_bytes >= 8:
+            batch.homeless_values = batch.homeless + room * spec.word_bytes
+        else:
+            batch.homeless_values = batch.homeless
+            batch.homeless += room * spec.value_bytes
+        self.winners = 0
+        self._before = (0, 0, (0,) * len(store.hashed))
+
+    def claim(self) -> None:
+        """List one element of each key."""
+        self._run("claim", self._piece.n)
+        self.batch.indices, self.batch.count = self.batch.winners, self.batch.report + WINNERS
+
+    def settle(self) -> None:
+        """Add the keys that fit without moving another; list one element of each other new key."""
+        self._run("settle", self._piece.n)
+        self.batch.indices, self.batch.count = self.batch.leftover, self.batch.report + LEFTOVER
+        self.claim()
+
+    def place(self, only: npt.NDArray[np.int64] | None = None) -> None:
+        """Add the keys of the listed elements, of those in ``only``, or of all: distinct, and none of them there."""
+        spec, batch, engine = self._store.spec, self.batch, self._store.engine
+        spare = engine.allocate(self._piece.n * spec.value_bytes, self._stream) if spec.value_is_row else None
+        batch.spare_values = spare.ptr if spare else 0
+        if only is None:
+            return self._run("place", self._piece.n)
+        for _, n, batch.indices, batch.count in pieces(engine, self._piece.n, self._piece.n, only, self._stream):
+            self._run("place", n)
+
+    def outcome(self) -> Outcome:
+        """What the kernels since the last call did; `Outcome.homeless` and `Outcome.unplaced` of all. Waits."""
+        report = self._store.read(self._scratch, self._stream)
+        changed, probes, placed = self._before
+        self._before = report.changed, report.probes, report.placed
+        self.winners = report.winners
+        self._store.add(now - before for now, before in zip(report.placed, placed, strict=False))
+        return Outcome(report.changed - changed, report.homeless, report.unplaced, report.probes - probes)
+
+    def strays(self, homeless: int) -> Strays:
+        """The pairs that were left without a home."""
+        spec, batch = self._store.spec, self.batch
+        return Strays(
+            *(
+                self._store.engine.to_host(at, np.uint8, homeless * width, self._stream).reshape(homeless, width)
+                for at, width in ((batch.homeless, spec.word_bytes), (batch.homeless_values, spec.value_bytes))
+            )
+        )
+
+    def _run(self, entry: str, n: int) -> None:
+        self._store.run(entry, self.batch, n, self._stream)
