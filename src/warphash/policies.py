@@ -106,7 +106,8 @@ def subtable_to_halve(sizes: Sequence[int]) -> int | None:
     return sizes.index(largest) if largest % 2 == 0 else None
 
 
-_SHARE_STEPS = 4
+_SHARE_STEPS = 2
+"""Of the search for shares: it goes on with the next batch."""
 
 
 def subtable_shares(

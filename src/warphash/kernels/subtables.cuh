@@ -2,23 +2,28 @@
 //
 //   find           value and presence of each key
 //   probe_counts   how many buckets find reads for each key
-//   settle         keys that are there, or fit into their first bucket without moving another: done; the rest: leftover
+//   settle         keys that are there, or fit into one of their buckets without moving another: done; the rest: leftover
 //   claim          of the elements with one key, one wins (bulk.cuh)
-//   place          puts a key into the table that no other element of the launch has
+//   place          puts a key into the table that no other element of the launch has, and moves others for it
 //   combine        applies an upsert to the keys that were there before
 //   erase          turns a key's slot into a tombstone
 //   scan           copies all pairs out
 //   audit          counts buckets that break the rules
 //
-// An insert of keys that may repeat is settle, claim and place, for the reasons that bulk.cuh gives. Values are left alone until
-// all keys have a place: combine comes last, so that a batch that does not fit has changed no value.
+// An insert is settle, claim and place, for the reasons that bulk.cuh gives; of keys that the caller vouches for, settle and
+// place. Values are left alone until all keys have a place: combine comes last, so that a batch that does not fit has changed
+// no value.
 //
-// Who reads what without a lock. settle looks for its key without one: keys of a word are stored whole, and one that is seen
-// is there to stay. What it sees of wider keys, it confirms under the lock of the bucket. erase swaps a key of a word, and
-// takes the lock for a wider one, so that of two elements one has erased it. find and scan have no writers beside them.
+// settle, of keys of a word, takes no lock. It walks the subtables from the key's first one on, and swaps the key into the first
+// vacant slot that it has seen, in the first bucket that is not full; then it writes the value, which nobody reads before the
+// kernel ends. Slots only fill meanwhile, in order, and a bucket that is full without the key stays so: copies of a key go for
+// the same slot, or see the copy that won. Where a swap fails, the bucket is looked at again.
+// Nothing swaps a wider key whole, and a look at one that is being written may show words of two. Such a key goes into its first
+// bucket only, under the lock, where all is read once more; one that seems to be there is confirmed under the lock too.
 //
-// Why settle asks for the lock late. All copies of a key want the lock of one bucket. Where they look before they ask, and again
-// each time that another has the lock, they are done as soon as the first has stored the key.
+// place, where keys move, changes nothing without the lock of the bucket (designs/dynamic_cuckoo.cuh): a victim's value has to
+// be there with it. erase swaps a key of a word for a tombstone, and takes the lock for a wider one, so that of two elements
+// one has erased it. find and scan have no writers beside them.
 #pragma once
 #include "bulk.cuh"
 #include "designs/dynamic_cuckoo.cuh"
@@ -100,18 +105,16 @@ struct SettlePair {
   struct State {
     SubtableProbe<S> probe;
     u32 element;
-    u32 first;    // bucket
-    bool room;    // which had a vacant slot
-    bool absent;  // the key is in no bucket but perhaps, by now, the first
+    u32 goes_to;  // the first bucket with a vacant slot, or kNowhere; of a wide key, its first bucket
+    i32 slot;     // which is that
+    bool walked;  // all buckets were looked at, and now that one again
     Outcome outcome;
     WARPHASH_FN u32 bucket() const { return probe.bucket; }
     WARPHASH_FN const Word& key() const { return probe.named.key; }
   };
   WARPHASH_FN static i32 region(const Table& t) { return D::region(t); }
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
-    const u32 e = element_of(b, i);
-    s = {SubtableProbe<S>::start(t, key_at<S>(b, e)), e, 0, false, false, Outcome::kOpen};
-    s.first = s.probe.bucket;
+    begin(t, s, element_of(b, i), key_at<S>(b, element_of(b, i)));
     return true;
   }
   WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
@@ -119,27 +122,24 @@ struct SettlePair {
       s.outcome = S::kWide ? confirm(t, s, seen.hit) : Outcome::kPresent;
       return s.outcome != Outcome::kOpen;
     }
-    if (!s.absent) {
-      if (s.probe.looked == 0) s.room = S::kWide || seen.vacant < S::kSlots;
-      if (s.probe.advance(t, seen)) return false;
-      s.absent = true;
-      if (!s.room) return end(s, Outcome::kLeftover);
-      if (s.probe.bucket != s.first) {
-        s.probe.bucket = s.first;
-        return false;
-      }
+    if (!S::kWide && seen.vacant < S::kSlots && (s.walked || s.goes_to == kNowhere)) {
+      s.goes_to = s.probe.bucket;
+      s.slot = seen.vacant;
+    } else if (!S::kWide && s.walked) {  // it filled up: the key goes to another, where a copy may be
+      begin(t, s, s.element, key_at<S>(b, s.element));
+      return false;
     }
-    if (!S::kWide && seen.vacant == S::kSlots) return end(s, Outcome::kLeftover);
-    u32* const lock = S::lock_at(t, s.first);
-    if (!try_lock(t, lock)) return false;
-    s.outcome = insert(t, b, s, seen.vacant);
-    unlock(lock);
+    const bool vouched = b.unique && s.goes_to != kNowhere;
+    if (!s.walked && !vouched && s.probe.advance(t, seen)) return false;
+    s.walked = true;
+    s.outcome = s.goes_to == kNowhere ? Outcome::kLeftover : S::kWide ? insert_wide(t, b, s) : insert(t, b, s);
+    s.probe.bucket = s.goes_to;
     return s.outcome != Outcome::kOpen;
   }
   WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally& tally) {
     const bool inserted = live && s.outcome == Outcome::kInserted;
     tally.changed += inserted;
-    if (inserted && !s.probe.named.reserved) tally.placed.add(subtable_of(s.first));
+    if (inserted && !s.probe.named.reserved) tally.placed.add(subtable_of(s.goes_to));
     if (live)
       set_flag(b, s.element, inserted ? kChanged : s.outcome == Outcome::kLeftover ? kUnplaced : kPresent);
   }
@@ -150,9 +150,40 @@ struct SettlePair {
   WARPHASH_FN static void enter(const Batch& b, int, u64 place, Entry e) { pointer<u32>(b.leftover)[place] = e; }
 
  private:
-  WARPHASH_FN static bool end(State& s, Outcome outcome) {
-    s.outcome = outcome;
-    return true;
+  WARPHASH_FN static void begin(const Table& t, State& s, u32 element, const Word& key) {
+    s = {SubtableProbe<S>::start(t, key), element, kNowhere, 0, false, Outcome::kOpen};
+    if (S::kWide) s.goes_to = s.probe.bucket;
+  }
+  // Relaxed: the swap publishes the key alone, and the end of the kernel the value.
+  WARPHASH_FN static Outcome insert(const Table& t, const Batch& b, const State& s) {
+    if constexpr (!S::kWide) {
+      Word* const slot = &(S::at(t, s.goes_to) + s.slot)->key;
+      const Word& key = s.probe.named.key;
+      const Word old = compare_exchange_word(slot, S::kEmpty, key);
+      if (old != S::kEmpty && !(old == S::kTombstone && compare_exchange_word(slot, old, key) == old))
+        return Outcome::kOpen;
+      D::Value::put(S::value_at(t, s.goes_to, static_cast<u32>(s.slot)),
+                    D::Value::of(b, s.element, S::value_bytes(t)), S::value_bytes(t));
+      return Outcome::kInserted;
+    }
+    return Outcome::kOpen;
+  }
+  WARPHASH_FN static Outcome insert_wide(const Table& t, const Batch& b, const State& s) {
+    u32* const lock = S::lock_at(t, s.goes_to);
+    if (!try_lock(t, lock)) return Outcome::kOpen;
+    i32 vacant = S::kSlots;
+    bool there = false;
+    for (i32 j = S::kSlots; j-- > 0;) {
+      const Word found = load_relaxed(&(S::at(t, s.goes_to) + j)->key);
+      there |= found == s.probe.named.key;
+      if (is_mark(found, 1)) vacant = j;
+    }
+    const bool fits = !there && vacant < S::kSlots;
+    if (fits)
+      D::put(t, s.goes_to, static_cast<u32>(vacant), s.probe.named.key,
+             D::Value::of(b, s.element, S::value_bytes(t)));
+    unlock(lock);
+    return there ? Outcome::kPresent : fits ? Outcome::kInserted : Outcome::kLeftover;
   }
   // Whether the slot of a wide key holds it indeed; otherwise the bucket is looked at again.
   WARPHASH_FN static Outcome confirm(const Table& t, const State& s, i32 slot) {
@@ -161,24 +192,6 @@ struct SettlePair {
     const bool there = load_relaxed(&(S::at(t, s.probe.bucket) + slot)->key) == s.probe.named.key;
     unlock(lock);
     return there ? Outcome::kPresent : Outcome::kOpen;
-  }
-  // Under the lock of the first bucket. Slots are taken in order: that the first vacant one still is tells that no copy of
-  // the key came meanwhile. Of wide keys the look may have shown words of two, so all slots are read again.
-  WARPHASH_FN static Outcome insert(const Table& t, const Batch& b, const State& s, i32 vacant) {
-    if constexpr (S::kWide) {
-      vacant = S::kSlots;
-      for (i32 j = S::kSlots; j-- > 0;) {
-        const Word there = load_relaxed(&(S::at(t, s.first) + j)->key);
-        if (there == s.probe.named.key) return Outcome::kPresent;
-        if (is_mark(there, 1)) vacant = j;
-      }
-      if (vacant == S::kSlots) return Outcome::kLeftover;
-    } else if (!D::is_vacant(t, s.first, vacant)) {
-      return Outcome::kOpen;
-    }
-    const auto value = D::Value::of(b, s.element, S::value_bytes(t));
-    D::put(t, s.first, static_cast<u32>(vacant), s.probe.named.key, value);
-    return Outcome::kInserted;
   }
 };
 

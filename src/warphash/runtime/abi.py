@@ -80,6 +80,7 @@ class Batch(ctypes.Structure):
         "spare_values",  # a value's room for each element, where values are no words
         "subtable",  # that is resized, scanned or audited
         "closed",  # the subtable, plus one, that nothing is placed in
+        "unique",  # 1: the caller vouches that keys do not repeat, and are not in the table
     )
 
 
@@ -102,6 +103,7 @@ LISTS_BYTES = 3 * 8
 class Report(NamedTuple):
     """What the kernels of one bulk operation counted, summed over the lines; all zero before the first of them."""
 
+    leftover: int
     winners: int
     homeless: int
     unplaced: int
@@ -115,10 +117,10 @@ class Report(NamedTuple):
     @classmethod
     def of(cls, words: npt.NDArray[np.uint64]) -> Report:
         """Read the first `COUNT_WORDS` words of ``struct Report``."""
-        _, winners, _, homeless, unplaced = words[:5].tolist()
+        leftover, winners, _, homeless, unplaced = words[:5].tolist()
         changed, probes, mismatches, erased, *pairs = words[8:].reshape(REPORT_LINES, 8).sum(axis=0).tolist()
         placed = tuple(count for pair in pairs for count in (pair & 0xFFFFFFFF, pair >> 32))
-        return cls(winners, homeless, unplaced, changed, probes, mismatches, erased, placed)
+        return cls(leftover, winners, homeless, unplaced, changed, probes, mismatches, erased, placed)
 
 
 class Op(IntEnum):

@@ -26,8 +26,8 @@ from .elastic import ElasticStore
 from .insert import Insert, Piece, Strays
 from .partition import in_parts
 from .scratch import Scratch, flags_at
-from .store import PIECE, PIECE_UNIQUE, Outcome
-from .subtables import SubtableStore
+from .store import Outcome
+from .subtables import SETTLED, SETTLED_UNIQUE, SubtableStore
 
 __all__ = ["ElasticSubtables"]
 
@@ -73,7 +73,7 @@ class ElasticSubtables(ElasticStore):
         if copies:
             keys, values, flags = copies.keys, copies.values, 0
         flags, _own_flags = flags_at(engine, flags, n, stream)
-        most = min(n, PIECE_UNIQUE if unique else PIECE)
+        most = min(n, SETTLED_UNIQUE if unique else SETTLED)
         scratch = self.store.scratch(most, unique)
         parts = [
             Piece(keys + at * spec.word_bytes, values and values + at * spec.value_bytes, flags + at, min(most, n - at))
@@ -101,24 +101,16 @@ class ElasticSubtables(ElasticStore):
         def begin() -> Insert:
             return self.store.begin(piece, scratch, self.counts_probes, stream)
 
-        if unique:
-            if self.size + piece.n > self._most_load * self.store.slots:
-                self.store.engine.fill(piece.flags, Flag.UNPLACED, piece.n, stream)
-                self._make_room_for(piece.n, stream)
-        elif self.bounds and piece.n > _MANY_TIMES * self.store.slots:
-            first = begin()
-            first.claim()
-            first.outcome()
-            self._make_room_for(first.winners, stream)
-        self.store.share_out(piece.n)
+        if piece.n > _MANY_TIMES * self.store.slots and self.bounds:
+            self._make_room_for(piece.n if unique else self._distinct(begin()), stream)
+            self.store.share_out(piece.n)
         insert = begin()
-        if not unique:
-            insert.settle()
-            if self.size + piece.n > self._most_load * self.store.slots:
-                self._note(insert.outcome())
-                if not insert.winners:
-                    return
-                self._make_room_for(insert.winners, stream)
+        insert.settle(unique)
+        if self.size + piece.n > self._most_load * self.store.slots:
+            self._note(insert.outcome())
+            if not insert.left:
+                return
+            self._make_room_for(insert.left, stream)
         insert.place()
         for attempt in range(1, 10_000):
             outcome = insert.outcome()
@@ -135,6 +127,13 @@ class ElasticSubtables(ElasticStore):
                 return
             insert = begin()
             insert.place(only)
+
+    @staticmethod
+    def _distinct(insert: Insert) -> int:
+        """Keys of a batch."""
+        insert.claim()
+        insert.outcome()
+        return insert.left
 
     def _note(self, outcome: Outcome) -> None:
         self.size += outcome.changed
@@ -224,6 +223,7 @@ class ElasticSubtables(ElasticStore):
         store.share_out(n)
         piece = Piece(keys.ptr, values.ptr, flags.ptr, n)
         insert = store.begin(piece, store.scratch(n, unique=True), False, stream)
+        insert.settle(unique=True)
         insert.place()
         outcome = insert.outcome()
         left = engine.to_host(flags.ptr, np.uint8, n, stream) == Flag.UNPLACED

@@ -49,8 +49,8 @@ class Insert:
     ----------
     batch
         What the next kernel is given.
-    winners
-        How many elements `claim` listed, once `outcome` was asked for.
+    left
+        How many elements the last of `claim` and `settle` listed, once `outcome` was asked for.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Insert:
         else:
             batch.homeless_values = batch.homeless
             batch.homeless += room * spec.value_bytes
-        self.winners = 0
+        self.left = 0
         self._before = (0, 0, (0,) * len(store.hashed))
 
     def claim(self) -> None:
@@ -75,11 +75,19 @@ class Insert:
         self._run("claim", self._piece.n)
         self.batch.indices, self.batch.count = self.batch.winners, self.batch.report + WINNERS
 
-    def settle(self) -> None:
-        """Add the keys that fit without moving another; list one element of each other new key."""
+    def settle(self, unique: bool) -> None:
+        """Add the keys that fit without moving another; list one element of each other new key.
+
+        ``unique``: the caller vouches that keys do not repeat, and are not in the table.
+        """
+        self.batch.unique = unique
+        if unique:
+            self._leftover = self._store.engine.allocate(4 * self._piece.n, self._stream)
+            self.batch.leftover = self._leftover.ptr
         self._run("settle", self._piece.n)
         self.batch.indices, self.batch.count = self.batch.leftover, self.batch.report + LEFTOVER
-        self.claim()
+        if not unique:
+            self.claim()
 
     def place(self, only: npt.NDArray[np.int64] | None = None) -> None:
         """Add the keys of the listed elements, of those in ``only``, or of all: distinct, and none of them there."""
@@ -96,7 +104,7 @@ class Insert:
         report = self._store.read(self._scratch, self._stream)
         changed, probes, placed = self._before
         self._before = report.changed, report.probes, report.placed
-        self.winners = report.winners
+        self.left = report.leftover if self.batch.unique else report.winners
         self._store.add(now - before for now, before in zip(report.placed, placed, strict=False))
         return Outcome(report.changed - changed, report.homeless, report.unplaced, report.probes - probes)
 

@@ -26,6 +26,9 @@ __all__ = ["Subtable", "SubtableStore"]
 MOST_SUBTABLE_BUCKETS = 1 << 27
 """Buckets of a subtable are numbered in 28 bits, and the slots of one that is halved in 32."""
 
+SETTLED, SETTLED_UNIQUE = 1 << 22, 1 << 24
+"""Elements that go through the kernels of an insert together: so that claims stay in a GPU's cache; without claims."""
+
 LOCK_BYTES = 4
 _WARP = 32
 
@@ -245,14 +248,15 @@ class SubtableStore(Store):
         flags = self.engine.allocate(n, stream)
         n = other.scan(n, keys.ptr, values.ptr if self.spec.value_bytes else 0, stream)
         self.share_out(n)
-        for at in range(0, n, PIECE_UNIQUE):
+        for at in range(0, n, SETTLED_UNIQUE):
             piece = Piece(
                 keys.ptr + at * self.spec.word_bytes,
                 values.ptr + at * self.spec.value_bytes,
                 flags.ptr + at,
-                min(PIECE_UNIQUE, n - at),
+                min(SETTLED_UNIQUE, n - at),
             )
             insert = self.begin(piece, self.scratch(piece.n, unique=True), False, stream)
+            insert.settle(unique=True)
             insert.place()
             outcome = insert.outcome()
             if not outcome.complete:
@@ -305,15 +309,14 @@ class SubtableStore(Store):
         self._resize(number, old.buckets // 2, stream)
         self._program.run("halve", self.table, batch, batch.n, stream)
         batch.indices, batch.count = batch.leftover, batch.report + LEFTOVER
-        batch.closed, batch.spare_values = number + 1, values
+        batch.closed, batch.spare_values, batch.unique = number + 1, values, 1
         self._program.run("place", self.table, batch, slots, stream)
         outcome = insert.outcome()
         self.hashed[number].keys -= outcome.changed + outcome.unplaced
         strays = insert.strays(outcome.homeless)
         if not outcome.unplaced:
             return strays
-        count = int(self.engine.to_host(batch.report + LEFTOVER, np.uint64, 1, stream)[0])
-        listed = self.engine.to_host(residuals.ptr, np.uint32, count, stream)
+        listed = self.engine.to_host(residuals.ptr, np.uint32, insert.left, stream)
         unplaced = listed[self.engine.to_host(flags.ptr, np.uint8, 2 * slots, stream)[listed] == Flag.UNPLACED]
         rows = (
             self.engine.to_host(at, np.uint8, 2 * slots * width, stream).reshape(2 * slots, width)[unplaced]
@@ -332,7 +335,7 @@ class SubtableStore(Store):
 
     # ---- scratch memory
     def scratch(self, piece: int, unique: bool) -> Scratch:
-        """What `settle` and `place` need for so many elements."""
+        """What an insert of so many elements needs."""
         return self._workbench.of(piece, False, unique)
 
     def add(self, placed: Iterable[int], sign: int = 1) -> None:

@@ -80,6 +80,7 @@ struct Batch {
   u64 spare_values;     // a value's room for each element, where values are no words
   u64 subtable;         // that is resized, scanned or audited
   u64 closed;           // the subtable, plus one, that nothing is placed in
+  u64 unique;           // 1: the caller vouches that keys do not repeat, and are not in the table
 };
 
 constexpr u64 kReportLines = 32;

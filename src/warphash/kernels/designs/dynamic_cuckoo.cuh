@@ -3,23 +3,27 @@
 //
 // Layout: core/subtables.cuh. The locks are words beside the lines: a find never reads one.
 //
-// Place (one key per call, no two calls with the same key, and the key is in no bucket), in the key's first subtable i:
+// A key goes into a vacant slot of its first subtable i, else of subtable i + 1, and so on (subtables.cuh, settle). Only where
+// all its buckets are full, others move.
+//
+// Place (one key per call, no two calls with the same key, and the key is in no bucket), from the key's first subtable i on:
 //   1. look at the bucket of subtable i;
 //   2. take its lock (core/bucket_lock.cuh);
 //   3. there was a vacant slot, and it still is: the pair goes there; unlock, done. Else unlock, and step 1;
 //   4. the bucket is full: the pair takes a random slot; unlock; the victim goes on to subtable i + 1, after the last comes the
 //      first (S0-10), from step 1. After chain_limit victims the pair in hand has no home: it goes to the homeless list, and a
 //      subtable is enlarged.
-// While a subtable is halved (resize.cuh), step 4 passes it over. A call that starts when something is homeless evicts nothing:
-// it reports that its key was not placed.
+// While a subtable is halved (resize.cuh), steps 3 and 4 pass it over. A call that starts when something is homeless evicts
+// nothing: it reports that its key was not placed.
 //
 // Why look before the lock. The lanes of a tile read a line together, and one alone has its lock: what it has to confirm then is
-// one slot, as whoever came first took the first vacant one. Held from before the look, a lock was held for longer than the
-// other lanes needed, and an insert took two rounds of the warp (docs/performance-log.md).
+// one slot, as whoever came first took the first vacant one.
 //
-// Departures. The seed looks for the key in the one bucket where it would put it, so that a key inserted again while it lives
-// in another subtable is stored twice (S0-48): here `settle` (subtables.cuh) looks everywhere first. Its warp serves one of
-// its lanes at a time; here each lane asks for a lock of its own.
+// Departures. The seed puts a key into the one bucket that it drew, by eviction where that is full, and looks for the key
+// nowhere else: one that is inserted again while it lives in another subtable is stored twice (S0-48). Who looks everywhere
+// sees vacant slots everywhere. A lock for each put, as there, took 210 ns of a warp against 140 for the swap of a word, most
+// of it for the fence of the release (docs/performance-log.md); wider keys are put under the lock.
+// Its warp serves one of its lanes at a time; here each lane asks for a lock of its own.
 #pragma once
 #include "core/design.cuh"
 #include "core/subtables.cuh"
