@@ -6,6 +6,7 @@
 #include "entries.hpp"
 
 #include WARPHASH_DESIGN_HEADER
+#include "build.cuh"
 #include "entries.cuh"
 
 namespace {
@@ -17,7 +18,7 @@ using warphash_cpu::Group;
 #if defined(WARPHASH_SLABS) || defined(WARPHASH_NODES)
 #define WARPHASH_DESIGN_ENTRIES WARPHASH_LIST_ENTRIES
 #else
-#define WARPHASH_DESIGN_ENTRIES WARPHASH_CHOICE_ENTRIES
+#define WARPHASH_DESIGN_ENTRIES(...) WARPHASH_CHOICE_ENTRIES(__VA_ARGS__) WARPHASH_BUILD_ENTRIES(__VA_ARGS__)
 #endif
 #define WARPHASH_LAYOUT(BYTES, WORD, VALUED, N) \
   {BYTES, VALUED, N, {WARPHASH_DESIGN_ENTRIES(WARPHASH_DESIGN, WORD, VALUED, N)}},

@@ -89,6 +89,7 @@ LISTS_BYTES = 3 * 8
 class Report(NamedTuple):
     """What the kernels of one bulk operation counted, summed over the lines; all zero before the first of them."""
 
+    leftover: int
     winners: int
     homeless: int
     unplaced: int
@@ -100,9 +101,9 @@ class Report(NamedTuple):
     @classmethod
     def of(cls, words: npt.NDArray[np.uint64]) -> Report:
         """Read the first `COUNT_WORDS` words of ``struct Report``."""
-        _, winners, _, homeless, unplaced = words[:5].tolist()
+        leftover, winners, _, homeless, unplaced = words[:5].tolist()
         changed, probes, mismatches, erased = words[8:].reshape(REPORT_LINES, 8)[:, :4].sum(axis=0).tolist()
-        return cls(winners, homeless, unplaced, changed, probes, mismatches, erased)
+        return cls(leftover, winners, homeless, unplaced, changed, probes, mismatches, erased)
 
 
 class Op(IntEnum):

@@ -13,7 +13,7 @@ from .engine import Engine
 __all__ = ["Ledger"]
 
 
-_NOTHING = Report(0, 0, 0, 0, 0, 0, 0)
+_NOTHING = Report(0, 0, 0, 0, 0, 0, 0, 0)
 
 
 class Ledger:
