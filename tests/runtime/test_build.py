@@ -29,7 +29,7 @@ SETTINGS: list[dict[str, Any]] = [
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts so small that tables of a few thousand keys have many."""
-    monkeypatch.setattr(engine_for("cpu"), "stage_bytes", 4096)
+    monkeypatch.setattr(engine_for("cpu"), "stage_bytes", 1024)
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_every_key_is_there_once(
         keys_alone = HashSet.from_arrays(batch, assume_unique=unique, device="cpu", **setting)
         assert (np.sort(keys_alone.keys()) == np.unique(batch)).all()
         keys_alone.check()
-    assert len(builds) == 6 and (all(builds) or setting["design"] == "megakv")
+    assert builds == [True] * 6
 
 
 @pytest.mark.parametrize("threads", [1, 4])
@@ -120,7 +120,7 @@ def test_any_load_factor(setting: dict[str, Any], load_factor: float, builds: li
         for unique in (True, False):
             options = {"device": "cpu", "load_factor": load_factor, "assume_unique": unique, **setting}
             check_map(HashMap.from_arrays(keys, np.arange(n), **options), keys)
-    assert len(builds) >= 6
+    assert builds == [True] * 6 or load_factor > 0.2
 
 
 @pytest.mark.parametrize("slots", [1, 7, 8, 9, 63, 64, 65, 513])
@@ -134,11 +134,14 @@ def test_small_tables(slots: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_buckets_are_first_buckets_where_there_is_room(builds: list[bool]) -> None:
-    keys = some_keys(3000, "uint32")[:-3]
-    table = HashMap.from_arrays(keys, ~keys, assume_unique=True, device="cpu", load_factor=0.3, **BCHT)
+    keys = some_keys(3000, "uint32")
+    keys = keys[keys < 2**32 - 3]  # without the annex
+    table = HashMap.from_arrays(keys, ~keys, assume_unique=True, device="cpu", load_factor=0.5, seed=1, **BCHT)
     loads = np.bincount(first_buckets(table._backing.elastic.store, keys))
-    assert builds == [True] and loads.max() <= 9
-    assert (table.probe_counts(keys) == 1).sum() >= len(keys) - 2 * (loads == 9).sum() - 3
+    displaced = int(np.maximum(loads - 8, 0).sum())
+    assert builds == [True] and 0 < displaced < 100
+    at_home = (table.probe_counts(keys) == 1).sum()
+    assert len(keys) - 2 * displaced <= at_home <= len(keys) - displaced
 
 
 @pytest.mark.parametrize("unique", [True, False])
@@ -189,9 +192,10 @@ def test_what_is_not_built(builds: list[bool]) -> None:
     keys = some_keys(4000, "uint32")
     for options in ({"capacity": 3000}, {"capacity": 40_000}, {"capacity": 4000, "design": "power_of_two"}):
         check_map(HashMap.from_arrays(keys, np.arange(4000), device="cpu", **{**BCHT, **options}), keys)
-    assert builds == [False] * 3
+    assert not any(builds)
+    tried = len(builds)
     counted = HashSet.from_arrays(keys, device="cpu", count_probes=True, **BCHT)
-    assert counted.stats().insert_probes >= 1 and len(builds) == 3
+    assert counted.stats().insert_probes >= 1 and len(builds) == tried
 
 
 def test_without_memory_the_batch_goes_as_it_came(builds: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,8 +208,9 @@ def test_without_memory_the_batch_goes_as_it_came(builds: list[bool], monkeypatc
             raise MemoryError
         return allocate(self, nbytes, stream)
 
-    monkeypatch.setattr(CpuEngine, "allocate", allocate_little)
-    assert table.insert(keys, assume_unique=True).all() and builds == [False]
+    with monkeypatch.context() as context:
+        context.setattr(CpuEngine, "allocate", allocate_little)
+        assert table.insert(keys, assume_unique=True).all() and builds == [False]
     assert (np.sort(table.keys()) == np.sort(keys)).all()
 
 

@@ -161,8 +161,11 @@ class ElasticStore:
                 raise TableFull(f"{error}; the table is as it was", left) from error
 
     def _build(self, keys: int, values: int, n: int, flags: int, unique: bool, stream: Any) -> bool:
-        """A batch for a table without keys, if all of it can be done in one build; otherwise nothing is done."""
-        if self.size or self.counts_probes:
+        """A batch for a table without keys, if all of it can be done in one build; otherwise nothing is done.
+
+        One that may not fit is not tried: the work would be done twice.
+        """
+        if self.size or self.counts_probes or n > self.safe_load_factor * self.store.slots:
             return False
         outcome = self.store.build(keys, values, n, unique, stream)
         if outcome is None:
