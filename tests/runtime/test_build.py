@@ -92,6 +92,23 @@ def test_every_key_is_there_once(
     assert builds == [True] * 6
 
 
+@pytest.mark.parametrize("stage_bytes", [1 << 15, 1 << 17])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_build_over_an_older_one(
+    stage_bytes: int, threads: int, builds: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chunks of several runs, not all of which are used: what is behind these is no pair of this batch."""
+    monkeypatch.setattr(engine_for("cpu"), "stage_bytes", stage_bytes)
+    monkeypatch.setenv("WARPHASH_NUM_THREADS", str(threads))
+    table = HashMap("uint32", "uint32", capacity=80_000, device="cpu", **BCHT)
+    for seed, n in enumerate((80_000, 35_000, 70_001)):
+        keys = some_keys(n, "uint32", seed)
+        assert table.insert(keys, np.arange(n, dtype=np.uint32), assume_unique=True).all()
+        check_map(table, keys)
+        table.clear()
+    assert builds == [True] * 3
+
+
 @pytest.mark.parametrize("threads", [1, 4])
 @pytest.mark.parametrize("kinds", [1, 2, 40, 3000])
 def test_few_keys_many_times(kinds: int, threads: int, builds: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:

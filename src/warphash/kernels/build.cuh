@@ -26,7 +26,7 @@
 
 namespace warphash {
 
-constexpr u32 kMostBuildParts = 1024;
+constexpr u32 kMostBuildParts = 1024;  // as in policies.py
 constexpr u32 kLineBytes = 64, kRunBytes = 4 * kLineBytes;
 constexpr u32 kChunksOfPart = 64;
 
@@ -57,7 +57,7 @@ struct BuildParts {
 };
 
 // The first buckets of some keys. (A loop of its own is one that the compiler vectorizes.)
-template <class S, u32 kMost, class KeyAt>
+template <u32 kMost, class KeyAt>
 WARPHASH_FN void find_buckets(const Table& t, u32 n, u32 (&buckets)[kMost], const KeyAt& key_at) {
   for (u32 k = 0; k < n; ++k) buckets[k] = bucket_with(t, key_at(k), t.multiplier[0], t.addend[0]);
 }
@@ -109,7 +109,7 @@ struct ScatterParts {
       const u32 n = end - i < kBlock ? static_cast<u32>(end - i) : kBlock;
       const typename S::Word* const keys = pointer<const typename S::Word>(b.keys) + i;
       u32 buckets[kBlock];
-      find_buckets<S>(t, n, buckets, [keys](u32 k) { return keys[k]; });
+      find_buckets(t, n, buckets, [keys](u32 k) { return keys[k]; });
       for (u32 k = 0; k < n; ++k) {
         const Item pair = Item::make(keys[k], value_at<S>(b, static_cast<u32>(i + k)));
         if (S::is_reserved(pair.key)) [[unlikely]]
@@ -228,7 +228,7 @@ struct BuildOfParts {
       Item* const slots = stage;  // of our own: a store to a byte could change any member
       u8* const all_loads = loads;
       u32 buckets[kBlock], changed = 0;
-      find_buckets<S>(t, n, buckets, [pairs](u32 k) { return pairs[k].key; });
+      find_buckets(t, n, buckets, [pairs](u32 k) { return pairs[k].key; });
       for (u32 k = 0; k < n; ++k) {
         const Item pair = pairs[k];
         const u64 at = buckets[k] - first;
