@@ -11,8 +11,10 @@ import pytest
 
 from support.hashing import first_buckets
 from warphash import HashMap, HashSet, TableFull, policies
+from warphash.runtime.abi import Op
 from warphash.runtime.cpu import CpuEngine
 from warphash.runtime.devices import engine_for
+from warphash.runtime.scratch import Workbench
 from warphash.runtime.store import Store
 
 BCHT = {"design": "bucketed_cuckoo", "slots_per_bucket": 8}
@@ -170,7 +172,7 @@ def test_a_table_that_is_full_names_the_keys_that_did_not_fit(unique: bool, buil
     for grown in (0, 8):  # with a batch larger than the table, and with one that only just fits
         table = HashSet("uint32", capacity=capacity + grown, **options)
         try:
-            table._update(keys, None, 0, unique=unique, answers=False)
+            table._update(keys, None, Op.KEEP, unique=unique, answers=False)
         except TableFull as error:
             left = np.asarray(error.keys)
             assert np.isin(left, keys).all() and len(np.unique(left)) == len(left)
@@ -227,8 +229,24 @@ def test_without_memory_the_batch_goes_as_it_came(builds: list[bool], monkeypatc
 
     with monkeypatch.context() as context:
         context.setattr(CpuEngine, "allocate", allocate_little)
-        assert table.insert(keys, assume_unique=True).all() and builds == [False]
+        assert table.insert(keys, assume_unique=True).all() and not builds
     assert (np.sort(table.keys()) == np.sort(keys)).all()
+
+
+def test_without_memory_for_claims_nothing_is_half_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = some_keys(4000, "uint32")
+    table = HashMap("uint32", "uint32", capacity=4000, device="cpu", **BCHT)
+
+    def refuse(*_: Any) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as context, pytest.raises(MemoryError):
+        context.setattr(Workbench, "of", refuse)
+        table._update(keys, keys, Op.KEEP, unique=False, answers=False)
+    assert len(table) == 0 == len(table.keys()) and not table.contains(keys).any()
+    table._update(keys, keys, Op.KEEP, unique=False, answers=False)
+    assert len(table) == 4000
+    table.check()
 
 
 def test_a_build_that_did_not_do_all_is_done_again(monkeypatch: pytest.MonkeyPatch) -> None:

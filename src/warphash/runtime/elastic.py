@@ -167,7 +167,11 @@ class ElasticStore:
         """
         if self.size or self.counts_probes or n > self.safe_load_factor * self.store.slots:
             return False
-        outcome = self.store.build(keys, values, n, unique, stream)
+        try:
+            outcome = self.store.build(keys, values, n, unique, stream)
+        except MemoryError:
+            self.store.clear(stream)
+            return False
         if outcome is None:
             return False
         if not outcome.complete or (flags and outcome.changed < n):  # keys repeat that should not: which was added?

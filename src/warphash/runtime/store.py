@@ -313,7 +313,7 @@ class Store:
     def build(self, keys: int, values: int, n: int, unique: bool, stream: Any = None) -> Outcome | None:
         """As `update`, of a table without keys, by ``kernels/build.cuh``; None where that would not help. Waits.
 
-        If the outcome is not complete, the store is to be cleared.
+        If the outcome is not complete, or there is no memory, the store is to be cleared.
         """
         engine, spec = self.engine, self.spec
         bucket_bytes = spec.slots_per_bucket * spec.slot_bytes
@@ -321,11 +321,8 @@ class Store:
         if parts is None or not self._builds:
             return None
         width = spec.word_bytes
-        try:
-            left = [engine.allocate(n * width, stream) for _ in range(2 if values else 1)]
-            chunks = engine.allocate(8 * parts[0], stream)
-        except MemoryError:
-            return None
+        left = [engine.allocate(n * width, stream) for _ in range(2 if values else 1)]
+        chunks = engine.allocate(8 * parts[0], stream)
         report = self._zeroed_report(stream)
         engine.fill(chunks.ptr, 0, chunks.nbytes, stream)
         batch = Batch(n=n, keys=keys, values=values, out_keys=left[0].ptr, out_values=left[-1].ptr if values else 0)
