@@ -21,7 +21,7 @@ BCHT = {"design": "bucketed_cuckoo", "slots_per_bucket": 8}
 SETTINGS: list[dict[str, Any]] = [
     {"design": "cuckoo"},
     BCHT,
-    {"design": "bucketed_cuckoo", "slots_per_bucket": 32, "hashes": 2},
+    {"design": "bucketed_cuckoo", "slots_per_bucket": 32, "hashes": 2, "hash": "universal"},
     {"design": "megakv"},
     {"design": "iceberg"},
     {"design": "linear_probing"},
