@@ -9,6 +9,7 @@
 #if defined(WARPHASH_SUBTABLES)
 #include "resize.cuh"
 #else
+#include "build.cuh"
 #include "entries.cuh"
 #endif
 
@@ -21,7 +22,7 @@ using warphash_cpu::Group;
 #if defined(WARPHASH_SLABS) || defined(WARPHASH_NODES)
 #define WARPHASH_DESIGN_ENTRIES WARPHASH_LIST_ENTRIES
 #else
-#define WARPHASH_DESIGN_ENTRIES WARPHASH_CHOICE_ENTRIES
+#define WARPHASH_DESIGN_ENTRIES(...) WARPHASH_CHOICE_ENTRIES(__VA_ARGS__) WARPHASH_BUILD_ENTRIES(__VA_ARGS__)
 #endif
 #define WARPHASH_LAYOUT(BYTES, WORD, VALUED, N) \
   {BYTES, VALUED ? BYTES : 0, N, {WARPHASH_DESIGN_ENTRIES(WARPHASH_DESIGN, WORD, VALUED, N)}},

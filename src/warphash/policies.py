@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 __all__ = [
+    "build_parts_of",
     "capacity_of",
     "expected_nodes",
     "is_risky",
@@ -186,6 +187,25 @@ def parts_of(buckets: int, bucket_bytes: int, window_bytes: int, lanes: int, n: 
     if 2 << shift <= lanes or buckets <= 3 << shift:
         return None
     while (buckets - 1 >> shift) >= MOST_PARTS:
+        shift += 1
+    return (buckets - 1 >> shift) + 1, shift
+
+
+MOST_BUILD_PARTS = 1024
+"""Parts of a table that is built from a batch: a line of each stays in a processor's second-level cache."""
+
+
+def build_parts_of(buckets: int, bucket_bytes: int, slots: int, stage_bytes: int, n: int) -> tuple[int, int] | None:
+    """Parts in which a table is built from a batch of ``n``, and the logarithm of the buckets of each.
+
+    A part has ``stage_bytes``, or more if there would be too many. None where the table lies in a processor's cache as
+    it is; where the batch has more elements than the table slots, so that they do not fit into their parts; or where it
+    fills so little of the table that writing all of it takes longer.
+    """
+    shift = (stage_bytes // bucket_bytes).bit_length() - 1
+    if shift < 0 or buckets <= 4 << shift or n > slots or 8 * n < slots:
+        return None
+    while (buckets - 1 >> shift) >= MOST_BUILD_PARTS:
         shift += 1
     return (buckets - 1 >> shift) + 1, shift
 

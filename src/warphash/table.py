@@ -88,7 +88,8 @@ class HashMap(PairTable):
             Arrays of one length. The table goes to their device unless ``device`` is given.
         assume_unique
             The caller vouches that no key repeats; saves the work of finding out. A table larger than a GPU's cache
-            is then built a third faster, with copies of keys and values beside it, if there is memory for them.
+            is then built a third faster, with copies of keys and values beside it, if there is memory for them. On a
+            CPU it saves little.
         capacity
             As for the class; the number of keys by default.
         **options

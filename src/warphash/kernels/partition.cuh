@@ -11,8 +11,8 @@
 // Why. Of a table larger than the cache almost every element has a line fetched from memory, and written back. Behind a
 // partition the elements that run at one time go to one part, whose lines stay in the cache until they are full. The
 // price is a batch that is read and written once more, and its keys a second time, in streams. (The idea is that of
-// radix-partitioned hash joins. Buckets of a key other than the first are as far as they were.) A CPU has none of this:
-// its builds wait for instructions and not for memory (docs/performance-log.md).
+// radix-partitioned hash joins. Buckets of a key other than the first are as far as they were.) A CPU has a way of its own
+// (build.cuh).
 //
 // Protocol of partition, a block and its tile of 16 KiB of keys:
 //   1. Each thread adds its elements to the tile's counters of their parts, and learns their ranks there.

@@ -53,6 +53,7 @@ class CpuEngine:
     asynchronous: bool = False
     window_bytes: int = 0
     lanes: int = 1
+    stage_bytes: int = 256 << 10
 
     def __init__(self) -> None:
         self._programs: dict[KernelSpec, Program] = {}

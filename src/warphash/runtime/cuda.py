@@ -147,6 +147,7 @@ class CudaEngine:
     """
 
     asynchronous: bool = True
+    stage_bytes: int = 0
 
     def __init__(self, index: int) -> None:
         self._driver = driver = bindings()

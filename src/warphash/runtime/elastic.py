@@ -123,6 +123,8 @@ class ElasticStore:
         self._prepare(stream)
         asked, size = flags, self.size
         anyhow = op == Op.KEEP and (unique or not flags)
+        if anyhow and self._build(keys, values, n, flags, unique, stream):
+            return self._tidy(stream)
         copies = in_parts(self.store, keys, values, n, stream) if anyhow else None
         if copies:
             keys, values, flags = copies.keys, copies.values, 0
@@ -157,6 +159,28 @@ class ElasticStore:
                 if copies:
                     left = copies.originals(left, stream)
                 raise TableFull(f"{error}; the table is as it was", left) from error
+
+    def _build(self, keys: int, values: int, n: int, flags: int, unique: bool, stream: Any) -> bool:
+        """A batch for a table without keys, if all of it can be done in one build; otherwise nothing is done.
+
+        One that may not fit is not tried: the work would be done twice.
+        """
+        if self.size or self.counts_probes or n > self.safe_load_factor * self.store.slots:
+            return False
+        try:
+            outcome = self.store.build(keys, values, n, unique, stream)
+        except MemoryError:
+            self.store.clear(stream)
+            return False
+        if outcome is None:
+            return False
+        if not outcome.complete or (flags and outcome.changed < n):  # keys repeat that should not: which was added?
+            self.store.clear(stream)
+            return False
+        if flags:
+            self.store.engine.fill(flags, Flag.CHANGED, n, stream)
+        self.size, self.tombstones = outcome.changed, 0
+        return True
 
     def _prepare(self, stream: Any) -> None:
         """Make a table larger that is as full as it should be."""

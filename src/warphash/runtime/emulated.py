@@ -71,6 +71,7 @@ class EmulatedEngine:
     asynchronous: bool = True  # as far as a table can tell
     window_bytes: int = 2048  # so that tables of a few hundred keys have several
     lanes: int = 4
+    stage_bytes: int = 0
 
     def __init__(self, rewrite: Callable[[str], str] = str) -> None:
         self.memory = GuardedMemory()

@@ -129,11 +129,14 @@ class Engine(Protocol):
         Part of a table that stays in the cache while elements go there; 0 where it does not matter.
     lanes
         That run at once.
+    stage_bytes
+        Part of a table that a thread builds in its own cache (``kernels/build.cuh``); 0 where there is no such kernel.
     """
 
     asynchronous: bool
     window_bytes: int
     lanes: int
+    stage_bytes: int
 
     @property
     def device(self) -> str:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ..designs.base import Design
 from ..errors import ParameterError
+from ..policies import build_parts_of
 from .abi import (
     COUNT_WORDS,
     LEFTOVER,
@@ -109,7 +110,7 @@ class Store:
         self._allocate(stream)
         self._program = engine.program(spec)
         self._random = random.Random(seed)
-        self.table = self._describe()
+        self._table = self._describe()
         self._workbench = Workbench(engine, spec.slot_bytes if design.moves_keys else 0)
         self._mailbox: Mailbox | None = None
         self.clear(stream)
@@ -122,15 +123,27 @@ class Store:
     def nbytes(self) -> int:
         return self._base_bytes
 
+    @property
+    def table(self) -> Table:
+        """What kernels are given, its memory cleared if that was put off."""
+        self._clear_now()
+        return self._table
+
+    @property
+    def memory(self) -> Buffer:
+        """Of the slots, cleared if that was put off."""
+        self._clear_now()
+        return self._memory
+
     def _allocate(self, stream: Any) -> None:
-        self.memory = self.engine.allocate(self._base_bytes, stream)
+        self._memory = self.engine.allocate(self._base_bytes, stream)
 
     def _describe(self) -> Table:
         universal = self.family == "universal"
         prime = _PRIMES[self.spec.word_bytes] if universal else 1 << 64
         draw = self._random.randrange
         return Table(
-            slots=self.memory.ptr,
+            slots=self._memory.ptr,
             buckets=self.buckets,
             chain_limit=self.design.chain_limit(self.slots),
             multiplier=tuple(draw(1, prime) for _ in range(MAX_HASHES)),
@@ -145,11 +158,25 @@ class Store:
 
     def rehash(self, stream: Any = None) -> None:
         """Forget all keys and draw other hash constants, in the same memory."""
-        self.table = self._describe()
+        self._table = self._describe()
         self.clear(stream)
 
     def clear(self, stream: Any = None) -> None:
-        self.engine.fill(self.memory.ptr, 0xFF, self._base_bytes, stream)
+        """Forget all keys. Where a build may follow, which needs no cleared memory, that is put off."""
+        self._cleared = False
+        if not self._builds:
+            self._clear_now(stream)
+
+    def _clear_now(self, stream: Any = None) -> None:
+        """Two lookups may do it at once: both write what no update can change meanwhile."""
+        if not self._cleared:
+            self.engine.fill(self._memory.ptr, 0xFF, self._base_bytes, stream)
+            self._cleared = True
+
+    @property
+    def _builds(self) -> bool:
+        """Whether the engine and the design have the kernels of `build`."""
+        return self.engine.stage_bytes > 0 and self.design.fills_first_bucket(self.parameters)
 
     def snapshot(self, stream: Any = None) -> Buffer:
         """A copy of the slots."""
@@ -228,6 +255,7 @@ class Store:
         kind: int = 0,
         flags: int = 0,
         unique: bool = False,
+        displaced: bool = False,
         count_probes: bool = False,
         only: npt.NDArray[np.int64] | None = None,
         stream: Any = None,
@@ -240,10 +268,15 @@ class Store:
             Addresses of ``n`` words, words and bytes; ``flags`` (`abi.Flag`) may be 0.
         unique
             The caller vouches that the keys differ from each other and from those in the table.
+        displaced
+            The keys are not in the table, and their first buckets are full; but some may repeat.
         only
             Elements to take part, ascending; all of them if None.
         """
         unique = unique or self.design.places_at_once
+        # Those that throw pairs out pass them on. A second piece may have keys that the first has put into the table.
+        displaced = displaced and self.design.moves_keys and (unique or n <= PIECE)
+        place = "place_next" if displaced else "place"
         piece = min(n, PIECE_UNIQUE if unique else PIECE)
         if only is not None and not len(only):
             return Outcome(0, 0, 0, 0)
@@ -264,15 +297,49 @@ class Store:
             if small:
                 return self._run_block("update_block", batch, scratch, stream)
             if unique:
-                self._program.run("place", self.table, batch, count, stream)
+                self._program.run(place, self.table, batch, count, stream)
             else:
                 if dirty_claims:
                     self._workbench.restart(scratch, stream, LISTS_BYTES)
                 dirty_claims = True
-                self._settle_claim_place(batch, stream)
+                if self.design.settles and not displaced:
+                    self._program.run("settle", self.table, batch, count, stream)
+                    batch.indices, batch.count = batch.leftover, batch.report + LEFTOVER
+                self._claim_and_place(batch, place, stream)
         self._homeless = scratch
         report = self._read(scratch.report, stream)
         return Outcome(report.changed, report.homeless, report.unplaced, report.probes)
+
+    def build(self, keys: int, values: int, n: int, unique: bool, stream: Any = None) -> Outcome | None:
+        """As `update`, of a table without keys, by ``kernels/build.cuh``; None where that would not help. Waits.
+
+        If the outcome is not complete, or there is no memory, the store is to be cleared.
+        """
+        engine, spec = self.engine, self.spec
+        bucket_bytes = spec.slots_per_bucket * spec.slot_bytes
+        parts = build_parts_of(self.buckets, bucket_bytes, self.slots, engine.stage_bytes, n)
+        if parts is None or not self._builds:
+            return None
+        width = spec.word_bytes
+        left = [engine.allocate(n * width, stream) for _ in range(2 if values else 1)]
+        chunks = engine.allocate(8 * parts[0], stream)
+        report = self._zeroed_report(stream)
+        engine.fill(chunks.ptr, 0, chunks.nbytes, stream)
+        batch = Batch(n=n, keys=keys, values=values, out_keys=left[0].ptr, out_values=left[-1].ptr if values else 0)
+        batch.report, batch.out_counts, (batch.parts, batch.part_shift) = report.ptr, chunks.ptr, parts
+        hashed = self.buckets * bucket_bytes
+        engine.fill(self._memory.ptr + hashed, 0xFF, self._base_bytes - hashed, stream)
+        self._program.run("scatter_parts", self._table, batch, n, stream)
+        self._program.run("build_parts", self._table, batch, self.buckets, stream)
+        self._cleared = True
+        built = self._read(report, stream)
+        outcome = Outcome(built.changed, 0, built.unplaced, 0)
+        for first, count, displaced in ((0, built.leftover, True), (n - built.winners, built.winners, False)):
+            if outcome.complete and count:
+                at = [column and column + first * width for column in (batch.out_keys, batch.out_values)]
+                rest = self.update(at[0], at[1], count, unique=unique, displaced=displaced, stream=stream)
+                outcome = Outcome(outcome.changed + rest.changed, rest.homeless, rest.unplaced, 0)
+        return outcome
 
     def _run_block(self, entry: str, batch: Batch, scratch: Scratch, stream: Any) -> Outcome:
         """One launch of ``kernels/one_block.cuh``, and its answer."""
@@ -283,15 +350,12 @@ class Store:
         homeless, unplaced, changed, probes = self._mailbox.outcome(stream)
         return Outcome(changed, homeless, unplaced, probes)
 
-    def _settle_claim_place(self, batch: Batch, stream: Any) -> None:
+    def _claim_and_place(self, batch: Batch, place: str, stream: Any) -> None:
         report, n = batch.report, batch.n
         run = self._program.run
-        if self.design.settles:
-            run("settle", self.table, batch, n, stream)
-            batch.indices, batch.count = batch.leftover, report + LEFTOVER
         run("claim", self.table, batch, n, stream)
         batch.indices, batch.count = batch.winners, report + WINNERS
-        run("place", self.table, batch, n, stream)
+        run(place, self.table, batch, n, stream)
         if batch.losers:
             batch.indices, batch.count = batch.losers, report + LOSERS
             run("combine", self.table, batch, n, stream)

@@ -70,7 +70,6 @@ class SubtableStore(Store):
         self.subtables = []
         for buckets in sizes:
             self.subtables.append(Subtable(self._memory_of(buckets, stream), buckets))
-        self.memory = self.subtables[ANNEX if number == MOST_SUBTABLES else number].memory
         self._count()
 
     def _memory_of(self, buckets: int, stream: Any) -> Buffer:
@@ -125,7 +124,10 @@ class SubtableStore(Store):
         for number, subtable in self._numbered():
             table.bases[number], table.sizes[number] = subtable.memory.ptr, subtable.buckets
 
+    _builds = False
+
     def clear(self, stream: Any = None) -> None:
+        self._cleared = True
         for subtable in self.subtables:
             self._empty(subtable.memory, subtable.buckets, stream)
             subtable.keys = 0

@@ -17,6 +17,8 @@
 #include <cstring>
 #if defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
 #endif
 
 #include "core/abi.cuh"
@@ -217,6 +219,28 @@ WARPHASH_FN SlotMasks survey(const typename S::Item* at, typename S::Word key) {
 }
 #endif
 
+// Whether one of the slots of a bucket has the key.
+template <class S>
+WARPHASH_FN bool holds(const typename S::Item* at, typename S::Word key) {
+#if defined(__AVX2__)
+  if constexpr (S::kBucketBytes >= 32) {
+    constexpr int kPerVector = 32 / static_cast<int>(sizeof(typename S::Item));
+    constexpr bool kNarrow = sizeof(typename S::Word) == 4;
+    __m256i any = _mm256_setzero_si256();
+    for (int j = 0; j < S::kSlots; j += kPerVector) {
+      const __m256i slots = _mm256_load_si256(reinterpret_cast<const __m256i*>(at + j));
+      const __m256i same =
+          kNarrow ? _mm256_cmpeq_epi32(slots, broadcast(key)) : _mm256_cmpeq_epi64(slots, broadcast(key));
+      any = _mm256_or_si256(any, same);
+    }
+    const int words =
+        kNarrow ? _mm256_movemask_ps(_mm256_castsi256_ps(any)) : _mm256_movemask_pd(_mm256_castsi256_pd(any));
+    return words & (S::kHasValue ? 0x55 : 0xFF);  // keys are the even words
+  }
+#endif
+  return survey_one_by_one<S, false>(at, key).hits;
+}
+
 // A thread is a lane, a warp and a block of its own.
 constexpr u32 kWarpLanes = 1;
 WARPHASH_FN u32 ballot(bool p) { return p; }
@@ -231,6 +255,24 @@ WARPHASH_FN u32 lane() { return 0; }
 WARPHASH_FN void release_to_host(u64* p, u64 x) { std::atomic_ref<u64>(*p).store(x, std::memory_order_release); }
 
 WARPHASH_FN void prefetch(const void* p) { __builtin_prefetch(p); }
+
+// Writes an aligned line of 64 bytes past the caches, where the processor can. Others may see it behind end_streams() only.
+WARPHASH_FN void stream_line(void* to, const void* from) {
+#if defined(__AVX2__)
+  for (int k = 0; k < 2; ++k)
+    _mm256_stream_si256(static_cast<__m256i*>(to) + k, _mm256_load_si256(static_cast<const __m256i*>(from) + k));
+#elif defined(__SSE2__)
+  for (int k = 0; k < 4; ++k)
+    _mm_stream_si128(static_cast<__m128i*>(to) + k, _mm_load_si128(static_cast<const __m128i*>(from) + k));
+#else
+  std::memcpy(to, from, 64);
+#endif
+}
+WARPHASH_FN void end_streams() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
 
 }  // namespace warphash
 
