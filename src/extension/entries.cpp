@@ -1,12 +1,16 @@
 // Compiles one design, or kernels that no design changes, for one instruction set. The build defines WARPHASH_DESIGN
 // (the class), WARPHASH_DESIGN_HEADER, WARPHASH_GROUPS (the name of the function below), WARPHASH_ONE_SLOT,
-// WARPHASH_EIGHT_SLOTS, WARPHASH_SLABS or WARPHASH_NODES for designs with buckets of one slot or of eight alone, or lists
-// of slabs or of nodes of one key, and renames the namespace `warphash`, so that the linker cannot take one instruction
+// WARPHASH_EIGHT_SLOTS, WARPHASH_SLABS, WARPHASH_NODES or WARPHASH_SUBTABLES for designs with buckets of one slot or of
+// eight alone, lists of slabs or of nodes of one key, or subtables, and renames the namespace `warphash`, so that the linker cannot take one instruction
 // set's template for another's.
 #include "entries.hpp"
 
 #include WARPHASH_DESIGN_HEADER
+#if defined(WARPHASH_SUBTABLES)
+#include "resize.cuh"
+#else
 #include "entries.cuh"
+#endif
 
 namespace {
 
@@ -20,16 +24,26 @@ using warphash_cpu::Group;
 #define WARPHASH_DESIGN_ENTRIES WARPHASH_CHOICE_ENTRIES
 #endif
 #define WARPHASH_LAYOUT(BYTES, WORD, VALUED, N) \
-  {BYTES, VALUED, N, {WARPHASH_DESIGN_ENTRIES(WARPHASH_DESIGN, WORD, VALUED, N)}},
+  {BYTES, VALUED ? BYTES : 0, N, {WARPHASH_DESIGN_ENTRIES(WARPHASH_DESIGN, WORD, VALUED, N)}},
 #define WARPHASH_GROUP(N)           \
   WARPHASH_LAYOUT(4, u32, false, N) \
   WARPHASH_LAYOUT(4, u32, true, N)  \
   WARPHASH_LAYOUT(8, u64, false, N) \
   WARPHASH_LAYOUT(8, u64, true, N)
 
+#define WARPHASH_LINES(BYTES, WORD, VALUE) \
+  {BYTES, VALUE, 128 / BYTES, {WARPHASH_SUBTABLE_ENTRIES(WARPHASH_DESIGN, WORD, VALUE)}},
+#define WARPHASH_LINES_OF_WORDS(BYTES, WORD) \
+  WARPHASH_LINES(BYTES, WORD, 0)             \
+  WARPHASH_LINES(BYTES, WORD, 4) WARPHASH_LINES(BYTES, WORD, 8) WARPHASH_LINES(BYTES, WORD, -1)
+
 const Group kGroups[] = {
 #if defined(WARPHASH_PLAIN_ENTRIES)
-    {0, false, 0, {WARPHASH_PLAIN_ENTRIES}},
+    {0, 0, 0, {WARPHASH_PLAIN_ENTRIES}},
+#elif defined(WARPHASH_SUBTABLES)
+    WARPHASH_LINES_OF_WORDS(4, u32) WARPHASH_LINES_OF_WORDS(8, u64) WARPHASH_LINES(16, warphash::Wide<16>, -1)
+        WARPHASH_LINES(32, warphash::Wide<32>, -1) WARPHASH_LINES(64, warphash::Wide<64>, -1)
+            WARPHASH_LINES(128, warphash::Wide<128>, -1)
 #elif defined(WARPHASH_ONE_SLOT)
     WARPHASH_GROUP(1)
 #elif defined(WARPHASH_EIGHT_SLOTS)

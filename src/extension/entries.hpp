@@ -15,8 +15,8 @@ struct Entry {
 constexpr int kMostEntries = 16;
 
 struct Group {
-  int word_bytes;
-  bool valued;
+  int key_bytes;
+  int value_bytes;  // -1: those that Table::value_bytes says
   int slots_per_bucket;
   Entry entries[kMostEntries];  // those behind the last have no name
 };

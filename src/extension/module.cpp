@@ -30,6 +30,7 @@ WARPHASH_DECLARE(slab)
 WARPHASH_DECLARE(lock_free_chaining)
 WARPHASH_DECLARE(linear_probing)
 WARPHASH_DECLARE(megakv)
+WARPHASH_DECLARE(dynamic_cuckoo)
 WARPHASH_DECLARE(rows)
 WARPHASH_DECLARE(ceiling)
 WARPHASH_DECLARE(slabs)
@@ -56,6 +57,7 @@ Groups groups_of(const std::string& design, bool fast) {
   WARPHASH_CHOOSE(lock_free_chaining)
   WARPHASH_CHOOSE(linear_probing)
   WARPHASH_CHOOSE(megakv)
+  WARPHASH_CHOOSE(dynamic_cuckoo)
   WARPHASH_CHOOSE(rows)
   WARPHASH_CHOOSE(ceiling)
   WARPHASH_CHOOSE(slabs)
@@ -64,12 +66,12 @@ Groups groups_of(const std::string& design, bool fast) {
 }
 
 // The address of an operation, to be handed back to run().
-std::uintptr_t entry(const std::string& design, int word_bytes, bool valued, int slots_per_bucket,
+std::uintptr_t entry(const std::string& design, int key_bytes, int value_bytes, int slots_per_bucket,
                      const std::string& name, const std::string& isa) {
   const Groups groups = groups_of(design, isa == "fast");
   for (int g = 0; g < groups.count; ++g) {
     const auto& group = groups.first[g];
-    if (group.word_bytes != word_bytes || group.valued != valued || group.slots_per_bucket != slots_per_bucket)
+    if (group.key_bytes != key_bytes || group.value_bytes != value_bytes || group.slots_per_bucket != slots_per_bucket)
       continue;
     for (const auto& e : group.entries)
       if (e.name && name == e.name) return reinterpret_cast<std::uintptr_t>(e.run);

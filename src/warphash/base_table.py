@@ -63,7 +63,7 @@ class BaseTable:
         self._check_design()
         self._load_factor = load_factor_of(load_factor, self._design, self._parameters)
         check_options(capacity, hash, on_full, attempts)
-        self._bounds = bounds_of(load_bounds, on_full, self._parameters)
+        self._bounds = bounds_of(load_bounds, on_full, self._design, self._parameters)
         self._seed = int.from_bytes(os.urandom(8)) >> 1 if seed is None else integer("seed", seed, 0)
         self._engine: Any = engine_for(device)
         self._device: str = self._engine.device
@@ -153,6 +153,8 @@ class BaseTable:
             design=self.design,
             parameters=dict(self._parameters),
             rebuilds=elastic.rebuilds,
+            resizes=getattr(elastic, "resizes", None),
+            peak_nbytes=getattr(elastic.store, "peak_nbytes", None),
             nodes=getattr(elastic.store, "nodes", None),
             insert_probes=elastic.probes / elastic.inserted if elastic.counts_probes and elastic.inserted else None,
         )

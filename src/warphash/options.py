@@ -33,10 +33,15 @@ def load_factor_of(given: float | None, design: Design, parameters: dict[str, An
     return float(given)
 
 
-def bounds_of(given: Any, on_full: str, parameters: dict[str, Any]) -> tuple[float, float] | None:
+def bounds_of(given: Any, on_full: str, design: Design, parameters: dict[str, Any]) -> tuple[float, float] | None:
     """The least and greatest load factor that were asked for; None for no such bounds."""
+    own = design.own_bounds(parameters)
     if given is None:
         return None
+    if own:
+        raise ParameterError(
+            f"design {design.name!r} has bounds of its own: give alpha and beta, not load_bounds={given!r}"
+        )
     expected = "load_bounds must be two numbers (least, most) with 0 <= least <= most / 2 and 0 < most <= 1"
     try:
         least, most = (float(bound) for bound in given)

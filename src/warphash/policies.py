@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 __all__ = [
     "capacity_of",
@@ -17,6 +18,10 @@ __all__ = [
     "slots_before_insert",
     "slots_for",
     "slots_in_bounds",
+    "subtable_shares",
+    "subtable_sizes",
+    "subtable_to_enlarge",
+    "subtable_to_halve",
 ]
 
 
@@ -77,6 +82,69 @@ def slots_in_bounds(size: int, slots: int, bounds: tuple[float, float]) -> int |
     while wanted > FEWEST_SLOTS and size < least * wanted:
         wanted = -(-wanted // 2)
     return None if wanted == slots else wanted
+
+
+_HALVINGS = 6
+"""Digits, of two, of the size of a subtable: so often, and more, a large one can be halved before it is odd."""
+
+
+def subtable_sizes(buckets: int, subtables: int) -> list[int]:
+    """Buckets of each of equal subtables with at least ``buckets`` between them, rounded up by at most 1.6 percent."""
+    each = -(-buckets // subtables)
+    unit = 1 << max(0, each.bit_length() - 1 - _HALVINGS)
+    return [-(-each // unit) * unit] * subtables
+
+
+def subtable_to_enlarge(sizes: Sequence[int]) -> int:
+    """The smallest: so none is ever more than twice as large as another (Dynamic Hash Tables on GPUs, V-A; S0-19)."""
+    return sizes.index(min(sizes))
+
+
+def subtable_to_halve(sizes: Sequence[int]) -> int | None:
+    """The largest; None if it cannot be halved."""
+    largest = max(sizes)
+    return sizes.index(largest) if largest % 2 == 0 else None
+
+
+_SHARE_STEPS = 4
+
+
+def subtable_shares(
+    sizes: Sequence[int], counts: Sequence[int], incoming: int, shares: Sequence[float], slots_per_bucket: int
+) -> list[float]:
+    """Which share of ``incoming`` keys begins at each subtable.
+
+    In proportion to n / C(m, 2), n the buckets of a subtable and m its keys, which makes conflicts fewest (Dynamic Hash
+    Tables on GPUs, theorem 1; S0-12, S0-46), where m counts those that the batch itself will have brought. No share
+    fills its subtable beyond two thirds of the way from the load factor of the whole to 1: the theorem knows of no full
+    buckets.
+
+    Parameters
+    ----------
+    sizes, counts
+        Buckets and keys of each subtable.
+    shares
+        Those of before, where the search for the new ones starts.
+    """
+    # A fixed point of p ~ n / (m + p x)^2, where the plain iteration swings: a third of each step, in logarithms.
+    for _ in range(_SHARE_STEPS):
+        wanted = [
+            (p * p * n / max(m + p * incoming, 1.0) ** 2) ** (1 / 3)
+            for n, m, p in zip(sizes, counts, shares, strict=True)
+        ]
+        total = sum(wanted)
+        shares = [max(w / total, 1e-6) for w in wanted]
+    load = (sum(counts) + incoming) / (sum(sizes) * slots_per_bucket)
+    if incoming and load < 1:
+        most = load + (1 - load) * 2 / 3
+        rooms = [max(0.0, most * n * slots_per_bucket - m) / incoming for n, m in zip(sizes, counts, strict=True)]
+        over = sum(max(0.0, p - room) for p, room in zip(shares, rooms, strict=True))
+        if over:
+            shares = [min(p, room) for p, room in zip(shares, rooms, strict=True)]
+            left = [room - p for p, room in zip(shares, rooms, strict=True)]
+            shares = [p + over * gap / sum(left) for p, gap in zip(shares, left, strict=True)]
+    total = sum(shares)
+    return [p / total for p in shares]
 
 
 def expected_nodes(keys: int, buckets: int, pairs_per_node: int) -> float:

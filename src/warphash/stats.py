@@ -24,6 +24,9 @@ class Stats:
         What the table is.
     rebuilds
         How often it moved all its keys, to grow or to draw other hash constants.
+    resizes, peak_nbytes
+        How often a subtable was doubled or halved, and the most memory held since the table was last built anew, both
+        copies of one that is resized included; None for a table without subtables.
     nodes
         Nodes in use, for slabs their number, of a table whose buckets are lists; otherwise None.
     insert_probes
@@ -39,5 +42,7 @@ class Stats:
     design: str
     parameters: dict[str, Any]
     rebuilds: int
+    resizes: int | None
+    peak_nbytes: int | None
     nodes: int | None
     insert_probes: float | None

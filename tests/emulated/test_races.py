@@ -31,6 +31,8 @@ TABLES = [
     ("slab", {"rebucket": False}),
     ("linear_probing", {"slots_per_bucket": 8}),
     ("megakv", {}),
+    ("dynamic_cuckoo", {}),
+    ("dynamic_cuckoo", {"subtables": 2, "coordination": "spin"}),
 ]
 RACES = [
     Races(design, word, parameters, rewrite)

@@ -28,6 +28,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "power_of_two": [{}, {"slots_per_bucket": 8}, {"slots_per_bucket": 32}],
     "iceberg": [{}, {"slots_per_bucket": 8}, {"slots_per_bucket": 32, "threshold": 0.4, "early_exit": False}],
     "slab": [{}, {"allocator": "slab_light"}, {"buckets": 7}],
+    "dynamic_cuckoo": [{}, {"subtables": 2}, {"subtables": 8, "coordination": "spin"}, {"hash": "universal"}],
     "linear_probing": [{}, {"slots_per_bucket": 32}, {"hash": "universal"}],
 }
 LIST_VARIANTS: dict[str, list[dict[str, Any]]] = {

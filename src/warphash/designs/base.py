@@ -101,6 +101,10 @@ class Design:
     node_slots
         Of a design whose bucket is a list (``kernels/core/slab_slots.cuh``): bytes of a slot to the slots of a node,
         those that hold no pair included. There an insert is the one kernel ``place``.
+    line_bytes
+        Of a design with subtables (``kernels/core/subtables.cuh``): bytes of keys in a bucket, whatever their width.
+    own_bounds
+        Parameters to the bounds of the load factor that the design itself keeps; None if it has none.
     capabilities
         Verbs it has.
     """
@@ -118,10 +122,14 @@ class Design:
     fills_first_bucket: Callable[[Mapping[str, Any]], bool] = lambda _: False
     chain_limit: Callable[[int], int] = chain_limit
     node_slots: Callable[[int], int] | None = None
+    line_bytes: int | None = None
+    own_bounds: Callable[[Mapping[str, Any]], tuple[float, float] | None] = lambda _: None
     capabilities: frozenset[str] = field(default=ALL_VERBS)
 
     def slots_per_bucket(self, parameters: Mapping[str, Any], slot_bytes: int) -> int:
-        """Slots that a bucket has in memory, those that hold no pair included."""
+        """Slots that a bucket has in memory, those that hold no pair included; a slot of a line is a key's."""
+        if self.line_bytes:
+            return self.line_bytes // slot_bytes
         return self.node_slots(slot_bytes) if self.node_slots else int(parameters.get("slots_per_bucket", 1))
 
     @property

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from ..errors import ParameterError
-from . import bucketed_cuckoo, cuckoo, iceberg, linear_probing, lock_free_chaining, megakv, power_of_two, slab
+from . import (
+    bucketed_cuckoo,
+    cuckoo,
+    dynamic_cuckoo,
+    iceberg,
+    linear_probing,
+    lock_free_chaining,
+    megakv,
+    power_of_two,
+    slab,
+)
 from .base import Design
 
 __all__ = ["get", "names"]
@@ -17,6 +27,7 @@ _DESIGNS: tuple[Design, ...] = (
     lock_free_chaining.DESIGN,
     linear_probing.DESIGN,
     megakv.DESIGN,
+    dynamic_cuckoo.DESIGN,
 )
 
 _BY_NAME = {name: design for design in _DESIGNS for name in (design.name, *design.aliases)}

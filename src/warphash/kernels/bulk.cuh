@@ -25,6 +25,7 @@
 #pragma once
 #include "core/design.cuh"
 #include "core/value.cuh"
+#include "core/wide.cuh"
 #include "platform/schedule.cuh"
 
 namespace warphash {
@@ -200,7 +201,7 @@ struct Claim {
     u32 element;
     bool won;
   };
-  WARPHASH_FN static u64 home(Word key) { return mix(static_cast<u64>(key) ^ 0x9e3779b97f4a7c15ull); }
+  WARPHASH_FN static u64 home(const Word& key) { return mix(static_cast<u64>(digest(key)) ^ 0x9e3779b97f4a7c15ull); }
   WARPHASH_FN static const void* hint(const Batch& b, u64 i) {
     return pointer<u32>(b.claims) + (home(key_at<S>(b, element_of(b, i))) & b.claim_mask);
   }

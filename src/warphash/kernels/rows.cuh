@@ -1,6 +1,6 @@
 // Rows of bytes: what lies between the caller's keys and values and the words of a slot. No design changes these kernels.
 //
-//   widen       rows of 1 to 8 bytes -> words, zero-extended
+//   widen       rows -> words of 4 or 8 bytes, or longer rows, zero-extended
 //   narrow      words -> rows
 //   fingerprint rows of any width -> 64-bit fingerprints, salted
 //   match       is the stored key of each found row the key that was asked for?
@@ -16,6 +16,7 @@
 // The row store (runtime/rows.py) keeps keys or values wider than a word: a slot then holds the fingerprint of a key and
 // the number of its row. Two keys of one fingerprint never live in the table together: the store draws another salt.
 #pragma once
+#include "core/bytes.cuh"
 #include "core/hash.cuh"
 #include "core/value.cuh"
 #include "platform/schedule.cuh"
@@ -35,16 +36,6 @@ WARPHASH_FN u64 read_word(const u8* p, u64 bytes) {
   return x;
 }
 
-WARPHASH_FN void copy_row(u8* to, const u8* from, u64 bytes) {
-  const u64 aligned = reinterpret_cast<u64>(to) | reinterpret_cast<u64>(from) | bytes;
-  if (aligned % 8 == 0)
-    for (u64 j = 0; j < bytes; j += 8) *reinterpret_cast<u64*>(to + j) = *reinterpret_cast<const u64*>(from + j);
-  else if (aligned % 4 == 0)
-    for (u64 j = 0; j < bytes; j += 4) *reinterpret_cast<u32*>(to + j) = *reinterpret_cast<const u32*>(from + j);
-  else
-    for (u64 j = 0; j < bytes; ++j) to[j] = from[j];
-}
-
 // A task of which an element is one straight piece of work.
 struct Straight {
   static constexpr bool kProbes = false, kSuspends = false, kCounts = false;
@@ -54,13 +45,19 @@ struct Straight {
   WARPHASH_FN static void finish(const Table&, const Batch&, u64, State&, bool, Tally&) {}
 };
 
+WARPHASH_FN void copy_extended(u8* to, const u8* from, u64 bytes, u64 longer) {
+  for (u64 j = 0; j < longer; ++j) to[j] = j < bytes ? from[j] : 0;
+}
+
 struct Widen : Straight {
   WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
-    const u64 word = read_word(row_of(b, i), b.op);
+    const u8* row = row_of(b, i);
     if (b.kind == 4)
-      reinterpret_cast<u32*>(b.out_keys)[i] = static_cast<u32>(word);
+      reinterpret_cast<u32*>(b.out_keys)[i] = static_cast<u32>(read_word(row, b.op));
+    else if (b.kind == 8)
+      reinterpret_cast<u64*>(b.out_keys)[i] = read_word(row, b.op);
     else
-      reinterpret_cast<u64*>(b.out_keys)[i] = word;
+      copy_extended(reinterpret_cast<u8*>(b.out_keys) + i * b.kind, row, b.op, b.kind);
     return false;
   }
 };

@@ -16,6 +16,12 @@ import numpy.typing as npt
 MAX_HASHES = 4
 """Hash functions a table can have (``Table.multiplier`` and ``Table.addend`` hold one constant each)."""
 
+MOST_SUBTABLES = 8
+"""Of a table (``core/subtables.cuh``); arrays of one more have the annex last."""
+
+ANNEX = MOST_SUBTABLES
+"""Number of the subtable that has the keys which equal a mark."""
+
 HOMELESS_CAPACITY = 1 << 19
 """Pairs that `Batch.homeless` holds: more than the chains any device has in flight when the first one fails."""
 
@@ -32,6 +38,9 @@ class Table(ctypes.Structure):
         *_words("pool", "pool_units", "tails"),
         ("multiplier", ctypes.c_uint64 * MAX_HASHES),
         ("addend", ctypes.c_uint64 * MAX_HASHES),
+        *_words("coordination", "value_bytes"),
+        *[(name, ctypes.c_uint64 * (MOST_SUBTABLES + 1)) for name in ("bases", "sizes", "salts")],
+        *[(name, ctypes.c_uint64 * MOST_SUBTABLES) for name in ("shares", "least_shares", "most_shares")],
     ]
 
 
@@ -67,6 +76,9 @@ class Batch(ctypes.Structure):
         "operations",  # execute: uint8 Operation, one per element
         "parts",  # partition: how many, at most `policies.MOST_PARTS`
         "part_shift",  # and the logarithm of the buckets of each
+        "homeless_values",  # the values of ``homeless``, where they lie apart from keys
+        "spare_values",  # a value's room for each element, where values are no words
+        "subtable",  # that is resized, scanned or audited
     )
 
 
@@ -96,13 +108,17 @@ class Report(NamedTuple):
     probes: int
     mismatches: int
     erased: int
+    placed: tuple[int, ...] = ()
+    """Keys added to, or erased from, each subtable."""
 
     @classmethod
     def of(cls, words: npt.NDArray[np.uint64]) -> Report:
         """Read the first `COUNT_WORDS` words of ``struct Report``."""
         _, winners, _, homeless, unplaced = words[:5].tolist()
-        changed, probes, mismatches, erased = words[8:].reshape(REPORT_LINES, 8)[:, :4].sum(axis=0).tolist()
-        return cls(winners, homeless, unplaced, changed, probes, mismatches, erased)
+        lines = words[8:].reshape(REPORT_LINES, 8)
+        changed, probes, mismatches, erased = lines[:, :4].sum(axis=0).tolist()
+        placed = np.ascontiguousarray(lines[:, 4:]).view(np.uint32).sum(axis=0, dtype=np.uint64).tolist()
+        return cls(winners, homeless, unplaced, changed, probes, mismatches, erased, tuple(placed))
 
 
 class Op(IntEnum):

@@ -40,6 +40,13 @@ def _word(nbytes: int) -> int:
     return 4 if nbytes <= 4 else 8
 
 
+def _widths(key_bytes: int, value_bytes: int) -> tuple[int, int]:
+    """Widths of keys and values as kernels take them: words, else a power of two for keys and words of 4 for values."""
+    key = _word(key_bytes) if key_bytes <= 8 else 1 << (key_bytes - 1).bit_length()
+    row = key_bytes > 8 or value_bytes > 8
+    return key, -(-value_bytes // 4) * 4 if row else _word(value_bytes) if value_bytes else 0
+
+
 def make_backing(
     engine: Engine,
     design: Design,
@@ -57,12 +64,18 @@ def make_backing(
     counts_probes: bool,
     multi: bool = False,
 ) -> Backing:
-    """Keys and values of up to 8 bytes go into the slots, all others into rows. ``multi``: keys repeat."""
-    wide = key_bytes > 8 or value_bytes > 8
-    widths = (8, 8) if wide else (_word(key_bytes), _word(value_bytes) if value_bytes else 0)
-    slot_bytes = KernelSpec(design.name, *widths, 1).slot_bytes
+    """Keys and values of up to 8 bytes, and any of subtables, go into slots; others into rows.
+
+    ``multi``: keys repeat.
+    """
+    in_place = design.line_bytes is not None
+    wide = not in_place and (key_bytes > 8 or value_bytes > 8)
+    widths = (8, 8) if wide else _widths(key_bytes, value_bytes)
+    slot_bytes = widths[0] if in_place else KernelSpec(design.name, *widths, 1).slot_bytes
     per_bucket = design.slots_per_bucket(parameters, slot_bytes)
-    spec = KernelSpec(design.name, *widths, per_bucket, lists=design.node_slots is not None)
+    spec = KernelSpec(
+        design.name, *widths, per_bucket, lists=design.node_slots is not None, subtables=design.line_bytes is not None
+    )
     buckets = parameters.get("buckets")
     pairs = design.pairs_per_bucket(per_bucket, slot_bytes)
     slots = buckets * pairs if buckets else slots_for(capacity, load_factor)
@@ -73,6 +86,13 @@ def make_backing(
         from .lists import ListStore, MultiListStore
 
         made_of = (MultiListStore, ElasticMultiLists) if multi else (ListStore, ElasticLists)
+    elif in_place:
+        from .elastic_subtables import ElasticSubtables
+        from .subtables import SubtableStore
+
+        made_of = (SubtableStore, ElasticSubtables)
+        own = design.own_bounds(parameters)
+        bounds = own if grows else None
     elastic = made_of[1](
         made_of[0](engine, design, parameters, spec, slots, seed, family, capacity, fixed=not grows),
         grows=grows,

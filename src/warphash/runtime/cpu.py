@@ -40,7 +40,8 @@ class _CpuProgram:
         address = self._entries.get(entry)
         if address is None:
             s = self._spec
-            address = _cpu.entry(s.design, s.word_bytes, bool(s.value_bytes), s.slots_per_bucket, entry, self._isa)
+            value_bytes = -1 if s.value_is_row else s.value_word_bytes
+            address = _cpu.entry(s.design, s.word_bytes, value_bytes, s.slots_per_bucket, entry, self._isa)
             self._entries[entry] = address
         _cpu.run(address, ctypes.addressof(table), ctypes.addressof(batch), batch.count, n, thread_count())
 

@@ -27,16 +27,18 @@ class KernelSpec:
     design
         Stem of the header under ``kernels/designs``; the class in it is the stem in CamelCase.
     key_bytes
-        4 or 8: width of a key in the slot.
+        4 or 8: width of a key in the slot; in subtables also 16, 32, 64 or 128.
     value_bytes
         0, 4 or 8: width of a value in the slot. A slot is ``key_bytes`` wide without a value; with one, both take the
-        wider of the two widths.
+        wider of the two widths. In subtables, where values lie apart from keys, any multiple of 4.
     slots_per_bucket
-        1, 8, 16 or 32; of lists, slots of a node.
+        1, 8, 16 or 32; of lists, slots of a node; of subtables, 128 bytes of keys.
     constants
         Fields of `abi.Table` and the values they will have. An engine that compiles at run time may build them in.
     lists
         A bucket is a list of nodes.
+    subtables
+        A bucket is a line of keys in one of several subtables (``kernels/core/subtables.cuh``).
     """
 
     design: str
@@ -45,6 +47,7 @@ class KernelSpec:
     slots_per_bucket: int
     constants: tuple[tuple[str, int], ...] = ()
     lists: bool = False
+    subtables: bool = False
 
     @property
     def refilling(self) -> frozenset[str]:
@@ -53,12 +56,22 @@ class KernelSpec:
 
     @property
     def word_bytes(self) -> int:
-        """Width of each half of a slot."""
-        return max(self.key_bytes, self.value_bytes)
+        """Width of a key as kernels take it."""
+        return self.key_bytes if self.subtables else max(self.key_bytes, self.value_bytes)
+
+    @property
+    def value_word_bytes(self) -> int:
+        """Width of a value as kernels take it; 0 without one."""
+        return self.value_bytes if self.subtables or not self.value_bytes else self.word_bytes
+
+    @property
+    def value_is_row(self) -> bool:
+        """Kernels carry the address of a value, and not the value itself."""
+        return self.subtables and (self.key_bytes > 8 or self.value_bytes not in (0, 4, 8))
 
     @property
     def slot_bytes(self) -> int:
-        return self.word_bytes * (2 if self.value_bytes else 1)
+        return self.word_bytes + self.value_word_bytes
 
 
 class Buffer(Protocol):

@@ -22,12 +22,12 @@ class MultiWordBacking(WordBacking):
 
     def count(self, keys: int, n: int, out: int, stream: Any) -> None:
         """Pairs of each key: uint32[n]."""
-        words = self._widened(keys, n, self.key_bytes, stream)
+        words = self._keys(keys, n, stream)
         self.elastic.count(words[0], n, out, stream)
 
     def erase_all(self, keys: int, n: int, out: int, stream: Any) -> None:
         """How many pairs each element erased: uint32[n]."""
-        words = self._widened(keys, n, self.key_bytes, stream)
+        words = self._keys(keys, n, stream)
         self.elastic.erase_all(words[0], n, out, stream)
 
     def offsets(self, keys: int, n: int, out: int, stream: Any) -> int:
@@ -49,8 +49,8 @@ class MultiWordBacking(WordBacking):
 
     def find_all(self, keys: int, n: int, offsets: int, total: int, values: int, stream: Any) -> None:
         """The ``total`` values of all keys, those of each from its offset on."""
-        words = self._widened(keys, n, self.key_bytes, stream)
-        landing, held = self._landing(values, total, self.value_bytes, stream)
+        words = self._keys(keys, n, stream)
+        landing, held = self._landing(values, total, self.value_bytes, self._value_word, stream)
         self.elastic.store.find_all(words[0], n, offsets, landing, stream)
         if held is not None:
-            self._narrow(landing, total, values, self.value_bytes, stream)
+            self._narrow(landing, total, values, self.value_bytes, self._value_word, stream)

@@ -79,11 +79,15 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
     """
     if spec in (ROWS, CEILING, SLABS, PARTITION, MALLOC):
         return _unit(platform, root, [f"{spec.design}.cuh"], "WARPHASH_PLAIN_ENTRIES")
-    macro = "WARPHASH_LIST_ENTRIES" if spec.lists else "WARPHASH_CHOICE_ENTRIES"
-    word = f"warphash::u{8 * spec.word_bytes}"
-    valued = "true" if spec.value_bytes else "false"
     # The emulation runs one binary for all parameters: it is compiled by a slower compiler, and timed by nobody.
     constants = spec.constants if platform == "cuda" else ()
+    word = f"warphash::u{8 * spec.word_bytes}" if spec.word_bytes <= 8 else f"warphash::Wide<{spec.word_bytes}>"
+    if spec.subtables:
+        value = "warphash::kRow" if spec.value_is_row else str(spec.value_bytes)
+        entries = f"WARPHASH_SUBTABLE_ENTRIES({class_name(spec.design)}, {word}, {value})"
+        return _unit(platform, root, ["resize.cuh", f"designs/{spec.design}.cuh"], entries, constants)
+    macro = "WARPHASH_LIST_ENTRIES" if spec.lists else "WARPHASH_CHOICE_ENTRIES"
+    valued = "true" if spec.value_bytes else "false"
     return _unit(
         platform,
         root,

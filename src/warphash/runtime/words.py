@@ -1,8 +1,10 @@
-"""Keys and values of up to 8 bytes: they lie in the slot itself, zero-extended to a word of 4 or 8 bytes."""
+"""Keys and values that lie in the table itself, zero-extended to words: of 4 or 8 bytes, in subtables also longer."""
 
 from __future__ import annotations
 
 from typing import Any
+
+import numpy as np
 
 from ..errors import UnsupportedVerb
 from .abi import Batch, Op, Table
@@ -19,13 +21,14 @@ class WordBacking:
     Parameters
     ----------
     key_bytes, value_bytes
-        Width of a row, 1 to 8; ``value_bytes`` may be 0.
+        Width of a row; ``value_bytes`` may be 0.
     """
 
     def __init__(self, elastic: ElasticStore, key_bytes: int, value_bytes: int) -> None:
         self.elastic = elastic
         self.key_bytes, self.value_bytes = key_bytes, value_bytes
-        self._word = elastic.store.spec.word_bytes
+        spec = elastic.store.spec
+        self._key_word, self._value_word, self._value_is_row = spec.word_bytes, spec.value_word_bytes, spec.value_is_row
         self._rows = elastic.store.engine.program(ROWS)
 
     @property
@@ -37,16 +40,15 @@ class WordBacking:
         return self.elastic.store.nbytes
 
     def find(self, keys: int, n: int, values: int, flags: int, default: bytes, stream: Any) -> None:
-        words = self._widened(keys, n, self.key_bytes, stream)
-        direct = self.value_bytes == self._word or not values
-        held = None if direct else self._engine.allocate(n * self._word, stream)
-        out = values if held is None else held.ptr
-        self.elastic.store.find(words[0], n, out, flags, int.from_bytes(default, "little"), stream)
+        words = self._keys(keys, n, stream)
+        out, held = self._landing(values, n, self.value_bytes, self._value_word, stream)
+        absent, _absent = self._default(default, stream)
+        self.elastic.store.find(words[0], n, out, flags, absent, stream)
         if held is not None:
-            self._narrow(held.ptr, n, values, self.value_bytes, stream)
+            self._narrow(out, n, values, self.value_bytes, self._value_word, stream)
 
     def counts(self, keys: int, n: int, out: int, stream: Any) -> None:
-        words = self._widened(keys, n, self.key_bytes, stream)
+        words = self._keys(keys, n, stream)
         self.elastic.store.find(words[0], n, 0, 0, 0, stream, counts=out)
 
     def update(
@@ -54,14 +56,15 @@ class WordBacking:
     ) -> None:
         if kind & 0xFF == 2 and kind >> 8 not in (32, 64) and op not in (Op.KEEP, Op.REPLACE):
             raise UnsupportedVerb(f"upsert combines floats of 32 and 64 bits, not of {kind >> 8}: keep wider values")
-        key_words = self._widened(keys, n, self.key_bytes, stream)
-        value_words = self._widened(values, n, self.value_bytes, stream) if self.value_bytes else (0, None)
+        if self._value_is_row and op not in (Op.KEEP, Op.REPLACE) and self.value_bytes not in (4, 8):
+            raise UnsupportedVerb("beside such keys, upsert combines values of 4 or 8 bytes: widen them")
+        key_words, value_words = self._keys(keys, n, stream), self._values(values, n, stream)
         self.elastic.update(
             key_words[0], value_words[0], n, op=op, kind=kind, flags=flags, unique=unique, stream=stream
         )
 
     def erase(self, keys: int, n: int, flags: int, stream: Any) -> None:
-        words = self._widened(keys, n, self.key_bytes, stream)
+        words = self._keys(keys, n, stream)
         self.elastic.erase(words[0], n, flags, stream=stream)
 
     def execute(
@@ -69,22 +72,21 @@ class WordBacking:
     ) -> None:
         """A mixed batch on lists; see `ElasticLists.execute`."""
         elastic: Any = self.elastic
-        key_words = self._widened(keys, n, self.key_bytes, stream)
-        value_words = self._widened(values, n, self.value_bytes, stream) if values else (0, None)
-        landing, held = self._landing(out, n, self.value_bytes, stream)
+        key_words, value_words = self._keys(keys, n, stream), self._values(values, n, stream)
+        landing, held = self._landing(out, n, self.value_bytes, self._value_word, stream)
         elastic.execute(
             operations, key_words[0], value_words[0], n, landing, flags, int.from_bytes(default, "little"), stream
         )
         if held is not None:
-            self._narrow(landing, n, out, self.value_bytes, stream)
+            self._narrow(landing, n, out, self.value_bytes, self._value_word, stream)
 
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any) -> int:
-        keys = self._landing(out_keys, room, self.key_bytes, stream)
-        values = self._landing(out_values, room, self.value_bytes, stream)
-        found = self.elastic.store.scan(room, keys[0], values[0], stream)
-        for (at, held), out, width in ((keys, out_keys, self.key_bytes), (values, out_values, self.value_bytes)):
+        widths = ((out_keys, self.key_bytes, self._key_word), (out_values, self.value_bytes, self._value_word))
+        landings = [self._landing(out, room, width, word, stream) for out, width, word in widths]
+        found = self.elastic.store.scan(room, landings[0][0], landings[1][0], stream)
+        for (at, held), (out, width, word) in zip(landings, widths, strict=True):
             if held is not None:
-                self._narrow(at, min(found, room), out, width, stream)
+                self._narrow(at, min(found, room), out, width, word, stream)
         return found
 
     def clear(self, stream: Any) -> None:
@@ -93,19 +95,33 @@ class WordBacking:
     def rebuild(self, keys: int, stream: Any) -> None:
         self.elastic.rebuild(keys, stream)
 
-    def _landing(self, out: int, n: int, width: int, stream: Any) -> tuple[int, Buffer | None]:
-        if not out or width == self._word:
+    def _landing(self, out: int, n: int, width: int, word: int, stream: Any) -> tuple[int, Buffer | None]:
+        """Where kernels write words for rows that go to ``out``, and what keeps that memory if it is another."""
+        if not out or width == word:
             return out, None
-        held = self._engine.allocate(n * self._word, stream)
+        held = self._engine.allocate(max(1, n * word), stream)
         return held.ptr, held
 
-    def _widened(self, rows: int, n: int, width: int, stream: Any) -> tuple[int, Buffer | None]:
-        """Address of the rows as words, and what keeps that memory."""
-        if width == self._word:
+    def _keys(self, rows: int, n: int, stream: Any) -> tuple[int, Buffer | None]:
+        return self._widened(rows, n, self.key_bytes, self._key_word, stream)
+
+    def _values(self, rows: int, n: int, stream: Any) -> tuple[int, Buffer | None]:
+        return self._widened(rows, n, self.value_bytes, self._value_word, stream) if rows else (0, None)
+
+    def _default(self, default: bytes, stream: Any) -> tuple[int, Buffer | None]:
+        """What find gives for an absent key, as kernels take it: a word, or the address of a row."""
+        if not self._value_is_row:
+            return int.from_bytes(default, "little"), None
+        held = self._engine.from_host(np.frombuffer(default.ljust(max(1, self._value_word), b"\0"), np.uint8), stream)
+        return held.ptr, held
+
+    def _widened(self, rows: int, n: int, width: int, word: int, stream: Any) -> tuple[int, Buffer | None]:
+        """Address of the rows as words, aligned as kernels read them, and what keeps that memory."""
+        if width == word and (word <= 8 or rows % 8 == 0):
             return rows, None
-        held = self._engine.allocate(n * self._word, stream)
-        self._rows.run("widen", Table(), Batch(n=n, keys=rows, op=width, kind=self._word, out_keys=held.ptr), n, stream)
+        held = self._engine.allocate(max(1, n * word), stream)
+        self._rows.run("widen", Table(), Batch(n=n, keys=rows, op=width, kind=word, out_keys=held.ptr), n, stream)
         return held.ptr, held
 
-    def _narrow(self, words: int, n: int, rows: int, width: int, stream: Any) -> None:
-        self._rows.run("narrow", Table(), Batch(n=n, keys=words, op=width, kind=self._word, out_keys=rows), n, stream)
+    def _narrow(self, words: int, n: int, rows: int, width: int, word: int, stream: Any) -> None:
+        self._rows.run("narrow", Table(), Batch(n=n, keys=words, op=width, kind=word, out_keys=rows), n, stream)

@@ -13,6 +13,7 @@ using u64 = unsigned long long;
 using i64 = long long;
 
 constexpr u32 kMaxHashes = 4;
+constexpr u32 kMostSubtables = 8;
 constexpr u64 kHomelessCapacity = 1ull << 19;
 
 // A table on the device.
@@ -30,9 +31,19 @@ struct Table {
   u64 tails;        // lists of keys that repeat: address of a u32 for each list (append.cuh), or 0
   u64 multiplier[kMaxHashes];
   u64 addend[kMaxHashes];
+  // Subtables (core/subtables.cuh). Of the arrays of kMostSubtables + 1, the last element is the annex's.
+  u64 coordination;  // Coordination
+  u64 value_bytes;   // of a value where it is no word, a multiple of 4
+  u64 bases[kMostSubtables + 1];
+  u64 sizes[kMostSubtables + 1];     // buckets
+  u64 salts[kMostSubtables + 1];     // the last one draws the first subtable of a key
+  u64 shares[kMostSubtables];        // of 2^32: where the share of subtable i ends
+  u64 least_shares[kMostSubtables];  // the least and the greatest of these that there were since the table was empty
+  u64 most_shares[kMostSubtables];
 };
 
 enum Family : u64 { kMixer = 0, kUniversal = 1 };
+enum Coordination : u64 { kVoter = 0, kSpin = 1 };
 enum Placement : u64 { kFirst = 0, kLeastLoaded = 1 };
 
 // One bulk operation.
@@ -54,28 +65,31 @@ struct Batch {
   u64 leftover;  // u32 list, its length in Report::leftover
   u64 claims;    // u32 array of claim_mask + 1 words, all ones
   u64 claim_mask;
-  u64 winners;         // u32 list, its length in Report::winners
-  u64 losers;          // u32 list, its length in Report::losers
-  u64 homeless;        // kHomelessCapacity slots
-  u64 count_probes;    // 1: sum the buckets read into Report::probes
-  u64 source_buckets;  // migrate, relist: hashed buckets of the table whose slots `keys` points at
-  u64 source_pool;     // relist: address of its Pool
-  u64 answer;          // one_block.cuh: address, in memory of the host, of the outcome
-  u64 ticket;          // and what its first word becomes
-  u64 operations;      // execute: u8 per element, Operation
-  u64 parts;           // partition.cuh: how many, at most kMostParts
-  u64 part_shift;      // and the logarithm of the buckets of each
+  u64 winners;          // u32 list, its length in Report::winners
+  u64 losers;           // u32 list, its length in Report::losers
+  u64 homeless;         // kHomelessCapacity slots
+  u64 count_probes;     // 1: sum the buckets read into Report::probes
+  u64 source_buckets;   // migrate, relist: hashed buckets of the table whose slots `keys` points at
+  u64 source_pool;      // relist: address of its Pool
+  u64 answer;           // one_block.cuh: address, in memory of the host, of the outcome
+  u64 ticket;           // and what its first word becomes
+  u64 operations;       // execute: u8 per element, Operation
+  u64 parts;            // partition.cuh: how many, at most kMostParts
+  u64 part_shift;       // and the logarithm of the buckets of each
+  u64 homeless_values;  // the values of `homeless`, where they lie apart from keys
+  u64 spare_values;     // a value's room for each element, where values are no words
+  u64 subtable;         // that is resized
 };
 
 constexpr u64 kReportLines = 32;
 
 // Counts of some of the threads (core/report.cuh).
 struct CountLine {
-  u64 changed;     // elements that added (or erased) a key
-  u64 probes;      // buckets read, where asked for
-  u64 mismatches;  // what a check found wrong
-  u64 erased;      // elements that erased a key, where others add some
-  u64 unused[4];
+  u64 changed;                     // elements that added (or erased) a key
+  u64 probes;                      // buckets read, where asked for
+  u64 mismatches;                  // what a check found wrong
+  u64 erased;                      // elements that erased a key, where others add some
+  u64 placed[kMostSubtables / 2];  // keys added to, or erased from, each subtable: of two in each word, low half first
 };
 
 // One of the copies of a word that some of the threads read.

@@ -18,6 +18,11 @@ struct Seen {
   WARPHASH_FN static Seen full() { return {-1, S::kSlots, false, S::empty(), kNowhere, 0}; }
 };
 
+// Bit j of each mask: slot j of a bucket was never used; may take a key.
+struct LineMasks {
+  u32 empty, vacant;
+};
+
 // Whether a task, of lists, has to know all slots of a key.
 template <class Task>
 constexpr bool kSeesAll = false;

@@ -26,6 +26,7 @@ struct Tally {
   Tallied probes = 0;
   Tallied mismatches = 0;
   Tallied erased = 0;
+  PerSubtable placed;
 };
 
 // Whether a task both adds and erases keys.
@@ -34,6 +35,18 @@ constexpr bool kErases = false;
 template <class Task>
   requires(Task::kErases)
 constexpr bool kErases<Task> = true;
+
+// Whether a task says which subtables it changed.
+template <class Task>
+constexpr bool kCountsSubtables = false;
+template <class Task>
+  requires(Task::kCountsSubtables)
+constexpr bool kCountsSubtables<Task> = true;
+
+// Counts `number` keys of a subtable.
+WARPHASH_FN void count_placed(CountLine& line, u32 subtable, u64 number) {
+  atomic_add(&line.placed[subtable / 2], number << (32 * (subtable % 2)));
+}
 
 WARPHASH_FN bool suspended(const Batch& b, u64 number) {
   return load_relaxed(&report_of(b)->signals[number % kReportLines].suspended) != 0;

@@ -5,6 +5,7 @@
 // that is done makes room for the next. One in flight builds at 6.7 M keys/s, 32 at 50 M.
 #pragma once
 #include "core/bucket.cuh"
+#include "core/bucket_lock.cuh"
 #include "core/report.cuh"
 #include "core/slab_allocator.cuh"
 
@@ -13,9 +14,17 @@ namespace warphash {
 constexpr int kInFlight = 32;
 
 template <class S, bool kVacancy>
-WARPHASH_FN Seen<S> look(const typename S::Item* at, typename S::Word key, i32 region) {
+WARPHASH_FN Seen<S> look(const typename S::Item* at, const typename S::Word& key, i32 region) {
   Seen<S> seen;
-  if constexpr (S::kSlots == 1) {
+  if constexpr (sizeof(typename S::Word) > 8) {
+    seen = Seen<S>::full();
+    for (int j = S::kSlots; j-- > 0;) {
+      const typename S::Word there = load_relaxed(&at[j].key);
+      if (there == key) seen.hit = j;
+      if (is_mark(there, 1)) seen.vacant = j;
+      if (j == region - 1) seen.open = is_mark(there, 0);
+    }
+  } else if constexpr (S::kSlots == 1) {
     seen.item = load_slot<false>(at);
     seen.hit = seen.item.key == key ? 0 : -1;
     seen.vacant = seen.item.key >= S::kTombstone ? 0 : 1;
@@ -37,13 +46,33 @@ WARPHASH_FN Seen<S> look(const typename S::Item* at, typename S::Word key, i32 r
   return seen;
 }
 
+template <class S>
+WARPHASH_FN LineMasks masks_of(const typename S::Item* bucket, u32) {
+  if constexpr (S::kWide) {
+    LineMasks masks = {0, 0};
+    for (int j = 0; j < S::kSlots; ++j) {
+      const typename S::Item item = {load_relaxed(&bucket[j].key)};
+      masks.empty |= static_cast<u32>(S::is_empty(item)) << j;
+      masks.vacant |= static_cast<u32>(S::is_vacant(item)) << j;
+    }
+    return masks;
+  } else {
+    const SlotMasks seen = survey<S, true>(bucket, S::kEmpty);
+    return {seen.hits, seen.vacant};
+  }
+}
+
 template <class Word>
 WARPHASH_FN Word warp_sum(Word x) {
   return x;
 }
 
+template <class Task>
 inline void flush(const Batch& b, const Tally& tally) {
   CountLine& line = count_line(b, 0);
+  if constexpr (kCountsSubtables<Task>)
+    for (u32 j = 0; j < kMostSubtables; ++j)
+      if (tally.placed.count[j]) count_placed(line, j, tally.placed.count[j]);
   if (tally.changed) atomic_add(&line.changed, tally.changed);
   if (b.count_probes && tally.probes) atomic_add(&line.probes, tally.probes);
   if (tally.mismatches) atomic_add(&line.mismatches, tally.mismatches);
@@ -129,8 +158,17 @@ inline void for_each_probing(const Table& table, const Batch& batch, u64 begin, 
       Flight& f = flights[j];
       ++tally.probes;
       Seen<S> seen = Seen<S>::full();
-      if constexpr (Task::kReads) seen = look<S, Task::kVacancy>(S::at(t, f.state.bucket()), f.state.key(), region);
-      bool done = Task::step(t, b, f.state, seen);
+      bool done;
+      if constexpr (kLocks<Task>) {
+        u32* const lock = Task::lock(t, f.state);
+        const bool held = lock && try_lock(lock);
+        seen = look<S, Task::kVacancy>(S::at(t, f.state.bucket()), f.state.key(), region);
+        done = Task::step(t, b, f.state, seen, held);
+        if (held) unlock(lock);
+      } else {
+        if constexpr (Task::kReads) seen = look<S, Task::kVacancy>(S::at(t, f.state.bucket()), f.state.key(), region);
+        done = Task::step(t, b, f.state, seen);
+      }
       if constexpr (kAllocates<Task>)
         if (!done && Task::wants_slab(f.state)) done = Task::supply(t, f.state, resident.allocate(pool_of(t), true));
       if (!done) {
@@ -147,7 +185,7 @@ inline void for_each_probing(const Table& table, const Batch& batch, u64 begin, 
     }
   }
   lists.flush(b);
-  if constexpr (Task::kCounts) flush(b, tally);
+  if constexpr (Task::kCounts) flush<Task>(b, tally);
 }
 
 template <class Task>
@@ -168,7 +206,7 @@ inline void for_each_straight(const Table& t, const Batch& b, u64 begin, u64 end
     }
   }
   lists.flush(b);
-  if constexpr (Task::kCounts) flush(b, tally);
+  if constexpr (Task::kCounts) flush<Task>(b, tally);
 }
 
 template <class Task>

@@ -18,6 +18,7 @@
 // the memory's bandwidth, and its second half is seldom needed.
 #pragma once
 #include "core/bucket.cuh"
+#include "core/bucket_lock.cuh"
 #include "core/report.cuh"
 #include "core/slab_allocator.cuh"
 
@@ -26,6 +27,7 @@ namespace warphash {
 constexpr int kLaneBytesWanted = 32;
 
 WARPHASH_FN constexpr int at_most(int x, int bound) { return x < bound ? x : bound; }
+WARPHASH_FN constexpr int at_least(int x, int bound) { return x > bound ? x : bound; }
 
 template <class S, int kPartBytesWanted>
 struct Tile {
@@ -34,7 +36,7 @@ struct Tile {
   static constexpr int kPartBytes = at_most(S::kBucketBytes, kPartBytesWanted);
   static constexpr int kParts = S::kBucketBytes / kPartBytes;
   static constexpr int kPartSlots = S::kSlots / kParts;
-  static constexpr int kLaneBytes = at_most(kPartBytes, kLaneBytesWanted);
+  static constexpr int kLaneBytes = at_most(kPartBytes, at_least(kLaneBytesWanted, static_cast<int>(sizeof(Item))));
   static constexpr int kLanes = kPartBytes / kLaneBytes;
   static constexpr int kPerLane = kLaneBytes / static_cast<int>(sizeof(Item));
   static constexpr int kPerVector = kLaneBytes < 16 ? 1 : 16 / static_cast<int>(sizeof(Item));
@@ -60,6 +62,19 @@ struct Tile {
     if constexpr (kLaneBytes < 16) {
 #pragma unroll
       for (int j = 0; j < kPerLane; ++j) slots[j] = load_slot<kFrozen>(part + j);
+    } else if constexpr (sizeof(Word) > 8) {  // nothing swaps such a slot whole
+      struct Vectors {
+        Quad quads[kLaneBytes / 16];
+      } read;
+      const char* from = reinterpret_cast<const char*>(part) + rank * kLaneBytes;
+#pragma unroll
+      for (int v = 0; v < kLaneBytes / 16; ++v) read.quads[v] = load_16_bytes<kFrozen>(from + 16 * v);
+      struct Slots {
+        Item items[kPerLane];
+      };
+      const Slots all = __builtin_bit_cast(Slots, read);
+#pragma unroll
+      for (int j = 0; j < kPerLane; ++j) slots[j] = all.items[j];
     } else {
       struct Vector {
         Item items[kPerVector];
@@ -100,7 +115,7 @@ struct Tile {
       const u32 from = holders ? first_bit(holders) : 0;
       hit = static_cast<i32>(shuffle(static_cast<u32>(hit), from, kLanes));
       seen.hit = holders ? slot_of(hit, static_cast<i32>(from)) : -1;
-      seen.item = Item::make(key, shuffle(item.payload(), from, kLanes));
+      seen.item = Item::make(key, S::kHasValue ? shuffle(item.payload(), from, kLanes) : item.payload());
       seen.open = !S::kLinked && vote(open) != 0;
       seen.ends = kParts > 1 && vote(ends) != 0;
       if constexpr (S::kLinked) seen.next = shuffle(S::next_in(slots[kPerLane - 1]), kLanes - 1, kLanes);
@@ -122,6 +137,16 @@ struct Tile {
     }
   }
 };
+
+// The lanes of a bucket's slots, in order, call this for their own; all lanes of a warp call it.
+template <class S>
+WARPHASH_FN LineMasks masks_of(const typename S::Item* bucket, u32 slot) {
+  const typename S::Item item = {load_relaxed(&bucket[slot].key)};
+  const u32 first = lane() - slot;
+  const auto vote = [&](bool yes) { return (ballot(yes) >> first) & S::kAllSlots; };
+  const u32 empty = vote(S::is_empty(item));
+  return {empty, vote(S::is_vacant(item))};
+}
 
 // The sum over a warp; all its lanes call it.
 template <class Word>
@@ -152,6 +177,14 @@ WARPHASH_FN void flush(const Batch& b, const Tally& tally) {
     if (erased && thread_in_block() == 0) atomic_add(&line.erased, static_cast<u64>(erased));
   } else if (tally.erased) {
     atomic_add(&line.erased, static_cast<u64>(tally.erased));
+  }
+  if constexpr (kCountsSubtables<Task>) {
+    u32 mine = 0;  // lane j has what the warp placed in subtable j
+    for (u32 j = 0; j < kMostSubtables; ++j) {
+      const u32 count = bit_count(ballot(tally.placed.which == j));
+      if (lane() == j) mine = count;
+    }
+    if (mine) count_placed(line, lane(), mine);
   }
   if (b.count_probes && tally.probes) atomic_add(&line.probes, static_cast<u64>(tally.probes));
   if (tally.mismatches) atomic_add(&line.mismatches, static_cast<u64>(tally.mismatches));
@@ -199,7 +232,7 @@ WARPHASH_FN bool observe(const Table& t, const typename Task::State& state, bool
   constexpr int kLanes = Reader::kLanes;
   constexpr int kInFlight = kLanes <= 4 && !S::kLinked ? kLanes : 2;  // more of the large ones spill, and are no faster
   const u32 bucket = pending ? state.bucket() : kNowhere;
-  const Word wanted = pending ? state.key() : Word(0);
+  const Word wanted = pending ? state.key() : Word{};
   const i32 rank = static_cast<i32>(lane() & (kLanes - 1));
   const auto passed = [](u32 parts) { return static_cast<i32>(parts) * Reader::kPartSlots; };  // slots
   if (part == 0) mine = Seen<S>::full();
@@ -324,10 +357,50 @@ WARPHASH_FN void for_each_once(const Table& t, const Batch& b) {
   if constexpr (Task::kCounts) flush<Task>(b, tally);
 }
 
+// A lane an element, whose steps want the lock of a bucket. Of a tile's lanes with work, under `voter` all ask for the locks
+// of their next steps, those that get them are served, and the others vote again, beside whatever has come up meanwhile;
+// under `spin` only the first asks, and nobody goes on before it got its lock and was served.
+template <class Task>
+WARPHASH_FN void for_each_locking(const Table& t, const Batch& b) {
+  using S = typename Task::S;
+  constexpr u32 kLanes = Tile<S, Task::kPartBytes>::kLanes;
+  const u64 n = b.count ? *reinterpret_cast<const u64*>(b.count) : b.n;
+  const u64 i = thread_in_grid();
+  const bool live = i < n;
+  const u32 before =
+      ((1u << lane()) - 1) & ~((1u << (lane() & ~(kLanes - 1))) - 1);  // lanes of the tile before this one
+  const i32 region = Task::region(t);
+  typename Task::State state;
+  Tally tally;
+  bool suspend = false;
+  if constexpr (Task::kSuspends) suspend = suspended(b, i / 32);
+  bool pending = live && Task::start(t, b, i, state);
+  if constexpr (Task::kSuspends)
+    if (suspend) pending = pending && Task::suspend(state);
+  Seen<S> seen = Seen<S>::full();
+  while (const u32 votes = ballot(pending)) {
+    const bool served = pending && (t.coordination == kVoter || !(votes & before));
+    u32* const lock = served ? Task::lock(t, state) : nullptr;
+    const bool held = lock && try_lock(lock);
+    warp_barrier();
+    observe<Task>(t, state, served, region, 0, seen);  // a bucket is one part
+    if (served) {
+      ++tally.probes;
+      pending = !Task::step(t, b, state, seen, held);
+    }
+    if (held) unlock(lock);
+  }
+  Task::finish(t, b, i, state, live, tally);
+  if constexpr (Task::kLists > 0) enter_lists<Task>(b, state, live);
+  if constexpr (Task::kCounts) flush<Task>(b, tally);
+}
+
 template <class Task>
 WARPHASH_FN void for_each(const Table& t, const Batch& b) {
   if constexpr (kWalks<Task>)
     Task::run(t, b);
+  else if constexpr (kLocks<Task>)
+    for_each_locking<Task>(t, b);
   else if constexpr (kRefills<Task>)
     for_each_refilling<Task>(t, b);
   else

@@ -32,7 +32,7 @@ template <class Word>
 struct alignas(sizeof(Word)) Slot<Word, false> {
   Word key;
   WARPHASH_FN static Slot make(Word key, Word) { return {key}; }
-  WARPHASH_FN Word payload() const { return 0; }
+  WARPHASH_FN Word payload() const { return Word{}; }
   // Also what a test for vacancy must look at: all words, or the compiler splits the vector load of a bucket.
   WARPHASH_FN Word folded() const { return key; }
 };

@@ -20,6 +20,12 @@ namespace warphash {
 
 using Tallied = u32;
 
+// Of one element, which a lane has no more of.
+struct PerSubtable {
+  u32 which = ~0u;
+  WARPHASH_FN void add(u32 subtable) { which = subtable; }
+};
+
 constexpr u32 kBlockThreads = 256;
 constexpr u32 kLookupBlockThreads = 128;  // of tasks that count nothing: the fewer wait for the slowest, the better
 constexpr u32 kMostBlockThreads = 1024;
@@ -36,6 +42,7 @@ WARPHASH_FN bool any(bool p) { return __any_sync(kAllLanes, p); }
 WARPHASH_FN u32 shuffle(u32 x, u32 source, int width) { return __shfl_sync(kAllLanes, x, source, width); }
 WARPHASH_FN u64 shuffle(u64 x, u32 source, int width) { return __shfl_sync(kAllLanes, x, source, width); }
 WARPHASH_FN void block_barrier() { __syncthreads(); }
+WARPHASH_FN void warp_barrier() { __syncwarp(); }
 WARPHASH_FN u32 first_bit(u32 x) { return static_cast<u32>(__ffs(static_cast<int>(x)) - 1); }
 WARPHASH_FN u32 bit_count(u32 x) { return static_cast<u32>(__popc(x)); }
 WARPHASH_FN u32 multiply_high(u32 a, u32 b) { return __umulhi(a, b); }
@@ -134,6 +141,17 @@ WARPHASH_FN void store_relaxed(u32* p, u32 x) {
 }
 WARPHASH_FN void store_relaxed(u64* p, u64 x) {
   asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(x) : "memory");
+}
+WARPHASH_FN u32 compare_exchange_acquire(u32* p, u32 expected, u32 desired) {
+  u32 old;
+  asm volatile("atom.acquire.gpu.global.cas.b32 %0, [%1], %2, %3;"
+               : "=r"(old)
+               : "l"(p), "r"(expected), "r"(desired)
+               : "memory");
+  return old;
+}
+WARPHASH_FN void store_release(u32* p, u32 x) {
+  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(x) : "memory");
 }
 // What this thread wrote before is there for the host once it sees this.
 WARPHASH_FN void release_to_host(u64* p, u64 x) {

@@ -19,6 +19,12 @@ namespace warphash {
 
 using Tallied = u32;
 
+// Of one element, which a lane has no more of.
+struct PerSubtable {
+  u32 which = ~0u;
+  void add(u32 subtable) { which = subtable; }
+};
+
 constexpr u32 kMostBlockThreads = emulation::kBlockLanes;
 constexpr u32 kWarpLanes = emulation::kWarpLanes;
 
@@ -51,6 +57,7 @@ inline Word shuffle(Word x, u32 source, int width) {
   return static_cast<Word>(emulation::meet_warp(emulation::Meeting::kShuffle, x)[from]);
 }
 inline void block_barrier() { emulation::meet_block(); }
+inline void warp_barrier() { ballot(true); }
 
 inline u32 first_bit(u32 x) { return static_cast<u32>(__builtin_ffs(static_cast<int>(x)) - 1); }
 inline u32 bit_count(u32 x) { return static_cast<u32>(__builtin_popcount(x)); }
@@ -146,6 +153,10 @@ template <class Word>
 inline Word compare_exchange_word(Word* p, Word expected, Word desired) {
   return emulation::change(p, [&](Word old) { return old == expected ? desired : old; });
 }
+inline u32 compare_exchange_acquire(u32* p, u32 expected, u32 desired) {
+  return compare_exchange_word(p, expected, desired);
+}
+inline void store_release(u32* p, u32 x) { store_relaxed(p, x); }
 template <class Word>
 inline Word exchange_word(Word* p, Word x) {
   return emulation::change(p, [&](Word) { return x; });

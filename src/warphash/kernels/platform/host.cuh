@@ -27,6 +27,11 @@ namespace warphash {
 
 using Tallied = u64;
 
+struct PerSubtable {
+  u64 count[kMostSubtables] = {};
+  WARPHASH_FN void add(u32 subtable) { ++count[subtable]; }
+};
+
 WARPHASH_FN u32 first_bit(u32 x) { return static_cast<u32>(__builtin_ctz(x)); }
 WARPHASH_FN u32 bit_count(u32 x) { return static_cast<u32>(__builtin_popcount(x)); }
 WARPHASH_FN u32 multiply_high(u32 a, u32 b) { return static_cast<u32>((static_cast<u64>(a) * b) >> 32); }
@@ -56,6 +61,11 @@ WARPHASH_FN Word compare_exchange_word(Word* p, Word expected, Word desired) {
   std::atomic_ref<Word>(*p).compare_exchange_strong(expected, desired, kRelaxed);
   return expected;
 }
+WARPHASH_FN u32 compare_exchange_acquire(u32* p, u32 expected, u32 desired) {
+  std::atomic_ref<u32>(*p).compare_exchange_strong(expected, desired, std::memory_order_acquire, kRelaxed);
+  return expected;
+}
+WARPHASH_FN void store_release(u32* p, u32 x) { std::atomic_ref<u32>(*p).store(x, std::memory_order_release); }
 template <class Word>
 WARPHASH_FN Word fetch_add(Word* p, Word x) {
   return std::atomic_ref<Word>(*p).fetch_add(x, kRelaxed);
@@ -212,6 +222,7 @@ WARPHASH_FN Word shuffle(Word x, u32, int) {
 WARPHASH_FN u32 thread_in_block() { return 0; }
 WARPHASH_FN u32 threads_in_block() { return 1; }
 WARPHASH_FN void block_barrier() {}
+WARPHASH_FN void warp_barrier() {}
 WARPHASH_FN u32 lane() { return 0; }
 WARPHASH_FN void release_to_host(u64* p, u64 x) { std::atomic_ref<u64>(*p).store(x, std::memory_order_release); }
 

@@ -5,6 +5,8 @@
 //   compare_exchange, exchange              on a whole slot, relaxed, at device scope; the old slot comes back
 //   compare_exchange_word, atomic_*         on one word of a slot, relaxed
 //   load_relaxed, store_relaxed             one word that others may change meanwhile
+//   compare_exchange_acquire, store_release a lock: what its last owner wrote is seen by the next
+//   warp_barrier()                          what one lane has acquired, all lanes of its warp have
 //   release_to_host(p, word)                the host that sees the word sees all that this thread wrote before
 //   for_each<Task>(table, batch)            runs a task for every element of a batch (core/schedule_*.cuh)
 //   WARPHASH_ENTRY(name, Task)              defines the entry point of a bulk operation
@@ -12,6 +14,7 @@
 //   load_once, store_once                   arrays of a batch, which pass through the caches
 //   WARPHASH_BLOCK_SHARED                   storage that a block shares
 //   Tallied                                 the word in which a thread counts what its elements did
+//   PerSubtable                             and in which subtables
 //   malloc, free                            the platform's own heap for running threads (malloc.cuh)
 #pragma once
 namespace warphash {

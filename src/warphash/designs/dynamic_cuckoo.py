@@ -1,0 +1,48 @@
+"""DyHash, which grows and shrinks one subtable at a time: see ``kernels/designs/dynamic_cuckoo.cuh``."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import ParameterError
+from .base import Design, Parameter
+
+COORDINATIONS = ("voter", "spin")
+"""In the order of ``enum Coordination``."""
+
+
+def bounds(parameters: Mapping[str, Any]) -> tuple[float, float]:
+    """The load factors between which the table stays.
+
+    Raises
+    ------
+    ParameterError
+        If one subtable more could leave the table with less than ``alpha`` (section V-A; S0-20).
+    """
+    alpha, beta, subtables = parameters["alpha"], parameters["beta"], parameters["subtables"]
+    if alpha >= beta * subtables / (subtables + 1):
+        raise ParameterError(
+            f"design 'dynamic_cuckoo': alpha must be less than beta * subtables / (subtables + 1) = "
+            f"{beta * subtables / (subtables + 1):.3f}, got {alpha}"
+        )
+    return alpha, beta
+
+
+DESIGN = Design(
+    name="dynamic_cuckoo",
+    aliases=("dyhash",),
+    title="DyHash",
+    citation="Dynamic Hash Tables on GPUs, sections IV and V",
+    parameters=(
+        Parameter("subtables", 3, "subtables, of which one is resized at a time", bounds=(2, 8)),
+        Parameter("alpha", 0.4, "least load factor behind an erase", bounds=(0.0, 0.8)),
+        Parameter("beta", 0.9, "greatest load factor behind an insert", bounds=(0.1, 0.97)),
+        Parameter("coordination", "voter", "what lanes do that find a bucket locked", COORDINATIONS),
+    ),
+    fields=lambda p: {"hashes": p["subtables"], "coordination": COORDINATIONS.index(p["coordination"])},
+    default_load_factor=lambda p: min(0.8, p["beta"]),
+    safe_load_factor=lambda p: 0.97,
+    moves_keys=True,
+    settles=True,
+    line_bytes=128,
+    own_bounds=bounds,
+)

@@ -1,0 +1,127 @@
+// A key of 16, 32, 64 or 128 bytes, and what keys of any width have in common: marks, a digest, a swap of nothing.
+//
+// Layout: words of 64 bits, low to high; shorter keys of the caller are extended with zeros.
+//
+// Marks. Three patterns of a key's word have a meaning in a slot (core/slot.cuh); a wide key's mark stands in its lowest
+// word, and all its other words are ones. `distance` is how far a pattern is from all ones: 0 empty, 1 tombstone, 2 busy.
+//
+// A wide key is written word by word. Who reads one without the lock of its bucket may see words of two keys, so what such a
+// read finds is confirmed under the lock; that it does not find a key that was there before the kernel began is true.
+#pragma once
+#include "core/abi.cuh"
+#include "platform/platform.cuh"
+
+namespace warphash {
+
+template <int kBytes>
+struct alignas(16) Wide {
+  static constexpr int kWords = kBytes / 8;
+  u64 words[kWords];
+
+  WARPHASH_FN static constexpr Wide mark(u64 low) {
+    Wide w{};
+    for (int j = 0; j < kWords; ++j) w.words[j] = j ? ~0ull : low;
+    return w;
+  }
+  WARPHASH_FN bool operator==(const Wide& other) const {
+    u64 differs = 0;
+#pragma unroll
+    for (int j = 0; j < kWords; ++j) differs |= words[j] ^ other.words[j];
+    return differs == 0;
+  }
+};
+
+template <class Word>
+WARPHASH_FN constexpr Word mark(u64 distance) {
+  if constexpr (sizeof(Word) > 8)
+    return Word::mark(~distance);
+  else
+    return static_cast<Word>(~distance);
+}
+
+// Whether a key word is one of the marks up to `distance`.
+template <class Word>
+WARPHASH_FN bool is_mark(const Word& key, u32 distance) {
+  if constexpr (sizeof(Word) > 8) {
+    u64 rest = ~0ull;
+#pragma unroll
+    for (int j = 1; j < Word::kWords; ++j) rest &= key.words[j];
+    return rest == ~0ull && ~key.words[0] <= distance;
+  } else {
+    return static_cast<Word>(~key) <= distance;
+  }
+}
+
+// The names 0, 1 and 2 under which keys that equal a mark live in the annex, and back.
+template <class Word>
+WARPHASH_FN Word name_of_mark(const Word& key) {
+  if constexpr (sizeof(Word) > 8) {
+    Word name{};
+    name.words[0] = key.words[0] - ~2ull;
+    return name;
+  } else {
+    return static_cast<Word>(key - static_cast<Word>(~2ull));
+  }
+}
+template <class Word>
+WARPHASH_FN u32 number_of_name(const Word& name) {
+  if constexpr (sizeof(Word) > 8)
+    return static_cast<u32>(name.words[0]);
+  else
+    return static_cast<u32>(name);
+}
+template <class Word>
+WARPHASH_FN Word mark_of_name(const Word& name) {
+  return mark<Word>(2 - number_of_name(name));
+}
+
+// What is hashed of a key: itself, or 64 bits of a wide one. Two keys of one digest have the same buckets, no more.
+WARPHASH_FN u32 digest(u32 key) { return key; }
+WARPHASH_FN u64 digest(u64 key) { return key; }
+template <int kBytes>
+WARPHASH_FN u64 digest(const Wide<kBytes>& key) {
+  u64 x = kBytes;
+#pragma unroll
+  for (int j = 0; j < Wide<kBytes>::kWords; ++j) {
+    const u64 folded = x ^ key.words[j];
+    x = (folded * 0x9fb21c651e98df25ull) ^ multiply_high(folded, 0x9fb21c651e98df25ull) ^ (x << 29 | x >> 35);
+  }
+  return x;
+}
+
+template <int kBytes>
+WARPHASH_FN Wide<kBytes> shuffle(const Wide<kBytes>& x, u32 source, int width) {
+  Wide<kBytes> y;
+#pragma unroll
+  for (int j = 0; j < Wide<kBytes>::kWords; ++j) y.words[j] = shuffle(x.words[j], source, width);
+  return y;
+}
+
+template <int kBytes>
+WARPHASH_FN Wide<kBytes> load_once(const Wide<kBytes>* p) {
+  Wide<kBytes> x;
+#pragma unroll
+  for (int j = 0; j < Wide<kBytes>::kWords; ++j) x.words[j] = load_once(p->words + j);
+  return x;
+}
+template <int kBytes>
+WARPHASH_FN void store_once(Wide<kBytes>* p, const Wide<kBytes>& x) {
+#pragma unroll
+  for (int j = 0; j < Wide<kBytes>::kWords; ++j) store_once(p->words + j, x.words[j]);
+}
+
+// Word by word.
+template <int kBytes>
+WARPHASH_FN Wide<kBytes> load_relaxed(const Wide<kBytes>* p) {
+  Wide<kBytes> x;
+#pragma unroll
+  for (int j = 0; j < Wide<kBytes>::kWords; ++j) x.words[j] = load_relaxed(p->words + j);
+  return x;
+}
+template <int kBytes>
+WARPHASH_FN void store_relaxed(Wide<kBytes>* p, const Wide<kBytes>& x) {
+#pragma unroll
+  for (int j = 0; j < Wide<kBytes>::kWords; ++j) store_relaxed(p->words + j, x.words[j]);
+}
+
+}  // namespace warphash

@@ -1,0 +1,150 @@
+// One subtable twice or half as large, each in one kernel over its slots; the others are not touched, or only receive.
+//
+//   enlarge   slot j of bucket c goes to slot j of bucket 2c or 2c + 1, by its key's hash
+//   halve     the slots j of buckets 2c and 2c + 1 go to bucket c; what finds no slot there goes to the other subtables
+//
+// Source: Dynamic Hash Tables on GPUs, section V-C (S0-13, S0-14). A launch has a thread for each slot of the smaller of the two
+// copies, whose old one is `keys`, of `source_buckets` buckets; the table's is the new one.
+//
+// Enlarging. Two buckets never share one afterwards (S0-22), so that no slot is written twice and nothing is locked. The
+// half that does not get the pair has a tombstone in its place: empty slots stay the last ones, and a bucket that was once full
+// still tells a find so (core/slot.cuh).
+//
+// Halving. Where only one of the two slots holds a key, it stays slot j. Where both do, that of bucket 2c stays, and the other,
+// the r-th of its kind in the bucket, takes the r-th slot that neither has filled; the lanes of a bucket vote on who is who.
+// Beyond the last such slot it is a residual, which its own lane then inserts into the next subtable as `place` does (S0-14),
+// but never into the one that is halved: no other lane writes the line that it would read. A bucket is taken for once full if
+// either of the two was, or if it has residuals.
+#pragma once
+#include "subtables.cuh"
+
+namespace warphash {
+
+// The subtable as it was.
+template <class S>
+struct OldLines {
+  u64 base, buckets;
+  WARPHASH_FN static OldLines of(const Batch& b) { return {b.keys, b.source_buckets}; }
+  WARPHASH_FN const typename S::Item* line(u64 bucket) const {
+    return reinterpret_cast<const typename S::Item*>(base) + bucket * S::kSlots;
+  }
+  WARPHASH_FN typename S::Word key(u64 bucket, u32 slot) const { return load_relaxed(&line(bucket)[slot].key); }
+  WARPHASH_FN u8* value(const Table& t, u64 bucket, u32 slot) const {
+    return pointer<u8>(base + buckets * S::kBucketBytes) + (bucket * S::kSlots + slot) * S::value_bytes(t);
+  }
+};
+
+template <class D>
+WARPHASH_FN void copy_value(const Table& t, u32 bucket, u32 slot, const u8* from) {
+  using S = typename D::S;
+  if constexpr (S::kValueBytes == kRow)
+    copy_row(S::value_at(t, bucket, slot), from, t.value_bytes);
+  else if constexpr (S::kValueBytes > 0) {
+    using Value = typename D::Value::Word;
+    *reinterpret_cast<Value*>(S::value_at(t, bucket, slot)) = *reinterpret_cast<const Value*>(from);
+  }
+}
+
+template <class D>
+struct Enlarge {
+  using S = typename D::S;
+  using Word = typename S::Word;
+  static constexpr bool kProbes = false, kSuspends = false, kCounts = false;
+  static constexpr int kLists = 0;
+  struct State {};
+  WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State&) {
+    const auto old = OldLines<S>::of(b);
+    const u32 subtable = static_cast<u32>(b.subtable), slot = static_cast<u32>(i % S::kSlots);
+    const u64 bucket = i / S::kSlots;
+    const u32 halves = bucket_named(subtable, static_cast<u32>(2 * bucket));
+    const Word key = old.key(bucket, slot);
+    Word keys[2] = {key, key};  // both empty, or both erased
+    if (S::holds_key(typename S::Item{key})) {
+      const u32 goes_to = bucket_in(t, subtable, digest(key)) & 1;
+      keys[0] = goes_to == 0 ? key : S::kTombstone;
+      keys[1] = goes_to == 1 ? key : S::kTombstone;
+      copy_value<D>(t, halves + goes_to, slot, old.value(t, bucket, slot));
+    }
+    S::at(t, halves)[slot].key = keys[0];
+    S::at(t, halves + 1)[slot].key = keys[1];
+    return false;
+  }
+  WARPHASH_FN static void finish(const Table&, const Batch&, u64, State&, bool, Tally&) {}
+};
+
+template <class D>
+struct Halve : PlacePair<D> {
+  using S = typename D::S;
+  using Word = typename S::Word;
+  using typename PlacePair<D>::State;
+  // Elements beyond the last slot fill up a warp: all its lanes vote.
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
+    const auto old = OldLines<S>::of(b);
+    const u32 slot = static_cast<u32>(i % S::kSlots), below = (1u << slot) - 1;
+    const u64 half = i / S::kSlots;
+    const bool beyond = half >= old.buckets / 2;
+    const u64 bucket = beyond ? 0 : 2 * half;
+    const LineMasks first = masks_of<S>(old.line(bucket), slot), second = masks_of<S>(old.line(bucket + 1), slot);
+    s.outcome = Placed::kWasThere;
+    s.element = static_cast<u32>(i);
+    if (beyond) return false;
+    const u32 both = ~(first.vacant | second.vacant) & S::kAllSlots, neither = first.vacant & second.vacant;
+    const u32 meet = bit_count(both), room = bit_count(neither);
+    const u32 here = 1u << slot, to = bucket_named(static_cast<u32>(b.subtable), static_cast<u32>(half));
+    const auto move = [&](u64 from, u32 to_slot) {
+      copy_value<D>(t, to, to_slot, old.value(t, from, slot));
+      S::at(t, to)[to_slot].key = old.key(from, slot);
+    };
+    if (neither & here) {
+      if (bit_count(neither & below) < meet) return false;  // another lane's pair comes here
+      const bool once_full = meet > room || !((first.empty & second.empty) >> (S::kSlots - 1));
+      S::at(t, to)[slot].key = once_full || !(first.empty & second.empty & here) ? S::kTombstone : S::kEmpty;
+      return false;
+    }
+    move(bucket + ((first.vacant & here) != 0), slot);
+    if (!(both & here)) return false;
+    const u32 rank = bit_count(both & below);
+    if (rank < room) {
+      u32 left = neither;
+      for (u32 r = 0; r < rank; ++r) left &= left - 1;
+      move(bucket + 1, first_bit(left));
+      return false;
+    }
+    return begin_residual(t, b, s, old, bucket + 1, slot);
+  }
+
+ private:
+  // A value that is no word is carried from its old place, which then takes those of victims.
+  WARPHASH_FN static bool begin_residual(const Table& t, const Batch& b, State& s, const OldLines<S>& old, u64 bucket,
+                                         u32 slot) {
+    const Word key = old.key(bucket, slot);
+    const u32 closed = static_cast<u32>(b.subtable);
+    u8* const at = old.value(t, bucket, slot);
+    typename D::Value::Word value{};
+    if constexpr (S::kValueBytes == kRow)
+      value = reinterpret_cast<u64>(at);
+    else if constexpr (S::kValueBytes > 0)
+      value = *reinterpret_cast<const typename D::Value::Word*>(at);
+    const u32 goes_to = bucket_in(t, D::next(t, closed, closed), digest(key));
+    s.placement = {key, value, at, goes_to, random_start(b.random, s.element), 0, closed, false, true};
+    s.outcome = Placed::kGoesOn;
+    return true;
+  }
+};
+
+}  // namespace warphash
+
+// The entry points of design D over lines of keys of WORD, with values of so many bytes, or kRow.
+#define WARPHASH_SUBTABLE_ENTRIES(D, WORD, VALUE)                                                   \
+  WARPHASH_ENTRY(find, warphash::FindPair<warphash::D<warphash::Lines<WORD, VALUE>>>)               \
+  WARPHASH_ENTRY(probe_counts, warphash::ProbeSubtables<warphash::D<warphash::Lines<WORD, VALUE>>>) \
+  WARPHASH_ENTRY(settle, warphash::SettlePair<warphash::D<warphash::Lines<WORD, VALUE>>>)           \
+  WARPHASH_ENTRY(claim, warphash::Claim<warphash::D<warphash::Lines<WORD, VALUE>>>)                 \
+  WARPHASH_ENTRY(place, warphash::PlacePair<warphash::D<warphash::Lines<WORD, VALUE>>>)             \
+  WARPHASH_ENTRY(combine, warphash::CombinePair<warphash::D<warphash::Lines<WORD, VALUE>>>)         \
+  WARPHASH_ENTRY(erase, warphash::ErasePair<warphash::D<warphash::Lines<WORD, VALUE>>>)             \
+  WARPHASH_ENTRY(scan, warphash::ScanSubtable<warphash::D<warphash::Lines<WORD, VALUE>>>)           \
+  WARPHASH_ENTRY(audit, warphash::AuditSubtable<warphash::D<warphash::Lines<WORD, VALUE>>>)         \
+  WARPHASH_ENTRY(enlarge, warphash::Enlarge<warphash::D<warphash::Lines<WORD, VALUE>>>)             \
+  WARPHASH_ENTRY(halve, warphash::Halve<warphash::D<warphash::Lines<WORD, VALUE>>>)

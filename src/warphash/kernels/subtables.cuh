@@ -1,0 +1,378 @@
+// Every bulk operation on subtables (core/subtables.cuh): what an element of a batch does from start to finish.
+//
+//   find           value and presence of each key
+//   probe_counts   how many buckets find reads for each key
+//   settle         keys that are there, or fit into their first bucket without moving another: done; the rest: leftover
+//   claim          of the elements with one key, one wins (bulk.cuh)
+//   place          puts a key into the table that no other element of the launch has
+//   combine        applies an upsert to the keys that were there before
+//   erase          turns a key's slot into a tombstone
+//   scan           copies all pairs out
+//   audit          counts buckets that break the rules
+//
+// An insert of keys that may repeat is settle, claim and place, for the reasons that bulk.cuh gives. Values are left alone until
+// all keys have a place: combine comes last, so that a batch that does not fit has changed no value.
+//
+// Who reads what without a lock. settle looks for its key without one: keys of a word are stored whole, and one that is seen
+// is there to stay. What it sees of wider keys is confirmed under the lock of the bucket. erase swaps a key of a word, and
+// takes the lock for a wider one, so that of two elements one has erased it. find and scan have no writers beside them.
+//
+// Why settle asks for the lock late. All copies of a key want the lock of one bucket. Where they look before they ask, and again
+// each time that another has the lock, they are done as soon as the first has stored the key.
+#pragma once
+#include "bulk.cuh"
+#include "designs/dynamic_cuckoo.cuh"
+
+namespace warphash {
+
+// ---- find
+template <class D>
+struct FindPair {
+  using S = typename D::S;
+  using Word = typename S::Word;
+  using Value = typename D::Value::Word;
+  static constexpr bool kProbes = true, kReads = true, kSuspends = false, kCounts = false;
+  static constexpr bool kFrozen = true, kVacancy = false;
+  static constexpr int kLists = 0, kPartBytes = 128;
+  struct State {
+    SubtableProbe<S> probe;
+    Value value;
+    bool found;
+    WARPHASH_FN u32 bucket() const { return probe.bucket; }
+    WARPHASH_FN const Word& key() const { return probe.named.key; }
+  };
+  WARPHASH_FN static i32 region(const Table& t) { return D::region(t); }
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
+    s = {SubtableProbe<S>::start(t, key_at<S>(b, static_cast<u32>(i))), static_cast<Value>(b.default_value), false};
+    return true;
+  }
+  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
+    if (seen.hit < 0) return !s.probe.advance(t, seen);
+    if (b.out_values) {
+      const u8* at = S::value_at(t, s.probe.bucket, static_cast<u32>(seen.hit));
+      if constexpr (S::kValueBytes == kRow)
+        s.value = reinterpret_cast<u64>(at);
+      else if constexpr (S::kValueBytes > 0)
+        s.value = load_slot<true>(reinterpret_cast<const Value*>(at));
+    }
+    return s.found = true;
+  }
+  WARPHASH_FN static void finish(const Table& t, const Batch& b, u64 i, State& s, bool live, Tally&) {
+    if (!live) return;
+    if (b.out_values) {
+      if constexpr (S::kValueBytes == kRow)
+        copy_row(pointer<u8>(b.out_values) + i * t.value_bytes, pointer<const u8>(s.value), t.value_bytes);
+      else if constexpr (S::kValueBytes > 0)
+        store_once(pointer<Value>(b.out_values) + i, s.value);
+    }
+    set_flag(b, static_cast<u32>(i), s.found);
+  }
+};
+
+template <class D>
+struct ProbeSubtables : FindPair<D> {
+  using S = typename D::S;
+  struct State : FindPair<D>::State {
+    u32 count;
+  };
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
+    s.count = 0;
+    return FindPair<D>::start(t, b, i, s);
+  }
+  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
+    ++s.count;
+    return FindPair<D>::step(t, b, s, seen);
+  }
+  WARPHASH_FN static void finish(const Table&, const Batch& b, u64 i, State& s, bool live, Tally&) {
+    if (live) store_once(pointer<u32>(b.out_counts) + i, s.count);
+  }
+};
+
+// ---- settle
+template <class D>
+struct SettlePair {
+  using S = typename D::S;
+  using Word = typename S::Word;
+  static constexpr bool kProbes = true, kReads = true, kSuspends = false, kCounts = true;
+  static constexpr bool kFrozen = false, kVacancy = true, kLocks = true, kCountsSubtables = true;
+  static constexpr int kLists = 1, kPartBytes = 128;
+  enum class Outcome { kOpen, kPresent, kInserted, kLeftover };
+  struct State {
+    SubtableProbe<S> probe;
+    u32 element;
+    u32 first;    // bucket
+    bool room;    // the first bucket had a vacant slot
+    bool locks;   // the next look is under the lock of its bucket
+    bool absent;  // known to be in no bucket but perhaps, by now, the first
+    Outcome outcome;
+    WARPHASH_FN u32 bucket() const { return probe.bucket; }
+    WARPHASH_FN const Word& key() const { return probe.named.key; }
+  };
+  WARPHASH_FN static i32 region(const Table& t) { return D::region(t); }
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
+    const u32 e = element_of(b, i);
+    s = {SubtableProbe<S>::start(t, key_at<S>(b, e)), e, 0, false, false, false, Outcome::kOpen};
+    s.first = s.probe.bucket;
+    return true;
+  }
+  WARPHASH_FN static u32* lock(const Table& t, const State& s) {
+    return s.locks ? S::lock_at(t, s.probe.bucket) : nullptr;
+  }
+  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen, bool held) {
+    if (seen.hit >= 0) {
+      if (!S::kWide || held) return end(s, Outcome::kPresent);
+      s.locks = true;
+      return false;
+    }
+    if (!s.absent) {
+      if (s.locks && !held) return false;
+      s.locks = false;
+      if (s.probe.looked == 0) s.room = seen.vacant < S::kSlots;
+      if (s.probe.advance(t, seen)) return false;
+      if (!s.room) return end(s, Outcome::kLeftover);
+      s.absent = s.locks = true;
+      s.probe.bucket = s.first;
+      return false;
+    }
+    if (!held) return false;
+    if (seen.vacant == S::kSlots) return end(s, Outcome::kLeftover);
+    const auto value = D::Value::of(b, s.element, S::value_bytes(t));
+    D::put(t, s.first, static_cast<u32>(seen.vacant), s.probe.named.key, value);
+    return end(s, Outcome::kInserted);
+  }
+  WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally& tally) {
+    const bool inserted = live && s.outcome == Outcome::kInserted;
+    tally.changed += inserted;
+    if (inserted && !s.probe.named.reserved) tally.placed.add(subtable_of(s.first));
+    if (live && s.outcome != Outcome::kLeftover) set_flag(b, s.element, inserted ? kChanged : kPresent);
+  }
+  using Entry = u32;
+  WARPHASH_FN static u64* length(const Batch& b, int) { return &report_of(b)->leftover; }
+  WARPHASH_FN static bool lists(int, const State& s) { return s.outcome == Outcome::kLeftover; }
+  WARPHASH_FN static Entry entry(const State& s) { return s.element; }
+  WARPHASH_FN static void enter(const Batch& b, int, u64 place, Entry e) { pointer<u32>(b.leftover)[place] = e; }
+
+ private:
+  WARPHASH_FN static bool end(State& s, Outcome outcome) {
+    s.outcome = outcome;
+    return true;
+  }
+};
+
+// ---- place
+template <class D>
+struct PlacePair {
+  using S = typename D::S;
+  using Word = typename S::Word;
+  static constexpr bool kProbes = true, kReads = true, kSuspends = true, kCounts = true;
+  static constexpr bool kFrozen = false, kVacancy = true, kLocks = true, kCountsSubtables = true;
+  static constexpr int kLists = 0, kPartBytes = 128;
+  struct State {
+    typename D::Placement placement;
+    u32 element;
+    Placed outcome;
+    WARPHASH_FN u32 bucket() const { return placement.bucket; }
+    WARPHASH_FN const Word& key() const { return placement.key; }
+  };
+  WARPHASH_FN static i32 region(const Table&) { return 0; }
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
+    const u32 e = element_of(b, i);
+    const auto probe = SubtableProbe<S>::start(t, key_at<S>(b, e));
+    const u64 bytes = S::value_bytes(t);
+    u8* const spare = pointer<u8>(b.spare_values) + (S::kValueBytes == kRow ? i * bytes : 0);
+    s = {{probe.named.key, D::Value::of(b, e, bytes), spare, probe.bucket, random_start(b.random, e), 0, kNowhere,
+          probe.named.reserved, true},
+         e,
+         Placed::kGoesOn};
+    return true;
+  }
+  // Something is homeless already: this key may be placed, but not at the cost of another.
+  WARPHASH_FN static bool suspend(State& s) {
+    s.placement.may_evict = false;
+    return true;
+  }
+  WARPHASH_FN static u32* lock(const Table& t, const State& s) { return S::lock_at(t, s.placement.bucket); }
+  WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const Seen<S>& seen, bool held) {
+    if (!held) return false;
+    s.outcome = D::step(t, s.placement, seen);
+    return s.outcome != Placed::kGoesOn;
+  }
+  WARPHASH_FN static void finish(const Table& t, const Batch& b, u64, State& s, bool live, Tally& tally) {
+    if (!live) return;
+    const bool homeless = s.outcome == Placed::kHomeless;  // another pair than ours, or ours after a while in the table
+    const bool inserted = s.outcome == Placed::kInserted || homeless;
+    tally.changed += inserted;
+    if (s.outcome == Placed::kInserted && !s.placement.reserved) tally.placed.add(subtable_of(s.placement.bucket));
+    if (homeless) leave_homeless(t, b, s.placement);
+    const bool unplaced = s.outcome == Placed::kNoRoom;
+    if (unplaced) atomic_add(&report_of(b)->unplaced, 1ull);
+    set_flag(b, s.element, unplaced ? kUnplaced : inserted ? kChanged : kPresent);
+  }
+  WARPHASH_FN static void leave_homeless(const Table& t, const Batch& b, const typename D::Placement& p) {
+    suspend_others(b);
+    const u64 place = fetch_add(&report_of(b)->homeless, 1ull);
+    if (place >= kHomelessCapacity) return;
+    pointer<Word>(b.homeless)[place] = p.key;
+    const u64 bytes = S::value_bytes(t);
+    D::Value::put(pointer<u8>(b.homeless_values) + place * bytes, p.value, bytes);
+  }
+};
+
+// ---- combine, erase
+// A find of elements that may be listed, in a table that others are changing.
+template <class D>
+struct SeekPair {
+  using S = typename D::S;
+  using Word = typename S::Word;
+  static constexpr bool kProbes = true, kReads = true, kSuspends = false, kCounts = true;
+  static constexpr bool kFrozen = false, kVacancy = false;
+  static constexpr int kLists = 0, kPartBytes = 128;
+  struct State {
+    SubtableProbe<S> probe;
+    u32 element;
+    bool locks;
+    bool found;
+    WARPHASH_FN u32 bucket() const { return probe.bucket; }
+    WARPHASH_FN const Word& key() const { return probe.named.key; }
+  };
+  WARPHASH_FN static i32 region(const Table& t) { return D::region(t); }
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
+    const u32 e = element_of(b, i);
+    s = {SubtableProbe<S>::start(t, key_at<S>(b, e)), e, false, false};
+    return true;
+  }
+  WARPHASH_FN static u32* lock(const Table& t, const State& s) {
+    return s.locks ? S::lock_at(t, s.probe.bucket) : nullptr;
+  }
+};
+
+template <class D>
+struct CombinePair : SeekPair<D> {
+  using S = typename D::S;
+  using typename SeekPair<D>::State;
+  static constexpr bool kLocks = S::kValueBytes == kRow;  // one of several values wins whole
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
+    return pointer<const u8>(b.out_flags)[element_of(b, i)] != kChanged && SeekPair<D>::start(t, b, i, s);
+  }
+  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen, bool held = true) {
+    if (seen.hit < 0) return !s.probe.advance(t, seen);
+    u8* const at = S::value_at(t, s.probe.bucket, static_cast<u32>(seen.hit));
+    if constexpr (S::kValueBytes == kRow) {
+      s.locks = true;
+      if (!held) return false;
+      const u64 bytes = t.value_bytes;
+      const u8* const operand = pointer<const u8>(b.values) + s.element * bytes;
+      if (b.op == kReplace)
+        copy_row(at, operand, bytes);
+      else if (bytes == 4)
+        combine(reinterpret_cast<u32*>(at), *reinterpret_cast<const u32*>(operand), b.op, b.kind);
+      else if (bytes == 8)
+        combine(reinterpret_cast<u64*>(at), *reinterpret_cast<const u64*>(operand), b.op, b.kind);
+    } else if constexpr (S::kValueBytes > 0) {
+      using Value = typename D::Value::Word;
+      combine(reinterpret_cast<Value*>(at), D::Value::of(b, s.element, 0), b.op, b.kind);
+    }
+    return true;
+  }
+  WARPHASH_FN static void finish(const Table&, const Batch&, u64, State&, bool, Tally&) {}
+};
+
+template <class D>
+struct ErasePair : SeekPair<D> {
+  using S = typename D::S;
+  using typename SeekPair<D>::State;
+  static constexpr bool kLocks = S::kWide, kCountsSubtables = true;
+  WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const Seen<S>& seen, bool held = true) {
+    if constexpr (S::kWide) {
+      if (s.locks && !held) return false;
+      if (seen.hit >= 0 && !held) {
+        s.locks = true;
+        return false;
+      }
+      s.locks = false;
+    }
+    if (seen.hit < 0) return !s.probe.advance(t, seen);
+    auto* const slot = S::at(t, s.probe.bucket) + seen.hit;
+    if constexpr (S::kWide) {
+      store_relaxed(&slot->key, S::kTombstone);
+      s.found = true;
+    } else {
+      // Only another erase of this key can make the swap fail.
+      s.found = compare_exchange_word(&slot->key, s.probe.named.key, S::kTombstone) == s.probe.named.key;
+    }
+    return true;
+  }
+  WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally& tally) {
+    if (!live) return;
+    tally.changed += s.found;
+    if (s.found && !s.probe.named.reserved) tally.placed.add(subtable_of(s.probe.bucket));
+    set_flag(b, s.element, s.found);
+  }
+};
+
+// ---- scan, audit: of one subtable, `subtable`, whose slots or buckets are the elements
+template <class D>
+struct ScanSubtable {
+  using S = typename D::S;
+  using Word = typename S::Word;
+  static constexpr bool kProbes = false, kSuspends = false, kCounts = true;
+  static constexpr int kLists = 1;
+  struct State {
+    Word key;
+    const u8* value;
+    u64 value_bytes;
+  };
+  WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
+    const u32 bucket = bucket_named(static_cast<u32>(b.subtable), static_cast<u32>(i / S::kSlots));
+    const u32 slot = static_cast<u32>(i % S::kSlots);
+    s = {load_relaxed(&(S::at(t, bucket) + slot)->key), S::value_at(t, bucket, slot), S::value_bytes(t)};
+    return false;
+  }
+  WARPHASH_FN static void finish(const Table&, const Batch&, u64, State&, bool, Tally&) {}
+  using Entry = State;
+  WARPHASH_FN static u64* length(const Batch& b, int) { return &report_of(b)->winners; }
+  WARPHASH_FN static bool lists(int, const State& s) { return S::holds_key(typename S::Item{s.key}); }
+  WARPHASH_FN static Entry entry(const State& s) { return s; }
+  WARPHASH_FN static void enter(const Batch& b, int, u64 place, const Entry& e) {
+    if (place >= b.default_value) return;  // room in the output
+    if (b.out_keys) store_once(pointer<Word>(b.out_keys) + place, b.subtable == kAnnex ? mark_of_name(e.key) : e.key);
+    if (S::kValueBytes != 0 && b.out_values)
+      copy_row(pointer<u8>(b.out_values) + place * e.value_bytes, e.value, e.value_bytes);
+  }
+};
+
+// A bucket is sound if its empty slots come last, its keys belong there, and nobody has its lock.
+template <class D>
+struct AuditSubtable {
+  using S = typename D::S;
+  using Word = typename S::Word;
+  static constexpr bool kProbes = false, kSuspends = false, kCounts = true;
+  static constexpr int kLists = 0;
+  struct State {
+    u32 broken;
+  };
+  WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
+    const u32 bucket = bucket_named(static_cast<u32>(b.subtable), static_cast<u32>(i));
+    s.broken = load_relaxed(S::lock_at(t, bucket)) != 0;
+    bool empty_before = false;
+    for (int j = 0; j < S::kSlots; ++j) {
+      const typename S::Item item = {load_relaxed(&(S::at(t, bucket) + j)->key)};
+      const bool empty = S::is_empty(item);
+      s.broken += empty_before && !empty;
+      empty_before = empty;
+      if (!S::holds_key(item)) continue;
+      if (b.subtable == kAnnex)
+        s.broken += number_of_name(item.key) > 2 || S::annex_bucket(item.key) != bucket;
+      else
+        s.broken += bucket_in(t, static_cast<u32>(b.subtable), digest(item.key)) != bucket;
+    }
+    return false;
+  }
+  WARPHASH_FN static void finish(const Table&, const Batch&, u64, State& s, bool live, Tally& tally) {
+    if (live) tally.mismatches += s.broken;
+  }
+};
+
+}  // namespace warphash

@@ -1,0 +1,222 @@
+"""An `ElasticStore` of subtables: it grows and shrinks one of them at a time, within bounds of the load factor.
+
+An insert settles what fits without moving anybody, which also tells how many new keys are left; the smallest subtable
+is made larger until these fit within the bounds, and then they are placed. So a batch knows its size before it evicts.
+
+What may go wrong, and what follows:
+
+1. Chains of evictions end without a slot: pairs are strays, and elements that came later are unplaced. The smallest
+   subtable is enlarged (S0-15), the strays are placed first, then the elements.
+2. There is no memory, or the table may not grow: the keys that the batch added are erased again, and the strays have
+   their room. Values are combined only when all keys have a place, so the table is as it was.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import policies
+from ..errors import TableFull
+from .abi import Flag, Op
+from .elastic import ElasticStore
+from .scratch import Scratch, flags_at
+from .store import PIECE, PIECE_UNIQUE, Outcome
+from .subtables import Piece, Strays, SubtableStore
+
+__all__ = ["ElasticSubtables"]
+
+_MANY_TIMES = 4
+"""As full as it may be, beyond which a table is built anew, as its own pairs are few beside those that come."""
+
+
+class ElasticSubtables(ElasticStore):
+    """Subtables, and how they may change. ``bounds`` are those of the load factor, None for a table of one size.
+
+    Attributes
+    ----------
+    resizes
+        How often a subtable was made larger or smaller.
+    """
+
+    store: SubtableStore
+
+    def __init__(self, store: SubtableStore, **policy: Any) -> None:
+        super().__init__(store, **policy)
+        self.resizes = 0
+        self._strays = Strays.none(store.spec.word_bytes, store.spec.value_bytes)
+
+    # ---- batches
+    def update(
+        self,
+        keys: int,
+        values: int,
+        n: int,
+        *,
+        op: Op = Op.KEEP,
+        kind: int = 0,
+        flags: int = 0,
+        unique: bool = False,
+        stream: Any = None,
+    ) -> None:
+        """As `ElasticStore.update`."""
+        if n == 0:
+            return
+        spec, engine, size = self.store.spec, self.store.engine, self.size
+        flags, _own_flags = flags_at(engine, flags, n, stream)
+        engine.fill(flags, Flag.UNPLACED, n, stream)
+        most = min(n, PIECE_UNIQUE if unique else PIECE)
+        scratch = self.store.scratch(most, unique)
+        parts = [
+            Piece(keys + at * spec.word_bytes, values and values + at * spec.value_bytes, flags + at, min(most, n - at))
+            for at in range(0, n, most)
+        ]
+        for number, part in enumerate(parts):
+            try:
+                self._insert(part, scratch, unique, stream)
+            except (TableFull, MemoryError) as error:
+                done = engine.to_host(flags, np.uint8, number * most + part.n, stream)
+                self._take_back(keys, values, n, np.flatnonzero(done == Flag.CHANGED), stream)
+                self.size = size
+                unplaced = np.flatnonzero(done == Flag.UNPLACED)
+                raise TableFull(f"{error}; the table is as it was", unplaced) from error
+        if op != Op.KEEP and self.size - size < n:
+            for part in parts:
+                self.store.combine(part, op, kind, stream)
+
+    def _insert(self, piece: Piece, scratch: Scratch, unique: bool, stream: Any) -> None:
+        store, new, listed = self.store, piece.n, None
+        if not unique:
+            store.share_out(new)
+            settled = store.settle(piece, scratch, self.counts_probes, stream)
+            self._note(settled)
+            listed = new = settled.unplaced
+        if not new:
+            return
+        self._make_room_for(new, stream)
+        store = self.store
+        store.share_out(new)
+        only: npt.NDArray[np.int64] | None = None
+        for attempt in range(1, 10_000):
+            outcome = store.place(piece, scratch, self.counts_probes, listed=listed, only=only, stream=stream)
+            self._note(outcome)
+            if outcome.complete:
+                return
+            self._gather_strays(scratch, outcome.homeless, stream)
+            self._enlarge_after(attempt, outcome.unplaced, stream)
+            while not self._house(stream):
+                self._enlarge_after(attempt, outcome.unplaced, stream)
+            flags = store.engine.to_host(piece.flags, np.uint8, piece.n, stream)
+            listed, only = None, np.flatnonzero(flags == Flag.UNPLACED)
+            if not len(only):
+                return
+
+    def _note(self, outcome: Outcome) -> None:
+        self.size += outcome.changed
+        if self.counts_probes:
+            self.probes, self.inserted = self.probes + outcome.probes, self.inserted + outcome.changed
+
+    # ---- sizes
+    def _make_room_for(self, new: int, stream: Any) -> None:
+        """Enlarge the smallest subtable until so many keys more are within the bounds, if there is memory for it."""
+        wanted = self.size + new
+        if self.bounds is None:
+            if wanted > self.store.slots:
+                raise TableFull(
+                    f"{wanted:,} keys do not fit into {self.store.slots:,} slots of design {self.store.design.name!r}; "
+                    "allow on_full='grow', or give a larger capacity"
+                )
+            return
+        most = self.bounds[1]
+        with suppress(MemoryError):
+            if wanted > _MANY_TIMES * most * self.store.slots:
+                number = len(self.store.hashed)
+                self._replace(int(wanted / (most * (1 - 0.5 / (number + 1)))), 0, stream)
+            while wanted > most * self.store.slots:
+                self._enlarge(stream)
+
+    def _enlarge(self, stream: Any) -> None:
+        self.store.enlarge(policies.subtable_to_enlarge([s.buckets for s in self.store.hashed]), stream)
+        self.resizes += 1
+
+    def _enlarge_after(self, attempt: int, unplaced: int, stream: Any) -> None:
+        """More room after evictions that led nowhere."""
+        if self.grows:
+            self._checked(2 * self.store.slots, unplaced)
+            self._enlarge(stream)
+        elif attempt >= self.attempts:
+            raise TableFull(
+                f"{unplaced + len(self._strays.keys):,} keys found no place beside {self.size:,} others in "
+                f"{self.store.slots:,} slots; allow on_full='grow', or give a larger capacity"
+            )
+
+    def _tidy(self, stream: Any, erased: bool = False) -> None:
+        """Halve the largest subtable while the load factor is too low, if there is memory for it."""
+        if self.bounds is None or not erased:
+            return
+        with suppress(MemoryError):
+            while self.size < self.bounds[0] * self.store.slots:
+                number = policies.subtable_to_halve([s.buckets for s in self.store.hashed])
+                if number is None:
+                    return
+                self.store.share_out(0)
+                scratch, homeless = self.store.halve(number, stream)
+                self.resizes += 1
+                self._gather_strays(scratch, homeless, stream)
+                self._house_all(stream)
+
+    def rebuild(self, keys: int, stream: Any = None) -> None:
+        """Enlarge subtables until ``keys`` keys fit; move all pairs into new ones if these would be smaller."""
+        if keys <= self.capacity:
+            return super().rebuild(keys, stream)
+        while keys > self.capacity:
+            self._enlarge(stream)
+
+    def _replace(self, slots: int, homeless: int, stream: Any, keys: int = 0) -> None:
+        old = self.store
+        super()._replace(slots, homeless, stream, keys)
+        self.store.peak_nbytes = max(old.peak_nbytes, old.nbytes + self.store.peak_nbytes)
+
+    # ---- pairs without a home
+    def _gather_strays(self, scratch: Scratch, homeless: int, stream: Any) -> None:
+        if homeless:
+            self._strays = self._strays.with_others(self.store.strays(scratch, homeless, stream))
+
+    def _house(self, stream: Any) -> bool:
+        """Try once to place all strays; whether none is left."""
+        strays, n = self._strays, len(self._strays.keys)
+        if not n:
+            return True
+        store, engine = self.store, self.store.engine
+        keys, values = (engine.from_host(rows.reshape(-1), stream) for rows in strays)
+        flags = engine.allocate(n, stream)
+        scratch = store.scratch(n, unique=True)
+        store.share_out(n)
+        piece = Piece(keys.ptr, values.ptr, flags.ptr, n)
+        outcome = store.place(piece, scratch, False, stream=stream)
+        left = engine.to_host(flags.ptr, np.uint8, n, stream) == Flag.UNPLACED
+        self._strays = Strays(strays.keys[left], strays.values[left])
+        self._gather_strays(scratch, outcome.homeless, stream)
+        return not len(self._strays.keys)
+
+    def _house_all(self, stream: Any) -> None:
+        """Place all strays, which is a matter of luck and tries where the table may not grow: they had room before."""
+        tries = 0
+        while not self._house(stream):
+            tries += 1
+            if self.grows and tries % self.attempts == 0:
+                with suppress(MemoryError):
+                    self._enlarge(stream)
+
+    def _take_back(self, keys: int, values: int, n: int, added: npt.NDArray[np.int64], stream: Any) -> None:
+        """Erase the keys of these elements, wherever they are now."""
+        width = self.store.spec.word_bytes
+        self.store.erase(keys, n, 0, added, stream)
+        rows = self.store.engine.to_host(keys, np.uint8, n * width, stream).reshape(n, width)[added]
+        as_one = f"V{width}"
+        ours = np.isin(self._strays.keys.view(as_one).ravel(), rows.view(as_one).ravel())
+        self._strays = Strays(self._strays.keys[~ours], self._strays.values[~ours])
+        self._house_all(stream)

@@ -1,0 +1,400 @@
+"""A store of several subtables, one of which at a time is made twice or half as large.
+
+The kernels are those of ``kernels/subtables.cuh`` and ``kernels/resize.cuh``; what a subtable is, and which one a key
+goes to first, is told at the head of ``kernels/core/subtables.cuh``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import policies
+from ..errors import ParameterError
+from .abi import ANNEX, HOMELESS_CAPACITY, MAX_HASHES, MOST_SUBTABLES, WINNERS, Batch, Op, Report, Table
+from .engine import Buffer
+from .scratch import Scratch, pieces
+from .store import _PRIMES, PIECE_UNIQUE, Outcome, Store
+
+__all__ = ["Piece", "Strays", "Subtable", "SubtableStore"]
+
+MOST_SUBTABLE_BUCKETS = 1 << 28
+"""Buckets of a subtable are numbered in 28 bits."""
+
+LOCK_BYTES = 4
+_WARP = 32
+
+
+@dataclass
+class Subtable:
+    """Memory, buckets and keys of one subtable."""
+
+    memory: Buffer
+    buckets: int
+    keys: int = 0
+
+
+class Piece(NamedTuple):
+    """Elements of an update that are settled, claimed and placed together: addresses, and how many."""
+
+    keys: int
+    values: int
+    flags: int
+    n: int
+
+
+class Strays(NamedTuple):
+    """Pairs that were thrown out of their buckets and have no other: rows of bytes on the host."""
+
+    keys: npt.NDArray[np.uint8]
+    values: npt.NDArray[np.uint8]
+
+    @classmethod
+    def none(cls, key_bytes: int, value_bytes: int) -> Strays:
+        """Of these widths."""
+        return cls(np.empty((0, key_bytes), np.uint8), np.empty((0, value_bytes), np.uint8))
+
+    def with_others(self, others: Strays) -> Strays:
+        """Both."""
+        return Strays(*(np.concatenate(rows) for rows in zip(self, others, strict=True)))
+
+
+class SubtableStore(Store):
+    """A `Store` of subtables.
+
+    Attributes
+    ----------
+    subtables
+        Of at most twice the size of each other (S0-19); the last one is the annex.
+    peak_nbytes
+        Most bytes that were held at a time since the store was made: those of a subtable's old and new copy are, while
+        it is resized.
+    """
+
+    subtables: list[Subtable]
+
+    # ---- memory
+    def _allocate(self, stream: Any) -> None:
+        number = self.parameters["subtables"]
+        sizes = policies.subtable_sizes(self.buckets, number)
+        if max(sizes) > MOST_SUBTABLE_BUCKETS:
+            raise ParameterError(
+                f"a subtable has at most {MOST_SUBTABLE_BUCKETS:,} buckets, and {self.slots:,} slots in {number} "
+                f"subtables make {max(sizes):,}: use more subtables"
+            )
+        sizes.append(1 if self.spec.slots_per_bucket >= 3 else 3)
+        self.peak_nbytes = 0
+        self.subtables = []
+        for buckets in sizes:
+            self.subtables.append(Subtable(self._memory_of(buckets, stream), buckets))
+        self.memory = self.subtables[ANNEX if number == MOST_SUBTABLES else number].memory
+        self._count()
+
+    def _memory_of(self, buckets: int, stream: Any) -> Buffer:
+        memory = self.engine.allocate(self._bytes_of(buckets), stream)
+        self.peak_nbytes = max(self.peak_nbytes, self.nbytes + memory.nbytes)
+        return memory
+
+    def _bytes_of(self, buckets: int) -> int:
+        return buckets * (self._line_bytes + LOCK_BYTES)
+
+    @property
+    def _line_bytes(self) -> int:
+        """Of the keys and values of a bucket."""
+        return self.spec.slots_per_bucket * self.spec.slot_bytes
+
+    @property
+    def nbytes(self) -> int:
+        return sum(subtable.memory.nbytes for subtable in self.subtables)
+
+    def _count(self) -> None:
+        self.buckets = sum(subtable.buckets for subtable in self.hashed)
+        self.slots = self.buckets * self.spec.slots_per_bucket
+
+    @property
+    def hashed(self) -> list[Subtable]:
+        """The subtables without the annex."""
+        return self.subtables[:-1]
+
+    def _numbered(self) -> list[tuple[int, Subtable]]:
+        return [*enumerate(self.hashed), (ANNEX, self.subtables[-1])]
+
+    # ---- the table
+    def _describe(self) -> Table:
+        prime = _PRIMES[4 if self.spec.word_bytes == 4 else 8] if self.family == "universal" else 1 << 64
+        draw = self._random.randrange
+        table = Table(
+            chain_limit=self.design.chain_limit(self.slots),
+            value_bytes=self.spec.value_bytes,
+            salts=tuple(draw(1, prime) for _ in range(MOST_SUBTABLES + 1)),
+            multiplier=tuple(draw(1, prime) for _ in range(MAX_HASHES)),
+            addend=tuple(draw(prime) for _ in range(MAX_HASHES)),
+            **self._constants,
+        )
+        self._place_in(table)
+        return table
+
+    def _place_in(self, table: Table) -> None:
+        for number, subtable in self._numbered():
+            table.bases[number], table.sizes[number] = subtable.memory.ptr, subtable.buckets
+
+    def clear(self, stream: Any = None) -> None:
+        for subtable in self.subtables:
+            self._empty(subtable.memory, subtable.buckets, stream)
+            subtable.keys = 0
+        for j in range(MOST_SUBTABLES):
+            self.table.least_shares[j], self.table.most_shares[j] = 1 << 32, 0
+        self._shares = [1 / len(self.hashed)] * len(self.hashed)
+        self.share_out(0)
+
+    def _empty(self, memory: Buffer, buckets: int, stream: Any) -> None:
+        keys = buckets * self.spec.slots_per_bucket * self.spec.word_bytes
+        self.engine.fill(memory.ptr, 0xFF, keys, stream)
+        self._unlock(memory, buckets, stream)
+
+    def _unlock(self, memory: Buffer, buckets: int, stream: Any) -> None:
+        self.engine.fill(memory.ptr + buckets * self._line_bytes, 0, buckets * LOCK_BYTES, stream)
+
+    def share_out(self, incoming: int) -> None:
+        """Say which share of ``incoming`` keys each subtable is the first one of."""
+        sizes = [subtable.buckets for subtable in self.hashed]
+        counts = [subtable.keys for subtable in self.hashed]
+        per_bucket = self.spec.slots_per_bucket
+        self._shares = policies.subtable_shares(sizes, counts, incoming, self._shares, per_bucket)
+        table, end = self.table, 0.0
+        for j, share in enumerate(self._shares):
+            end += share
+            table.shares[j] = border = round(min(end, 1.0) * (1 << 32))
+            table.least_shares[j] = min(table.least_shares[j], border)
+            table.most_shares[j] = max(table.most_shares[j], border)
+
+    # ---- operations that change nothing
+    def find(
+        self, keys: int, n: int, values: int, flags: int, default: int, stream: Any = None, counts: int = 0
+    ) -> None:
+        key_bytes, value_bytes = self.spec.word_bytes, self.spec.value_bytes
+        for at in range(0, n, PIECE_UNIQUE):
+            batch = Batch(
+                n=min(PIECE_UNIQUE, n - at),
+                keys=keys + at * key_bytes,
+                out_values=values and values + at * value_bytes,
+                out_flags=flags and flags + at,
+                out_counts=counts and counts + at * 4,
+                default_value=default,
+            )
+            self._program.run("probe_counts" if counts else "find", self.table, batch, batch.n, stream)
+
+    def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
+        report = self._zeroed_report(stream)
+        for number, subtable in self._numbered():
+            n = subtable.buckets * self.spec.slots_per_bucket
+            batch = Batch(
+                n=n,
+                out_keys=out_keys,
+                out_values=out_values,
+                report=report.ptr,
+                default_value=room,
+                subtable=number,
+            )
+            self._program.run("scan", self.table, batch, n, stream)
+        return self._read(report, stream).winners
+
+    def broken_buckets(self, stream: Any = None) -> int:
+        report = self._zeroed_report(stream)
+        for number, subtable in self._numbered():
+            batch = Batch(n=subtable.buckets, report=report.ptr, subtable=number)
+            self._program.run("audit", self.table, batch, batch.n, stream)
+        return self._read(report, stream).mismatches
+
+    # ---- keys come and go
+    def settle(self, piece: Piece, scratch: Scratch, count_probes: bool, stream: Any = None) -> Outcome:
+        """Add the keys that fit without moving another, and find out how many others are new. Waits.
+
+        These are listed in ``scratch``, one element for each key; `Outcome.unplaced` is their number.
+        """
+        self._workbench.restart(scratch, stream)
+        batch = self._batch(piece, scratch, count_probes)
+        self._program.run("settle", self.table, batch, piece.n, stream)
+        batch.indices, batch.count = batch.leftover, batch.report
+        self._program.run("claim", self.table, batch, piece.n, stream)
+        report = self._read(scratch.report, stream)
+        self._add(report)
+        return Outcome(report.changed, 0, report.winners, report.probes)
+
+    def place(
+        self,
+        piece: Piece,
+        scratch: Scratch,
+        count_probes: bool,
+        *,
+        listed: int | None = None,
+        only: npt.NDArray[np.int64] | None = None,
+        stream: Any = None,
+    ) -> Outcome:
+        """Add distinct keys that are not in the table. Waits.
+
+        Parameters
+        ----------
+        listed
+            How many elements `settle` left in ``scratch``, which take part; None if all do.
+        only
+            The elements that take part, ascending, if neither.
+        """
+        self.engine.fill(scratch.report.ptr, 0, WINNERS, stream)
+        behind = WINNERS + 8 if listed is not None else WINNERS
+        self.engine.fill(scratch.report.ptr + behind, 0, scratch.report.nbytes - behind, stream)
+        for _, n, indices, count in pieces(self.engine, piece.n, piece.n, only, stream):
+            batch = self._batch(piece, scratch, count_probes)
+            batch.indices, batch.count = indices, count
+            if listed is not None:
+                n, batch.indices, batch.count = listed, batch.winners, batch.report + WINNERS
+            spare = self.engine.allocate(n * self.spec.value_bytes, stream) if self.spec.value_is_row else None
+            batch.spare_values = spare.ptr if spare else 0
+            self._program.run("place", self.table, batch, n, stream)
+        report = self._read(scratch.report, stream)
+        self._add(report)
+        return Outcome(report.changed, report.homeless, report.unplaced, report.probes)
+
+    def combine(self, piece: Piece, op: Op, kind: int, stream: Any = None) -> None:
+        """Apply ``op`` to the values of the keys that elements not flagged as new have."""
+        report = self._zeroed_report(stream)
+        batch = Batch(
+            n=piece.n, keys=piece.keys, values=piece.values, out_flags=piece.flags, op=op, kind=kind, report=report.ptr
+        )
+        self._program.run("combine", self.table, batch, piece.n, stream)
+
+    def erase(
+        self, keys: int, n: int, flags: int = 0, only: npt.NDArray[np.int64] | None = None, stream: Any = None
+    ) -> int:
+        if n == 0 or (only is not None and not len(only)):
+            return 0
+        report = self._zeroed_report(stream)
+        for at, count, indices, length in pieces(self.engine, n, min(n, PIECE_UNIQUE), only, stream):
+            batch = Batch(
+                n=count,
+                keys=keys + at * self.spec.word_bytes,
+                indices=indices,
+                count=length,
+                out_flags=flags and flags + at,
+                report=report.ptr,
+            )
+            self._program.run("erase", self.table, batch, count, stream)
+        erased = self._read(report, stream)
+        self._add(erased, -1)
+        return erased.changed
+
+    def strays(self, scratch: Scratch, homeless: int, stream: Any = None) -> Strays:
+        """The pairs that a `place` or `halve` left without a home."""
+        batch = self._with_room(scratch)
+        keys, values = (
+            self.engine.to_host(at, np.uint8, homeless * width, stream).reshape(homeless, width)
+            for at, width in (
+                (batch.homeless, self.spec.word_bytes),
+                (batch.homeless_values, self.spec.value_bytes),
+            )
+        )
+        return Strays(keys, values)
+
+    def take_over(self, other: Store, homeless: int, stream: Any = None) -> Outcome:
+        """Place all pairs of ``other``, which has left none without a home. Waits."""
+        assert isinstance(other, SubtableStore) and not homeless
+        n = sum(subtable.keys for subtable in other.hashed) + ANNEX  # the annex is not counted
+        keys = self.engine.allocate(n * self.spec.word_bytes, stream)
+        values = self.engine.allocate(max(1, n * self.spec.value_bytes), stream)
+        flags = self.engine.allocate(n, stream)
+        n = other.scan(n, keys.ptr, values.ptr if self.spec.value_bytes else 0, stream)
+        scratch = self.scratch(n, unique=True)
+        self.share_out(n)
+        done = Outcome(0, 0, 0, 0)
+        for at in range(0, n, PIECE_UNIQUE):
+            count = min(PIECE_UNIQUE, n - at)
+            key_at, value_at = keys.ptr + at * self.spec.word_bytes, values.ptr + at * self.spec.value_bytes
+            done = self.place(Piece(key_at, value_at, flags.ptr + at, count), scratch, False, stream=stream)
+            if not done.complete:
+                break
+        return done
+
+    # ---- sizes
+    def enlarge(self, number: int, stream: Any = None) -> None:
+        """Make one subtable twice as large, in one kernel (S0-13).
+
+        Raises
+        ------
+        MemoryError
+            If there is none for the new copy beside the old one; the table is as it was.
+        ParameterError
+            If it would have more buckets than can be numbered.
+        """
+        old = self.hashed[number]
+        if 2 * old.buckets > MOST_SUBTABLE_BUCKETS:
+            raise ParameterError(f"a subtable has at most {MOST_SUBTABLE_BUCKETS:,} buckets: use more subtables")
+        self._resize(number, 2 * old.buckets, stream)
+        batch = Batch(
+            n=old.buckets * self.spec.slots_per_bucket,
+            keys=old.memory.ptr,
+            source_buckets=old.buckets,
+            subtable=number,
+        )
+        self._program.run("enlarge", self.table, batch, batch.n, stream)
+
+    def halve(self, number: int, stream: Any = None) -> tuple[Scratch, int]:
+        """Make one subtable half as large, in one kernel (S0-14): scratch memory and how many `strays` it has. Waits.
+
+        Raises
+        ------
+        MemoryError
+            As `enlarge`.
+        """
+        old = self.hashed[number]
+        assert old.buckets % 2 == 0
+        slots = old.buckets // 2 * self.spec.slots_per_bucket
+        n = -(-slots // _WARP) * _WARP
+        scratch = self.scratch(min(n, PIECE_UNIQUE), unique=True)
+        self._workbench.restart(scratch, stream)
+        self._resize(number, old.buckets // 2, stream)
+        batch = self._with_room(scratch)
+        batch.keys, batch.source_buckets, batch.subtable = old.memory.ptr, old.buckets, number
+        batch.n, batch.random = n, self._random.getrandbits(32)
+        self._program.run("halve", self.table, batch, n, stream)
+        report = self._read(scratch.report, stream)
+        self._add(report)
+        self.hashed[number].keys -= sum(report.placed) + report.homeless
+        return scratch, report.homeless
+
+    def _resize(self, number: int, buckets: int, stream: Any) -> None:
+        """New memory for a subtable, whose kernel fills its lines; the caller holds the old."""
+        memory = self._memory_of(buckets, stream)
+        self._unlock(memory, buckets, stream)
+        self.subtables[number] = Subtable(memory, buckets, self.subtables[number].keys)
+        self._place_in(self.table)
+        self._count()
+        self.table.chain_limit = self.design.chain_limit(self.slots)
+
+    # ---- scratch memory
+    def scratch(self, piece: int, unique: bool) -> Scratch:
+        """What `settle` and `place` need for so many elements."""
+        return self._workbench.of(piece, False, unique)
+
+    def _batch(self, piece: Piece, scratch: Scratch, count_probes: bool) -> Batch:
+        batch = self._with_room(scratch)
+        batch.n, batch.keys, batch.values, batch.out_flags = piece.n, piece.keys, piece.values, piece.flags
+        batch.count_probes, batch.random = count_probes, self._random.getrandbits(32)
+        return batch
+
+    def _with_room(self, scratch: Scratch) -> Batch:
+        """A copy of the batch of ``scratch``, in which homeless keys and values have a place each, the wider first."""
+        batch = Batch.from_buffer_copy(scratch.batch)
+        room = min(scratch.purpose[0], HOMELESS_CAPACITY)
+        if self.spec.word_bytes >= 8:
+            batch.homeless_values = batch.homeless + room * self.spec.word_bytes
+        else:
+            batch.homeless_values = batch.homeless
+            batch.homeless += room * self.spec.value_bytes
+        return batch
+
+    def _add(self, report: Report, sign: int = 1) -> None:
+        for subtable, placed in zip(self.hashed, report.placed, strict=False):
+            subtable.keys += sign * placed
