@@ -132,7 +132,7 @@ def _pass(
     for step in plan.steps:
         seconds = lab.time(partial(call, step))
         after = table.stats()
-        resized = (after.rebuilds, after.slots) != (before.rebuilds, before.slots)
+        resized = (after.rebuilds, after.resizes) != (before.rebuilds, before.resizes)
         laps.append(Lap(step, seconds, resized, after.size, after.load_factor))
         before = after
     return table, laps, answers

@@ -91,7 +91,7 @@ class Figure:
     metric
         ``"rate"`` (of keys), ``"mean rate"`` (over all x), ``"operation rate"``, ``"allocation rate"``, ``"time"``
         (since the first batch), ``"probes"`` (buckets read per key), ``"success"`` (share of builds),
-        ``"utilisation"`` (of slabs), ``"failures"`` (per cent of the pairs that find no slot); or ``"panel"``: each
+        ``"utilisation"`` (of slabs), ``"failures"`` (per cent of the keys without a slot); or ``"panel"``: each
         panel names its own (`experiments.PANEL_METRICS`).
     x, values
         What is swept: ``"keys"``, a measure of `fill`, a field of `dynamic.Dynamic`, or a parameter of the designs.

@@ -44,7 +44,7 @@ METRICS = {
     "utilisation": "bytes of pairs over those of slabs",
     "probes": "buckets read per key",
     "success": "share of builds that succeed",
-    "failures": "per cent of the pairs",
+    "failures": "per cent of the distinct keys",
 }
 """What a figure's metric is called on its axis; `PANEL_METRICS` has those of panels."""
 

@@ -26,7 +26,12 @@ def render_figure(figure: Figure, points: list[Point]) -> Iterator[Table]:
             continue
         metric = PANEL_METRICS[panel_metric(panel)] if figure.metric == "panel" else METRICS[figure.metric]
         table = Table(
-            title=f"[bold]{panel}[/]: {metric}", box=box.SIMPLE_HEAD, pad_edge=False, padding=0, title_justify="left"
+            title=f"[bold]{panel}[/]: {metric}",
+            box=box.SIMPLE_HEAD,
+            pad_edge=False,
+            padding=0,
+            title_justify="left",
+            min_width=72,
         )
         series = [s.label for s in figure.series if any(p.series == s.label for p in mine)]
         spread = len({p.x for p in mine}) > _MOST_ROWS
