@@ -10,6 +10,7 @@ from .. import TableFull
 from ..designs import registry
 from .allocators import measure_allocator
 from .batches import add_in_batches
+from .ceilings import Ceilings
 from .dynamic import Dynamic, Plan, draw
 from .dynamic_run import VERBS, Run, measure_dynamic
 from .dynamic_sets import pairs_of
@@ -25,6 +26,8 @@ __all__ = ["BUILDS", "EXPERIMENTS", "PANEL_METRICS", "measured", "panel_metric"]
 
 BUILDS = 10
 """Builds behind one success rate."""
+
+_AT_MOST_KEYS = ("keys", "buckets", "places")
 
 Points = Iterator[tuple[Point, int]]
 
@@ -64,7 +67,7 @@ class _Spot:
 def measured(figure: Figure, lab: Lab, n: int, seed: int, note: Callable[[str], None]) -> Points:
     """Every point of the figure, and how many answers behind it were wrong."""
     # More buckets than keys tell nothing, and a smaller run has fewer keys.
-    xs = ([x for x in figure.values if x <= n] or [n]) if figure.x in ("keys", "buckets") else figure.values
+    xs = ([x for x in figure.values if x <= n] or [n]) if figure.x in _AT_MOST_KEYS else figure.values
     for data, panels in figure.by_data().items():
         pairs = pairs_of(data, n, seed)
         workloads = {"uint32": pairs, "none": replace(pairs, values=None)}
@@ -134,6 +137,13 @@ def _failures(spot: _Spot) -> Points:
     for panel in spot.panels:
         made = measure_failures(spot.lab, spot.workload, *spot.table(), seed=spot.seed)
         yield spot.point(panel, 100 * made.failed / made.keys), made.mismatches
+
+
+def _accesses(spot: _Spot) -> Points:
+    place_bytes = spot.series.parameters["bytes"]
+    made = Ceilings(spot.lab.device).of(place_bytes, place_bytes * int(spot.x))
+    for panel in spot.panels:
+        yield spot.point(panel, (made.swaps_per_s if spot.series.design == "swap" else made.reads_per_s) / 1e6), 0
 
 
 def _resizes(spot: _Spot) -> Points:
@@ -218,6 +228,7 @@ EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
     "mix": _mixes,
     "batches": _batches,
     "allocate": _allocators,
+    "access": _accesses,
     "resize": _resizes,
     "dynamic": _dynamic,
 }

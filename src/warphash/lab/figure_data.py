@@ -28,7 +28,7 @@ class Series:
     Attributes
     ----------
     design, parameters
-        The table; or one of `allocators.ALLOCATORS`, without parameters.
+        The table; or one of `allocators.ALLOCATORS`, without parameters; or ``"read"`` or ``"swap"``, and its bytes.
     most
         The line ends there: the highest load factor, or other measure of `fill`. None for no end.
     value
@@ -89,17 +89,17 @@ class Figure:
     Attributes
     ----------
     metric
-        ``"rate"`` (of keys), ``"mean rate"`` (over all x), ``"operation rate"``, ``"allocation rate"``, ``"time"``
-        (since the first batch), ``"probes"`` (buckets read per key), ``"success"`` (share of builds),
-        ``"utilisation"`` (of slabs), ``"failures"`` (per cent of the keys without a slot); or ``"panel"``: each
-        panel names its own (`experiments.PANEL_METRICS`).
+        ``"rate"`` (of keys), ``"mean rate"`` (over all x), ``"operation rate"``, ``"allocation rate"``,
+        ``"access rate"``, ``"time"`` (since the first batch), ``"probes"`` (buckets read per key), ``"success"`` (share
+        of builds), ``"utilisation"`` (of slabs), ``"failures"`` (per cent of the keys without a slot); or
+        ``"panel"``: each panel names its own (`experiments.PANEL_METRICS`).
     x, values
         What is swept: ``"keys"``, a measure of `fill`, a field of `dynamic.Dynamic`, or a parameter of the designs.
     keys, load_factor, utilisation
         What stays. Where keys are swept, one of the last two says how full tables are.
     panels
         Operations, as `lab.runner.Measurement` names them; or ``"batches 64"``: all keys in so many batches; or
-        ``"allocate"``: a unit of 128 bytes for each key; or ``"resize up"``. All of one kind
+        ``"allocate"``: a unit of 128 bytes for each key; or ``"access"``, or ``"resize up"``. All of one kind
         (`experiments.EXPERIMENTS`). ``"of tw"`` behind one names the data (`dynamic_sets`); else it is random.
     operations_per_key
         Of a mix.

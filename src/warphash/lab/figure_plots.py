@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from .dynamic_sets import SETS
@@ -26,20 +27,22 @@ _TITLES = {
     "find 50": "Find, half present",
     "find 0": "Find, none present",
     "allocate": "One slab for each thread",
+    "access": "Random accesses",
     "build": "Insertion",
     "resize up moved": "Upsizing",
     "resize down moved": "Downsizing",
     "resize up stall": "Upsizing: the batch",
     "resize down stall": "Downsizing: the batch",
     "dynamic rate": "All batches",
-    "dynamic batches": "Each batch",
-    "dynamic load": "Each batch",
+    "dynamic batches": "Time of each batch",
+    "dynamic load": "Load factor behind it",
 }
 METRICS = {
     "rate": "million keys per second",
     "mean rate": "million keys per second, mean",
     "operation rate": "million operations per second",
     "allocation rate": "million slabs of 128 bytes per second",
+    "access rate": "million accesses per second",
     "time": "milliseconds since the first batch",
     "utilisation": "bytes of pairs over those of slabs",
     "probes": "buckets read per key",
@@ -48,7 +51,7 @@ METRICS = {
 }
 """What a figure's metric is called on its axis; `PANEL_METRICS` has those of panels."""
 
-_LOGARITHMIC = {"keys": 10, "slab_count": 10, "buckets": 2, "pairs_per_batch": 10}
+_LOGARITHMIC = {"keys": 10, "slab_count": 10, "buckets": 2, "pairs_per_batch": 10, "places": 2}
 """Base of the scale."""
 
 
@@ -66,7 +69,7 @@ def draw(figure: Figure, points: list[Point], ratios: Sequence[Compared], path: 
         across = len(rows[0])
         width, height = 3.3 * across + (3.3 if alone else 0.4), 1.2 + 3.1 * len(rows)
         canvas, axes = plt.subplots(len(rows), across, figsize=(width, height), squeeze=False)
-        for axis, panel in zip(axes.flat, figure.panels, strict=True):
+        for number, (axis, panel) in enumerate(zip(axes.flat, figure.panels, strict=True)):
             stacked = any(p.part for p in points if p.panel == panel)
             kind = draw_stacks if stacked else _draw_lines if sweeps[panel] else _draw_bars
             kind(axis, figure, panel, points)
@@ -76,10 +79,9 @@ def draw(figure: Figure, points: list[Point], ratios: Sequence[Compared], path: 
                 axis.set_ylim(bottom=0)
             axis.grid(axis="y", color="#eef0f2", linewidth=0.8)
             axis.set_axisbelow(True)
-            first = axis is axes.flat[figure.panels.index(panel) // _ABREAST * _ABREAST]
             if figure.metric == "panel":
                 axis.set_ylabel(PANEL_METRICS[panel_metric(panel)], fontsize=9)
-            elif first:
+            elif number % across == 0:
                 axis.set_ylabel(METRICS[figure.metric])
         canvas.suptitle(figure.title, x=0.012, y=1 - 0.086 / height, ha="left", fontsize=14, fontweight="bold")
         counted = "slabs" if figure.metric == "allocation rate" else "keys"
@@ -141,6 +143,7 @@ def _draw_lines(axis: Any, figure: Figure, panel: str, points: list[Point]) -> N
     if figure.metric == "panel" and panel_metric(panel) in ("batches", "load"):
         axis.set_xlabel("batch")
         if panel_metric(panel) == "batches":
+            axis.set_xlabel("batch\nslowest over median: " + ", ".join(_slowest(figure, panel, points)))
             axis.set_yscale("log")
             axis.yaxis.set_major_formatter("{x:g}")
             axis.yaxis.set_minor_formatter("")
@@ -157,6 +160,12 @@ def _draw_lines(axis: Any, figure: Figure, panel: str, points: list[Point]) -> N
         axis.xaxis.set_major_formatter("{x:,.0f}")
     elif figure.x in _LOGARITHMIC:
         axis.set_xscale("log", base=_LOGARITHMIC[figure.x])
+
+
+def _slowest(figure: Figure, panel: str, points: list[Point]) -> Iterator[str]:
+    for series in figure.series:
+        values = [p.value for p in points if (p.series, p.panel) == (series.label, panel)]
+        yield f"{series.label} {max(values) / median(values):.1f}"
 
 
 def _draw_bars(axis: Any, figure: Figure, panel: str, points: list[Point]) -> None:
