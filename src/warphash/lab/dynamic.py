@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .workloads import Workload
+from .workloads import Workload, distinct
 
 if TYPE_CHECKING:
     from .runner import Lab
@@ -91,15 +91,15 @@ def draw(lab: Lab, workload: Workload, shape: Dynamic, batch: int, seed: int) ->
     """The calls for a workload's pairs, ``batch`` of them at a time."""
     assert workload.values is not None
     rng = np.random.default_rng(seed)
-    ids, distinct = _numbered(workload.keys, lab)
+    ids, keys = _numbered(workload.keys, lab)
     ends = [*range(batch, len(ids), batch), len(ids)]
-    there, held = np.zeros(len(distinct), bool), 0
+    there, held = np.zeros(len(keys), bool), 0
     once: list[Step] = []
     again: list[Step] = []
     for number, (begin, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
         taken = ids[begin:end]
         # The keys that were absent are counted where they came first, whichever copy that is.
-        held += len(np.unique(taken[~there[taken]]))
+        held += len(distinct(taken[~there[taken]]))
         there[taken] = True
         gone = _some_held(rng, ids[:end], there, held, round(shape.erases_per_insert * len(taken)))
         there[gone] = False
@@ -107,7 +107,7 @@ def draw(lab: Lab, workload: Workload, shape: Dynamic, batch: int, seed: int) ->
         asked = ids[rng.integers(0, end, round(shape.finds_per_insert * len(taken)))]
         new = lab.columns(Workload("", workload.keys[begin:end], workload.values[begin:end], workload.keys[:0]))
         fresh = rng.integers(0, 1 << 31, len(gone)).astype(workload.values.dtype)
-        gone_keys, asked_keys = lab.here(distinct[gone]), lab.here(distinct[asked])
+        gone_keys, asked_keys = lab.here(keys[gone]), lab.here(keys[asked])
         find = Step(number, False, "find", asked, None, [asked_keys])
         once += [
             Step(number, False, "insert", taken, workload.values[begin:end], new),
@@ -120,7 +120,7 @@ def draw(lab: Lab, workload: Workload, shape: Dynamic, batch: int, seed: int) ->
             Step(len(ends) + number, True, "insert", gone, fresh, [gone_keys, lab.here(fresh)]),
         ]
     steps = [step for step in once + (again if shape.again else []) if len(step.ids)]
-    return Plan(steps, distinct, min(batch, len(ids)))
+    return Plan(steps, keys, min(batch, len(ids)))
 
 
 class Held:
@@ -134,7 +134,7 @@ class Held:
         self._distinct = distinct
         self._there = np.zeros(len(distinct), bool)
         self._values = np.zeros(len(distinct), value)
-        self._last = np.zeros(len(distinct), np.int64)
+        self._last = np.zeros(len(distinct), np.int32)
         self.size = 0
 
     def items(self) -> tuple[Array, Array]:
@@ -155,26 +155,25 @@ class Held:
     def _changed(self, step: Step, told: Ids, before: bool) -> int:
         """Wrong ones of the elements ``told``, which are said to have changed their keys, that were there or not."""
         ids = step.ids[told]
-        right = self._there[ids] == before
-        wrong = int((~right).sum()) + int((~self._is_last(ids)).sum())
-        self._change(step, told[right], before)
+        right, last = self._there[ids] == before, self._is_last(ids)
+        wrong = int((~right).sum()) + int((~last).sum())
+        self._change(step, told[right], int((right & last).sum()), before)
         untold = np.flatnonzero(self._there[step.ids] == before)
-        wrong += int(self._is_last(step.ids[untold]).sum())
-        self._change(step, untold, before)
-        return wrong
+        missed = int(self._is_last(step.ids[untold]).sum())
+        self._change(step, untold, missed, before)
+        return wrong + missed
 
-    def _change(self, step: Step, elements: Ids, before: bool) -> None:
+    def _change(self, step: Step, elements: Ids, keys: int, before: bool) -> None:
+        """Elements that are about so many different keys take effect."""
         ids = step.ids[elements]
-        if not len(ids):
-            return
         if step.values is not None:
             self._values[ids] = step.values[elements]
-        self.size += int(self._is_last(ids).sum()) * (-1 if before else 1)
+        self.size += -keys if before else keys
         self._there[ids] = not before
 
     def _is_last(self, ids: Ids) -> npt.NDArray[np.bool_]:
         """Whether no later element is the same key: true once for each that occurs."""
-        at = np.arange(len(ids))
+        at = np.arange(len(ids), dtype=np.int32)
         self._last[ids] = at
         return np.asarray(self._last[ids] == at)
 
@@ -197,5 +196,5 @@ def _some_held(rng: np.random.Generator, seen: Ids, there: npt.NDArray[np.bool_]
     chosen = np.empty(0, np.int64)
     while len(chosen) < n:  # to list all that are there would take longer than to miss some
         candidates = seen[rng.integers(0, len(seen), 2 * (n - len(chosen)) + 16)]
-        chosen = np.unique(np.concatenate([chosen, candidates[there[candidates]]]))
+        chosen = distinct(np.concatenate([chosen, candidates[there[candidates]]]))
     return np.asarray(rng.permutation(chosen)[:n])

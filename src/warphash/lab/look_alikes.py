@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ParameterError
-from .workloads import key_type, random_keys
+from .workloads import distinct, key_type, random_keys
 
 __all__ = ["LOOK_ALIKES", "LookAlike", "keys_of", "normal_keys", "repeated"]
 
@@ -95,7 +95,7 @@ def normal_keys(n: int, dtype: npt.DTypeLike, seed: int) -> npt.NDArray[np.gener
     while len(drawn) < n:
         deviations = rng.standard_normal(n + n // 4 + 64)
         within = deviations[np.abs(deviations) < 2]
-        drawn = np.unique(np.concatenate([drawn, np.rint(within * 2.0 ** (bits - 3)).astype(np.int64)]))
+        drawn = distinct(np.concatenate([drawn, np.rint(within * 2.0 ** (bits - 3)).astype(np.int64)]))
     rng.shuffle(drawn)
     middle = 0 if kind.kind == "i" else 1 << (bits - 1)
     return (drawn[:n].astype(np.uint64) + np.uint64(middle)).astype(kind)
