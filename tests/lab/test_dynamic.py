@@ -137,7 +137,7 @@ def test_bounds_are_parameters_or_load_bounds() -> None:
 def test_what_resizing_took_is_what_is_beyond_the_median() -> None:
     def lap(seconds: float, resized: bool, again: bool) -> Lap:
         step = Step(0, again, "insert", np.arange(5), None, [])
-        return Lap(step, seconds, resized, 0, 0.5)
+        return Lap(step, seconds, resized, 0, 0.5, 0)
 
     quiet = [lap(seconds, False, False) for seconds in (1.0, 2.0, 9.0)]
     run = Run([*quiet, lap(7.0, True, False), lap(1.0, True, False), lap(3.0, True, True), lap(4.0, True, True)], 0)

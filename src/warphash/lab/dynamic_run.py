@@ -33,6 +33,7 @@ class Lap:
     resized: bool
     size: int
     load_factor: float
+    nbytes: int
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,6 @@ def _pass(
         seconds = lab.time(partial(call, step))
         after = table.stats()
         resized = (after.rebuilds, after.resizes) != (before.rebuilds, before.resizes)
-        laps.append(Lap(step, seconds, resized, after.size, after.load_factor))
+        laps.append(Lap(step, seconds, resized, after.size, after.load_factor, after.nbytes))
         before = after
     return table, laps, answers

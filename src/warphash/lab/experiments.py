@@ -193,6 +193,8 @@ def _dynamic_points(spot: _Spot, panel: str, run: Run) -> Iterator[Point]:
         yield spot.point(panel, run.seconds * 1e3)
     elif metric in ("rate", "finds"):
         yield spot.point(panel, run.rate_per_s("find" if metric == "finds" else None) / 1e6)
+    elif metric == "memory":
+        yield spot.point(panel, run.laps[-1].nbytes / run.laps[-1].size)
     else:
         for number, laps in enumerate(run.batches(), 1):
             seconds = sum(lap.seconds for lap in laps)
@@ -214,6 +216,7 @@ PANEL_METRICS = {
     "time": "milliseconds",
     "rate": "million operations per second",
     "finds": "million finds per second",
+    "memory": "bytes for each key in the end",
     "batches": "milliseconds of a batch",
     "load": "load factor behind a batch",
     "moved": "million pairs moved per second",

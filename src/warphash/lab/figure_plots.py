@@ -10,7 +10,7 @@ from typing import Any
 from .dynamic_sets import SETS
 from .experiments import PANEL_METRICS, panel_metric
 from .figure_data import Figure, Point
-from .figure_stacks import AXES, COLOURS, draw_stacks
+from .figure_stacks import AXES, COLOURS, draw_stacks, tick
 from .plots import style
 from .ratios import Compared
 
@@ -84,7 +84,7 @@ def draw(figure: Figure, points: list[Point], ratios: Sequence[Compared], path: 
             elif number % across == 0:
                 axis.set_ylabel(METRICS[figure.metric])
         canvas.suptitle(figure.title, x=0.012, y=1 - 0.086 / height, ha="left", fontsize=14, fontweight="bold")
-        counted = "slabs" if figure.metric == "allocation rate" else "keys"
+        counted = {"allocation rate": "slabs", "access rate": "accessed places at most"}.get(figure.metric, "keys")
         told = f"{machine}, {n:,} {counted}."
         if figure.published:
             told += f"  Rings: {figure.source.split(',')[0]}), {figure.paper_device}."
@@ -143,7 +143,7 @@ def _draw_lines(axis: Any, figure: Figure, panel: str, points: list[Point]) -> N
     if figure.metric == "panel" and panel_metric(panel) in ("batches", "load"):
         axis.set_xlabel("batch")
         if panel_metric(panel) == "batches":
-            axis.set_xlabel("batch\nslowest over median: " + ", ".join(_slowest(figure, panel, points)))
+            axis.set_xlabel("batch\nslowest over median:\n" + ", ".join(_slowest(figure, panel, points)))
             axis.set_yscale("log")
             axis.yaxis.set_major_formatter("{x:g}")
             axis.yaxis.set_minor_formatter("")
@@ -160,6 +160,9 @@ def _draw_lines(axis: Any, figure: Figure, panel: str, points: list[Point]) -> N
         axis.xaxis.set_major_formatter("{x:,.0f}")
     elif figure.x in _LOGARITHMIC:
         axis.set_xscale("log", base=_LOGARITHMIC[figure.x])
+    if figure.x == "pairs_per_batch":  # whose labels would run into each other
+        axis.minorticks_off()
+        axis.set_xticks(figure.values, [tick(x) for x in figure.values])
 
 
 def _slowest(figure: Figure, panel: str, points: list[Point]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from .figure_data import Figure, Point
 
-__all__ = ["AXES", "COLOURS", "draw_stacks"]
+__all__ = ["AXES", "COLOURS", "draw_stacks", "tick"]
 
 COLOURS = ("#1f77b4", "#e08214", "#2a9d8f", "#8c6bb1", "#c0392b")
 """Of the series."""
@@ -45,6 +45,11 @@ def draw_stacks(axis: Any, figure: Figure, panel: str, points: list[Point]) -> N
         axis.bar(places, 0, color=colour, label=series.label)
     for part, look in _LAYERS.items():
         axis.bar(0, 0, label=part, **{"color": "#57606a", **look})
-    axis.set_xticks(range(len(xs)), [f"{x:,g}" if x < 1000 else f"{x / 1e6:g} M" for x in xs])
+    axis.set_xticks(range(len(xs)), [tick(x) for x in xs])
     axis.set_xlabel(AXES.get(figure.x, figure.x))
     axis.tick_params(length=0)
+
+
+def tick(x: float) -> str:
+    """An x as short as it goes."""
+    return f"{x:g}" if x < 1000 else f"{x / 1e6:g} M"
