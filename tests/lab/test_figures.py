@@ -4,63 +4,101 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from warphash.designs import registry
 from warphash.errors import ParameterError
-from warphash.lab import figure_data
-from warphash.lab.experiments import EXPERIMENTS
+from warphash.lab import figure, figure_data
+from warphash.lab.dynamic_sets import pairs_of
+from warphash.lab.experiments import EXPERIMENTS, PANEL_METRICS, panel_metric
 from warphash.lab.figure import run
+from warphash.lab.figure_report import render_figure
 from warphash.lab.fill import MEASURES
 
-METRICS = ("rate", "mean rate", "operation rate", "allocation rate", "time", "probes", "success", "utilisation")
+METRICS = (
+    *("rate", "mean rate", "operation rate", "allocation rate", "time", "probes", "success", "utilisation"),
+    *("failures", "access rate", "panel"),
+)
+NO_TABLES = ("allocation rate", "access rate")
 SLABS = ["slab4", "slab4c", "slab5", "slab6", "slab7a", "slab7b", "slaballoc"]
+DYHASH = [f"dy{of}" for of in (*"3789", *["alpha", "batch", "beta", "fail", "grow", "r", "rate", "stable", "voter"])]
+KINDS = ["fig02", "fig05", "fig10", "table4", *SLABS, "dy3", "dy7", "dy8", "dystable", "dyvoter"]
 
 
 def test_every_figure_and_table_of_the_seeds_is_there() -> None:
     better = [f"fig{i:02}" for i in range(2, 15)] + [f"table{i}" for i in range(1, 6)]
-    assert figure_data.names() == better + SLABS
+    assert figure_data.names() == better + SLABS + DYHASH
     assert {figure_data.load(name).paper for name in better} == {
         "Better GPU Hash Tables (Awad et al., 2021, arXiv 2108.07232)"
     }
     assert {figure_data.load(name).paper for name in SLABS} == {
         "A Dynamic Hash Table for the GPU (Ashkiani et al., 2018)"
     }
+    assert {figure_data.load(name).paper for name in DYHASH} == {"Dynamic Hash Tables on GPUs (draft, 2018)"}
 
 
 @pytest.mark.parametrize("name", figure_data.names())
 def test_a_file_names_what_exists(name: str) -> None:
     found = figure_data.load(name)
     labels = {series.label for series in found.series}
-    swept = found.x in ("keys", "buckets")
-    assert found.metric in METRICS and found.x in ("keys", *MEASURES)
-    assert found.x in MEASURES or found.metric == "allocation rate" or {found.load_factor, found.utilisation} > {None}
+    swept, of_tables = found.x in ("keys", "buckets", "places"), found.metric not in NO_TABLES
+    parameters = [{p.name for p in registry.get(series.design).parameters} for series in found.series if of_tables]
+    assert found.metric in METRICS
+    if found.metric == "panel":
+        assert found.x in ("keys", *vars(found.dynamic))
+        assert {panel_metric(panel) for panel in found.panels} <= set(PANEL_METRICS)
+    elif of_tables:
+        assert found.x in ("keys", *MEASURES) or all(found.x in known for known in parameters)
+        assert found.x in MEASURES or {found.load_factor, found.utilisation} > {None}
+    for data in found.by_data():
+        assert len(pairs_of(data, 1000, seed=1).keys)
     assert {panel.split()[0] for panel in found.panels} <= set(EXPERIMENTS) and found.values == sorted(found.values)
     assert found.values[-1] <= found.keys or not swept
-    assert re.search(r"\(S[34]-\d\d", found.source) and len(labels) == len(found.series)
+    assert re.search(r"\(S[034]-\d\d", found.source) and len(labels) == len(found.series)
     for series in found.series:
-        if found.metric != "allocation rate":
+        if of_tables:
             registry.get(series.design).resolve(series.parameters)
         assert series.most is None or any(value <= series.most for value in found.values) or found.x == "keys"
     for point in found.published:
-        assert point.series in labels and point.panel in found.panels and point.value > 0
+        assert point.series in labels and point.panel in found.panels
+        assert point.value > 0 or found.metric == "failures"
     for ratio in found.ratios:
         assert {ratio.of, ratio.over} <= labels and ratio.panel in found.panels and ratio.published > 0
         assert ratio.at in ("all", "last", *found.values)
 
 
-@pytest.mark.parametrize("name", ["fig02", "fig05", "fig10", "table4", *SLABS])
+@pytest.mark.parametrize("name", KINDS)
 def test_one_of_each_kind_runs(name: str, tmp_path: Path) -> None:
     made = run(name, "cpu", 5_000, tmp_path)
-    figure, record = figure_data.load(name), json.loads((tmp_path / f"{name}.json").read_text())
+    found, record = figure_data.load(name), json.loads((tmp_path / f"{name}.json").read_text())
     assert made.mismatches == record["mismatches"] == 0
     assert made.picture.stat().st_size > 10_000
-    assert {point.series for point in made.points} <= {series.label for series in figure.series}
-    assert {point.panel for point in made.points} == set(figure.panels)
+    assert {point.series for point in made.points} <= {series.label for series in found.series}
+    assert {point.panel for point in made.points} == set(found.panels)
+    assert len(list(render_figure(found, made.points))) == len(found.panels)
     assert all(point.value >= 0 for point in made.points) and len(made.points) == len(record["points"]) > 0
-    assert len(made.ratios) == len(record["ratios"]) == len(figure.ratios)
+    assert len(made.ratios) == len(record["ratios"]) == len(found.ratios)
+
+
+@pytest.mark.parametrize("name", ["dyalpha", "dybeta", "dyr", "dybatch"])
+def test_parts_of_a_time_make_the_whole(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = figure_data.load(name)
+    small = replace(
+        found, panels=[panel for panel in found.panels if panel.endswith("of com")], values=found.values[:2]
+    )
+    monkeypatch.setattr(figure, "load", lambda _: small)
+    made = run(name, "cpu", 3_000, tmp_path)
+    assert made.mismatches == 0 and made.picture.stat().st_size > 10_000
+    times = [point for point in made.points if point.panel == "dynamic time of com"]
+    assert {point.x for point in times} == set(small.values) and len(times) == 2 * 5 * len(small.series)
+    for whole in (point for point in times if not point.part):
+        parts = [p.value for p in times if (p.series, p.x) == (whole.series, whole.x) and p.part]
+        assert sum(parts) == pytest.approx(whole.value) and len(parts) == 4 and min(parts) >= 0
+    rows = [table.columns[0]._cells for table in render_figure(small, made.points)]
+    assert len(rows) == 2 and rows[0][:5] == ["  insert", "  find", "  erase", "  resize", rows[1][0]]
 
 
 def test_the_utilisation_of_slabs_is_that_of_the_paper(tmp_path: Path) -> None:

@@ -46,3 +46,9 @@ def test_queries_have_the_share_that_was_ordered(share):
     asked, expected = workloads.queries(workload, share, 20_000, seed=9)
     assert np.array_equal(np.isin(asked, workload.keys), expected)
     assert abs(expected.mean() - share) < 0.02
+
+
+@pytest.mark.parametrize("n", [0, 1, 50])
+def test_distinct_keys_are_those_of_numpy(n):
+    keys = np.random.default_rng(n).integers(0, 20, n)
+    assert workloads.distinct(keys).tolist() == np.unique(keys).tolist()

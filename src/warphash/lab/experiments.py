@@ -7,18 +7,27 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import TableFull
+from ..designs import registry
 from .allocators import measure_allocator
 from .batches import add_in_batches
+from .ceilings import Ceilings
+from .dynamic import Dynamic, Plan, draw
+from .dynamic_run import VERBS, Run, measure_dynamic
+from .dynamic_sets import pairs_of
+from .failures import measure_failures
 from .figure_data import Figure, Point, Series
-from .fill import Fill
+from .fill import MEASURES, Fill
 from .mixes import measure_mix
+from .resizes import measure_resize
 from .runner import Lab, Measurement, Setting
-from .workloads import Workload, make
+from .workloads import Workload
 
-__all__ = ["BUILDS", "EXPERIMENTS", "measured"]
+__all__ = ["BUILDS", "EXPERIMENTS", "PANEL_METRICS", "measured", "panel_metric"]
 
 BUILDS = 10
 """Builds behind one success rate."""
+
+_AT_MOST_KEYS = ("keys", "buckets", "places")
 
 Points = Iterator[tuple[Point, int]]
 
@@ -28,56 +37,75 @@ class _Spot:
     """One series of a figure at one x."""
 
     figure: Figure
+    panels: list[str]
     series: Series
     x: float
     fill: Fill
     workload: Workload
     lab: Lab
     seed: int
+    share: float
+    plans: dict[tuple[float, ...], Plan]
+
+    @property
+    def setting(self) -> Setting:
+        """The series' design, with the parameter that is swept if it is one."""
+        swept = self.figure.x not in MEASURES and any(
+            parameter.name == self.figure.x for parameter in registry.get(self.series.design).parameters
+        )
+        return Setting(self.series.design, self.series.parameters | ({self.figure.x: int(self.x)} if swept else {}))
 
     def table(self) -> tuple[Setting, float | None]:
         """What tables here are made with."""
-        setting = Setting(self.series.design, self.series.parameters)
+        setting = self.setting
         return self.fill.applied(setting, len(self.workload.keys), self.workload.pair_bytes)
 
-    def point(self, panel: str, value: float | None, x: float | None = None) -> Point:
-        return Point(self.series.label, panel, self.x if x is None else x, float(value or 0))
+    def point(self, panel: str, value: float | None, x: float | None = None, part: str = "") -> Point:
+        return Point(self.series.label, panel, self.x if x is None else x, float(value or 0), part)
 
 
 def measured(figure: Figure, lab: Lab, n: int, seed: int, note: Callable[[str], None]) -> Points:
     """Every point of the figure, and how many answers behind it were wrong."""
-    pairs = make(n, "uint32", "uint32", seed)
-    workloads = {"uint32": pairs, "none": replace(pairs, values=None)}
     # More buckets than keys tell nothing, and a smaller run has fewer keys.
-    for x in ([x for x in figure.values if x <= n] or [n]) if figure.x in ("keys", "buckets") else figure.values:
-        fill = figure.fill(x)
-        here = {name: _first(w, int(x)) if figure.x == "keys" else w for name, w in workloads.items()}
-        for series in figure.series:
-            if series.most is not None and fill.value > series.most:
-                continue
-            note(f"{series.label} at {x:,}")
-            spot = _Spot(figure, series, x, fill, here[series.value], lab, seed)
-            experiment = _success if figure.metric == "success" else EXPERIMENTS[figure.panels[0].split()[0]]
-            yield from experiment(spot)
+    xs = ([x for x in figure.values if x <= n] or [n]) if figure.x in _AT_MOST_KEYS else figure.values
+    for data, panels in figure.by_data().items():
+        pairs = pairs_of(data, n, seed)
+        workloads = {"uint32": pairs, "none": replace(pairs, values=None)}
+        plans: dict[tuple[float, ...], Plan] = {}
+        for x in xs:
+            fill = figure.fill(x)
+            here = {name: _first(w, int(x)) if figure.x == "keys" else w for name, w in workloads.items()}
+            for series in figure.series:
+                if series.most is not None and fill.value > series.most:
+                    continue
+                note(f"{data}: {series.label} at {x:,}")
+                spot = _Spot(
+                    figure, panels, series, x, fill, here[series.value], lab, seed, min(1, n / figure.keys), plans
+                )
+                by_metric = {"success": _success, "failures": _failures}
+                experiment = by_metric.get(figure.metric) or EXPERIMENTS[panels[0].split()[0]]
+                yield from experiment(spot)
 
 
 def _tables(spot: _Spot) -> Points:
     """Builds, inserts and finds."""
     probes = spot.figure.metric == "probes"
     options: dict[str, Any] = {"hash": "universal", "count_probes": True} if probes else {}
-    for m in spot.lab.measure(spot.workload, *spot.table(), tuple(spot.figure.panels), seed=spot.seed, **options):
-        yield spot.point(m.operation, _value(spot.figure.metric, m)), m.mismatches
+    operations = tuple(panel.partition(" of ")[0] for panel in spot.panels)
+    found = spot.lab.measure(spot.workload, *spot.table(), operations, seed=spot.seed, **options)
+    for panel, m in zip(spot.panels, found, strict=True):
+        yield spot.point(panel, _value(spot.figure.metric, m)), m.mismatches
 
 
 def _mixes(spot: _Spot) -> Points:
     n = int(spot.figure.operations_per_key * len(spot.workload.keys))
-    for panel in spot.figure.panels:
+    for panel in spot.panels:
         m = measure_mix(spot.lab, spot.workload, *spot.table(), panel, n, seed=spot.seed)
         yield spot.point(panel, _value(spot.figure.metric, m)), m.mismatches
 
 
 def _batches(spot: _Spot) -> Points:
-    for panel in spot.figure.panels:
+    for panel in spot.panels:
         batches = int(panel.split()[1])
         steps = add_in_batches(
             spot.lab, spot.workload, *spot.table(), batches, rebuilds=spot.series.rebuilds, seed=spot.seed
@@ -87,7 +115,7 @@ def _batches(spot: _Spot) -> Points:
 
 
 def _allocators(spot: _Spot) -> Points:
-    for panel in spot.figure.panels:
+    for panel in spot.panels:
         made = measure_allocator(spot.lab, spot.series.design, len(spot.workload.keys))
         yield spot.point(panel, made.rate_per_s / 1e6), made.mismatches
 
@@ -102,8 +130,99 @@ def _success(spot: _Spot) -> Points:
         except TableFull:
             continue
         succeeded += 1
-    yield spot.point(spot.figure.panels[0], succeeded / BUILDS), 0
+    yield spot.point(spot.panels[0], succeeded / BUILDS), 0
 
+
+def _failures(spot: _Spot) -> Points:
+    for panel in spot.panels:
+        made = measure_failures(spot.lab, spot.workload, *spot.table(), seed=spot.seed)
+        yield spot.point(panel, 100 * made.failed / made.keys), made.mismatches
+
+
+def _accesses(spot: _Spot) -> Points:
+    place_bytes = spot.series.parameters["bytes"]
+    made = Ceilings(spot.lab.device).of(place_bytes, place_bytes * int(spot.x))
+    for panel in spot.panels:
+        yield spot.point(panel, (made.swaps_per_s if spot.series.design == "swap" else made.reads_per_s) / 1e6), 0
+
+
+def _resizes(spot: _Spot) -> Points:
+    shape = _shape(spot)
+    for direction in ("up", "down"):
+        mine = [panel for panel in spot.panels if panel.split()[1] == direction]
+        if not mine:
+            continue
+        made = measure_resize(
+            spot.lab,
+            spot.workload,
+            spot.setting,
+            shape,
+            up=direction == "up",
+            by_insert=spot.series.rebuilds,
+            seed=spot.seed,
+        )
+        for panel in mine if made else ():
+            assert made is not None
+            value = made.moved / made.seconds / 1e6 if panel_metric(panel) == "moved" else made.seconds * 1e3
+            yield spot.point(panel, value), made.mismatches if panel is mine[0] else 0
+
+
+def _dynamic(spot: _Spot) -> Points:
+    shape = _shape(spot)
+    if shape.drawn_of not in spot.plans:
+        spot.plans.clear()  # one is as large as the data set
+        batch = max(1, round(shape.pairs_per_batch * spot.share))
+        spot.plans[shape.drawn_of] = draw(spot.lab, spot.workload, shape, batch, spot.seed)
+    setting = Setting(spot.series.design, spot.series.parameters)
+    run = measure_dynamic(spot.lab, spot.workload, spot.plans[shape.drawn_of], setting, shape, spot.seed)
+    wrong = run.mismatches
+    for panel in spot.panels:
+        for point in _dynamic_points(spot, panel, run):
+            yield point, wrong
+            wrong = 0  # of the run, not of each of its points
+
+
+def _dynamic_points(spot: _Spot, panel: str, run: Run) -> Iterator[Point]:
+    metric = panel_metric(panel)
+    if metric == "time":
+        resizing = {verb: run.resizing(verb) for verb in VERBS}
+        for verb in VERBS:
+            seconds = sum(lap.seconds for lap in run.of(verb)) - resizing[verb]
+            yield spot.point(panel, seconds * 1e3, part=verb)
+        yield spot.point(panel, sum(resizing.values()) * 1e3, part="resize")
+        yield spot.point(panel, run.seconds * 1e3)
+    elif metric in ("rate", "finds"):
+        yield spot.point(panel, run.rate_per_s("find" if metric == "finds" else None) / 1e6)
+    elif metric == "memory":
+        yield spot.point(panel, run.laps[-1].nbytes / run.laps[-1].size)
+    else:
+        for number, laps in enumerate(run.batches(), 1):
+            seconds = sum(lap.seconds for lap in laps)
+            yield spot.point(panel, seconds * 1e3 if metric == "batches" else laps[-1].load_factor, number)
+
+
+def panel_metric(panel: str) -> str:
+    """What a panel of several metrics shows: a key of `PANEL_METRICS`."""
+    return panel.partition(" of ")[0].split()[-1]
+
+
+def _shape(spot: _Spot) -> Dynamic:
+    """The dynamic workload at a spot."""
+    swept: dict[str, Any] = {spot.figure.x: spot.x} if spot.figure.x in vars(spot.figure.dynamic) else {}
+    return replace(spot.figure.dynamic, **swept)
+
+
+PANEL_METRICS = {
+    "time": "milliseconds",
+    "rate": "million operations per second",
+    "finds": "million finds per second",
+    "memory": "bytes for each key in the end",
+    "batches": "milliseconds of a batch",
+    "load": "load factor behind a batch",
+    "moved": "million pairs moved per second",
+    "stall": "milliseconds of the batch that resizes",
+}
+"""The last word of a panel ``"dynamic ..."`` or ``"resize ..."``, and the unit of what it shows."""
 
 EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
     "build": _tables,
@@ -112,6 +231,9 @@ EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
     "mix": _mixes,
     "batches": _batches,
     "allocate": _allocators,
+    "access": _accesses,
+    "resize": _resizes,
+    "dynamic": _dynamic,
 }
 """By the first word of a panel; all panels of a figure are of one experiment."""
 

@@ -11,12 +11,14 @@ from importlib import resources
 from typing import Any
 
 from ..errors import ParameterError
-from .fill import Fill
+from .dynamic import Dynamic
+from .fill import MEASURES, Fill
 
 __all__ = ["Figure", "Point", "Ratio", "Series", "load", "names"]
 
-_PAPERS = ("fig", "table", "slab")
-"""What the names of figures begin with: Better GPU Hash Tables', then A Dynamic Hash Table for the GPU's."""
+_PAPERS = ("fig", "table", "slab", "dy")
+"""What the names of figures begin with: Better GPU Hash Tables', then A Dynamic Hash Table for the GPU's, then Dynamic
+Hash Tables on GPUs'."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +28,13 @@ class Series:
     Attributes
     ----------
     design, parameters
-        The table; or one of `allocators.ALLOCATORS`, without parameters.
+        The table; or one of `allocators.ALLOCATORS`, without parameters; or ``"read"`` or ``"swap"``, and its bytes.
     most
         The line ends there: the highest load factor, or other measure of `fill`. None for no end.
     value
         ``"uint32"``, or ``"none"`` for keys alone.
     rebuilds
-        Each of several batches has all keys so far built anew.
+        Each of several batches has all keys so far built anew; of a resized table, the keys that moved are inserted.
     """
 
     label: str
@@ -45,12 +47,20 @@ class Series:
 
 @dataclass(frozen=True)
 class Point:
-    """One number: ours or the paper's. Rates in millions per second, times in milliseconds."""
+    """One number: ours or the paper's. Rates in millions per second, times in milliseconds.
+
+    Attributes
+    ----------
+    part
+        What the value is a part of that of the point without one: ``"insert"``, ``"find"``, ``"erase"`` or
+        ``"resize"``.
+    """
 
     series: str
     panel: str
     x: float
     value: float
+    part: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,18 +89,22 @@ class Figure:
     Attributes
     ----------
     metric
-        ``"rate"`` (of keys), ``"mean rate"`` (over all x), ``"operation rate"``, ``"allocation rate"``, ``"time"``
-        (since the first batch), ``"probes"`` (buckets read per key), ``"success"`` (share of builds),
-        ``"utilisation"`` (of slabs).
+        ``"rate"`` (of keys), ``"mean rate"`` (over all x), ``"operation rate"``, ``"allocation rate"``,
+        ``"access rate"``, ``"time"`` (since the first batch), ``"probes"`` (buckets read per key), ``"success"`` (share
+        of builds), ``"utilisation"`` (of slabs), ``"failures"`` (per cent of the keys without a slot); or
+        ``"panel"``: each panel names its own (`experiments.PANEL_METRICS`).
     x, values
-        What is swept: ``"keys"``, or a measure of `fill`.
+        What is swept: ``"keys"``, a measure of `fill`, a field of `dynamic.Dynamic`, or a parameter of the designs.
     keys, load_factor, utilisation
         What stays. Where keys are swept, one of the last two says how full tables are.
     panels
         Operations, as `lab.runner.Measurement` names them; or ``"batches 64"``: all keys in so many batches; or
-        ``"allocate"``: a unit of 128 bytes for each key. All of one kind (`experiments.EXPERIMENTS`).
+        ``"allocate"``: a unit of 128 bytes for each key; or ``"access"``, or ``"resize up"``. All of one kind
+        (`experiments.EXPERIMENTS`). ``"of tw"`` behind one names the data (`dynamic_sets`); else it is random.
     operations_per_key
         Of a mix.
+    dynamic
+        What stays of a dynamic workload.
     """
 
     title: str
@@ -107,6 +121,7 @@ class Figure:
     load_factor: float | None = None
     utilisation: float | None = None
     operations_per_key: float = 1
+    dynamic: Dynamic = field(default_factory=Dynamic)
     note: str = ""
 
     @property
@@ -114,9 +129,16 @@ class Figure:
         """Title, authors and year."""
         return self.source.partition(")")[0] + ")"
 
+    def by_data(self) -> dict[str, list[str]]:
+        """The panels of each data set."""
+        found: dict[str, list[str]] = {}
+        for panel in self.panels:
+            found.setdefault(panel.partition(" of ")[2] or "random", []).append(panel)
+        return found
+
     def fill(self, x: float) -> Fill:
         """How full tables are at an x."""
-        if self.x != "keys":
+        if self.x in MEASURES:
             return Fill(self.x, x)
         if self.utilisation is not None:
             return Fill("utilisation", self.utilisation)
@@ -143,6 +165,7 @@ def load(name: str) -> Figure:
     content["series"] = [Series(**s) for s in content["series"]]
     content["published"] = [Point(**p) for p in content.get("published", [])]
     content["ratios"] = [Ratio(**r) for r in content.get("ratios", [])]
+    content["dynamic"] = Dynamic(**content.get("dynamic", {}))
     return Figure(**content)
 
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
+from .dynamic_sets import SETS
+from .experiments import PANEL_METRICS, panel_metric
 from .figure_data import Figure, Point
+from .figure_stacks import AXES, COLOURS, draw_stacks, tick
 from .plots import style
 from .ratios import Compared
 
-__all__ = ["draw"]
+__all__ = ["METRICS", "draw"]
 
-_COLOURS = ("#1f77b4", "#e08214", "#2a9d8f", "#8c6bb1", "#c0392b")
+_ABREAST = 5
+"""Panels in a row."""
+_MARKED = 30
+"""Points of a line beyond which they would hide each other."""
 _QUIET = "#6e7781"
 _TITLES = {
     "build unique": "Insertion",
@@ -20,23 +27,31 @@ _TITLES = {
     "find 50": "Find, half present",
     "find 0": "Find, none present",
     "allocate": "One slab for each thread",
+    "access": "Random accesses",
+    "build": "Insertion",
+    "resize up moved": "Upsizing",
+    "resize down moved": "Downsizing",
+    "resize up stall": "Upsizing: the batch",
+    "resize down stall": "Downsizing: the batch",
+    "dynamic rate": "All batches",
+    "dynamic batches": "Time of each batch",
+    "dynamic load": "Load factor behind it",
 }
-_METRICS = {
+METRICS = {
     "rate": "million keys per second",
     "mean rate": "million keys per second, mean",
     "operation rate": "million operations per second",
     "allocation rate": "million slabs of 128 bytes per second",
+    "access rate": "million accesses per second",
     "time": "milliseconds since the first batch",
     "utilisation": "bytes of pairs over those of slabs",
     "probes": "buckets read per key",
     "success": "share of builds that succeed",
+    "failures": "per cent of the distinct keys",
 }
-_AXES = {
-    "load_factor": "load factor",
-    "utilisation": "memory utilisation",
-    "slab_count": "average slab count",
-}
-_LOGARITHMIC = {"keys": 10, "slab_count": 10, "buckets": 2}
+"""What a figure's metric is called on its axis; `PANEL_METRICS` has those of panels."""
+
+_LOGARITHMIC = {"keys": 10, "slab_count": 10, "buckets": 2, "pairs_per_batch": 10, "places": 2}
 """Base of the scale."""
 
 
@@ -47,44 +62,64 @@ def draw(figure: Figure, points: list[Point], ratios: Sequence[Compared], path: 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    sweep = len({p.x for p in points}) > 1
+    sweeps = {panel: len({p.x for p in points if p.panel == panel}) > 1 for panel in figure.panels}
+    rows = [figure.panels[at : at + _ABREAST] for at in range(0, len(figure.panels), _ABREAST)]
     with mpl.rc_context(style()):
         alone = len(figure.panels) == 1
-        width = 3.3 * len(figure.panels) + (3.3 if alone else 0.4)
-        canvas, axes = plt.subplots(1, len(figure.panels), figsize=(width, 4.3), squeeze=False)
-        for axis, panel in zip(axes[0], figure.panels, strict=True):
-            (_draw_lines if sweep else _draw_bars)(axis, figure, panel, points)
+        across = len(rows[0])
+        width, height = 3.3 * across + (3.3 if alone else 0.4), 1.2 + 3.1 * len(rows)
+        canvas, axes = plt.subplots(len(rows), across, figsize=(width, height), squeeze=False)
+        for number, (axis, panel) in enumerate(zip(axes.flat, figure.panels, strict=True)):
+            stacked = any(p.part for p in points if p.panel == panel)
+            kind = draw_stacks if stacked else _draw_lines if sweeps[panel] else _draw_bars
+            kind(axis, figure, panel, points)
             axis.set_title(_title(panel, n))
             axis.set_xlabel("\n".join([axis.get_xlabel(), *(_told(r) for r in ratios if r.ratio.panel == panel)]))
-            if figure.metric != "time":
+            if axis.get_yscale() == "linear":
                 axis.set_ylim(bottom=0)
             axis.grid(axis="y", color="#eef0f2", linewidth=0.8)
             axis.set_axisbelow(True)
-        axes[0][0].set_ylabel(_METRICS[figure.metric])
-        canvas.suptitle(figure.title, x=0.012, ha="left", fontsize=14, fontweight="bold")
-        counted = "slabs" if figure.metric == "allocation rate" else "keys"
+            if figure.metric == "panel":
+                axis.set_ylabel(PANEL_METRICS[panel_metric(panel)], fontsize=9)
+            elif number % across == 0:
+                axis.set_ylabel(METRICS[figure.metric])
+        canvas.suptitle(figure.title, x=0.012, y=1 - 0.086 / height, ha="left", fontsize=14, fontweight="bold")
+        counted = {"allocation rate": "slabs", "access rate": "accessed places at most"}.get(figure.metric, "keys")
         told = f"{machine}, {n:,} {counted}."
         if figure.published:
             told += f"  Rings: {figure.source.split(',')[0]}), {figure.paper_device}."
         if figure.note:
             told += ("\n" if alone else "  ") + figure.note
-        canvas.text(0.012, 0.925, told, va="top", color=_QUIET, fontsize=8.5)
-        handles, labels = axes[0][0].get_legend_handles_labels()
-        if sweep:
+        canvas.text(0.012, 1 - 0.32 / height, told, va="top", color=_QUIET, fontsize=8.5)
+        handles, labels = _legend(axes)
+        if any(sweeps.values()):
             canvas.legend(handles, labels, loc="lower left", ncol=len(labels), frameon=False, bbox_to_anchor=(0.005, 0))
-        canvas.tight_layout(rect=(0, 0.07 if sweep else 0, 1, 0.88))
+        canvas.tight_layout(rect=(0, 0.3 / height if any(sweeps.values()) else 0, 1, 1 - 0.52 / height))
         canvas.savefig(path, dpi=150, bbox_inches="tight", pad_inches=0.15)  # a long note widens the picture
         plt.close(canvas)
 
 
+def _legend(axes: Any) -> tuple[list[Any], list[str]]:
+    """What all panels show, each once."""
+    found: dict[str, Any] = {}
+    for axis in axes.flat:
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    return list(found.values()), list(found)
+
+
 def _title(panel: str, n: int) -> str:
     """What a panel shows."""
+    panel, _, data = panel.partition(" of ")
     kind, *numbers = panel.split()
+    if kind in ("dynamic", "resize"):
+        return data.upper() or _TITLES.get(panel, panel)
     if kind == "mix":
         return f"Γ = ({', '.join(f'{int(share) / 100:g}' for share in numbers)})"
     if kind == "batches":
         return f"Batches of {n // int(numbers[0]):,}"
-    return _TITLES.get(panel, panel)
+    title = _TITLES.get(panel, panel)
+    return f"{data.upper() if data in SETS else data}: {title.lower()}" if data else title
 
 
 def _told(compared: Compared) -> str:
@@ -95,17 +130,28 @@ def _told(compared: Compared) -> str:
 
 
 def _draw_lines(axis: Any, figure: Figure, panel: str, points: list[Point]) -> None:
-    for colour, series in zip(_COLOURS, figure.series, strict=False):
+    for colour, series in zip(COLOURS, figure.series, strict=False):
         mine = [(p.x, p.value) for p in points if (p.series, p.panel) == (series.label, panel)]
         if mine:
-            axis.plot(
-                *zip(*mine, strict=True), color=colour, marker="o", markersize=3.5, linewidth=1.8, label=series.label
-            )
+            marker = {"marker": "o", "markersize": 3.5} if len(mine) <= _MARKED else {}
+            axis.plot(*zip(*mine, strict=True), color=colour, linewidth=1.8, label=series.label, **marker)
         theirs = [(p.x, p.value) for p in figure.published if (p.series, p.panel) == (series.label, panel)]
         if theirs:
             rings = {"facecolors": "none", "edgecolors": colour, "s": 58, "linewidths": 1.4, "zorder": 3}
             axis.scatter(*zip(*theirs, strict=True), **rings)
-    axis.set_xlabel(_AXES.get(figure.x, figure.x))
+    axis.set_xlabel(AXES.get(figure.x, figure.x))
+    if figure.metric == "panel" and panel_metric(panel) in ("batches", "load"):
+        axis.set_xlabel("batch")
+        if panel_metric(panel) == "batches":
+            axis.set_xlabel("batch\nslowest over median:\n" + ", ".join(_slowest(figure, panel, points)))
+            axis.set_yscale("log")
+            axis.yaxis.set_major_formatter("{x:g}")
+            axis.yaxis.set_minor_formatter("")
+        return
+    if figure.metric == "failures":  # many are none at all
+        axis.set_yscale("symlog", linthresh=1e-6)
+        axis.set_ylim(bottom=0)
+        return
     if figure.metric == "time":  # batches are of one size
         axis.set_yscale("log")
         axis.yaxis.set_major_formatter("{x:g}")
@@ -114,10 +160,19 @@ def _draw_lines(axis: Any, figure: Figure, panel: str, points: list[Point]) -> N
         axis.xaxis.set_major_formatter("{x:,.0f}")
     elif figure.x in _LOGARITHMIC:
         axis.set_xscale("log", base=_LOGARITHMIC[figure.x])
+    if figure.x == "pairs_per_batch":  # whose labels would run into each other
+        axis.minorticks_off()
+        axis.set_xticks(figure.values, [tick(x) for x in figure.values])
+
+
+def _slowest(figure: Figure, panel: str, points: list[Point]) -> Iterator[str]:
+    for series in figure.series:
+        values = [p.value for p in points if (p.series, p.panel) == (series.label, panel)]
+        yield f"{series.label} {max(values) / median(values):.1f}"
 
 
 def _draw_bars(axis: Any, figure: Figure, panel: str, points: list[Point]) -> None:
-    for at, (colour, series) in enumerate(zip(_COLOURS, figure.series, strict=False)):
+    for at, (colour, series) in enumerate(zip(COLOURS, figure.series, strict=False)):
         for p in points:
             if (p.series, p.panel) == (series.label, panel):
                 axis.bar(at, p.value, width=0.62, color=colour)

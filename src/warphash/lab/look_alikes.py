@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ParameterError
-from .workloads import key_type, random_keys
+from .workloads import distinct, key_type, random_keys
 
-__all__ = ["LOOK_ALIKES", "LookAlike", "keys_of", "normal_keys"]
+__all__ = ["LOOK_ALIKES", "LookAlike", "keys_of", "normal_keys", "repeated"]
 
 Counts = npt.NDArray[np.int64]
 
@@ -74,10 +74,14 @@ def keys_of(name: str, n: int | None, dtype: npt.DTypeLike, seed: int) -> npt.ND
     full = LOOK_ALIKES[name]
     wanted = full if n is None else full.scaled(min(n, full.pairs))
     copies = wanted.copies()
-    keys = random_keys(wanted.unique, dtype, seed)
-    repeated = np.repeat(keys, np.repeat(np.arange(1, len(copies) + 1), copies))
-    np.random.default_rng(seed).shuffle(repeated)
-    return repeated
+    return repeated(random_keys(wanted.unique, dtype, seed), copies, seed)
+
+
+def repeated(keys: npt.NDArray[np.generic], copies: Counts, seed: int) -> npt.NDArray[np.generic]:
+    """The first ``copies[0]`` keys once, the next ``copies[1]`` twice, and so on; in random order."""
+    found = np.repeat(keys, np.repeat(np.arange(1, len(copies) + 1), copies))
+    np.random.default_rng(seed).shuffle(found)
+    return found
 
 
 def normal_keys(n: int, dtype: npt.DTypeLike, seed: int) -> npt.NDArray[np.generic]:
@@ -91,7 +95,7 @@ def normal_keys(n: int, dtype: npt.DTypeLike, seed: int) -> npt.NDArray[np.gener
     while len(drawn) < n:
         deviations = rng.standard_normal(n + n // 4 + 64)
         within = deviations[np.abs(deviations) < 2]
-        drawn = np.unique(np.concatenate([drawn, np.rint(within * 2.0 ** (bits - 3)).astype(np.int64)]))
+        drawn = distinct(np.concatenate([drawn, np.rint(within * 2.0 ** (bits - 3)).astype(np.int64)]))
     rng.shuffle(drawn)
     middle = 0 if kind.kind == "i" else 1 << (bits - 1)
     return (drawn[:n].astype(np.uint64) + np.uint64(middle)).astype(kind)

@@ -1,0 +1,200 @@
+"""A table whose keys come and go: batches of inserts, finds and erases, then all of them again with the roles swapped.
+
+Dynamic Hash Tables on GPUs, section 6.1 (S0-40). The paper does not say which keys are erased and found: here erases
+take keys that are there, each once, and finds ask for keys of the batches so far, some of them erased since.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .workloads import Workload, distinct
+
+if TYPE_CHECKING:
+    from .runner import Lab
+
+__all__ = ["Dynamic", "Held", "Plan", "Step", "draw"]
+
+Array = npt.NDArray[Any]
+Ids = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Dynamic:
+    """What is varied of the workload.
+
+    Attributes
+    ----------
+    alpha, beta
+        Least and greatest load factor that a table keeps to.
+    pairs_per_batch
+        Inserts of a batch of the full data set; a smaller run has smaller batches, and as many.
+    erases_per_insert, finds_per_insert
+        What a batch has beside its inserts; the paper calls the first one r.
+    again
+        Whether all batches run a second time, with inserts and erases swapped.
+    """
+
+    alpha: float = 0.4
+    beta: float = 0.9
+    pairs_per_batch: float = 1_000_000
+    erases_per_insert: float = 0.4
+    finds_per_insert: float = 1.0
+    again: bool = True
+
+    @property
+    def drawn_of(self) -> tuple[float, ...]:
+        """What the batches depend on; the bounds of the load factor are the table's affair."""
+        return self.pairs_per_batch, self.erases_per_insert, self.finds_per_insert, self.again
+
+
+@dataclass(frozen=True)
+class Step:
+    """One call of a verb: part of a batch.
+
+    Attributes
+    ----------
+    batch, again
+        Its number, and whether it runs with the roles swapped.
+    verb
+        ``"insert"``, ``"find"`` or ``"erase"``.
+    ids
+        Which of the distinct keys its elements are.
+    values
+        Of an insert.
+    arguments
+        Of the verb, on the device.
+    """
+
+    batch: int
+    again: bool
+    verb: str
+    ids: Ids
+    values: Array | None
+    arguments: list[Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All calls in their order, the distinct keys that they are about, and the pairs of the largest batch."""
+
+    steps: list[Step]
+    distinct: Array
+    largest: int
+
+
+def draw(lab: Lab, workload: Workload, shape: Dynamic, batch: int, seed: int) -> Plan:
+    """The calls for a workload's pairs, ``batch`` of them at a time."""
+    assert workload.values is not None
+    rng = np.random.default_rng(seed)
+    ids, keys = _numbered(workload.keys, lab)
+    ends = [*range(batch, len(ids), batch), len(ids)]
+    there, held = np.zeros(len(keys), bool), 0
+    once: list[Step] = []
+    again: list[Step] = []
+    for number, (begin, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
+        taken = ids[begin:end]
+        # The keys that were absent are counted where they came first, whichever copy that is.
+        held += len(distinct(taken[~there[taken]]))
+        there[taken] = True
+        gone = _some_held(rng, ids[:end], there, held, round(shape.erases_per_insert * len(taken)))
+        there[gone] = False
+        held -= len(gone)
+        asked = ids[rng.integers(0, end, round(shape.finds_per_insert * len(taken)))]
+        new = lab.columns(Workload("", workload.keys[begin:end], workload.values[begin:end], workload.keys[:0]))
+        fresh = rng.integers(0, 1 << 31, len(gone)).astype(workload.values.dtype)
+        gone_keys, asked_keys = lab.here(keys[gone]), lab.here(keys[asked])
+        find = Step(number, False, "find", asked, None, [asked_keys])
+        once += [
+            Step(number, False, "insert", taken, workload.values[begin:end], new),
+            find,
+            Step(number, False, "erase", gone, None, [gone_keys]),
+        ]
+        again += [
+            Step(len(ends) + number, True, "erase", taken, None, new[:1]),
+            Step(len(ends) + number, True, "find", asked, None, [asked_keys]),
+            Step(len(ends) + number, True, "insert", gone, fresh, [gone_keys, lab.here(fresh)]),
+        ]
+    steps = [step for step in once + (again if shape.again else []) if len(step.ids)]
+    return Plan(steps, keys, min(batch, len(ids)))
+
+
+class Held:
+    """Which keys a table has to hold after each step, and with which values: flags and a value for each distinct key.
+
+    Of several inserts of one key in a batch any may win, so the table's own flags say whose value is right from there
+    on, and are right themselves if exactly one element of each absent key has one. Nothing here is shared with a table.
+    """
+
+    def __init__(self, distinct: Array, value: np.dtype[Any]) -> None:
+        self._distinct = distinct
+        self._there = np.zeros(len(distinct), bool)
+        self._values = np.zeros(len(distinct), value)
+        self._last = np.zeros(len(distinct), np.int32)
+        self.size = 0
+
+    def items(self) -> tuple[Array, Array]:
+        """All pairs."""
+        return self._distinct[self._there], self._values[self._there]
+
+    def mismatches(self, step: Step, answer: tuple[Array, ...]) -> int:
+        """Wrong answers to a step; afterwards its effect is known, and that of the right answer where one was wrong."""
+        if any(len(column) != len(step.ids) for column in answer):
+            return max(len(step.ids), *map(len, answer))
+        if step.verb == "find":
+            values, found = answer
+            there = self._there[step.ids]
+            return int(((found.astype(bool) != there) | (there & (values != self._values[step.ids]))).sum())
+        (flags,) = answer
+        return self._changed(step, np.flatnonzero(flags), step.verb == "erase")
+
+    def _changed(self, step: Step, told: Ids, before: bool) -> int:
+        """Wrong ones of the elements ``told``, which are said to have changed their keys, that were there or not."""
+        ids = step.ids[told]
+        right, last = self._there[ids] == before, self._is_last(ids)
+        wrong = int((~right).sum()) + int((~last).sum())
+        self._change(step, told[right], int((right & last).sum()), before)
+        untold = np.flatnonzero(self._there[step.ids] == before)
+        missed = int(self._is_last(step.ids[untold]).sum())
+        self._change(step, untold, missed, before)
+        return wrong + missed
+
+    def _change(self, step: Step, elements: Ids, keys: int, before: bool) -> None:
+        """Elements that are about so many different keys take effect."""
+        ids = step.ids[elements]
+        if step.values is not None:
+            self._values[ids] = step.values[elements]
+        self.size += -keys if before else keys
+        self._there[ids] = not before
+
+    def _is_last(self, ids: Ids) -> npt.NDArray[np.bool_]:
+        """Whether no later element is the same key: true once for each that occurs."""
+        at = np.arange(len(ids), dtype=np.int32)
+        self._last[ids] = at
+        return np.asarray(self._last[ids] == at)
+
+
+def _numbered(keys: Array, lab: Lab) -> tuple[Ids, Array]:
+    """The number of each key among the distinct ones, and these."""
+    order = lab.argsort(keys)
+    ordered = keys[order]
+    first = np.ones(len(keys), bool)
+    first[1:] = ordered[1:] != ordered[:-1]
+    ids = np.empty(len(keys), np.int64)
+    ids[order] = np.cumsum(first) - 1
+    return ids, ordered[first]
+
+
+def _some_held(rng: np.random.Generator, seen: Ids, there: npt.NDArray[np.bool_], held: int, n: int) -> Ids:
+    """``n`` different keys of those that are there, or all of them, in random order."""
+    if 2 * n >= held:
+        return np.asarray(rng.permutation(np.flatnonzero(there))[:n])
+    chosen = np.empty(0, np.int64)
+    while len(chosen) < n:  # to list all that are there would take longer than to miss some
+        candidates = seen[rng.integers(0, len(seen), 2 * (n - len(chosen)) + 16)]
+        chosen = distinct(np.concatenate([chosen, candidates[there[candidates]]]))
+    return np.asarray(rng.permutation(chosen)[:n])

@@ -1,0 +1,55 @@
+"""Bars that show what a time is made of: a group for each x, a bar for each series, a layer for each part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .figure_data import Figure, Point
+
+__all__ = ["AXES", "COLOURS", "draw_stacks", "tick"]
+
+COLOURS = ("#1f77b4", "#e08214", "#2a9d8f", "#8c6bb1", "#c0392b")
+"""Of the series."""
+
+AXES = {
+    "load_factor": "load factor",
+    "utilisation": "memory utilisation",
+    "slab_count": "average slab count",
+    "alpha": "least load factor, α",
+    "beta": "greatest load factor, β",
+    "erases_per_insert": "erases per insert, r",
+    "pairs_per_batch": "pairs in a batch",
+}
+"""What is swept, in words."""
+
+_LAYERS: dict[str, dict[str, Any]] = {
+    "insert": {"alpha": 1.0},
+    "find": {"alpha": 0.65},
+    "erase": {"alpha": 0.35},
+    "resize": {"alpha": 0.9, "hatch": "////", "edgecolor": "white", "linewidth": 0},
+}
+
+
+def draw_stacks(axis: Any, figure: Figure, panel: str, points: list[Point]) -> None:
+    """Draw the parts of every point of a panel."""
+    xs = sorted({p.x for p in points if p.panel == panel})
+    width = 0.84 / len(figure.series)
+    for number, (colour, series) in enumerate(zip(COLOURS, figure.series, strict=False)):
+        mine = {(p.x, p.part): p.value for p in points if (p.series, p.panel) == (series.label, panel)}
+        places = [at - 0.42 + (number + 0.5) * width for at in range(len(xs))]
+        below = [0.0] * len(xs)
+        for part, look in _LAYERS.items():
+            heights = [mine.get((x, part), 0.0) for x in xs]
+            axis.bar(places, heights, width=0.92 * width, bottom=below, **{"color": colour, **look})
+            below = [low + height for low, height in zip(below, heights, strict=True)]
+        axis.bar(places, 0, color=colour, label=series.label)
+    for part, look in _LAYERS.items():
+        axis.bar(0, 0, label=part, **{"color": "#57606a", **look})
+    axis.set_xticks(range(len(xs)), [tick(x) for x in xs])
+    axis.set_xlabel(AXES.get(figure.x, figure.x))
+    axis.tick_params(length=0)
+
+
+def tick(x: float) -> str:
+    """An x as short as it goes."""
+    return f"{x:g}" if x < 1000 else f"{x / 1e6:g} M"

@@ -1,0 +1,145 @@
+"""Keys that come and go: batches as in the paper, an oracle that misses nothing, tables that keep to bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from warphash import HashMap
+from warphash.lab.dynamic import Dynamic, Held, Plan, Step, draw
+from warphash.lab.dynamic_run import Lap, Run, bounded, measure_dynamic
+from warphash.lab.dynamic_sets import pairs_of
+from warphash.lab.runner import Lab, Setting
+
+LAB = Lab("cpu", repetitions=1)
+COM = pairs_of("com", 30_000, seed=3)
+SHAPE = Dynamic(erases_per_insert=0.3, finds_per_insert=0.5)
+
+
+def plan(shape: Dynamic = SHAPE, batch: int = 700) -> Plan:
+    return draw(LAB, COM, shape, batch, seed=5)
+
+
+def answers(drawn: Plan) -> list[tuple[np.ndarray, ...]]:
+    """What a dict answers to a plan; of several copies, the last one counts."""
+    model: dict[int, int] = {}
+    found = []
+    for step in drawn.steps:
+        flags = np.zeros(len(step.ids), bool)
+        if step.verb == "find":
+            values = np.array([model.get(key, 0) for key in step.ids.tolist()], np.uint32)
+            found.append((values, np.array([key in model for key in step.ids.tolist()])))
+            continue
+        for i in range(len(flags) - 1, -1, -1):
+            key = int(step.ids[i])
+            flags[i] = (key in model) == (step.verb == "erase")
+            if step.verb == "erase":
+                model.pop(key, None)
+            elif flags[i]:
+                assert step.values is not None
+                model[key] = int(step.values[i])
+        found.append((flags,))
+    return found
+
+
+def test_batches_are_those_of_the_paper() -> None:
+    steps = plan().steps
+    assert [step.verb for step in steps[:3]] == ["insert", "find", "erase"]
+    assert [len(step.ids) for step in steps[:3]] == [700, 350, 210]
+    once, again = ([step for step in steps if step.again == which] for which in (False, True))
+    assert len(once) == len(again) == 3 * -(-len(COM.keys) // 700)
+    assert (np.concatenate([step.arguments[0] for step in once if step.verb == "insert"]) == COM.keys).all()
+    for first, second in zip(once, again, strict=True):
+        assert (second.verb, first.verb) in (("erase", "insert"), ("find", "find"), ("insert", "erase"))
+        assert (first.ids == second.ids).all() and (first.arguments[0] == second.arguments[0]).all()
+    assert not any(step.again for step in plan(Dynamic(again=False)).steps)
+    inserts = plan(Dynamic(erases_per_insert=0, finds_per_insert=0, again=False)).steps
+    assert {step.verb for step in inserts} == {"insert"}
+
+
+@pytest.mark.parametrize("r", [0.1, 0.5, 1.0])
+def test_each_erase_is_of_a_key_that_is_there(r: float) -> None:
+    drawn = plan(Dynamic(erases_per_insert=r))
+    told = answers(drawn)
+    for step, answer in zip(drawn.steps, told, strict=True):
+        assert step.again or step.verb != "erase" or answer[0].all()
+    if r < 1:
+        assert any(not answer[1].all() for step, answer in zip(drawn.steps, told, strict=True) if step.verb == "find")
+
+
+def test_right_answers_are_right_whichever_copy_wins() -> None:
+    drawn = plan()
+    held = Held(drawn.distinct, np.dtype(np.uint32))
+    assert sum(held.mismatches(*both) for both in zip(drawn.steps, answers(drawn), strict=True)) == 0
+    keys, values = held.items()
+    assert len(keys) == len(values) == held.size > 0
+
+
+def test_every_wrong_answer_is_counted() -> None:
+    drawn, rng = plan(), np.random.default_rng(1)
+    right = answers(drawn)
+    for number in rng.integers(0, len(right), 60).tolist():
+        step, answer = drawn.steps[number], tuple(column.copy() for column in right[number])
+        at = int(rng.integers(0, len(step.ids)))
+        answer[-1][at] ^= True
+        held = Held(drawn.distinct, np.dtype(np.uint32))
+        wrong = [held.mismatches(*both) for both in zip(drawn.steps[:number], right, strict=False)]
+        assert sum(wrong) == 0
+        assert held.mismatches(step, answer) == 1
+    found = next(i for i, step in enumerate(drawn.steps) if step.verb == "find" and right[i][1].any())
+    held = Held(drawn.distinct, np.dtype(np.uint32))
+    for both in zip(drawn.steps[:found], right, strict=False):
+        held.mismatches(*both)
+    values, there = right[found]
+    assert held.mismatches(drawn.steps[found], (values + there, there)) == there.sum()
+    assert held.mismatches(drawn.steps[found], (values[1:], there[1:])) == len(there)
+
+
+@pytest.mark.parametrize("design", ["linear_probing", "megakv", "slab", "bucketed_cuckoo", "dynamic_cuckoo"])
+@pytest.mark.parametrize(("alpha", "beta"), [(0.4, 0.9), (0.4, 0.75)])
+def test_tables_are_measured_and_verified(design: str, alpha: float, beta: float) -> None:
+    drawn = plan()
+    run = measure_dynamic(LAB, COM, drawn, Setting(design, {}), Dynamic(alpha, beta))
+    assert run.mismatches == 0 and len(run.laps) == len(drawn.steps)
+    assert any(lap.resized for lap in run.laps) and not any(lap.resized for lap in run.of("find"))
+    assert sum(len(batch) for batch in run.batches()) == len(run.laps) and len(run.batches()) == 2 * 5
+    assert sum(sum(lap.seconds for lap in run.of(verb)) for verb in ("insert", "find", "erase")) == pytest.approx(
+        run.seconds
+    )
+    if design in ("linear_probing", "dynamic_cuckoo"):  # which hold what is asked of them
+        erased = [lap.load_factor for lap in run.of("erase") if lap.size > 500]
+        assert min(erased) >= min(alpha, beta / 2) and max(lap.load_factor for lap in run.laps) <= beta + 0.01
+
+
+def test_a_table_that_loses_a_key_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    insert, lost = HashMap.insert, COM.keys[1000]
+
+    def forget_one(self: Any, keys: Any, values: Any, **options: Any) -> Any:
+        flags = insert(self, keys, values, **options)
+        self.erase(keys[keys == lost])
+        return flags
+
+    monkeypatch.setattr(HashMap, "insert", forget_one)
+    assert measure_dynamic(LAB, COM, plan(), Setting("linear_probing", {}), SHAPE).mismatches >= 1
+
+
+def test_bounds_are_parameters_or_load_bounds() -> None:
+    assert bounded(Setting("dyhash", {"subtables": 4}), 0.4, 0.9).parameters == {
+        "subtables": 4,
+        "alpha": 0.4,
+        "beta": 0.9,
+    }
+    assert bounded(Setting("megakv", {}), 0.4, 0.75).parameters == {"load_bounds": (0.375, 0.75), "attempts": 1}
+
+
+def test_what_resizing_took_is_what_is_beyond_the_median() -> None:
+    def lap(seconds: float, resized: bool, again: bool) -> Lap:
+        step = Step(0, again, "insert", np.arange(5), None, [])
+        return Lap(step, seconds, resized, 0, 0.5, 0)
+
+    quiet = [lap(seconds, False, False) for seconds in (1.0, 2.0, 9.0)]
+    run = Run([*quiet, lap(7.0, True, False), lap(1.0, True, False), lap(3.0, True, True), lap(4.0, True, True)], 0)
+    assert run.resizing("insert") == pytest.approx((7 - 2) + (4 - 3))
+    assert run.resizing("find") == 0 and run.rate_per_s() == pytest.approx(35 / 27)
