@@ -112,14 +112,12 @@ _SHARE_STEPS = 2
 
 
 def subtable_shares(
-    sizes: Sequence[int], counts: Sequence[int], incoming: int, shares: Sequence[float], slots_per_bucket: int
-) -> list[float]:
+    sizes: Sequence[int], counts: Sequence[int], incoming: int, shares: Sequence[float]
+) -> Sequence[float]:
     """Which share of ``incoming`` keys begins at each subtable.
 
     In proportion to n / C(m, 2), n the buckets of a subtable and m its keys, which makes conflicts fewest (Dynamic Hash
-    Tables on GPUs, theorem 1; S0-12, S0-46), where m counts those that the batch itself will have brought. No share
-    fills its subtable beyond a third of the way from the load factor of the whole to 1: the theorem knows of no full
-    buckets.
+    Tables on GPUs, theorem 1; S0-12, S0-46), where m counts those that the batch itself will have brought.
 
     Parameters
     ----------
@@ -128,7 +126,7 @@ def subtable_shares(
     shares
         Those of before, where the search for the new ones starts.
     """
-    if len(set(sizes)) == 1 and max(counts) - min(counts) <= incoming // 64:
+    if max(counts) - min(counts) <= incoming // 64 and max(sizes) == min(sizes):
         return [1 / len(sizes)] * len(sizes)  # but for the last percent, and what everyone starts with
     # A fixed point of p ~ n / (m + p x)^2, where the plain iteration swings: a third of each step, in logarithms.
     for _ in range(_SHARE_STEPS):
@@ -137,18 +135,8 @@ def subtable_shares(
             for n, m, p in zip(sizes, counts, shares, strict=True)
         ]
         total = sum(wanted)
-        shares = [max(w / total, 1e-6) for w in wanted]
-    load = (sum(counts) + incoming) / (sum(sizes) * slots_per_bucket)
-    if incoming and load < 1:
-        most = load + (1 - load) / 3
-        rooms = [max(0.0, most * n * slots_per_bucket - m) / incoming for n, m in zip(sizes, counts, strict=True)]
-        over = sum(max(0.0, p - room) for p, room in zip(shares, rooms, strict=True))
-        if over:
-            shares = [min(p, room) for p, room in zip(shares, rooms, strict=True)]
-            left = [room - p for p, room in zip(shares, rooms, strict=True)]
-            shares = [p + over * gap / sum(left) for p, gap in zip(shares, left, strict=True)]
-    total = sum(shares)
-    return [p / total for p in shares]
+        shares = [w / total for w in wanted]
+    return shares
 
 
 def expected_nodes(keys: int, buckets: int, pairs_per_node: int) -> float:

@@ -111,6 +111,7 @@ class ElasticSubtables(ElasticStore):
             if not insert.left:
                 return
             self._make_room_for(insert.left, stream)
+            insert.settle_rest()
         insert.place()
         for attempt in range(1, 10_000):
             outcome = insert.outcome()

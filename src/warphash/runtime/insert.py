@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .abi import HOMELESS_CAPACITY, LEFTOVER, WINNERS, Batch
+from .engine import Buffer
 from .scratch import Scratch, pieces
 from .store import Outcome
 
@@ -68,6 +69,7 @@ class Insert:
             batch.homeless_values = batch.homeless
             batch.homeless += room * spec.value_bytes
         self.left = 0
+        self._leftovers: list[Buffer] = []
         self._before = (0, 0, (0,) * len(store.hashed))
 
     def claim(self) -> None:
@@ -75,19 +77,31 @@ class Insert:
         self._run("claim", self._piece.n)
         self.batch.indices, self.batch.count = self.batch.winners, self.batch.report + WINNERS
 
+    def settle_rest(self) -> None:
+        """As `settle`, once more, of the elements that `outcome` found `left`: the table has more room now."""
+        self.batch.n, self.batch.count = self.left, 0
+        self._list_leftover()
+        self._store.engine.fill(self.batch.report + LEFTOVER, 0, 8, self._stream)
+        self._run("settle", self.left)
+        self.batch.indices, self.batch.count = self.batch.leftover, self.batch.report + LEFTOVER
+
     def settle(self, unique: bool) -> None:
         """Add the keys that fit without moving another; list one element of each other new key.
 
         ``unique``: the caller vouches that keys do not repeat, and are not in the table.
         """
-        self.batch.unique = unique
         if unique:
-            self._leftover = self._store.engine.allocate(4 * self._piece.n, self._stream)
-            self.batch.leftover = self._leftover.ptr
+            self._list_leftover()
         self._run("settle", self._piece.n)
         self.batch.indices, self.batch.count = self.batch.leftover, self.batch.report + LEFTOVER
         if not unique:
             self.claim()
+
+    def _list_leftover(self) -> None:
+        """Room for the list of a `settle` of distinct keys."""
+        self.batch.unique = 1
+        self._leftovers.append(self._store.engine.allocate(4 * self._piece.n, self._stream))
+        self.batch.leftover = self._leftovers[-1].ptr
 
     def place(self, only: npt.NDArray[np.int64] | None = None) -> None:
         """Add the keys of the listed elements, of those in ``only``, or of all: distinct, and none of them there."""

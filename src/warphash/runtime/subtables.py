@@ -6,7 +6,7 @@ goes to first, is told at the head of ``kernels/core/subtables.cuh``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,7 +133,7 @@ class SubtableStore(Store):
             subtable.keys = 0
         for j in range(MOST_SUBTABLES):
             self.table.least_shares[j], self.table.most_shares[j] = 1 << 32, 0
-        self._shares = [1 / len(self.hashed)] * len(self.hashed)
+        self._shares: Sequence[float] = [1 / len(self.hashed)] * len(self.hashed)
         self.share_out(0)
 
     def _empty(self, memory: Buffer, buckets: int, stream: Any) -> None:
@@ -148,8 +148,7 @@ class SubtableStore(Store):
         """Say which share of ``incoming`` keys each subtable is the first one of."""
         sizes = [subtable.buckets for subtable in self.hashed]
         counts = [subtable.keys for subtable in self.hashed]
-        per_bucket = self.spec.slots_per_bucket
-        self._shares = policies.subtable_shares(sizes, counts, incoming, self._shares, per_bucket)
+        self._shares = policies.subtable_shares(sizes, counts, incoming, self._shares)
         table, end = self.table, 0.0
         for j, share in enumerate(self._shares):
             end += share
