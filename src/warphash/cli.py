@@ -127,6 +127,7 @@ def figure(
     from . import HashSet
     from .lab import figure_data
     from .lab.figure import run
+    from .lab.figure_report import render_figure
 
     if list_ or not (name or all_):
         paper = ""
@@ -143,6 +144,8 @@ def figure(
         with _console.status(chosen) as status:
             made = run(chosen, where, n, out, seed, lambda text, of=chosen: status.update(f"{of}: {text}"))  # type: ignore[misc]
         _console.print(f"{chosen}: {made.picture}", highlight=False)
+        for table in render_figure(figure_data.load(chosen), made.points):
+            _console.print(table)
         wrong += made.mismatches
     _exit_if_wrong(wrong)
 

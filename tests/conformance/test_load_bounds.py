@@ -22,7 +22,7 @@ def slots_of(table: Any) -> int:
 
 
 @pytest.mark.parametrize("device", ONE_OF_EACH)
-@pytest.mark.parametrize("design", registry.names())
+@pytest.mark.parametrize("design", [name for name in registry.names() if not registry.get(name).line_bytes])
 @pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("u8", "none"), ("S20", "i4")])
 def test_a_table_follows_its_keys(device: str, design: str, key: str, value: str) -> None:
     n = 300 if device == "emulated" else 3000

@@ -221,6 +221,55 @@ BUGS = [
         word="u8",
         locks=True,
     ),
+    Bug(
+        "a bucket is unlocked before the pair is stored",
+        "    if (full) {\n      evict(t, p);",
+        "    unlock(lock);\n    if (full) {\n      evict(t, p);",
+        evictions,
+        "dynamic_cuckoo",
+        parameters={},
+    ),
+    Bug(
+        "a slot is not looked at again under the lock",
+        "} else if (is_vacant(t, p.bucket, seen.vacant)) {",
+        "} else {",
+        evictions,
+        "dynamic_cuckoo",
+        parameters={},
+    ),
+    Bug(
+        "a lock is taken by two",
+        "if (compare_exchange_acquire(lock, 0u, 1u) == 0) return true;",
+        "if (load_relaxed(lock) == 0) return store_relaxed(lock, 1u), true;",
+        evictions,
+        "dynamic_cuckoo",
+        parameters={},
+    ),
+    Bug(
+        "a key of a word is put in two steps",
+        "const Word old = compare_exchange_word(slot, S::kEmpty, key);",
+        "const Word old = load_relaxed(slot); if (old == S::kEmpty) store_relaxed(slot, key);",
+        copies_of_new_keys,
+        "dynamic_cuckoo",
+        parameters={},
+    ),
+    Bug(
+        "a copy that was faster is passed by",
+        "s.probe.bucket = s.goes_to;\n    return s.outcome != Outcome::kOpen;",
+        "if (s.outcome == Outcome::kOpen) return s.walked = false, s.goes_to = kNowhere, !s.probe.advance(t, seen);\n"
+        "    return true;",
+        copies_of_new_keys,
+        "dynamic_cuckoo",
+        parameters={},
+    ),
+    Bug(
+        "a key of a word is erased in two steps",
+        "s.found = compare_exchange_word(slot, s.probe.named.key, S::kTombstone) == s.probe.named.key;",
+        "s.found = load_relaxed(slot) == s.probe.named.key; store_relaxed(slot, S::kTombstone);",
+        erased_and_inserted_again,
+        "dynamic_cuckoo",
+        parameters={},
+    ),
 ]
 
 
