@@ -68,7 +68,8 @@ class ElasticSubtables(ElasticStore):
         if n == 0:
             return
         spec, engine, size, asked = self.store.spec, self.store.engine, self.size, flags
-        self.store.share_out(n)
+        if n > self.store.slots // 8:
+            self.store.share_out(n)
         copies = in_parts(self.store, keys, values, n, stream) if op == Op.KEEP and (unique or not flags) else None
         if copies:
             keys, values, flags = copies.keys, copies.values, 0
@@ -106,8 +107,9 @@ class ElasticSubtables(ElasticStore):
             self.store.share_out(piece.n)
         insert = begin()
         insert.settle(unique)
+        self.store.share_out(piece.n)  # for the next of its kind: the host has time while the device settles
         if self.size + piece.n > self._most_load * self.store.slots:
-            self._note(insert.outcome())
+            self._note(insert.outcome(last=False))
             if not insert.left:
                 return
             self._make_room_for(insert.left, stream)

@@ -59,6 +59,7 @@ class Insert:
     ) -> None:
         self._store, self._piece, self._scratch, self._stream = store, piece, scratch, stream
         self.batch = batch = Batch.from_buffer_copy(scratch.batch)
+        batch.report = store.report.ptr
         batch.n, batch.keys, batch.values, batch.out_flags = piece.n, piece.keys, piece.values, piece.flags
         batch.count_probes, batch.random = count_probes, store.random_word()
         spec, room = store.spec, min(scratch.purpose[0], HOMELESS_CAPACITY)
@@ -113,9 +114,12 @@ class Insert:
         for _, n, batch.indices, batch.count in pieces(engine, self._piece.n, self._piece.n, only, self._stream):
             self._run("place", n)
 
-    def outcome(self) -> Outcome:
-        """What the kernels since the last call did; `Outcome.homeless` and `Outcome.unplaced` of all. Waits."""
-        report = self._store.read(self._scratch, self._stream)
+    def outcome(self, last: bool = True) -> Outcome:
+        """What the kernels since the last call did; `Outcome.homeless` and `Outcome.unplaced` of all. Waits.
+
+        ``last``: no kernel of this insert follows.
+        """
+        report = self._store.read(self._scratch, last, self._stream)
         changed, probes, placed = self._before
         self._before = report.changed, report.probes, report.placed
         self.left = report.leftover if self.batch.unique else report.winners

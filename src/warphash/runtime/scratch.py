@@ -18,7 +18,7 @@ __all__ = ["Pieces", "Scratch", "Workbench", "flags_at", "pieces"]
 Pieces = Iterable[tuple[int, int, int, int]]
 
 _KEPT_BYTES = 1 << 20
-"""Scratch memory up to this size stays with the table, so that small updates of one size allocate nothing."""
+"""Scratch memory up to this size stays with a table, so that small updates of one size allocate nothing."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,14 @@ class Workbench:
     ----------
     kept
         Of the last update, if it is small.
+    kept_bytes
+        What small is.
     """
 
     def __init__(self, engine: Engine, homeless_bytes: int) -> None:
         self._engine, self._homeless_bytes = engine, homeless_bytes
         self.kept: Scratch | None = None
+        self.kept_bytes = _KEPT_BYTES
 
     def of(self, piece: int, combines: bool, unique: bool) -> Scratch:
         """Scratch memory for launches of ``piece`` elements."""
@@ -68,13 +71,16 @@ class Workbench:
         lists = dict(zip(("claims", "leftover", "winners", "losers", "homeless"), at, strict=True))
         batch = Batch(report=report.ptr, claim_mask=claims - 1, **lists)
         made = Scratch((piece, combines, unique), memory, report, batch, 4 * claims)
-        self.kept = made if memory.nbytes <= _KEPT_BYTES else None
+        self.kept = made if memory.nbytes <= self.kept_bytes else None
         return made
 
     def restart(self, scratch: Scratch, stream: Any, report_bytes: int = 8 * REPORT_WORDS) -> None:
         """Forget all claims, and so many bytes of the report."""
-        self._engine.fill(scratch.memory.ptr, 0xFF, scratch.claims_bytes, stream)
+        self.forget_claims(scratch, stream)
         self._engine.fill(scratch.report.ptr, 0, report_bytes, stream)
+
+    def forget_claims(self, scratch: Scratch, stream: Any) -> None:
+        self._engine.fill(scratch.memory.ptr, 0xFF, scratch.claims_bytes, stream)
 
 
 def flags_at(engine: Engine, given: int, n: int, stream: Any) -> tuple[int, Buffer | None]:

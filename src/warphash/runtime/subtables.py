@@ -15,7 +15,20 @@ import numpy.typing as npt
 
 from .. import policies
 from ..errors import ParameterError
-from .abi import ANNEX, HOMELESS_CAPACITY, LEFTOVER, MAX_HASHES, MOST_SUBTABLES, Batch, Flag, Op, Report, Table
+from .abi import (
+    ANNEX,
+    COUNT_WORDS,
+    HOMELESS_CAPACITY,
+    LEFTOVER,
+    MAX_HASHES,
+    MOST_SUBTABLES,
+    REPORT_WORDS,
+    Batch,
+    Flag,
+    Op,
+    Report,
+    Table,
+)
 from .engine import Buffer
 from .insert import Insert, Piece, Strays
 from .scratch import Scratch, pieces
@@ -49,6 +62,8 @@ class SubtableStore(Store):
     ----------
     subtables
         Of at most twice the size of each other (S0-19); the last one is the annex.
+    report
+        What the kernels of inserts count.
     peak_nbytes
         Most bytes that were held at a time since the store was made: those of a subtable's old and new copy are, while
         it is resized.
@@ -58,6 +73,10 @@ class SubtableStore(Store):
 
     # ---- memory
     def _allocate(self, stream: Any) -> None:
+        self.report = self.engine.allocate(8 * REPORT_WORDS, stream)
+        self._answer = self.engine.answer(COUNT_WORDS)
+        self._counted = True  # the report is not zero
+        self._unclaimed: Scratch | None = None  # whose claims are as an insert wants them
         number = self.parameters["subtables"]
         sizes = policies.subtable_sizes(self.buckets, number)
         if max(sizes) > MOST_SUBTABLE_BUCKETS:
@@ -197,16 +216,36 @@ class SubtableStore(Store):
     # ---- keys come and go
     def begin(self, piece: Piece, scratch: Scratch, count_probes: bool, stream: Any = None) -> Insert:
         """An insert of these elements, of which nothing is launched yet."""
-        self._workbench.restart(scratch, stream)
+        self._begin_to_count(stream)
+        if self._unclaimed is not scratch:
+            self._workbench.forget_claims(scratch, stream)
+        self._unclaimed = None
         return Insert(self, piece, scratch, count_probes, stream)
 
     def run(self, entry: str, batch: Batch, n: int, stream: Any) -> None:
         """Launch a kernel."""
         self._program.run(entry, self.table, batch, n, stream)
 
-    def read(self, scratch: Scratch, stream: Any) -> Report:
-        """What was counted into the report of ``scratch``. Waits."""
-        return self._read(scratch.report, stream)
+    def _begin_to_count(self, stream: Any) -> None:
+        if self._counted:
+            self.engine.fill(self.report.ptr, 0, self.report.nbytes, stream)
+        self._counted = True
+
+    def read(self, scratch: Scratch | None, last: bool, stream: Any) -> Report:
+        """What was counted into the report. Waits.
+
+        After the ``last`` time, the report and the claims of ``scratch`` are made ready for the next operation while
+        this one is waited for.
+        """
+        self._answer.ask(self.report.ptr, stream)
+        if last:
+            self.engine.fill(self.report.ptr, 0, self.report.nbytes, stream)
+            self._counted = False
+            if scratch is not None and scratch is self._workbench.kept:
+                self._workbench.forget_claims(scratch, stream)
+                self._unclaimed = scratch
+        self._answer.wait()
+        return Report.of(self._answer.words)
 
     def random_word(self) -> int:
         """For the victims of a launch."""
@@ -225,7 +264,7 @@ class SubtableStore(Store):
     ) -> int:
         if n == 0 or (only is not None and not len(only)):
             return 0
-        report = self._zeroed_report(stream)
+        self._begin_to_count(stream)
         for at, count, indices, length in pieces(self.engine, n, min(n, PIECE_UNIQUE), only, stream):
             batch = Batch(
                 n=count,
@@ -233,10 +272,10 @@ class SubtableStore(Store):
                 indices=indices,
                 count=length,
                 out_flags=flags and flags + at,
-                report=report.ptr,
+                report=self.report.ptr,
             )
             self._program.run("erase", self.table, batch, count, stream)
-        erased = self._read(report, stream)
+        erased = self.read(None, True, stream)
         self.add(erased.placed, -1)
         return erased.changed
 
@@ -336,7 +375,8 @@ class SubtableStore(Store):
 
     # ---- scratch memory
     def scratch(self, piece: int, unique: bool) -> Scratch:
-        """What an insert of so many elements needs."""
+        """What an insert of so many elements needs; kept, if it is little beside the table."""
+        self._workbench.kept_bytes = max(1 << 20, self.nbytes // 8)
         return self._workbench.of(piece, False, unique)
 
     def add(self, placed: Iterable[int], sign: int = 1) -> None:
