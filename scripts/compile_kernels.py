@@ -17,6 +17,7 @@ from warphash.runtime.engine import KernelSpec
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 WIDTHS_BYTES = ((4, 0), (4, 4), (8, 0), (8, 8))  # of key and value; other widths share these slots
+LINE_WIDTHS_BYTES = (*WIDTHS_BYTES, (4, 20), (16, 32), (128, 8))  # where keys and values lie apart
 MUST_NOT_SPILL = "find"
 
 
@@ -31,6 +32,11 @@ def specs() -> Iterator[KernelSpec]:
         for given in [{"slots_per_bucket": n} for n in choices] if choices else [{}]:
             parameters = design.resolve(given)
             constants = tuple(sorted({**design.fields(parameters), "family": 0}.items()))
+            if design.line_bytes:
+                for key, value in LINE_WIDTHS_BYTES:
+                    known = (*constants, ("value_bytes", value))
+                    yield KernelSpec(name, key, value, design.slots_per_bucket(parameters, key), known, subtables=True)
+                continue
             for widths in WIDTHS_BYTES:
                 slots = design.slots_per_bucket(parameters, KernelSpec(name, *widths, 1).slot_bytes)
                 yield KernelSpec(name, *widths, slots, constants, design.node_slots is not None)

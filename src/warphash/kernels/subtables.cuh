@@ -140,8 +140,7 @@ struct SettlePair {
     const bool inserted = live && s.outcome == Outcome::kInserted;
     tally.changed += inserted;
     if (inserted && !s.probe.named.reserved) tally.placed.add(subtable_of(s.goes_to));
-    if (live)
-      set_flag(b, s.element, inserted ? kChanged : s.outcome == Outcome::kLeftover ? kUnplaced : kPresent);
+    if (live) set_flag(b, s.element, inserted ? kChanged : s.outcome == Outcome::kLeftover ? kUnplaced : kPresent);
   }
   using Entry = u32;
   WARPHASH_FN static u64* length(const Batch& b, int) { return &report_of(b)->leftover; }
@@ -162,8 +161,8 @@ struct SettlePair {
       const Word old = compare_exchange_word(slot, S::kEmpty, key);
       if (old != S::kEmpty && !(old == S::kTombstone && compare_exchange_word(slot, old, key) == old))
         return Outcome::kOpen;
-      D::Value::put(S::value_at(t, s.goes_to, static_cast<u32>(s.slot)),
-                    D::Value::of(b, s.element, S::value_bytes(t)), S::value_bytes(t));
+      D::Value::put(S::value_at(t, s.goes_to, static_cast<u32>(s.slot)), D::Value::of(b, s.element, S::value_bytes(t)),
+                    S::value_bytes(t));
       return Outcome::kInserted;
     }
     return Outcome::kOpen;
@@ -180,8 +179,7 @@ struct SettlePair {
     }
     const bool fits = !there && vacant < S::kSlots;
     if (fits)
-      D::put(t, s.goes_to, static_cast<u32>(vacant), s.probe.named.key,
-             D::Value::of(b, s.element, S::value_bytes(t)));
+      D::put(t, s.goes_to, static_cast<u32>(vacant), s.probe.named.key, D::Value::of(b, s.element, S::value_bytes(t)));
     unlock(lock);
     return there ? Outcome::kPresent : fits ? Outcome::kInserted : Outcome::kLeftover;
   }

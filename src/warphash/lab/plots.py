@@ -18,6 +18,7 @@ PALETTE = {
     "power_of_two": "#e08214",
     "iceberg": "#2a9d8f",
     "slab": "#c0392b",
+    "dynamic_cuckoo": "#d1598b",
     "linear_probing": "#7f6a4f",
     "megakv": "#5b6c9e",
 }

@@ -96,6 +96,8 @@ class Store:
         per_bucket = spec.slots_per_bucket
         data_slots = design.pairs_per_bucket(per_bucket, spec.slot_bytes)
         self._constants = {**design.fields(parameters), "family": HASHES.index(family)}
+        if spec.subtables:
+            self._constants["value_bytes"] = spec.value_bytes
         spec = replace(spec, constants=tuple(sorted(self._constants.items())))
         self.engine, self.design, self.parameters, self.spec = engine, design, parameters, spec
         self.seed, self.family, self.keys, self.fixed = seed, family, keys, fixed

@@ -130,7 +130,6 @@ class SubtableStore(Store):
         draw = self._random.randrange
         table = Table(
             chain_limit=self.design.chain_limit(self.slots),
-            value_bytes=self.spec.value_bytes,
             salts=tuple(draw(1, prime) for _ in range(MOST_SUBTABLES + 1)),
             multiplier=tuple(draw(1, prime) for _ in range(MAX_HASHES)),
             addend=tuple(draw(prime) for _ in range(MAX_HASHES)),
