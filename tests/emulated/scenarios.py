@@ -12,6 +12,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
+import warphash
 from support.cases import Case, MultiCase
 from support.mixed import Recorder, drawn
 from support.model import Model
@@ -174,6 +175,20 @@ def batches_that_grow(case: Case, rng: np.random.Generator) -> None:
     values = numbers(case, len(keys))
     model.inserted(keys, values, table.insert(keys, values))
     model.agrees(table, keys)
+    table.check()
+
+
+def evictions_from_lines_of_one_key(case: Case, rng: np.random.Generator) -> None:
+    """Keys as wide as a bucket, many of whose first ones are taken: chains through locked buckets, values behind."""
+    keys = np.arange(1, 201).astype("S128")
+    rng.shuffle(keys)
+    table = warphash.HashMap(
+        "S128", "u8", device=case.engine, design=case.design, capacity=200, load_factor=0.8, seed=7
+    )
+    values = keys.astype("u8")
+    assert table.insert(keys, values, assume_unique=True).all()
+    found_values, found = table.find(keys)
+    assert found.all() and (found_values == values).all()
     table.check()
 
 

@@ -11,6 +11,7 @@ from emulated.scenarios import (
     Scenario,
     assert_no_failure,
     batches_as_large_as_the_pool,
+    evictions_from_lines_of_one_key,
     pairs_that_repeat,
     without_cas128,
 )
@@ -89,3 +90,10 @@ def test_no_schedule_loses_a_pair(races: Races) -> None:
 def test_no_batch_takes_more_nodes_than_it_is_held_for(races: Races) -> None:
     """Nodes of one key: where ends of lists are fought for most."""
     assert_no_failure(batches_as_large_as_the_pool, races, range(SCHEDULES))
+
+
+@pytest.mark.parametrize(
+    "races", [races for races in RACES if races.design == "dynamic_cuckoo" and races.word == "u4"], ids=str
+)
+def test_no_schedule_loses_a_pair_between_lines(races: Races) -> None:
+    assert_no_failure(evictions_from_lines_of_one_key, races, range(SCHEDULES))
