@@ -19,7 +19,8 @@
 // kernel ends. Slots only fill meanwhile, in order, and a bucket that is full without the key stays so: copies of a key go for
 // the same slot, or see the copy that won. Where a swap fails, the bucket is looked at again.
 // Nothing swaps a wider key whole, and a look at one that is being written may show words of two. Such a key goes into its first
-// bucket only, under the lock, where all is read once more; one that seems to be there is confirmed under the lock too.
+// bucket only, under the lock, where all is read once more; one that has words like those of marks, and seems to be there, is
+// confirmed under the lock too (core/wide.cuh).
 //
 // place, where keys move, changes nothing without the lock of the bucket (designs/dynamic_cuckoo.cuh): a victim's value has to
 // be there with it. erase swaps a key of a word for a tombstone, and takes the lock for a wider one, so that of two elements
@@ -100,6 +101,7 @@ struct SettlePair {
   using Word = typename S::Word;
   static constexpr bool kProbes = true, kReads = true, kSuspends = false, kCounts = true;
   static constexpr bool kFrozen = false, kVacancy = true, kCountsSubtables = true;
+  static constexpr u32 kBlocks = S::kWide ? 2 : 4;  // of 256 threads on a processor: the more look, the better
   static constexpr int kLists = 1, kPartBytes = 128;
   enum class Outcome { kOpen, kPresent, kInserted, kLeftover };
   struct State {
@@ -119,7 +121,7 @@ struct SettlePair {
   }
   WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
     if (seen.hit >= 0) {
-      s.outcome = S::kWide ? confirm(t, s, seen.hit) : Outcome::kPresent;
+      s.outcome = is_like_mark(s.probe.named.key) ? confirm(t, s, seen.hit) : Outcome::kPresent;
       return s.outcome != Outcome::kOpen;
     }
     if (!S::kWide && seen.vacant < S::kSlots && (s.walked || s.goes_to == kNowhere)) {

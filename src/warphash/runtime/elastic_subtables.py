@@ -82,7 +82,7 @@ class ElasticSubtables(ElasticStore):
         ]
         for number, part in enumerate(parts):
             try:
-                self._insert(part, scratch, unique, stream)
+                self._insert(part, scratch, unique, len(parts) == 1, stream)
             except (TableFull, MemoryError) as error:
                 done = engine.to_host(flags, np.uint8, number * most + part.n, stream)
                 self._take_back(keys, values, n, np.flatnonzero(done == Flag.CHANGED), stream)
@@ -98,7 +98,7 @@ class ElasticSubtables(ElasticStore):
             copies.flag(asked, flags, self.size - size, stream)
         self._tidy(stream)
 
-    def _insert(self, piece: Piece, scratch: Scratch, unique: bool, stream: Any) -> None:
+    def _insert(self, piece: Piece, scratch: Scratch, unique: bool, alone: bool, stream: Any) -> None:
         def begin() -> Insert:
             return self.store.begin(piece, scratch, self.counts_probes, stream)
 
@@ -107,7 +107,8 @@ class ElasticSubtables(ElasticStore):
             self.store.share_out(piece.n)
         insert = begin()
         insert.settle(unique)
-        self.store.share_out(piece.n)  # for the next of its kind: the host has time while the device settles
+        if alone:  # pieces may come subtable by subtable
+            self.store.share_out(piece.n)  # for the next batch like it: the host has time while the device settles
         if self.size + piece.n > self._most_load * self.store.slots:
             self._note(insert.outcome(last=False))
             if not insert.left:

@@ -5,8 +5,10 @@
 // Marks. Three patterns of a key's word have a meaning in a slot (core/slot.cuh); a wide key's mark stands in its lowest
 // word, and all its other words are ones. `distance` is how far a pattern is from all ones: 0 empty, 1 tombstone, 2 busy.
 //
-// A wide key is written word by word. Who reads one without the lock of its bucket may see words of two keys, so what such a
-// read finds is confirmed under the lock; that it does not find a key that was there before the kernel began is true.
+// A wide key is written word by word. Who reads one without the lock of its bucket may see some words of a key, and some of the
+// mark that it takes the place of. Where slots only fill, such a mixture is taken for a key that is sought only if that has words
+// like those of a mark itself (is_like_mark): what is found of those is confirmed under the lock. That a key is not found that
+// was there before the kernel began is true in any case.
 #pragma once
 #include "core/abi.cuh"
 #include "platform/platform.cuh"
@@ -50,6 +52,19 @@ WARPHASH_FN bool is_mark(const Word& key, u32 distance) {
   } else {
     return static_cast<Word>(~key) <= distance;
   }
+}
+
+// Whether a wide key has a word that marks have too.
+template <int kBytes>
+WARPHASH_FN bool is_like_mark(const Wide<kBytes>& key) {
+  bool like = key.words[0] >= ~1ull;
+#pragma unroll
+  for (int j = 1; j < Wide<kBytes>::kWords; ++j) like |= key.words[j] == ~0ull;
+  return like;
+}
+template <class Word>
+WARPHASH_FN bool is_like_mark(const Word&) {
+  return false;
 }
 
 // The names 0, 1 and 2 under which keys that equal a mark live in the annex, and back.
