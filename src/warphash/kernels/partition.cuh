@@ -2,6 +2,7 @@
 //
 //   count_parts4, count_parts8   how many elements each part has, of keys of 4 or 8 bytes
 //   partition4, partition8       copies keys, and values if there are any, to out_keys and out_values
+//   count_subtables…, partition_subtables…    the same for a table of subtables
 //
 // Layout. A part is a range of buckets whose number is a power of two: bucket k lies in part k >> part_shift. An element
 // goes to the part of the first bucket of its key, where subtables follow each other; a key of the annex goes where it would if it were any other.
@@ -69,12 +70,12 @@ WARPHASH_FN void load_tile(const Batch& b, u64 words, Word (&word)[kTileItems<Wo
   }
 }
 
-template <class Word>
+template <class Word, bool kSubtables>
 WARPHASH_FN u32 part_of(const Table& t, const Batch& b, Word key) {
-  const bool subtables = t.sizes[kAnnex] != 0;
-  const u64 bucket = subtables ? number_of_all(t, bucket_in(t, First::of(t, key).subtable, key))
-                               : bucket_with(t, key, t.multiplier[0], t.addend[0]);
-  return static_cast<u32>(bucket >> b.part_shift);
+  if constexpr (kSubtables)
+    return static_cast<u32>(number_of_all(t, bucket_in(t, First::of(t, key).subtable, key)) >> b.part_shift);
+  else
+    return bucket_with(t, key, t.multiplier[0], t.addend[0]) >> static_cast<u32>(b.part_shift);
 }
 
 // The sum over the lanes before this one.
@@ -110,27 +111,27 @@ WARPHASH_FN void arrange(const Batch& b, PartsTile& tile) {
   }
 }
 
-template <class Word>
+template <class Word, bool kSubtables = false>
 struct CountParts {
   static constexpr bool kWalks = true;
-  static constexpr u32 kThreads = kTileThreads, kBlocks = 8;
+  static constexpr u32 kThreads = kTileThreads, kBlocks = kSubtables ? 4 : 8;
   WARPHASH_FN static void run(const Table& t, const Batch& b) {
     PartsTile& tile = empty_tile(b);
     Word key[kTileItems<Word>];
     load_tile(b, b.keys, key);
 #pragma unroll
     for (u32 k = 0; k < kTileItems<Word>; ++k)
-      if (element_in_tile<Word>(k) < b.n) atomic_add(tile.counts + part_of(t, b, key[k]), 1u);
+      if (element_in_tile<Word>(k) < b.n) atomic_add(tile.counts + part_of<Word, kSubtables>(t, b, key[k]), 1u);
     block_barrier();
     for (u32 p = thread_in_block(); p < b.parts; p += threads_in_block())
       if (tile.counts[p]) atomic_add(reinterpret_cast<u64*>(b.out_counts) + p, static_cast<u64>(tile.counts[p]));
   }
 };
 
-template <class Word>
+template <class Word, bool kSubtables = false>
 struct Partition {
   static constexpr bool kWalks = true;
-  static constexpr u32 kThreads = kTileThreads, kBlocks = 4;
+  static constexpr u32 kThreads = kTileThreads, kBlocks = kSubtables ? 3 : 4;
   static constexpr u32 kItems = kTileItems<Word>;
   static constexpr u32 kRankBits = 16;  // of what a thread keeps of an element: [ rank in its part 16 | part 16 ]
 
@@ -155,7 +156,7 @@ struct Partition {
 #pragma unroll
     for (u32 k = 0; k < kItems; ++k) {
       if (element_in_tile<Word>(k) >= b.n) continue;
-      const u32 part = part_of(t, b, word[k]);
+      const u32 part = part_of<Word, kSubtables>(t, b, word[k]);
       place[k] = part << kRankBits | fetch_add(tile.counts + part, 1u);
     }
     block_barrier();
@@ -178,8 +179,12 @@ struct Partition {
 
 }  // namespace warphash
 
-#define WARPHASH_PLAIN_ENTRIES                                      \
-  WARPHASH_ENTRY(count_parts4, warphash::CountParts<warphash::u32>) \
-  WARPHASH_ENTRY(count_parts8, warphash::CountParts<warphash::u64>) \
-  WARPHASH_ENTRY(partition4, warphash::Partition<warphash::u32>)    \
-  WARPHASH_ENTRY(partition8, warphash::Partition<warphash::u64>)
+#define WARPHASH_PLAIN_ENTRIES                                                   \
+  WARPHASH_ENTRY(count_parts4, warphash::CountParts<warphash::u32>)              \
+  WARPHASH_ENTRY(count_parts8, warphash::CountParts<warphash::u64>)              \
+  WARPHASH_ENTRY(partition4, warphash::Partition<warphash::u32>)                 \
+  WARPHASH_ENTRY(partition8, warphash::Partition<warphash::u64>)                 \
+  WARPHASH_ENTRY(count_subtables4, warphash::CountParts<warphash::u32, true>)    \
+  WARPHASH_ENTRY(count_subtables8, warphash::CountParts<warphash::u64, true>)    \
+  WARPHASH_ENTRY(partition_subtables4, warphash::Partition<warphash::u32, true>) \
+  WARPHASH_ENTRY(partition_subtables8, warphash::Partition<warphash::u64, true>)

@@ -82,6 +82,6 @@ def in_parts(store: Store, keys: int, values: int, n: int, stream: Any = None) -
     batch = Batch(n=n, keys=keys, values=values, out_keys=copies.keys, out_values=copies.values)
     batch.out_counts, batch.parts, batch.part_shift = counts.ptr, count, shift
     threads = -(-nbytes // _TILE_BYTES) * _TILE_THREADS
-    for entry in ("count_parts", "partition"):
+    for entry in ("count_subtables", "partition_subtables") if spec.subtables else ("count_parts", "partition"):
         engine.program(PARTITION).run(f"{entry}{spec.word_bytes}", store.table, batch, threads, stream)
     return copies
