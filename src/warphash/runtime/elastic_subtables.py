@@ -67,6 +67,7 @@ class ElasticSubtables(ElasticStore):
         """As `ElasticStore.update`."""
         if n == 0:
             return
+        self._house_all(stream)  # none are left, unless memory ran out where they were placed
         spec, engine, size, asked = self.store.spec, self.store.engine, self.size, flags
         if n > self.store.slots // 8:
             self.store.share_out(n)
@@ -123,8 +124,10 @@ class ElasticSubtables(ElasticStore):
                 return
             self._gather_strays(insert.strays(outcome.homeless))
             self._enlarge_after(attempt, outcome.unplaced, stream)
+            tries = attempt
             while not self._house(stream):
-                self._enlarge_after(attempt, outcome.unplaced, stream)
+                tries += 1
+                self._enlarge_after(tries, outcome.unplaced, stream)
             flags = self.store.engine.to_host(piece.flags, np.uint8, piece.n, stream)
             only = np.flatnonzero(flags == Flag.UNPLACED)
             if not len(only):

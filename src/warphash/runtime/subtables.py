@@ -96,10 +96,6 @@ class SubtableStore(Store):
         self.peak_nbytes = max(self.peak_nbytes, self.nbytes + memory.nbytes)
         return memory
 
-    def _value_offset(self, subtable: Subtable) -> int:
-        """Where the values begin."""
-        return subtable.buckets * self.spec.slots_per_bucket * self.spec.word_bytes
-
     def _bytes_of(self, buckets: int) -> int:
         return buckets * (self._line_bytes + LOCK_BYTES)
 
@@ -309,13 +305,12 @@ class SubtableStore(Store):
         Raises
         ------
         MemoryError
-            If there is none for the new copy beside the old one; the table is as it was.
-        ParameterError
-            If it would have more buckets than can be numbered.
+            If there is none for the new copy beside the old one, or more buckets than can be numbered; the table is as
+            it was.
         """
         old = self.hashed[number]
         if 2 * old.buckets > MOST_SUBTABLE_BUCKETS:
-            raise ParameterError(f"a subtable has at most {MOST_SUBTABLE_BUCKETS:,} buckets: use more subtables")
+            raise MemoryError(f"a subtable has at most {MOST_SUBTABLE_BUCKETS:,} buckets: use more subtables")
         self._resize(number, 2 * old.buckets, stream)
         batch = Batch(
             n=old.buckets * self.spec.slots_per_bucket,
