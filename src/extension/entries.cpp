@@ -1,8 +1,8 @@
 // Compiles one design, or kernels that no design changes, for one instruction set. The build defines WARPHASH_DESIGN
 // (the class), WARPHASH_DESIGN_HEADER, WARPHASH_GROUPS (the name of the function below), WARPHASH_ONE_SLOT,
 // WARPHASH_EIGHT_SLOTS, WARPHASH_SLABS, WARPHASH_NODES or WARPHASH_SUBTABLES for designs with buckets of one slot or of
-// eight alone, lists of slabs or of nodes of one key, or subtables, and renames the namespace `warphash`, so that the linker cannot take one instruction
-// set's template for another's.
+// eight alone, lists of slabs or of nodes of one key, or subtables, and renames the namespace `warphash`, so that the
+// linker cannot take one instruction set's template for another's.
 #include "entries.hpp"
 
 #include WARPHASH_DESIGN_HEADER

@@ -128,9 +128,8 @@ struct ScatterParts {
     const BuildParts<S> parts;
     PairsLeft<S> left;
     Item* const runs;  // of each part, the one that its next pairs wait in
-    u32 next[kMostBuildParts] =
-        {};  // and the slot of the part that the next of them is for; where that begins a chunk,
-             // the chunk is yet to be had
+    // And the slot of the part that the next of them is for; where that begins a chunk, the chunk is yet to be had.
+    u32 next[kMostBuildParts] = {};
 
     Writer(const Table& t, const Batch& b, Item* memory) : parts(t, b), left(false), runs(memory) {}
     WARPHASH_FN Item* run_of(u32 part) const { return runs + static_cast<u64>(part) * kRun; }

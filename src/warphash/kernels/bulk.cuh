@@ -98,33 +98,41 @@ struct Find {
   }
 };
 
-template <class D>
-struct ProbeCounts : Find<D> {
-  using S = typename D::S;
-  struct State : Find<D>::State {
+// Any find, asked how many buckets it reads.
+template <class Lookup>
+struct ProbeCounts : Lookup {
+  using S = typename Lookup::S;
+  struct State : Lookup::State {
     u32 count;
   };
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
     s.count = 0;
-    return Find<D>::start(t, b, i, s);
+    return Lookup::start(t, b, i, s);
   }
   WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
     ++s.count;
-    return Find<D>::step(t, b, s, seen);
+    return Lookup::step(t, b, s, seen);
   }
   WARPHASH_FN static void finish(const Table&, const Batch& b, u64 i, State& s, bool live, Tally&) {
     if (live) store_once(pointer<u32>(b.out_counts) + i, s.count);
   }
 };
 
+// What a task says that lists some elements, by their numbers, for the next kernel.
+struct ListsLeftover {
+  static constexpr int kLists = 1;
+  using Entry = u32;
+  WARPHASH_FN static u64* length(const Batch& b, int) { return &report_of(b)->leftover; }
+  WARPHASH_FN static void enter(const Batch& b, int, u64 place, Entry e) { pointer<u32>(b.leftover)[place] = e; }
+};
+
 // ---- settle
 template <class D>
-struct Settle {
+struct Settle : ListsLeftover {
   using S = typename D::S;
   using Word = typename S::Word;
   static constexpr bool kProbes = true, kReads = true, kSuspends = D::kMovesKeys, kCounts = true;
   static constexpr bool kFrozen = false, kVacancy = true;
-  static constexpr int kLists = 1;
   static constexpr int kPartBytes = 128;
   enum class Outcome { kOpen, kPresent, kInserted, kLeftover, kSuspended };
   struct State {
@@ -174,11 +182,8 @@ struct Settle {
     if (live && s.outcome != Outcome::kLeftover)
       set_flag(b, s.element, s.outcome == Outcome::kSuspended ? kUnplaced : inserted ? kChanged : kPresent);
   }
-  using Entry = u32;
-  WARPHASH_FN static u64* length(const Batch& b, int) { return &report_of(b)->leftover; }
   WARPHASH_FN static bool lists(int, const State& s) { return s.outcome == Outcome::kLeftover; }
-  WARPHASH_FN static Entry entry(const State& s) { return s.element; }
-  WARPHASH_FN static void enter(const Batch& b, int, u64 place, Entry e) { pointer<u32>(b.leftover)[place] = e; }
+  WARPHASH_FN static u32 entry(const State& s) { return s.element; }
 
  private:
   using Item = typename S::Item;

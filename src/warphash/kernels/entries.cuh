@@ -8,11 +8,11 @@
 
 // The entry points of design D over slots of WORD (u32 or u64), VALUED or not, N to a bucket. What one becomes, a kernel
 // or an element of a list, is the platform's WARPHASH_ENTRY.
-#define WARPHASH_ENTRIES(D, WORD, VALUED, N)                                                         \
-  WARPHASH_ENTRY(find, warphash::Find<warphash::D<warphash::Slots<WORD, VALUED, N>>>)                \
-  WARPHASH_ENTRY(probe_counts, warphash::ProbeCounts<warphash::D<warphash::Slots<WORD, VALUED, N>>>) \
-  WARPHASH_ENTRY(place, warphash::Place<warphash::D<warphash::Slots<WORD, VALUED, N>>>)              \
-  WARPHASH_ENTRY(erase, warphash::Erase<warphash::D<warphash::Slots<WORD, VALUED, N>>>)              \
+#define WARPHASH_ENTRIES(D, WORD, VALUED, N)                                                                         \
+  WARPHASH_ENTRY(find, warphash::Find<warphash::D<warphash::Slots<WORD, VALUED, N>>>)                                \
+  WARPHASH_ENTRY(probe_counts, warphash::ProbeCounts<warphash::Find<warphash::D<warphash::Slots<WORD, VALUED, N>>>>) \
+  WARPHASH_ENTRY(place, warphash::Place<warphash::D<warphash::Slots<WORD, VALUED, N>>>)                              \
+  WARPHASH_ENTRY(erase, warphash::Erase<warphash::D<warphash::Slots<WORD, VALUED, N>>>)                              \
   WARPHASH_ENTRY(audit, warphash::Audit<warphash::D<warphash::Slots<WORD, VALUED, N>>>)
 
 // Those of a design with a choice of buckets.

@@ -75,10 +75,9 @@ struct Enlarge {
 };
 
 template <class D>
-struct Halve {
+struct Halve : ListsLeftover {
   using S = typename D::S;
   static constexpr bool kProbes = false, kSuspends = false, kCounts = false;
-  static constexpr int kLists = 1;
   struct State {
     u32 residual;  // slot of the old copy, or kNowhere
   };
@@ -116,11 +115,8 @@ struct Halve {
     return false;
   }
   WARPHASH_FN static void finish(const Table&, const Batch&, u64, State&, bool, Tally&) {}
-  using Entry = u32;
-  WARPHASH_FN static u64* length(const Batch& b, int) { return &report_of(b)->leftover; }
   WARPHASH_FN static bool lists(int, const State& s) { return s.residual != kNowhere; }
-  WARPHASH_FN static Entry entry(const State& s) { return s.residual; }
-  WARPHASH_FN static void enter(const Batch& b, int, u64 place, Entry e) { pointer<u32>(b.leftover)[place] = e; }
+  WARPHASH_FN static u32 entry(const State& s) { return s.residual; }
 
  private:
   WARPHASH_FN static u32 nth_bit(u32 mask, u32 n) {
@@ -132,15 +128,15 @@ struct Halve {
 }  // namespace warphash
 
 // The entry points of design D over lines of keys of WORD, with values of so many bytes, or kRow.
-#define WARPHASH_SUBTABLE_ENTRIES(D, WORD, VALUE)                                                   \
-  WARPHASH_ENTRY(find, warphash::FindPair<warphash::D<warphash::Lines<WORD, VALUE>>>)               \
-  WARPHASH_ENTRY(probe_counts, warphash::ProbeSubtables<warphash::D<warphash::Lines<WORD, VALUE>>>) \
-  WARPHASH_ENTRY(settle, warphash::SettlePair<warphash::D<warphash::Lines<WORD, VALUE>>>)           \
-  WARPHASH_ENTRY(claim, warphash::Claim<warphash::D<warphash::Lines<WORD, VALUE>>>)                 \
-  WARPHASH_ENTRY(place, warphash::PlacePair<warphash::D<warphash::Lines<WORD, VALUE>>>)             \
-  WARPHASH_ENTRY(combine, warphash::CombinePair<warphash::D<warphash::Lines<WORD, VALUE>>>)         \
-  WARPHASH_ENTRY(erase, warphash::ErasePair<warphash::D<warphash::Lines<WORD, VALUE>>>)             \
-  WARPHASH_ENTRY(scan, warphash::ScanSubtable<warphash::D<warphash::Lines<WORD, VALUE>>>)           \
-  WARPHASH_ENTRY(audit, warphash::AuditSubtable<warphash::D<warphash::Lines<WORD, VALUE>>>)         \
-  WARPHASH_ENTRY(enlarge, warphash::Enlarge<warphash::D<warphash::Lines<WORD, VALUE>>>)             \
+#define WARPHASH_SUBTABLE_ENTRIES(D, WORD, VALUE)                                                                    \
+  WARPHASH_ENTRY(find, warphash::FindPair<warphash::D<warphash::Lines<WORD, VALUE>>>)                                \
+  WARPHASH_ENTRY(probe_counts, warphash::ProbeCounts<warphash::FindPair<warphash::D<warphash::Lines<WORD, VALUE>>>>) \
+  WARPHASH_ENTRY(settle, warphash::SettlePair<warphash::D<warphash::Lines<WORD, VALUE>>>)                            \
+  WARPHASH_ENTRY(claim, warphash::Claim<warphash::D<warphash::Lines<WORD, VALUE>>>)                                  \
+  WARPHASH_ENTRY(place, warphash::PlacePair<warphash::D<warphash::Lines<WORD, VALUE>>>)                              \
+  WARPHASH_ENTRY(combine, warphash::CombinePair<warphash::D<warphash::Lines<WORD, VALUE>>>)                          \
+  WARPHASH_ENTRY(erase, warphash::ErasePair<warphash::D<warphash::Lines<WORD, VALUE>>>)                              \
+  WARPHASH_ENTRY(scan, warphash::ScanSubtable<warphash::D<warphash::Lines<WORD, VALUE>>>)                            \
+  WARPHASH_ENTRY(audit, warphash::AuditSubtable<warphash::D<warphash::Lines<WORD, VALUE>>>)                          \
+  WARPHASH_ENTRY(enlarge, warphash::Enlarge<warphash::D<warphash::Lines<WORD, VALUE>>>)                              \
   WARPHASH_ENTRY(halve, warphash::Halve<warphash::D<warphash::Lines<WORD, VALUE>>>)

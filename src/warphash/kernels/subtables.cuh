@@ -75,34 +75,15 @@ struct FindPair {
   }
 };
 
-template <class D>
-struct ProbeSubtables : FindPair<D> {
-  using S = typename D::S;
-  struct State : FindPair<D>::State {
-    u32 count;
-  };
-  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
-    s.count = 0;
-    return FindPair<D>::start(t, b, i, s);
-  }
-  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
-    ++s.count;
-    return FindPair<D>::step(t, b, s, seen);
-  }
-  WARPHASH_FN static void finish(const Table&, const Batch& b, u64 i, State& s, bool live, Tally&) {
-    if (live) store_once(pointer<u32>(b.out_counts) + i, s.count);
-  }
-};
-
 // ---- settle
 template <class D>
-struct SettlePair {
+struct SettlePair : ListsLeftover {
   using S = typename D::S;
   using Word = typename S::Word;
   static constexpr bool kProbes = true, kReads = true, kSuspends = false, kCounts = true;
   static constexpr bool kFrozen = false, kVacancy = true, kCountsSubtables = true;
   static constexpr u32 kBlocks = S::kWide ? 2 : 4;  // of 256 threads on a processor: the more look, the better
-  static constexpr int kLists = 1, kPartBytes = 128;
+  static constexpr int kPartBytes = 128;
   enum class Outcome { kOpen, kPresent, kInserted, kLeftover };
   struct State {
     SubtableProbe<S> probe;
@@ -144,11 +125,8 @@ struct SettlePair {
     if (inserted && !s.probe.named.reserved) tally.placed.add(subtable_of(s.goes_to));
     if (live) set_flag(b, s.element, inserted ? kChanged : s.outcome == Outcome::kLeftover ? kUnplaced : kPresent);
   }
-  using Entry = u32;
-  WARPHASH_FN static u64* length(const Batch& b, int) { return &report_of(b)->leftover; }
   WARPHASH_FN static bool lists(int, const State& s) { return s.outcome == Outcome::kLeftover; }
-  WARPHASH_FN static Entry entry(const State& s) { return s.element; }
-  WARPHASH_FN static void enter(const Batch& b, int, u64 place, Entry e) { pointer<u32>(b.leftover)[place] = e; }
+  WARPHASH_FN static u32 entry(const State& s) { return s.element; }
 
  private:
   WARPHASH_FN static void begin(const Table& t, State& s, u32 element, const Word& key) {

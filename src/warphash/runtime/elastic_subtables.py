@@ -14,6 +14,7 @@ What may go wrong, and what follows:
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -117,7 +118,7 @@ class ElasticSubtables(ElasticStore):
             self._make_room_for(insert.left, stream)
             insert.settle_rest()
         insert.place()
-        for attempt in range(1, 10_000):
+        for attempt in count(1):
             outcome = insert.outcome()
             self._note(outcome)
             if outcome.complete:

@@ -211,12 +211,12 @@ class Store:
         self, keys: int, n: int, values: int, flags: int, default: int, stream: Any = None, counts: int = 0
     ) -> None:
         """Values and presence of ``n`` keys; with ``counts``, instead, how many buckets find reads for each."""
-        width = self.spec.word_bytes
+        key_bytes, value_bytes = self.spec.word_bytes, self.spec.value_word_bytes
         for at in range(0, n, PIECE_UNIQUE):
             batch = Batch(
                 n=min(PIECE_UNIQUE, n - at),
-                keys=keys + at * width,
-                out_values=values and values + at * width,
+                keys=keys + at * key_bytes,
+                out_values=values and values + at * value_bytes,
                 out_flags=flags and flags + at,
                 out_counts=counts and counts + at * 4,
                 default_value=default,

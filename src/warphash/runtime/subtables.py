@@ -171,21 +171,6 @@ class SubtableStore(Store):
             table.most_shares[j] = max(table.most_shares[j], border)
 
     # ---- operations that change nothing
-    def find(
-        self, keys: int, n: int, values: int, flags: int, default: int, stream: Any = None, counts: int = 0
-    ) -> None:
-        key_bytes, value_bytes = self.spec.word_bytes, self.spec.value_bytes
-        for at in range(0, n, PIECE_UNIQUE):
-            batch = Batch(
-                n=min(PIECE_UNIQUE, n - at),
-                keys=keys + at * key_bytes,
-                out_values=values and values + at * value_bytes,
-                out_flags=flags and flags + at,
-                out_counts=counts and counts + at * 4,
-                default_value=default,
-            )
-            self._program.run("probe_counts" if counts else "find", self.table, batch, batch.n, stream)
-
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
         report = self._zeroed_report(stream)
         for number, subtable in self._numbered():
