@@ -38,8 +38,10 @@ def specs() -> Iterator[KernelSpec]:
                     yield KernelSpec(name, key, value, design.slots_per_bucket(parameters, key), known, subtables=True)
                 continue
             for widths in WIDTHS_BYTES:
-                slots = design.slots_per_bucket(parameters, KernelSpec(name, *widths, 1).slot_bytes)
-                yield KernelSpec(name, *widths, slots, constants, design.node_slots is not None)
+                slot_bytes = KernelSpec(name, *widths, 1).slot_bytes
+                slots, lists = design.slots_per_bucket(parameters, slot_bytes), design.node_slots is not None
+                splits = design.splits(parameters, slot_bytes)
+                yield KernelSpec(name, *widths, slots, constants, lists=lists, splits=splits)
     yield source.ROWS
     yield source.CEILING
     yield source.SLABS

@@ -179,6 +179,15 @@ def parts_of(buckets: int, bucket_bytes: int, window_bytes: int, lanes: int, n: 
     return (buckets - 1 >> shift) + 1, shift
 
 
+def is_built_whole(n: int, slots: int, table_bytes: int, window_bytes: int) -> bool:
+    """Whether a batch for an empty table is placed as whole pairs, which one more pass turns into columns.
+
+    It pays where the batch is a third of the table, of which no more than half lies in the cache. (Measured:
+    docs/performance-log.md.)
+    """
+    return 0 < 2 * window_bytes <= table_bytes and 3 * n >= slots
+
+
 MOST_BUILD_PARTS = 1024
 """Parts of a table that is built from a batch: a line of each stays in a processor's second-level cache."""
 

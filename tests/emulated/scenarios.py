@@ -135,6 +135,17 @@ def hot_keys(case: Case, rng: np.random.Generator) -> None:
     model.agrees(table)
 
 
+def sums_of_new_keys(case: Case, rng: np.random.Generator) -> None:
+    """Upserts of keys that are new, a few copies of each: one adds the key, and others its value meanwhile."""
+    keys = pool(case, rng, 240)
+    table, model = case.table(capacity=300), Model()
+    for some in (keys[:120], keys[120:]):
+        batch = rng.permutation(np.repeat(some, 4))
+        values = numbers(case, len(batch))
+        model.upserted(batch, values, "add", table.upsert(batch, values, "add"), table)
+    model.agrees(table, keys)
+
+
 def erased_and_inserted_again(case: Case, rng: np.random.Generator) -> None:
     """Copies of a key race to erase it; then copies of new keys race for the tombstones."""
     keys = pool(case, rng, 120)
@@ -196,6 +207,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     copies_of_new_keys,
     evictions,
     hot_keys,
+    sums_of_new_keys,
     erased_and_inserted_again,
     small_batches,
     batches_that_grow,

@@ -21,6 +21,7 @@ from emulated.scenarios import (
     mixed_batches_until_full,
     pairs_that_repeat,
     small_batches,
+    sums_of_new_keys,
     without_cas128,
 )
 from support.engines import missing
@@ -78,8 +79,8 @@ BUGS = [
     ),
     Bug(
         "settle does not look for copies that were faster",
-        "return S::occupy(S::at(t, s.probe.bucket) + seen.vacant, item) && end(s, Outcome::kInserted);",
-        "if (!S::occupy(S::at(t, s.probe.bucket) + seen.vacant, item)) s.outcome = Outcome::kLeftover;"
+        "return S::occupy(S::at(t, s.probe.bucket) + seen.vacant, pair, combined) && end(s, Outcome::kInserted);",
+        "if (!S::occupy(S::at(t, s.probe.bucket) + seen.vacant, pair, combined)) s.outcome = Outcome::kLeftover;"
         " else s.outcome = Outcome::kInserted; return true;",
         copies_of_new_keys,
     ),
@@ -112,9 +113,45 @@ BUGS = [
     ),
     Bug(
         "a key is erased twice",
-        "compare_exchange(S::at(t, s.probe.bucket) + seen.hit, seen.item, S::tombstone()).key == seen.item.key;",
-        "(exchange(S::at(t, s.probe.bucket) + seen.hit, S::tombstone()), true);",
+        "return compare_exchange(slot, seen, tombstone()).key == seen.key;",
+        "exchange(slot, tombstone()); return true;",
         erased_and_inserted_again,
+    ),
+    Bug(
+        "a key is in its column before its value is",
+        "const Word first = combined ? Base::kBusy : pair.key;",
+        "const Word first = pair.key;",
+        sums_of_new_keys,
+        design="iceberg",
+        word="u8",
+        parameters={"slots_per_bucket": 16},
+    ),
+    Bug(
+        "a busy slot of a column is let go before its value is there",
+        "store_relaxed(value_of(slot), pair.value);\n    if (combined) store_release(&slot->key, pair.key);",
+        "if (combined) store_release(&slot->key, pair.key);\n    store_relaxed(value_of(slot), pair.value);",
+        sums_of_new_keys,
+        design="linear_probing",
+        word="u8",
+        parameters={"slots_per_bucket": 16},
+    ),
+    Bug(
+        "a busy slot of a column is passed by",
+        "static constexpr Word kVacantFrom = Base::kBusy;",
+        "static constexpr Word kVacantFrom = Base::kTombstone;",
+        sums_of_new_keys,
+        design="iceberg",
+        word="u8",
+        parameters={"slots_per_bucket": 16},
+    ),
+    Bug(
+        "two erase one key of a column",
+        "return compare_exchange_word(&slot->key, seen.key, Base::kTombstone) == seen.key;",
+        "store_relaxed(&slot->key, Base::kTombstone); return true;",
+        erased_and_inserted_again,
+        design="power_of_two",
+        word="u8",
+        parameters={"slots_per_bucket": 32},
     ),
     Bug(
         "places are handed out before the counts are there",
@@ -143,8 +180,8 @@ BUGS = [
     ),
     Bug(
         "the buckets begin a bucket late",
-        "static_cast<u64>(bucket) * kSlots;",
-        "(static_cast<u64>(bucket) + 1) * kSlots;",
+        "return bucket_of(reinterpret_cast<void*>(t.slots), bucket);",
+        "return bucket_of(reinterpret_cast<void*>(t.slots), bucket + 1);",
         copies_of_new_keys,
     ),
     Bug(
@@ -377,8 +414,8 @@ BUGS += [
 BUGS += [
     mixed(
         "two elements erase one pair",
-        "compare_exchange(S::at(t, s.probe.bucket) + seen.hit, seen.item, S::tombstone()).key == seen.item.key;",
-        "(exchange(S::at(t, s.probe.bucket) + seen.hit, S::tombstone()), true);",
+        "return compare_exchange(slot, seen, tombstone()).key == seen.key;",
+        "exchange(slot, tombstone()); return true;",
         pairs_that_repeat,
     ),
     mixed(

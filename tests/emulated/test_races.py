@@ -40,6 +40,10 @@ RACES = [
     for design, parameters in TABLES
     for word, rewrite in (("u4", str), ("u8", str), ("u8", without_cas128))
 ]
+RACES += [  # keys and values in columns
+    Races(design, "u8", {"slots_per_bucket": slots})
+    for design, slots in (("power_of_two", 32), ("iceberg", 16), ("linear_probing", 16))
+]
 RACES += [Races("lock_free_chaining", word, {"rebucket": False}) for word in ("u4", "u8")]
 
 LISTS = [

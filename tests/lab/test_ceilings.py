@@ -89,9 +89,9 @@ def test_the_region_is_as_large_as_the_table_but_never_smaller_than_a_place(quic
 
 @pytest.mark.parametrize(
     ("key", "value", "slots", "bytes_"),
-    [(4, 4, 8, 64), (8, 4, 32, 512), (8, 0, 16, 128), (2, 1, 8, 64)],
+    [(4, 4, 8, 64), (8, 4, 8, 128), (8, 4, 32, 256), (8, 0, 16, 128), (2, 1, 8, 64)],
 )
-def test_a_bucket_is_as_wide_as_its_slots(key, value, slots, bytes_):
+def test_a_probe_reads_the_slots_of_a_bucket_or_their_keys(key, value, slots, bytes_):
     assert bucket_bytes(key, value, "iceberg", {"slots_per_bucket": slots}) == bytes_
 
 

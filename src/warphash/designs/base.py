@@ -143,6 +143,17 @@ class Design:
             return slots_per_bucket
         return slots_per_bucket - (2 if slot_bytes == 4 and slots_per_bucket > 2 else 1)
 
+    def keeps_columns(self, slots_per_bucket: int, slot_bytes: int) -> bool:
+        """Keys and values of a bucket lie apart (``kernels/core/columns.cuh``): a look at keys reads half of it."""
+        in_slots = self.moves_keys or self.node_slots is not None or self.line_bytes is not None
+        return not in_slots and slot_bytes == 16 and slots_per_bucket >= 16
+
+    def splits(self, parameters: Mapping[str, Any], slot_bytes: int) -> bool:
+        """Columns are built of whole pairs (``kernels/split.cuh``): no order of a batch keeps its writes together."""
+        slots = self.slots_per_bucket(parameters, slot_bytes)
+        columns = self.keeps_columns(slots, slot_bytes) and not self.fills_first_bucket(parameters)
+        return columns and slots * slot_bytes <= 256  # whole pairs of larger buckets take longer to look at
+
     def resolve(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Defaults overlaid with ``given``, checked.
 

@@ -33,22 +33,22 @@ constexpr u32 kChunksOfPart = 64;
 // The parts of a table.
 template <class S>
 struct BuildParts {
-  using Item = typename S::Item;
-  static constexpr u32 kRun = kRunBytes / sizeof(Item);
+  using Pair = typename S::Pair;
+  static constexpr u32 kRun = kRunBytes / sizeof(Pair);
   u32 shift, buckets;
-  u32 chunk;  // slots
-  Item* slots;
+  u32 chunk;    // slots
+  Pair* slots;  // also where pairs wait for their bucket: in any order, a column nowhere
   u64* chunks;
 
   BuildParts(const Table& t, const Batch& b)
       : shift(static_cast<u32>(b.part_shift)),
         buckets(static_cast<u32>(t.buckets)),
         chunk((static_cast<u32>(S::kSlots) << shift) / kChunksOfPart),
-        slots(S::at(t, 0)),
+        slots(pointer<Pair>(t.slots)),
         chunks(pointer<u64>(b.out_counts)) {
     if (chunk < kRun) chunk = kRun;
   }
-  WARPHASH_FN Item* begin(u32 part) const { return slots + (static_cast<u64>(part) << shift) * S::kSlots; }
+  WARPHASH_FN Pair* begin(u32 part) const { return slots + (static_cast<u64>(part) << shift) * S::kSlots; }
   WARPHASH_FN u32 size(u32 part) const {  // buckets
     const u32 left = buckets - (part << shift);
     return left >> shift ? 1u << shift : left;
@@ -67,13 +67,13 @@ WARPHASH_FN void find_buckets(const Table& t, u32 n, u32 (&buckets)[kMost], cons
 template <class S>
 class PairsLeft {
   static constexpr u32 kHeld = 64;
-  typename S::Item held_[kHeld];
+  typename S::Pair held_[kHeld];
   u32 count_ = 0;
   const bool front_;
 
  public:
   explicit PairsLeft(bool front) : front_(front) {}
-  WARPHASH_FN void add(const Batch& b, const typename S::Item& pair) {
+  WARPHASH_FN void add(const Batch& b, const typename S::Pair& pair) {
     held_[count_++] = pair;
     if (count_ == kHeld) flush(b);
   }
@@ -95,7 +95,7 @@ WARPHASH_FN void give_up(const Batch& b) { atomic_add(&report_of(b)->unplaced, 1
 template <class D>
 struct ScatterParts {
   using S = typename D::S;
-  using Item = typename S::Item;
+  using Pair = typename S::Pair;
   static constexpr bool kWalks = true;
   static constexpr u32 kRun = BuildParts<S>::kRun, kBlock = 64;
 
@@ -104,14 +104,14 @@ struct ScatterParts {
     const Batch b = batch;
     void* const runs = aligned_alloc(kLineBytes, b.parts * kRunBytes);
     if (!runs) return give_up(b);
-    Writer to(t, b, static_cast<Item*>(runs));
+    Writer to(t, b, static_cast<Pair*>(runs));
     for (u64 i = begin; i < end; i += kBlock) {
       const u32 n = end - i < kBlock ? static_cast<u32>(end - i) : kBlock;
       const typename S::Word* const keys = pointer<const typename S::Word>(b.keys) + i;
       u32 buckets[kBlock];
       find_buckets(t, n, buckets, [keys](u32 k) { return keys[k]; });
       for (u32 k = 0; k < n; ++k) {
-        const Item pair = Item::make(keys[k], value_at<S>(b, static_cast<u32>(i + k)));
+        const Pair pair = Pair::make(keys[k], value_at<S>(b, static_cast<u32>(i + k)));
         if (S::is_reserved(pair.key)) [[unlikely]]
           to.left.add(b, pair);
         else
@@ -127,20 +127,20 @@ struct ScatterParts {
   struct Writer {
     const BuildParts<S> parts;
     PairsLeft<S> left;
-    Item* const runs;  // of each part, the one that its next pairs wait in
+    Pair* const runs;  // of each part, the one that its next pairs wait in
     // And the slot of the part that the next of them is for; where that begins a chunk, the chunk is yet to be had.
     u32 next[kMostBuildParts] = {};
 
-    Writer(const Table& t, const Batch& b, Item* memory) : parts(t, b), left(false), runs(memory) {}
-    WARPHASH_FN Item* run_of(u32 part) const { return runs + static_cast<u64>(part) * kRun; }
-    WARPHASH_FN void add(const Batch& b, u32 part, const Item& pair) {
+    Writer(const Table& t, const Batch& b, Pair* memory) : parts(t, b), left(false), runs(memory) {}
+    WARPHASH_FN Pair* run_of(u32 part) const { return runs + static_cast<u64>(part) * kRun; }
+    WARPHASH_FN void add(const Batch& b, u32 part, const Pair& pair) {
       const u32 at = next[part]++;
       run_of(part)[at % kRun] = pair;
       if (at % kRun == kRun - 1) send(b, part, kRun);
     }
     // Writes the run of a part, of which that many are pairs; where the part has no room they are left.
     [[gnu::noinline]] void send(const Batch& b, u32 part, u32 pairs) {
-      const Item* const run = run_of(part);
+      const Pair* const run = run_of(part);
       u32 at = next[part] - pairs;
       if (at % parts.chunk == 0) {
         const u64 number = fetch_add(parts.chunks + part, 1ull);
@@ -151,14 +151,14 @@ struct ScatterParts {
         }
         at = static_cast<u32>(number) * parts.chunk;
       }
-      for (u32 k = 0; k < kRun; k += kLineBytes / sizeof(Item)) stream_line(parts.begin(part) + at + k, run + k);
+      for (u32 k = 0; k < kRun; k += kLineBytes / sizeof(Pair)) stream_line(parts.begin(part) + at + k, run + k);
       next[part] = at + kRun;
     }
     void flush(const Batch& b) {
       for (u32 p = 0; p < b.parts; ++p) {
         const u32 pairs = next[p] % kRun;
         if (pairs == 0 && next[p] % parts.chunk == 0) continue;
-        for (u32 k = pairs; k < kRun; ++k) run_of(p)[k] = S::empty();
+        for (u32 k = pairs; k < kRun; ++k) run_of(p)[k] = Pair::make(S::kEmpty, S::kEmpty);
         send(b, p, pairs);
       }
       left.flush(b);
@@ -169,7 +169,7 @@ struct ScatterParts {
 template <class D>
 struct BuildOfParts {
   using S = typename D::S;
-  using Item = typename S::Item;
+  using Pair = typename S::Pair;
   static constexpr bool kWalks = true;
   static constexpr u32 kRun = BuildParts<S>::kRun, kBlock = 64;
 
@@ -180,7 +180,7 @@ struct BuildOfParts {
     const u64 bytes = slots_bytes + (1ull << b.part_shift);
     void* const stage = aligned_alloc(kLineBytes, (bytes + kLineBytes - 1) / kLineBytes * kLineBytes);
     if (!stage) return give_up(b);
-    Builder builder(t, b, static_cast<Item*>(stage), static_cast<u8*>(stage) + slots_bytes);
+    Builder builder(t, b, stage, static_cast<u8*>(stage) + slots_bytes);
     for (u64 p = (begin + (1ull << b.part_shift) - 1) >> b.part_shift; p << b.part_shift < end; ++p)
       builder.build(t, b, static_cast<u32>(p));
     builder.left.flush(b);
@@ -191,21 +191,21 @@ struct BuildOfParts {
  private:
   struct Builder {
     const BuildParts<S> parts;
-    Item* const stage;  // the buckets of a part
+    void* const stage;  // the buckets of a part
     u8* const loads;    // and how many pairs each has
     PairsLeft<S> left;
     Tally tally;
 
-    Builder(const Table& t, const Batch& b, Item* slots, u8* bytes)
+    Builder(const Table& t, const Batch& b, void* slots, u8* bytes)
         : parts(t, b), stage(slots), loads(bytes), left(true) {}
 
     void build(const Table& t, const Batch& b, u32 part) {
       const u64 size = parts.size(part), bytes = size * S::kBucketBytes;
       const u64 chunks = parts.chunks[part] < parts.room(part) ? parts.chunks[part] : parts.room(part);
-      std::memset(static_cast<void*>(stage), 0xFF, bytes);
+      std::memset(stage, 0xFF, bytes);
       std::memset(loads, 0, size);
       for (u64 c = 0; c < chunks; ++c) {
-        const Item* const chunk = parts.begin(part) + c * parts.chunk;
+        const Pair* const chunk = parts.begin(part) + c * parts.chunk;
         for (u32 i = 0, n = kBlock; i < parts.chunk && n == kBlock; i += n) {
           n = pairs_of(chunk + i, parts.chunk - i < kBlock ? parts.chunk - i : kBlock);
           add(t, b, part, chunk + i, n);
@@ -215,26 +215,27 @@ struct BuildOfParts {
     }
 
     // How many pairs some runs of a chunk have, up to where it ends.
-    WARPHASH_FN static u32 pairs_of(const Item* runs, u32 n) {
+    WARPHASH_FN static u32 pairs_of(const Pair* runs, u32 n) {
       u32 pairs = 0;
       while (pairs < n && (pairs == 0 || runs[pairs - 1].key != S::kEmpty)) pairs += kRun;
       while (pairs > 0 && runs[pairs - 1].key == S::kEmpty) --pairs;
       return pairs;
     }
 
-    WARPHASH_FN void add(const Table& t, const Batch& b, u32 part, const Item* pairs, u32 n) {
+    WARPHASH_FN void add(const Table& t, const Batch& b, u32 part, const Pair* pairs, u32 n) {
       const u32 first = part << parts.shift, room = static_cast<u32>(D::settle_slots(t));
-      Item* const slots = stage;  // of our own: a store to a byte could change any member
+      void* const slots = stage;  // of our own: a store to a byte could change any member
       u8* const all_loads = loads;
       u32 buckets[kBlock], changed = 0;
       find_buckets(t, n, buckets, [pairs](u32 k) { return pairs[k].key; });
       for (u32 k = 0; k < n; ++k) {
-        const Item pair = pairs[k];
+        const Pair pair = pairs[k];
         const u64 at = buckets[k] - first;
-        if (holds<S>(slots + at * S::kSlots, pair.key)) continue;
+        typename S::Item* const bucket = S::bucket_of(slots, at);
+        if (holds<S>(bucket, pair.key)) continue;
         const u32 load = all_loads[at];
         if (load < room) {
-          slots[at * S::kSlots + load] = pair;
+          S::put(bucket + load, pair);
           all_loads[at] = static_cast<u8>(load + 1);
           ++changed;
         } else {
@@ -263,7 +264,7 @@ struct PlaceNext : Place<D> {
 
 }  // namespace warphash
 
-#define WARPHASH_BUILD_ENTRIES(D, WORD, VALUED, N)                                                     \
-  WARPHASH_ENTRY(scatter_parts, warphash::ScatterParts<warphash::D<warphash::Slots<WORD, VALUED, N>>>) \
-  WARPHASH_ENTRY(build_parts, warphash::BuildOfParts<warphash::D<warphash::Slots<WORD, VALUED, N>>>)   \
-  WARPHASH_ENTRY(place_next, warphash::PlaceNext<warphash::D<warphash::Slots<WORD, VALUED, N>>>)
+#define WARPHASH_BUILD_ENTRIES(D, WORD, VALUED, N)                                                       \
+  WARPHASH_ENTRY(scatter_parts, warphash::ScatterParts<warphash::TableOf<warphash::D, WORD, VALUED, N>>) \
+  WARPHASH_ENTRY(build_parts, warphash::BuildOfParts<warphash::TableOf<warphash::D, WORD, VALUED, N>>)   \
+  WARPHASH_ENTRY(place_next, warphash::PlaceNext<warphash::TableOf<warphash::D, WORD, VALUED, N>>)

@@ -56,13 +56,14 @@ WARPHASH_FN void set_flag(const Batch& b, u32 element, u8 flag) {
 
 // Slot i of many buckets in a row.
 template <class S>
-WARPHASH_FN typename S::Item pair_at(u64 slots, u64 i) {
-  return load_slot<false>(pointer<const typename S::Item>(slots) + i);
+WARPHASH_FN typename S::Pair pair_at(u64 slots, u64 i) {
+  return S::load(S::bucket_of(pointer<void>(slots), i / S::kSlots) + i % S::kSlots);
 }
 
 template <class S>
 WARPHASH_FN void combine_hit(const Table& t, const Batch& b, u32 bucket, i32 slot, typename S::Word operand) {
-  if constexpr (S::kHasValue) combine(&(S::at(t, bucket) + slot)->value, operand, b.op, b.kind);
+  if (S::kApart && b.op > kReplace) acquire_fence();
+  if constexpr (S::kHasValue) combine(S::value_of(S::at(t, bucket) + slot), operand, b.op, b.kind);
 }
 
 // ---- find
@@ -86,9 +87,9 @@ struct Find {
     s = {Probe<S>::start(t, key_at<S>(b, static_cast<u32>(i))), static_cast<Word>(b.default_value), false};
     return true;
   }
-  WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const Seen<S>& seen) {
+  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
     if (seen.hit < 0) return !D::advance(t, s.probe, seen);
-    s.value_ = seen.item.payload();
+    if (S::kHasValue && b.out_values) s.value_ = S::value_seen(S::at(t, s.probe.bucket) + seen.hit, seen.item);
     return s.found = true;
   }
   WARPHASH_FN static void finish(const Table&, const Batch& b, u64 i, State& s, bool live, Tally&) {
@@ -173,8 +174,9 @@ struct Settle : ListsLeftover {
       s.probe.bucket = bucket_of(t, s.probe.named, 0);
       return false;
     }
-    const Item item = Item::make(s.probe.named.key, s.value);
-    return S::occupy(S::at(t, s.probe.bucket) + seen.vacant, item) && end(s, Outcome::kInserted);
+    const Pair pair = Pair::make(s.probe.named.key, s.value);
+    const bool combined = b.op > kReplace;
+    return S::occupy(S::at(t, s.probe.bucket) + seen.vacant, pair, combined) && end(s, Outcome::kInserted);
   }
   WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally& tally) {
     const bool inserted = live && s.outcome == Outcome::kInserted;
@@ -186,7 +188,7 @@ struct Settle : ListsLeftover {
   WARPHASH_FN static u32 entry(const State& s) { return s.element; }
 
  private:
-  using Item = typename S::Item;
+  using Pair = typename S::Pair;
   WARPHASH_FN static bool end(State& s, Outcome outcome) {
     s.outcome = outcome;
     return true;
@@ -289,7 +291,7 @@ struct Place {
     if (homeless) {
       suspend_others(b);
       const u64 place = fetch_add(&report_of(b)->homeless, 1ull);
-      if (place < kHomelessCapacity) pointer<typename S::Item>(b.homeless)[place] = s.placement.hand;
+      if (place < kHomelessCapacity) pointer<typename S::Pair>(b.homeless)[place] = s.placement.hand;
     }
     const bool unplaced = s.outcome == Placed::kNoRoom;
     if (unplaced) atomic_add(&report_of(b)->unplaced, 1ull);
@@ -302,7 +304,7 @@ struct Migrate : Place<D> {
   using S = typename D::S;
   using typename Place<D>::State;
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
-    const typename S::Item item = pair_at<S>(b.keys, i);
+    const typename S::Pair item = pair_at<S>(b.keys, i);
     s.outcome = Placed::kWasThere;
     s.element = static_cast<u32>(i);
     if (!S::holds_key(item)) return false;
@@ -354,7 +356,7 @@ struct Erase : Seek<D, false> {
     if (seen.hit < 0) return !D::advance(t, s.probe, seen);
     // Values are frozen while keys are erased, so only another erase of this key can make the swap fail. A list may hold
     // the key again further on.
-    s.found = compare_exchange(S::at(t, s.probe.bucket) + seen.hit, seen.item, S::tombstone()).key == seen.item.key;
+    s.found = S::vacate(S::at(t, s.probe.bucket) + seen.hit, seen.item);
     return s.found || !S::kLinked;
   }
   WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally& tally) {
@@ -371,7 +373,7 @@ struct Scan {
   static constexpr bool kProbes = false, kSuspends = false, kCounts = true;
   static constexpr int kLists = 1;
   struct State {
-    typename S::Item item;
+    typename S::Pair item;
     bool reserved;
   };
   WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
@@ -402,7 +404,7 @@ struct Audit {
   };
   WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
   WARPHASH_FN static bool start(const Table& t, const Batch&, u64 i, State& s) {
-    const typename S::Item* slots = pointer<const typename S::Item>(t.slots) + i * S::kSlots;
+    const typename S::Item* slots = S::at(t, static_cast<u32>(i));
     const bool hashed = i < t.buckets;
     s.broken = 0;
     bool empty_before = false;

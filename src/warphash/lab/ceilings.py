@@ -133,4 +133,5 @@ def bucket_bytes(key_bytes: int, value_bytes: int, design: str, parameters: Mapp
     """Bytes that one probe reads of a table whose keys and values lie in its slots (``value_bytes`` 0: a set)."""
     key, value = (0 if not width else 4 if width <= 4 else 8 for width in (key_bytes, value_bytes))
     slot_bytes = KernelSpec(design, key, value, 1).slot_bytes
-    return slot_bytes * registry.get(design).slots_per_bucket(parameters, slot_bytes)
+    slots = registry.get(design).slots_per_bucket(parameters, slot_bytes)
+    return slots * (slot_bytes // 2 if registry.get(design).keeps_columns(slots, slot_bytes) else slot_bytes)

@@ -73,7 +73,14 @@ def make_backing(
     widths = (8, 8) if wide else _widths(key_bytes, value_bytes)
     slot_bytes = widths[0] if in_place else KernelSpec(design.name, *widths, 1).slot_bytes
     per_bucket = design.slots_per_bucket(parameters, slot_bytes)
-    spec = KernelSpec(design.name, *widths, per_bucket, lists=design.node_slots is not None, subtables=in_place)
+    spec = KernelSpec(
+        design.name,
+        *widths,
+        per_bucket,
+        lists=design.node_slots is not None,
+        subtables=in_place,
+        splits=design.splits(parameters, slot_bytes),
+    )
     buckets = parameters.get("buckets")
     pairs = design.pairs_per_bucket(per_bucket, slot_bytes)
     slots = buckets * pairs if buckets else slots_for(capacity, load_factor)

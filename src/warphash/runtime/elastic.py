@@ -193,7 +193,8 @@ class ElasticStore:
 
     def _once(self, keys: int, values: int, n: int, **options: Any) -> Outcome:
         """One attempt at a batch."""
-        return self.store.update(keys, values, n, count_probes=self.counts_probes, **options)
+        fresh = not self.size and not self.tombstones
+        return self.store.update(keys, values, n, count_probes=self.counts_probes, fresh=fresh, **options)
 
     def _tidy(self, stream: Any, erased: bool = False) -> None:
         """What is due after a batch: a size within the bounds; only one that erased makes a table smaller."""

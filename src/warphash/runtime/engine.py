@@ -39,6 +39,8 @@ class KernelSpec:
         A bucket is a list of nodes.
     subtables
         A bucket is a line of keys in one of several subtables (``kernels/core/subtables.cuh``).
+    splits
+        Keys and values lie in columns, and batches come in no order that would help (``kernels/split.cuh``).
     """
 
     design: str
@@ -48,6 +50,7 @@ class KernelSpec:
     constants: tuple[tuple[str, int], ...] = ()
     lists: bool = False
     subtables: bool = False
+    splits: bool = False
 
     @property
     def refilling(self) -> frozenset[str]:

@@ -64,7 +64,8 @@ def in_parts(store: Store, keys: int, values: int, n: int, stream: Any = None) -
     """
     engine, spec = store.engine, store.spec
     bucket_bytes = spec.slots_per_bucket * spec.slot_bytes
-    lanes = engine.lanes // 4 if spec.subtables else engine.lanes  # a line takes many keys before it is full
+    apart = spec.subtables or store.design.keeps_columns(spec.slots_per_bucket, spec.slot_bytes)
+    lanes = engine.lanes // 4 if apart else engine.lanes  # each insert writes to two places, and a swap lost costs less
     parts = parts_of(store.buckets, bucket_bytes, engine.window_bytes, lanes, n)
     words = spec.word_bytes in (4, 8) and spec.value_word_bytes in (0, spec.word_bytes)
     if parts is None or not words or not store.design.fills_first_bucket(store.parameters):

@@ -88,13 +88,11 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
         return _unit(platform, root, ["resize.cuh", f"designs/{spec.design}.cuh"], entries, constants)
     macro = "WARPHASH_LIST_ENTRIES" if spec.lists else "WARPHASH_CHOICE_ENTRIES"
     valued = "true" if spec.value_bytes else "false"
-    return _unit(
-        platform,
-        root,
-        ["entries.cuh", f"designs/{spec.design}.cuh"],
-        f"{macro}({class_name(spec.design)}, {word}, {valued}, {spec.slots_per_bucket})",
-        constants,
-    )
+    design, slots = class_name(spec.design), spec.slots_per_bucket
+    headers, entries = ["entries.cuh", f"designs/{spec.design}.cuh"], f"{macro}({design}, {word}, {valued}, {slots})"
+    if spec.splits:
+        headers, entries = [*headers, "split.cuh"], f"{entries}\nWARPHASH_SPLIT_ENTRIES({design}, {word}, {slots})"
+    return _unit(platform, root, headers, entries, constants)
 
 
 def _unit(

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..designs.base import Design
 from ..errors import ParameterError
-from ..policies import build_parts_of
+from ..policies import build_parts_of, is_built_whole
 from .abi import (
     COUNT_WORDS,
     LEFTOVER,
@@ -258,6 +258,7 @@ class Store:
         flags: int = 0,
         unique: bool = False,
         displaced: bool = False,
+        fresh: bool = False,
         count_probes: bool = False,
         only: npt.NDArray[np.int64] | None = None,
         stream: Any = None,
@@ -272,6 +273,8 @@ class Store:
             The caller vouches that the keys differ from each other and from those in the table.
         displaced
             The keys are not in the table, and their first buckets are full; but some may repeat.
+        fresh
+            No key was put into the table since it was cleared.
         only
             Elements to take part, ascending; all of them if None.
         """
@@ -282,6 +285,9 @@ class Store:
         piece = min(n, PIECE_UNIQUE if unique else PIECE)
         if only is not None and not len(only):
             return Outcome(0, 0, 0, 0)
+        fresh = fresh and unique and self.spec.splits
+        whole = fresh and is_built_whole(n, self.slots, self._base_bytes, self.engine.window_bytes)
+        place = "place_pairs" if whole else place
         combines = op not in (Op.KEEP, Op.REPLACE)
         scratch = self._workbench.of(piece, combines and not unique, unique)
         small = n <= self._program.block_threads
@@ -308,6 +314,8 @@ class Store:
                     self._program.run("settle", self.table, batch, count, stream)
                     batch.indices, batch.count = batch.leftover, batch.report + LEFTOVER
                 self._claim_and_place(batch, place, stream)
+        if whole:
+            self._program.run("split", self.table, Batch(n=self.total_slots), self.total_slots, stream)
         self._homeless = scratch
         report = self._read(scratch.report, stream)
         return Outcome(report.changed, report.homeless, report.unplaced, report.probes)

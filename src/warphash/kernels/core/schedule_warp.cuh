@@ -32,8 +32,8 @@ template <class S, int kPartBytesWanted>
 struct Tile {
   using Word = typename S::Word;
   using Item = typename S::Item;
-  static constexpr int kPartBytes = at_most(S::kBucketBytes, kPartBytesWanted);
-  static constexpr int kParts = S::kBucketBytes / kPartBytes;
+  static constexpr int kPartBytes = at_most(S::kLookBytes, kPartBytesWanted);
+  static constexpr int kParts = S::kLookBytes / kPartBytes;
   static constexpr int kPartSlots = S::kSlots / kParts;
   static constexpr int kLaneBytes = at_most(kPartBytes, at_least(kLaneBytesWanted, static_cast<int>(sizeof(Item))));
   static constexpr int kLanes = kPartBytes / kLaneBytes;
@@ -114,7 +114,7 @@ struct Tile {
       const u32 from = holders ? first_bit(holders) : 0;
       hit = static_cast<i32>(shuffle(static_cast<u32>(hit), from, kLanes));
       seen.hit = holders ? slot_of(hit, static_cast<i32>(from)) : -1;
-      seen.item = Item::make(key, S::kHasValue ? shuffle(item.payload(), from, kLanes) : item.payload());
+      seen.item = Item::make(key, Item::kValued ? shuffle(item.payload(), from, kLanes) : item.payload());
       seen.open = !S::kLinked && vote(open) != 0;
       seen.ends = kParts > 1 && vote(ends) != 0;
       if constexpr (S::kLinked) seen.next = shuffle(S::next_in(slots[kPerLane - 1]), kLanes - 1, kLanes);

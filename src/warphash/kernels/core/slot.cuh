@@ -3,7 +3,8 @@
 // Layout (bits, low to high)
 //   set, 4-byte keys    [ key 32 ]                     set, 8-byte keys    [ key 64 ]
 //   map, 4 + 4 bytes    [ key 32 | value 32 ]          map, 8 + 8 bytes    [ key 64 | value 64 ]
-//   A map whose key and value differ in width takes the wider for both, zero-extended.
+//   A map whose key and value differ in width takes the wider for both, zero-extended. Where no key ever moves, pairs of
+//   8 + 8 bytes lie in columns instead (core/columns.cuh).
 //
 // States of a slot, told by its key word (all its other bits are then ones):
 //   kEmpty      ~0   never used since the table was made
@@ -30,6 +31,7 @@ struct Slot;
 
 template <class Word>
 struct alignas(sizeof(Word)) Slot<Word, false> {
+  static constexpr bool kValued = false;
   Word key;
   WARPHASH_FN static Slot make(Word key, Word) { return {key}; }
   WARPHASH_FN Word payload() const { return Word{}; }
@@ -39,6 +41,7 @@ struct alignas(sizeof(Word)) Slot<Word, false> {
 
 template <class Word>
 struct alignas(2 * sizeof(Word)) Slot<Word, true> {
+  static constexpr bool kValued = true;
   Word key;
   Word value;
   WARPHASH_FN static Slot make(Word key, Word value) { return {key, value}; }
@@ -50,19 +53,23 @@ struct alignas(2 * sizeof(Word)) Slot<Word, true> {
 template <class Word_, bool kHasValue_, int kSlots_>
 struct Slots {
   using Word = Word_;
-  using Item = Slot<Word, kHasValue_>;
+  using Item = Slot<Word, kHasValue_>;  // what a look at a bucket reads of a slot
+  using Pair = Item;                    // a key with its value, on its way
   static constexpr bool kHasValue = kHasValue_;
   static constexpr int kSlots = kSlots_;
   static constexpr int kBucketBytes = kSlots * static_cast<int>(sizeof(Item));
+  static constexpr int kLookBytes = kBucketBytes;
   static constexpr u32 kAnnexBuckets = kSlots >= 3 ? 1 : 3;
   static constexpr int kDataSlots = kSlots;  // the first of these hold pairs
   static constexpr bool kLinked = false;  // the last slot of a bucket holds a pointer to another (core/slab_slots.cuh)
   static constexpr bool kReuses = true;   // an erased slot is vacant
+  static constexpr bool kApart = false;   // keys and values lie in columns (core/columns.cuh)
   WARPHASH_FN static u32 next_in(const Item&) { return kNowhere; }
 
   static constexpr Word kEmpty = static_cast<Word>(~0ull);
   static constexpr Word kTombstone = static_cast<Word>(~1ull);
   static constexpr Word kBusy = static_cast<Word>(~2ull);
+  static constexpr Word kVacantFrom = kTombstone;  // keys from here on are those of vacant slots
 
   WARPHASH_FN static Item empty() { return Item::make(kEmpty, kEmpty); }
   WARPHASH_FN static Item tombstone() { return Item::make(kTombstone, kEmpty); }
@@ -76,12 +83,23 @@ struct Slots {
   WARPHASH_FN static u32 annex_bucket(const Table& t, Word name) {
     return static_cast<u32>(t.buckets) + (kAnnexBuckets == 1 ? 0 : static_cast<u32>(name));
   }
+  WARPHASH_FN static Item* bucket_of(void* slots, u64 bucket) { return static_cast<Item*>(slots) + bucket * kSlots; }
   WARPHASH_FN static Item* at(const Table& t, u32 bucket) {
-    return reinterpret_cast<Item*>(t.slots) + static_cast<u64>(bucket) * kSlots;
+    return bucket_of(reinterpret_cast<void*>(t.slots), bucket);
   }
-  // Swaps `item` into a vacant slot; false if somebody was faster.
+  WARPHASH_FN static Word* value_of(Item* slot) { return &slot->value; }
+  // Of a slot that was seen, in a table that nobody changes.
+  WARPHASH_FN static Word value_seen(const Item*, const Item& seen) { return seen.payload(); }
+  WARPHASH_FN static Pair load(const Item* slot) { return load_slot<false>(slot); }
+  WARPHASH_FN static void put(Item* slot, const Pair& pair) { *slot = pair; }
+  // False if the slot does not hold what was seen there.
+  WARPHASH_FN static bool vacate(Item* slot, const Item& seen) {
+    return compare_exchange(slot, seen, tombstone()).key == seen.key;
+  }
+  // Swaps `item` into a vacant slot; false if somebody was faster. `combined`: others of this launch may combine with its
+  // value.
   // Relaxed: a slot carries all of its pair, so nothing else is published by it.
-  WARPHASH_FN static bool occupy(Item* slot, const Item& item) {
+  WARPHASH_FN static bool occupy(Item* slot, const Pair& item, [[maybe_unused]] bool combined = false) {
     const Item old = compare_exchange(slot, empty(), item);
     if (old.key == kEmpty) return true;
     return old.key == kTombstone && compare_exchange(slot, tombstone(), item).key == kTombstone;

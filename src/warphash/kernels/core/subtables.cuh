@@ -55,12 +55,13 @@ struct Lines {
   static constexpr int kValueBytes = kValueBytes_;
   static constexpr bool kHasValue = false, kLinked = false, kReuses = true;
   static constexpr bool kWide = sizeof(Word) > 8;
-  static constexpr int kBucketBytes = 128;
+  static constexpr int kBucketBytes = 128, kLookBytes = kBucketBytes;
   static constexpr int kSlots = kBucketBytes / static_cast<int>(sizeof(Word));
   static constexpr int kDataSlots = kSlots;
   static constexpr u32 kAllSlots = kSlots == 32 ? ~0u : (1u << kSlots) - 1;
   static constexpr Word kEmpty = mark<Word>(0);
   static constexpr Word kTombstone = mark<Word>(1);
+  static constexpr Word kVacantFrom = kTombstone;
 
   WARPHASH_FN static Item empty() { return {kEmpty}; }
   WARPHASH_FN static bool is_vacant(const Item& s) { return is_mark(s.key, 1); }

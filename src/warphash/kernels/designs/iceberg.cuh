@@ -23,7 +23,7 @@ namespace warphash {
 template <class S_>
 struct Iceberg {
   using S = S_;
-  using Item = typename S::Item;
+  using Pair = typename S::Pair;
   static constexpr bool kSettles = true, kMovesKeys = false, kReadsFirst = true;
   WARPHASH_FN static i32 settle_slots(const Table& t) { return static_cast<i32>(t.threshold); }
   WARPHASH_FN static i32 region(const Table& t) { return static_cast<i32>(t.threshold); }
@@ -32,7 +32,7 @@ struct Iceberg {
   }
 
   struct Placement {
-    Item hand;
+    Pair hand;
     Named<S> named;
     u32 bucket;
     u32 function;
@@ -41,7 +41,7 @@ struct Iceberg {
   };
 
   WARPHASH_FN static Placement start(const Probe<S>& probe, typename S::Word value, u32) {
-    return {Item::make(probe.named.key, value), probe.named, probe.bucket, 0, S::kSlots, Lightest<S>::none()};
+    return {Pair::make(probe.named.key, value), probe.named, probe.bucket, 0, S::kSlots, Lightest<S>::none()};
   }
 
   WARPHASH_FN static Placed step(const Table& t, Placement& p, const Seen<S>& seen) {

@@ -20,7 +20,7 @@ namespace warphash {
 template <class S_>
 struct LinearProbing {
   using S = S_;
-  using Item = typename S::Item;
+  using Pair = typename S::Pair;
   static constexpr bool kSettles = true, kMovesKeys = false, kReadsFirst = true;
   WARPHASH_FN static i32 settle_slots(const Table&) { return S::kSlots; }
   WARPHASH_FN static i32 region(const Table&) { return S::kSlots; }
@@ -29,14 +29,14 @@ struct LinearProbing {
   }
 
   struct Placement {
-    Item hand;
+    Pair hand;
     u32 bucket;
     u32 passed;  // buckets that were full
     bool reserved;
   };
 
   WARPHASH_FN static Placement start(const Probe<S>& probe, typename S::Word value, u32) {
-    return {Item::make(probe.named.key, value), probe.bucket, 0, probe.named.reserved};
+    return {Pair::make(probe.named.key, value), probe.bucket, 0, probe.named.reserved};
   }
 
   WARPHASH_FN static Placed step(const Table& t, Placement& p, const Seen<S>& seen) {

@@ -16,7 +16,7 @@ namespace warphash {
 template <class S_>
 struct PowerOfTwo {
   using S = S_;
-  using Item = typename S::Item;
+  using Pair = typename S::Pair;
   static constexpr bool kSettles = false, kMovesKeys = false, kReadsFirst = true;
   WARPHASH_FN static i32 settle_slots(const Table&) { return 0; }
   WARPHASH_FN static i32 region(const Table&) { return 0; }
@@ -25,7 +25,7 @@ struct PowerOfTwo {
   }
 
   struct Placement {
-    Item hand;
+    Pair hand;
     Named<S> named;
     u32 bucket;
     bool second;  // the second bucket is being read
@@ -33,7 +33,7 @@ struct PowerOfTwo {
   };
 
   WARPHASH_FN static Placement start(const Probe<S>& probe, typename S::Word value, u32) {
-    return {Item::make(probe.named.key, value), probe.named, probe.bucket, false, Lightest<S>::none()};
+    return {Pair::make(probe.named.key, value), probe.named, probe.bucket, false, Lightest<S>::none()};
   }
 
   WARPHASH_FN static Placed step(const Table& t, Placement& p, const Seen<S>& seen) {

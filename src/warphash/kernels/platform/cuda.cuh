@@ -41,6 +41,7 @@ WARPHASH_FN u32 ballot(bool p) { return __ballot_sync(kAllLanes, p); }
 WARPHASH_FN bool any(bool p) { return __any_sync(kAllLanes, p); }
 WARPHASH_FN u32 shuffle(u32 x, u32 source, int width) { return __shfl_sync(kAllLanes, x, source, width); }
 WARPHASH_FN u64 shuffle(u64 x, u32 source, int width) { return __shfl_sync(kAllLanes, x, source, width); }
+WARPHASH_FN void warp_barrier() { __syncwarp(kAllLanes); }
 WARPHASH_FN void block_barrier() { __syncthreads(); }
 WARPHASH_FN u32 first_bit(u32 x) { return static_cast<u32>(__ffs(static_cast<int>(x)) - 1); }
 WARPHASH_FN u32 bit_count(u32 x) { return static_cast<u32>(__popc(x)); }
@@ -152,6 +153,10 @@ WARPHASH_FN u32 compare_exchange_acquire(u32* p, u32 expected, u32 desired) {
 WARPHASH_FN void store_release(u32* p, u32 x) {
   asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(x) : "memory");
 }
+WARPHASH_FN void store_release(u64* p, u64 x) {
+  asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(x) : "memory");
+}
+WARPHASH_FN void acquire_fence() { __threadfence(); }
 // What this thread wrote before is there for the host once it sees this.
 WARPHASH_FN void release_to_host(u64* p, u64 x) {
   asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(p), "l"(x) : "memory");
@@ -197,10 +202,6 @@ WARPHASH_FN void atomic_xor(Word* p, Word x) {
 // ---- a whole slot
 #if defined(WARPHASH_NO_CAS128)
 WARPHASH_FN u64 exchange_word(u64* p, u64 x) { return atomicExch(p, x); }
-WARPHASH_FN void store_release(u64* p, u64 x) {
-  asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(x) : "memory");
-}
-WARPHASH_FN void acquire_fence() { __threadfence(); }
 #else
 WARPHASH_FN Halves compare_exchange_halves(Halves* p, Halves expected, Halves desired) {
   Halves old;
@@ -266,7 +267,7 @@ WARPHASH_FN constexpr u32 fewest_blocks() {
   if constexpr (requires { Task::kBlocks; }) return Task::kBlocks;
   if constexpr (requires { typename Task::S; }) {
     if (kRefills<Task>) return sizeof(typename Task::S::Item) < 16 ? 8 : 6;
-    if (Task::S::kLinked || (!Task::kCounts && Task::S::kBucketBytes > 128)) return 1;
+    if (Task::S::kLinked || (!Task::kCounts && Task::S::kLookBytes > 128)) return 1;
   }
   return 0;
 }

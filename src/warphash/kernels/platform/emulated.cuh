@@ -56,6 +56,7 @@ inline Word shuffle(Word x, u32 source, int width) {
   const u32 from = (lane() & ~within) | (source & within);
   return static_cast<Word>(emulation::meet_warp(emulation::Meeting::kShuffle, x)[from]);
 }
+inline void warp_barrier() { ballot(true); }
 inline void block_barrier() { emulation::meet_block(); }
 
 template <class T>
@@ -160,7 +161,11 @@ inline Word compare_exchange_word(Word* p, Word expected, Word desired) {
 inline u32 compare_exchange_acquire(u32* p, u32 expected, u32 desired) {
   return compare_exchange_word(p, expected, desired);
 }
-inline void store_release(u32* p, u32 x) { store_relaxed(p, x); }
+template <class Word>
+inline void store_release(Word* p, Word x) {
+  store_relaxed(p, x);
+}
+inline void acquire_fence() {}
 template <class Word>
 inline Word exchange_word(Word* p, Word x) {
   return emulation::change(p, [&](Word) { return x; });
@@ -197,10 +202,7 @@ inline void atomic_add_float(u64* p, u64 x) {
 }
 
 // ---- a whole slot
-#if defined(WARPHASH_NO_CAS128)
-inline void store_release(u64* p, u64 x) { store_relaxed(p, x); }
-inline void acquire_fence() {}
-#else
+#if !defined(WARPHASH_NO_CAS128)
 inline Halves compare_exchange_halves(Halves* p, Halves expected, Halves desired) {
   return emulation::change(
       p, [&](Halves old) { return old.low == expected.low && old.high == expected.high ? desired : old; });

@@ -72,7 +72,11 @@ WARPHASH_FN u32 compare_exchange_acquire(u32* p, u32 expected, u32 desired) {
   std::atomic_ref<u32>(*p).compare_exchange_strong(expected, desired, std::memory_order_acquire, kRelaxed);
   return expected;
 }
-WARPHASH_FN void store_release(u32* p, u32 x) { std::atomic_ref<u32>(*p).store(x, std::memory_order_release); }
+template <class Word>
+WARPHASH_FN void store_release(Word* p, Word x) {
+  std::atomic_ref<Word>(*p).store(x, std::memory_order_release);
+}
+WARPHASH_FN void acquire_fence() { std::atomic_thread_fence(std::memory_order_acquire); }
 template <class Word>
 WARPHASH_FN Word fetch_add(Word* p, Word x) {
   return std::atomic_ref<Word>(*p).fetch_add(x, kRelaxed);
@@ -169,7 +173,7 @@ WARPHASH_FN SlotMasks survey_one_by_one(const typename S::Item* at, typename S::
   for (int j = 0; j < S::kDataSlots; ++j) {
     const typename S::Word there = load_relaxed(&at[j].key);
     masks.hits |= static_cast<u32>(there == key) << j;
-    masks.vacant |= static_cast<u32>(there >= (S::kReuses ? S::kTombstone : S::kEmpty)) << j;
+    masks.vacant |= static_cast<u32>(there >= (S::kReuses ? S::kVacantFrom : S::kEmpty)) << j;
   }
   return masks;
 }
@@ -191,13 +195,13 @@ WARPHASH_FN u32 equal_keys(__m256i slots, __m256i wanted) {
     words = static_cast<u32>(_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(slots, wanted))));
   else
     words = static_cast<u32>(_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(slots, wanted))));
-  return S::kHasValue ? _pext_u32(words, 0x55) : words;  // keys are the even words
+  return S::Item::kValued ? _pext_u32(words, 0x55) : words;  // keys are the even words
 }
 
 template <class S, bool kVacancy>
 WARPHASH_FN SlotMasks survey(const typename S::Item* at, typename S::Word key) {
   using Word = typename S::Word;
-  if constexpr (S::kBucketBytes < 32) return survey_one_by_one<S, kVacancy>(at, key);
+  if constexpr (S::kLookBytes < 32) return survey_one_by_one<S, kVacancy>(at, key);
   constexpr int kPerVector = 32 / static_cast<int>(sizeof(typename S::Item));
   SlotMasks masks = {0, 0};
   for (int j = 0; j < S::kSlots; j += kPerVector) {
@@ -208,6 +212,8 @@ WARPHASH_FN SlotMasks survey(const typename S::Item* at, typename S::Word key) {
       // Empty and Tombstone differ in the lowest bit.
       const __m256i either = S::kReuses ? _mm256_or_si256(slots, broadcast(Word(1))) : slots;
       masks.vacant |= equal_keys<S>(either, broadcast(S::kEmpty)) << j;
+      if constexpr (S::kVacantFrom < S::kTombstone)  // a busy slot is to be tried, too (core/columns.cuh)
+        masks.vacant |= equal_keys<S>(slots, broadcast(S::kVacantFrom)) << j;
     }
   }
   return masks;
@@ -223,7 +229,7 @@ WARPHASH_FN SlotMasks survey(const typename S::Item* at, typename S::Word key) {
 template <class S>
 WARPHASH_FN bool holds(const typename S::Item* at, typename S::Word key) {
 #if defined(__AVX2__)
-  if constexpr (S::kBucketBytes >= 32) {
+  if constexpr (S::kLookBytes >= 32) {
     constexpr int kPerVector = 32 / static_cast<int>(sizeof(typename S::Item));
     constexpr bool kNarrow = sizeof(typename S::Word) == 4;
     __m256i any = _mm256_setzero_si256();
@@ -235,7 +241,7 @@ WARPHASH_FN bool holds(const typename S::Item* at, typename S::Word key) {
     }
     const int words =
         kNarrow ? _mm256_movemask_ps(_mm256_castsi256_ps(any)) : _mm256_movemask_pd(_mm256_castsi256_pd(any));
-    return words & (S::kHasValue ? 0x55 : 0xFF);  // keys are the even words
+    return words & (S::Item::kValued ? 0x55 : 0xFF);  // keys are the even words
   }
 #endif
   return survey_one_by_one<S, false>(at, key).hits;

@@ -10,6 +10,7 @@
 //   release_to_host(p, word)                the host that sees the word sees all that this thread wrote before
 //   for_each<Task>(table, batch)            runs a task for every element of a batch (core/schedule_*.cuh)
 //   WARPHASH_ENTRY(name, Task)              defines the entry point of a bulk operation
+//   warp_barrier()                          memory as the lanes of a warp left it before, where there are warps
 //   WARPHASH_BLOCK_ENTRY(name, function)    the same for work of a single block, where there are blocks
 //   load_once, store_once                   arrays of a batch, which pass through the caches
 //   WARPHASH_BLOCK_SHARED                   storage that a block shares

@@ -1,0 +1,149 @@
+"""Tables in columns that are built of whole pairs: nothing lost or torn, and only where it pays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support.engines import missing, one_of_each
+from support.planting import planted
+from support.types import distinct_keys, special_keys
+from warphash import HashMap, TableFull, policies
+from warphash.designs import registry
+from warphash.runtime import emulated
+from warphash.runtime.devices import engine_for
+from warphash.runtime.emulated import EmulatedEngine
+from warphash.runtime.engine import KernelSpec
+
+WORD = np.dtype("u8")
+
+
+@pytest.fixture(params=one_of_each("emulated", "cuda"))
+def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """One whose cache holds two kilobytes of a table."""
+    monkeypatch.setattr(engine_for(request.param), "window_bytes", 2048)
+    return str(request.param)
+
+
+def some_keys(n: int) -> np.ndarray:
+    """Distinct, those of the annex among them."""
+    drawn = distinct_keys(WORD, n, np.random.default_rng(n))
+    return np.unique(np.concatenate([drawn, special_keys(WORD)]))[-n:]
+
+
+def launches(table: HashMap, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The entries that a table launches from now on."""
+    program, names = table._backing.elastic.store._program, []
+    run = program.run
+
+    def noted(entry: str, *rest: Any) -> None:
+        names.append(entry)
+        run(entry, *rest)
+
+    monkeypatch.setattr(program, "run", noted)
+    return names
+
+
+@pytest.mark.parametrize("load_factor", [0.4, 0.8])
+def test_all_pairs_are_there(device: str, load_factor: float) -> None:
+    for n in (700, 2001):
+        keys = some_keys(n)
+        table = HashMap.from_arrays(
+            keys,
+            ~keys,
+            design="power_of_two",
+            slots_per_bucket=16,
+            assume_unique=True,
+            load_factor=load_factor,
+            device=device,
+        )
+        table.check()
+        values, found = table.find(keys)
+        assert len(table) == n and found.all() and (values == ~keys).all()
+        assert not table.contains(np.arange(5, 500, dtype=WORD)).any()
+        held = dict(zip(*(column.tolist() for column in table.items()), strict=True))
+        assert held == dict(zip(keys.tolist(), (~keys).tolist(), strict=True))
+        assert table.erase(keys[::2]).all() and table.insert(keys[::2], keys[::2]).all()
+        assert (table.find(keys)[0][::2] == keys[::2]).all()
+        table.check()
+
+
+def test_only_a_large_batch_for_a_table_without_keys(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = some_keys(3000)
+    table = HashMap(WORD, WORD, capacity=3000, design="power_of_two", slots_per_bucket=16, device=device)
+    names = launches(table, monkeypatch)
+    table.insert(keys[:1000], keys[:1000], assume_unique=True)  # too few
+    assert names and "split" not in names
+    table.clear()
+    names.clear()
+    table.insert(keys[:2000], keys[:2000], assume_unique=True)
+    assert names == ["place_pairs", "split"]
+    names.clear()
+    table.insert(keys[2000:], keys[2000:], assume_unique=True)  # there are keys
+    assert "split" not in names
+    table.clear()
+    table.insert(keys[:1300], keys[:1300], assume_unique=True)
+    table.erase(keys[:1300])
+    names.clear()
+    table.insert(keys[:1300], keys[:1300], assume_unique=True)  # no keys, but tombstones
+    assert len(table) == 1300 and "split" not in names
+    table.clear()
+    names.clear()
+    table.insert(keys[:2000], keys[:2000])  # they may repeat
+    assert "split" not in names
+
+
+def test_where_it_would_not_pay() -> None:
+    two_words = KernelSpec("power_of_two", 8, 8, 1).slot_bytes
+    splits = [registry.get("power_of_two").splits({"slots_per_bucket": slots}, two_words) for slots in (8, 16, 32)]
+    assert splits == [
+        False,
+        True,
+        False,
+    ]  # pairs, columns, columns of large buckets
+    assert not policies.is_built_whole(1000, 1200, 1 << 20, 0)  # a device without such a cache
+    assert not policies.is_built_whole(1000, 1200, (1 << 20) - 1, 1 << 19)  # half of the table lies in it
+    assert policies.is_built_whole(1000, 1200, 1 << 20, 1 << 19)
+    assert policies.is_built_whole(1000, 3000, 1 << 20, 1 << 19)
+    assert not policies.is_built_whole(1000, 3001, 1 << 20, 1 << 19)
+
+
+def test_a_table_that_is_full_is_as_it_was_and_one_that_may_grow_does(device: str) -> None:
+    keys = some_keys(3000)
+    options: dict[str, Any] = {"design": "power_of_two", "slots_per_bucket": 16, "device": device, "load_factor": 1.0}
+    table = HashMap(WORD, WORD, capacity=2400, on_full="raise", **options)
+    with pytest.raises(TableFull) as caught:
+        table.insert(keys, keys, assume_unique=True)
+    assert len(table) == 0 and len(np.asarray(caught.value.keys)) >= len(keys) - 2416
+    table.check()
+    table = HashMap(WORD, WORD, capacity=2400, **options)
+    assert table.insert(keys, ~keys, assume_unique=True).all() and (table.find(keys)[0] == ~keys).all()
+    table.check()
+
+
+def torn(engine: EmulatedEngine, seed: int, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether pairs were lost, or torn, in one schedule."""
+    monkeypatch.setattr(emulated, "schedule_seed", seed)
+    monkeypatch.setattr(emulated, "engine", lambda: engine)
+    keys = some_keys(600)
+    table = HashMap.from_arrays(
+        keys, ~keys, design="power_of_two", slots_per_bucket=16, assume_unique=True, device="emulated"
+    )
+    values, found = table.find(keys)
+    return not (found.all() and (values == ~keys).all())
+
+
+@pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
+class TestSchedules:
+    def test_all_of_many(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        engine = EmulatedEngine()
+        assert not any(torn(engine, seed, monkeypatch) for seed in range(40))
+
+    def test_a_pass_that_does_not_wait_for_its_readers_shows(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def plant(source: str) -> str:
+            return planted(source, "    warp_barrier();\n", "") if "split.cuh" in source else source
+
+        engine = EmulatedEngine(plant)
+        assert any(torn(engine, seed, monkeypatch) for seed in range(30))
