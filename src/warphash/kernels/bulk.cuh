@@ -244,6 +244,7 @@ struct Place {
   using Word = typename S::Word;
   static constexpr bool kProbes = true, kReads = D::kReadsFirst, kSuspends = D::kMovesKeys, kCounts = true;
   static constexpr bool kFrozen = false, kVacancy = true, kRefills = S::kLinked;
+  static constexpr u32 kThreads = 128;  // of a block, which waits for its slowest warp
   static constexpr int kLists = 0;
   static constexpr int kPartBytes = 128;
   struct State {
