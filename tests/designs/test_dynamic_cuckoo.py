@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Iterator
 from typing import Any
 from unittest import mock
@@ -255,6 +257,87 @@ def test_a_resize_holds_two_copies_of_one_subtable_and_no_more(device: str) -> N
     assert after.resizes == 1 and after.rebuilds == 0
     # The old copy, half of the new one, goes once the new one is filled.
     assert after.peak_nbytes == table.nbytes + (table.nbytes - before.nbytes)
+
+
+# ---- inserts that nobody waits for
+def full_to(device: str, load: float, key: str = "u4", value: str = "u4") -> tuple[Any, np.ndarray, np.ndarray]:
+    """A table of that load, the keys in it, and as many again that are not."""
+    table = table_of(device, key, value, capacity=scale(device, 9000), subtables=2, load_factor=0.9, beta=0.97)
+    ids = np.arange(1, 4 * table.stats().slots)
+    held = 0
+    while table.load_factor < load:
+        some = ids[held : held + scale(device, 400)]
+        assert table.insert(some.astype(key), as_values(some, value)).all()
+        held += len(some)
+    len(table)  # waits
+    return table, ids[:held], ids[held : 2 * held]
+
+
+def as_values(ids: np.ndarray, value: str) -> np.ndarray:
+    return np.repeat(ids.astype("u8"), 4).view(value) if value == "V32" else ids.astype(value)
+
+
+def under_way(table: Any) -> bool:
+    return table._backing.elastic._begun is not None
+
+
+@pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
+def test_an_insert_that_surely_fits_is_left_to_itself(device: str) -> None:
+    table, held, new = full_to(device, 0.5)
+    some = np.concatenate([new[:80], held[:50], new[:20]]).astype("u4")
+    added = table.insert(some, some)
+    assert under_way(table) and added[:80].sum() + added[130:].sum() == 80 and not added[80:130].any()
+    assert len(table) == len(held) + 80 and not under_way(table)
+    for look in (table.contains, table.erase, lambda keys: table.insert(keys, keys), lambda keys: table.copy()):
+        more = new[100:150].astype("u4")
+        table.insert(more, more)
+        assert under_way(table)
+        look(more)
+        table.check()
+        assert table.insert(more, more).sum() in (0, 50) and table.contains(more).all()
+        table.erase(more)
+    size, gone = len(table), np.concatenate([held[:40], held[:7]]).astype("u4")
+    assert table.erase(gone).sum() == 40 and under_way(table)  # no subtable is halved for so few
+    assert len(table) == size - 40 and not under_way(table) and not table.contains(gone).any()
+    table.assign(some, some)
+    assert not under_way(table)  # values are combined when all keys have a place
+    large = np.arange(1, 2 * table.stats().slots, dtype="u4")
+    table.insert(large, large)
+    assert not under_way(table) and table.stats().resizes > 0  # it may have to grow
+
+
+@pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
+@pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("u8", "f8"), ("S16", "V32")])
+@pytest.mark.parametrize("memory", [True, False])
+def test_what_it_leaves_without_a_home_is_housed_before_anybody_looks(
+    device: str, key: str, value: str, memory: bool
+) -> None:
+    table, held, new = full_to(device, 0.87, key, value)
+    store, slots = table._backing.elastic.store, table.stats().slots
+    before, limit = table.stats().resizes, store.table.chain_limit
+    some = new[: int(0.94 * slots) - len(held)]
+    twice = np.concatenate([some, some[::4]])
+    store.table.chain_limit = 0  # no eviction leads anywhere
+    added = table.insert(twice.astype(key), as_values(twice, value))
+    assert under_way(table) and added.sum() == len(some)
+    refused = mock.patch.object(SubtableStore, "_memory_of", side_effect=MemoryError("none left"))
+    with refused if not memory else contextlib.nullcontext():
+        store.table.chain_limit = limit
+        everybody = np.concatenate([held, some])
+        found = [None] * 4
+        threads = [
+            threading.Thread(target=lambda j=j: found.__setitem__(j, table.find(everybody.astype(key))))
+            for j in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    for values, there in found:
+        assert there.all() and (values == as_values(everybody, value)).all()
+    assert len(table) == len(everybody) and not under_way(table)
+    assert table.stats().resizes == before + memory
+    table.check()
 
 
 def test_reserve_enlarges_and_shrink_packs() -> None:

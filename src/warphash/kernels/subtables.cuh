@@ -22,6 +22,9 @@
 // bucket only, under the lock, where all is read once more; one that has words like those of marks, and seems to be there, is
 // confirmed under the lock too (core/wide.cuh).
 //
+// A host that does not wait for an insert lets `place` adopt what finds no slot: its keys are the table's from then on, and
+// the host houses them before anybody looks (runtime/elastic_subtables.py).
+//
 // place, where keys move, changes nothing without the lock of the bucket (designs/dynamic_cuckoo.cuh): a victim's value has to
 // be there with it. erase swaps a key of a word for a tombstone, and takes the lock for a wider one, so that of two elements
 // one has erased it. find and scan have no writers beside them.
@@ -64,13 +67,12 @@ struct FindPair {
     return s.found = true;
   }
   WARPHASH_FN static void finish(const Table& t, const Batch& b, u64 i, State& s, bool live, Tally&) {
+    if constexpr (S::kValueBytes == kRow)
+      if (b.out_values)
+        copy_rows(pointer<u8>(b.out_values) + i * t.value_bytes, pointer<const u8>(s.value), live, t.value_bytes);
     if (!live) return;
-    if (b.out_values) {
-      if constexpr (S::kValueBytes == kRow)
-        copy_row(pointer<u8>(b.out_values) + i * t.value_bytes, pointer<const u8>(s.value), t.value_bytes);
-      else if constexpr (S::kValueBytes > 0)
-        store_once(pointer<Value>(b.out_values) + i, s.value);
-    }
+    if constexpr (S::kValueBytes > 0)
+      if (b.out_values) store_once(pointer<Value>(b.out_values) + i, s.value);
     set_flag(b, static_cast<u32>(i), s.found);
   }
 };
@@ -215,12 +217,13 @@ struct PlacePair {
   }
   WARPHASH_FN static void finish(const Table& t, const Batch& b, u64, State& s, bool live, Tally& tally) {
     if (!live) return;
-    const bool homeless = s.outcome == Placed::kHomeless;  // another pair than ours, or ours after a while in the table
+    // Another pair than ours, or ours after a while in the table; or one that was let into it nowhere.
+    const bool homeless = s.outcome == Placed::kHomeless || (s.outcome == Placed::kNoRoom && b.adopts);
     const bool inserted = s.outcome == Placed::kInserted || homeless;
     tally.changed += inserted;
     if (s.outcome == Placed::kInserted && !s.placement.reserved) tally.placed.add(subtable_of(s.placement.bucket));
     if (homeless) leave_homeless(t, b, s.placement);
-    const bool unplaced = s.outcome == Placed::kNoRoom;
+    const bool unplaced = s.outcome == Placed::kNoRoom && !b.adopts;
     if (unplaced) atomic_add(&report_of(b)->unplaced, 1ull);
     set_flag(b, s.element, unplaced ? kUnplaced : inserted ? kChanged : kPresent);
   }

@@ -22,7 +22,7 @@ MOST_SUBTABLES = 8
 ANNEX = MOST_SUBTABLES
 """Number of the subtable that has the keys which equal a mark."""
 
-HOMELESS_CAPACITY = 1 << 19
+HOMELESS_CAPACITY = 1 << 20
 """Pairs that `Batch.homeless` holds: more than the chains any device has in flight when the first one fails."""
 
 
@@ -81,6 +81,7 @@ class Batch(ctypes.Structure):
         "subtable",  # that is resized, scanned or audited
         "closed",  # the subtable, plus one, that nothing is placed in
         "unique",  # 1: the caller vouches that keys do not repeat, and are not in the table
+        "adopts",  # 1: elements that find no slot become homeless, too
     )
 
 

@@ -70,6 +70,7 @@ class Insert:
             batch.homeless_values = batch.homeless
             batch.homeless += room * spec.value_bytes
         self.left = 0
+        self._asked = False
         self._leftovers: list[Buffer] = []
         self._before = (0, 0, (0,) * len(store.hashed))
 
@@ -114,12 +115,30 @@ class Insert:
         for _, n, batch.indices, batch.count in pieces(engine, self._piece.n, self._piece.n, only, self._stream):
             self._run("place", n)
 
+    def place_or_adopt(self) -> None:
+        """As `place`, of an insert that nobody waits for: pairs without a place are left homeless, in `strays`."""
+        self.batch.adopts = 1
+        self.place()
+        self._ask(last=True)
+
+    @property
+    def may_adopt(self) -> bool:
+        """Whether there is room for all pairs that may be left."""
+        return self._piece.n <= min(self._scratch.purpose[0], HOMELESS_CAPACITY)
+
+    def _ask(self, last: bool) -> None:
+        self._store.ask(self._scratch, last, self._stream)
+        self._asked = True
+
     def outcome(self, last: bool = True) -> Outcome:
         """What the kernels since the last call did; `Outcome.homeless` and `Outcome.unplaced` of all. Waits.
 
         ``last``: no kernel of this insert follows.
         """
-        report = self._store.read(self._scratch, last, self._stream)
+        if not self._asked:
+            self._ask(last)
+        self._asked = False
+        report = self._store.answer()
         changed, probes, placed = self._before
         self._before = report.changed, report.probes, report.placed
         self.left = report.leftover if self.batch.unique else report.winners

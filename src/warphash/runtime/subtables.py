@@ -211,8 +211,8 @@ class SubtableStore(Store):
             self.engine.fill(self.report.ptr, 0, self.report.nbytes, stream)
         self._counted = True
 
-    def read(self, scratch: Scratch | None, last: bool, stream: Any) -> Report:
-        """What was counted into the report. Waits.
+    def ask(self, scratch: Scratch | None, last: bool, stream: Any) -> None:
+        """Ask what was counted into the report.
 
         After the ``last`` time, the report and the claims of ``scratch`` are made ready for the next operation while
         this one is waited for.
@@ -224,6 +224,9 @@ class SubtableStore(Store):
             if scratch is not None and scratch is self._workbench.kept:
                 self._workbench.forget_claims(scratch, stream)
                 self._unclaimed = scratch
+
+    def answer(self) -> Report:
+        """What was asked for. Waits."""
         self._answer.wait()
         return Report.of(self._answer.words)
 
@@ -244,6 +247,13 @@ class SubtableStore(Store):
     ) -> int:
         if n == 0 or (only is not None and not len(only)):
             return 0
+        self.begin_erase(keys, n, flags, only, stream)
+        return self.erased()
+
+    def begin_erase(
+        self, keys: int, n: int, flags: int, only: npt.NDArray[np.int64] | None, stream: Any = None
+    ) -> None:
+        """Erase keys, and ask how many there were."""
         self._begin_to_count(stream)
         for at, count, indices, length in pieces(self.engine, n, min(n, PIECE_UNIQUE), only, stream):
             batch = Batch(
@@ -255,7 +265,11 @@ class SubtableStore(Store):
                 report=self.report.ptr,
             )
             self._program.run("erase", self.table, batch, count, stream)
-        erased = self.read(None, True, stream)
+        self.ask(None, True, stream)
+
+    def erased(self) -> int:
+        """How many keys the last erase found. Waits."""
+        erased = self.answer()
         self.add(erased.placed, -1)
         return erased.changed
 

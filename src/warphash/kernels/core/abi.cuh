@@ -14,7 +14,7 @@ using i64 = long long;
 
 constexpr u32 kMaxHashes = 4;
 constexpr u32 kMostSubtables = 8;
-constexpr u64 kHomelessCapacity = 1ull << 19;
+constexpr u64 kHomelessCapacity = 1ull << 20;
 
 // A table on the device.
 struct Table {
@@ -81,6 +81,7 @@ struct Batch {
   u64 subtable;         // that is resized, scanned or audited
   u64 closed;           // the subtable, plus one, that nothing is placed in
   u64 unique;           // 1: the caller vouches that keys do not repeat, and are not in the table
+  u64 adopts;           // 1: elements that find no slot become homeless, too (subtables.cuh)
 };
 
 constexpr u64 kReportLines = 32;

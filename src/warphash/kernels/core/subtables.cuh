@@ -24,6 +24,7 @@
 #include "core/bucket_lock.cuh"
 #include "core/bytes.cuh"
 #include "core/hash.cuh"
+#include "core/row_copy.cuh"
 #include "core/value.cuh"
 #include "core/wide.cuh"
 
