@@ -54,6 +54,14 @@ def test_a_swap_adds_one_to_each_place_read(device, width):
 
 @pytest.mark.parametrize("device", ["cpu", "emulated", pytest.param("cuda", marks=pytest.mark.cuda)])
 @pytest.mark.parametrize("width", WIDTHS_BYTES)
+def test_an_exchange_writes_to_each_place_read(device, width):
+    per_place = walked(device, "read_and_exchange", width).sum(axis=1)
+    assert (per_place > 0).sum() == (walked(device, "read_and_swap", width).sum(axis=1) > 0).sum()
+    assert per_place.sum() <= GATHERS  # of two that read the same, one is written over
+
+
+@pytest.mark.parametrize("device", ["cpu", "emulated", pytest.param("cuda", marks=pytest.mark.cuda)])
+@pytest.mark.parametrize("width", WIDTHS_BYTES)
 def test_a_read_changes_nothing(device, width):
     assert not walked(device, "read", width).any()
     assert not walked(device, "read", width, places=1).any()

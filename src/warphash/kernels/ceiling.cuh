@@ -2,6 +2,7 @@
 //
 //   read            reads `kind` contiguous bytes at a random place, aligned to `kind`, `n` times
 //   read_and_swap   the same, and then a compare-and-swap into each place read
+//   read_and_exchange   the same with an exchange, which always succeeds
 //
 // Layout. The region is `buckets` places of `kind` bytes (4 to 512, a power of two) at `slots`. Place i of a launch is a
 // mixture of the number i + `random`: uniform, and known long before the read, as a table's first bucket is.
@@ -13,7 +14,7 @@
 // So this header knows its platform, as only platform/ does otherwise.
 //
 // The words read are folded into one, which is stored if it is a value that it cannot have: else the reads would be
-// dropped by the compiler. The caller fills the region with zeros, and a swap adds 1, in the lowest bits.
+// dropped by the compiler. The caller fills the region with zeros, and a swap or exchange adds 1, in the lowest bits.
 #pragma once
 #include "core/abi.cuh"
 #include "platform/schedule.cuh"
@@ -22,6 +23,15 @@ namespace warphash {
 
 // An exclusive or of zeros and small numbers is not the number told here; every bit read takes part in it.
 WARPHASH_FN bool never(u64 fold) { return static_cast<u32>(fold ^ fold >> 32) == 0x9e3779b9u; }
+
+enum class Access { kRead, kSwap, kExchange };
+
+// What comes behind the read of a word.
+template <Access kAccess, class Word>
+WARPHASH_FN void write([[maybe_unused]] Word* at, [[maybe_unused]] Word seen) {
+  if constexpr (kAccess == Access::kSwap) compare_exchange_word(at, seen, static_cast<Word>(seen + 1));
+  if constexpr (kAccess == Access::kExchange) exchange(at, static_cast<Word>(seen + 1));
+}
 
 // The finalizer of MurmurHash3: a bijection of 32-bit numbers.
 WARPHASH_FN u32 place_of(u32 number, u32 places) {
@@ -67,7 +77,7 @@ WARPHASH_FN u32 low_word(u32 x) { return x; }
 WARPHASH_FN u64 folded(const Quad& q) { return low_word(q) ^ (static_cast<u64>(q.w[3]) << 32 | q.w[2]); }
 WARPHASH_FN u64 folded(u64 x) { return x; }
 
-template <int kBytes, bool kSwap>
+template <int kBytes, Access kAccess>
 WARPHASH_FN void walk(const Table& t, const Batch& b) {
   using Vector = typename VectorOf<(kBytes < 16 ? kBytes : 16)>::type;
   using Word = decltype(low_word(Vector()));
@@ -86,14 +96,11 @@ WARPHASH_FN void walk(const Table& t, const Batch& b) {
 #pragma unroll
     for (u32 j = 0; j < kUnrolled; ++j) at[j] = base + static_cast<u64>(place_of(number + j, places)) * kLanes;
 #pragma unroll
-    for (u32 j = 0; j < kUnrolled; ++j) read[j] = load_vector<!kSwap>(at[j]);
+    for (u32 j = 0; j < kUnrolled; ++j) read[j] = load_vector<kAccess == Access::kRead>(at[j]);
 #pragma unroll
     for (u32 j = 0; j < kUnrolled; ++j) {
       fold ^= folded(read[j]);
-      if constexpr (kSwap) {
-        const Word seen = low_word(read[j]);
-        if (rank == j % kLanes) compare_exchange_word(reinterpret_cast<Word*>(at[j]), seen, seen + 1);
-      }
+      if (rank == j % kLanes) write<kAccess>(reinterpret_cast<Word*>(at[j]), low_word(read[j]));
     }
     number += kUnrolled;
   }
@@ -105,7 +112,7 @@ WARPHASH_FN void walk(const Table& t, const Batch& b) {
 // Of 64 bytes. With 32, places of 512 bytes were read 7 % slower on an EPYC; with 256, no faster.
 constexpr int kLinesAhead = 64;
 
-template <int kBytes, bool kSwap>
+template <int kBytes, Access kAccess>
 inline void walk(const Table& t, const Batch& b, u64 begin, u64 end) {
   using Word = typename WholeOf<kBytes == 4 ? 4 : 8>::type;
   constexpr int kLines = kBytes < 64 ? 1 : kBytes / 64;
@@ -122,10 +129,7 @@ inline void walk(const Table& t, const Batch& b, u64 begin, u64 end) {
   for (u64 i = begin; i < end; ++i) {
     Word* const at = ring[(i - begin) % kAhead];
     for (int j = 0; j < kWords; ++j) fold ^= at[j];
-    if constexpr (kSwap) {
-      const Word seen = load_relaxed(at);
-      compare_exchange_word(at, seen, static_cast<Word>(seen + 1));
-    }
+    if constexpr (kAccess != Access::kRead) write<kAccess>(at, load_relaxed(at));
     board((i - begin) % kAhead);  // behind the end, too: nobody reads those
   }
   if (never(fold)) store_relaxed(reinterpret_cast<u32*>(t.slots), 0u);
@@ -133,34 +137,35 @@ inline void walk(const Table& t, const Batch& b, u64 begin, u64 end) {
 
 #endif
 
-template <bool kSwap>
+template <Access kAccess>
 struct Gathers {
   static constexpr bool kWalks = true, kCounts = false;
   template <class... Range>
   WARPHASH_FN static void run(const Table& t, const Batch& b, Range... range) {
     switch (b.kind) {
       case 4:
-        return walk<4, kSwap>(t, b, range...);
+        return walk<4, kAccess>(t, b, range...);
       case 8:
-        return walk<8, kSwap>(t, b, range...);
+        return walk<8, kAccess>(t, b, range...);
       case 16:
-        return walk<16, kSwap>(t, b, range...);
+        return walk<16, kAccess>(t, b, range...);
       case 32:
-        return walk<32, kSwap>(t, b, range...);
+        return walk<32, kAccess>(t, b, range...);
       case 64:
-        return walk<64, kSwap>(t, b, range...);
+        return walk<64, kAccess>(t, b, range...);
       case 128:
-        return walk<128, kSwap>(t, b, range...);
+        return walk<128, kAccess>(t, b, range...);
       case 256:
-        return walk<256, kSwap>(t, b, range...);
+        return walk<256, kAccess>(t, b, range...);
       case 512:
-        return walk<512, kSwap>(t, b, range...);
+        return walk<512, kAccess>(t, b, range...);
     }
   }
 };
 
 }  // namespace warphash
 
-#define WARPHASH_PLAIN_ENTRIES                   \
-  WARPHASH_ENTRY(read, warphash::Gathers<false>) \
-  WARPHASH_ENTRY(read_and_swap, warphash::Gathers<true>)
+#define WARPHASH_PLAIN_ENTRIES                                              \
+  WARPHASH_ENTRY(read, warphash::Gathers<warphash::Access::kRead>)          \
+  WARPHASH_ENTRY(read_and_swap, warphash::Gathers<warphash::Access::kSwap>) \
+  WARPHASH_ENTRY(read_and_exchange, warphash::Gathers<warphash::Access::kExchange>)

@@ -8,7 +8,7 @@ makes with a 64-bit compare-and-swap behind each (32-bit in places of 4 bytes). 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -110,6 +110,12 @@ class Ceilings:
         return self._found[key]
 
     def _measure(self, bucket_bytes: int, region_bytes: int) -> Ceiling:
+        # To read takes no longer than to read and swap.
+        reads, swaps = self.rates(["read", "read_and_swap"], bucket_bytes, region_bytes)
+        return Ceiling(bucket_bytes, region_bytes, max(swaps, reads), swaps)
+
+    def rates(self, entries: Sequence[str], bucket_bytes: int, region_bytes: int) -> list[float]:
+        """Accesses per second of some kernels of ``ceiling.cuh``: the best runs, as one held down is no ceiling."""
         region = self._engine.allocate(region_bytes, 0)
         self._engine.fill(region.ptr, 0, region_bytes, 0)
         table = Table(slots=region.ptr, buckets=region_bytes // bucket_bytes)
@@ -117,16 +123,14 @@ class Ceilings:
         n = _LINES["cpu" if self._on_cpu else "cuda"] // max(1, bucket_bytes // 64)
         lanes = max(1, bucket_bytes // 16)
         launched = n if self._on_cpu else n * lanes // _GATHERS_PER_GROUP
-        seconds: dict[str, list[float]] = {"read": [], "read_and_swap": []}
+        seconds: dict[str, list[float]] = {entry: [] for entry in entries}
         first = itertools.count(step=n)
-        while len(seconds["read"]) < _FEWEST or sum(map(sum, seconds.values())) < _ENOUGH_S:
-            for entry, its in seconds.items():  # in turn, so that what disturbs one disturbs both
+        while len(seconds[entries[0]]) < _FEWEST or sum(map(sum, seconds.values())) < _ENOUGH_S:
+            for entry, its in seconds.items():  # in turn, so that what disturbs one disturbs all
                 batch = Batch(n=n, kind=bucket_bytes, random=next(first))  # other places in every run
                 # Stream 0 is the one whose events the clock takes.
                 its.append(self._clock.time(partial(program.run, entry, table, batch, launched, 0)))
-        # The best runs: a ceiling that others held down is none. To read takes no longer than to read and swap.
-        swaps = n / min(seconds["read_and_swap"])
-        return Ceiling(bucket_bytes, region_bytes, max(swaps, n / min(seconds["read"])), swaps)
+        return [n / min(its) for its in seconds.values()]
 
 
 def bucket_bytes(key_bytes: int, value_bytes: int, design: str, parameters: Mapping[str, Any]) -> int:

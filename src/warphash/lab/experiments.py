@@ -22,10 +22,13 @@ from .resizes import measure_resize
 from .runner import Lab, Measurement, Setting
 from .workloads import Workload
 
-__all__ = ["BUILDS", "EXPERIMENTS", "PANEL_METRICS", "measured", "panel_metric"]
+__all__ = ["ACCESSES", "BUILDS", "EXPERIMENTS", "PANEL_METRICS", "measured", "panel_metric"]
 
 BUILDS = 10
 """Builds behind one success rate."""
+
+ACCESSES = {"read": "read", "swap": "read_and_swap", "exchange": "read_and_exchange"}
+"""What a figure may time instead of a table, by the kernels of ``ceiling.cuh``."""
 
 _AT_MOST_KEYS = ("keys", "buckets", "places")
 
@@ -141,9 +144,10 @@ def _failures(spot: _Spot) -> Points:
 
 def _accesses(spot: _Spot) -> Points:
     place_bytes = spot.series.parameters["bytes"]
-    made = Ceilings(spot.lab.device).of(place_bytes, place_bytes * int(spot.x))
+    entry = ACCESSES[spot.series.design]
+    (rate_per_s,) = Ceilings(spot.lab.device).rates([entry], place_bytes, place_bytes * int(spot.x))
     for panel in spot.panels:
-        yield spot.point(panel, (made.swaps_per_s if spot.series.design == "swap" else made.reads_per_s) / 1e6), 0
+        yield spot.point(panel, rate_per_s / 1e6), 0
 
 
 def _resizes(spot: _Spot) -> Points:

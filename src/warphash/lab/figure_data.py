@@ -28,7 +28,8 @@ class Series:
     Attributes
     ----------
     design, parameters
-        The table; or one of `allocators.ALLOCATORS`, without parameters; or ``"read"`` or ``"swap"``, and its bytes.
+        The table; or one of `allocators.ALLOCATORS`, without parameters; or one of `experiments.ACCESSES`, with its
+        bytes.
     most
         The line ends there: the highest load factor, or other measure of `fill`. None for no end.
     value
