@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from ..designs import registry
+from ..stats import Stats
 from .dynamic import Dynamic, Held, Plan, Step
 from .oracle import Oracle
 from .runner import Setting
@@ -96,48 +98,59 @@ def bounded(setting: Setting, alpha: float, beta: float) -> Setting:
 def measure_dynamic(lab: Lab, workload: Workload, plan: Plan, setting: Setting, shape: Dynamic, seed: int = 1) -> Run:
     """Time a plan; the table begins with room for one batch. One that doubles does so before a batch of too many keys.
 
-    Each step is waited for, and timed alone. Its answers are checked when the pass is over: that drives everything else
-    out of the host's caches.
+    Nobody waits between the steps of a timed pass. What the table has behind each of them is told by a pass before,
+    which waits, and resizes in the same steps. Answers are checked when a pass is over: that drives everything else out
+    of the host's caches.
     """
     setting = bounded(setting, shape.alpha, shape.beta)
-    passes: list[list[Lap]] = []
-    wrong = 0
-    if lab.warms_up:
-        _pass(lab, workload, plan, setting, shape.beta, seed)
-    while not passes or (
-        len(passes) < lab.repetitions and sum(lap.seconds for laps in passes for lap in laps) < _ENOUGH_S
-    ):
-        table, laps, answers = _pass(lab, workload, plan, setting, shape.beta, seed)
-        passes.append(laps)
-        assert workload.values is not None
-        held = Held(plan.distinct, workload.values.dtype)
-        for lap, answer in zip(laps, answers, strict=True):
-            wrong += held.mismatches(lap.step, tuple(lab.back(column) for column in answer))
-            wrong += lap.size != held.size
-        wrong += Oracle(*held.items(), lab.argsort).check_items(*table.items())
-    return Run(min(passes, key=lambda laps: sum(lap.seconds for lap in laps)), wrong)
+    assert workload.values is not None
+    value = workload.values.dtype
+
+    def begin() -> _Pass:
+        return _Pass(lab.empty(workload, setting, shape.beta, capacity=plan.largest, seed=seed), setting)
+
+    def mismatches(done: _Pass, sizes: list[int]) -> int:
+        held = Held(plan.distinct, value)
+        wrong = 0
+        for number, (step, answer) in enumerate(zip(plan.steps, done.answers, strict=True)):
+            wrong += held.mismatches(step, tuple(lab.back(column) for column in answer))
+            wrong += number < len(sizes) and sizes[number] != held.size
+        return wrong + Oracle(*held.items(), lab.argsort).check_items(*done.table.items())
+
+    first, behind = begin(), []
+    before = first.table.stats()
+    for step in plan.steps:
+        first.call(step)
+        after = first.table.stats()
+        behind.append((_resizes(after) != _resizes(before), after.size, after.load_factor, after.nbytes))
+        before = after
+    wrong = mismatches(first, [size for _, size, _, _ in behind])
+    passes: list[list[float]] = []
+    while not passes or (len(passes) < lab.repetitions and sum(map(sum, passes)) < _ENOUGH_S):
+        timed = begin()
+        ends = lab.laps(partial(timed.call, step) for step in plan.steps)
+        passes.append([end - start for start, end in pairwise([0.0, *ends])])
+        wrong += mismatches(timed, [])
+    best = min(passes, key=sum)
+    return Run([Lap(*of_step) for of_step in zip(plan.steps, best, *zip(*behind, strict=True), strict=True)], wrong)
 
 
-def _pass(
-    lab: Lab, workload: Workload, plan: Plan, setting: Setting, load_factor: float, seed: int
-) -> tuple[Any, list[Lap], list[tuple[Any, ...]]]:
-    table = lab.empty(workload, setting, load_factor, capacity=plan.largest, seed=seed)
-    doubles = "load_bounds" in setting.parameters
-    laps: list[Lap] = []
-    answers: list[tuple[Any, ...]] = []
+def _resizes(stats: Stats) -> tuple[int, int | None]:
+    return stats.rebuilds, stats.resizes
 
-    def call(step: Step) -> None:
+
+class _Pass:
+    """One table, and what it answered to each step."""
+
+    def __init__(self, table: Any, setting: Setting) -> None:
+        self.table, self.answers = table, list[tuple[Any, ...]]()
+        self._doubles = "load_bounds" in setting.parameters
+
+    def call(self, step: Step) -> None:
+        """Run a step."""
+        table = self.table
         # Linear looks through a full table for each key that it has no slot for, which takes hundreds of times as long.
-        while doubles and step.verb == "insert" and len(table) + len(step.ids) > table.stats().slots:
+        while self._doubles and step.verb == "insert" and len(table) + len(step.ids) > table.stats().slots:
             table.reserve(2 * table.capacity)
         answer = getattr(table, step.verb)(*step.arguments)
-        answers.append(answer if isinstance(answer, tuple) else (answer,))
-
-    before = table.stats()
-    for step in plan.steps:
-        seconds = lab.time(partial(call, step))
-        after = table.stats()
-        resized = (after.rebuilds, after.resizes) != (before.rebuilds, before.resizes)
-        laps.append(Lap(step, seconds, resized, after.size, after.load_factor, after.nbytes))
-        before = after
-    return table, laps, answers
+        self.answers.append(answer if isinstance(answer, tuple) else (answer,))
