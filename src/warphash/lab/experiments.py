@@ -18,6 +18,7 @@ from .failures import measure_failures
 from .figure_data import Figure, Point, Series
 from .fill import MEASURES, Fill
 from .mixes import measure_mix
+from .profiles import measure_profile
 from .resizes import measure_resize
 from .runner import Lab, Measurement, Setting
 from .workloads import Workload
@@ -142,6 +143,12 @@ def _failures(spot: _Spot) -> Points:
         yield spot.point(panel, 100 * made.failed / made.keys), made.mismatches
 
 
+def _profiles(spot: _Spot) -> Points:
+    shares = measure_profile(spot.workload, *spot.table(), spot.lab.device, seed=spot.seed)
+    for panel in spot.panels:
+        yield spot.point(panel, shares[panel_metric(panel)]), 0
+
+
 def _accesses(spot: _Spot) -> Points:
     place_bytes = spot.series.parameters["bytes"]
     entry = ACCESSES[spot.series.design]
@@ -225,8 +232,11 @@ PANEL_METRICS = {
     "load": "load factor behind a batch",
     "moved": "million pairs moved per second",
     "stall": "milliseconds of the batch that resizes",
+    "efficiency": "per cent of a warp's lanes that work",
+    "hits": "per cent of the sectors found in the second-level cache",
+    "bandwidth": "per cent of the memory's bandwidth",
 }
-"""The last word of a panel ``"dynamic ..."`` or ``"resize ..."``, and the unit of what it shows."""
+"""The last word of a panel ``"dynamic ..."``, ``"resize ..."`` or ``"profile ..."``, and the unit of what it shows."""
 
 EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
     "build": _tables,
@@ -236,6 +246,7 @@ EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
     "batches": _batches,
     "allocate": _allocators,
     "access": _accesses,
+    "profile": _profiles,
     "resize": _resizes,
     "dynamic": _dynamic,
 }

@@ -1,0 +1,95 @@
+"""What a GPU's own profiler counts while a table is filled: NVIDIA's `ncu`, around a process that does nothing else.
+
+Dynamic Hash Tables on GPUs, Figure 10 (S0-39): warp efficiency, cache and memory utilisation of insert kernels.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import EngineUnavailable
+from .workloads import Workload
+
+if TYPE_CHECKING:
+    from .runner import Setting
+
+__all__ = ["COUNTERS", "measure_profile", "read_counters"]
+
+COUNTERS = {
+    "efficiency": ("smsp__thread_inst_executed_per_inst_executed.ratio", 100 / 32),
+    "hits": ("lts__t_sector_hit_rate.pct", 1.0),
+    "bandwidth": ("dram__throughput.avg.pct_of_peak_sustained_elapsed", 1.0),
+}
+"""Of a kernel, by the last word of a panel: the profiler's name, and what makes it per cent."""
+
+_DURATION = "gpu__time_duration.sum"
+_KERNELS = "regex:^(settle|claim|place)$"
+
+
+def measure_profile(
+    workload: Workload, setting: Setting, load_factor: float | None, device: str, seed: int = 1
+) -> dict[str, float]:
+    """Each of `COUNTERS`, per cent, over the kernels of one insert of a whole workload.
+
+    Raises
+    ------
+    EngineUnavailable
+        Where there is no GPU, or no profiler.
+    """
+    ncu = shutil.which("ncu")
+    if not device.startswith("cuda") or ncu is None:
+        have = "no ncu on the PATH" if device.startswith("cuda") else f"device {device!r}"
+        raise EngineUnavailable(f"a profile needs a GPU and NVIDIA's profiler ncu, got {have}: install Nsight Compute")
+    metrics = ",".join([*(name for name, _ in COUNTERS.values()), _DURATION])
+    with tempfile.TemporaryDirectory() as folder:
+        pairs = Path(folder) / "pairs.npz"
+        np.savez(pairs, keys=workload.keys, values=workload.keys if workload.values is None else workload.values)
+        task = json.dumps({"setting": asdict(setting), "load_factor": load_factor, "device": device, "seed": seed})
+        options = [ncu, "--csv", "--print-units", "base", "-k", _KERNELS, "--metrics", metrics]
+        command = [*options, sys.executable, "-m", "warphash.lab.profiles", str(pairs), task]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise EngineUnavailable(f"ncu ended with {done.returncode}: {(done.stderr or done.stdout).strip()[-500:]}")
+    return read_counters(done.stdout)
+
+
+def read_counters(printed: str) -> dict[str, float]:
+    """`COUNTERS` from what the profiler printed: the mean over all kernels, a second of each counting alike."""
+    lines = printed.splitlines()
+    start = next((number for number, line in enumerate(lines) if line.startswith('"ID"')), len(lines))
+    launches: dict[str, dict[str, float]] = defaultdict(dict)
+    for row in csv.DictReader(lines[start:]):
+        launches[row["ID"]][row["Metric Name"]] = float(row["Metric Value"].replace(",", ""))
+    if not launches:
+        raise EngineUnavailable(f"ncu has seen no kernel of an insert: {printed.strip()[-500:]}")
+    seconds = sum(counts[_DURATION] for counts in launches.values())
+    return {
+        name: scale * sum(counts[counter] * counts[_DURATION] for counts in launches.values()) / seconds
+        for name, (counter, scale) in COUNTERS.items()
+    }
+
+
+def _fill(pairs: str, task: dict[str, Any]) -> None:
+    """What runs under the profiler: one table, one insert."""
+    from .runner import Lab, Setting
+
+    with np.load(pairs) as columns:
+        workload = Workload("", columns["keys"], columns["values"], columns["keys"][:0])
+    lab = Lab(task["device"])
+    table = lab.empty(workload, Setting(**task["setting"]), task["load_factor"], seed=task["seed"])
+    table.insert(*lab.columns(workload))
+
+
+if __name__ == "__main__":
+    _fill(sys.argv[1], json.loads(sys.argv[2]))
