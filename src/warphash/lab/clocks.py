@@ -55,6 +55,11 @@ class HostClock:
     in_a_row = 1
 
     @property
+    def arrays(self) -> Any:
+        """NumPy, or what speaks it on the device."""
+        return np
+
+    @property
     def machine(self) -> str:
         """Name of the processor, and the threads used of it."""
         threads = thread_count()
@@ -121,6 +126,10 @@ class _CupyClock(_EventClock):
         import cupy
 
         self._cupy = cupy
+
+    @property
+    def arrays(self) -> Any:
+        return self._cupy
 
     @property
     def machine(self) -> str:

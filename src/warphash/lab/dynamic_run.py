@@ -8,6 +8,8 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..designs import registry
 from ..stats import Stats
 from .dynamic import Dynamic, Held, Plan, Step
@@ -109,13 +111,18 @@ def measure_dynamic(lab: Lab, workload: Workload, plan: Plan, setting: Setting, 
     def begin() -> _Pass:
         return _Pass(lab.empty(workload, setting, shape.beta, capacity=plan.largest, seed=seed), setting)
 
-    def mismatches(done: _Pass, sizes: list[int]) -> int:
-        held = Held(plan.distinct, value)
+    def mismatches(done: _Pass, sizes: list[int], whole: bool) -> int:
+        """Wrong answers, and sizes behind the steps; ``whole``: and pairs in the end."""
+        held = Held(plan.distinct, value, lab.arrays)
         wrong = 0
         for number, (step, answer) in enumerate(zip(plan.steps, done.answers, strict=True)):
-            wrong += held.mismatches(step, tuple(lab.back(column) for column in answer))
+            wrong += held.mismatches(step, answer if lab.arrays is not np else tuple(map(lab.back, answer)))
             wrong += number < len(sizes) and sizes[number] != held.size
-        return wrong + Oracle(*held.items(), lab.argsort).check_items(*done.table.items())
+        wrong += len(done.table) != held.size
+        if not whole:
+            return wrong
+        keys, values = map(lab.back, held.items())
+        return wrong + Oracle(keys, values, lab.argsort).check_items(*done.table.items())
 
     first, behind = begin(), []
     before = first.table.stats()
@@ -124,13 +131,15 @@ def measure_dynamic(lab: Lab, workload: Workload, plan: Plan, setting: Setting, 
         after = first.table.stats()
         behind.append((_resizes(after) != _resizes(before), after.size, after.load_factor, after.nbytes))
         before = after
-    wrong = mismatches(first, [size for _, size, _, _ in behind])
+    wrong = mismatches(first, [size for _, size, _, _ in behind], whole=False)
     passes: list[list[float]] = []
-    while not passes or (len(passes) < lab.repetitions and sum(map(sum, passes)) < _ENOUGH_S):
+    enough = False
+    while not enough:
         timed = begin()
         ends = lab.laps(partial(timed.call, step) for step in plan.steps)
         passes.append([end - start for start, end in pairwise([0.0, *ends])])
-        wrong += mismatches(timed, [])
+        enough = len(passes) >= lab.repetitions or sum(map(sum, passes)) >= _ENOUGH_S
+        wrong += mismatches(timed, [], whole=enough)
     best = min(passes, key=sum)
     return Run([Lap(*of_step) for of_step in zip(plan.steps, best, *zip(*behind, strict=True), strict=True)], wrong)
 

@@ -125,6 +125,11 @@ class Lab:
         """Keys, and values if there are any, on the device."""
         return [self.here(column) for column in (workload.keys, workload.values) if column is not None]
 
+    @property
+    def arrays(self) -> Any:
+        """NumPy, or what speaks it on the device."""
+        return self._clock.arrays
+
     def back(self, array: Any) -> Array:
         """An array of the device as a NumPy array."""
         return self._clock.back(array)
