@@ -146,8 +146,8 @@ BUGS = [
     ),
     Bug(
         "two erase one key of a column",
-        "return compare_exchange_word(&slot->key, seen.key, Base::kTombstone) == seen.key;",
-        "store_relaxed(&slot->key, Base::kTombstone); return true;",
+        "return compare_exchange(slot, seen, tombstone()).key == seen.key;",
+        "store_relaxed(&slot->key, kTombstone); return true;",
         erased_and_inserted_again,
         design="power_of_two",
         word="u8",

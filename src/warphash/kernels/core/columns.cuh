@@ -59,9 +59,6 @@ struct Columns : Slots<Word_, false, kSlots_> {
     slot->key = pair.key;
     *value_of(slot) = pair.value;
   }
-  WARPHASH_FN static bool vacate(Item* slot, const Item& seen) {
-    return compare_exchange_word(&slot->key, seen.key, Base::kTombstone) == seen.key;
-  }
   WARPHASH_FN static bool occupy(Item* slot, const Pair& pair, bool combined = false) {
     const Word first = combined ? Base::kBusy : pair.key;
     const Word old = compare_exchange_word(&slot->key, Base::kEmpty, first);
