@@ -301,9 +301,10 @@ def test_an_insert_that_surely_fits_is_left_to_itself(device: str) -> None:
     assert len(table) == size - 40 and not under_way(table) and not table.contains(gone).any()
     table.assign(some, some)
     assert not under_way(table)  # values are combined when all keys have a place
-    large = np.arange(1, 2 * table.stats().slots, dtype="u4")
+    large, before = np.arange(1, 2 * table.stats().slots, dtype="u4"), table.stats().resizes
     table.insert(large, large)
-    assert not under_way(table) and table.stats().resizes > 0  # it may have to grow
+    assert under_way(table)  # it had to grow, and then there was room
+    assert table.contains(large).all() and len(table) == len(large) and table.stats().resizes > before
 
 
 @pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
@@ -337,6 +338,34 @@ def test_what_it_leaves_without_a_home_is_housed_before_anybody_looks(
         assert there.all() and (values == as_values(everybody, value)).all()
     assert len(table) == len(everybody) and not under_way(table)
     assert table.stats().resizes == before + memory
+    table.check()
+
+
+@pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
+@pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("S16", "V32")])
+@pytest.mark.parametrize("unique", [True, False])
+@pytest.mark.parametrize("memory", [True, False])
+def test_an_insert_behind_one_that_left_some_without_a_home_meets_them(
+    device: str, key: str, value: str, unique: bool, memory: bool
+) -> None:
+    table, held, new = full_to(device, 0.87, key, value)
+    store, slots = table._backing.elastic.store, table.stats().slots
+    room, before = int(0.92 * slots) - len(held), table.stats().resizes
+    some, others = new[:room], new[room : room + 10]
+    limit, store.table.chain_limit = store.table.chain_limit, 0
+    assert table.insert(some.astype(key), as_values(some, value)).all() and under_way(table)
+    store.table.chain_limit = limit
+    refused = mock.patch.object(SubtableStore, "_memory_of", side_effect=MemoryError("none left"))
+    with refused if not memory else contextlib.nullcontext():
+        # An element of each key that has no home, and some that are new; the values of the first ones stay.
+        twice = others if unique else np.concatenate([some, others, others])
+        added = table.insert(twice.astype(key), as_values(twice + (1 << 20), value), assume_unique=unique)
+        assert (added.all() if unique else not added[: len(some)].any()) and added.sum() == len(others)
+        assert len(table) == len(held) + len(some) + len(others)
+    assert table.stats().resizes == before + memory
+    for ids, offset in ((held, 0), (some, 0), (others, 1 << 20)):
+        values, there = table.find(ids.astype(key))
+        assert there.all() and (values == as_values(ids + offset, value)).all()
     table.check()
 
 

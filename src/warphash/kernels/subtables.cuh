@@ -23,7 +23,8 @@
 // confirmed under the lock too (core/wide.cuh).
 //
 // A host that does not wait for an insert lets `place` adopt what finds no slot: its keys are the table's from then on, and
-// the host houses them before anybody looks (runtime/elastic_subtables.py).
+// the host houses them before anybody looks (runtime/elastic_subtables.py). The next `settle` may be launched before the
+// host knows of them; it finds the signals of core/report.cuh set, and does nothing.
 //
 // place, where keys move, changes nothing without the lock of the bucket (designs/dynamic_cuckoo.cuh): a victim's value has to
 // be there with it. erase swaps a key of a word for a tombstone, and takes the lock for a wider one, so that of two elements
@@ -83,11 +84,11 @@ template <class D>
 struct SettlePair : ListsLeftover {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kProbes = true, kReads = true, kSuspends = false, kCounts = true;
+  static constexpr bool kProbes = true, kReads = true, kSuspends = true, kCounts = true;
   static constexpr bool kFrozen = false, kVacancy = true, kCountsSubtables = true;
   static constexpr u32 kBlocks = S::kWide ? 2 : 4;  // of 256 threads on a processor: the more look, the better
   static constexpr int kPartBytes = 128;
-  enum class Outcome { kOpen, kPresent, kInserted, kLeftover };
+  enum class Outcome { kOpen, kPresent, kInserted, kLeftover, kSuspended };
   struct State {
     SubtableProbe<S> probe;
     u32 element;
@@ -102,6 +103,11 @@ struct SettlePair : ListsLeftover {
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
     begin(t, s, element_of(b, i), key_at<S>(b, element_of(b, i)));
     return true;
+  }
+  // The batch before has left a pair homeless, which may have this key: the host houses it, and settles anew.
+  WARPHASH_FN static bool suspend(State& s) {
+    s.outcome = Outcome::kSuspended;
+    return false;
   }
   WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
     if (seen.hit >= 0) {

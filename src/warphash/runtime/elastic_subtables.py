@@ -5,8 +5,9 @@ is made larger until these fit within the bounds, and then they are placed. So a
 
 Where all keys of a batch fit though each were new, and the table may grow, nobody waits for its kernels: pairs whose
 evictions find no slot become the table's own at once, and whoever looks at the `ElasticSubtables.store` next houses
-them first. Nor for an erase that surely leaves the table as large. (Of 325 us for a batch of a million new keys the
-device worked 190: docs/performance-log.md.)
+them first. Nor for an erase that surely leaves the table as large. An insert behind such a batch has settled before it
+waits for that, so that the device is never idle. (Of 325 us for a batch of a million new keys the device worked 190:
+docs/performance-log.md.)
 
 What may go wrong, and what follows:
 
@@ -54,7 +55,7 @@ class ElasticSubtables(ElasticStore):
     """
 
     def __init__(self, store: SubtableStore, **policy: Any) -> None:
-        self._begun: Callable[[], None] | None = None
+        self._begun: Callable[[], bool] | None = None
         self._ending, self._ends = threading.RLock(), False
         super().__init__(store, **policy)
         self.resizes = 0
@@ -82,23 +83,23 @@ class ElasticSubtables(ElasticStore):
     def size(self, size: int) -> None:
         self._size = size
 
-    def _end(self) -> None:
-        """Wait for the batch that was begun, and end it.
+    def _end(self) -> bool:
+        """Wait for the batch that was begun, and end it; whether it left pairs without a home.
 
         Of several lookups one does it, and the others wait: none is under way, as each comes here first.
         """
         if self._begun is None:
-            return
+            return False
         with self._ending:
             if self._begun is None or self._ends:
-                return
+                return False
             self._ends = True
             try:
-                self._begun()
+                return self._begun()
             finally:
                 self._begun, self._ends = None, False
 
-    def _end_insert(self, insert: Insert) -> None:
+    def _end_insert(self, insert: Insert) -> bool:
         """Count its keys, and house those that it left without a home."""
         outcome = insert.outcome()
         self._note(outcome)
@@ -107,11 +108,13 @@ class ElasticSubtables(ElasticStore):
             with suppress(MemoryError):
                 self._enlarge(None)
             self._house_all(None)
+        return outcome.homeless > 0
 
-    def _end_erase(self) -> None:
+    def _end_erase(self) -> bool:
         erased = self._store.erased()
         self.size -= erased
         self.tombstones += erased
+        return False
 
     # ---- batches
     def update(
@@ -129,12 +132,11 @@ class ElasticSubtables(ElasticStore):
         """As `ElasticStore.update`."""
         if n == 0:
             return
-        store = self._store  # all that comes before the first launch has the time that an earlier insert takes
+        store = self._store  # all that comes before the first wait has the time that an earlier batch takes
         spec, engine, asked = store.spec, store.engine, flags
         most = min(n, SETTLED_UNIQUE if unique else SETTLED)
         scratch = store.scratch(most, unique)
         self._house_all(stream)  # none are left, unless memory ran out where they were placed
-        store, size = self.store, self.size
         if n > store.slots // 8:
             store.share_out(n)
         copies = in_parts(store, keys, values, n, stream) if op == Op.KEEP and (unique or not flags) else None
@@ -147,9 +149,12 @@ class ElasticSubtables(ElasticStore):
         ]
         alone = len(parts) == 1
         leaves = alone and op == Op.KEEP and not copies and self.bounds is not None and engine.asynchronous
+        insert = self._settled_ahead(parts[0], scratch, unique, stream)
+        size = self.size
         for number, part in enumerate(parts):
             try:
-                self._insert(part, scratch, unique, alone, leaves, stream)
+                self._insert(part, insert, scratch, unique, alone, leaves, stream)
+                insert = None
             except (TableFull, MemoryError) as error:
                 done = engine.to_host(flags, np.uint8, number * most + part.n, stream)
                 self._take_back(keys, values, n, np.flatnonzero(done == Flag.CHANGED), stream)
@@ -167,26 +172,57 @@ class ElasticSubtables(ElasticStore):
             copies.flag(asked, flags, self.size - size, stream)
         self._tidy(stream)
 
-    def _insert(self, piece: Piece, scratch: Scratch, unique: bool, alone: bool, leaves: bool, stream: Any) -> None:
-        """Add the keys of a piece; ``leaves``: they may be under way still, if there is surely room for them."""
+    def _settled_ahead(self, piece: Piece, scratch: Scratch, unique: bool, stream: Any) -> Insert | None:
+        """An insert that settles behind the batch that is under way: the device does so while the host waits for that.
+
+        None if nothing is under way, the table has to grow first, or that batch has left pairs without a home: then the
+        kernel has done nothing, and is to be launched again.
+        """
+        if self._begun is None or piece.n > _MANY_TIMES * self._store.slots:
+            return None
+        insert = self._store.begin(piece, scratch, self.counts_probes, stream)
+        try:
+            insert.settle(unique)
+        except MemoryError:  # for the list of those that it leaves
+            return None
+        return None if self._end() else insert
+
+    def _insert(
+        self,
+        piece: Piece,
+        insert: Insert | None,
+        scratch: Scratch,
+        unique: bool,
+        alone: bool,
+        leaves: bool,
+        stream: Any,
+    ) -> None:
+        """Add the keys of a piece, which ``insert`` may have settled.
+
+        ``leaves``: they may be under way still, if there is surely room for them.
+        """
 
         def begin() -> Insert:
             return self.store.begin(piece, scratch, self.counts_probes, stream)
 
-        if piece.n > _MANY_TIMES * self.store.slots and self.bounds:
-            self._make_room_for(piece.n if unique else self._distinct(begin()), stream)
-            self.store.share_out(piece.n)
-        insert = begin()
-        insert.settle(unique)
+        if insert is None:
+            if piece.n > _MANY_TIMES * self.store.slots and self.bounds:
+                self._make_room_for(piece.n if unique else self._distinct(begin()), stream)
+                self.store.share_out(piece.n)
+            insert = begin()
+            insert.settle(unique)
         if alone:  # pieces may come subtable by subtable
             self.store.share_out(piece.n)  # for the next batch like it: the host has time while the device settles
-        if self.size + piece.n > self._most_load * self.store.slots:
+        most, coming = self._most_load * self.store.slots, piece.n
+        if self.size + coming > most:
             self._note(insert.outcome(last=False))
-            if not insert.left:
+            coming = insert.left
+            if not coming:
                 return
-            self._make_room_for(insert.left, stream)
+            self._make_room_for(coming, stream)
+            most = self._most_load * self.store.slots
             insert.settle_rest()
-        elif leaves and insert.may_adopt:
+        if leaves and insert.may_adopt and self.size + coming <= most:
             insert.place_or_adopt()
             self._begun = partial(self._end_insert, insert)
             return

@@ -215,11 +215,11 @@ class SubtableStore(Store):
         """Ask what was counted into the report.
 
         After the ``last`` time, the report and the claims of ``scratch`` are made ready for the next operation while
-        this one is waited for.
+        this one is waited for. Its signals stay: one that is set keeps the next `settle` from what is not its turn.
         """
         self._answer.ask(self.report.ptr, stream)
         if last:
-            self.engine.fill(self.report.ptr, 0, self.report.nbytes, stream)
+            self.engine.fill(self.report.ptr, 0, 8 * COUNT_WORDS, stream)
             self._counted = False
             if scratch is not None and scratch is self._workbench.kept:
                 self._workbench.forget_claims(scratch, stream)
@@ -228,7 +228,9 @@ class SubtableStore(Store):
     def answer(self) -> Report:
         """What was asked for. Waits."""
         self._answer.wait()
-        return Report.of(self._answer.words)
+        report = Report.of(self._answer.words)
+        self._counted |= report.homeless > 0  # its signals are set
+        return report
 
     def random_word(self) -> int:
         """For the victims of a launch."""
