@@ -1,8 +1,8 @@
 // Compiles one design, or kernels that no design changes, for one instruction set. The build defines WARPHASH_DESIGN
-// (the class), WARPHASH_DESIGN_HEADER, WARPHASH_GROUPS (the name of the function below), WARPHASH_ONE_SLOT,
-// WARPHASH_EIGHT_SLOTS, WARPHASH_SLABS, WARPHASH_NODES or WARPHASH_SUBTABLES for designs with buckets of one slot or of
-// eight alone, lists of slabs or of nodes of one key, or subtables, and renames the namespace `warphash`, so that the
-// linker cannot take one instruction set's template for another's.
+// (the class), WARPHASH_DESIGN_HEADER, WARPHASH_GROUPS (the name of the function below), WARPHASH_LAYOUTS (a WARPHASH_GROUP
+// for each number of slots that a bucket may have), WARPHASH_SLABS, WARPHASH_NODES or WARPHASH_SUBTABLES for designs with
+// lists of slabs or of nodes of one key, or subtables, and renames the namespace `warphash`, so that the linker cannot take
+// one instruction set's template for another's.
 #include "entries.hpp"
 
 #include WARPHASH_DESIGN_HEADER
@@ -45,17 +45,13 @@ const Group kGroups[] = {
     WARPHASH_LINES_OF_WORDS(4, u32) WARPHASH_LINES_OF_WORDS(8, u64) WARPHASH_LINES(16, warphash::Wide<16>, -1)
         WARPHASH_LINES(32, warphash::Wide<32>, -1) WARPHASH_LINES(64, warphash::Wide<64>, -1)
             WARPHASH_LINES(128, warphash::Wide<128>, -1)
-#elif defined(WARPHASH_ONE_SLOT)
-    WARPHASH_GROUP(1)
-#elif defined(WARPHASH_EIGHT_SLOTS)
-    WARPHASH_GROUP(8)
 #elif defined(WARPHASH_NODES)
     WARPHASH_GROUP(2)
 #elif defined(WARPHASH_SLABS)  // 128 bytes each
     WARPHASH_LAYOUT(4, u32, false, 32) WARPHASH_LAYOUT(4, u32, true, 16) WARPHASH_LAYOUT(8, u64, false, 16)
         WARPHASH_LAYOUT(8, u64, true, 8)
 #else
-    WARPHASH_GROUP(8) WARPHASH_GROUP(16) WARPHASH_GROUP(32)
+    WARPHASH_LAYOUTS
 #endif
 };
 

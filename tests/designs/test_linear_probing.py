@@ -25,7 +25,7 @@ def overflows(homes: np.ndarray, buckets: int, slots: int) -> tuple[np.ndarray, 
 
 
 @pytest.mark.parametrize("device", HERE)
-@pytest.mark.parametrize("slots", [8, 16, 32])
+@pytest.mark.parametrize("slots", [1, 8, 16, 32])
 @pytest.mark.parametrize("load_factor", [0.5, 0.8, 0.95, 1.0])
 def test_keys_go_as_far_as_the_buckets_before_are_too_full(device: str, slots: int, load_factor: float) -> None:
     n = 20_000 if device == "cpu" else 600
@@ -59,6 +59,64 @@ def test_every_slot_is_found_before_the_table_is_full(device: str) -> None:
     assert table.erase(keys[:1]).all() and table.insert(keys[64:]).all()
     assert table.contains(keys[1:]).all() and not table.contains(keys[:1]).any()
     table.check()
+
+
+@pytest.mark.parametrize("device", HERE)
+@pytest.mark.parametrize("slots", [1, 8])
+def test_no_key_goes_further_than_the_limit(device: str, slots: int) -> None:
+    limit = 32
+    table = HashSet(
+        "u4",
+        device=device,
+        design="linear_probing",
+        capacity=300,
+        load_factor=1.0,
+        on_full="raise",
+        attempts=1,
+        slots_per_bucket=slots,
+        probe_limit=limit,
+        seed=1,
+    )
+    present, absent = np.split(np.random.default_rng(2).permutation(np.arange(2000, dtype="u4")), [300])
+    held, failed = [], []
+    for key in present:  # one at a time: as many as there are slots, and not all of these are near enough
+        try:
+            assert table.insert(np.array([key])).all()
+            held.append(key)
+        except TableFull as error:
+            failed += error.keys.tolist()
+    assert len(table) == len(held) > 250 and len(failed) == len(present) - len(held) > 0
+    assert table.contains(np.array(held)).all() and not table.contains(np.array(failed, "u4")).any()
+    assert not table.contains(absent).any()
+    assert table.probe_counts(np.concatenate([present, absent])).max() == limit // slots
+    table.check()
+
+
+@pytest.mark.parametrize(
+    ("load_factor", "per_cent"), [(0.75, (0, 0)), (0.8, (0, 0.0005)), (0.9, (0.0005, 0.05)), (0.95, (0.03, 2))]
+)
+def test_keys_fail_as_often_as_those_of_the_paper(load_factor: float, per_cent: tuple[float, float]) -> None:
+    """S0-26: in magnitude, with the limit that the laboratory gives it; the paper tells none."""
+    n = 500_000
+    keys = np.unique(np.random.default_rng(4).integers(0, 1 << 32, n + 9000, np.uint64))[:n].astype("u4")
+    table = HashSet(
+        "u4",
+        device="cpu",
+        design="linear_probing",
+        capacity=n,
+        load_factor=load_factor,
+        on_full="raise",
+        attempts=1,
+        slots_per_bucket=1,
+        probe_limit=512,
+        seed=1,
+    )
+    failed = 0
+    try:
+        table.insert(keys)
+    except TableFull as error:  # whose keys had no slot; no other was moved for them
+        failed = len(error.keys)
+    assert per_cent[0] <= 100 * failed / n <= per_cent[1]
 
 
 @pytest.mark.parametrize("device", HERE)

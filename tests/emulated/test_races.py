@@ -31,6 +31,7 @@ TABLES = [
     ("iceberg", {"slots_per_bucket": 8}),
     ("slab", {"rebucket": False}),
     ("linear_probing", {"slots_per_bucket": 8}),
+    ("linear_probing", {"slots_per_bucket": 1}),
     ("megakv", {}),
     ("dynamic_cuckoo", {}),
     ("dynamic_cuckoo", {"subtables": 2, "coordination": "spin"}),

@@ -29,7 +29,12 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "iceberg": [{}, {"slots_per_bucket": 8}, {"slots_per_bucket": 32, "threshold": 0.4, "early_exit": False}],
     "slab": [{}, {"allocator": "slab_light"}, {"buckets": 7}],
     "dynamic_cuckoo": [{}, {"subtables": 2}, {"subtables": 8, "coordination": "spin"}, {"hash": "universal"}],
-    "linear_probing": [{}, {"slots_per_bucket": 32}, {"hash": "universal"}],
+    "linear_probing": [
+        {},
+        {"slots_per_bucket": 32},
+        {"slots_per_bucket": 1, "probe_limit": 512},
+        {"hash": "universal"},
+    ],
 }
 LIST_VARIANTS: dict[str, list[dict[str, Any]]] = {
     "slab": [{}, {"allocator": "slab_light"}, {"buckets": 7, "rebucket": False}],

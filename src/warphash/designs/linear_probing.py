@@ -7,11 +7,14 @@ DESIGN = Design(
     aliases=("linear",),
     title="Linear probing",
     citation="the baseline Linear of Dynamic Hash Tables on GPUs, section VI",
-    parameters=(Parameter("slots_per_bucket", 8, "slots that are probed at once", choices=(8, 16, 32)),),
-    fields=lambda p: {"hashes": 1},
+    parameters=(
+        Parameter("slots_per_bucket", 8, "slots that are probed at once; the paper's has 1", choices=(1, 8, 16, 32)),
+        Parameter("probe_limit", 1 << 14, "slots in a row that a key may be in", bounds=(32, 1 << 31)),
+    ),
+    fields=lambda p: {"hashes": 1, "probe_limit": p["probe_limit"] // p["slots_per_bucket"]},
     default_load_factor=lambda p: 0.8,
     safe_load_factor=lambda p: 0.9,  # it holds more, but then an absent key is looked for in ever longer runs
     moves_keys=False,
     settles=True,
-    fills_first_bucket=lambda _: True,
+    fills_first_bucket=lambda p: p["slots_per_bucket"] > 1,
 )

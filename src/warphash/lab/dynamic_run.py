@@ -98,7 +98,7 @@ def bounded(setting: Setting, alpha: float, beta: float) -> Setting:
 
 
 def measure_dynamic(lab: Lab, workload: Workload, plan: Plan, setting: Setting, shape: Dynamic, seed: int = 1) -> Run:
-    """Time a plan; the table begins with room for one batch. One that doubles does so before a batch of too many keys.
+    """Time a plan; the table begins with room for one batch.
 
     Nobody waits between the steps of a timed pass. What the table has behind each of them is told by a pass before,
     which waits, and resizes in the same steps. Answers are checked when a pass is over: that drives everything else out
@@ -109,7 +109,7 @@ def measure_dynamic(lab: Lab, workload: Workload, plan: Plan, setting: Setting, 
     value = workload.values.dtype
 
     def begin() -> _Pass:
-        return _Pass(lab.empty(workload, setting, shape.beta, capacity=plan.largest, seed=seed), setting)
+        return _Pass(lab.empty(workload, setting, shape.beta, capacity=plan.largest, seed=seed))
 
     def mismatches(done: _Pass, sizes: list[int], whole: bool) -> int:
         """Wrong answers, and sizes behind the steps; ``whole``: and pairs in the end."""
@@ -151,15 +151,10 @@ def _resizes(stats: Stats) -> tuple[int, int | None]:
 class _Pass:
     """One table, and what it answered to each step."""
 
-    def __init__(self, table: Any, setting: Setting) -> None:
+    def __init__(self, table: Any) -> None:
         self.table, self.answers = table, list[tuple[Any, ...]]()
-        self._doubles = "load_bounds" in setting.parameters
 
     def call(self, step: Step) -> None:
         """Run a step."""
-        table = self.table
-        # Linear looks through a full table for each key that it has no slot for, which takes hundreds of times as long.
-        while self._doubles and step.verb == "insert" and len(table) + len(step.ids) > table.stats().slots:
-            table.reserve(2 * table.capacity)
-        answer = getattr(table, step.verb)(*step.arguments)
+        answer = getattr(self.table, step.verb)(*step.arguments)
         self.answers.append(answer if isinstance(answer, tuple) else (answer,))

@@ -41,6 +41,7 @@ class Table(ctypes.Structure):
         *_words("coordination", "value_bytes"),
         *[(name, ctypes.c_uint64 * (MOST_SUBTABLES + 1)) for name in ("bases", "sizes", "salts")],
         *[(name, ctypes.c_uint64 * MOST_SUBTABLES) for name in ("shares", "least_shares", "most_shares")],
+        *_words("probe_limit"),
     ]
 
 

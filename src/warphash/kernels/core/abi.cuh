@@ -40,6 +40,7 @@ struct Table {
   u64 shares[kMostSubtables];        // of 2^32: where the share of subtable i ends
   u64 least_shares[kMostSubtables];  // the least and the greatest of these that there were since the table was empty
   u64 most_shares[kMostSubtables];
+  u64 probe_limit;  // linear probing: buckets in a row that a key may be in
 };
 
 enum Family : u64 { kMixer = 0, kUniversal = 1 };
