@@ -7,7 +7,7 @@ import pytest
 
 from support.engines import missing
 from warphash.lab import ceilings, workloads
-from warphash.lab.ceilings import Ceiling, Ceilings, bucket_bytes
+from warphash.lab.ceilings import Ceiling, Ceilings, Reads, reads_of
 from warphash.lab.runner import Lab, Setting
 from warphash.runtime.abi import Batch, Table
 from warphash.runtime.devices import engine_for
@@ -97,16 +97,29 @@ def test_the_region_is_as_large_as_the_table_but_never_smaller_than_a_place(quic
 
 @pytest.mark.parametrize(
     ("key", "value", "slots", "bytes_"),
-    [(4, 4, 8, 64), (8, 4, 8, 128), (8, 4, 32, 256), (8, 0, 16, 128), (2, 1, 8, 64)],
+    [(4, 4, 8, (64, 0)), (8, 4, 8, (128, 0)), (8, 4, 32, (256, 8)), (8, 0, 16, (128, 0)), (2, 1, 8, (64, 0))],
 )
 def test_a_probe_reads_the_slots_of_a_bucket_or_their_keys(key, value, slots, bytes_):
-    assert bucket_bytes(key, value, "iceberg", {"slots_per_bucket": slots}) == bytes_
+    assert reads_of(key, value, "iceberg", {"slots_per_bucket": slots}) == Reads(*bytes_)
 
 
 @pytest.mark.parametrize(("key", "value"), [(4, 4), (4, 0), (8, 4), (8, 0)])
 def test_a_slot_is_a_bucket_of_the_classic_table_and_a_slab_has_its_width(key, value):
-    assert bucket_bytes(key, value, "cuckoo", {}) == (8 if key > 4 else 4) * (2 if value else 1)
-    assert bucket_bytes(key, value, "slab", {}) == 128
+    assert reads_of(key, value, "cuckoo", {}) == Reads((8 if key > 4 else 4) * (2 if value else 1), 0)
+    assert reads_of(key, value, "slab", {}) == Reads(128, 0)
+    assert reads_of(key, value, "dynamic_cuckoo", {}) == Reads(128, value)
+
+
+def test_a_value_apart_from_its_key_is_read_where_the_key_is_found(monkeypatch):
+    rates = {64: 100.0, 128: 50.0, 512: 20.0}  # per second, of places so wide
+    monkeypatch.setattr(Ceilings, "_measure", lambda _, wide, region: Ceiling(wide, region, rates[wide], 10.0))
+    found, apart, slots = Ceilings("cpu"), Reads(128, 8), Reads(128, 0)
+    assert found.ratio(slots, 1 << 20, "find 100", 25.0, 1.0) == 0.5
+    assert found.ratio(apart, 1 << 20, "find 100", 25.0, 1.0) == 0.75  # a line of the CPU's for the value
+    assert found.ratio(apart, 1 << 20, "find 50", 25.0, 1.0) == 0.625
+    assert found.ratio(apart, 1 << 20, "find 0", 25.0, 1.0) == 0.5
+    assert found.ratio(apart, 1 << 20, "build", 5.0, 1.0) == 0.5
+    assert found.ratio(Reads(128, 512), 1 << 20, "find 100", 10.0, 1.0) == 0.7
 
 
 def test_every_measurement_has_a_ratio(quick):

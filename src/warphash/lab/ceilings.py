@@ -1,8 +1,9 @@
 """What the memory of a device allows a hash table, measured by kernels that share nothing with one.
 
-A find reads one bucket, at a random place, for each probe. Its ceiling is how many random reads of as many contiguous
-bytes the device makes in a second, over a region as large as the table; that of a build is how many of these reads it
-makes with a 64-bit compare-and-swap behind each (32-bit in places of 4 bytes). ``kernels/ceiling.cuh`` says how.
+A find reads one bucket, at a random place, for each probe, and the value of a key that it finds, where values lie apart
+from keys. Its ceiling is how many random reads of as many contiguous bytes the device makes in a second, over a region
+as large as the table; that of a build is how many of these reads it makes with a 64-bit compare-and-swap behind each
+(32-bit in places of 4 bytes). ``kernels/ceiling.cuh`` says how.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ..runtime.engine import KernelSpec
 from ..runtime.source import CEILING
 from .clocks import clock_of
 
-__all__ = ["Ceiling", "Ceilings", "bucket_bytes"]
+__all__ = ["Ceiling", "Ceilings", "Reads", "reads_of"]
 
 _ENOUGH_S = 0.1
 """Seconds of runs behind a ceiling, unless `_FEWEST` take longer: the eight ceilings of a standard run take one."""
@@ -33,6 +34,18 @@ _LINES = {"cpu": 1 << 21, "cuda": 1 << 27}
 
 _GATHERS_PER_GROUP = 16
 """Of the lanes that read a place together (``ceiling.cuh``)."""
+
+
+_FETCHED_BYTES = {"cpu": 64, "cuda": 32}
+"""What memory gives at once: a value takes as much."""
+
+
+@dataclass(frozen=True)
+class Reads:
+    """Bytes of a bucket that a probe reads, and of a value that lies apart from it (0: none does)."""
+
+    bucket_bytes: int
+    value_bytes: int
 
 
 @dataclass(frozen=True)
@@ -109,6 +122,21 @@ class Ceilings:
         )
         return self._found[key]
 
+    def ratio(
+        self, reads: Reads, table_bytes: int, operation: str, rate_per_s: float, probes_per_key: float | None
+    ) -> float:
+        """As `Ceiling.ratio`, with the values that a find reads beside the buckets of a table."""
+        values = 0.0  # seconds a key
+        if reads.value_bytes and operation.startswith("find"):
+            fetched = max(reads.value_bytes, _FETCHED_BYTES["cpu" if self._on_cpu else "cuda"])
+            values = float(operation.split()[1]) / 100 / self.of(fetched, table_bytes).reads_per_s
+
+        def share(ceiling: Ceiling) -> float:
+            return ceiling.ratio(operation, rate_per_s, probes_per_key) + rate_per_s * values
+
+        ceiling = self.of(reads.bucket_bytes, table_bytes)
+        return share(ceiling if share(ceiling) <= 1 else self.again(ceiling))
+
     def _measure(self, bucket_bytes: int, region_bytes: int) -> Ceiling:
         # To read takes no longer than to read and swap.
         reads, swaps = self.rates(["read", "read_and_swap"], bucket_bytes, region_bytes)
@@ -133,9 +161,14 @@ class Ceilings:
         return [n / min(its) for its in seconds.values()]
 
 
-def bucket_bytes(key_bytes: int, value_bytes: int, design: str, parameters: Mapping[str, Any]) -> int:
-    """Bytes that one probe reads of a table whose keys and values lie in its slots (``value_bytes`` 0: a set)."""
+def reads_of(key_bytes: int, value_bytes: int, design: str, parameters: Mapping[str, Any]) -> Reads:
+    """What a find reads of a table of such keys and values (``value_bytes`` 0: a set)."""
+    made = registry.get(design)
+    if made.line_bytes:
+        return Reads(made.line_bytes, value_bytes)
     key, value = (0 if not width else 4 if width <= 4 else 8 for width in (key_bytes, value_bytes))
     slot_bytes = KernelSpec(design, key, value, 1).slot_bytes
-    slots = registry.get(design).slots_per_bucket(parameters, slot_bytes)
-    return slots * (slot_bytes // 2 if registry.get(design).keeps_columns(slots, slot_bytes) else slot_bytes)
+    slots = made.slots_per_bucket(parameters, slot_bytes)
+    if made.keeps_columns(slots, slot_bytes):
+        return Reads(slots * slot_bytes // 2, slot_bytes // 2)
+    return Reads(slots * slot_bytes, 0)

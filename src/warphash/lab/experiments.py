@@ -21,6 +21,7 @@ from .mixes import measure_mix
 from .profiles import measure_profile
 from .resizes import measure_resize
 from .runner import Lab, Measurement, Setting
+from .widths import measure_widths
 from .workloads import Workload
 
 __all__ = ["ACCESSES", "BUILDS", "EXPERIMENTS", "PANEL_METRICS", "measured", "panel_metric"]
@@ -157,6 +158,15 @@ def _accesses(spot: _Spot) -> Points:
         yield spot.point(panel, rate_per_s / 1e6), 0
 
 
+def _widths(spot: _Spot) -> Points:
+    setting, load_factor = spot.table()
+    made = measure_widths(spot.lab, setting, load_factor, len(spot.workload.keys), int(spot.x), spot.seed)
+    for panel in spot.panels:
+        value = getattr(made, panel.removeprefix("wide ").replace(" ", "_"))
+        wrong = made.mismatches if panel is spot.panels[0] else 0
+        yield spot.point(panel, value if panel_metric(panel) == "share" else value / 1e6), wrong
+
+
 def _resizes(spot: _Spot) -> Points:
     shape = _shape(spot)
     for direction in ("up", "down"):
@@ -232,11 +242,15 @@ PANEL_METRICS = {
     "load": "load factor behind a batch",
     "moved": "million pairs moved per second",
     "stall": "milliseconds of the batch that resizes",
+    "insert": "million pairs inserted per second",
+    "present": "million present keys found per second",
+    "absent": "million absent keys looked for per second",
+    "share": "share of what the memory allows such finds",
     "efficiency": "per cent of a warp's lanes that work",
     "hits": "per cent of the sectors found in the second-level cache",
     "bandwidth": "per cent of the memory's bandwidth",
 }
-"""The last word of a panel ``"dynamic ..."``, ``"resize ..."`` or ``"profile ..."``, and the unit of what it shows."""
+"""The last word of a panel ``"dynamic ..."``, ``"resize ..."``, ``"wide ..."`` or ``"profile ..."``, and its unit."""
 
 EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
     "build": _tables,
@@ -248,6 +262,7 @@ EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
     "access": _accesses,
     "profile": _profiles,
     "resize": _resizes,
+    "wide": _widths,
     "dynamic": _dynamic,
 }
 """By the first word of a panel; all panels of a figure are of one experiment."""

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import HashMap, HashSet, Stats
-from .ceilings import Ceiling, Ceilings, bucket_bytes
+from .ceilings import Ceiling, Ceilings, reads_of
 from .clocks import HostClock, clock_of
 from .oracle import Answers, Oracle
 from .workloads import Workload, queries
@@ -63,8 +63,9 @@ class Measurement:
         Wrong answers, in the same run. A rate with a mismatch is not a rate.
     ceiling_ratio
         Share of what the memory of the device allows (`lab.ceilings`), measured in the same run: of random reads of a
-        bucket for a find, of such reads with a swap for the others. Where no probes were counted, as in a build without
-        ``count_probes=True``, each key counts as one: then it is a lower bound. None where no ceiling was measured.
+        bucket for a find, and of a value that lies apart; of reads with a swap for the others. Where no probes were
+        counted, as in a build without ``count_probes=True``, each key counts as one: then it is a lower bound. None
+        where no ceiling was measured.
     utilisation
         Bytes of pairs over those of the slabs, or other nodes of lists, in use (S3-21); or else of the slots.
     """
@@ -302,25 +303,20 @@ class Lab:
     ) -> float | None:
         if self._ceilings is None:
             return None
-        bucket = _bucket_bytes(workload, stats)
+        value_bytes = 0 if workload.values is None else workload.values.itemsize
+        reads = reads_of(workload.keys.itemsize, value_bytes, stats.design, stats.parameters)
         try:
-            ceiling = self._ceilings.of(bucket, stats.nbytes)
-            if ceiling.ratio(operation, rate_per_s, probes) > 1:
-                ceiling = self._ceilings.again(ceiling)
-            return ceiling.ratio(operation, rate_per_s, probes)
+            return self._ceilings.ratio(reads, stats.nbytes, operation, rate_per_s, probes)
         except MemoryError:  # the table was worth measuring without a second one beside it
             return None
-
-
-def _bucket_bytes(workload: Workload, stats: Stats) -> int:
-    value_bytes = 0 if workload.values is None else workload.values.itemsize
-    return bucket_bytes(workload.keys.itemsize, value_bytes, stats.design, stats.parameters)
 
 
 def _utilisation(workload: Workload, stats: Stats) -> float:
     if stats.nodes is None:
         return stats.load_factor
-    return stats.size * workload.pair_bytes / (stats.nodes * _bucket_bytes(workload, stats))
+    value_bytes = 0 if workload.values is None else workload.values.itemsize
+    node = reads_of(workload.keys.itemsize, value_bytes, stats.design, stats.parameters)
+    return stats.size * workload.pair_bytes / (stats.nodes * node.bucket_bytes)
 
 
 class _Subject:

@@ -1,0 +1,93 @@
+"""Keys and values of any width, in place: rows that are made of a number, which tells every answer.
+
+Dynamic Hash Tables on GPUs, section 4 (S0-08). A row is words of 32 bits, each an odd multiple of the row's number: no
+two rows are equal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .ceilings import Ceilings, reads_of
+
+if TYPE_CHECKING:
+    from .runner import Lab, Setting
+
+__all__ = ["VALUE_BYTES", "Widths", "measure_widths", "rows_of"]
+
+VALUE_BYTES = {4: 4, 8: 8, 16: 32, 32: 32, 64: 8, 128: 8}
+"""Of the values that are measured with keys of so many bytes."""
+
+_COUNTED = 1_000_000
+"""Keys whose probes are counted."""
+
+
+@dataclass(frozen=True)
+class Widths:
+    """Rates per second of inserts into an empty table, of finds of present and of absent keys; shares; wrong answers.
+
+    Attributes
+    ----------
+    present_share, absent_share
+        Of the rate at which the memory gives all that such a find reads: buckets of keys, and the value.
+    """
+
+    insert: float
+    present: float
+    absent: float
+    present_share: float
+    absent_share: float
+    mismatches: int
+
+
+def rows_of(numbers: Any, nbytes: int, seed: int, arrays: Any = np) -> Any:
+    """A row of ``nbytes`` for each number, uint32[n, nbytes / 4]; numbers are less than 2**32, and rows differ."""
+    words = np.random.default_rng(seed).integers(0, 1 << 31, nbytes // 4, np.uint64) * 2 + 1
+    rows = arrays.empty((len(numbers), len(words)), np.uint32)
+    for column, word in enumerate(words.tolist()):
+        rows[:, column] = (numbers * word & 0xFFFFFFFF).astype(np.uint32)
+    return rows
+
+
+def measure_widths(
+    lab: Lab, setting: Setting, load_factor: float | None, n: int, key_bytes: int, seed: int = 1
+) -> Widths:
+    """Insert ``n`` pairs into an empty table at once, and look for as many keys that are there, and that are not."""
+    arrays, value_bytes, ceilings = lab.arrays, VALUE_BYTES[key_bytes], Ceilings(lab.device)
+    numbers = arrays.random.default_rng(seed).permutation(2 * n).astype(np.uint64)
+
+    def rows(of: Any, nbytes: int) -> Any:
+        return rows_of(of, nbytes, seed + nbytes, arrays)
+
+    def here(of: Any, nbytes: int) -> Any:
+        return rows(of, nbytes) if arrays is not np else lab.here(rows(of, nbytes))
+
+    there = numbers[:n]
+    keys, values = here(there, key_bytes), here(there, value_bytes)
+    table = lab.built([keys[:1], values[:1]], setting, load_factor, capacity=n, seed=seed)
+    reads = reads_of(key_bytes, value_bytes, setting.design, table.stats().parameters)
+    insert_s = min(lab.timed(partial(table.insert, keys, values, assume_unique=True), before=table.clear))
+    wrong = int(len(table) != n)
+    rates: list[float] = []
+    shares: list[float] = []
+    for asked, found_share in ((there[::-1], 100), (numbers[n:], 0)):
+        questions = here(asked, key_bytes)
+        got: list[Any] = []
+        find_s = min(lab.timed(partial(_append, got, table, questions), got.clear))
+        answers, found = got[-1] if arrays is not np else map(lab.back, got[-1])
+        wrong += int((found != bool(found_share)).sum())
+        if found_share:
+            wrong += int((answers != rows(asked, value_bytes)).any(axis=1).sum())
+        probes = float(lab.back(table.probe_counts(questions[:_COUNTED])).mean())
+        rates.append(n / find_s)
+        shares.append(ceilings.ratio(reads, table.nbytes, f"find {found_share}", rates[-1], probes))
+    present, absent = zip(rates, shares, strict=True)
+    return Widths(n / insert_s, present[0], absent[0], present[1], absent[1], wrong)
+
+
+def _append(got: list[Any], table: Any, questions: Any) -> None:
+    got.append(table.find(questions))

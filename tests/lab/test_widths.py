@@ -1,0 +1,43 @@
+"""Rows that are made of numbers, and the tables that are measured with them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from warphash import HashMap
+from warphash.lab.runner import Lab, Setting
+from warphash.lab.widths import VALUE_BYTES, measure_widths, rows_of
+
+SETTING = Setting("dynamic_cuckoo", {})
+
+
+@pytest.mark.parametrize("nbytes", [4, 8, 32, 128])
+def test_no_two_rows_are_equal(nbytes: int) -> None:
+    numbers = np.concatenate([np.arange(5000), (1 << 32) - 1 - np.arange(5000)]).astype(np.uint64)
+    rows = rows_of(numbers, nbytes, seed=3)
+    assert rows.shape == (10_000, nbytes // 4) and rows.dtype == np.uint32
+    assert len(np.unique(rows, axis=0)) == 10_000
+    assert (rows_of(numbers[7:9], nbytes, seed=3) == rows[7:9]).all()
+
+
+@pytest.mark.parametrize("key_bytes", VALUE_BYTES)
+def test_every_width_is_measured_and_right(key_bytes: int) -> None:
+    made = measure_widths(Lab("cpu", repetitions=1), SETTING, 0.8, 3000, key_bytes)
+    assert made.mismatches == 0
+    assert min(made.insert, made.present, made.absent) > 0
+    assert 0 < made.present_share < 1.2 and 0 < made.absent_share < 1.2
+
+
+def test_wrong_answers_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    find = HashMap.find
+
+    def off_by_one(self, keys):  # type: ignore[no-untyped-def]
+        values, found = find(self, keys)
+        values[3, 1] += 1
+        found[5] = not found[5]
+        return values, found
+
+    monkeypatch.setattr(HashMap, "find", off_by_one)
+    made = measure_widths(Lab("cpu", repetitions=1), SETTING, 0.8, 1000, 16)
+    assert made.mismatches == 3  # a value, and in either find what is there
