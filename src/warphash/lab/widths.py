@@ -58,7 +58,7 @@ def measure_widths(
 ) -> Widths:
     """Insert ``n`` pairs into an empty table at once, and look for as many keys that are there, and that are not."""
     arrays, value_bytes, ceilings = lab.arrays, VALUE_BYTES[key_bytes], Ceilings(lab.device)
-    numbers = arrays.random.default_rng(seed).permutation(2 * n).astype(np.uint64)
+    numbers = arrays.asarray(np.random.default_rng(seed).permutation(2 * n).astype(np.uint64))
 
     def rows(of: Any, nbytes: int) -> Any:
         return rows_of(of, nbytes, seed + nbytes, arrays)
