@@ -25,24 +25,8 @@ METRICS = (
 NO_TABLES = ("allocation rate", "access rate")
 SLABS = ["slab4", "slab4c", "slab5", "slab6", "slab7a", "slab7b", "slaballoc"]
 DYHASH = [
-    f"dy{of}"
-    for of in [
-        "10",
-        "3",
-        "7",
-        "8",
-        "9",
-        "alpha",
-        "batch",
-        "beta",
-        "fail",
-        "grow",
-        "r",
-        "rate",
-        "stable",
-        "voter",
-        "wide",
-    ]
+    *(f"dy{number}" for number in (10, 3, 7, 8, 9)),
+    *(f"dy{of}" for of in ("alpha", "batch", "beta", "fail", "grow", "r", "rate", "stable", "voter", "wide")),
 ]
 KINDS = ["fig02", "fig05", "fig10", "table4", *SLABS, "dy3", "dy7", "dy8", "dystable", "dyvoter", "dywide"]
 
