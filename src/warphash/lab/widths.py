@@ -32,11 +32,14 @@ class Widths:
 
     Attributes
     ----------
+    hot_insert
+        Where one key comes with every 20th pair.
     present_share, absent_share
         Of the rate at which the memory gives all that such a find reads: buckets of keys, and the value.
     """
 
     insert: float
+    hot_insert: float
     present: float
     absent: float
     present_share: float
@@ -70,8 +73,12 @@ def measure_widths(
     keys, values = here(there, key_bytes), here(there, value_bytes)
     table = lab.built([keys[:1], values[:1]], setting, load_factor, capacity=n, seed=seed)
     reads = reads_of(key_bytes, value_bytes, setting.design, table.stats().parameters)
+    hot = there.copy()
+    hot[::20] = hot[0]
+    hot_s = min(lab.timed(partial(table.insert, here(hot, key_bytes), values), before=table.clear))
+    wrong = int(len(table) != n - (n - 1) // 20)
     insert_s = min(lab.timed(partial(table.insert, keys, values, assume_unique=True), before=table.clear))
-    wrong = int(len(table) != n)
+    wrong += int(len(table) != n)
     rates: list[float] = []
     shares: list[float] = []
     for asked, found_share in ((there[::-1], 100), (numbers[n:], 0)):
@@ -86,7 +93,7 @@ def measure_widths(
         rates.append(n / find_s)
         shares.append(ceilings.ratio(reads, table.nbytes, f"find {found_share}", rates[-1], probes))
     present, absent = zip(rates, shares, strict=True)
-    return Widths(n / insert_s, present[0], absent[0], present[1], absent[1], wrong)
+    return Widths(n / insert_s, n / hot_s, present[0], absent[0], present[1], absent[1], wrong)
 
 
 def _append(got: list[Any], table: Any, questions: Any) -> None:

@@ -209,6 +209,10 @@ class ElasticStore:
     def _take_back(self, keys: int, values: int, n: int, added: npt.NDArray[np.int64], stream: Any) -> None:
         """Undo a batch that took no snapshot: of these, only one fails whose keys repeat against the caller's word."""
 
+    def find(self, keys: int, n: int, values: int, flags: int, default: int, stream: Any = None) -> None:
+        """As `Store.find`."""
+        self.store.find(keys, n, values, flags, default, stream)
+
     def erase(
         self, keys: int, n: int, flags: int = 0, only: npt.NDArray[np.int64] | None = None, stream: Any = None
     ) -> None:

@@ -29,11 +29,8 @@ class WordBacking:
         self.key_bytes, self.value_bytes = key_bytes, value_bytes
         spec = elastic.store.spec
         self._key_word, self._value_word, self._value_is_row = spec.word_bytes, spec.value_word_bytes, spec.value_is_row
-        self._rows = elastic.store.engine.program(ROWS)
-
-    @property
-    def _engine(self) -> Engine:
-        return self.elastic.store.engine
+        self._engine: Engine = elastic.store.engine
+        self._rows = self._engine.program(ROWS)
 
     @property
     def nbytes(self) -> int:
@@ -43,7 +40,7 @@ class WordBacking:
         words = self._keys(keys, n, stream)
         out, held = self._landing(values, n, self.value_bytes, self._value_word, stream)
         absent, _absent = self._default(default, stream)
-        self.elastic.store.find(words[0], n, out, flags, absent, stream)
+        self.elastic.find(words[0], n, out, flags, absent, stream)
         if held is not None:
             self._narrow(out, n, values, self.value_bytes, self._value_word, stream)
 
