@@ -5,9 +5,9 @@ is made larger until these fit within the bounds, and then they are placed. So a
 
 Where all keys of a batch fit though each were new, and the table may grow, nobody waits for its kernels: pairs whose
 evictions find no slot become the table's own at once, and whoever looks at the `ElasticSubtables.store` next houses
-them first. Nor for an erase that surely leaves the table as large. What comes behind such a batch is launched before its
-end is waited for, so that the device is not idle: an insert has settled, a find has looked. (Of 325 us for a batch of a
-million new keys the device worked 190: docs/performance-log.md.)
+them first. Nor for an erase that surely leaves the table as large. What comes behind such a batch is launched before
+its end is waited for, so that the device is not idle: an insert has settled, a find has looked. (Of 325 us for a batch
+of a million new keys the device worked 190: docs/performance-log.md.)
 
 What may go wrong, and what follows:
 
