@@ -108,10 +108,12 @@ def test_a_slot_is_a_bucket_of_the_classic_table_and_a_slab_has_its_width(key, v
     assert reads_of(key, value, "cuckoo", {}) == Reads((8 if key > 4 else 4) * (2 if value else 1), 0)
     assert reads_of(key, value, "slab", {}) == Reads(128, 0)
     assert reads_of(key, value, "dynamic_cuckoo", {}) == Reads(128, value)
+    slot = Reads(8 if key > 4 else 4, 0, True)
+    assert reads_of(key, 0, "linear_probing", {"slots_per_bucket": 1}) == slot
 
 
 def test_a_value_apart_from_its_key_is_read_where_the_key_is_found(monkeypatch):
-    rates = {64: 100.0, 128: 50.0, 512: 20.0}  # per second, of places so wide
+    rates = {16: 100.0, 64: 100.0, 128: 50.0, 512: 20.0}  # per second, of places so wide
     monkeypatch.setattr(Ceilings, "_measure", lambda _, wide, region: Ceiling(wide, region, rates[wide], 10.0))
     found, apart, slots = Ceilings("cpu"), Reads(128, 8), Reads(128, 0)
     assert found.ratio(slots, 1 << 20, "find 100", 25.0, 1.0) == 0.5
@@ -119,6 +121,8 @@ def test_a_value_apart_from_its_key_is_read_where_the_key_is_found(monkeypatch):
     assert found.ratio(apart, 1 << 20, "find 50", 25.0, 1.0) == 0.625
     assert found.ratio(apart, 1 << 20, "find 0", 25.0, 1.0) == 0.5
     assert found.ratio(apart, 1 << 20, "build", 5.0, 1.0) == 0.5
+    assert found.ratio(Reads(64, 0, True), 1 << 20, "find 0", 25.0, 3.0) == 0.75
+    assert found.ratio(Reads(16, 0, True), 1 << 20, "find 0", 25.0, 3.0) == 0.375  # four of which are a line
     assert found.ratio(Reads(128, 512), 1 << 20, "find 100", 10.0, 1.0) == 0.7
 
 

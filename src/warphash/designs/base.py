@@ -94,6 +94,8 @@ class Design:
         An insert may move other keys, so a place in the table is not stable, and a build can fail with a pair in hand.
     fills_first_bucket
         Parameters to whether most keys go to the first of their buckets.
+    probes_in_a_row
+        The next bucket of a key lies behind the one before.
     settles
         An insert may begin with the kernel ``settle`` (kernels/bulk.cuh); otherwise every element is claimed first.
     chain_limit
@@ -120,6 +122,7 @@ class Design:
     moves_keys: bool
     settles: bool
     fills_first_bucket: Callable[[Mapping[str, Any]], bool] = lambda _: False
+    probes_in_a_row: bool = False
     chain_limit: Callable[[int], int] = chain_limit
     node_slots: Callable[[int], int] | None = None
     line_bytes: int | None = None

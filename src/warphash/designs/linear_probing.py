@@ -16,5 +16,6 @@ DESIGN = Design(
     safe_load_factor=lambda p: 0.9,  # it holds more, but then an absent key is looked for in ever longer runs
     moves_keys=False,
     settles=True,
+    probes_in_a_row=True,
     fills_first_bucket=lambda p: p["slots_per_bucket"] > 1,
 )

@@ -37,15 +37,22 @@ _GATHERS_PER_GROUP = 16
 
 
 _FETCHED_BYTES = {"cpu": 64, "cuda": 32}
-"""What memory gives at once: a value takes as much."""
+"""What memory gives at once."""
 
 
 @dataclass(frozen=True)
 class Reads:
-    """Bytes of a bucket that a probe reads, and of a value that lies apart from it (0: none does)."""
+    """Bytes of a bucket that a probe reads, and of a value that lies apart from it (0: none does).
+
+    Attributes
+    ----------
+    in_a_row
+        The next probe reads on behind the bucket, so that small ones share what memory gives at once.
+    """
 
     bucket_bytes: int
     value_bytes: int
+    in_a_row: bool = False
 
 
 @dataclass(frozen=True)
@@ -126,10 +133,13 @@ class Ceilings:
         self, reads: Reads, table_bytes: int, operation: str, rate_per_s: float, probes_per_key: float | None
     ) -> float:
         """As `Ceiling.ratio`, with the values that a find reads beside the buckets of a table."""
+        fetched = _FETCHED_BYTES["cpu" if self._on_cpu else "cuda"]
+        if reads.in_a_row and probes_per_key is not None:
+            probes_per_key = 1 + (probes_per_key - 1) * min(1.0, reads.bucket_bytes / fetched)
         values = 0.0  # seconds a key
         if reads.value_bytes and operation.startswith("find"):
-            fetched = max(reads.value_bytes, _FETCHED_BYTES["cpu" if self._on_cpu else "cuda"])
-            values = float(operation.split()[1]) / 100 / self.of(fetched, table_bytes).reads_per_s
+            value = self.of(max(reads.value_bytes, fetched), table_bytes)
+            values = float(operation.split()[1]) / 100 / value.reads_per_s
 
         def share(ceiling: Ceiling) -> float:
             return ceiling.ratio(operation, rate_per_s, probes_per_key) + rate_per_s * values
@@ -170,5 +180,5 @@ def reads_of(key_bytes: int, value_bytes: int, design: str, parameters: Mapping[
     slot_bytes = KernelSpec(design, key, value, 1).slot_bytes
     slots = made.slots_per_bucket(parameters, slot_bytes)
     if made.keeps_columns(slots, slot_bytes):
-        return Reads(slots * slot_bytes // 2, slot_bytes // 2)
-    return Reads(slots * slot_bytes, 0)
+        return Reads(slots * slot_bytes // 2, slot_bytes // 2, made.probes_in_a_row)
+    return Reads(slots * slot_bytes, 0, made.probes_in_a_row)

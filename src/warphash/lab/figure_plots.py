@@ -33,6 +33,11 @@ _TITLES = {
     "resize down moved": "Downsizing",
     "resize up stall": "Upsizing: the batch",
     "resize down stall": "Downsizing: the batch",
+    "wide insert": "Insertion",
+    "wide hot insert": "Insertion, one key hot",
+    "wide present": "Find, all present",
+    "wide present share": "All present, of the ceiling",
+    "wide absent share": "None present, of the ceiling",
     "dynamic rate": "All batches",
     "dynamic batches": "Time of each batch",
     "dynamic load": "Load factor behind it",
@@ -51,7 +56,7 @@ METRICS = {
 }
 """What a figure's metric is called on its axis; `PANEL_METRICS` has those of panels."""
 
-_LOGARITHMIC = {"keys": 10, "slab_count": 10, "buckets": 2, "pairs_per_batch": 10, "places": 2}
+_LOGARITHMIC = {"keys": 10, "slab_count": 10, "buckets": 2, "pairs_per_batch": 10, "places": 2, "key_bytes": 2}
 """Base of the scale."""
 
 

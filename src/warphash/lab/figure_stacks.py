@@ -12,6 +12,7 @@ COLOURS = ("#1f77b4", "#e08214", "#2a9d8f", "#8c6bb1", "#c0392b")
 """Of the series."""
 
 AXES = {
+    "key_bytes": "bytes of a key",
     "load_factor": "load factor",
     "utilisation": "memory utilisation",
     "slab_count": "average slab count",
