@@ -5,7 +5,8 @@
 //   count_subtables…, partition_subtables…    the same for a table of subtables
 //
 // Layout. A part is a range of buckets whose number is a power of two: bucket k lies in part k >> part_shift. An element
-// goes to the part of the first bucket of its key, where subtables follow each other; a key of the annex goes where it would if it were any other.
+// goes to the part of the first bucket of its key, where subtables follow each other; a key of the annex goes where it
+// would if it were any other.
 //   out_counts  [ elements of part 0 64 | of part 1 | … ][ places of part 0 given out 64 | of part 1 | … ], zero before
 //               count_parts
 //

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,24 @@ __all__ = ["ElasticSubtables"]
 
 _MANY_TIMES = 4
 """As many elements as slots, beyond which a table is built anew: its own pairs are few beside those that come."""
+
+
+class _Terms(NamedTuple):
+    """How the pieces of one update are inserted.
+
+    Attributes
+    ----------
+    alone
+        There is one piece.
+    leaves
+        Its keys may be under way still when the update returns, if there is surely room for them.
+    """
+
+    scratch: Scratch
+    unique: bool
+    alone: bool
+    leaves: bool
+    stream: Any
 
 
 class ElasticSubtables(ElasticStore):
@@ -162,11 +180,13 @@ class ElasticSubtables(ElasticStore):
         ]
         alone = len(parts) == 1
         leaves = alone and op == Op.KEEP and not copies and self.bounds is not None and engine.asynchronous
-        insert = self._settled_ahead(parts[0], scratch, unique, stream)
+        terms = _Terms(scratch, unique, alone, leaves, stream)
+        insert = self._settled_ahead(parts[0], terms)
         size = self.size
         for number, part in enumerate(parts):
             try:
-                self._insert(part, insert, scratch, unique, alone, leaves, stream)
+                if self._insert(part, insert, terms):
+                    return
                 insert = None
             except (TableFull, MemoryError) as error:
                 done = engine.to_host(flags, np.uint8, number * most + part.n, stream)
@@ -176,8 +196,6 @@ class ElasticSubtables(ElasticStore):
                 if copies:
                     unplaced = copies.originals(unplaced, stream)
                 raise TableFull(f"{error}; the table is as it was", unplaced) from error
-        if self._begun is not None:
-            return
         if op != Op.KEEP and self.size - size < n:
             for part in parts:
                 self.store.combine(part, op, kind, stream)
@@ -185,7 +203,10 @@ class ElasticSubtables(ElasticStore):
             copies.flag(asked, flags, self.size - size, stream)
         self._tidy(stream)
 
-    def _settled_ahead(self, piece: Piece, scratch: Scratch, unique: bool, stream: Any) -> Insert | None:
+    def _begin(self, piece: Piece, terms: _Terms) -> Insert:
+        return self._store.begin(piece, terms.scratch, self.counts_probes, terms.stream)
+
+    def _settled_ahead(self, piece: Piece, terms: _Terms) -> Insert | None:
         """An insert that settles behind the batch that is under way: the device does so while the host waits for that.
 
         None if nothing is under way, the table has to grow first, or that batch has left pairs without a home: then the
@@ -193,36 +214,21 @@ class ElasticSubtables(ElasticStore):
         """
         if self._begun is None or piece.n > _MANY_TIMES * self._store.slots:
             return None
-        insert = self._store.begin(piece, scratch, self.counts_probes, stream)
+        insert = self._begin(piece, terms)
         try:
-            insert.settle(unique)
+            insert.settle(terms.unique)
         except MemoryError:  # for the list of those that it leaves
             return None
         return None if self._end() else insert
 
-    def _insert(
-        self,
-        piece: Piece,
-        insert: Insert | None,
-        scratch: Scratch,
-        unique: bool,
-        alone: bool,
-        leaves: bool,
-        stream: Any,
-    ) -> None:
-        """Add the keys of a piece, which ``insert`` may have settled.
-
-        ``leaves``: they may be under way still, if there is surely room for them.
-        """
-
-        def begin() -> Insert:
-            return self.store.begin(piece, scratch, self.counts_probes, stream)
-
+    def _insert(self, piece: Piece, insert: Insert | None, terms: _Terms) -> bool:
+        """Add the keys of a piece, which ``insert`` may have settled; whether they are under way still."""
+        _, unique, alone, leaves, stream = terms
         if insert is None:
             if piece.n > _MANY_TIMES * self.store.slots and self.bounds:
-                self._make_room_for(piece.n if unique else self._distinct(begin()), stream)
+                self._make_room_for(piece.n if unique else self._distinct(self._begin(piece, terms)), stream)
                 self.store.share_out(piece.n)
-            insert = begin()
+            insert = self._begin(piece, terms)
             insert.settle(unique)
         if alone:  # pieces may come subtable by subtable
             self.store.share_out(piece.n)  # for the next batch like it: the host has time while the device settles
@@ -231,14 +237,19 @@ class ElasticSubtables(ElasticStore):
             self._note(insert.outcome(last=False))
             coming = insert.left
             if not coming:
-                return
+                return False
             self._make_room_for(coming, stream)
             most = self._most_load * self.store.slots
             insert.settle_rest()
         if leaves and insert.may_adopt and self.size + coming <= most:
             insert.place_or_adopt()
             self._begun = partial(self._end_insert, insert)
-            return
+            return True
+        self._place(piece, insert, terms)
+        return False
+
+    def _place(self, piece: Piece, insert: Insert, terms: _Terms) -> None:
+        """Add the keys that ``insert`` has not settled."""
         insert.place()
         for attempt in count(1):
             outcome = insert.outcome()
@@ -246,16 +257,16 @@ class ElasticSubtables(ElasticStore):
             if outcome.complete:
                 return
             self._gather_strays(insert.strays(outcome.homeless))
-            self._enlarge_after(attempt, outcome.unplaced, stream)
+            self._enlarge_after(attempt, outcome.unplaced, terms.stream)
             tries = attempt
-            while not self._house(stream):
+            while not self._house(terms.stream):
                 tries += 1
-                self._enlarge_after(tries, outcome.unplaced, stream)
-            flags = self.store.engine.to_host(piece.flags, np.uint8, piece.n, stream)
+                self._enlarge_after(tries, outcome.unplaced, terms.stream)
+            flags = self.store.engine.to_host(piece.flags, np.uint8, piece.n, terms.stream)
             only = np.flatnonzero(flags == Flag.UNPLACED)
             if not len(only):
                 return
-            insert = begin()
+            insert = self._begin(piece, terms)
             insert.place(only)
 
     def erase(

@@ -27,7 +27,7 @@ struct SlabSlots : S_ {
   using typename S_::Word;
   static constexpr int kDataSlots = S_::kSlots - (sizeof(Item) == 4 && S_::kSlots > 2 ? 2 : 1);
   static constexpr bool kLinked = true;
-  static constexpr bool kReuses = false;
+  static constexpr Word kVacantFrom = S_::kEmpty;  // an erased slot is not used again
   static_assert(kDataSlots == 1 || S_::kBucketBytes == kSlabBytes, "a node holds one key, or is a slab");
 
   WARPHASH_FN static bool is_vacant(const Item& s) { return S_::is_empty(s); }

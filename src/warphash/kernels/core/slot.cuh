@@ -62,7 +62,6 @@ struct Slots {
   static constexpr u32 kAnnexBuckets = kSlots >= 3 ? 1 : 3;
   static constexpr int kDataSlots = kSlots;  // the first of these hold pairs
   static constexpr bool kLinked = false;  // the last slot of a bucket holds a pointer to another (core/slab_slots.cuh)
-  static constexpr bool kReuses = true;   // an erased slot is vacant
   static constexpr bool kApart = false;   // keys and values lie in columns (core/columns.cuh)
   WARPHASH_FN static u32 next_in(const Item&) { return kNowhere; }
 

@@ -54,7 +54,7 @@ struct Lines {
   using Word = Word_;
   using Item = Slot<Word, false>;
   static constexpr int kValueBytes = kValueBytes_;
-  static constexpr bool kHasValue = false, kLinked = false, kReuses = true;
+  static constexpr bool kHasValue = false, kLinked = false;
   static constexpr bool kWide = sizeof(Word) > 8;
   static constexpr int kBucketBytes = 128, kLookBytes = kBucketBytes;
   static constexpr int kSlots = kBucketBytes / static_cast<int>(sizeof(Word));

@@ -173,7 +173,7 @@ WARPHASH_FN SlotMasks survey_one_by_one(const typename S::Item* at, typename S::
   for (int j = 0; j < S::kDataSlots; ++j) {
     const typename S::Word there = load_relaxed(&at[j].key);
     masks.hits |= static_cast<u32>(there == key) << j;
-    masks.vacant |= static_cast<u32>(there >= (S::kReuses ? S::kVacantFrom : S::kEmpty)) << j;
+    masks.vacant |= static_cast<u32>(there >= S::kVacantFrom) << j;
   }
   return masks;
 }
@@ -210,7 +210,7 @@ WARPHASH_FN SlotMasks survey(const typename S::Item* at, typename S::Word key) {
     masks.hits |= equal_keys<S>(slots, broadcast(key)) << j;
     if constexpr (kVacancy) {
       // Empty and Tombstone differ in the lowest bit.
-      const __m256i either = S::kReuses ? _mm256_or_si256(slots, broadcast(Word(1))) : slots;
+      const __m256i either = S::kVacantFrom != S::kEmpty ? _mm256_or_si256(slots, broadcast(Word(1))) : slots;
       masks.vacant |= equal_keys<S>(either, broadcast(S::kEmpty)) << j;
       if constexpr (S::kVacantFrom < S::kTombstone)  // a busy slot is to be tried, too (core/columns.cuh)
         masks.vacant |= equal_keys<S>(slots, broadcast(S::kVacantFrom)) << j;
