@@ -44,8 +44,8 @@ def render(measurements: Sequence[Measurement], data: str) -> Table:
     table = Table(
         title=f"[bold]{data}[/]: {first.n:,} keys, {types}, {first.device}",
         caption=f"{name_of_unit} keys per second; {_bytes_per_pair(mine)} bytes per pair. For present|absent keys:\n"
-        "probes, the buckets read; of ceiling, the share of the random reads of a bucket,\n"
-        "and of a value apart from it, that the memory allows, measured in this run.",
+        "probes, the buckets read; of ceiling, the share of the random reads of\n"
+        "a bucket, and of a value apart from it, that memory allows in this run.",
         **_PLAIN,
     )
     table.add_column("design", no_wrap=True)
