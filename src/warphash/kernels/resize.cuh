@@ -4,7 +4,7 @@
 //   halve     the slots j of buckets 2c and 2c + 1 go to bucket c; what finds no slot there is listed, and placed elsewhere
 //
 // Source: Dynamic Hash Tables on GPUs, section V-C (S0-13, S0-14). A launch has a thread for each slot of the smaller of the two
-// copies, whose old one is `keys`, of `source_buckets` buckets; the table's is the new one.
+// copies, whose old one is `keys`, of `source_buckets` buckets; the table's is the new one, whose locks and guests are zero.
 //
 // Enlarging. Two buckets never share one afterwards (S0-22), so that no slot is written twice and nothing is locked. The
 // half that does not get the pair has a tombstone in its place: empty slots stay the last ones, and a bucket that was once full
@@ -66,6 +66,7 @@ struct Enlarge {
       keys[0] = goes_to == 0 ? key : S::kTombstone;
       keys[1] = goes_to == 1 ? key : S::kTombstone;
       copy_value<D>(t, halves + goes_to, slot, old.value(t, bucket, slot));
+      receive<S>(t, halves + goes_to, digest(key));
     }
     S::at(t, halves)[slot].key = keys[0];
     S::at(t, halves + 1)[slot].key = keys[1];
@@ -96,8 +97,10 @@ struct Halve : ListsLeftover {
     const u32 meet = bit_count(both), room = bit_count(neither);
     const u32 to = bucket_named(static_cast<u32>(b.subtable), static_cast<u32>(half));
     const auto move = [&](u64 from, u32 to_slot) {
+      const typename S::Word key = old.key(from, slot);
       copy_value<D>(t, to, to_slot, old.value(t, from, slot));
-      S::at(t, to)[to_slot].key = old.key(from, slot);
+      S::at(t, to)[to_slot].key = key;
+      receive<S>(t, to, digest(key));
     };
     if (neither & here) {
       if (bit_count(neither & below) < meet) return false;  // another lane's pair comes here

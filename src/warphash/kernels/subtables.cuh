@@ -14,9 +14,9 @@
 // place. Values are left alone until all keys have a place: combine comes last, so that a batch that does not fit has changed
 // no value.
 //
-// settle, of keys of a word, takes no lock. It walks the subtables from the key's first one on, and swaps the key into the first
-// vacant slot that it has seen, in the first bucket that is not full; then it writes the value, which nobody reads before the
-// kernel ends. Slots only fill meanwhile, in order, and a bucket that is full without the key stays so: copies of a key go for
+// settle, of keys of a word, takes no lock. It looks where a find does, and everywhere if the key's first bucket is full; it swaps
+// the key into the first vacant slot that it has seen, in the first bucket that is not full; then it writes the value, which
+// nobody reads before the kernel ends. Slots only fill meanwhile, in order, and a bucket that is full without the key stays so: copies of a key go for
 // the same slot, or see the copy that won. Where a swap fails, the bucket is looked at again.
 // Nothing swaps a wider key whole, and a look at one that is being written may show words of two. Such a key goes into its first
 // bucket only, under the lock, where all is read once more; one that has words like those of marks, and seems to be there, is
@@ -34,6 +34,14 @@
 #include "designs/dynamic_cuckoo.cuh"
 
 namespace warphash {
+
+// A key came into a bucket, or left it: counted with its subtable, or by itself in the annex.
+WARPHASH_FN void count(Tally& tally, u32 bucket) {
+  if (subtable_of(bucket) == kAnnex)
+    ++tally.changed;
+  else
+    tally.placed.add(subtable_of(bucket));
+}
 
 // ---- find
 template <class D>
@@ -85,23 +93,28 @@ struct SettlePair : ListsLeftover {
   using S = typename D::S;
   using Word = typename S::Word;
   static constexpr bool kProbes = true, kReads = true, kSuspends = true, kCounts = true;
-  static constexpr bool kFrozen = false, kVacancy = true, kCountsSubtables = true;
-  static constexpr u32 kBlocks = S::kWide ? 2 : 4;  // of 256 threads on a processor: the more look, the better
+  static constexpr bool kFrozen = false, kVacancy = true, kSeesWhere = S::kWide, kCountsSubtables = true;
+  static constexpr u32 kThreads = 128, kBlocks = S::kWide ? 4 : 8;  // on a processor: the more look, the better
   static constexpr int kPartBytes = 128;
   enum class Outcome { kOpen, kPresent, kInserted, kLeftover, kSuspended };
   struct State {
     SubtableProbe<S> probe;
     u32 element;
-    u32 goes_to;  // the first bucket with a vacant slot, or kNowhere; of a wide key, its first bucket
-    i32 slot;     // which is that
-    bool walked;  // all buckets were looked at, and now that one again
+    u32 goes_to;       // the first bucket with a vacant slot, or kNowhere; of a wide key, its first bucket
+    u32 slot : 8;      // which is that
+    u32 used : 1;      // it held a key before
+    u32 is_guest : 1;  // another bucket is the key's first
+    u32 walked : 1;    // all buckets were looked at, and now that one again
     Outcome outcome;
     WARPHASH_FN u32 bucket() const { return probe.bucket; }
     WARPHASH_FN const Word& key() const { return probe.named.key; }
   };
   WARPHASH_FN static i32 region(const Table& t) { return D::region(t); }
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
-    begin(t, s, element_of(b, i), key_at<S>(b, element_of(b, i)));
+    const u32 element = element_of(b, i);
+    s = {SubtableProbe<S>::start(t, key_at<S>(b, element)), element, kNowhere, 0, false, false, false, Outcome::kOpen};
+    if (!b.unique && !t.early_exit) s.probe.ask(t);  // the answer comes while the first line does
+    if (S::kWide) s.goes_to = s.probe.bucket;
     return true;
   }
   // The batch before has left a pair homeless, which may have this key: the host houses it, and settles anew.
@@ -115,14 +128,17 @@ struct SettlePair : ListsLeftover {
       return s.outcome != Outcome::kOpen;
     }
     if (!S::kWide && seen.vacant < S::kSlots && (s.walked || s.goes_to == kNowhere)) {
+      if (!s.walked) s.is_guest = !s.probe.at_first(t);
       s.goes_to = s.probe.bucket;
-      s.slot = seen.vacant;
+      s.slot = static_cast<u32>(seen.vacant);
+      s.used = !seen.open;
     } else if (!S::kWide && s.walked) {  // it filled up: the key goes to another, where a copy may be
-      begin(t, s, s.element, key_at<S>(b, s.element));
-      return false;
+      s.goes_to = kNowhere;
+      s.walked = false;
+      s.probe.look_everywhere(t);
     }
     const bool vouched = b.unique && s.goes_to != kNowhere;
-    if (!s.walked && !vouched && s.probe.advance(t, seen)) return false;
+    if (!s.walked && !vouched && s.probe.advance(t, seen, s.goes_to == kNowhere)) return false;
     s.walked = true;
     s.outcome = s.goes_to == kNowhere ? Outcome::kLeftover : S::kWide ? insert_wide(t, b, s) : insert(t, b, s);
     s.probe.bucket = s.goes_to;
@@ -130,28 +146,25 @@ struct SettlePair : ListsLeftover {
   }
   WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally& tally) {
     const bool inserted = live && s.outcome == Outcome::kInserted;
-    tally.changed += inserted;
-    if (inserted && !s.probe.named.reserved) tally.placed.add(subtable_of(s.goes_to));
+    if (inserted) count(tally, s.goes_to);
     if (live) set_flag(b, s.element, inserted ? kChanged : s.outcome == Outcome::kLeftover ? kUnplaced : kPresent);
   }
   WARPHASH_FN static bool lists(int, const State& s) { return s.outcome == Outcome::kLeftover; }
   WARPHASH_FN static u32 entry(const State& s) { return s.element; }
 
  private:
-  WARPHASH_FN static void begin(const Table& t, State& s, u32 element, const Word& key) {
-    s = {SubtableProbe<S>::start(t, key), element, kNowhere, 0, false, Outcome::kOpen};
-    if (S::kWide) s.goes_to = s.probe.bucket;
-  }
   // Relaxed: the swap publishes the key alone, and the end of the kernel the value.
   WARPHASH_FN static Outcome insert(const Table& t, const Batch& b, const State& s) {
     if constexpr (!S::kWide) {
       Word* const slot = &(S::at(t, s.goes_to) + s.slot)->key;
       const Word& key = s.probe.named.key;
-      const Word old = compare_exchange_word(slot, S::kEmpty, key);
-      if (old != S::kEmpty && !(old == S::kTombstone && compare_exchange_word(slot, old, key) == old))
-        return Outcome::kOpen;
-      D::Value::put(S::value_at(t, s.goes_to, static_cast<u32>(s.slot)), D::Value::of(b, s.element, S::value_bytes(t)),
+      const Word expected =
+          s.used ? S::kTombstone : S::kEmpty;  // if another slot of the bucket is empty, it may be either
+      const Word old = compare_exchange_word(slot, expected, key);
+      if (old != expected && !(is_mark(old, 1) && compare_exchange_word(slot, old, key) == old)) return Outcome::kOpen;
+      D::Value::put(S::value_at(t, s.goes_to, s.slot), D::Value::of(b, s.element, S::value_bytes(t)),
                     S::value_bytes(t));
+      if (s.is_guest) Guests::of<S>(t, subtable_of(s.goes_to), key).add();
       return Outcome::kInserted;
     }
     return Outcome::kOpen;
@@ -189,7 +202,8 @@ struct PlacePair {
   using Word = typename S::Word;
   static constexpr bool kProbes = true, kReads = true, kSuspends = true, kCounts = true;
   static constexpr bool kFrozen = false, kVacancy = true, kCountsSubtables = true, kRefills = true;
-  static constexpr u32 kBlocks = S::kWide ? 4 : 7;  // of 128 threads on a processor: fewer registers spill
+  static constexpr u32 kBlocks =
+      S::kValueBytes == kRow || S::kWide ? 4 : 7;  // of 128 threads on a processor: fewer registers spill
   static constexpr int kLists = 0, kPartBytes = 128;
   struct State {
     typename D::Placement placement;
@@ -227,9 +241,8 @@ struct PlacePair {
     // Another pair than ours, or ours after a while in the table; or one that was let into it nowhere.
     const bool homeless = s.outcome == Placed::kHomeless || (s.outcome == Placed::kNoRoom && b.adopts);
     const bool inserted = s.outcome == Placed::kInserted || homeless;
-    tally.changed += inserted;
-    if (s.outcome == Placed::kInserted && !s.placement.reserved) tally.placed.add(subtable_of(s.placement.bucket));
-    if (homeless) leave_homeless(t, b, s.placement);
+    if (s.outcome == Placed::kInserted) count(tally, s.placement.bucket);
+    if (homeless) ++tally.changed, leave_homeless(t, b, s.placement);
     const bool unplaced = s.outcome == Placed::kNoRoom && !b.adopts;
     if (unplaced) atomic_add(&report_of(b)->unplaced, 1ull);
     set_flag(b, s.element, unplaced ? kUnplaced : inserted ? kChanged : kPresent);
@@ -311,6 +324,7 @@ struct ErasePair : SeekPair<D> {
   using S = typename D::S;
   using typename SeekPair<D>::State;
   static constexpr bool kCountsSubtables = true;
+  static constexpr u32 kThreads = 128;
   WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const Seen<S>& seen) {
     if (seen.hit < 0) return !s.probe.advance(t, seen);
     auto* const slot = &(S::at(t, s.probe.bucket) + seen.hit)->key;
@@ -329,8 +343,7 @@ struct ErasePair : SeekPair<D> {
   }
   WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally& tally) {
     if (!live) return;
-    tally.changed += s.found;
-    if (s.found && !s.probe.named.reserved) tally.placed.add(subtable_of(s.probe.bucket));
+    if (s.found) count(tally, s.probe.bucket);
     set_flag(b, s.element, s.found);
   }
 };
@@ -367,7 +380,7 @@ struct ScanSubtable {
   }
 };
 
-// A bucket is sound if its empty slots come last, its keys belong there, and nobody has its lock.
+// A bucket is sound if its empty slots come last, its keys belong there and are found there, and nobody has its lock.
 template <class D>
 struct AuditSubtable {
   using S = typename D::S;
@@ -391,12 +404,19 @@ struct AuditSubtable {
       if (b.subtable == kAnnex)
         s.broken += number_of_name(item.key) > 2 || S::annex_bucket(item.key) != bucket;
       else
-        s.broken += bucket_in(t, static_cast<u32>(b.subtable), digest(item.key)) != bucket;
+        s.broken +=
+            bucket_in(t, static_cast<u32>(b.subtable), digest(item.key)) != bucket || !is_found(t, bucket, item.key);
     }
     return false;
   }
   WARPHASH_FN static void finish(const Table&, const Batch&, u64, State& s, bool live, Tally& tally) {
     if (live) tally.mismatches += s.broken;
+  }
+
+ private:
+  WARPHASH_FN static bool is_found(const Table& t, u32 bucket, const Word& key) {
+    const bool is_resident = First::of(t, digest(key)).possible >> subtable_of(bucket) & 1;
+    return is_resident || Guests::of<S>(t, subtable_of(bucket), digest(key)).has();
   }
 };
 

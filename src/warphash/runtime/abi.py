@@ -40,8 +40,9 @@ class Table(ctypes.Structure):
         ("addend", ctypes.c_uint64 * MAX_HASHES),
         *_words("coordination", "value_bytes"),
         *[(name, ctypes.c_uint64 * (MOST_SUBTABLES + 1)) for name in ("bases", "sizes", "salts")],
-        *[(name, ctypes.c_uint64 * MOST_SUBTABLES) for name in ("shares", "least_shares", "most_shares")],
+        *[(name, ctypes.c_uint64 * MOST_SUBTABLES) for name in ("shares", "least_begins", "most_ends")],
         *_words("probe_limit"),
+        ("bucket_words", ctypes.c_uint64 * (MOST_SUBTABLES + 1)),
     ]
 
 
@@ -122,7 +123,7 @@ class Report(NamedTuple):
         leftover, winners, _, homeless, unplaced = words[:5].tolist()
         changed, probes, mismatches, erased, *pairs = words[8:].reshape(REPORT_LINES, 8).sum(axis=0).tolist()
         placed = tuple(count for pair in pairs for count in (pair & 0xFFFFFFFF, pair >> 32))
-        return cls(leftover, winners, homeless, unplaced, changed, probes, mismatches, erased, placed)
+        return cls(leftover, winners, homeless, unplaced, changed + sum(placed), probes, mismatches, erased, placed)
 
 
 class Op(IntEnum):

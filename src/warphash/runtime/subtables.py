@@ -42,7 +42,10 @@ MOST_SUBTABLE_BUCKETS = 1 << 27
 SETTLED, SETTLED_UNIQUE = 1 << 22, 1 << 24
 """Elements that go through the kernels of an insert together: so that claims stay in a GPU's cache; without claims."""
 
-LOCK_BYTES = 4
+BUCKET_WORDS_BYTES = 8
+"""Of a bucket beside its line and values: its lock, and its guests."""
+
+_DRAWS = 1 << 32
 _WARP = 32
 
 
@@ -97,7 +100,7 @@ class SubtableStore(Store):
         return memory
 
     def _bytes_of(self, buckets: int) -> int:
-        return buckets * (self._line_bytes + LOCK_BYTES)
+        return buckets * (self._line_bytes + BUCKET_WORDS_BYTES)
 
     @property
     def _line_bytes(self) -> int:
@@ -137,6 +140,7 @@ class SubtableStore(Store):
     def _place_in(self, table: Table) -> None:
         for number, subtable in self._numbered():
             table.bases[number], table.sizes[number] = subtable.memory.ptr, subtable.buckets
+            table.bucket_words[number] = subtable.memory.ptr + subtable.buckets * self._line_bytes
 
     _builds = False
 
@@ -145,30 +149,42 @@ class SubtableStore(Store):
         for subtable in self.subtables:
             self._empty(subtable.memory, subtable.buckets, stream)
             subtable.keys = 0
-        for j in range(MOST_SUBTABLES):
-            self.table.least_shares[j], self.table.most_shares[j] = 1 << 32, 0
         self._shares: Sequence[float] = [1 / len(self.hashed)] * len(self.hashed)
+        self._incoming = 0
         self.share_out(0)
+        self.table.early_exit = 1
+        for number in range(len(self.hashed)):
+            self._tell_guests(number)
 
     def _empty(self, memory: Buffer, buckets: int, stream: Any) -> None:
         keys = buckets * self.spec.slots_per_bucket * self.spec.word_bytes
         self.engine.fill(memory.ptr, 0xFF, keys, stream)
-        self._unlock(memory, buckets, stream)
+        self._clear_words(memory, buckets, stream)
 
-    def _unlock(self, memory: Buffer, buckets: int, stream: Any) -> None:
-        self.engine.fill(memory.ptr + buckets * self._line_bytes, 0, buckets * LOCK_BYTES, stream)
+    def _clear_words(self, memory: Buffer, buckets: int, stream: Any) -> None:
+        self.engine.fill(memory.ptr + buckets * self._line_bytes, 0, buckets * BUCKET_WORDS_BYTES, stream)
 
     def share_out(self, incoming: int) -> None:
         """Say which share of ``incoming`` keys each subtable is the first one of."""
         sizes = [subtable.buckets for subtable in self.hashed]
         counts = [subtable.keys for subtable in self.hashed]
         self._shares = policies.subtable_shares(sizes, counts, incoming, self._shares)
-        table, end = self.table, 0.0
+        self._incoming = incoming
+        table, begin, end = self.table, 0, 0.0
         for j, share in enumerate(self._shares):
             end += share
-            table.shares[j] = border = round(min(end, 1.0) * (1 << 32))
-            table.least_shares[j] = min(table.least_shares[j], border)
-            table.most_shares[j] = max(table.most_shares[j], border)
+            border = _DRAWS if j == len(sizes) - 1 else round(min(end, 1.0) * _DRAWS)
+            table.early_exit &= table.shares[j] == border
+            table.shares[j] = border
+            table.least_begins[j] = min(table.least_begins[j], begin)
+            table.most_ends[j] = max(table.most_ends[j], border)
+            begin = border
+
+    def _tell_guests(self, number: int) -> None:
+        """From now on, the residents of a subtable are the keys in its share; its kernel marks the others."""
+        table = self.table
+        table.least_begins[number] = table.shares[number - 1] if number else 0
+        table.most_ends[number] = table.shares[number]
 
     # ---- operations that change nothing
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
@@ -360,13 +376,15 @@ class SubtableStore(Store):
         return strays.with_others(Strays(*rows))
 
     def _resize(self, number: int, buckets: int, stream: Any) -> None:
-        """New memory for a subtable, whose kernel fills its lines; the caller holds the old."""
+        """New memory for a subtable, whose kernel fills its lines and tells its guests; the caller holds the old."""
         memory = self._memory_of(buckets, stream)
-        self._unlock(memory, buckets, stream)
+        self._clear_words(memory, buckets, stream)
         self.subtables[number] = Subtable(memory, buckets, self.subtables[number].keys)
         self._place_in(self.table)
         self._count()
         self.table.chain_limit = self.design.chain_limit(self.slots)
+        self.share_out(self._incoming)
+        self._tell_guests(number)
 
     # ---- scratch memory
     def scratch(self, piece: int, unique: bool) -> Scratch:

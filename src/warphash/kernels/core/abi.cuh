@@ -35,12 +35,14 @@ struct Table {
   u64 coordination;  // Coordination
   u64 value_bytes;   // of a value where it is no word, a multiple of 4
   u64 bases[kMostSubtables + 1];
-  u64 sizes[kMostSubtables + 1];     // buckets
-  u64 salts[kMostSubtables + 1];     // the last one draws the first subtable of a key
-  u64 shares[kMostSubtables];        // of 2^32: where the share of subtable i ends
-  u64 least_shares[kMostSubtables];  // the least and the greatest of these that there were since the table was empty
-  u64 most_shares[kMostSubtables];
-  u64 probe_limit;  // linear probing: buckets in a row that a key may be in
+  u64 sizes[kMostSubtables + 1];  // buckets
+  u64 salts[kMostSubtables + 1];  // the last one draws the first subtable of a key
+  u64 shares[kMostSubtables];     // of 2^32: where the share of subtable i ends
+  u64 least_begins
+      [kMostSubtables];  // the least draw at which a share began since the guests of its subtable were last told
+  u64 most_ends[kMostSubtables];         // and the greatest at which it ended
+  u64 probe_limit;                       // linear probing: buckets in a row that a key may be in
+  u64 bucket_words[kMostSubtables + 1];  // address of the locks of a subtable, behind which its guests are
 };
 
 enum Family : u64 { kMixer = 0, kUniversal = 1 };
@@ -89,7 +91,7 @@ constexpr u64 kReportLines = 32;
 
 // Counts of some of the threads (core/report.cuh).
 struct CountLine {
-  u64 changed;                     // elements that added (or erased) a key
+  u64 changed;                     // elements that added (or erased) a key, without those that `placed` counts
   u64 probes;                      // buckets read, where asked for
   u64 mismatches;                  // what a check found wrong
   u64 erased;                      // elements that erased a key, where others add some

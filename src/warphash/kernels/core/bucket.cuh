@@ -23,6 +23,20 @@ struct LineMasks {
   u32 empty, vacant;
 };
 
+// Whether a task has to know which slot a key is in, and not only that there is one: which is then told as slot 0.
+template <class Task>
+constexpr bool kSeesWhere = true;
+template <class Task>
+  requires(!Task::kSeesWhere)
+constexpr bool kSeesWhere<Task> = false;
+
+// Whether the address of a bucket takes more than a multiplication.
+template <class S>
+constexpr bool kFar = false;
+template <class S>
+  requires(S::kFar)
+constexpr bool kFar<S> = true;
+
 // Whether a task, of lists, has to know all slots of a key.
 template <class Task>
 constexpr bool kSeesAll = false;

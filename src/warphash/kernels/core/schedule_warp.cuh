@@ -42,9 +42,9 @@ WARPHASH_FN Word warp_sum(Word x) {
 // Adds up which subtables the elements that the lanes have just finished were placed in: lane j has subtable j's count. All
 // lanes of the warp call it.
 template <class Task>
-WARPHASH_FN void count_subtables(Tally& tally) {
+WARPHASH_FN void count_subtables(const Table& t, Tally& tally) {
   if constexpr (kCountsSubtables<Task>) {
-    for (u32 j = 0; j < kMostSubtables; ++j) {
+    for (u32 j = 0; j < t.hashes; ++j) {
       const u32 count = bit_count(ballot(tally.placed.last == j));
       if (lane() == j) tally.placed.mine += count;
     }
@@ -65,8 +65,13 @@ WARPHASH_FN u32 block_sum(u32 x) {
 template <class Task>
 WARPHASH_FN void flush(const Batch& b, const Tally& tally) {
   CountLine& line = count_line(b, thread_in_grid() / 32);
-  const u32 changed = block_sum(tally.changed);
-  if (changed && thread_in_block() == 0) atomic_add(&line.changed, static_cast<u64>(changed));
+  if constexpr (kCountsSubtables<Task>) {  // by warps: no block waits for its slowest
+    if (tally.placed.mine) count_placed(line, lane(), tally.placed.mine);
+    if (tally.changed) atomic_add(&line.changed, static_cast<u64>(tally.changed));
+  } else {
+    const u32 changed = block_sum(tally.changed);
+    if (changed && thread_in_block() == 0) atomic_add(&line.changed, static_cast<u64>(changed));
+  }
   if constexpr (kErases<Task>) {
     block_barrier();  // before the next sum is gathered
     const u32 erased = block_sum(tally.erased);
@@ -74,8 +79,6 @@ WARPHASH_FN void flush(const Batch& b, const Tally& tally) {
   } else if (tally.erased) {
     atomic_add(&line.erased, static_cast<u64>(tally.erased));
   }
-  if constexpr (kCountsSubtables<Task>)
-    if (tally.placed.mine) count_placed(line, lane(), tally.placed.mine);
   if (b.count_probes && tally.probes) atomic_add(&line.probes, static_cast<u64>(tally.probes));
   if (tally.mismatches) atomic_add(&line.mismatches, static_cast<u64>(tally.mismatches));
 }
@@ -111,6 +114,25 @@ WARPHASH_FN void enter_lists(const Batch& b, const typename Task::State& state, 
   }
 }
 
+// What an owner tells its tile of where a bucket lies: the number, or the address if that takes more than a multiplication.
+template <class S>
+struct Whereabouts {
+  using Code = u32;
+  static constexpr Code kNone = kNowhere;
+  WARPHASH_FN static Code of(const Table&, u32 bucket) { return bucket; }
+  WARPHASH_FN static const typename S::Item* at(const Table& t, Code place) { return S::at(t, place); }
+};
+template <class S>
+  requires(kFar<S>)
+struct Whereabouts<S> {
+  using Code = u64;
+  static constexpr Code kNone = 0;
+  WARPHASH_FN static Code of(const Table& t, u32 bucket) { return reinterpret_cast<u64>(S::at(t, bucket)); }
+  WARPHASH_FN static const typename S::Item* at(const Table&, Code place) {
+    return in_global(reinterpret_cast<const typename S::Item*>(place));
+  }
+};
+
 // One round: every lane of the warp calls this, and each with `pending` work learns of `part` of its bucket, in addition
 // to what `mine` says of the parts before. True if that is all it has to know.
 template <class Task>
@@ -121,7 +143,7 @@ WARPHASH_FN bool observe(const Table& t, const typename Task::State& state, bool
   using Reader = Tile<S, Task::kPartBytes>;
   constexpr int kLanes = Reader::kLanes;
   constexpr int kInFlight = kLanes <= 4 && !S::kLinked ? kLanes : 2;  // more of the large ones spill, and are no faster
-  const u32 bucket = pending ? state.bucket() : kNowhere;
+  const typename Whereabouts<S>::Code place = pending ? Whereabouts<S>::of(t, state.bucket()) : Whereabouts<S>::kNone;
   const Word wanted = pending ? state.key() : Word{};
   const i32 rank = static_cast<i32>(lane() & (kLanes - 1));
   const auto passed = [](u32 parts) { return static_cast<i32>(parts) * Reader::kPartSlots; };  // slots
@@ -133,15 +155,17 @@ WARPHASH_FN bool observe(const Table& t, const typename Task::State& state, bool
     u32 part_of[kInFlight];
 #pragma unroll
     for (int f = 0; f < kInFlight; ++f) {
-      const u32 from = kLanes == 1 ? bucket : shuffle(bucket, static_cast<u32>(o + f), kLanes);
+      const typename Whereabouts<S>::Code from = kLanes == 1 ? place : shuffle(place, static_cast<u32>(o + f), kLanes);
       part_of[f] = Reader::kParts == 1 ? 0 : shuffle(part, static_cast<u32>(o + f), kLanes);
-      if (from != kNowhere) reader[f].template load<Task::kFrozen>(S::at(t, from) + passed(part_of[f]), rank);
+      if (from != Whereabouts<S>::kNone)
+        reader[f].template load<Task::kFrozen>(Whereabouts<S>::at(t, from) + passed(part_of[f]), rank);
     }
 #pragma unroll
     for (int f = 0; f < kInFlight; ++f) {
       const Word key = kLanes == 1 ? wanted : shuffle(wanted, static_cast<u32>(o + f), kLanes);
       const i32 opening = region - 1 - passed(part_of[f]);
-      const typename Reader::Glance seen = reader[f].template look<Task::kVacancy, kSeesAll<Task>>(key, opening, rank);
+      const typename Reader::Glance seen =
+          reader[f].template look<Task::kVacancy, kSeesAll<Task>, kSeesWhere<Task>>(key, opening, rank);
       if (rank == o + f) {
         if constexpr (Reader::kParts == 1) {
           mine = {seen.hit, seen.vacant, seen.open, seen.item, kNowhere, 0};
@@ -227,7 +251,7 @@ WARPHASH_FN void for_each_refilling(const Table& t, const Batch& b) {
     if constexpr (kAllocates<Task>) goes_on = supply_slabs<Task>(t, resident, state, goes_on);
     const bool finished = pending && !goes_on;
     if (finished) Task::finish(t, b, i, state, true, tally);
-    count_subtables<Task>(tally);
+    count_subtables<Task>(t, tally);
     if constexpr (Task::kLists > 0) enter_lists_of_warp<Task>(b, state, finished);
     pending = goes_on;
   }
@@ -268,8 +292,11 @@ WARPHASH_FN void for_each_once(const Table& t, const Batch& b) {
   }
   if constexpr (kAllocates<Task> && !Task::kProbes) supply_slabs<Task>(t, resident, state, live);
   Task::finish(t, b, i, state, live, tally);
-  count_subtables<Task>(tally);
-  if constexpr (Task::kLists > 0) enter_lists<Task>(b, state, live);
+  count_subtables<Task>(t, tally);
+  if constexpr (kCountsSubtables<Task> && Task::kLists > 0)
+    enter_lists_of_warp<Task>(b, state, live);
+  else if constexpr (Task::kLists > 0)
+    enter_lists<Task>(b, state, live);
   if constexpr (Task::kCounts) flush<Task>(b, tally);
 }
 

@@ -4,6 +4,7 @@
 //   [ keys     n lines of 128: 128 / w slots of w bytes, w = 4, 8, 16, 32, 64 or 128 for the width of a key ]
 //   [ values   n * (128 / w) of v bytes: 0, 4, 8, or Table::value_bytes, a multiple of 4 ]
 //   [ locks    n words of 32 bits (core/bucket_lock.cuh) ]
+//   [ guests   n words of 32 bits: bit p, one of part p of the bucket's hash values may be here whose place is elsewhere ]
 // A key of 128 bytes fills a bucket. The annex (core/slot.cuh) is one more, small subtable behind the others.
 // Source: Dynamic Hash Tables on GPUs (the seed), section IV-A (S0-07, S0-08).
 //
@@ -16,9 +17,17 @@
 // First subtable. The seed draws it at random with probability ~ n_i / C(m_i, 2), m_i the keys of subtable i, which makes
 // conflicts fewest (Theorem 1, S0-12). Here the key itself draws: 32 bits of its hash lie in the share of one subtable. A find
 // can so begin where the key most likely is; an evicted key goes from subtable i to i + 1 (S0-10), and a find goes the same way.
-// Shares move as subtables fill and grow. A key whose draw no border of shares ever passed (least_shares, most_shares) has had
-// one first subtable since the table was empty; if its bucket there was never full, it is nowhere else, and a find ends.
-// "Never full" is seen from the last slot (core/slot.cuh), and resizing preserves it (resize.cuh).
+//
+// Guests. A key may be elsewhere than in its first subtable: that bucket was full, or the shares have moved since. A find reads
+// the buckets of those subtables whose share the draw has lain in since their keys were last told apart (least_begins,
+// most_ends), and of the others only where the key may be a guest. Who puts a key into a bucket that is not its first sets the
+// bit of the key's part there: the hash values of a bucket fall into 32 parts, in order. Bits are not cleared by an erase, which
+// costs a find a bucket too many; but whoever resizes a subtable reads all its keys, and tells residents from guests anew, by the
+// shares of then (resize.cuh). So an absent key of a table that has often grown takes 1.7 lines instead of 3. The words of all
+// buckets are a thirty-second of the keys, which a GPU reads from its cache. (A mark at the bucket that a key was turned away
+// from, as in Boost's flat tables, is one word to read instead of two; but to renew it takes the keys of the other subtables, and
+// unrenewed, two of three were set after five doublings.)
+// While shares have never moved (early_exit), a first bucket that was never full (core/slot.cuh) has sent no key away.
 #pragma once
 #include "core/bucket.cuh"
 #include "core/bucket_lock.cuh"
@@ -54,7 +63,7 @@ struct Lines {
   using Word = Word_;
   using Item = Slot<Word, false>;
   static constexpr int kValueBytes = kValueBytes_;
-  static constexpr bool kHasValue = false, kLinked = false;
+  static constexpr bool kHasValue = false, kLinked = false, kFar = true;
   static constexpr bool kWide = sizeof(Word) > 8;
   static constexpr int kBucketBytes = 128, kLookBytes = kBucketBytes;
   static constexpr int kSlots = kBucketBytes / static_cast<int>(sizeof(Word));
@@ -89,9 +98,11 @@ struct Lines {
     return in_global(reinterpret_cast<u8*>(values) + number * value_bytes(t));
   }
   WARPHASH_FN static u32* lock_at(const Table& t, u32 bucket) {
-    const u32 subtable = subtable_of(bucket);
-    const u64 bytes = of_subtable(t, t.sizes, subtable) * (kBucketBytes + kSlots * value_bytes(t));
-    return in_global(reinterpret_cast<u32*>(of_subtable(t, t.bases, subtable) + bytes) + number_of(bucket));
+    return in_global(reinterpret_cast<u32*>(of_subtable(t, t.bucket_words, subtable_of(bucket))) + number_of(bucket));
+  }
+  WARPHASH_FN static u32* guests_at(const Table& t, u32 subtable, u32 number) {
+    const u64 words = of_subtable(t, t.bucket_words, subtable);
+    return in_global(reinterpret_cast<u32*>(words) + of_subtable(t, t.sizes, subtable) + number);
   }
 };
 
@@ -140,43 +151,71 @@ struct Carried<0> {
   WARPHASH_FN static Word swap(u8*, Word, u8*, u64) { return 0; }
 };
 
-WARPHASH_FN u32 spread(const Table& t, u32 digest, u64 salt, u64 addend, u64 buckets) {
-  if (t.family == kUniversal) return scale(static_cast<u32>(universal(digest, salt, addend)), buckets);
-  return scale(mix(digest ^ static_cast<u32>(salt)), buckets);
+WARPHASH_FN u32 hash_with(const Table& t, u32 digest, u64 salt, u64 addend) {
+  if (t.family == kUniversal) return static_cast<u32>(universal(digest, salt, addend));
+  return mix(digest ^ static_cast<u32>(salt));
 }
-WARPHASH_FN u32 spread(const Table& t, u64 digest, u64 salt, u64 addend, u64 buckets) {
-  if (t.family == kUniversal) return scale(universal(digest, salt, addend) << 3, buckets);  // a product below 2^61
-  return scale(mix(digest ^ salt), buckets);
+WARPHASH_FN u64 hash_with(const Table& t, u64 digest, u64 salt, u64 addend) {
+  if (t.family == kUniversal) return universal(digest, salt, addend) << 3;  // a product below 2^61
+  return mix(digest ^ salt);
+}
+
+// Hash of a digest in a subtable.
+template <class Digest>
+WARPHASH_FN Digest hash_in(const Table& t, u32 subtable, Digest digest) {
+  const u64 salt = of_subtable(t, t.salts, subtable);
+  u64 addend = t.addend[0];
+#pragma unroll
+  for (u32 j = 1; j < kMaxHashes; ++j) addend = subtable % kMaxHashes == j ? t.addend[j] : addend;
+  return hash_with(t, digest, salt, addend);
 }
 
 // Bucket of a digest in a subtable.
 template <class Digest>
 WARPHASH_FN u32 bucket_in(const Table& t, u32 subtable, Digest digest) {
-  const u64 salt = of_subtable(t, t.salts, subtable);
-  u64 addend = t.addend[0];
-#pragma unroll
-  for (u32 j = 1; j < kMaxHashes; ++j) addend = subtable % kMaxHashes == j ? t.addend[j] : addend;
-  return bucket_named(subtable, spread(t, digest, salt, addend, of_subtable(t, t.sizes, subtable)));
+  return bucket_named(subtable, scale(hash_in(t, subtable, digest), of_subtable(t, t.sizes, subtable)));
 }
 
-// The subtable that a key goes to first, and whether it has always been that one.
+// Where the guests of a digest's bucket in a subtable are told, and its bit there.
+struct Guests {
+  u32* word;
+  u32 bit;
+
+  template <class S, class Digest>
+  WARPHASH_FN static Guests of(const Table& t, u32 subtable, Digest digest) {
+    const Digest hash = hash_in(t, subtable, digest);
+    const u64 buckets = of_subtable(t, t.sizes, subtable);
+    return {S::guests_at(t, subtable, scale(hash, buckets)), 1u << part_of_32(hash, buckets)};
+  }
+  WARPHASH_FN bool has() const { return load_relaxed(word) & bit; }
+  // Relaxed: nobody relies on the bit before the next launch.
+  WARPHASH_FN void add() const { fetch_or(word, bit); }
+};
+
+// The subtable that a key goes to first, and those that may have been it; sets of subtables are bits of a word.
 struct First {
   u32 subtable;
-  bool settled;
+  u32 possible;
 
   template <class Digest>
   WARPHASH_FN static First of(const Table& t, Digest hashed) {
     const u32 draw = static_cast<u32>(mix(static_cast<u64>(hashed) ^ t.salts[kAnnex]) >> 32);
-    First first = {0, true};
+    First first = {0, 0};
 #pragma unroll
-    for (u32 j = 0; j + 1 < kMostSubtables; ++j) {
-      if (j + 1 >= t.hashes) continue;
-      first.subtable += draw >= t.shares[j];
-      first.settled &= draw < t.least_shares[j] || draw >= t.most_shares[j];
+    for (u32 j = 0; j < kMostSubtables; ++j) {
+      if (j >= t.hashes) continue;
+      if (j + 1 < t.hashes) first.subtable += draw >= t.shares[j];
+      first.possible |= static_cast<u32>(draw >= t.least_begins[j] && draw < t.most_ends[j]) << j;
     }
     return first;
   }
 };
+
+// A key has come into a bucket.
+template <class S, class Digest>
+WARPHASH_FN void receive(const Table& t, u32 bucket, Digest digest) {
+  if (First::of(t, digest).subtable != subtable_of(bucket)) Guests::of<S>(t, subtable_of(bucket), digest).add();
+}
 
 // The number of a bucket among those of all subtables, one behind the other.
 WARPHASH_FN u64 number_of_all(const Table& t, u32 bucket) {
@@ -186,32 +225,72 @@ WARPHASH_FN u64 number_of_all(const Table& t, u32 bucket) {
   return before + number_of(bucket);
 }
 
-// The walk of a lookup.
+// The walk of a lookup: the key's first subtable, then those that it may be in. From each, the one after it in turn.
 template <class S>
 struct SubtableProbe {
   using Word = typename S::Word;
   Named<S> named;
-  u32 looked;  // subtables before this one
   u32 bucket;
-  bool settled;  // the first subtable has always been this one
+  u32 wanted : 8;  // subtables to look at after this one
+  u32 left : 8;    // and those that nobody has looked at
+  u32 asked : 1;   // whether `wanted` has those, too, where the key may be a guest
 
   WARPHASH_FN static SubtableProbe start(const Table& t, const Word& key) {
-    SubtableProbe p{Named<S>::of(key), 0, 0, true};
+    SubtableProbe p{Named<S>::of(key), 0, 0, 0, true};
     if (p.named.reserved) {
       p.bucket = S::annex_bucket(p.named.key);
       return p;
     }
     const auto hashed = digest(p.named.key);
     const First first = First::of(t, hashed);
-    p.settled = first.settled;
-    p.bucket = bucket_in(t, first.subtable, hashed);
+    p.wanted = first.possible;
+    p.left = (1u << t.hashes) - 1;
+    p.asked = false;
+    p.move_to(t, first.subtable, hashed);
     return p;
   }
-  // The key is not in the bucket that was seen: moves on; false if it is nowhere.
-  WARPHASH_FN bool advance(const Table& t, const Seen<S>& seen) {
-    if (named.reserved || (looked == 0 && settled && seen.open) || ++looked == t.hashes) return false;
-    bucket = bucket_in(t, subtable_after(t, subtable_of(bucket)), digest(named.key));
+  WARPHASH_FN bool at_first(const Table& t) const { return named.reserved || bit_count(left) + 1 == t.hashes; }
+  // Also wants the subtables where the key may be a guest.
+  WARPHASH_FN void ask(const Table& t) {
+    if (asked) return;
+    asked = true;
+    const auto hashed = digest(named.key);
+    const u32 unsure = left & ~wanted;
+    u32 words[kMostSubtables], bits[kMostSubtables];
+#pragma unroll
+    for (u32 j = 0; j < kMostSubtables; ++j) {  // all are asked for before one is waited for
+      if (j >= t.hashes) continue;
+      const Guests guests = Guests::of<S>(t, j, hashed);
+      words[j] = unsure >> j & 1 ? load_relaxed(guests.word) : 0;
+      bits[j] = guests.bit;
+    }
+#pragma unroll
+    for (u32 j = 0; j < kMostSubtables; ++j)
+      if (j < t.hashes && words[j] & bits[j]) wanted |= 1u << j;
+  }
+  // Wants all other subtables.
+  WARPHASH_FN void look_everywhere(const Table& t) {
+    left = wanted = ((1u << t.hashes) - 1) & ~(1u << subtable_of(bucket));
+    asked = true;
+  }
+  // The key is not in the bucket that was seen: moves on; false if it is nowhere. `everywhere`: to all subtables that are left.
+  WARPHASH_FN bool advance(const Table& t, const Seen<S>& seen, bool everywhere = false) {
+    if (everywhere)
+      wanted = left;
+    else if (!(t.early_exit && seen.open))
+      ask(t);
+    if (!wanted) return false;
+    const u32 behind = wanted & ~((2u << subtable_of(bucket)) - 1);
+    move_to(t, first_bit(behind ? behind : wanted), digest(named.key));
     return true;
+  }
+
+ private:
+  template <class Digest>
+  WARPHASH_FN void move_to(const Table& t, u32 subtable, Digest hashed) {
+    wanted &= ~(1u << subtable);
+    left &= ~(1u << subtable);
+    bucket = bucket_in(t, subtable, hashed);
   }
 };
 

@@ -1,7 +1,9 @@
 // How the lanes of a GPU read a bucket together, and what they learn from it.
 //
-// Layout. A bucket is read in parts of up to kPartBytes, a part by kLanes neighbouring lanes: lane r has the r-th kLaneBytes
-// of it, in vectors of 16 bytes. Buckets of up to 32 bytes have one lane.
+// Layout. A bucket is read in parts of up to kPartBytes, a part by kLanes neighbouring lanes: lane r has the r-th vector of 16
+// bytes, and the one that is kLanes further on, so that a load of the tile reads whole sectors of 32 bytes, and each once. Of a
+// list, whose keys may repeat, lane r has neighbouring slots: the first lane that holds a key has its first slot. Buckets of up to
+// 32 bytes have one lane; a slot that is wider than a vector lies in one lane.
 //
 // Protocol: every lane of a tile loads its piece; ballots tell all of them where the key is, which slot is vacant first, and
 // whether the bucket is open.
@@ -29,6 +31,8 @@ struct Tile {
   static constexpr int kLanes = kPartBytes / kLaneBytes;
   static constexpr int kPerLane = kLaneBytes / static_cast<int>(sizeof(Item));
   static constexpr int kPerVector = kLaneBytes < 16 ? 1 : 16 / static_cast<int>(sizeof(Item));
+  static constexpr int kPerPiece =
+      sizeof(Word) > 8 || S::kLinked ? kPerLane : kPerVector;  // slots of a lane that are neighbours
   static_assert(kLanes <= 32 && kLanes * kLaneBytes == kPartBytes, "a part is a power of two of lanes");
 
   // What the lanes of a tile learn of a part; slots are counted from its first.
@@ -44,7 +48,8 @@ struct Tile {
 
   Item slots[kPerLane];
 
-  WARPHASH_FN static i32 slot_of(int j, i32 rank) { return rank * kPerLane + j; }
+  WARPHASH_FN static i32 slot_of(int j, i32 rank) { return slot_of_first(j) + rank * kPerPiece; }
+  WARPHASH_FN static constexpr i32 slot_of_first(int j) { return j / kPerPiece * kLanes * kPerPiece + j % kPerPiece; }
 
   template <bool kFrozen>
   WARPHASH_FN void load(const Item* part, i32 rank) {
@@ -78,32 +83,33 @@ struct Tile {
   }
 
   // Every lane of the warp calls this for the same owner of each tile; what is seen is true in all lanes of the tile.
-  template <bool kVacancy, bool kAll>
+  template <bool kVacancy, bool kAll, bool kWhere>
   WARPHASH_FN Glance look(Word key, i32 opening, i32 rank) const {
-    i32 hit = kPerLane, vacant = kPerLane;
-    bool open = false, ends = false;
+    i32 hit = kPartSlots, vacant = kPartSlots;  // of lane 0, until `rank` is added
+    bool here = false, open = false, ends = false;
     u32 hits = 0;
     Item item = slots[0];
 #pragma unroll
     for (int j = kPerLane - 1; j >= 0; --j) {
       const bool data = !S::kLinked || slot_of(j, rank) < S::kDataSlots;
-      if (data && slots[j].key == key) hit = j, item = slots[j], hits |= 1u << slot_of(j, rank);
-      if (kVacancy && data && S::is_vacant(slots[j])) vacant = j;
+      if (data && slots[j].key == key)
+        here = true, hit = slot_of_first(j), item = slots[j], hits |= 1u << slot_of(j, rank);
+      if (kVacancy && data && S::is_vacant(slots[j])) vacant = slot_of_first(j);
       if (!S::kLinked) open |= slot_of(j, rank) == opening && S::is_empty(slots[j]);
     }
     if (kParts > 1) ends = rank == kLanes - 1 && S::is_empty(slots[kPerLane - 1]);
     if constexpr (kLanes == 1) {
       const u32 next = S::kLinked ? S::next_in(slots[kPerLane - 1]) : kNowhere;
-      return {hit < kPerLane ? hit : -1, vacant, open, ends, item, next, hits};
+      return {here ? hit : -1, vacant, open, ends, item, next, hits};
     } else {
       const u32 first = lane() & ~static_cast<u32>(kLanes - 1);
       constexpr u32 kMask = kLanes == 32 ? ~0u : (1u << kLanes) - 1;
       const auto vote = [&](bool yes) { return (ballot(yes) >> first) & kMask; };
       Glance seen;
-      const u32 holders = vote(hit < kPerLane);
+      const u32 holders = vote(here);
       const u32 from = holders ? first_bit(holders) : 0;
-      hit = static_cast<i32>(shuffle(static_cast<u32>(hit), from, kLanes));
-      seen.hit = holders ? slot_of(hit, static_cast<i32>(from)) : -1;
+      if (kWhere) hit = static_cast<i32>(shuffle(static_cast<u32>(hit), from, kLanes) + from * kPerPiece);
+      seen.hit = !holders ? -1 : kWhere ? hit : 0;
       seen.item = Item::make(key, Item::kValued ? shuffle(item.payload(), from, kLanes) : item.payload());
       seen.open = !S::kLinked && vote(open) != 0;
       seen.ends = kParts > 1 && vote(ends) != 0;
@@ -114,7 +120,7 @@ struct Tile {
         seen.hits = hits;
       }
       if constexpr (kVacancy) {
-        vacant = vacant < kPerLane ? slot_of(vacant, rank) : kPartSlots;
+        if (vacant < kPartSlots) vacant += rank * kPerPiece;
 #pragma unroll
         for (int distance = 1; distance < kLanes; distance *= 2) {
           const i32 other = static_cast<i32>(shuffle(static_cast<u32>(vacant), lane() ^ distance, kLanes));
