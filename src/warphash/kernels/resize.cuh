@@ -142,4 +142,5 @@ struct Halve : ListsLeftover {
   WARPHASH_ENTRY(scan, warphash::ScanSubtable<warphash::D<warphash::Lines<WORD, VALUE>>>)                            \
   WARPHASH_ENTRY(audit, warphash::AuditSubtable<warphash::D<warphash::Lines<WORD, VALUE>>>)                          \
   WARPHASH_ENTRY(enlarge, warphash::Enlarge<warphash::D<warphash::Lines<WORD, VALUE>>>)                              \
+  WARPHASH_ENTRY(hand_over, warphash::HandOver)                                                                      \
   WARPHASH_ENTRY(halve, warphash::Halve<warphash::D<warphash::Lines<WORD, VALUE>>>)

@@ -9,6 +9,7 @@
 //   erase          turns a key's slot into a tombstone
 //   scan           copies all pairs out
 //   audit          counts buckets that break the rules
+//   hand_over      copies the counts of a report to the host
 //
 // An insert is settle, claim and place, for the reasons that bulk.cuh gives; of keys that the caller vouches for, settle and
 // place. Values are left alone until all keys have a place: combine comes last, so that a batch that does not fit has changed
@@ -346,6 +347,23 @@ struct ErasePair : SeekPair<D> {
     if (s.found) count(tally, s.probe.bucket);
     set_flag(b, s.element, s.found);
   }
+};
+
+// ---- hand_over
+// A word an element, of the counts at `report`, to `answer`; they are zero then, if default_value says so. A copy and a fill of
+// the driver's would take three times as long, with the device idle before and between them.
+struct HandOver {
+  static constexpr bool kProbes = false, kSuspends = false, kCounts = false;
+  static constexpr int kLists = 0;
+  struct State {};
+  WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
+    u64* const word = pointer<u64>(b.report) + i;
+    pointer<u64>(b.answer)[i] = *word;
+    if (b.default_value) *word = 0;
+    return false;
+  }
+  WARPHASH_FN static void finish(const Table&, const Batch&, u64, State&, bool, Tally&) {}
 };
 
 // ---- scan, audit: of one subtable, `subtable`, whose slots or buckets are the elements

@@ -95,7 +95,7 @@ class CpuEngine:
 
     def answer(self, words: int) -> HostAnswer:
         """Room for so many words of 64 bits."""
-        return HostAnswer(self.to_host, words)
+        return HostAnswer(self.allocate_pinned(8 * words), self.copy)
 
     def synchronize(self, stream: Any = None) -> None:
         """Nothing is ever under way."""

@@ -22,10 +22,14 @@ class CudaAnswer:
     def __init__(self, engine: CudaEngine, words: int) -> None:
         self._engine = engine
         self._pinned = engine.allocate_pinned(8 * words)
+        self.ptr = self._pinned.ptr
         self._mark = CudaMark(engine)
 
     def ask(self, ptr: int, stream: Any = None) -> None:
         self._engine.copy(self._pinned.ptr, ptr, self._pinned.nbytes, stream, mark=self._mark)
+
+    def follow(self, stream: Any = None) -> None:
+        self._mark.record(stream)
 
     @property
     def ready(self) -> bool:

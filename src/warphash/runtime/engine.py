@@ -91,8 +91,14 @@ class Buffer(Protocol):
 class Answer(Protocol):
     """Words of the device that the host gets without waiting."""
 
+    ptr: int
+    """Where a kernel may write them itself."""
+
     def ask(self, ptr: int, stream: Any = None) -> None:
         """Begin to copy from there; what was asked for before is forgotten."""
+
+    def follow(self, stream: Any = None) -> None:
+        """They are here when the kernels launched so far are done, one of which writes them."""
 
     @property
     def ready(self) -> bool:

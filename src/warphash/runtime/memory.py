@@ -8,10 +8,13 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from .engine import Buffer
 
 __all__ = ["DeviceBuffer", "HostAnswer", "PinnedBuffer"]
 
@@ -67,20 +70,25 @@ class HostAnswer:
 
     Parameters
     ----------
-    to_host
+    memory
+        Of the words.
+    copy
         The engine's.
-    words
-        Of 64 bits.
     """
 
     ready = True
 
-    def __init__(self, to_host: Callable[..., npt.NDArray[np.uint64]], words: int) -> None:
-        self._to_host = to_host
-        self.words = np.zeros(words, np.uint64)
+    def __init__(self, memory: Buffer, copy: Callable[[int, int, int], None]) -> None:
+        self._memory, self._copy = memory, copy
+        words: Any = (ctypes.c_uint64 * (memory.nbytes // 8)).from_address(memory.ptr)
+        self.words: npt.NDArray[np.uint64] = np.frombuffer(words, np.uint64)
+        self.ptr = memory.ptr
 
     def wait(self) -> None:
         """They are here."""
 
     def ask(self, ptr: int, stream: Any = None) -> None:
-        self.words = self._to_host(ptr, np.uint64, len(self.words), stream)
+        self._copy(self.ptr, ptr, self.words.nbytes)
+
+    def follow(self, stream: Any = None) -> None:
+        """They are here."""

@@ -79,6 +79,7 @@ class SubtableStore(Store):
         self.report = self.engine.allocate(8 * REPORT_WORDS, stream)
         self._answer = self.engine.answer(COUNT_WORDS)
         self._counted = True  # the report is not zero
+        self._claiming: Scratch | None = None  # whose claims the last insert may have made
         self._unclaimed: Scratch | None = None  # whose claims are as an insert wants them
         number = self.parameters["subtables"]
         sizes = policies.subtable_sizes(self.buckets, number)
@@ -215,7 +216,7 @@ class SubtableStore(Store):
         self._begin_to_count(stream)
         if self._unclaimed is not scratch:
             self._workbench.forget_claims(scratch, stream)
-        self._unclaimed = None
+        self._unclaimed = self._claiming = None
         return Insert(self, piece, scratch, count_probes, stream)
 
     def run(self, entry: str, batch: Batch, n: int, stream: Any) -> None:
@@ -230,22 +231,25 @@ class SubtableStore(Store):
     def ask(self, scratch: Scratch | None, last: bool, stream: Any) -> None:
         """Ask what was counted into the report.
 
-        After the ``last`` time, the report and the claims of ``scratch`` are made ready for the next operation while
-        this one is waited for. Its signals stay: one that is set keeps the next `settle` from what is not its turn.
+        After the ``last`` time, the report is ready for the next operation; its signals stay: one that is set keeps the
+        next `settle` from what is not its turn. So are the claims of ``scratch``, if it turns out that nobody made any.
         """
-        self._answer.ask(self.report.ptr, stream)
+        batch = Batch(n=COUNT_WORDS, report=self.report.ptr, answer=self._answer.ptr, default_value=last)
+        self._program.run("hand_over", self.table, batch, COUNT_WORDS, stream)
+        self._answer.follow(stream)
         if last:
-            self.engine.fill(self.report.ptr, 0, 8 * COUNT_WORDS, stream)
             self._counted = False
-            if scratch is not None and scratch is self._workbench.kept:
-                self._workbench.forget_claims(scratch, stream)
-                self._unclaimed = scratch
+            if scratch is not None:
+                self._claiming = scratch if scratch is self._workbench.kept else None
 
     def answer(self) -> Report:
         """What was asked for. Waits."""
         self._answer.wait()
         report = Report.of(self._answer.words)
         self._counted |= report.homeless > 0  # its signals are set
+        if not report.winners:
+            self._unclaimed = self._claiming or self._unclaimed
+        self._claiming = None
         return report
 
     def random_word(self) -> int:
