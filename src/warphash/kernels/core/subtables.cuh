@@ -64,7 +64,7 @@ struct Lines {
   using Item = Slot<Word, false>;
   static constexpr int kValueBytes = kValueBytes_;
   static constexpr bool kHasValue = false, kLinked = false, kFar = true;
-  static constexpr bool kWide = sizeof(Word) > 8;
+  static constexpr bool kWide = sizeof(Word) > 8, kSpread = !kWide;
   static constexpr int kBucketBytes = 128, kLookBytes = kBucketBytes;
   static constexpr int kSlots = kBucketBytes / static_cast<int>(sizeof(Word));
   static constexpr int kDataSlots = kSlots;

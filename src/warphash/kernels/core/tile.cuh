@@ -1,9 +1,9 @@
 // How the lanes of a GPU read a bucket together, and what they learn from it.
 //
-// Layout. A bucket is read in parts of up to kPartBytes, a part by kLanes neighbouring lanes: lane r has the r-th vector of 16
-// bytes, and the one that is kLanes further on, so that a load of the tile reads whole sectors of 32 bytes, and each once. Of a
-// list, whose keys may repeat, lane r has neighbouring slots: the first lane that holds a key has its first slot. Buckets of up to
-// 32 bytes have one lane; a slot that is wider than a vector lies in one lane.
+// Layout. A bucket is read in parts of up to kPartBytes, a part by kLanes neighbouring lanes: lane r has the r-th kLaneBytes
+// of it, in vectors of 16 bytes; or, of lines of words (kSpread), the r-th vector and the one that is kLanes further on, so that a
+// load of the tile reads whole sectors of 32 bytes, and each once. Buckets of up to 32 bytes have one lane. In a list, where keys
+// may repeat, the first lane that holds a key has its first slot.
 //
 // Protocol: every lane of a tile loads its piece; ballots tell all of them where the key is, which slot is vacant first, and
 // whether the bucket is open.
@@ -31,8 +31,7 @@ struct Tile {
   static constexpr int kLanes = kPartBytes / kLaneBytes;
   static constexpr int kPerLane = kLaneBytes / static_cast<int>(sizeof(Item));
   static constexpr int kPerVector = kLaneBytes < 16 ? 1 : 16 / static_cast<int>(sizeof(Item));
-  static constexpr int kPerPiece =
-      sizeof(Word) > 8 || S::kLinked ? kPerLane : kPerVector;  // slots of a lane that are neighbours
+  static constexpr int kPerPiece = kSpread<S> ? kPerVector : kPerLane;  // slots of a lane that are neighbours
   static_assert(kLanes <= 32 && kLanes * kLaneBytes == kPartBytes, "a part is a power of two of lanes");
 
   // What the lanes of a tile learn of a part; slots are counted from its first.
@@ -85,7 +84,8 @@ struct Tile {
   // Every lane of the warp calls this for the same owner of each tile; what is seen is true in all lanes of the tile.
   template <bool kVacancy, bool kAll, bool kWhere>
   WARPHASH_FN Glance look(Word key, i32 opening, i32 rank) const {
-    i32 hit = kPartSlots, vacant = kPartSlots;  // of lane 0, until `rank` is added
+    constexpr i32 kNone = slot_of_first(kPerLane - 1) + 1;
+    i32 hit = kNone, vacant = kNone;  // of lane 0, until `rank` is added
     bool here = false, open = false, ends = false;
     u32 hits = 0;
     Item item = slots[0];
@@ -100,16 +100,17 @@ struct Tile {
     if (kParts > 1) ends = rank == kLanes - 1 && S::is_empty(slots[kPerLane - 1]);
     if constexpr (kLanes == 1) {
       const u32 next = S::kLinked ? S::next_in(slots[kPerLane - 1]) : kNowhere;
-      return {here ? hit : -1, vacant, open, ends, item, next, hits};
+      return {hit < kNone ? hit : -1, vacant, open, ends, item, next, hits};
     } else {
       const u32 first = lane() & ~static_cast<u32>(kLanes - 1);
       constexpr u32 kMask = kLanes == 32 ? ~0u : (1u << kLanes) - 1;
       const auto vote = [&](bool yes) { return (ballot(yes) >> first) & kMask; };
       Glance seen;
-      const u32 holders = vote(here);
+      const u32 holders = vote(kWhere ? hit < kNone : here);
       const u32 from = holders ? first_bit(holders) : 0;
-      if (kWhere) hit = static_cast<i32>(shuffle(static_cast<u32>(hit), from, kLanes) + from * kPerPiece);
-      seen.hit = !holders ? -1 : kWhere ? hit : 0;
+      if (kWhere)
+        hit = static_cast<i32>(shuffle(static_cast<u32>(hit), from, kLanes)) + static_cast<i32>(from) * kPerPiece;
+      seen.hit = holders ? (kWhere ? hit : 0) : -1;
       seen.item = Item::make(key, Item::kValued ? shuffle(item.payload(), from, kLanes) : item.payload());
       seen.open = !S::kLinked && vote(open) != 0;
       seen.ends = kParts > 1 && vote(ends) != 0;
@@ -120,7 +121,7 @@ struct Tile {
         seen.hits = hits;
       }
       if constexpr (kVacancy) {
-        if (vacant < kPartSlots) vacant += rank * kPerPiece;
+        vacant = vacant < kNone ? vacant + rank * kPerPiece : kPartSlots;
 #pragma unroll
         for (int distance = 1; distance < kLanes; distance *= 2) {
           const i32 other = static_cast<i32>(shuffle(static_cast<u32>(vacant), lane() ^ distance, kLanes));
