@@ -204,6 +204,19 @@ def evictions_from_lines_of_one_key(case: Case, rng: np.random.Generator) -> Non
         table.check()
 
 
+def subtables_that_grow_and_shrink(case: Case, rng: np.random.Generator) -> None:
+    """Doubled and halved several times, each subtable in its turn; all keys are found behind each batch."""
+    keys = np.arange(1, 1201).astype(case.key_dtype)
+    rng.shuffle(keys)
+    table = case.table(capacity=64, alpha=0.4, beta=0.85)
+    for batch in np.split(keys, 12):
+        table.insert(batch, numbers(case, 100))
+    for number, batch in enumerate(np.split(keys, 12)[:-1], 1):
+        table.erase(batch)
+        assert table.find(keys[100 * number :])[1].all()
+        table.check()
+
+
 SCENARIOS: tuple[Scenario, ...] = (
     copies_of_new_keys,
     evictions,

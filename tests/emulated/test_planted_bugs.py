@@ -21,6 +21,7 @@ from emulated.scenarios import (
     mixed_batches_until_full,
     pairs_that_repeat,
     small_batches,
+    subtables_that_grow_and_shrink,
     sums_of_new_keys,
     without_cas128,
 )
@@ -312,6 +313,14 @@ BUGS = [
         "receive<S>(t, halves + goes_to, digest(key));",
         "",
         batches_that_grow,
+        "dynamic_cuckoo",
+        parameters={},
+    ),
+    Bug(
+        "guests of a subtable that is halved are forgotten",
+        "S::at(t, to)[to_slot].key = key;\n      receive<S>(t, to, digest(key));",
+        "S::at(t, to)[to_slot].key = key;",
+        subtables_that_grow_and_shrink,
         "dynamic_cuckoo",
         parameters={},
     ),

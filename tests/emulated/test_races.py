@@ -13,6 +13,7 @@ from emulated.scenarios import (
     batches_as_large_as_the_pool,
     evictions_from_lines_of_one_key,
     pairs_that_repeat,
+    subtables_that_grow_and_shrink,
     without_cas128,
 )
 from support.engines import missing
@@ -102,3 +103,4 @@ def test_no_batch_takes_more_nodes_than_it_is_held_for(races: Races) -> None:
 )
 def test_no_schedule_loses_a_pair_between_lines(races: Races) -> None:
     assert_no_failure(evictions_from_lines_of_one_key, races, range(SCHEDULES))
+    assert_no_failure(subtables_that_grow_and_shrink, races, range(2))

@@ -5,6 +5,7 @@
 //
 // Source: Dynamic Hash Tables on GPUs, section V-C (S0-13, S0-14). A launch has a thread for each slot of the smaller of the two
 // copies, whose old one is `keys`, of `source_buckets` buckets; the table's is the new one, whose locks and guests are zero.
+// Which of the keys are guests is told anew: those whose first subtable is now another (core/subtables.cuh).
 //
 // Enlarging. Two buckets never share one afterwards (S0-22), so that no slot is written twice and nothing is locked. The
 // half that does not get the pair has a tombstone in its place: empty slots stay the last ones, and a bucket that was once full

@@ -17,8 +17,8 @@
 //
 // settle, of keys of a word, takes no lock. It looks where a find does, and everywhere if the key's first bucket is full; it swaps
 // the key into the first vacant slot that it has seen, in the first bucket that is not full; then it writes the value, which
-// nobody reads before the kernel ends. Slots only fill meanwhile, in order, and a bucket that is full without the key stays so: copies of a key go for
-// the same slot, or see the copy that won. Where a swap fails, the bucket is looked at again.
+// nobody reads before the kernel ends. Slots only fill meanwhile, in order, and a bucket that is full without the key stays so:
+// copies of a key go for the same slot, or see the copy that won. Where a swap fails, the bucket is looked at again.
 // Nothing swaps a wider key whole, and a look at one that is being written may show words of two. Such a key goes into its first
 // bucket only, under the lock, where all is read once more; one that has words like those of marks, and seems to be there, is
 // confirmed under the lock too (core/wide.cuh).
@@ -103,7 +103,7 @@ struct SettlePair : ListsLeftover {
     u32 element;
     u32 goes_to;       // the first bucket with a vacant slot, or kNowhere; of a wide key, its first bucket
     u32 slot : 8;      // which is that
-    u32 used : 1;      // it held a key before
+    u32 used : 1;      // it has surely held a key before
     u32 is_guest : 1;  // another bucket is the key's first
     u32 walked : 1;    // all buckets were looked at, and now that one again
     Outcome outcome;
@@ -159,8 +159,8 @@ struct SettlePair : ListsLeftover {
     if constexpr (!S::kWide) {
       Word* const slot = &(S::at(t, s.goes_to) + s.slot)->key;
       const Word& key = s.probe.named.key;
-      const Word expected =
-          s.used ? S::kTombstone : S::kEmpty;  // if another slot of the bucket is empty, it may be either
+      // Of a bucket that has an empty slot, the first vacant one may also be a tombstone.
+      const Word expected = s.used ? S::kTombstone : S::kEmpty;
       const Word old = compare_exchange_word(slot, expected, key);
       if (old != expected && !(is_mark(old, 1) && compare_exchange_word(slot, old, key) == old)) return Outcome::kOpen;
       D::Value::put(S::value_at(t, s.goes_to, s.slot), D::Value::of(b, s.element, S::value_bytes(t)),
@@ -351,7 +351,7 @@ struct ErasePair : SeekPair<D> {
 
 // ---- hand_over
 // A word an element, of the counts at `report`, to `answer`; they are zero then, if default_value says so. A copy and a fill of
-// the driver's would take three times as long, with the device idle before and between them.
+// the driver's took 10 us of a batch, for most of which the device was idle (docs/performance-log.md).
 struct HandOver {
   static constexpr bool kProbes = false, kSuspends = false, kCounts = false;
   static constexpr int kLists = 0;

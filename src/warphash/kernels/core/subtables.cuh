@@ -23,10 +23,10 @@
 // most_ends), and of the others only where the key may be a guest. Who puts a key into a bucket that is not its first sets the
 // bit of the key's part there: the hash values of a bucket fall into 32 parts, in order. Bits are not cleared by an erase, which
 // costs a find a bucket too many; but whoever resizes a subtable reads all its keys, and tells residents from guests anew, by the
-// shares of then (resize.cuh). So an absent key of a table that has often grown takes 1.7 lines instead of 3. The words of all
+// shares of then (resize.cuh). So an absent key of a table that has often grown takes 1.9 lines instead of 3. The words of all
 // buckets are a thirty-second of the keys, which a GPU reads from its cache. (A mark at the bucket that a key was turned away
 // from, as in Boost's flat tables, is one word to read instead of two; but to renew it takes the keys of the other subtables, and
-// unrenewed, two of three were set after five doublings.)
+// unrenewed, it made 2.7 lines: docs/performance-log.md.)
 // While shares have never moved (early_exit), a first bucket that was never full (core/slot.cuh) has sent no key away.
 #pragma once
 #include "core/bucket.cuh"

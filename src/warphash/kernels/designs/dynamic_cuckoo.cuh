@@ -13,6 +13,7 @@
 //   4. the bucket is full: the pair takes a random slot; unlock; the victim goes on to subtable i + 1, after the last comes the
 //      first (S0-10), from step 1. After chain_limit victims the pair in hand has no home: it goes to the homeless list, and a
 //      subtable is enlarged.
+// Who comes into a bucket that is not its first is marked as a guest there (core/subtables.cuh).
 // While a subtable is halved (resize.cuh), steps 3 and 4 pass it over. A call that starts when something is homeless evicts
 // nothing: it reports that its key was not placed.
 //
