@@ -27,6 +27,7 @@
 // buckets are a thirty-second of the keys, which a GPU reads from its cache. (A mark at the bucket that a key was turned away
 // from, as in Boost's flat tables, is one word to read instead of two; but to renew it takes the keys of the other subtables, and
 // unrenewed, it made 2.7 lines: docs/performance-log.md.)
+// A CPU does not ask: it has prefetched the lines, whose number it can predict then, in less time than it waits for a word.
 // While shares have never moved (early_exit), a first bucket that was never full (core/slot.cuh) has sent no key away.
 #pragma once
 #include "core/bucket.cuh"
@@ -254,6 +255,10 @@ struct SubtableProbe {
   WARPHASH_FN void ask(const Table& t) {
     if (asked) return;
     asked = true;
+    if constexpr (!kAsksForGuests) {
+      wanted = left;
+      return;
+    }
     const auto hashed = digest(named.key);
     const u32 unsure = left & ~wanted;
     u32 words[kMostSubtables], bits[kMostSubtables];

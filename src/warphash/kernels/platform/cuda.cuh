@@ -30,6 +30,7 @@ constexpr u32 kBlockThreads = 256;
 constexpr u32 kLookupBlockThreads = 128;  // of tasks that count nothing: the fewer wait for the slowest, the better
 constexpr u32 kMostBlockThreads = 1024;
 constexpr u32 kWarpLanes = 32;
+constexpr bool kAsksForGuests = true;
 constexpr u32 kAllLanes = 0xffffffffu;
 
 WARPHASH_FN u32 thread_in_block() { return threadIdx.x; }

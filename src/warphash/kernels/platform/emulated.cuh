@@ -27,6 +27,7 @@ struct PerSubtable {
 
 constexpr u32 kMostBlockThreads = emulation::kBlockLanes;
 constexpr u32 kWarpLanes = emulation::kWarpLanes;
+constexpr bool kAsksForGuests = true;
 
 // Lanes of a grid: those that refill are as many as run at once.
 template <class Task>

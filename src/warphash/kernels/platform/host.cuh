@@ -29,6 +29,8 @@ namespace warphash {
 
 using Tallied = u64;
 
+constexpr bool kAsksForGuests = false;
+
 struct PerSubtable {
   u64 count[kMostSubtables] = {};
   WARPHASH_FN void add(u32 subtable) { ++count[subtable]; }

@@ -16,6 +16,7 @@
 //   WARPHASH_BLOCK_SHARED                   storage that a block shares
 //   Tallied                                 the word in which a thread counts what its elements did
 //   PerSubtable                             and in which subtables
+//   kAsksForGuests                          whether a word is read to save a bucket (core/subtables.cuh)
 //   malloc, free                            the platform's own heap for running threads (malloc.cuh)
 #pragma once
 namespace warphash {
