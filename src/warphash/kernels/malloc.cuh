@@ -8,32 +8,23 @@
 // Why no counters. take is timed, and whoever reads the addresses can count them.
 #pragma once
 #include "core/slab_allocator.cuh"
+#include "core/straight.cuh"
 #include "platform/schedule.cuh"
 
 namespace warphash {
 
-struct MallocTake {
-  static constexpr bool kProbes = false, kSuspends = false, kCounts = false;
-  static constexpr int kLists = 0;
-  struct State {};
-  WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
+struct MallocTake : Straight {
   WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
     store_once(reinterpret_cast<u64*>(b.out_values) + i, reinterpret_cast<u64>(malloc(kSlabBytes)));
     return false;
   }
-  WARPHASH_FN static void finish(const Table&, const Batch&, u64, State&, bool, Tally&) {}
 };
 
-struct MallocGiveBack {
-  static constexpr bool kProbes = false, kSuspends = false, kCounts = false;
-  static constexpr int kLists = 0;
-  struct State {};
-  WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
+struct MallocGiveBack : Straight {
   WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
     free(reinterpret_cast<void*>(reinterpret_cast<const u64*>(b.keys)[i]));
     return false;
   }
-  WARPHASH_FN static void finish(const Table&, const Batch&, u64, State&, bool, Tally&) {}
 };
 
 }  // namespace warphash

@@ -13,12 +13,12 @@
 //
 // Halving. Where only one of the two slots holds a key, it stays slot j. Where both do, that of bucket 2c stays, and the other,
 // the r-th of its kind in the bucket, takes the r-th slot that neither has filled; the lanes of a bucket vote on who is who.
-// Beyond the last such slot it is a residual, which `place` (subtables.cuh), launched behind, inserts into the other subtables: of
+// Beyond the last such slot it is a residual, which `place` (subtable_insert.cuh), launched behind, inserts into the other subtables: of
 // the one that is halved it sees only that it is closed (S0-14). A bucket is taken for once full if either of the two was, or if
 // it has residuals. The seed inserts residuals in the same kernel: here a warp in five has one, and all its lanes waited for it,
 // so that the kernel took 1.4 to 2 ms where both now take a tenth (docs/performance-log.md).
 #pragma once
-#include "subtables.cuh"
+#include "subtable_insert.cuh"
 
 namespace warphash {
 
@@ -48,13 +48,9 @@ WARPHASH_FN void copy_value(const Table& t, u32 bucket, u32 slot, const u8* from
 }
 
 template <class D>
-struct Enlarge {
+struct Enlarge : Straight {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kProbes = false, kSuspends = false, kCounts = false;
-  static constexpr int kLists = 0;
-  struct State {};
-  WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State&) {
     const auto old = OldLines<S>::of(b);
     const u32 subtable = static_cast<u32>(b.subtable), slot = static_cast<u32>(i % S::kSlots);
@@ -73,7 +69,6 @@ struct Enlarge {
     S::at(t, halves + 1)[slot].key = keys[1];
     return false;
   }
-  WARPHASH_FN static void finish(const Table&, const Batch&, u64, State&, bool, Tally&) {}
 };
 
 template <class D>

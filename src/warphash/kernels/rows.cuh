@@ -18,6 +18,7 @@
 #pragma once
 #include "core/bytes.cuh"
 #include "core/hash.cuh"
+#include "core/straight.cuh"
 #include "core/value.cuh"
 #include "platform/schedule.cuh"
 
@@ -35,15 +36,6 @@ WARPHASH_FN u64 read_word(const u8* p, u64 bytes) {
   for (u64 j = 0; j < bytes; ++j) x |= static_cast<u64>(p[j]) << (8 * j);
   return x;
 }
-
-// A task of which an element is one straight piece of work.
-struct Straight {
-  static constexpr bool kProbes = false, kSuspends = false, kCounts = false;
-  static constexpr int kLists = 0;
-  struct State {};
-  WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
-  WARPHASH_FN static void finish(const Table&, const Batch&, u64, State&, bool, Tally&) {}
-};
 
 WARPHASH_FN void copy_extended(u8* to, const u8* from, u64 bytes, u64 longer) {
   for (u64 j = 0; j < longer; ++j) to[j] = j < bytes ? from[j] : 0;

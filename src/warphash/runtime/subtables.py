@@ -1,7 +1,7 @@
 """A store of several subtables, one of which at a time is made twice or half as large.
 
-The kernels are those of ``kernels/subtables.cuh`` and ``kernels/resize.cuh``; what a subtable is, and which one a key
-goes to first, is told at the head of ``kernels/core/subtables.cuh``.
+The kernels are those of ``kernels/subtables.cuh``, ``kernels/subtable_insert.cuh`` and ``kernels/resize.cuh``; what a
+subtable is, and which one a key goes to first, is told at the head of ``kernels/core/subtables.cuh``.
 """
 
 from __future__ import annotations
@@ -239,8 +239,7 @@ class SubtableStore(Store):
         self._answer.follow(stream)
         if last:
             self._counted = False
-            if scratch is not None:
-                self._claiming = scratch if scratch is self._workbench.kept else None
+            self._claiming = scratch if scratch is self._workbench.kept else None
 
     def answer(self) -> Report:
         """What was asked for. Waits."""

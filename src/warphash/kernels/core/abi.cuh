@@ -35,12 +35,11 @@ struct Table {
   u64 coordination;  // Coordination
   u64 value_bytes;   // of a value where it is no word, a multiple of 4
   u64 bases[kMostSubtables + 1];
-  u64 sizes[kMostSubtables + 1];  // buckets
-  u64 salts[kMostSubtables + 1];  // the last one draws the first subtable of a key
-  u64 shares[kMostSubtables];     // of 2^32: where the share of subtable i ends
-  u64 least_begins
-      [kMostSubtables];  // the least draw at which a share began since the guests of its subtable were last told
-  u64 most_ends[kMostSubtables];         // and the greatest at which it ended
+  u64 sizes[kMostSubtables + 1];         // buckets
+  u64 salts[kMostSubtables + 1];         // the last one draws the first subtable of a key
+  u64 shares[kMostSubtables];            // of 2^32 draws: where the share of subtable i ends
+  u64 least_begins[kMostSubtables];      // where it began at the least, since the guests of subtable i were told,
+  u64 most_ends[kMostSubtables];         // and ended at the most
   u64 probe_limit;                       // linear probing: buckets in a row that a key may be in
   u64 bucket_words[kMostSubtables + 1];  // address of the locks of a subtable, behind which its guests are
 };
@@ -84,7 +83,7 @@ struct Batch {
   u64 subtable;         // that is resized, scanned or audited
   u64 closed;           // the subtable, plus one, that nothing is placed in
   u64 unique;           // 1: the caller vouches that keys do not repeat, and are not in the table
-  u64 adopts;           // 1: elements that find no slot become homeless, too (subtables.cuh)
+  u64 adopts;           // 1: elements that find no slot become homeless, too (subtable_insert.cuh)
 };
 
 constexpr u64 kReportLines = 32;

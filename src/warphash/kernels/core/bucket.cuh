@@ -30,20 +30,6 @@ template <class Task>
   requires(!Task::kSeesWhere)
 constexpr bool kSeesWhere<Task> = false;
 
-// Whether a lane's vectors of a bucket lie apart (core/tile.cuh).
-template <class S>
-constexpr bool kSpread = false;
-template <class S>
-  requires(S::kSpread)
-constexpr bool kSpread<S> = true;
-
-// Whether the address of a bucket takes more than a multiplication.
-template <class S>
-constexpr bool kFar = false;
-template <class S>
-  requires(S::kFar)
-constexpr bool kFar<S> = true;
-
 // Whether a task, of lists, has to know all slots of a key.
 template <class Task>
 constexpr bool kSeesAll = false;

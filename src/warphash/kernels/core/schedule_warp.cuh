@@ -123,7 +123,7 @@ struct Whereabouts {
   WARPHASH_FN static const typename S::Item* at(const Table& t, Code place) { return S::at(t, place); }
 };
 template <class S>
-  requires(kFar<S>)
+  requires(S::kFar)
 struct Whereabouts<S> {
   using Code = u64;
   static constexpr Code kNone = 0;

@@ -63,6 +63,8 @@ struct Slots {
   static constexpr int kDataSlots = kSlots;  // the first of these hold pairs
   static constexpr bool kLinked = false;  // the last slot of a bucket holds a pointer to another (core/slab_slots.cuh)
   static constexpr bool kApart = false;   // keys and values lie in columns (core/columns.cuh)
+  static constexpr bool kFar = false;     // the address of a bucket takes more than a multiplication
+  static constexpr bool kSpread = false;  // a lane's vectors of a bucket lie apart (core/tile.cuh)
   WARPHASH_FN static u32 next_in(const Item&) { return kNowhere; }
 
   static constexpr Word kEmpty = static_cast<Word>(~0ull);

@@ -31,7 +31,7 @@ struct Tile {
   static constexpr int kLanes = kPartBytes / kLaneBytes;
   static constexpr int kPerLane = kLaneBytes / static_cast<int>(sizeof(Item));
   static constexpr int kPerVector = kLaneBytes < 16 ? 1 : 16 / static_cast<int>(sizeof(Item));
-  static constexpr int kPerPiece = kSpread<S> ? kPerVector : kPerLane;  // slots of a lane that are neighbours
+  static constexpr int kPerPiece = S::kSpread ? kPerVector : kPerLane;  // slots of a lane that are neighbours
   static_assert(kLanes <= 32 && kLanes * kLaneBytes == kPartBytes, "a part is a power of two of lanes");
 
   // What the lanes of a tile learn of a part; slots are counted from its first.

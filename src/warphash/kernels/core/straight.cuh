@@ -1,0 +1,16 @@
+// A task without a table to probe, counts or lists: what it says besides what an element does.
+#pragma once
+#include "core/report.cuh"
+
+namespace warphash {
+
+// A task of which an element is one straight piece of work.
+struct Straight {
+  static constexpr bool kProbes = false, kSuspends = false, kCounts = false;
+  static constexpr int kLists = 0;
+  struct State {};
+  WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
+  WARPHASH_FN static void finish(const Table&, const Batch&, u64, State&, bool, Tally&) {}
+};
+
+}  // namespace warphash
