@@ -310,7 +310,7 @@ def test_an_insert_that_surely_fits_is_left_to_itself(device: str) -> None:
 @pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
 @pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("u8", "f8"), ("S16", "V32")])
 @pytest.mark.parametrize("memory", [True, False])
-def test_what_it_leaves_without_a_home_is_housed_before_anybody_looks(
+def test_what_it_leaves_without_a_home_is_found_and_then_housed(
     device: str, key: str, value: str, memory: bool
 ) -> None:
     table, held, new = full_to(device, 0.87, key, value)
@@ -321,20 +321,25 @@ def test_what_it_leaves_without_a_home_is_housed_before_anybody_looks(
     store.table.chain_limit = 0  # no eviction leads anywhere
     added = table.insert(twice.astype(key), as_values(twice, value))
     assert under_way(table) and added.sum() == len(some)
+    absent = new[len(some) : 2 * len(some)]
+    for ids, there in ((held, True), (some, True), (absent, False)):
+        values, found = table.find(ids.astype(key), as_values(np.array(7), value)[()])
+        assert (found == there).all() and (values == as_values(ids if there else 0 * ids + 7, value)).all()
+    assert under_way(table)
     refused = mock.patch.object(SubtableStore, "_memory_of", side_effect=MemoryError("none left"))
     with refused if not memory else contextlib.nullcontext():
         store.table.chain_limit = limit
         everybody = np.concatenate([held, some])
-        found = [None] * 4
+        found = [None] * 5
+        looks = [lambda: table.find(everybody.astype(key))] * 4 + [lambda: len(table)]  # which houses them
         threads = [
-            threading.Thread(target=lambda j=j: found.__setitem__(j, table.find(everybody.astype(key))))
-            for j in range(4)
+            threading.Thread(target=lambda j=j, look=look: found.__setitem__(j, look())) for j, look in enumerate(looks)
         ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    for values, there in found:
+    for values, there in found[:4]:
         assert there.all() and (values == as_values(everybody, value)).all()
     assert len(table) == len(everybody) and not under_way(table)
     assert table.stats().resizes == before + memory
@@ -366,6 +371,26 @@ def test_an_insert_behind_one_that_left_some_without_a_home_meets_them(
     for ids, offset in ((held, 0), (some, 0), (others, 1 << 20)):
         values, there = table.find(ids.astype(key))
         assert there.all() and (values == as_values(ids + offset, value)).all()
+    table.check()
+
+
+@pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
+@pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("S16", "V32")])
+def test_an_erase_behind_one_that_left_some_without_a_home_takes_them(device: str, key: str, value: str) -> None:
+    table, held, new = full_to(device, 0.87, key, value)
+    store, slots = table._backing.elastic.store, table.stats().slots
+    some = new[: int(0.92 * slots) - len(held)]
+    limit, store.table.chain_limit = store.table.chain_limit, 0
+    assert table.insert(some.astype(key), as_values(some, value)).all() and under_way(table)
+    store.table.chain_limit = limit
+    gone = np.concatenate([some[::2], held[::7]])
+    erased = table.erase(np.concatenate([gone, gone, new[-20:]]).astype(key))
+    assert (erased[: len(gone)] ^ erased[len(gone) : 2 * len(gone)]).all() and not erased[2 * len(gone) :].any()
+    assert len(table) == len(held) + len(some) - len(gone)
+    assert not table.contains(gone.astype(key)).any()
+    kept = np.setdiff1d(np.concatenate([held, some]), gone)
+    values, there = table.find(kept.astype(key))
+    assert there.all() and (values == as_values(kept, value)).all()
     table.check()
 
 

@@ -200,11 +200,23 @@ Result cuFuncGetAttribute(int* value, int attribute, uintptr_t function) {
   return kSuccess;
 }
 // The kernel of test_cuda.py: out_values[i] = keys[i] * table.buckets + batch.default_value, in 64 bits.
-Result cuLaunchKernel(uintptr_t function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                      unsigned shared, uintptr_t stream, void** parameters, void** extra) {
+struct Attribute {
+  int id, padding;
+  uint8_t value[64];
+};
+struct Grid {
+  unsigned gx, gy, gz, bx, by, bz, shared;
+  uintptr_t stream;
+  const struct Attribute* attributes;
+  unsigned number;
+};
+Result cuLaunchKernelEx(const struct Grid* grid, uintptr_t function, void** parameters, void** extra) {
   NEED_CONTEXT();
-  if (!function || gy != 1 || gz != 1 || bx > kLaunchBounds || bx % 32 || by != 1 || bz != 1 || shared || !stream ||
-      extra)
+  const unsigned gx = grid->gx, bx = grid->bx;
+  if (!function || grid->gy != 1 || grid->gz != 1 || bx > kLaunchBounds || bx % 32 || grid->by != 1 || grid->bz != 1 ||
+      grid->shared || !grid->stream || extra)
+    return kInvalidValue;
+  if (grid->number != 1 || grid->attributes->id != 6 /* may begin early */ || grid->attributes->value[0] != 1)
     return kInvalidValue;
   const uint64_t* table = parameters[0];
   const uint64_t* batch = parameters[1];

@@ -19,6 +19,9 @@ struct Batch {{
   u64 rest[{ctypes.sizeof(Batch) // 8 - 10}];
 }};
 extern "C" __global__ void __launch_bounds__(256) scale_add(const Table table, const Batch batch) {{
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
   u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i < batch.n)
     reinterpret_cast<u64*>(batch.out_values)[i] =

@@ -11,6 +11,10 @@
 //
 // erase swaps a key of a word for a tombstone, and takes the lock for a wider one, so that of two elements one has erased it. find
 // and scan have no writers beside them.
+//
+// A host that does not wait for an insert (subtable_insert.cuh) may launch a find or an erase behind it before it knows of pairs
+// that were left homeless. A find, which is given their list, looks there for what it does not find; an erase does nothing, and is
+// launched again when they are housed.
 #pragma once
 #include "bulk.cuh"
 #include "core/straight.cuh"
@@ -60,6 +64,7 @@ struct FindPair {
     return s.found = true;
   }
   WARPHASH_FN static void finish(const Table& t, const Batch& b, u64 i, State& s, bool live, Tally&) {
+    if (live && !s.found && b.homeless && suspended(b, i / kWarpLanes)) look_among_homeless(t, b, s);
     if constexpr (S::kValueBytes == kRow)
       if (b.out_values)
         copy_rows(pointer<u8>(b.out_values) + i * t.value_bytes, pointer<const u8>(s.value), live, t.value_bytes);
@@ -67,6 +72,22 @@ struct FindPair {
     if constexpr (S::kValueBytes > 0)
       if (b.out_values) store_once(pointer<Value>(b.out_values) + i, s.value);
     set_flag(b, static_cast<u32>(i), s.found);
+  }
+
+ private:
+  // They are few, if there are any, and in no order. A key with another name is never among them: the annex has its slot.
+  WARPHASH_FN static void look_among_homeless(const Table& t, const Batch& b, State& s) {
+    const u64 homeless = subtable_of(s.probe.bucket) == kAnnex ? 0 : load_relaxed(&report_of(b)->homeless);
+#pragma unroll 1
+    for (u64 j = 0; j < homeless && !s.found; ++j) {
+      s.found = pointer<const Word>(b.homeless)[j] == s.probe.named.key;
+      const u64 at = b.homeless_values + j * S::value_bytes(t);
+      if (!s.found) continue;
+      if constexpr (S::kValueBytes == kRow)
+        s.value = at;
+      else if constexpr (S::kValueBytes > 0)
+        s.value = *pointer<const Value>(at);
+    }
   }
 };
 
@@ -136,8 +157,10 @@ template <class D>
 struct ErasePair : SeekPair<D> {
   using S = typename D::S;
   using typename SeekPair<D>::State;
-  static constexpr bool kCountsSubtables = true;
-  static constexpr u32 kThreads = 128;
+  static constexpr bool kSuspends = true, kCountsSubtables = true;
+  static constexpr u32 kThreads = 128, kBlocks = sizeof(typename S::Word) == 4 ? 9 : 0;
+  // The batch before has left a pair homeless, which may have this key: the host houses it, and erases anew.
+  WARPHASH_FN static bool suspend(State&) { return false; }
   WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const Seen<S>& seen) {
     if (seen.hit < 0) return !s.probe.advance(t, seen);
     auto* const slot = &(S::at(t, s.probe.bucket) + seen.hit)->key;
@@ -162,13 +185,14 @@ struct ErasePair : SeekPair<D> {
 };
 
 // ---- hand_over
-// A word an element, of the counts at `report`, to `answer`; they are zero then, if default_value says so. A copy and a fill of
-// the driver's took 10 us of a batch, for most of which the device was idle (docs/performance-log.md).
+// A word an element, of the counts at `report`, to `answer`; they are zero then, if default_value says so, but for the number of
+// the homeless, whom a find behind an insert looks for. A copy and a fill of the driver's took 10 us of a batch, for most of
+// which the device was idle (docs/performance-log.md).
 struct HandOver : Straight {
   WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
     u64* const word = pointer<u64>(b.report) + i;
     pointer<u64>(b.answer)[i] = *word;
-    if (b.default_value) *word = 0;
+    if (b.default_value && word != &report_of(b)->homeless) *word = 0;
     return false;
   }
 };

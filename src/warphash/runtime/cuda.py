@@ -142,6 +142,8 @@ class CudaEngine:
         Part of a table that stays in the second-level cache while elements go there.
     lanes
         That run at once.
+    overlaps_kernels
+        The blocks of a kernel may come before the one before it in its stream has ended (compute capability 9.0).
     staging
         Copies of whole host arrays, and pipelines over them (`runtime.staging`).
     """
@@ -167,7 +169,7 @@ class CudaEngine:
             )
         )
         self.window_bytes, self.lanes = int(cache_bytes * CACHED_FRACTION), lanes * self.processors
-        self.arch = f"sm_{major}{minor}"
+        self.arch, self.overlaps_kernels = f"sm_{major}{minor}", major >= 9
         self.name = check(driver.cuDeviceGetName(256, handle), what).split(b"\0")[0].decode()
         self.total_bytes = int(check(driver.cuDeviceTotalMem(handle), what))
         self._context = check(driver.cuDevicePrimaryCtxRetain(handle), what)  # the one that every library shares
@@ -201,7 +203,10 @@ class CudaEngine:
             return self._programs[spec]
 
     def load(self, cubin: bytes, refilling: frozenset[str] = frozenset()) -> CudaProgram:
-        """Kernels from machine code, and those of which a grid need not have a thread for each element."""
+        """Kernels from machine code, and those of which a grid need not have a thread for each element.
+
+        Each has to begin with PTX's ``griddepcontrol.wait`` (``wait_for_turn`` in ``platform/cuda.cuh``).
+        """
         module = check(self.call(self._driver.cuModuleLoadData, cubin), "loading kernels")
         return CudaProgram(self, module, refilling)
 

@@ -27,8 +27,9 @@ class CudaProgram:
         self._module = module
         self._refilling = refilling
         self._functions: dict[str, tuple[Any, int, int]] = {}
-        self._arguments = (ctypes.c_void_p * 2)()  # of a launch; the engine's lock guards them
+        self._arguments = (ctypes.c_void_p * 2)()  # of a launch, as is the grid; the engine's lock guards them
         self._arguments_at = ctypes.addressof(self._arguments)
+        self._grid = self._line_of_blocks()
 
     def run(self, entry: str, table: Table, batch: Batch, n: int, stream: Any = None) -> None:
         """Launch kernel ``entry`` over at most ``n`` elements; returns before it ends, with both structures copied."""
@@ -42,7 +43,25 @@ class CudaProgram:
 
     def _launch(self, function: Any, blocks: int, threads: int, table: Table, batch: Batch, handle: int) -> Any:
         self._arguments[0], self._arguments[1] = ctypes.addressof(table), ctypes.addressof(batch)
-        return self._driver.cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, handle, self._arguments_at, 0)
+        grid = self._grid
+        grid.gridDimX, grid.blockDimX, grid.hStream = blocks, threads, handle
+        return self._driver.cuLaunchKernelEx(grid, function, self._arguments_at, 0)
+
+    def _line_of_blocks(self) -> Any:
+        """A grid of one dimension, of which a launch says how long it is.
+
+        Its blocks may come while the kernel before it in the stream has its last ones, and then wait for that
+        (``wait_for_turn`` in ``platform/cuda.cuh``): 0.3 us instead of 1.3 between two kernels.
+        """
+        driver = self._driver
+        grid = driver.CUlaunchConfig()
+        grid.gridDimY = grid.gridDimZ = grid.blockDimY = grid.blockDimZ = 1
+        if self._engine.overlaps_kernels:
+            early = driver.CUlaunchAttribute()
+            early.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+            early.value.programmaticStreamSerializationAllowed = 1
+            grid.attrs, grid.numAttrs = [early], 1
+        return grid
 
     @functools.cached_property
     def block_threads(self) -> int:

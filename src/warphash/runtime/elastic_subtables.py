@@ -74,6 +74,7 @@ class ElasticSubtables(ElasticStore):
 
     def __init__(self, store: SubtableStore, **policy: Any) -> None:
         self._begun: Callable[[], bool] | None = None
+        self._homeless: dict[str, int] = {}
         self._ending, self._ends = threading.RLock(), False
         super().__init__(store, **policy)
         self.resizes = 0
@@ -115,7 +116,7 @@ class ElasticSubtables(ElasticStore):
             try:
                 return self._begun()
             finally:
-                self._begun, self._ends = None, False
+                self._begun, self._homeless, self._ends = None, {}, False
 
     def _end_insert(self, insert: Insert) -> bool:
         """Count its keys, and house those that it left without a home."""
@@ -135,17 +136,12 @@ class ElasticSubtables(ElasticStore):
         return False
 
     def find(self, keys: int, n: int, values: int, flags: int, default: int, stream: Any = None) -> None:
-        """As `Store.find`; behind a batch that is under way, so that the device looks while the host waits for that.
-
-        Only if that batch left pairs without a home, the answers are not right, and it is done again.
-        """
-        if self._begun is not None:
-            with self._ending:
-                if self._begun is not None and not self._ends:
-                    self._store.find(keys, n, values, flags, default, stream)
-                    if not self._end():
-                        return
-        self.store.find(keys, n, values, flags, default, stream)
+        """As `Store.find`; of an insert that is under way it sees the pairs without a home, too."""
+        if self._begun is None:
+            self._store.find(keys, n, values, flags, default, stream)
+        else:
+            with self._ending:  # another lookup may be housing them
+                self._store.find(keys, n, values, flags, default, stream, **self._homeless)
 
     # ---- batches
     def update(
@@ -243,7 +239,7 @@ class ElasticSubtables(ElasticStore):
             insert.settle_rest()
         if leaves and insert.may_adopt and self.size + coming <= most:
             insert.place_or_adopt()
-            self._begun = partial(self._end_insert, insert)
+            self._begun, self._homeless = partial(self._end_insert, insert), insert.homeless
             return True
         self._place(piece, insert, terms)
         return False
@@ -273,12 +269,18 @@ class ElasticSubtables(ElasticStore):
         self, keys: int, n: int, flags: int = 0, only: npt.NDArray[np.int64] | None = None, stream: Any = None
     ) -> None:
         """As `ElasticStore.erase`."""
-        store = self.store
-        least = self.bounds[0] if self.bounds else 0.0
-        if n == 0 or only is not None or not store.engine.asynchronous or self.size - n < least * store.slots:
-            return super().erase(keys, n, flags, only, stream)
-        store.begin_erase(keys, n, flags, None, stream)
-        self._begun = self._end_erase
+        if n == 0:
+            return
+        self._store.begin_erase(keys, n, flags, only, stream)
+        if self._end():
+            self._store.begin_erase(keys, n, flags, only, stream)
+        store, least = self.store, self.bounds[0] if self.bounds else 0.0
+        store.ask(None, True, stream)
+        if store.engine.asynchronous and only is None and self.size - n >= least * store.slots:
+            self._begun = self._end_erase
+        else:
+            self._end_erase()
+            self._tidy(stream, erased=True)
 
     @staticmethod
     def _distinct(insert: Insert) -> int:

@@ -122,6 +122,12 @@ class Insert:
         self._ask(last=True)
 
     @property
+    def homeless(self) -> dict[str, int]:
+        """Where a find learns of pairs that are left without a home: fields of its batch."""
+        batch = self.batch
+        return {"report": batch.report, "homeless": batch.homeless, "homeless_values": batch.homeless_values}
+
+    @property
     def may_adopt(self) -> bool:
         """Whether there is room for all pairs that may be left."""
         return self._piece.n <= min(self._scratch.purpose[0], HOMELESS_CAPACITY)

@@ -208,9 +208,12 @@ class Store:
 
     # ---- operations that change nothing
     def find(
-        self, keys: int, n: int, values: int, flags: int, default: int, stream: Any = None, counts: int = 0
+        self, keys: int, n: int, values: int, flags: int, default: int, stream: Any = None, counts: int = 0, **more: int
     ) -> None:
-        """Values and presence of ``n`` keys; with ``counts``, instead, how many buckets find reads for each."""
+        """Values and presence of ``n`` keys; with ``counts``, instead, how many buckets find reads for each.
+
+        ``more``: of the batch.
+        """
         key_bytes, value_bytes = self.spec.word_bytes, self.spec.value_word_bytes
         for at in range(0, n, PIECE_UNIQUE):
             batch = Batch(
@@ -220,6 +223,7 @@ class Store:
                 out_flags=flags and flags + at,
                 out_counts=counts and counts + at * 4,
                 default_value=default,
+                **more,
             )
             self._program.run("probe_counts" if counts else "find", self.table, batch, batch.n, stream)
 

@@ -269,12 +269,13 @@ class SubtableStore(Store):
         if n == 0 or (only is not None and not len(only)):
             return 0
         self.begin_erase(keys, n, flags, only, stream)
+        self.ask(None, True, stream)
         return self.erased()
 
     def begin_erase(
         self, keys: int, n: int, flags: int, only: npt.NDArray[np.int64] | None, stream: Any = None
     ) -> None:
-        """Erase keys, and ask how many there were."""
+        """Erase keys; nothing, if the insert before has left pairs without a home."""
         self._begin_to_count(stream)
         for at, count, indices, length in pieces(self.engine, n, min(n, PIECE_UNIQUE), only, stream):
             batch = Batch(
@@ -286,10 +287,9 @@ class SubtableStore(Store):
                 report=self.report.ptr,
             )
             self._program.run("erase", self.table, batch, count, stream)
-        self.ask(None, True, stream)
 
     def erased(self) -> int:
-        """How many keys the last erase found. Waits."""
+        """How many keys the last erase found, which was asked for. Waits."""
         erased = self.answer()
         self.add(erased.placed, -1)
         return erased.changed

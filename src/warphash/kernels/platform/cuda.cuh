@@ -274,12 +274,24 @@ WARPHASH_FN constexpr u32 fewest_blocks() {
 }
 }  // namespace warphash
 
+namespace warphash {
+// A grid may be launched while the one before it in the stream still runs (runtime/cuda_program.py), so that its blocks are there
+// when that one's last ones end. It does nothing until then: the wait ends when all grids before it have ended, each having
+// waited itself, and what they wrote is visible. The grid behind may come as soon as all blocks of this one have.
+WARPHASH_FN void wait_for_turn() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;\n griddepcontrol.wait;" ::: "memory");
+#endif
+}
+}  // namespace warphash
+
 // What the kernels of one table may take for granted: assignments to fields of `known`.
 #if !defined(WARPHASH_CONSTANTS)
 #define WARPHASH_CONSTANTS
 #endif
 #define WARPHASH_KERNEL(BOUNDS, NAME, ...)                                                                             \
   extern "C" __global__ void __launch_bounds__ BOUNDS NAME(const warphash::Table table, const warphash::Batch batch) { \
+    warphash::wait_for_turn();                                                                                         \
     warphash::Table known = table;                                                                                     \
     WARPHASH_CONSTANTS                                                                                                 \
     __VA_ARGS__(known, batch);                                                                                         \
