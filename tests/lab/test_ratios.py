@@ -24,6 +24,15 @@ def test_a_ratio(at: float | str, value: float | None) -> None:
     assert [c.value for c in found] == ([] if value is None else [pytest.approx(value)])
 
 
+def test_a_ratio_of_several_data_sets_is_their_mean() -> None:
+    values = {("DyHash", "re"): 8.0, ("Linear", "re"): 2.0, ("DyHash", "com"): 9.0, ("Linear", "com"): 1.0}
+    points = [Point(series, f"dynamic rate of {data}", 0.4, value) for (series, data), value in values.items()]
+    points.append(Point("DyHash", "dynamic memory of re", 0.4, 5.0))
+    points.append(Point("Linear", "dynamic memory of re", 0.4, 1.0))
+    figure = replace(figure_data.load("dyrate"), ratios=[Ratio("dynamic rate", "DyHash", "Linear", 6.62)])
+    assert [c.value for c in compare(figure, points)] == [pytest.approx(6.0)]
+
+
 def test_an_operation_that_was_not_measured_has_none() -> None:
     figure = replace(figure_data.load("slab4"), ratios=[Ratio("find 100", "cuckoo", "slab list", 2.08)])
     assert compare(figure, POINTS) == []

@@ -62,10 +62,8 @@ class Step:
         Its number, and whether it runs with the roles swapped.
     verb
         ``"insert"``, ``"find"`` or ``"erase"``.
-    ids
-        Which of the distinct keys its elements are.
-    values
-        Of an insert.
+    ids, values
+        Which of the distinct keys its elements are, and the values of an insert: where `Lab.arrays` checks answers.
     arguments
         Of the verb, on the device.
     """
@@ -73,8 +71,8 @@ class Step:
     batch: int
     again: bool
     verb: str
-    ids: Ids
-    values: Array | None
+    ids: Any
+    values: Any
     arguments: list[Any]
 
 
@@ -108,16 +106,18 @@ def draw(lab: Lab, workload: Workload, shape: Dynamic, batch: int, seed: int) ->
         new = lab.columns(Workload("", workload.keys[begin:end], workload.values[begin:end], workload.keys[:0]))
         fresh = rng.integers(0, 1 << 31, len(gone)).astype(workload.values.dtype)
         gone_keys, asked_keys = lab.here(keys[gone]), lab.here(keys[asked])
-        find = Step(number, False, "find", asked, None, [asked_keys])
+        taken, asked, gone, values, fresh_values = map(
+            lab.arrays.asarray, (taken, asked, gone, workload.values[begin:end], fresh)
+        )
         once += [
-            Step(number, False, "insert", taken, workload.values[begin:end], new),
-            find,
+            Step(number, False, "insert", taken, values, new),
+            Step(number, False, "find", asked, None, [asked_keys]),
             Step(number, False, "erase", gone, None, [gone_keys]),
         ]
         again += [
             Step(len(ends) + number, True, "erase", taken, None, new[:1]),
             Step(len(ends) + number, True, "find", asked, None, [asked_keys]),
-            Step(len(ends) + number, True, "insert", gone, fresh, [gone_keys, lab.here(fresh)]),
+            Step(len(ends) + number, True, "insert", gone, fresh_values, [gone_keys, lab.here(fresh)]),
         ]
     steps = [step for step in once + (again if shape.again else []) if len(step.ids)]
     return Plan(steps, keys, min(batch, len(ids)))
@@ -153,14 +153,14 @@ class Held:
         """Wrong answers to a step; afterwards its effect is known, and that of the right answer where one was wrong."""
         if any(len(column) != len(step.ids) for column in answer):
             return max(len(step.ids), *map(len, answer))
-        ids = self._arrays.asarray(step.ids)
+        ids = step.ids
         if step.verb == "find":
             values, found = answer
             there = self._there[ids]
             return int(((found.astype(bool) != there) | (there & (values != self._values[ids]))).sum())
         (flags,) = answer
         told, before = self._arrays.flatnonzero(flags), step.verb == "erase"
-        values = None if step.values is None else self._arrays.asarray(step.values)
+        values = step.values
         right, last = self._there[ids[told]] == before, self._is_last(ids[told])
         wrong = int((~right).sum()) + int((~last).sum())
         self._change(ids, values, told[right], int((right & last).sum()), before)

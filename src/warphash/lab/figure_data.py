@@ -70,6 +70,9 @@ class Ratio:
 
     Attributes
     ----------
+    panel
+        The panel of the two lines; or, of figures with one for each of several data sets, what comes before ``" of "``:
+        then the geometric mean is over these, too.
     at
         An x, ``"last"``, or ``"all"`` for the geometric mean over all x.
     published

@@ -79,7 +79,8 @@ def draw(figure: Figure, points: list[Point], ratios: Sequence[Compared], path: 
             kind = draw_stacks if stacked else _draw_lines if sweeps[panel] else _draw_bars
             kind(axis, figure, panel, points)
             axis.set_title(_title(panel, n))
-            axis.set_xlabel("\n".join([axis.get_xlabel(), *(_told(r) for r in ratios if r.ratio.panel == panel)]))
+            mine = (_told(r) for r in ratios if r.ratio.panel in (panel, panel.partition(" of ")[0]))
+            axis.set_xlabel("\n".join([axis.get_xlabel(), *mine]))
             if axis.get_yscale() == "linear":
                 axis.set_ylim(bottom=0)
             axis.grid(axis="y", color="#eef0f2", linewidth=0.8)

@@ -23,14 +23,16 @@ def compare(figure: Figure, points: list[Point]) -> list[Compared]:
     found = []
     for ratio in figure.ratios:
         of, over = (
-            {p.x: p.value for p in points if (p.series, p.panel) == (name, ratio.panel)}
+            {
+                (p.x, p.panel): p.value
+                for p in points
+                if p.series == name and ratio.panel in (p.panel, p.panel.partition(" of ")[0])
+            }
             for name in (ratio.of, ratio.over)
         )
-        both = sorted(x for x in of.keys() & over.keys() if over[x] > 0)
-        if ratio.at == "last":
-            both = both[-1:]
-        elif ratio.at != "all":
-            both = [x for x in both if x == ratio.at]
-        if both:
-            found.append(Compared(ratio, geometric_mean(of[x] / over[x] for x in both)))
+        both = [at for at in of.keys() & over.keys() if over[at] > 0]
+        x = max((x for x, _ in both), default=None) if ratio.at == "last" else ratio.at
+        values = [of[at] / over[at] for at in both if x in ("all", at[0])]
+        if values:
+            found.append(Compared(ratio, geometric_mean(values)))
     return found
