@@ -79,8 +79,7 @@ def draw(figure: Figure, points: list[Point], ratios: Sequence[Compared], path: 
             kind = draw_stacks if stacked else _draw_lines if sweeps[panel] else _draw_bars
             kind(axis, figure, panel, points)
             axis.set_title(_title(panel, n))
-            mine = (_told(r) for r in ratios if r.ratio.panel in (panel, panel.partition(" of ")[0]))
-            axis.set_xlabel("\n".join([axis.get_xlabel(), *mine]))
+            axis.set_xlabel("\n".join([axis.get_xlabel(), *(_told(r) for r in ratios if r.ratio.panel == panel)]))
             if axis.get_yscale() == "linear":
                 axis.set_ylim(bottom=0)
             axis.grid(axis="y", color="#eef0f2", linewidth=0.8)
@@ -96,6 +95,9 @@ def draw(figure: Figure, points: list[Point], ratios: Sequence[Compared], path: 
             told += f"  Rings: {figure.source.split(',')[0]}), {figure.paper_device}."
         if figure.note:
             told += ("\n" if alone else "  ") + figure.note
+        for compared in ratios:
+            if compared.ratio.panel not in figure.panels:
+                told += "  " + _told(compared).replace("\n", " ")
         canvas.text(0.012, 1 - 0.32 / height, told, va="top", color=_QUIET, fontsize=8.5)
         handles, labels = _legend(axes)
         if any(sweeps.values()):
