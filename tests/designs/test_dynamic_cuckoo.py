@@ -297,7 +297,7 @@ def test_an_insert_that_surely_fits_is_left_to_itself(device: str) -> None:
         assert table.insert(more, more).sum() in (0, 50) and table.contains(more).all()
         table.erase(more)
     size, gone = len(table), np.concatenate([held[:40], held[:7]]).astype("u4")
-    assert table.erase(gone).sum() == 40 and under_way(table)  # no subtable is halved for so few
+    assert table.erase(gone).sum() == 40 and under_way(table)
     assert len(table) == size - 40 and not under_way(table) and not table.contains(gone).any()
     table.assign(some, some)
     assert not under_way(table)  # values are combined when all keys have a place
@@ -305,6 +305,28 @@ def test_an_insert_that_surely_fits_is_left_to_itself(device: str) -> None:
     table.insert(large, large)
     assert under_way(table)  # it had to grow, and then there was room
     assert table.contains(large).all() and len(table) == len(large) and table.stats().resizes > before
+
+
+@pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
+def test_a_table_shrinks_when_it_is_looked_at_after_an_erase(device: str) -> None:
+    for look in ("size", "insert", "erase"):
+        table, held, _new = full_to(device, 0.6)
+        before, kept = table.stats(), held[: len(held) // 8].astype("u4")
+        gone = np.setdiff1d(held, kept).astype("u4")
+        assert table.erase(gone).all() and under_way(table)
+        assert not table.contains(gone).any() and table.contains(kept).all() and under_way(table)
+        if look == "insert":
+            assert table.insert(np.concatenate([gone[:9], kept]), np.concatenate([gone[:9], kept])).sum() == 9
+            kept = np.concatenate([gone[:9], kept])
+        elif look == "erase":
+            assert table.erase(np.concatenate([gone[:9], kept[:9]])).sum() == 9
+            kept = kept[9:]
+        assert len(table) == len(kept) and not under_way(table)
+        after = table.stats()
+        assert after.slots <= before.slots // 2 and after.resizes > before.resizes and after.nbytes < before.nbytes
+        values, there = table.find(kept)
+        assert there.all() and (values == kept).all() and not table.contains(gone[9:]).any()
+        table.check()
 
 
 @pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))

@@ -5,9 +5,10 @@ is made larger until these fit within the bounds, and then they are placed. So a
 
 Where all keys of a batch fit though each were new, and the table may grow, nobody waits for its kernels: pairs whose
 evictions find no slot become the table's own at once, and whoever looks at the `ElasticSubtables.store` next houses
-them first. Nor for an erase that surely leaves the table as large. What comes behind such a batch is launched before
-its end is waited for, so that the device is not idle: an insert has settled, a find has looked. (Of 325 us for a batch
-of a million new keys the device worked 190: docs/performance-log.md.)
+them first. Nor for an erase, after which that one may halve a subtable. What comes behind such a batch is launched
+before its end is waited for, so that the device is not idle: an insert settles, an erase is done, unless pairs were
+left without a home; and a find, which is told where these are, waits for nobody. (Of 390 us for a million inserts, a
+million finds and 0.4 million erases the device had been idle for 90: docs/performance-log.md.)
 
 What may go wrong, and what follows:
 
@@ -63,6 +64,24 @@ class _Terms(NamedTuple):
     stream: Any
 
 
+class _Begun(NamedTuple):
+    """A batch that nobody has waited for.
+
+    Attributes
+    ----------
+    end
+        Waits, counts its keys, and houses those without a home; whether there were any.
+    homeless
+        Where a find learns of them (`Insert.homeless`).
+    may_shrink
+        A subtable may have to be halved then.
+    """
+
+    end: Callable[[], bool]
+    homeless: dict[str, int]
+    may_shrink: bool
+
+
 class ElasticSubtables(ElasticStore):
     """Subtables, and how they may change. ``bounds`` are those of the load factor, None for a table of one size.
 
@@ -73,8 +92,7 @@ class ElasticSubtables(ElasticStore):
     """
 
     def __init__(self, store: SubtableStore, **policy: Any) -> None:
-        self._begun: Callable[[], bool] | None = None
-        self._homeless: dict[str, int] = {}
+        self._begun: _Begun | None = None
         self._ending, self._ends = threading.RLock(), False
         super().__init__(store, **policy)
         self.resizes = 0
@@ -114,9 +132,9 @@ class ElasticSubtables(ElasticStore):
                 return False
             self._ends = True
             try:
-                return self._begun()
+                return self._begun.end()
             finally:
-                self._begun, self._homeless, self._ends = None, {}, False
+                self._begun, self._ends = None, False
 
     def _end_insert(self, insert: Insert) -> bool:
         """Count its keys, and house those that it left without a home."""
@@ -133,7 +151,13 @@ class ElasticSubtables(ElasticStore):
         erased = self._store.erased()
         self.size -= erased
         self.tombstones += erased
+        self._tidy(None, erased=True)
         return False
+
+    def _end_if_it_may_shrink(self) -> None:
+        """Nothing that counts keys may be launched between an erase and the halving that it makes due."""
+        if self._begun is not None and self._begun.may_shrink:
+            self._end()
 
     def find(self, keys: int, n: int, values: int, flags: int, default: int, stream: Any = None) -> None:
         """As `Store.find`; of an insert that is under way it sees the pairs without a home, too."""
@@ -141,7 +165,8 @@ class ElasticSubtables(ElasticStore):
             self._store.find(keys, n, values, flags, default, stream)
         else:
             with self._ending:  # another lookup may be housing them
-                self._store.find(keys, n, values, flags, default, stream, **self._homeless)
+                homeless = self._begun.homeless if self._begun is not None else {}
+                self._store.find(keys, n, values, flags, default, stream, **homeless)
 
     # ---- batches
     def update(
@@ -159,6 +184,7 @@ class ElasticSubtables(ElasticStore):
         """As `ElasticStore.update`."""
         if n == 0:
             return
+        self._end_if_it_may_shrink()
         store = self._store  # all that comes before the first wait has the time that an earlier batch takes
         spec, engine, asked = store.spec, store.engine, flags
         most = min(n, SETTLED_UNIQUE if unique else SETTLED)
@@ -239,7 +265,7 @@ class ElasticSubtables(ElasticStore):
             insert.settle_rest()
         if leaves and insert.may_adopt and self.size + coming <= most:
             insert.place_or_adopt()
-            self._begun, self._homeless = partial(self._end_insert, insert), insert.homeless
+            self._begun = _Begun(partial(self._end_insert, insert), insert.homeless, may_shrink=False)
             return True
         self._place(piece, insert, terms)
         return False
@@ -271,16 +297,17 @@ class ElasticSubtables(ElasticStore):
         """As `ElasticStore.erase`."""
         if n == 0:
             return
+        self._end_if_it_may_shrink()
         self._store.begin_erase(keys, n, flags, only, stream)
         if self._end():
             self._store.begin_erase(keys, n, flags, only, stream)
-        store, least = self.store, self.bounds[0] if self.bounds else 0.0
+        store = self.store
         store.ask(None, True, stream)
-        if store.engine.asynchronous and only is None and self.size - n >= least * store.slots:
-            self._begun = self._end_erase
-        else:
+        if not store.engine.asynchronous or only is not None:
             self._end_erase()
-            self._tidy(stream, erased=True)
+            return
+        least = self.bounds[0] if self.bounds else 0.0
+        self._begun = _Begun(self._end_erase, {}, may_shrink=self.size - n < least * store.slots)
 
     @staticmethod
     def _distinct(insert: Insert) -> int:
