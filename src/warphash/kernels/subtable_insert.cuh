@@ -16,9 +16,9 @@
 // bucket only, under the lock, where all is read once more; one that has words like those of marks, and seems to be there, is
 // confirmed under the lock too (core/wide.cuh).
 //
-// A host that does not wait for an insert lets `place` adopt what finds no slot: its keys are the table's from then on, and
-// the host houses them before anybody looks (runtime/elastic_subtables.py). The next `settle` may be launched before the
-// host knows of them; it finds the signals of core/report.cuh set, and does nothing.
+// A host that does not wait for an insert (runtime/unawaited.py) lets `place` adopt what finds no slot: its keys are the table's
+// from then on, and the host houses them later. The next `settle` may be launched before the host knows of them; it finds the
+// signals of core/report.cuh set, and does nothing.
 //
 // place, where keys move, changes nothing without the lock of the bucket (designs/dynamic_cuckoo.cuh): a victim's value has to
 // be there with it.

@@ -2,13 +2,7 @@
 
 An insert settles what fits without moving anybody, which also tells how many new keys are left; the smallest subtable
 is made larger until these fit within the bounds, and then they are placed. So a batch knows its size before it evicts.
-
-Where all keys of a batch fit though each were new, and the table may grow, nobody waits for its kernels: pairs whose
-evictions find no slot become the table's own at once, and whoever looks at the `ElasticSubtables.store` next houses
-them first. Nor for an erase, after which that one may halve a subtable. What comes behind such a batch is launched
-before its end is waited for, so that the device is not idle: an insert settles, an erase is done, unless pairs were
-left without a home; and a find, which is told where these are, waits for nobody. (Of 390 us for a million inserts, a
-million finds and 0.4 million erases the device had been idle for 90: docs/performance-log.md.)
+Most batches are left to the device (`UnawaitedStore`).
 
 What may go wrong, and what follows:
 
@@ -20,8 +14,6 @@ What may go wrong, and what follows:
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from itertools import count
@@ -33,12 +25,12 @@ import numpy.typing as npt
 from .. import policies
 from ..errors import TableFull
 from .abi import Flag, Op
-from .elastic import ElasticStore
 from .insert import Insert, Piece, Strays
 from .partition import in_parts
 from .scratch import Scratch, flags_at
-from .store import Outcome, Store
+from .store import Outcome
 from .subtables import SETTLED, SETTLED_UNIQUE, SubtableStore
+from .unawaited import Begun, UnawaitedStore
 
 __all__ = ["ElasticSubtables"]
 
@@ -64,25 +56,7 @@ class _Terms(NamedTuple):
     stream: Any
 
 
-class _Begun(NamedTuple):
-    """A batch that nobody has waited for.
-
-    Attributes
-    ----------
-    end
-        Waits, counts its keys, and houses those without a home; whether there were any.
-    homeless
-        Where a find learns of them (`Insert.homeless`).
-    may_shrink
-        A subtable may have to be halved then.
-    """
-
-    end: Callable[[], bool]
-    homeless: dict[str, int]
-    may_shrink: bool
-
-
-class ElasticSubtables(ElasticStore):
+class ElasticSubtables(UnawaitedStore):
     """Subtables, and how they may change. ``bounds`` are those of the load factor, None for a table of one size.
 
     Attributes
@@ -92,50 +66,11 @@ class ElasticSubtables(ElasticStore):
     """
 
     def __init__(self, store: SubtableStore, **policy: Any) -> None:
-        self._begun: _Begun | None = None
-        self._ending, self._ends = threading.RLock(), False
         super().__init__(store, **policy)
         self.resizes = 0
         self._strays = Strays.none(store.spec.word_bytes, store.spec.value_bytes)
 
-    # ---- what nobody waited for
-    @property
-    def store(self) -> SubtableStore:
-        """The subtables, when the last batch is done. Waits."""
-        self._end()
-        return self._store
-
-    @store.setter
-    def store(self, store: Store) -> None:
-        assert isinstance(store, SubtableStore)
-        self._store = store
-
-    @property
-    def size(self) -> int:
-        """Keys held. Waits for the last batch."""
-        self._end()
-        return self._size
-
-    @size.setter
-    def size(self, size: int) -> None:
-        self._size = size
-
-    def _end(self) -> bool:
-        """Wait for the batch that was begun, and end it; whether it left pairs without a home.
-
-        Of several lookups one does it, and the others wait: none is under way, as each comes here first.
-        """
-        if self._begun is None:
-            return False
-        with self._ending:
-            if self._begun is None or self._ends:
-                return False
-            self._ends = True
-            try:
-                return self._begun.end()
-            finally:
-                self._begun, self._ends = None, False
-
+    # ---- the ends of batches that nobody waited for
     def _end_insert(self, insert: Insert) -> bool:
         """Count its keys, and house those that it left without a home."""
         outcome = insert.outcome()
@@ -153,20 +88,6 @@ class ElasticSubtables(ElasticStore):
         self.tombstones += erased
         self._tidy(None, erased=True)
         return False
-
-    def _end_if_it_may_shrink(self) -> None:
-        """Nothing that counts keys may be launched between an erase and the halving that it makes due."""
-        if self._begun is not None and self._begun.may_shrink:
-            self._end()
-
-    def find(self, keys: int, n: int, values: int, flags: int, default: int, stream: Any = None) -> None:
-        """As `Store.find`; of an insert that is under way it sees the pairs without a home, too."""
-        if self._begun is None:
-            self._store.find(keys, n, values, flags, default, stream)
-        else:
-            with self._ending:  # another lookup may be housing them
-                homeless = self._begun.homeless if self._begun is not None else {}
-                self._store.find(keys, n, values, flags, default, stream, **homeless)
 
     # ---- batches
     def update(
@@ -265,7 +186,7 @@ class ElasticSubtables(ElasticStore):
             insert.settle_rest()
         if leaves and insert.may_adopt and self.size + coming <= most:
             insert.place_or_adopt()
-            self._begun = _Begun(partial(self._end_insert, insert), insert.homeless, may_shrink=False)
+            self._begun = Begun(partial(self._end_insert, insert), insert.homeless, may_shrink=False)
             return True
         self._place(piece, insert, terms)
         return False
@@ -307,7 +228,7 @@ class ElasticSubtables(ElasticStore):
             self._end_erase()
             return
         least = self.bounds[0] if self.bounds else 0.0
-        self._begun = _Begun(self._end_erase, {}, may_shrink=self.size - n < least * store.slots)
+        self._begun = Begun(self._end_erase, {}, may_shrink=self.size - n < least * store.slots)
 
     @staticmethod
     def _distinct(insert: Insert) -> int:
