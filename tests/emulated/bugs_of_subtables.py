@@ -1,0 +1,85 @@
+"""Bugs planted in tables of several subtables."""
+
+from __future__ import annotations
+
+from emulated.planted import Bug
+from emulated.scenarios import (
+    Scenario,
+    batches_that_grow,
+    copies_of_new_keys,
+    erased_and_inserted_again,
+    evictions_from_lines_of_one_key,
+    subtables_that_grow_and_shrink,
+)
+
+__all__ = ["BUGS"]
+
+
+def bug(name: str, right: str, wrong: str, scenario: Scenario) -> Bug:
+    """A bug of this design."""
+    return Bug(name, right, wrong, scenario, "dynamic_cuckoo", parameters={})
+
+
+BUGS = [
+    bug(
+        "a bucket is unlocked before the pair is stored",
+        "    if (full) {\n      evict(t, p);",
+        "    unlock(lock);\n    if (full) {\n      evict(t, p);",
+        evictions_from_lines_of_one_key,
+    ),
+    bug(
+        "a slot is not looked at again under the lock",
+        "} else if (is_vacant(t, p.bucket, seen.vacant)) {",
+        "} else {",
+        evictions_from_lines_of_one_key,
+    ),
+    bug(
+        "a lock is taken by two",
+        "if (compare_exchange_acquire(lock, 0u, 1u) == 0) return true;",
+        "if (load_relaxed(lock) == 0) return store_relaxed(lock, 1u), true;",
+        evictions_from_lines_of_one_key,
+    ),
+    bug(
+        "a key of a word is put in two steps",
+        "const Word old = compare_exchange_word(slot, expected, key);",
+        "const Word old = load_relaxed(slot); if (old == expected) store_relaxed(slot, key);",
+        copies_of_new_keys,
+    ),
+    bug(
+        "a key that is put elsewhere than first is no guest there",
+        "if (s.is_guest) Guests::of<S>(t, subtable_of(s.goes_to), key).add();",
+        "",
+        batches_that_grow,
+    ),
+    bug(
+        "a victim is no guest where it goes",
+        "if (!p.reserved) receive<S>(t, p.bucket, digest(p.key));",
+        "",
+        evictions_from_lines_of_one_key,
+    ),
+    bug(
+        "guests of a subtable that grows are forgotten",
+        "receive<S>(t, halves + goes_to, digest(key));",
+        "",
+        batches_that_grow,
+    ),
+    bug(
+        "guests of a subtable that is halved are forgotten",
+        "S::at(t, to)[to_slot].key = key;\n      receive<S>(t, to, digest(key));",
+        "S::at(t, to)[to_slot].key = key;",
+        subtables_that_grow_and_shrink,
+    ),
+    bug(
+        "a copy that was faster is passed by",
+        "s.probe.bucket = s.goes_to;\n    return s.outcome != Outcome::kOpen;",
+        "if (s.outcome == Outcome::kOpen) return s.walked = false, s.goes_to = kNowhere, !s.probe.advance(t, seen);\n"
+        "    return true;",
+        copies_of_new_keys,
+    ),
+    bug(
+        "a key of a word is erased in two steps",
+        "s.found = compare_exchange_word(slot, s.probe.named.key, S::kTombstone) == s.probe.named.key;",
+        "s.found = load_relaxed(slot) == s.probe.named.key; store_relaxed(slot, S::kTombstone);",
+        erased_and_inserted_again,
+    ),
+]

@@ -1,0 +1,35 @@
+"""What a planted bug is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from emulated.scenarios import Scenario, without_cas128
+from support.planting import planted
+
+__all__ = ["Bug"]
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A text of the kernels and what a careless hand might have written."""
+
+    name: str
+    right: str
+    wrong: str
+    scenario: Scenario
+    design: str = "bucketed_cuckoo"
+    word: str = "u4"
+    parameters: dict[str, Any] = field(default_factory=lambda: {"slots_per_bucket": 8})
+    locks: bool = False
+
+    def __str__(self) -> str:
+        return self.name
+
+    def plant(self, source: str) -> str:
+        """The source with the bug; the kernels of rows, which have none of this, as they are."""
+        if "// bulk.cuh" not in source and '"bulk.cuh"' not in source:
+            return source
+        wrong = planted(source, self.right, self.wrong)
+        return without_cas128(wrong) if self.locks else wrong
