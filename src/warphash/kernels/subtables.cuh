@@ -53,7 +53,11 @@ struct FindPair {
     return true;
   }
   WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
-    if (seen.hit < 0) return !s.probe.advance(t, seen);
+    if (seen.hit < 0) {
+      if (s.probe.advance(t, seen)) return false;
+      if (b.homeless && suspended(b, subtable_of(s.probe.bucket))) look_among_homeless(t, b, s);
+      return true;
+    }
     if (b.out_values) {
       const u8* at = S::value_at(t, s.probe.bucket, static_cast<u32>(seen.hit));
       if constexpr (S::kValueBytes == kRow)
@@ -64,7 +68,6 @@ struct FindPair {
     return s.found = true;
   }
   WARPHASH_FN static void finish(const Table& t, const Batch& b, u64 i, State& s, bool live, Tally&) {
-    if (live && !s.found && b.homeless && suspended(b, i / kWarpLanes)) look_among_homeless(t, b, s);
     if constexpr (S::kValueBytes == kRow)
       if (b.out_values)
         copy_rows(pointer<u8>(b.out_values) + i * t.value_bytes, pointer<const u8>(s.value), live, t.value_bytes);
