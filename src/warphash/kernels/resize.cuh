@@ -13,10 +13,10 @@
 //
 // Halving. Where only one of the two slots holds a key, it stays slot j. Where both do, that of bucket 2c stays, and the other,
 // the r-th of its kind in the bucket, takes the r-th slot that neither has filled; the lanes of a bucket vote on who is who.
-// Beyond the last such slot it is a residual, which `place` (subtable_insert.cuh), launched behind, inserts into the other subtables: of
-// the one that is halved it sees only that it is closed (S0-14). A bucket is taken for once full if either of the two was, or if
-// it has residuals. The seed inserts residuals in the same kernel: here a warp in five has one, and all its lanes waited for it,
-// so that the kernel took 1.4 to 2 ms where both now take a tenth (docs/performance-log.md).
+// Beyond the last such slot it is a residual, which `place` (subtable_insert.cuh), launched behind, inserts into the other
+// subtables: of the one that is halved it sees only that it is closed (S0-14). A bucket is taken for once full if either of the
+// two was, or if it has residuals. The seed inserts residuals in the same kernel: here a warp in five has one, and all its lanes
+// waited for it, so that the kernel took 1.4 to 2 ms where both now take a tenth (docs/performance-log.md).
 #pragma once
 #include "subtable_insert.cuh"
 

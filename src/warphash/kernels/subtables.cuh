@@ -1,5 +1,5 @@
-// Every bulk operation on subtables (core/subtables.cuh) but the insert (subtable_insert.cuh): what an element of a batch does from
-// start to finish.
+// Every bulk operation on subtables (core/subtables.cuh) but the insert (subtable_insert.cuh): what an element of a batch does
+// from start to finish.
 //
 //   find           value and presence of each key
 //   probe_counts   how many buckets find reads for each key

@@ -15,7 +15,7 @@ from .dynamic import Dynamic, Plan, draw
 from .dynamic_run import VERBS, Run, measure_dynamic
 from .dynamic_sets import pairs_of
 from .failures import measure_failures
-from .figure_data import Figure, Point, Series
+from .figure_data import Figure, Point, Series, operation_of
 from .fill import MEASURES, Fill
 from .mixes import measure_mix
 from .profiles import measure_profile
@@ -96,7 +96,7 @@ def _tables(spot: _Spot) -> Points:
     """Builds, inserts and finds."""
     probes = spot.figure.metric == "probes"
     options: dict[str, Any] = {"hash": "universal", "count_probes": True} if probes else {}
-    operations = tuple(panel.partition(" of ")[0] for panel in spot.panels)
+    operations = tuple(map(operation_of, spot.panels))
     found = spot.lab.measure(spot.workload, *spot.table(), operations, seed=spot.seed, **options)
     for panel, m in zip(spot.panels, found, strict=True):
         yield spot.point(panel, _value(spot.figure.metric, m)), m.mismatches
@@ -224,7 +224,7 @@ def _dynamic_points(spot: _Spot, panel: str, run: Run) -> Iterator[Point]:
 
 def panel_metric(panel: str) -> str:
     """What a panel of several metrics shows: a key of `PANEL_METRICS`."""
-    return panel.partition(" of ")[0].split()[-1]
+    return operation_of(panel).split()[-1]
 
 
 def _shape(spot: _Spot) -> Dynamic:

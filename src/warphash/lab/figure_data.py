@@ -14,7 +14,7 @@ from ..errors import ParameterError
 from .dynamic import Dynamic
 from .fill import MEASURES, Fill
 
-__all__ = ["Figure", "Point", "Ratio", "Series", "load", "names"]
+__all__ = ["Figure", "Point", "Ratio", "Series", "load", "names", "operation_of"]
 
 _PAPERS = ("fig", "table", "slab", "dy")
 """What the names of figures begin with: Better GPU Hash Tables', then A Dynamic Hash Table for the GPU's, then Dynamic
@@ -62,6 +62,11 @@ class Point:
     x: float
     value: float
     part: str = ""
+
+
+def operation_of(panel: str) -> str:
+    """What a panel shows, whichever data set it is of."""
+    return panel.partition(" of ")[0]
 
 
 @dataclass(frozen=True)

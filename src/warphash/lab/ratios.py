@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import geometric_mean
 
-from .figure_data import Figure, Point, Ratio
+from .figure_data import Figure, Point, Ratio, operation_of
 
 __all__ = ["Compared", "compare"]
 
@@ -26,7 +26,7 @@ def compare(figure: Figure, points: list[Point]) -> list[Compared]:
             {
                 (p.x, p.panel): p.value
                 for p in points
-                if p.series == name and ratio.panel in (p.panel, p.panel.partition(" of ")[0])
+                if p.series == name and ratio.panel in (p.panel, operation_of(p.panel))
             }
             for name in (ratio.of, ratio.over)
         )

@@ -217,7 +217,9 @@ class ElasticStore:
         self, keys: int, n: int, flags: int = 0, only: npt.NDArray[np.int64] | None = None, stream: Any = None
     ) -> None:
         """As `Store.erase`."""
-        erased = self.store.erase(keys, n, flags, only, stream)
+        self._note_erased(self.store.erase(keys, n, flags, only, stream), stream)
+
+    def _note_erased(self, erased: int, stream: Any) -> None:
         self.size -= erased
         self.tombstones += erased
         self._tidy(stream, erased=True)

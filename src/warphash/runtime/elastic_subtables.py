@@ -83,10 +83,7 @@ class ElasticSubtables(UnawaitedStore):
         return outcome.homeless > 0
 
     def _end_erase(self) -> bool:
-        erased = self._store.erased()
-        self.size -= erased
-        self.tombstones += erased
-        self._tidy(None, erased=True)
+        self._note_erased(self._store.erased(), None)
         return False
 
     # ---- batches

@@ -212,7 +212,7 @@ class Store:
     ) -> None:
         """Values and presence of ``n`` keys; with ``counts``, instead, how many buckets find reads for each.
 
-        ``more``: of the batch.
+        ``more``: further fields of the batch.
         """
         key_bytes, value_bytes = self.spec.word_bytes, self.spec.value_word_bytes
         for at in range(0, n, PIECE_UNIQUE):

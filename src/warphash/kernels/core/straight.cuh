@@ -1,10 +1,10 @@
-// A task without a table to probe, counts or lists: what it says besides what an element does.
+// A task without a table to probe, counts or lists, of which an element is one straight piece of work: what it says besides
+// what an element does.
 #pragma once
 #include "core/report.cuh"
 
 namespace warphash {
 
-// A task of which an element is one straight piece of work.
 struct Straight {
   static constexpr bool kProbes = false, kSuspends = false, kCounts = false;
   static constexpr int kLists = 0;

@@ -3,8 +3,8 @@
 //
 // Layout: core/subtables.cuh. The locks are words beside the lines: a find never reads one.
 //
-// A key goes into a vacant slot of its first subtable i, else of subtable i + 1, and so on (subtable_insert.cuh, settle). Only where
-// all its buckets are full, others move.
+// A key goes into a vacant slot of its first subtable i, else of subtable i + 1, and so on (subtable_insert.cuh, settle). Only
+// where all its buckets are full, others move.
 //
 // Place (one key per call, no two calls with the same key, and the key is in no bucket), from the key's first subtable i on:
 //   1. look at the bucket of subtable i;
