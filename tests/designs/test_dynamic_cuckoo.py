@@ -236,7 +236,7 @@ def test_without_memory_for_a_larger_subtable_the_table_is_as_it_was(device: str
             table.insert(keys[held:], keys[held:])
         assert table.contains(keys).sum() == len(table) == held + len(more)
         assert table.erase(keys[: held * 3 // 4]).all()  # nor for a smaller one
-    assert sizes_of(table) == sizes
+        assert sizes_of(table) == sizes
     assert table.contains(keys).sum() == len(table)
     table.check()
     assert table.insert(keys[:held], keys[:held]).sum() == held * 3 // 4
