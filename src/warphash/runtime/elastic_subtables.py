@@ -43,15 +43,12 @@ class _Terms(NamedTuple):
 
     Attributes
     ----------
-    alone
-        There is one piece.
     leaves
         Its keys may be under way still when the update returns, if there is surely room for them.
     """
 
     scratch: Scratch
     unique: bool
-    alone: bool
     leaves: bool
     stream: Any
 
@@ -108,8 +105,7 @@ class ElasticSubtables(UnawaitedStore):
         most = min(n, SETTLED_UNIQUE if unique else SETTLED)
         scratch = store.scratch(most, unique)
         self._house_all(stream)  # none are left, unless memory ran out where they were placed
-        if n > store.slots // 8:
-            store.share_out(n)
+        store.incoming = n
         copies = in_parts(store, keys, values, n, stream) if op == Op.KEEP and (unique or not flags) else None
         if copies:
             keys, values, flags = copies.keys, copies.values, 0
@@ -118,9 +114,8 @@ class ElasticSubtables(UnawaitedStore):
             Piece(keys + at * spec.word_bytes, values and values + at * spec.value_bytes, flags + at, min(most, n - at))
             for at in range(0, n, most)
         ]
-        alone = len(parts) == 1
-        leaves = alone and op == Op.KEEP and not copies and self.bounds is not None and engine.asynchronous
-        terms = _Terms(scratch, unique, alone, leaves, stream)
+        leaves = len(parts) == 1 and op == Op.KEEP and not copies and self.bounds is not None and engine.asynchronous
+        terms = _Terms(scratch, unique, leaves, stream)
         insert = self._settled_ahead(parts[0], terms)
         size = self.size
         for number, part in enumerate(parts):
@@ -163,15 +158,12 @@ class ElasticSubtables(UnawaitedStore):
 
     def _insert(self, piece: Piece, insert: Insert | None, terms: _Terms) -> bool:
         """Add the keys of a piece, which ``insert`` may have settled; whether they are under way still."""
-        _, unique, alone, leaves, stream = terms
+        _, unique, leaves, stream = terms
         if insert is None:
             if piece.n > _MANY_TIMES * self.store.slots and self.bounds:
                 self._make_room_for(piece.n if unique else self._distinct(self._begin(piece, terms)), stream)
-                self.store.share_out(piece.n)
             insert = self._begin(piece, terms)
             insert.settle(unique)
-        if alone:  # pieces may come subtable by subtable
-            self.store.share_out(piece.n)  # for the next batch like it: the host has time while the device settles
         most, coming = self._most_load * self.store.slots, piece.n
         if self.size + coming > most:
             self._note(insert.outcome(last=False))
@@ -289,7 +281,7 @@ class ElasticSubtables(UnawaitedStore):
                 number = policies.subtable_to_halve([s.buckets for s in self.store.hashed])
                 if number is None:
                     return
-                self.store.share_out(0)
+                self.store.incoming = 0
                 self._gather_strays(self.store.halve(number, stream))
                 self.resizes += 1
                 self._house_all(stream)
@@ -319,7 +311,6 @@ class ElasticSubtables(UnawaitedStore):
         store, engine = self.store, self.store.engine
         keys, values = (engine.from_host(rows.reshape(-1), stream) for rows in strays)
         flags = engine.allocate(n, stream)
-        store.share_out(n)
         piece = Piece(keys.ptr, values.ptr, flags.ptr, n)
         insert = store.begin(piece, store.scratch(n, unique=True), False, stream)
         insert.settle(unique=True)

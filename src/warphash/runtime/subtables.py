@@ -70,9 +70,12 @@ class SubtableStore(Store):
     peak_nbytes
         Most bytes that were held at a time since the store was made: those of a subtable's old and new copy are, while
         it is resized.
+    incoming
+        Keys of the batch under way, for the shares of subtables that are resized for it.
     """
 
     subtables: list[Subtable]
+    incoming: int = 0
 
     # ---- memory
     def _allocate(self, stream: Any) -> None:
@@ -151,8 +154,7 @@ class SubtableStore(Store):
             self._empty(subtable.memory, subtable.buckets, stream)
             subtable.keys = 0
         self._shares: Sequence[float] = [1 / len(self.hashed)] * len(self.hashed)
-        self._incoming = 0
-        self.share_out(0)
+        self._share_out()
         self.table.early_exit = 1
         for number in range(len(self.hashed)):
             self._tell_guests(number)
@@ -165,12 +167,11 @@ class SubtableStore(Store):
     def _clear_words(self, memory: Buffer, buckets: int, stream: Any) -> None:
         self.engine.fill(memory.ptr + buckets * self._line_bytes, 0, buckets * BUCKET_WORDS_BYTES, stream)
 
-    def share_out(self, incoming: int) -> None:
-        """Say which share of ``incoming`` keys each subtable is the first one of."""
+    def _share_out(self) -> None:
+        """Say which share of the keys each subtable is the first one of."""
         sizes = [subtable.buckets for subtable in self.hashed]
         counts = [subtable.keys for subtable in self.hashed]
-        self._shares = policies.subtable_shares(sizes, counts, incoming, self._shares)
-        self._incoming = incoming
+        self._shares = policies.subtable_shares(sizes, counts, self.incoming, self._shares)
         table, begin, end = self.table, 0, 0.0
         for j, share in enumerate(self._shares):
             end += share
@@ -302,7 +303,6 @@ class SubtableStore(Store):
         values = self.engine.allocate(max(1, n * self.spec.value_bytes), stream)
         flags = self.engine.allocate(n, stream)
         n = other.scan(n, keys.ptr, values.ptr if self.spec.value_bytes else 0, stream)
-        self.share_out(n)
         for at in range(0, n, SETTLED_UNIQUE):
             piece = Piece(
                 keys.ptr + at * self.spec.word_bytes,
@@ -386,7 +386,7 @@ class SubtableStore(Store):
         self._place_in(self.table)
         self._count()
         self.table.chain_limit = self.design.chain_limit(self.slots)
-        self.share_out(self._incoming)
+        self._share_out()
         self._tell_guests(number)
 
     # ---- scratch memory
