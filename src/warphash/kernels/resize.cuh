@@ -131,7 +131,7 @@ struct Halve : ListsLeftover {
   WARPHASH_ENTRY(find, warphash::FindPair<warphash::D<warphash::Lines<WORD, VALUE>>>)                                \
   WARPHASH_ENTRY(probe_counts, warphash::ProbeCounts<warphash::FindPair<warphash::D<warphash::Lines<WORD, VALUE>>>>) \
   WARPHASH_ENTRY(settle, warphash::SettlePair<warphash::D<warphash::Lines<WORD, VALUE>>>)                            \
-  WARPHASH_ENTRY(claim, warphash::Claim<warphash::D<warphash::Lines<WORD, VALUE>>>)                                  \
+  WARPHASH_ENTRY(claim, warphash::ClaimLeftover<warphash::D<warphash::Lines<WORD, VALUE>>>)                          \
   WARPHASH_ENTRY(place, warphash::PlacePair<warphash::D<warphash::Lines<WORD, VALUE>>>)                              \
   WARPHASH_ENTRY(combine, warphash::CombinePair<warphash::D<warphash::Lines<WORD, VALUE>>>)                          \
   WARPHASH_ENTRY(erase, warphash::ErasePair<warphash::D<warphash::Lines<WORD, VALUE>>>)                              \

@@ -8,8 +8,8 @@
 // place. Values are left alone until all keys have a place: combine comes last, so that a batch that does not fit has changed
 // no value.
 //
-// settle, of keys of a word, takes no lock. It looks where a find does, and everywhere if the key's first bucket is full; it swaps
-// the key into the first vacant slot that it has seen, in the first bucket that is not full; then it writes the value, which
+// settle, of keys of a word, takes no lock. From the key's first bucket on it looks at each until one is not full, and at those
+// behind it where a find would look; it swaps the key into the first vacant slot of that one; then it writes the value, which
 // nobody reads before the kernel ends. Slots only fill meanwhile, in order, and a bucket that is full without the key stays so:
 // copies of a key go for the same slot, or see the copy that won. Where a swap fails, the bucket is looked at again.
 // Nothing swaps a wider key whole, and a look at one that is being written may show words of two. Such a key goes into its first
@@ -54,7 +54,10 @@ struct SettlePair : ListsLeftover {
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
     const u32 element = element_of(b, i);
     s = {SubtableProbe<S>::start(t, key_at<S>(b, element)), element, kNowhere, 0, false, false, false, Outcome::kOpen};
-    if (!b.unique && !t.early_exit) s.probe.ask(t);  // the answer comes while the first line does
+    if (b.unique)
+      s.probe.want_room_alone();
+    else if (!t.early_exit)
+      s.probe.ask(t);  // the answer comes while the first line does
     if (S::kWide) s.goes_to = s.probe.bucket;
     return true;
   }
@@ -76,10 +79,9 @@ struct SettlePair : ListsLeftover {
     } else if (!S::kWide && s.walked) {  // it filled up: the key goes to another, where a copy may be
       s.goes_to = kNowhere;
       s.walked = false;
-      s.probe.look_everywhere(t);
+      s.probe.leave_for_good(t);
     }
-    const bool vouched = b.unique && s.goes_to != kNowhere;
-    if (!s.walked && !vouched && s.probe.advance(t, seen, s.goes_to == kNowhere)) return false;
+    if (!s.walked && s.probe.advance(t, seen, s.goes_to == kNowhere)) return false;
     s.walked = true;
     s.outcome = s.goes_to == kNowhere ? Outcome::kLeftover : S::kWide ? insert_wide(t, b, s) : insert(t, b, s);
     s.probe.bucket = s.goes_to;
@@ -134,6 +136,13 @@ struct SettlePair : ListsLeftover {
     unlock(lock);
     return there ? Outcome::kPresent : Outcome::kOpen;
   }
+};
+
+// ---- claim
+// What settle leaves is a few elements, mostly.
+template <class D>
+struct ClaimLeftover : Claim<D> {
+  static constexpr bool kRefills = true, kCounts = false;
 };
 
 // ---- place

@@ -56,7 +56,7 @@ class KernelSpec:
     def refilling(self) -> frozenset[str]:
         """Entries of which a lane takes up one element after another (kRefills): no grid has a lane for each."""
         if self.subtables:
-            return frozenset(["place"])
+            return frozenset(["claim", "place"])
         return frozenset(["append", "execute", "place", "relist"]) if self.lists else frozenset()
 
     @property

@@ -258,6 +258,21 @@ WARPHASH_FN void for_each_refilling(const Table& t, const Batch& b) {
   if constexpr (Task::kCounts) flush<Task>(b, tally);
 }
 
+// For operations that look at no bucket, of a list whose length the host does not know: its lanes take up one element a round
+// from a grid that the device holds at once, where most blocks of one with a lane for each element would start to find nothing.
+template <class Task>
+WARPHASH_FN void for_each_in_rounds(const Table& t, const Batch& b) {
+  const u64 n = b.count ? *reinterpret_cast<const u64*>(b.count) : b.n;
+  for (u64 i = thread_in_grid(); i - lane() < n; i += threads_in_grid()) {
+    typename Task::State state;
+    Tally tally;
+    const bool live = i < n;
+    if (live) Task::start(t, b, i, state);
+    Task::finish(t, b, i, state, live, tally);
+    enter_lists_of_warp<Task>(b, state, live);
+  }
+}
+
 // A lane an element.
 template <class Task>
 WARPHASH_FN void for_each_once(const Table& t, const Batch& b) {
@@ -304,8 +319,10 @@ template <class Task>
 WARPHASH_FN void for_each(const Table& t, const Batch& b) {
   if constexpr (kWalks<Task>)
     Task::run(t, b);
-  else if constexpr (kRefills<Task>)
+  else if constexpr (kRefills<Task> && Task::kProbes)
     for_each_refilling<Task>(t, b);
+  else if constexpr (kRefills<Task>)
+    for_each_in_rounds<Task>(t, b);
   else
     for_each_once<Task>(t, b);
 }
