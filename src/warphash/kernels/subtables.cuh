@@ -268,7 +268,8 @@ struct AuditSubtable {
  private:
   WARPHASH_FN static bool is_found(const Table& t, u32 bucket, const Word& key) {
     const bool is_resident = First::of(t, digest(key)).possible >> subtable_of(bucket) & 1;
-    return is_resident || Guests::of<S>(t, subtable_of(bucket), digest(key)).has();
+    const Guests guests = Guests::of<S>(t, subtable_of(bucket), digest(key));
+    return is_resident || guests.may_be_in(load_relaxed(guests.word));
   }
 };
 

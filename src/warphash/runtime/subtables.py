@@ -42,8 +42,8 @@ MOST_SUBTABLE_BUCKETS = 1 << 27
 SETTLED, SETTLED_UNIQUE = 1 << 22, 1 << 24
 """Elements that go through the kernels of an insert together: so that claims stay in a GPU's cache; without claims."""
 
-BUCKET_WORDS_BYTES = 8
-"""Of a bucket beside its line and values: its lock, and its guests."""
+BUCKET_WORDS_BYTES = 12
+"""Of a bucket beside its line and values: its lock, and two words for its guests."""
 
 _DRAWS = 1 << 32
 _WARP = 32

@@ -29,9 +29,9 @@ WARPHASH_FN u64 mix(u64 x) {
 WARPHASH_FN u32 scale(u32 hash, u64 buckets) { return multiply_high(hash, static_cast<u32>(buckets)); }
 WARPHASH_FN u32 scale(u64 hash, u64 buckets) { return static_cast<u32>(multiply_high(hash, buckets)); }
 
-// Of the hash values that `scale` brings to one bucket, in order: which thirty-second part a hash lies in.
-WARPHASH_FN u32 part_of_32(u32 hash, u64 buckets) { return (hash * static_cast<u32>(buckets)) >> 27; }
-WARPHASH_FN u32 part_of_32(u64 hash, u64 buckets) { return static_cast<u32>((hash * buckets) >> 59); }
+// Of the hash values that `scale` brings to one bucket, in order: which of 2^11 equal parts a hash lies in.
+WARPHASH_FN u32 part_of_2048(u32 hash, u64 buckets) { return (hash * static_cast<u32>(buckets)) >> 21; }
+WARPHASH_FN u32 part_of_2048(u64 hash, u64 buckets) { return static_cast<u32>((hash * buckets) >> 53); }
 
 WARPHASH_FN u64 universal(u32 key, u64 a, u64 b) { return (a * key + b) % 4294967291ull; }
 

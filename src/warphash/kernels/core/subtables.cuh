@@ -4,7 +4,7 @@
 //   [ keys     n lines of 128: 128 / w slots of w bytes, w = 4, 8, 16, 32, 64 or 128 for the width of a key ]
 //   [ values   n * (128 / w) of v bytes: 0, 4, 8, or Table::value_bytes, a multiple of 4 ]
 //   [ locks    n words of 32 bits (core/bucket_lock.cuh) ]
-//   [ guests   n words of 32 bits: bit p, one of part p of the bucket's hash values may be here whose place is elsewhere ]
+//   [ guests   n pairs of words of 32 bits: keys that are here though their place is elsewhere have set two bits of one word ]
 // A key of 128 bytes fills a bucket. The annex (core/slot.cuh) is one more, small subtable behind the others.
 // Source: Dynamic Hash Tables on GPUs (the seed), section IV-A (S0-07, S0-08).
 //
@@ -20,13 +20,14 @@
 //
 // Guests. A key may be elsewhere than in its first subtable: that bucket was full, or the shares have moved since. A find reads
 // the buckets of those subtables whose share the draw has lain in since their keys were last told apart (least_begins,
-// most_ends), and of the others only where the key may be a guest. Who puts a key into a bucket that is not its first sets the
-// bit of the key's part there: the hash values of a bucket fall into 32 parts, in order. Bits are not cleared by an erase, which
-// costs a find a bucket too many; but whoever resizes a subtable reads all its keys, and tells residents from guests anew, by the
-// shares of then (resize.cuh). So an absent key of a table that has often grown takes 1.9 lines instead of 3. The words of all
-// buckets are a thirty-second of the keys, which a GPU reads from its cache. (A mark at the bucket that a key was turned away
-// from, as in Boost's flat tables, is one word to read instead of two; but to renew it takes the keys of the other subtables, and
-// unrenewed, it made 2.7 lines: docs/performance-log.md.)
+// most_ends), and of the others only where the key may be a guest. Who puts a key into a bucket that is not its first sets its
+// bits there, as in a Bloom filter: the hash values of a bucket fall into 2^11 parts, in order, and the number of a part names
+// a word of the two, and two of its bits. Bits are not cleared by an erase, which costs a find a bucket too many; but whoever
+// resizes a subtable reads all its keys, and tells residents from guests anew, by the shares of then (resize.cuh). So an absent
+// key of a table that has often grown takes 1.35 lines instead of 3. The words of all buckets are a sixteenth of the keys,
+// which a GPU reads from its cache, and has it keep. (A mark at the bucket that a key was turned away from, as in Boost's flat
+// tables, is one word to read instead of two; but to renew it takes the keys of the other subtables, and unrenewed, it made 2.7
+// lines: docs/performance-log.md.)
 // A CPU does not ask: it has prefetched the lines, whose number it can predict then, in less time than it waits for a word.
 // While shares have never moved (early_exit), a first bucket that was never full (core/slot.cuh) has sent no key away.
 #pragma once
@@ -103,7 +104,7 @@ struct Lines {
   }
   WARPHASH_FN static u32* guests_at(const Table& t, u32 subtable, u32 number) {
     const u64 words = of_subtable(t, t.bucket_words, subtable);
-    return in_global(reinterpret_cast<u32*>(words) + of_subtable(t, t.sizes, subtable) + number);
+    return in_global(reinterpret_cast<u32*>(words) + of_subtable(t, t.sizes, subtable) + 2ull * number);
   }
 };
 
@@ -177,20 +178,22 @@ WARPHASH_FN u32 bucket_in(const Table& t, u32 subtable, Digest digest) {
   return bucket_named(subtable, scale(hash_in(t, subtable, digest), of_subtable(t, t.sizes, subtable)));
 }
 
-// Where the guests of a digest's bucket in a subtable are told, and its bit there.
+// Where a digest would be told among the guests of its bucket in a subtable.
 struct Guests {
   u32* word;
-  u32 bit;
+  u32 bits;
 
   template <class S, class Digest>
   WARPHASH_FN static Guests of(const Table& t, u32 subtable, Digest digest) {
     const Digest hash = hash_in(t, subtable, digest);
     const u64 buckets = of_subtable(t, t.sizes, subtable);
-    return {S::guests_at(t, subtable, scale(hash, buckets)), 1u << part_of_32(hash, buckets)};
+    const u32 part = part_of_2048(hash, buckets);  // [ word 1 | bit 5 | bit 5 ]
+    return {S::guests_at(t, subtable, scale(hash, buckets)) + (part >> 10),
+            1u << (part >> 5 & 31u) | 1u << (part & 31u)};
   }
-  WARPHASH_FN bool has() const { return load_relaxed(word) & bit; }
-  // Relaxed: nobody relies on the bit before the next launch.
-  WARPHASH_FN void add() const { fetch_or(word, bit); }
+  WARPHASH_FN bool may_be_in(u32 read) const { return (read & bits) == bits; }
+  // Relaxed: nobody relies on the bits before the next launch.
+  WARPHASH_FN void add() const { fetch_or(word, bits); }
 };
 
 // The subtable that a key goes to first, and those that may have been it; sets of subtables are bits of a word.
@@ -261,32 +264,36 @@ struct SubtableProbe {
     }
     const auto hashed = digest(named.key);
     const u32 unsure = left & ~wanted;
-    u32 words[kMostSubtables], bits[kMostSubtables];
+    Guests guests[kMostSubtables];
+    u32 words[kMostSubtables];
 #pragma unroll
     for (u32 j = 0; j < kMostSubtables; ++j) {  // all are asked for before one is waited for
       if (j >= t.hashes) continue;
-      const Guests guests = Guests::of<S>(t, j, hashed);
-      words[j] = unsure >> j & 1 ? load_relaxed(guests.word) : 0;
-      bits[j] = guests.bit;
+      guests[j] = Guests::of<S>(t, j, hashed);
+      words[j] = unsure >> j & 1 ? load_kept(guests[j].word) : 0;
     }
 #pragma unroll
     for (u32 j = 0; j < kMostSubtables; ++j)
-      if (j < t.hashes && words[j] & bits[j]) wanted |= 1u << j;
+      if (j < t.hashes && guests[j].may_be_in(words[j])) wanted |= 1u << j;
   }
-  // Wants all other subtables.
-  WARPHASH_FN void look_everywhere(const Table& t) {
-    left = wanted = ((1u << t.hashes) - 1) & ~(1u << subtable_of(bucket));
+  // The key is in no subtable: it only looks for room.
+  WARPHASH_FN void want_room_alone() {
+    wanted = 0;
     asked = true;
   }
-  // The key is not in the bucket that was seen: moves on; false if it is nowhere. `everywhere`: to all subtables that are left.
-  WARPHASH_FN bool advance(const Table& t, const Seen<S>& seen, bool everywhere = false) {
-    if (everywhere)
-      wanted = left;
-    else if (!(t.early_exit && seen.open))
-      ask(t);
-    if (!wanted) return false;
-    const u32 behind = wanted & ~((2u << subtable_of(bucket)) - 1);
-    move_to(t, first_bit(behind ? behind : wanted), digest(named.key));
+  // And that in any subtable but this one.
+  WARPHASH_FN void leave_for_good(const Table& t) {
+    want_room_alone();
+    left = ((1u << t.hashes) - 1) & ~(1u << subtable_of(bucket));
+  }
+  // The key is not in the bucket that was seen: moves on to the next subtable that it wants; or, as long as it has seen no
+  // room, to the next one that is left. False if there is none.
+  WARPHASH_FN bool advance(const Table& t, const Seen<S>& seen, bool seeks_room = false) {
+    if (!(t.early_exit && seen.open)) ask(t);
+    const u32 among = seeks_room ? left : wanted;
+    if (!among) return false;
+    const u32 behind = among & ~((2u << subtable_of(bucket)) - 1);
+    move_to(t, first_bit(behind ? behind : among), digest(named.key));
     return true;
   }
 

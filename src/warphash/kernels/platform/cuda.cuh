@@ -137,6 +137,13 @@ WARPHASH_FN void store_once(T* p, T x) {
 // ---- one word
 WARPHASH_FN u32 load_relaxed(const u32* p) { return load_slot<false>(p); }
 WARPHASH_FN u64 load_relaxed(const u64* p) { return load_slot<false>(p); }
+WARPHASH_FN u32 load_kept(const u32* p) {
+  u64 policy;
+  u32 x;
+  asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+  asm volatile("ld.relaxed.gpu.global.L2::cache_hint.u32 %0, [%1], %2;" : "=r"(x) : "l"(p), "l"(policy) : "memory");
+  return x;
+}
 WARPHASH_FN void store_relaxed(u32* p, u32 x) {
   asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(x) : "memory");
 }

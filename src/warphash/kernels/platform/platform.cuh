@@ -6,6 +6,7 @@
 //   compare_exchange_word, atomic_*         on one word of a slot, relaxed
 //   in_global(p)                            the same address, known to be of global memory
 //   load_relaxed, store_relaxed             one word that others may change meanwhile
+//   load_kept                               load_relaxed of a word that the cache is to keep when lines go through it
 //   compare_exchange_acquire, store_release a lock: what its last owner wrote is seen by the next
 //   release_to_host(p, word)                the host that sees the word sees all that this thread wrote before
 //   for_each<Task>(table, batch)            runs a task for every element of a batch (core/schedule_*.cuh)
