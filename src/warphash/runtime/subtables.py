@@ -391,8 +391,8 @@ class SubtableStore(Store):
 
     # ---- scratch memory
     def scratch(self, piece: int, unique: bool) -> Scratch:
-        """What an insert of so many elements needs; kept, if it is little beside the table."""
-        self._workbench.kept_bytes = max(1 << 20, self.nbytes // 8)
+        """What an insert of so many elements needs; kept, if it is no larger than the table."""
+        self._workbench.kept_bytes = max(1 << 20, self.nbytes)
         return self._workbench.of(piece, False, unique)
 
     def add(self, placed: Iterable[int], sign: int = 1) -> None:
