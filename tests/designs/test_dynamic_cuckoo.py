@@ -366,22 +366,31 @@ def test_shares_are_sought_where_conflicts_were_uneven() -> None:
     assert shares[2] > shares[0] > shares[1]
 
 
-@pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
-def test_in_a_table_that_has_grown_few_lines_are_read(device: str) -> None:
-    """Shares move with a resize alone; guests' bits save the other lines, and who looks for room stops where there is some."""
+def grown(device: str) -> tuple[Any, np.ndarray, np.ndarray]:
+    """A table that many batches have made grow; its keys, and as many others."""
     n, batches = 400, 60
     keys, absent = np.split(numbers(2 * n * batches).astype(np.uint32), 2)
     table = table_of(device, "u4", "u4", capacity=n, count_probes=True)
-    store = store_of(table)
-    moved_for_nothing = 0
     for batch in np.split(keys, batches):
-        sizes, shares = sizes_of(table), list(store.table.shares)
+        sizes, shares = sizes_of(table), list(store_of(table).table.shares)
         table.insert(batch, batch)
-        moved_for_nothing += sizes_of(table) == sizes and list(store.table.shares) != shares
-    assert not moved_for_nothing
+        if sizes_of(table) == sizes:
+            assert list(store_of(table).table.shares) == shares
     assert len(set(sizes_of(table))) == 2, "no subtable is ahead of another"
+    return table, keys, absent
+
+
+@pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
+def test_in_a_table_that_has_grown_few_lines_are_read(device: str) -> None:
+    """Shares move seldom, and guests' bits save the other lines."""
+    table, keys, absent = grown(device)
     assert table.probe_counts(absent).mean() < 1.5 and table.probe_counts(keys).mean() < 1.65
-    assert table.stats().insert_probes < 2.75  # those of the growth included, which settle twice
+
+
+def test_who_looks_for_room_stops_where_there_is_some() -> None:
+    """On the emulated engine: on a GPU so small a batch goes for its slots all at once, and many a key looks again."""
+    table, _, _ = grown("emulated")
+    assert table.stats().insert_probes < 2.75  # of inserts that make the table grow, too, which settle twice
 
 
 def test_sizes_leave_room_for_halvings() -> None:
