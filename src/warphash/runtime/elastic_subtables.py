@@ -255,7 +255,7 @@ class ElasticSubtables(UnawaitedStore):
                 self._enlarge(stream)
 
     def _enlarge(self, stream: Any) -> None:
-        self.store.enlarge(policies.subtable_to_enlarge([s.buckets for s in self.store.hashed]), stream)
+        self.store.enlarge(policies.subtable_to_enlarge(self.store.sizes), stream)
         self.resizes += 1
 
     def _enlarge_after(self, attempt: int, unplaced: int, stream: Any) -> None:
@@ -278,7 +278,7 @@ class ElasticSubtables(UnawaitedStore):
             while self.size > most * self.store.slots:
                 self._enlarge(stream)
             while erased and self.size < least * self.store.slots:
-                number = policies.subtable_to_halve([s.buckets for s in self.store.hashed])
+                number = policies.subtable_to_halve(self.store.sizes)
                 if number is None:
                     return
                 self.store.incoming = 0

@@ -6,7 +6,7 @@ subtable is, and which one a key goes to first, is told at the head of ``kernels
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,7 @@ from .abi import (
 from .engine import Buffer
 from .insert import Insert, Piece, Strays
 from .scratch import Scratch, pieces
+from .shares import Shares
 from .store import _PRIMES, PIECE_UNIQUE, Outcome, Store
 
 __all__ = ["Subtable", "SubtableStore"]
@@ -45,7 +46,6 @@ SETTLED, SETTLED_UNIQUE = 1 << 22, 1 << 24
 BUCKET_WORDS_BYTES = 12
 """Of a bucket beside its line and values: its lock, and two words for its guests."""
 
-_DRAWS = 1 << 32
 _WARP = 32
 
 
@@ -116,13 +116,18 @@ class SubtableStore(Store):
         return sum(subtable.memory.nbytes for subtable in self.subtables)
 
     def _count(self) -> None:
-        self.buckets = sum(subtable.buckets for subtable in self.hashed)
+        self.buckets = sum(self.sizes)
         self.slots = self.buckets * self.spec.slots_per_bucket
 
     @property
     def hashed(self) -> list[Subtable]:
         """The subtables without the annex."""
         return self.subtables[:-1]
+
+    @property
+    def sizes(self) -> list[int]:
+        """Buckets of each."""
+        return [subtable.buckets for subtable in self.hashed]
 
     def _numbered(self) -> list[tuple[int, Subtable]]:
         return [*enumerate(self.hashed), (ANNEX, self.subtables[-1])]
@@ -153,11 +158,7 @@ class SubtableStore(Store):
         for subtable in self.subtables:
             self._empty(subtable.memory, subtable.buckets, stream)
             subtable.keys = 0
-        self._shares: Sequence[float] = [1 / len(self.hashed)] * len(self.hashed)
-        self._share_out()
-        self.table.early_exit = 1
-        for number in range(len(self.hashed)):
-            self._tell_guests(number)
+        self._shares = Shares(self.table, self.sizes)
 
     def _empty(self, memory: Buffer, buckets: int, stream: Any) -> None:
         keys = buckets * self.spec.slots_per_bucket * self.spec.word_bytes
@@ -166,27 +167,6 @@ class SubtableStore(Store):
 
     def _clear_words(self, memory: Buffer, buckets: int, stream: Any) -> None:
         self.engine.fill(memory.ptr + buckets * self._line_bytes, 0, buckets * BUCKET_WORDS_BYTES, stream)
-
-    def _share_out(self) -> None:
-        """Say which share of the keys each subtable is the first one of."""
-        sizes = [subtable.buckets for subtable in self.hashed]
-        counts = [subtable.keys for subtable in self.hashed]
-        self._shares = policies.subtable_shares(sizes, counts, self.incoming, self._shares)
-        table, begin, end = self.table, 0, 0.0
-        for j, share in enumerate(self._shares):
-            end += share
-            border = _DRAWS if j == len(sizes) - 1 else round(min(end, 1.0) * _DRAWS)
-            table.early_exit &= table.shares[j] == border
-            table.shares[j] = border
-            table.least_begins[j] = min(table.least_begins[j], begin)
-            table.most_ends[j] = max(table.most_ends[j], border)
-            begin = border
-
-    def _tell_guests(self, number: int) -> None:
-        """From now on, the residents of a subtable are the keys in its share; its kernel marks the others."""
-        table = self.table
-        table.least_begins[number] = table.shares[number - 1] if number else 0
-        table.most_ends[number] = table.shares[number]
 
     # ---- operations that change nothing
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
@@ -386,8 +366,8 @@ class SubtableStore(Store):
         self._place_in(self.table)
         self._count()
         self.table.chain_limit = self.design.chain_limit(self.slots)
-        self._share_out()
-        self._tell_guests(number)
+        self._shares.move(self.sizes, [subtable.keys for subtable in self.hashed], self.incoming)
+        self._shares.tell_guests(number)
 
     # ---- scratch memory
     def scratch(self, piece: int, unique: bool) -> Scratch:
