@@ -97,7 +97,7 @@ class Design:
     probes_in_a_row
         The next bucket of a key lies behind the one before.
     settles
-        An insert may begin with the kernel ``settle`` (kernels/bulk.cuh); otherwise every element is claimed first.
+        An insert may begin with the kernel ``settle`` (kernels/insert.cuh); otherwise every element is claimed first.
     chain_limit
         Slots of a table to the evictions that one insert may cause.
     node_slots

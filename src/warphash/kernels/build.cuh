@@ -22,7 +22,7 @@
 // Memory order: relaxed. A counter of chunks hands them out and publishes nothing; a part is built by one thread, behind
 // the join of those that scattered, which wait for their streams first.
 #pragma once
-#include "bulk.cuh"
+#include "insert.cuh"
 
 namespace warphash {
 

@@ -1,7 +1,7 @@
 // The entry points of a design, by the names that runtime/store.py launches.
 #pragma once
-#include "bulk.cuh"
 #include "execute.cuh"
+#include "insert.cuh"
 #include "lists.cuh"
 #include "multimap.cuh"
 #include "one_block.cuh"

@@ -1,10 +1,10 @@
 // The insert into subtables (core/subtables.cuh).
 //
 //   settle         keys that are there, or fit into one of their buckets without moving another: done; the rest: leftover
-//   claim          of the elements with one key, one wins (bulk.cuh)
+//   claim          of the elements with one key, one wins (insert.cuh)
 //   place          puts a key into the table that no other element of the launch has, and moves others for it
 //
-// An insert is settle, claim and place, for the reasons that bulk.cuh gives; of keys that the caller vouches for, settle and
+// An insert is settle, claim and place, for the reasons that insert.cuh gives; of keys that the caller vouches for, settle and
 // place. Values are left alone until all keys have a place: combine comes last, so that a batch that does not fit has changed
 // no value.
 //
@@ -24,6 +24,7 @@
 // be there with it.
 #pragma once
 #include "designs/dynamic_cuckoo.cuh"
+#include "insert.cuh"
 #include "subtables.cuh"
 
 namespace warphash {

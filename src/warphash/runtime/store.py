@@ -1,6 +1,6 @@
 """A table on one engine, in words and addresses: its memory, its hash constants, and the kernels of each operation.
 
-The sequence of kernels that an update takes, and why, is told at the head of ``kernels/bulk.cuh``.
+The sequence of kernels that an update takes, and why, is told at the head of ``kernels/insert.cuh``.
 """
 
 from __future__ import annotations

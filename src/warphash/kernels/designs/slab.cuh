@@ -14,7 +14,7 @@
 // The pool is exhausted: the key is not placed, and the host lets the pool grow.
 //
 // Why one kernel. Slots of a list are taken in order and never become vacant again, so two copies of a key swap against
-// one slot: no copy can be overlooked, and nothing that the cuckoo tables need settle and claim for can happen (bulk.cuh).
+// one slot: no copy can be overlooked, and nothing that the cuckoo tables need settle and claim for can happen (insert.cuh).
 //
 // Departures. The seed gives the losing slab back at once and takes another at the next end. REPLACE in its Figure 2
 // expects an empty pair where the key is (S3-38), and its code erases to empty (S3-40): here the value of a present key
