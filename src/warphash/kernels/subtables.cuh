@@ -54,12 +54,18 @@ struct FindPair {
   }
   WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
     if (seen.hit < 0) {
+      if (kPrefetches) s.found = false;
       if (s.probe.advance(t, seen)) return false;
       if (b.homeless && suspended(b, subtable_of(s.probe.bucket))) look_among_homeless(t, b, s);
       return true;
     }
     if (b.out_values) {
       const u8* at = S::value_at(t, s.probe.bucket, static_cast<u32>(seen.hit));
+      if (kPrefetches && S::kValueBytes != 0 && !s.found) {  // the value lies apart: it is there by the next look
+        prefetch(at);
+        s.found = true;
+        return false;
+      }
       if constexpr (S::kValueBytes == kRow)
         s.value = reinterpret_cast<u64>(at);
       else if constexpr (S::kValueBytes > 0)

@@ -31,6 +31,8 @@ constexpr u32 kLookupBlockThreads = 128;  // of tasks that count nothing: the fe
 constexpr u32 kMostBlockThreads = 1024;
 constexpr u32 kWarpLanes = 32;
 constexpr bool kAsksForGuests = true;
+constexpr bool kPrefetches = false;  // a warp that waits lets others go on
+WARPHASH_FN void prefetch(const void*) {}
 constexpr u32 kAllLanes = 0xffffffffu;
 
 WARPHASH_FN u32 thread_in_block() { return threadIdx.x; }

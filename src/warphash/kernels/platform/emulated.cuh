@@ -28,6 +28,8 @@ struct PerSubtable {
 constexpr u32 kMostBlockThreads = emulation::kBlockLanes;
 constexpr u32 kWarpLanes = emulation::kWarpLanes;
 constexpr bool kAsksForGuests = true;
+constexpr bool kPrefetches = false;
+inline void prefetch(const void*) {}
 
 // Lanes of a grid: those that refill are as many as run at once.
 template <class Task>

@@ -30,6 +30,7 @@ namespace warphash {
 using Tallied = u64;
 
 constexpr bool kAsksForGuests = false;
+constexpr bool kPrefetches = true;
 
 struct PerSubtable {
   u64 count[kMostSubtables] = {};
@@ -54,6 +55,8 @@ template <class T>
 WARPHASH_FN void store_once(T* p, T x) {
   *p = x;
 }
+
+WARPHASH_FN void prefetch(const void* p) { __builtin_prefetch(p); }
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
 
@@ -262,8 +265,6 @@ WARPHASH_FN u32 threads_in_block() { return 1; }
 WARPHASH_FN void block_barrier() {}
 WARPHASH_FN u32 lane() { return 0; }
 WARPHASH_FN void release_to_host(u64* p, u64 x) { std::atomic_ref<u64>(*p).store(x, std::memory_order_release); }
-
-WARPHASH_FN void prefetch(const void* p) { __builtin_prefetch(p); }
 
 // Writes an aligned line of 64 bytes past the caches, where the processor can. Others may see it behind end_streams() only.
 WARPHASH_FN void stream_line(void* to, const void* from) {

@@ -17,6 +17,7 @@
 //   WARPHASH_BLOCK_SHARED                   storage that a block shares
 //   Tallied                                 the word in which a thread counts what its elements did
 //   PerSubtable                             and in which subtables
+//   kPrefetches                             whether what a step asks for with `prefetch` is there by the next step
 //   kAsksForGuests                          whether a word is read to save a bucket (core/subtables.cuh)
 //   malloc, free                            the platform's own heap for running threads (malloc.cuh)
 #pragma once
