@@ -27,7 +27,7 @@ def store_of(table: Any) -> SubtableStore:
 
 
 def sizes_of(table: Any) -> list[int]:
-    return [subtable.buckets for subtable in store_of(table).hashed]
+    return store_of(table).sizes
 
 
 def scale(device: str, n: int) -> int:
@@ -165,7 +165,7 @@ def test_what_finds_no_room_in_a_half_goes_elsewhere(device: str, subtables: int
     elastic = table._backing.elastic
     residuals = 0
     for _ in range(2):
-        number = policies.subtable_to_halve([subtable.buckets for subtable in elastic.store.hashed])
+        number = policies.subtable_to_halve(elastic.store.sizes)
         assert number is not None
         if table.load_factor > 0.7:
             break
@@ -334,38 +334,7 @@ def test_keys_and_values_of_any_width_lie_in_place(device: str, key_bytes: int, 
     table.check()
 
 
-# ---- where keys go first
-def conflicts(sizes: list[int], counts: list[float]) -> float:
-    return sum(m * (m - 1) / 2 / n for n, m in zip(sizes, counts, strict=True))
-
-
-@pytest.mark.parametrize("sizes", [[64, 64, 64], [128, 64, 64], [128, 128, 64], [64, 128], [256, 256, 128, 128, 128]])
-def test_shares_make_conflicts_fewest(sizes: list[int]) -> None:
-    """Theorem 1 (S0-12, S0-46): C(m, 2) / n equal, so that the larger subtable is the emptier one."""
-    counts = [0.0] * len(sizes)
-    shares: Any = [1 / len(sizes)] * len(sizes)
-    for _ in range(400):  # small batches into a table that loses as many at random
-        shares = policies.subtable_shares(sizes, [round(m) for m in counts], 200, shares)
-        assert abs(sum(shares) - 1) < 1e-9
-        counts = [0.98 * (m + 200 * p) for m, p in zip(counts, shares, strict=True)]
-    weights = [n / (m * (m - 1) / 2) for n, m in zip(sizes, counts, strict=True)]
-    drawn = [w / sum(weights) for w in weights]
-    assert np.allclose(shares, drawn, rtol=0.03)
-    if max(sizes) > min(sizes):
-        loads = [m / n for n, m in zip(sizes, counts, strict=True)]
-        assert loads[sizes.index(max(sizes))] < loads[sizes.index(min(sizes))]
-
-
-def test_shares_are_sought_where_conflicts_were_uneven() -> None:
-    sizes, counts = [128, 64, 64], [1000, 900, 300]
-    shares: Any = [1 / 3] * 3
-    for _ in range(20):
-        shares = policies.subtable_shares(sizes, counts, 100, shares)
-    even = conflicts(sizes, [m + 100 / 3 for m in counts])
-    assert conflicts(sizes, [m + 100 * p for m, p in zip(counts, shares, strict=True)]) < even
-    assert shares[2] > shares[0] > shares[1]
-
-
+# ---- lines
 def grown(device: str) -> tuple[Any, np.ndarray, np.ndarray]:
     """A table that many batches have made grow; its keys, and as many others."""
     n, batches = 400, 60
@@ -393,15 +362,7 @@ def test_who_looks_for_room_stops_where_there_is_some() -> None:
     assert table.stats().insert_probes < 2.75  # of inserts that make the table grow, too, which settle twice
 
 
-def test_sizes_leave_room_for_halvings() -> None:
-    for buckets in (1, 2, 3, 100, 12_345, 1_953_125):
-        for subtables in (2, 3, 8):
-            sizes = policies.subtable_sizes(buckets, subtables)
-            assert len(set(sizes)) == 1 and buckets <= sum(sizes) <= 1.016 * buckets + subtables
-    assert policies.subtable_to_enlarge([8, 4, 4]) == 1 and policies.subtable_to_halve([4, 8, 4]) == 1
-    assert policies.subtable_to_halve([3, 3]) is None
-
-
+# ---- parameters
 def wrong_parameters() -> Iterator[dict[str, Any]]:
     yield {"subtables": 1}
     yield {"subtables": 9}

@@ -262,6 +262,7 @@ WARPHASH_FN void for_each_refilling(const Table& t, const Batch& b) {
 // from a grid that the device holds at once, where most blocks of one with a lane for each element would start to find nothing.
 template <class Task>
 WARPHASH_FN void for_each_in_rounds(const Table& t, const Batch& b) {
+  static_assert(!Task::kProbes && !Task::kSuspends && !Task::kCounts, "nobody would look, suspend or add up");
   const u64 n = b.count ? *reinterpret_cast<const u64*>(b.count) : b.n;
   for (u64 i = thread_in_grid(); i - lane() < n; i += threads_in_grid()) {
     typename Task::State state;
