@@ -79,9 +79,9 @@ def counted_moves() -> Any:
     moves: list[int] = []
     enlarge, halve = SubtableStore.enlarge, SubtableStore.halve
 
-    def enlarging(self: SubtableStore, number: int, stream: Any = None) -> None:
+    def enlarging(self: SubtableStore, number: int, *given: Any) -> None:
         moves.append(self.hashed[number].keys)
-        enlarge(self, number, stream)
+        enlarge(self, number, *given)
 
     def halving(self: SubtableStore, number: int, stream: Any = None) -> Any:
         moves.append(self.hashed[number].keys)

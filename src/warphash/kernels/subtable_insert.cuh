@@ -38,6 +38,9 @@ struct SettlePair : ListsLeftover {
   static constexpr bool kFrozen = false, kVacancy = true, kSeesWhere = S::kWide, kCountsSubtables = true;
   static constexpr u32 kThreads = 128, kBlocks = S::kWide ? 4 : 8;  // on a processor: the more look, the better
   static constexpr int kPartBytes = 128;
+  // The value's place lies apart, and a processor's next swap waits for all stores before it: the place is asked for, and if the
+  // walk ends there, the slot is looked at once more, when it is there.
+  static constexpr bool kAsksForPlace = kPrefetches && !S::kWide && S::kValueBytes != 0;
   enum class Outcome { kOpen, kPresent, kInserted, kLeftover, kSuspended };
   struct State {
     SubtableProbe<S> probe;
@@ -47,6 +50,7 @@ struct SettlePair : ListsLeftover {
     u32 used : 1;      // it has surely held a key before
     u32 is_guest : 1;  // another bucket is the key's first
     u32 walked : 1;    // all buckets were looked at, and now that one again
+    u32 looked_twice : 1;
     Outcome outcome;
     WARPHASH_FN u32 bucket() const { return probe.bucket; }
     WARPHASH_FN const Word& key() const { return probe.named.key; }
@@ -54,7 +58,7 @@ struct SettlePair : ListsLeftover {
   WARPHASH_FN static i32 region(const Table& t) { return D::region(t); }
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
     const u32 element = element_of(b, i);
-    s = {SubtableProbe<S>::start(t, key_at<S>(b, element)), element, kNowhere, 0, false, false, false, Outcome::kOpen};
+    s = {SubtableProbe<S>::start(t, key_at<S>(b, element)), element, kNowhere, 0, 0, 0, 0, 0, Outcome::kOpen};
     if (b.unique)
       s.probe.want_room_alone();
     else if (!t.early_exit)
@@ -77,12 +81,17 @@ struct SettlePair : ListsLeftover {
       s.goes_to = s.probe.bucket;
       s.slot = static_cast<u32>(seen.vacant);
       s.used = !seen.open;
+      if (kAsksForPlace) prefetch(S::value_at(t, s.goes_to, s.slot));
     } else if (!S::kWide && s.walked) {  // it filled up: the key goes to another, where a copy may be
       s.goes_to = kNowhere;
       s.walked = false;
       s.probe.leave_for_good(t);
     }
     if (!s.walked && s.probe.advance(t, seen, s.goes_to == kNowhere)) return false;
+    if (kAsksForPlace && !s.walked && s.goes_to == s.probe.bucket) {
+      s.walked = s.looked_twice = true;
+      return false;
+    }
     s.walked = true;
     s.outcome = s.goes_to == kNowhere ? Outcome::kLeftover : S::kWide ? insert_wide(t, b, s) : insert(t, b, s);
     s.probe.bucket = s.goes_to;
@@ -91,6 +100,7 @@ struct SettlePair : ListsLeftover {
   WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally& tally) {
     const bool inserted = live && s.outcome == Outcome::kInserted;
     if (inserted) count(tally, s.goes_to);
+    if (inserted && s.looked_twice) --tally.probes;  // at a bucket that it had
     if (live) set_flag(b, s.element, inserted ? kChanged : s.outcome == Outcome::kLeftover ? kUnplaced : kPresent);
   }
   WARPHASH_FN static bool lists(int, const State& s) { return s.outcome == Outcome::kLeftover; }

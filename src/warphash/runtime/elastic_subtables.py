@@ -25,6 +25,7 @@ import numpy.typing as npt
 from .. import policies
 from ..errors import TableFull
 from .abi import Flag, Op
+from .engine import Buffer
 from .insert import Insert, Piece, Strays
 from .partition import in_parts
 from .scratch import Scratch, flags_at
@@ -166,11 +167,13 @@ class ElasticSubtables(UnawaitedStore):
             insert.settle(unique)
         most, coming = self._most_load * self.store.slots, piece.n
         if self.size + coming > most:
-            self._note(insert.outcome(last=False))
+            insert.ask(last=False)
+            memory = self._memory_ahead(stream)
+            self._note(insert.outcome())
             coming = insert.left
             if not coming:
                 return False
-            self._make_room_for(coming, stream)
+            self._make_room_for(coming, stream, memory)
             most = self._most_load * self.store.slots
             insert.settle_rest()
         if leaves and insert.may_adopt and self.size + coming <= most:
@@ -236,8 +239,19 @@ class ElasticSubtables(UnawaitedStore):
     def _most_load(self) -> float:
         return self.bounds[1] if self.bounds else 1.0
 
-    def _make_room_for(self, new: int, stream: Any) -> None:
-        """Enlarge the smallest subtable until so many keys more are within the bounds, if there is memory for it."""
+    def _memory_ahead(self, stream: Any) -> Buffer | None:
+        """What the next enlargement will take, if one is due: asked for while the host has nothing else to do."""
+        store = self._store
+        if self.bounds is not None and store.engine.asynchronous:
+            with suppress(MemoryError):
+                return store.memory_to_enlarge(policies.subtable_to_enlarge(store.sizes), stream)
+        return None
+
+    def _make_room_for(self, new: int, stream: Any, memory: Buffer | None = None) -> None:
+        """Enlarge the smallest subtable until so many keys more are within the bounds, if there is memory for it.
+
+        ``memory``: of `_memory_ahead`.
+        """
         wanted = self.size + new
         if self.bounds is None:
             if wanted > self.store.slots:
@@ -251,11 +265,13 @@ class ElasticSubtables(UnawaitedStore):
             if new > _MANY_TIMES * self.store.slots:
                 number = len(self.store.hashed)
                 self._replace(int(wanted / (most * (1 - 0.5 / (number + 1)))), 0, stream)
+                memory = None
             while wanted > most * self.store.slots:
-                self._enlarge(stream)
+                self._enlarge(stream, memory)
+                memory = None
 
-    def _enlarge(self, stream: Any) -> None:
-        self.store.enlarge(policies.subtable_to_enlarge(self.store.sizes), stream)
+    def _enlarge(self, stream: Any, memory: Buffer | None = None) -> None:
+        self.store.enlarge(policies.subtable_to_enlarge(self.store.sizes), stream, memory)
         self.resizes += 1
 
     def _enlarge_after(self, attempt: int, unplaced: int, stream: Any) -> None:

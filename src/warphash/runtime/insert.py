@@ -119,7 +119,7 @@ class Insert:
         """As `place`, of an insert that nobody waits for: pairs without a place are left homeless, in `strays`."""
         self.batch.adopts = 1
         self.place()
-        self._ask(last=True)
+        self.ask(last=True)
 
     @property
     def homeless(self) -> dict[str, int]:
@@ -132,17 +132,18 @@ class Insert:
         """Whether there is room for all pairs that may be left."""
         return self._piece.n <= min(self._scratch.purpose[0], HOMELESS_CAPACITY)
 
-    def _ask(self, last: bool) -> None:
+    def ask(self, last: bool) -> None:
+        """Ask for what `outcome` will tell; ``last``: no kernel of this insert follows."""
         self._store.ask(self._scratch, last, self._stream)
         self._asked = True
 
     def outcome(self, last: bool = True) -> Outcome:
         """What the kernels since the last call did; `Outcome.homeless` and `Outcome.unplaced` of all. Waits.
 
-        ``last``: no kernel of this insert follows.
+        ``last``: as of `ask`, unless that was called.
         """
         if not self._asked:
-            self._ask(last)
+            self.ask(last)
         self._asked = False
         report = self._store.answer()
         changed, probes, placed = self._before

@@ -143,13 +143,13 @@ class SubtableStore(Store):
             addend=tuple(draw(prime) for _ in range(MAX_HASHES)),
             **self._constants,
         )
-        self._place_in(table)
+        for number, subtable in self._numbered():
+            self._place_in(table, number, subtable)
         return table
 
-    def _place_in(self, table: Table) -> None:
-        for number, subtable in self._numbered():
-            table.bases[number], table.sizes[number] = subtable.memory.ptr, subtable.buckets
-            table.bucket_words[number] = subtable.memory.ptr + subtable.buckets * self._line_bytes
+    def _place_in(self, table: Table, number: int, subtable: Subtable) -> None:
+        table.bases[number], table.sizes[number] = subtable.memory.ptr, subtable.buckets
+        table.bucket_words[number] = subtable.memory.ptr + subtable.buckets * self._line_bytes
 
     _builds = False
 
@@ -299,8 +299,8 @@ class SubtableStore(Store):
         return Outcome(n, 0, 0, 0)
 
     # ---- sizes
-    def enlarge(self, number: int, stream: Any = None) -> None:
-        """Make one subtable twice as large, in one kernel (S0-13).
+    def enlarge(self, number: int, stream: Any = None, memory: Buffer | None = None) -> None:
+        """Make one subtable twice as large, in one kernel (S0-13); ``memory``, if it was taken, of `memory_to_enlarge`.
 
         Raises
         ------
@@ -309,9 +309,7 @@ class SubtableStore(Store):
             it was.
         """
         old = self.hashed[number]
-        if 2 * old.buckets > MOST_SUBTABLE_BUCKETS:
-            raise MemoryError(f"a subtable has at most {MOST_SUBTABLE_BUCKETS:,} buckets: use more subtables")
-        self._resize(number, 2 * old.buckets, stream)
+        self._resize(number, 2 * old.buckets, memory or self.memory_to_enlarge(number, stream), stream)
         batch = Batch(
             n=old.buckets * self.spec.slots_per_bucket,
             keys=old.memory.ptr,
@@ -319,6 +317,13 @@ class SubtableStore(Store):
             subtable=number,
         )
         self._program.run("enlarge", self.table, batch, batch.n, stream)
+
+    def memory_to_enlarge(self, number: int, stream: Any = None) -> Buffer:
+        """What `enlarge` will take for the new copy."""
+        buckets = 2 * self.hashed[number].buckets
+        if buckets > MOST_SUBTABLE_BUCKETS:
+            raise MemoryError(f"a subtable has at most {MOST_SUBTABLE_BUCKETS:,} buckets: use more subtables")
+        return self._memory_to_resize(buckets, stream)
 
     def halve(self, number: int, stream: Any = None) -> Strays:
         """Make one subtable half as large (S0-14): the pairs that found no place. Waits.
@@ -340,7 +345,7 @@ class SubtableStore(Store):
         batch = insert.batch
         batch.leftover, batch.source_buckets, batch.subtable = residuals.ptr, old.buckets, number
         batch.n = -(-slots // _WARP) * _WARP
-        self._resize(number, old.buckets // 2, stream)
+        self._resize(number, old.buckets // 2, self._memory_to_resize(old.buckets // 2, stream), stream)
         self._program.run("halve", self.table, batch, batch.n, stream)
         batch.indices, batch.count = batch.leftover, batch.report + LEFTOVER
         batch.closed, batch.spare_values, batch.unique = number + 1, values, 1
@@ -358,12 +363,16 @@ class SubtableStore(Store):
         )
         return strays.with_others(Strays(*rows))
 
-    def _resize(self, number: int, buckets: int, stream: Any) -> None:
-        """New memory for a subtable, whose kernel fills its lines and tells its guests; the caller holds the old."""
+    def _memory_to_resize(self, buckets: int, stream: Any) -> Buffer:
+        """For a copy of a subtable, whose kernel fills its lines and tells its guests."""
         memory = self._memory_of(buckets, stream)
         self._clear_words(memory, buckets, stream)
+        return memory
+
+    def _resize(self, number: int, buckets: int, memory: Buffer, stream: Any) -> None:
+        """New memory for a subtable; the caller holds the old, and launches the kernel."""
         self.subtables[number] = Subtable(memory, buckets, self.subtables[number].keys)
-        self._place_in(self.table)
+        self._place_in(self.table, number, self.subtables[number])
         self._count()
         self.table.chain_limit = self.design.chain_limit(self.slots)
         self._shares.move(self.sizes, [subtable.keys for subtable in self.hashed], self.incoming)
