@@ -11,6 +11,7 @@ words of them, ``runtime/store.py`` launches ``kernels/bulk.cuh``, which asks ``
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
@@ -179,6 +180,20 @@ class BaseTable:
     def probe_counts(self, keys: Any) -> Any:
         """How many buckets find reads for each key: uint32[n]."""
         return self._answered(keys, np.uint32, self._lock.reading, self._backing.counts)
+
+    def guest_counts(self, keys: Any) -> Any:
+        """How many words find reads for each key to learn which other buckets may hold it: uint32[n].
+
+        Only of designs that keep such words (``dynamic_cuckoo``); none on a CPU, which reads the buckets instead.
+
+        Raises
+        ------
+        UnsupportedVerb
+            If the design keeps none.
+        """
+        self._need("guest_counts")
+        counts = functools.partial(self._backing.counts, entry="guest_counts")
+        return self._answered(keys, np.uint32, self._lock.reading, counts)
 
     def keys(self) -> npt.NDArray[Any]:
         """All keys, in no particular order, as a NumPy array."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from support.engines import one_of_each
-from warphash import HashMap, HashSet, ParameterError, TableFull, policies
+from warphash import HashMap, HashSet, ParameterError, TableFull, UnsupportedVerb, policies
 from warphash.runtime.subtables import SubtableStore
 
 HERE = one_of_each("cpu", "emulated", "cuda")
@@ -354,6 +354,25 @@ def test_in_a_table_that_has_grown_few_lines_are_read(device: str) -> None:
     """Shares move seldom, and guests' bits save the other lines."""
     table, keys, absent = grown(device)
     assert table.probe_counts(absent).mean() < 1.5 and table.probe_counts(keys).mean() < 1.65
+
+
+@pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
+def test_guests_are_asked_for_where_a_first_bucket_does_not_say_enough(device: str) -> None:
+    keys, absent = np.split(numbers(2000).astype(np.uint32), 2)
+    table = table_of(device, "u4", "u4", capacity=4000)
+    table.insert(keys, keys)
+    assert not table.guest_counts(absent).any(), "shares have not moved, and no bucket was full"
+    table, keys, absent = grown(device)
+    asked, subtables = table.guest_counts(absent), len(sizes_of(table))
+    assert 0.5 * (subtables - 1) < asked.mean() and asked.max() == subtables - 1
+    assert table.guest_counts(keys).mean() < 0.75 * asked.mean(), "a key that is found is not asked about further"
+
+
+def test_a_processor_reads_buckets_and_no_guests() -> None:
+    table, _, absent = grown("cpu")
+    assert not table.guest_counts(absent).any()
+    with pytest.raises(UnsupportedVerb, match="guest_counts"):
+        HashMap("u4", "u4", device="cpu").guest_counts(absent)
 
 
 def test_who_looks_for_room_stops_where_there_is_some() -> None:

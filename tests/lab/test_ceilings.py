@@ -107,7 +107,9 @@ def test_a_probe_reads_the_slots_of_a_bucket_or_their_keys(key, value, slots, by
 def test_a_slot_is_a_bucket_of_the_classic_table_and_a_slab_has_its_width(key, value):
     assert reads_of(key, value, "cuckoo", {}) == Reads((8 if key > 4 else 4) * (2 if value else 1), 0)
     assert reads_of(key, value, "slab", {}) == Reads(128, 0)
-    assert reads_of(key, value, "dynamic_cuckoo", {}) == Reads(128, value)
+    lines_and_words = reads_of(key, value, "dynamic_cuckoo", {})
+    assert (lines_and_words.bucket_bytes, lines_and_words.value_bytes) == (128, value)
+    assert lines_and_words.words_share == 12 / (128 + 128 // max(4, key) * value + 12)
     slot = Reads(8 if key > 4 else 4, 0, True)
     assert reads_of(key, 0, "linear_probing", {"slots_per_bucket": 1}) == slot
 
@@ -121,6 +123,9 @@ def test_a_value_apart_from_its_key_is_read_where_the_key_is_found(monkeypatch):
     assert found.ratio(apart, 1 << 20, "find 50", 25.0, 1.0) == 0.625
     assert found.ratio(apart, 1 << 20, "find 0", 25.0, 1.0) == 0.5
     assert found.ratio(apart, 1 << 20, "build", 5.0, 1.0) == 0.5
+    told = Reads(128, 8, words_share=1 / 16)
+    assert found.ratio(told, 1 << 20, "find 100", 25.0, 1.0, 0.5) == 0.875
+    assert (64, 1 << 16) in {(ceiling.bucket_bytes, ceiling.region_bytes) for ceiling in found.measured}
     assert found.ratio(Reads(64, 0, True), 1 << 20, "find 0", 25.0, 3.0) == 0.75
     assert found.ratio(Reads(16, 0, True), 1 << 20, "find 0", 25.0, 3.0) == 0.375  # four of which are a line
     assert found.ratio(Reads(128, 512), 1 << 20, "find 100", 10.0, 1.0) == 0.7

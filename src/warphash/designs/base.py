@@ -19,7 +19,7 @@ ALL_VERBS = frozenset(
     {"insert", "assign", "upsert", "find", "find_or_insert", "contains", "erase", "keys", "values", "items"}
     | {"clear", "copy", "reserve", "shrink", "save", "probe_counts"}
 )
-"""Every public verb that a design may offer."""
+"""The public verbs of every design."""
 
 LIST_VERBS = ALL_VERBS | {"execute", "flush"}
 """And those of one whose buckets are lists, which also makes a `MultiMap`."""

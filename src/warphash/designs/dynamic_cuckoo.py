@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import ParameterError
-from .base import Design, Parameter
+from .base import ALL_VERBS, Design, Parameter
 
 COORDINATIONS = ("voter", "spin")
 """In the order of ``enum Coordination``."""
@@ -45,5 +45,6 @@ DESIGN = Design(
     settles=True,
     fills_first_bucket=lambda _: True,
     line_bytes=128,
+    capabilities=ALL_VERBS | {"guest_counts"},
     own_bounds=bounds,
 )

@@ -130,6 +130,7 @@ struct Halve : ListsLeftover {
 #define WARPHASH_SUBTABLE_ENTRIES(D, WORD, VALUE)                                                                    \
   WARPHASH_ENTRY(find, warphash::FindPair<warphash::D<warphash::Lines<WORD, VALUE>>>)                                \
   WARPHASH_ENTRY(probe_counts, warphash::ProbeCounts<warphash::FindPair<warphash::D<warphash::Lines<WORD, VALUE>>>>) \
+  WARPHASH_ENTRY(guest_counts, warphash::GuestCounts<warphash::D<warphash::Lines<WORD, VALUE>>>)                     \
   WARPHASH_ENTRY(settle, warphash::SettlePair<warphash::D<warphash::Lines<WORD, VALUE>>>)                            \
   WARPHASH_ENTRY(claim, warphash::ClaimLeftover<warphash::D<warphash::Lines<WORD, VALUE>>>)                          \
   WARPHASH_ENTRY(place, warphash::PlacePair<warphash::D<warphash::Lines<WORD, VALUE>>>)                              \

@@ -3,6 +3,7 @@
 //
 //   find           value and presence of each key
 //   probe_counts   how many buckets find reads for each key
+//   guest_counts   and how many words of guests
 //   combine        applies an upsert to the keys that were there before
 //   erase          turns a key's slot into a tombstone
 //   scan           copies all pairs out
@@ -97,6 +98,29 @@ struct FindPair {
       else if constexpr (S::kValueBytes > 0)
         s.value = *pointer<const Value>(at);
     }
+  }
+};
+
+// A find, asked how many words of guests it reads.
+template <class D>
+struct GuestCounts : FindPair<D> {
+  using S = typename D::S;
+  struct State : FindPair<D>::State {
+    u32 count;
+  };
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
+    s.count = 0;
+    return FindPair<D>::start(t, b, i, s);
+  }
+  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
+    const bool asked = s.probe.asked;
+    const u32 unsure = bit_count(s.probe.left & ~s.probe.wanted);
+    const bool done = FindPair<D>::step(t, b, s, seen);
+    if (kAsksForGuests && s.probe.asked && !asked) s.count += unsure;
+    return done;
+  }
+  WARPHASH_FN static void finish(const Table&, const Batch& b, u64 i, State& s, bool live, Tally&) {
+    if (live) store_once(pointer<u32>(b.out_counts) + i, s.count);
   }
 };
 

@@ -1,9 +1,10 @@
 """What the memory of a device allows a hash table, measured by kernels that share nothing with one.
 
-A find reads one bucket, at a random place, for each probe, and the value of a key that it finds, where values lie apart
-from keys. Its ceiling is how many random reads of as many contiguous bytes the device makes in a second, over a region
-as large as the table; that of a build is how many of these reads it makes with a 64-bit compare-and-swap behind each
-(32-bit in places of 4 bytes). ``kernels/ceiling.cuh`` says how.
+A find reads one bucket, at a random place, for each probe; the value of a key that it finds, where values lie apart
+from keys; and words that tell it which buckets to leave out, where a design keeps such. Its ceiling is how many random
+reads of as many contiguous bytes the device makes in a second, over a region as large as the table, or the words; that
+of a build is how many of these reads it makes with a 64-bit compare-and-swap behind each (32-bit in places of 4 bytes).
+``kernels/ceiling.cuh`` says how.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ..runtime.abi import Batch, Table
 from ..runtime.devices import engine_for
 from ..runtime.engine import KernelSpec
 from ..runtime.source import CEILING
+from ..runtime.subtables import BUCKET_WORDS_BYTES
 from .clocks import clock_of
 
 __all__ = ["Ceiling", "Ceilings", "Reads", "reads_of"]
@@ -48,11 +50,14 @@ class Reads:
     ----------
     in_a_row
         The next probe reads on behind the bucket, so that small ones share what memory gives at once.
+    words_share
+        Of the table's memory, what its guests' words take (`HashMap.guest_counts`).
     """
 
     bucket_bytes: int
     value_bytes: int
     in_a_row: bool = False
+    words_share: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -130,19 +135,27 @@ class Ceilings:
         return self._found[key]
 
     def ratio(
-        self, reads: Reads, table_bytes: int, operation: str, rate_per_s: float, probes_per_key: float | None
+        self,
+        reads: Reads,
+        table_bytes: int,
+        operation: str,
+        rate_per_s: float,
+        probes_per_key: float | None,
+        words_per_key: float = 0.0,
     ) -> float:
-        """As `Ceiling.ratio`, with the values that a find reads beside the buckets of a table."""
+        """As `Ceiling.ratio`, with the values and words that a find reads beside the buckets of a table."""
         fetched = _FETCHED_BYTES["cpu" if self._on_cpu else "cuda"]
         if reads.in_a_row and probes_per_key is not None:
             probes_per_key = 1 + (probes_per_key - 1) * min(1.0, reads.bucket_bytes / fetched)
-        values = 0.0  # seconds a key
+        beside = 0.0  # seconds a key
         if reads.value_bytes and operation.startswith("find"):
             value = self.of(max(reads.value_bytes, fetched), table_bytes)
-            values = float(operation.split()[1]) / 100 / value.reads_per_s
+            beside += float(operation.split()[1]) / 100 / value.reads_per_s
+        if words_per_key:
+            beside += words_per_key / self.of(fetched, int(table_bytes * reads.words_share)).reads_per_s
 
         def share(ceiling: Ceiling) -> float:
-            return ceiling.ratio(operation, rate_per_s, probes_per_key) + rate_per_s * values
+            return ceiling.ratio(operation, rate_per_s, probes_per_key) + rate_per_s * beside
 
         ceiling = self.of(reads.bucket_bytes, table_bytes)
         return share(ceiling if share(ceiling) <= 1 else self.again(ceiling))
@@ -175,7 +188,8 @@ def reads_of(key_bytes: int, value_bytes: int, design: str, parameters: Mapping[
     """What a find reads of a table of such keys and values (``value_bytes`` 0: a set)."""
     made = registry.get(design)
     if made.line_bytes:
-        return Reads(made.line_bytes, value_bytes)
+        bucket_bytes = made.line_bytes * (1 + value_bytes / max(4, key_bytes)) + BUCKET_WORDS_BYTES
+        return Reads(made.line_bytes, value_bytes, words_share=BUCKET_WORDS_BYTES / bucket_bytes)
     key, value = (0 if not width else 4 if width <= 4 else 8 for width in (key_bytes, value_bytes))
     slot_bytes = KernelSpec(design, key, value, 1).slot_bytes
     slots = made.slots_per_bucket(parameters, slot_bytes)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import HashMap, HashSet, Stats
+from ..designs import registry
 from .ceilings import Ceiling, Ceilings, reads_of
 from .clocks import HostClock, clock_of
 from .oracle import Answers, Oracle
@@ -258,8 +259,11 @@ class Lab:
         values, found = (None, got[-1]) if is_set else got[-1]
         wrong = answers.mismatches(None if values is None else self._clock.back(values), self._clock.back(found))
         probes = float(self._clock.back(table.probe_counts(asked[:_COUNTED])).mean())
+        words = 0.0
+        if "guest_counts" in registry.get(table.design).capabilities:
+            words = float(self._clock.back(table.guest_counts(asked[:_COUNTED])).mean())
         operation = f"find {100 * present_share:g}"
-        return self.record(workload, table, operation, len(asked), seconds, probes, wrong)
+        return self.record(workload, table, operation, len(asked), seconds, probes, wrong, words)
 
     def _subject_of(self, workload: Workload) -> _Subject:
         if self._subject is None or self._subject.workload is not workload:
@@ -275,8 +279,12 @@ class Lab:
         runs: list[float],
         probes: float | None,
         wrong: int,
+        words: float = 0.0,
     ) -> Measurement:
-        """What ``runs`` seconds for ``n`` keys each say of an operation on a table."""
+        """What ``runs`` seconds for ``n`` keys each say of an operation on a table.
+
+        ``probes``, ``words``: buckets, and words of guests, that a find reads for a key.
+        """
         stats, seconds = table.stats(), float(np.median(runs))
         return Measurement(
             data=workload.name,
@@ -294,19 +302,19 @@ class Lab:
             probes_per_key=probes,
             bytes_per_pair=stats.bytes_per_pair,
             mismatches=wrong,
-            ceiling_ratio=self._ceiling_ratio(workload, stats, operation, n / seconds, probes),
+            ceiling_ratio=self._ceiling_ratio(workload, stats, operation, n / seconds, probes, words),
             utilisation=_utilisation(workload, stats),
         )
 
     def _ceiling_ratio(
-        self, workload: Workload, stats: Stats, operation: str, rate_per_s: float, probes: float | None
+        self, workload: Workload, stats: Stats, operation: str, rate_per_s: float, probes: float | None, words: float
     ) -> float | None:
         if self._ceilings is None:
             return None
         value_bytes = 0 if workload.values is None else workload.values.itemsize
         reads = reads_of(workload.keys.itemsize, value_bytes, stats.design, stats.parameters)
         try:
-            return self._ceilings.ratio(reads, stats.nbytes, operation, rate_per_s, probes)
+            return self._ceilings.ratio(reads, stats.nbytes, operation, rate_per_s, probes, words)
         except MemoryError:  # the table was worth measuring without a second one beside it
             return None
 

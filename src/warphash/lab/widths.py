@@ -35,7 +35,7 @@ class Widths:
     hot_insert
         Where one key comes with every 20th pair.
     present_share, absent_share
-        Of the rate at which the memory gives all that such a find reads: buckets of keys, and the value.
+        Of the rate at which the memory gives all that such a find reads: buckets of keys, guests' words, the value.
     """
 
     insert: float
@@ -89,9 +89,11 @@ def measure_widths(
         wrong += int((found != bool(found_share)).sum())
         if found_share:
             wrong += int((answers != rows(asked, value_bytes)).any(axis=1).sum())
-        probes = float(lab.back(table.probe_counts(questions[:_COUNTED])).mean())
+        probes, words = (
+            float(lab.back(counts(questions[:_COUNTED])).mean()) for counts in (table.probe_counts, table.guest_counts)
+        )
         rates.append(n / find_s)
-        shares.append(ceilings.ratio(reads, table.nbytes, f"find {found_share}", rates[-1], probes))
+        shares.append(ceilings.ratio(reads, table.nbytes, f"find {found_share}", rates[-1], probes, words))
     present, absent = zip(rates, shares, strict=True)
     return Widths(n / insert_s, n / hot_s, present[0], absent[0], present[1], absent[1], wrong)
 

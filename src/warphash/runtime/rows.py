@@ -65,9 +65,9 @@ class RowBacking:
                 rows.ptr, n, self._value_rows, self.value_bytes, self._value_stride, values, found, absent, stream
             )
 
-    def counts(self, keys: int, n: int, out: int, stream: Any) -> None:
+    def counts(self, keys: int, n: int, out: int, stream: Any, entry: str = "probe_counts") -> None:
         prints = self._fingerprints(keys, n, stream)
-        self.elastic.store.find(prints.ptr, n, 0, 0, 0, stream, counts=out)
+        self.elastic.store.find(prints.ptr, n, 0, 0, 0, stream, counts=out, entry=entry)
 
     def update(
         self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, unique: bool, stream: Any

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -208,11 +209,21 @@ class Store:
 
     # ---- operations that change nothing
     def find(
-        self, keys: int, n: int, values: int, flags: int, default: int, stream: Any = None, counts: int = 0, **more: int
+        self,
+        keys: int,
+        n: int,
+        values: int,
+        flags: int,
+        default: int,
+        stream: Any = None,
+        *,
+        counts: int = 0,
+        entry: str = "find",
+        fields: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        """Values and presence of ``n`` keys; with ``counts``, instead, how many buckets find reads for each.
+        """Values and presence of ``n`` keys; or what another ``entry`` of a find writes to ``counts`` for each.
 
-        ``more``: further fields of the batch.
+        ``fields``: further ones of the batch.
         """
         key_bytes, value_bytes = self.spec.word_bytes, self.spec.value_word_bytes
         for at in range(0, n, PIECE_UNIQUE):
@@ -223,9 +234,9 @@ class Store:
                 out_flags=flags and flags + at,
                 out_counts=counts and counts + at * 4,
                 default_value=default,
-                **more,
+                **fields,
             )
-            self._program.run("probe_counts" if counts else "find", self.table, batch, batch.n, stream)
+            self._program.run(entry, self.table, batch, batch.n, stream)
 
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
         """Copy up to ``room`` pairs out, in no particular order; how many there are. Waits."""

@@ -96,4 +96,4 @@ class UnawaitedStore(ElasticStore):
         else:
             with self._ending:  # another lookup may be housing them
                 homeless = self._begun.homeless if self._begun is not None else {}
-                self._store.find(keys, n, values, flags, default, stream, **homeless)
+                self._store.find(keys, n, values, flags, default, stream, fields=homeless)

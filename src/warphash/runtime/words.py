@@ -44,9 +44,9 @@ class WordBacking:
         if held is not None:
             self._narrow(out, n, values, self.value_bytes, self._value_word, stream)
 
-    def counts(self, keys: int, n: int, out: int, stream: Any) -> None:
+    def counts(self, keys: int, n: int, out: int, stream: Any, entry: str = "probe_counts") -> None:
         words = self._keys(keys, n, stream)
-        self.elastic.store.find(words[0], n, 0, 0, 0, stream, counts=out)
+        self.elastic.store.find(words[0], n, 0, 0, 0, stream, counts=out, entry=entry)
 
     def update(
         self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, unique: bool, stream: Any
