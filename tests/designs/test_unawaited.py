@@ -65,6 +65,32 @@ def test_an_insert_that_surely_fits_is_left_to_itself(device: str) -> None:
 
 
 @pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
+def test_memory_to_grow_is_asked_for_ahead_as_long_as_that_pays(device: str) -> None:
+    table, held, new = full_to(device, 0.9)
+    known, new = held.astype("u4"), new.astype("u4")
+    more = np.arange(10 * held.max(), 10 * held.max() + 4 * len(held), dtype="u4")
+    calls: list[str] = []
+
+    def noted(name: str, of: Any) -> Any:
+        return mock.patch.object(SubtableStore, of.__name__, lambda *given: calls.append(name) or of(*given))
+
+    def insert(keys: np.ndarray) -> str:
+        calls.clear()
+        table.insert(keys, keys)
+        return " ".join(calls)
+
+    asks = noted("ask", SubtableStore.memory_to_enlarge)
+    with asks, noted("wait", SubtableStore.answer), noted("grow", SubtableStore.enlarge):
+        assert insert(known) == "ask wait", "there might have been no room"
+        assert insert(known) == "wait", "there was"
+        assert insert(new).startswith("wait grow ask")
+        assert "ask wait grow" in insert(more)
+    assert len(table) == len(held) + len(new) + len(more)
+    assert all(table.contains(keys).all() for keys in (known, new, more))
+    table.check()
+
+
+@pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
 def test_a_table_shrinks_when_it_is_looked_at_after_an_erase(device: str) -> None:
     for look in ("size", "insert", "erase"):
         table, held, _new = full_to(device, 0.6)

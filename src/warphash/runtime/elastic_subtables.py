@@ -66,6 +66,7 @@ class ElasticSubtables(UnawaitedStore):
     def __init__(self, store: SubtableStore, **policy: Any) -> None:
         super().__init__(store, **policy)
         self.resizes = 0
+        self._grew = True  # when there last might not have been room
         self._strays = Strays.none(store.spec.word_bytes, store.spec.value_bytes)
 
     # ---- the ends of batches that nobody waited for
@@ -170,10 +171,12 @@ class ElasticSubtables(UnawaitedStore):
             insert.ask(last=False)
             memory = self._memory_ahead(stream)
             self._note(insert.outcome())
-            coming = insert.left
+            coming, resizes = insert.left, self.resizes
+            if coming:
+                self._make_room_for(coming, stream, memory)
+            self._grew = self.resizes > resizes
             if not coming:
                 return False
-            self._make_room_for(coming, stream, memory)
             most = self._most_load * self.store.slots
             insert.settle_rest()
         if leaves and insert.may_adopt and self.size + coming <= most:
@@ -240,9 +243,13 @@ class ElasticSubtables(UnawaitedStore):
         return self.bounds[1] if self.bounds else 1.0
 
     def _memory_ahead(self, stream: Any) -> Buffer | None:
-        """What the next enlargement will take, if one is due: asked for while the host has nothing else to do."""
+        """What the next enlargement will take, if one is due: asked for while the host has nothing else to do.
+
+        Not if it was in vain the last time: a table near its bound, whose batches bring few new keys, would map memory
+        for each of them.
+        """
         store = self._store
-        if self.bounds is not None and store.engine.asynchronous:
+        if self._grew and self.bounds is not None and store.engine.asynchronous:
             with suppress(MemoryError):
                 return store.memory_to_enlarge(policies.subtable_to_enlarge(store.sizes), stream)
         return None
