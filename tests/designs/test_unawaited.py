@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
@@ -64,29 +65,51 @@ def test_an_insert_that_surely_fits_is_left_to_itself(device: str) -> None:
     assert table.contains(large).all() and len(table) == len(large) and table.stats().resizes > before
 
 
+@contextlib.contextmanager
+def noted_calls() -> Iterator[list[str]]:
+    """The order in which memory to grow is asked for, counts are waited for, and a subtable grows."""
+    calls: list[str] = []
+
+    def noted(name: str, of: Any) -> Any:
+        return mock.patch.object(SubtableStore, of.__name__, lambda *given: calls.append(name) or of(*given))
+
+    asks = noted("ask", SubtableStore.memory_to_enlarge)
+    with asks, noted("wait", SubtableStore.answer), noted("grow", SubtableStore.enlarge):
+        yield calls
+
+
 @pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
 def test_memory_to_grow_is_asked_for_ahead_as_long_as_that_pays(device: str) -> None:
     table, held, new = full_to(device, 0.9)
     known, new = held.astype("u4"), new.astype("u4")
     more = np.arange(10 * held.max(), 10 * held.max() + 4 * len(held), dtype="u4")
-    calls: list[str] = []
-
-    def noted(name: str, of: Any) -> Any:
-        return mock.patch.object(SubtableStore, of.__name__, lambda *given: calls.append(name) or of(*given))
 
     def insert(keys: np.ndarray) -> str:
         calls.clear()
         table.insert(keys, keys)
         return " ".join(calls)
 
-    asks = noted("ask", SubtableStore.memory_to_enlarge)
-    with asks, noted("wait", SubtableStore.answer), noted("grow", SubtableStore.enlarge):
+    with noted_calls() as calls:
         assert insert(known) == "ask wait", "there might have been no room"
         assert insert(known) == "wait", "there was"
         assert insert(new).startswith("wait grow ask")
         assert "ask wait grow" in insert(more)
     assert len(table) == len(held) + len(new) + len(more)
     assert all(table.contains(keys).all() for keys in (known, new, more))
+    table.check()
+
+
+@pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
+def test_memory_asked_for_ahead_is_taken_though_all_keys_have_settled(device: str) -> None:
+    table = HashMap("u4", "u4", device=device, design="dynamic_cuckoo", seed=3, capacity=450, alpha=0.1, beta=0.45)
+    keys = np.arange(1, table.stats().slots // 2, dtype="u4")
+    few = int(0.4 * table.stats().slots)
+    table.insert(keys[:few], keys[:few])
+    len(table)  # waits
+    with noted_calls() as calls:
+        table.insert(keys[few:], keys[few:])
+    assert calls == ["ask", "wait", "grow"]
+    assert len(table) == len(keys) and table.contains(keys).all() and table.load_factor <= 0.45
     table.check()
 
 

@@ -172,8 +172,7 @@ class ElasticSubtables(UnawaitedStore):
             memory = self._memory_ahead(stream)
             self._note(insert.outcome())
             coming, resizes = insert.left, self.resizes
-            if coming:
-                self._make_room_for(coming, stream, memory)
+            self._make_room_for(coming, stream, memory)
             self._grew = self.resizes > resizes
             if not coming:
                 return False
