@@ -25,14 +25,33 @@ struct ListsLeftover {
 };
 
 // ---- settle
-template <class D>
-struct Settle : ListsLeftover {
-  using S = typename D::S;
-  using Word = typename S::Word;
-  static constexpr bool kProbes = true, kReads = true, kSuspends = D::kMovesKeys, kCounts = true;
+// What a task says that settles, besides what it does with an element.
+struct Settling : ListsLeftover {
+  static constexpr bool kProbes = true, kReads = true, kCounts = true;
   static constexpr bool kFrozen = false, kVacancy = true;
   static constexpr int kPartBytes = 128;
   enum class Outcome { kOpen, kPresent, kInserted, kLeftover, kSuspended };
+  // A homeless pair is in no bucket: its key would be taken for absent. The host houses it first, and settles anew.
+  template <class State>
+  WARPHASH_FN static bool suspend(State& s) {
+    s.outcome = Outcome::kSuspended;
+    return false;
+  }
+  template <class State>
+  WARPHASH_FN static bool lists(int, const State& s) {
+    return s.outcome == Outcome::kLeftover;
+  }
+  template <class State>
+  WARPHASH_FN static u32 entry(const State& s) {
+    return s.element;
+  }
+};
+
+template <class D>
+struct Settle : Settling {
+  using S = typename D::S;
+  using Word = typename S::Word;
+  static constexpr bool kSuspends = D::kMovesKeys;
   struct State {
     Probe<S> probe;
     Word value;
@@ -48,11 +67,6 @@ struct Settle : ListsLeftover {
     const u32 e = element_of(b, i);
     s = {Probe<S>::start(t, key_at<S>(b, e)), value_at<S>(b, e), e, false, false, Outcome::kOpen};
     return true;
-  }
-  // A homeless pair is in no bucket: its key would be taken for absent. The table is rebuilt first.
-  WARPHASH_FN static bool suspend(State& s) {
-    s.outcome = Outcome::kSuspended;
-    return false;
   }
   WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
     if (seen.hit >= 0) {
@@ -81,8 +95,6 @@ struct Settle : ListsLeftover {
     if (live && s.outcome != Outcome::kLeftover)
       set_flag(b, s.element, s.outcome == Outcome::kSuspended ? kUnplaced : inserted ? kChanged : kPresent);
   }
-  WARPHASH_FN static bool lists(int, const State& s) { return s.outcome == Outcome::kLeftover; }
-  WARPHASH_FN static u32 entry(const State& s) { return s.element; }
 
  private:
   using Pair = typename S::Pair;

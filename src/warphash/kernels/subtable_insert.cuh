@@ -31,17 +31,14 @@ namespace warphash {
 
 // ---- settle
 template <class D>
-struct SettlePair : ListsLeftover {
+struct SettlePair : Settling {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kProbes = true, kReads = true, kSuspends = true, kCounts = true;
-  static constexpr bool kFrozen = false, kVacancy = true, kSeesWhere = S::kWide, kCountsSubtables = true;
+  static constexpr bool kSuspends = true, kSeesWhere = S::kWide, kCountsSubtables = true;
   static constexpr u32 kThreads = 128, kBlocks = S::kWide ? 4 : 8;  // on a processor: the more look, the better
-  static constexpr int kPartBytes = 128;
   // The value's place lies apart, and a processor's next swap waits for all stores before it: the place is asked for, and if the
   // walk ends there, the slot is looked at once more, when it is there.
   static constexpr bool kAsksForPlace = kPrefetches && !S::kWide && S::kValueBytes != 0;
-  enum class Outcome { kOpen, kPresent, kInserted, kLeftover, kSuspended };
   struct State {
     SubtableProbe<S> probe;
     u32 element;
@@ -65,11 +62,6 @@ struct SettlePair : ListsLeftover {
       s.probe.ask(t);  // the answer comes while the first line does
     if (S::kWide) s.goes_to = s.probe.bucket;
     return true;
-  }
-  // The batch before has left a pair homeless, which may have this key: the host houses it, and settles anew.
-  WARPHASH_FN static bool suspend(State& s) {
-    s.outcome = Outcome::kSuspended;
-    return false;
   }
   WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
     if (seen.hit >= 0) {
@@ -103,8 +95,6 @@ struct SettlePair : ListsLeftover {
     if (inserted && s.looked_twice) --tally.probes;  // at a bucket that it had
     if (live) set_flag(b, s.element, inserted ? kChanged : s.outcome == Outcome::kLeftover ? kUnplaced : kPresent);
   }
-  WARPHASH_FN static bool lists(int, const State& s) { return s.outcome == Outcome::kLeftover; }
-  WARPHASH_FN static u32 entry(const State& s) { return s.element; }
 
  private:
   // Relaxed: the swap publishes the key alone, and the end of the kernel the value.

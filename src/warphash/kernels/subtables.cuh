@@ -103,24 +103,15 @@ struct FindPair {
 
 // A find, asked how many words of guests it reads.
 template <class D>
-struct GuestCounts : FindPair<D> {
+struct GuestCounts : ProbeCounts<FindPair<D>> {
   using S = typename D::S;
-  struct State : FindPair<D>::State {
-    u32 count;
-  };
-  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
-    s.count = 0;
-    return FindPair<D>::start(t, b, i, s);
-  }
+  using typename ProbeCounts<FindPair<D>>::State;
   WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
     const bool asked = s.probe.asked;
     const u32 unsure = bit_count(s.probe.left & ~s.probe.wanted);
     const bool done = FindPair<D>::step(t, b, s, seen);
     if (kAsksForGuests && s.probe.asked && !asked) s.count += unsure;
     return done;
-  }
-  WARPHASH_FN static void finish(const Table&, const Batch& b, u64 i, State& s, bool live, Tally&) {
-    if (live) store_once(pointer<u32>(b.out_counts) + i, s.count);
   }
 };
 

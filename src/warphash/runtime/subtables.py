@@ -309,7 +309,7 @@ class SubtableStore(Store):
             it was.
         """
         old = self.hashed[number]
-        self._resize(number, 2 * old.buckets, memory or self.memory_to_enlarge(number, stream), stream)
+        self._resize(number, 2 * old.buckets, memory or self.memory_to_enlarge(number, stream))
         batch = Batch(
             n=old.buckets * self.spec.slots_per_bucket,
             keys=old.memory.ptr,
@@ -345,7 +345,7 @@ class SubtableStore(Store):
         batch = insert.batch
         batch.leftover, batch.source_buckets, batch.subtable = residuals.ptr, old.buckets, number
         batch.n = -(-slots // _WARP) * _WARP
-        self._resize(number, old.buckets // 2, self._memory_to_resize(old.buckets // 2, stream), stream)
+        self._resize(number, old.buckets // 2, self._memory_to_resize(old.buckets // 2, stream))
         self._program.run("halve", self.table, batch, batch.n, stream)
         batch.indices, batch.count = batch.leftover, batch.report + LEFTOVER
         batch.closed, batch.spare_values, batch.unique = number + 1, values, 1
@@ -369,7 +369,7 @@ class SubtableStore(Store):
         self._clear_words(memory, buckets, stream)
         return memory
 
-    def _resize(self, number: int, buckets: int, memory: Buffer, stream: Any) -> None:
+    def _resize(self, number: int, buckets: int, memory: Buffer) -> None:
         """New memory for a subtable; the caller holds the old, and launches the kernel."""
         self.subtables[number] = Subtable(memory, buckets, self.subtables[number].keys)
         self._place_in(self.table, number, self.subtables[number])
