@@ -109,7 +109,7 @@ def test_a_slot_is_a_bucket_of_the_classic_table_and_a_slab_has_its_width(key, v
     assert reads_of(key, value, "slab", {}) == Reads(128, 0)
     lines_and_words = reads_of(key, value, "dynamic_cuckoo", {})
     assert (lines_and_words.bucket_bytes, lines_and_words.value_bytes) == (128, value)
-    assert lines_and_words.words_share == 12 / (128 + 128 // max(4, key) * value + 12)
+    assert lines_and_words.words_share == 8 / (128 + 128 // max(4, key) * value + 12)
     slot = Reads(8 if key > 4 else 4, 0, True)
     assert reads_of(key, 0, "linear_probing", {"slots_per_bucket": 1}) == slot
 

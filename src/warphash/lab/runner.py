@@ -258,12 +258,16 @@ class Lab:
         seconds = [run_s / in_a_row for run_s in self.timed(run, got.clear)]
         values, found = (None, got[-1]) if is_set else got[-1]
         wrong = answers.mismatches(None if values is None else self._clock.back(values), self._clock.back(found))
-        probes = float(self._clock.back(table.probe_counts(asked[:_COUNTED])).mean())
-        words = 0.0
-        if "guest_counts" in registry.get(table.design).capabilities:
-            words = float(self._clock.back(table.guest_counts(asked[:_COUNTED])).mean())
+        probes, words = self.read_per_key(table, asked)
         operation = f"find {100 * present_share:g}"
         return self.record(workload, table, operation, len(asked), seconds, probes, wrong, words)
+
+    def read_per_key(self, table: Any, asked: Any) -> tuple[float, float]:
+        """Buckets, and words of guests, that a find reads for a key: means over the first of these."""
+        some = asked[:_COUNTED]
+        probes = self._clock.back(table.probe_counts(some)).mean()
+        has_guests = "guest_counts" in registry.get(table.design).capabilities
+        return float(probes), float(self._clock.back(table.guest_counts(some)).mean()) if has_guests else 0.0
 
     def _subject_of(self, workload: Workload) -> _Subject:
         if self._subject is None or self._subject.workload is not workload:
@@ -283,7 +287,7 @@ class Lab:
     ) -> Measurement:
         """What ``runs`` seconds for ``n`` keys each say of an operation on a table.
 
-        ``probes``, ``words``: buckets, and words of guests, that a find reads for a key.
+        ``probes``, ``words``: of `read_per_key`.
         """
         stats, seconds = table.stats(), float(np.median(runs))
         return Measurement(

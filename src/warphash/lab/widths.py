@@ -22,9 +22,6 @@ __all__ = ["VALUE_BYTES", "Widths", "measure_widths", "rows_of"]
 VALUE_BYTES = {4: 4, 8: 8, 16: 32, 32: 32, 64: 8, 128: 8}
 """Of the values that are measured with keys of so many bytes."""
 
-_COUNTED = 1_000_000
-"""Keys whose probes are counted."""
-
 
 @dataclass(frozen=True)
 class Widths:
@@ -89,9 +86,7 @@ def measure_widths(
         wrong += int((found != bool(found_share)).sum())
         if found_share:
             wrong += int((answers != rows(asked, value_bytes)).any(axis=1).sum())
-        probes, words = (
-            float(lab.back(counts(questions[:_COUNTED])).mean()) for counts in (table.probe_counts, table.guest_counts)
-        )
+        probes, words = lab.read_per_key(table, questions)
         rates.append(n / find_s)
         shares.append(ceilings.ratio(reads, table.nbytes, f"find {found_share}", rates[-1], probes, words))
     present, absent = zip(rates, shares, strict=True)

@@ -43,8 +43,11 @@ MOST_SUBTABLE_BUCKETS = 1 << 27
 SETTLED, SETTLED_UNIQUE = 1 << 22, 1 << 24
 """Elements that go through the kernels of an insert together: so that claims stay in a GPU's cache; without claims."""
 
-BUCKET_WORDS_BYTES = 12
-"""Of a bucket beside its line and values: its lock, and two words for its guests."""
+GUEST_WORDS_BYTES = 8
+"""Of a bucket: two words for its guests."""
+
+BUCKET_WORDS_BYTES = 4 + GUEST_WORDS_BYTES
+"""Of a bucket beside its line and values: its lock, and those."""
 
 _WARP = 32
 
