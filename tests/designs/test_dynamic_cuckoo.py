@@ -334,6 +334,28 @@ def test_keys_and_values_of_any_width_lie_in_place(device: str, key_bytes: int, 
     table.check()
 
 
+@pytest.mark.parametrize("device", HERE)
+@pytest.mark.parametrize("offset", [1, 4, 8])
+@pytest.mark.parametrize(("key_bytes", "value_bytes"), [(16, 32), (32, 16), (64, 20)])
+def test_wide_rows_may_lie_anywhere(device: str, offset: int, key_bytes: int, value_bytes: int) -> None:
+    """Kernels move 16 bytes at once: rows that are aligned to fewer are other rows to them."""
+    arrays = pytest.importorskip("cupy") if device == "cuda" else np
+    rng = np.random.default_rng(offset)
+
+    def rows(width: int) -> Any:
+        return arrays.asarray(rng.integers(0, 256, 16 + 300 * width, np.uint8))[offset:][: 300 * width].reshape(
+            -1, width
+        )
+
+    keys, values = rows(key_bytes), rows(value_bytes)
+    table = HashMap.from_arrays(keys[:100], values[:100], device=device, design="dynamic_cuckoo", seed=3)
+    assert bool(table.insert(keys[100:], values[100:]).all())
+    found_values, found = table.find(keys)
+    assert bool(found.all()) and bool((found_values == values).all())
+    assert bool(table.erase(keys[::2]).all()) and len(table) == 150
+    table.check()
+
+
 # ---- lines
 def grown(device: str) -> tuple[Any, np.ndarray, np.ndarray]:
     """A table that many batches have made grow; its keys, and as many others."""

@@ -34,6 +34,12 @@ BUGS = [
         evictions_from_lines_of_one_key,
     ),
     bug(
+        "a slot that a wide key saw vacant is not looked at again under the lock",
+        "if (vacant == S::kSlots && is_mark(found, 1)) vacant = j;",
+        "if (vacant == S::kSlots && (b.unique || is_mark(found, 1))) vacant = j;",
+        evictions_from_lines_of_one_key,
+    ),
+    bug(
         "a lock is taken by two",
         "if (compare_exchange_acquire(lock, 0u, 1u) == 0) return true;",
         "if (load_relaxed(lock) == 0) return store_relaxed(lock, 1u), true;",

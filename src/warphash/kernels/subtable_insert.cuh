@@ -13,7 +13,7 @@
 // nobody reads before the kernel ends. Slots only fill meanwhile, in order, and a bucket that is full without the key stays so:
 // copies of a key go for the same slot, or see the copy that won. Where a swap fails, the bucket is looked at again.
 // Nothing swaps a wider key whole, and a look at one that is being written may show words of two. Such a key goes into its first
-// bucket only, under the lock, where all is read once more; one that has words like those of marks, and seems to be there, is
+// bucket only, under the lock, where all is read once more if there may be a copy; one that has words like those of marks, and seems to be there, is
 // confirmed under the lock too (core/wide.cuh).
 //
 // A host that does not wait for an insert (runtime/unawaited.py) lets `place` adopt what finds no slot: its keys are the table's
@@ -85,7 +85,7 @@ struct SettlePair : Settling {
       return false;
     }
     s.walked = true;
-    s.outcome = s.goes_to == kNowhere ? Outcome::kLeftover : S::kWide ? insert_wide(t, b, s) : insert(t, b, s);
+    s.outcome = s.goes_to == kNowhere ? Outcome::kLeftover : S::kWide ? insert_wide(t, b, s, seen) : insert(t, b, s);
     s.probe.bucket = s.goes_to;
     return s.outcome != Outcome::kOpen;
   }
@@ -113,15 +113,19 @@ struct SettlePair : Settling {
     }
     return Outcome::kOpen;
   }
-  WARPHASH_FN static Outcome insert_wide(const Table& t, const Batch& b, const State& s) {
+  // Reads all slots for a copy of the key; where keys do not repeat, those behind the ones that were `seen` taken, until one is
+  // vacant.
+  WARPHASH_FN static Outcome insert_wide(const Table& t, const Batch& b, const State& s, const Seen<S>& seen) {
+    const i32 first = b.unique ? seen.vacant : 0;
+    if (first == S::kSlots) return Outcome::kLeftover;
     u32* const lock = S::lock_at(t, s.goes_to);
     if (!try_lock(t, lock)) return Outcome::kOpen;
     i32 vacant = S::kSlots;
     bool there = false;
-    for (i32 j = S::kSlots; j-- > 0;) {
+    for (i32 j = first; j < S::kSlots && !(b.unique && vacant < S::kSlots); ++j) {
       const Word found = load_relaxed(&(S::at(t, s.goes_to) + j)->key);
       there |= found == s.probe.named.key;
-      if (is_mark(found, 1)) vacant = j;
+      if (vacant == S::kSlots && is_mark(found, 1)) vacant = j;
     }
     const bool fits = !there && vacant < S::kSlots;
     if (fits)

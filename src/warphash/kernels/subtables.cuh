@@ -40,7 +40,8 @@ struct FindPair {
   static constexpr bool kProbes = true, kReads = true, kSuspends = false, kCounts = false;
   static constexpr bool kFrozen = true, kVacancy = false;
   static constexpr int kLists = 0, kPartBytes = 128;
-  static constexpr u32 kBlocks = S::kValueBytes == kRow ? 1 : 0;  // to copy rows takes registers, or some are spilled
+  // The copy of a row takes registers. Of wider keys some would be spilled.
+  static constexpr u32 kBlocks = S::kValueBytes != kRow ? 0 : sizeof(Word) <= 32 ? 8 : 1;
   struct State {
     SubtableProbe<S> probe;
     Value value;

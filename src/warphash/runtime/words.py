@@ -14,6 +14,9 @@ from .source import ROWS
 
 __all__ = ["WordBacking"]
 
+_VECTOR_BYTES = 16
+"""Of a wide key that kernels read at once (``kernels/core/wide.cuh``)."""
+
 
 class WordBacking:
     """Packed rows in, packed rows out, on an `ElasticStore` of words.
@@ -114,7 +117,7 @@ class WordBacking:
 
     def _widened(self, rows: int, n: int, width: int, word: int, stream: Any) -> tuple[int, Buffer | None]:
         """Address of the rows as words, aligned as kernels read them, and what keeps that memory."""
-        if width == word and (word <= 8 or rows % 8 == 0):
+        if width == word and (word <= 8 or rows % min(word & -word, _VECTOR_BYTES) == 0):
             return rows, None
         held = self._engine.allocate(max(1, n * word), stream)
         self._rows.run("widen", Table(), Batch(n=n, keys=rows, op=width, kind=word, out_keys=held.ptr), n, stream)

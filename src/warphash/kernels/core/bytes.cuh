@@ -1,30 +1,55 @@
 // Rows of bytes, as the caller has them and as tables keep them.
 #pragma once
-#include "core/abi.cuh"
 #include "platform/platform.cuh"
 
 namespace warphash {
 
-// Bytes that a copy of these addresses and this length can move at once.
-WARPHASH_FN u64 stride_of_copy(const void* to, const void* from, u64 bytes) {
-  const u64 aligned = reinterpret_cast<u64>(to) | reinterpret_cast<u64>(from) | bytes;
-  return aligned % 8 == 0 ? 8 : aligned % 4 == 0 ? 4 : 1;
-}
-
-template <class Word>
-WARPHASH_FN void copy_words(u8* to, const u8* from, u64 bytes) {
-  for (u64 j = 0; j < bytes; j += sizeof(Word))
-    *reinterpret_cast<Word*>(to + j) = *reinterpret_cast<const Word*>(from + j);
-}
-
-WARPHASH_FN void copy_row(u8* to, const u8* from, u64 bytes) {
-  const u64 stride = stride_of_copy(to, from, bytes);
-  if (stride == 8)
-    copy_words<u64>(to, from, bytes);
-  else if (stride == 4)
-    copy_words<u32>(to, from, bytes);
+// Moves rows by the widest word that suits them; `bits` has all the ones of their addresses and their length.
+template <class Move>
+WARPHASH_FN void by_words(u64 bits, const Move& move) {
+  if (bits % 16 == 0)
+    move.template by<Halves>();
+  else if (bits % 8 == 0)
+    move.template by<u64>();
+  else if (bits % 4 == 0)
+    move.template by<u32>();
   else
-    copy_words<u8>(to, from, bytes);
+    move.template by<u8>();
+}
+
+struct RowCopy {
+  u8* to;
+  const u8* from;
+  u64 bytes;
+  template <class Word>
+  WARPHASH_FN void by() const {
+    for (u64 j = 0; j < bytes; j += sizeof(Word))
+      *reinterpret_cast<Word*>(to + j) = *reinterpret_cast<const Word*>(from + j);
+  }
+};
+WARPHASH_FN void copy_row(u8* to, const u8* from, u64 bytes) {
+  by_words(reinterpret_cast<u64>(to) | reinterpret_cast<u64>(from) | bytes, RowCopy{to, from, bytes});
+}
+
+// Takes the row at `from` for the one at `at`, which goes to `spare`, where `from` may be already.
+struct RowExchange {
+  u8* at;
+  const u8* from;
+  u8* spare;
+  u64 bytes;
+  template <class Word>
+  WARPHASH_FN void by() const {
+    for (u64 j = 0; j < bytes; j += sizeof(Word)) {
+      Word* const slot = reinterpret_cast<Word*>(at + j);
+      const Word old = *slot;
+      *slot = *reinterpret_cast<const Word*>(from + j);
+      *reinterpret_cast<Word*>(spare + j) = old;
+    }
+  }
+};
+WARPHASH_FN void exchange_row(u8* at, const u8* from, u8* spare, u64 bytes) {
+  const u64 places = reinterpret_cast<u64>(at) | reinterpret_cast<u64>(from) | reinterpret_cast<u64>(spare);
+  by_words(places | bytes, RowExchange{at, from, spare, bytes});
 }
 
 }  // namespace warphash

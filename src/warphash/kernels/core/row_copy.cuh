@@ -5,27 +5,22 @@
 // neighbours, and so are the loads of a row.
 #pragma once
 #include "core/bytes.cuh"
-#include "platform/platform.cuh"
 
 namespace warphash {
-
-struct alignas(16) RowPiece {
-  u64 words[2];
-};
 
 // Copies the row at `from` to `to`, of those lanes that are `live`; all lanes of the warp call it.
 WARPHASH_FN void copy_rows(u8* to, const u8* from, bool live, u64 bytes) {
   const u64 target = reinterpret_cast<u64>(to), source = live ? reinterpret_cast<u64>(from) : 0;
-  if (kWarpLanes == 1 || ballot((target | source | bytes) % sizeof(RowPiece) != 0)) {
+  if (kWarpLanes == 1 || ballot((target | source | bytes) % sizeof(Halves) != 0)) {
     if (live) copy_row(to, from, bytes);
     return;
   }
-  const u32 pieces = static_cast<u32>(bytes / sizeof(RowPiece));
+  const u32 pieces = static_cast<u32>(bytes / sizeof(Halves));
   for (u32 c = lane(); c < kWarpLanes * pieces; c += kWarpLanes) {
     const u32 row = c / pieces;
-    const u64 at = c % pieces * sizeof(RowPiece);
+    const u64 at = c % pieces * sizeof(Halves);
     const u64 read = shuffle(source, row, 32), write = shuffle(target, row, 32);
-    if (read) *reinterpret_cast<RowPiece*>(write + at) = *reinterpret_cast<const RowPiece*>(read + at);
+    if (read) *reinterpret_cast<Halves*>(write + at) = *reinterpret_cast<const Halves*>(read + at);
   }
 }
 

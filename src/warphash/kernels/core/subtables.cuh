@@ -66,7 +66,7 @@ struct Lines {
   using Item = Slot<Word, false>;
   static constexpr int kValueBytes = kValueBytes_;
   static constexpr bool kHasValue = false, kLinked = false, kFar = true;
-  static constexpr bool kWide = sizeof(Word) > 8, kSpread = !kWide;
+  static constexpr bool kWide = sizeof(Word) > 8, kSpread = sizeof(Word) <= 16;
   static constexpr int kBucketBytes = 128, kLookBytes = kBucketBytes;
   static constexpr int kSlots = kBucketBytes / static_cast<int>(sizeof(Word));
   static constexpr int kDataSlots = kSlots;
@@ -118,13 +118,7 @@ struct Carried {
   }
   // Takes the value at `at` for `value`; the one taken lies at `spare`, where `value` may lie already.
   WARPHASH_FN static Word swap(u8* at, Word value, u8* spare, u64 bytes) {
-    const u8* from = reinterpret_cast<const u8*>(value);
-    for (u64 j = 0; j < bytes; j += 4) {
-      u32* word = reinterpret_cast<u32*>(at + j);
-      const u32 old = *word;
-      *word = *reinterpret_cast<const u32*>(from + j);
-      *reinterpret_cast<u32*>(spare + j) = old;
-    }
+    exchange_row(at, reinterpret_cast<const u8*>(value), spare, bytes);
     return reinterpret_cast<u64>(spare);
   }
 };

@@ -1,9 +1,9 @@
 // How the lanes of a GPU read a bucket together, and what they learn from it.
 //
 // Layout. A bucket is read in parts of up to kPartBytes, a part by kLanes neighbouring lanes: lane r has the r-th kLaneBytes
-// of it, in vectors of 16 bytes; or, of lines of words (kSpread), the r-th vector and the one that is kLanes further on, so that a
-// load of the tile reads whole sectors of 32 bytes, and each once. Buckets of up to 32 bytes have one lane. In a list, where keys
-// may repeat, the first lane that holds a key has its first slot.
+// of it, in vectors of 16 bytes; or, of lines whose slots fit into a vector (kSpread), the r-th vector and the one that is kLanes
+// further on, so that a load of the tile reads whole sectors of 32 bytes, and each once. Buckets of up to 32 bytes have one
+// lane. In a list, where keys may repeat, the first lane that holds a key has its first slot.
 //
 // Protocol: every lane of a tile loads its piece; ballots tell all of them where the key is, which slot is vacant first, and
 // whether the bucket is open.
@@ -59,9 +59,11 @@ struct Tile {
       struct Vectors {
         Quad quads[kLaneBytes / 16];
       } read;
-      const char* from = reinterpret_cast<const char*>(part) + rank * kLaneBytes;
+      constexpr bool kRestFollows = kLaneBytes > kLaneBytesWanted;
+      const char* from = reinterpret_cast<const char*>(part) + rank * (S::kSpread ? 16 : kLaneBytes);
 #pragma unroll
-      for (int v = 0; v < kLaneBytes / 16; ++v) read.quads[v] = load_16_bytes<kFrozen>(from + 16 * v);
+      for (int v = 0; v < kLaneBytes / 16; ++v)
+        read.quads[v] = load_16_bytes<kFrozen, kRestFollows>(from + 16 * v * (S::kSpread ? kLanes : 1));
       struct Slots {
         Item items[kPerLane];
       };

@@ -10,8 +10,7 @@
 // like those of a mark itself (is_like_mark): what is found of those is confirmed under the lock. That a key is not found that
 // was there before the kernel began is true in any case.
 #pragma once
-#include "core/abi.cuh"
-#include "platform/platform.cuh"
+#include "core/bytes.cuh"
 
 namespace warphash {
 
@@ -112,13 +111,22 @@ WARPHASH_FN Wide<kBytes> shuffle(const Wide<kBytes>& x, u32 source, int width) {
   return y;
 }
 
-template <int kBytes>
-WARPHASH_FN Wide<kBytes> load_once(const Wide<kBytes>* p) {
+// A key by its 16 bytes, each of which `load` reads.
+template <int kBytes, class Load>
+WARPHASH_FN Wide<kBytes> load_halves(const Wide<kBytes>* p, const Load& load) {
   Wide<kBytes> x;
 #pragma unroll
-  for (int j = 0; j < Wide<kBytes>::kWords; ++j) x.words[j] = load_once(p->words + j);
+  for (int j = 0; j < Wide<kBytes>::kWords; j += 2) {
+    const Halves read = load(reinterpret_cast<const Halves*>(p->words + j));
+    x.words[j] = read.low, x.words[j + 1] = read.high;
+  }
   return x;
 }
+template <int kBytes>
+WARPHASH_FN Wide<kBytes> load_once(const Wide<kBytes>* p) {
+  return load_halves(p, [](const Halves* half) { return load_once(half); });
+}
+// To arrays of the caller's, who may have aligned them less than keys are.
 template <int kBytes>
 WARPHASH_FN void store_once(Wide<kBytes>* p, const Wide<kBytes>& x) {
 #pragma unroll
@@ -128,15 +136,13 @@ WARPHASH_FN void store_once(Wide<kBytes>* p, const Wide<kBytes>& x) {
 // Word by word.
 template <int kBytes>
 WARPHASH_FN Wide<kBytes> load_relaxed(const Wide<kBytes>* p) {
-  Wide<kBytes> x;
-#pragma unroll
-  for (int j = 0; j < Wide<kBytes>::kWords; ++j) x.words[j] = load_relaxed(p->words + j);
-  return x;
+  return load_halves(p, [](const Halves* half) { return load_relaxed(half); });
 }
 template <int kBytes>
 WARPHASH_FN void store_relaxed(Wide<kBytes>* p, const Wide<kBytes>& x) {
 #pragma unroll
-  for (int j = 0; j < Wide<kBytes>::kWords; ++j) store_relaxed(p->words + j, x.words[j]);
+  for (int j = 0; j < Wide<kBytes>::kWords; j += 2)
+    store_relaxed(reinterpret_cast<Halves*>(p->words + j), Halves{x.words[j], x.words[j + 1]});
 }
 
 }  // namespace warphash

@@ -55,13 +55,13 @@ WARPHASH_FN u64 multiply_high(u64 a, u64 b) { return __umul64hi(a, b); }
 struct alignas(16) Quad {
   u32 w[4];
 };
-struct alignas(16) Halves {
-  u64 low, high;
-};
 
-template <bool kFrozen>
+// kRestFollows: this lane reads on behind them, in the same sectors, which the nearest cache keeps until then.
+template <bool kFrozen, bool kRestFollows = false>
 WARPHASH_FN Quad load_16_bytes(const void* p) {
-  if constexpr (kFrozen) {
+  if constexpr (kFrozen && kRestFollows) {
+    return __builtin_bit_cast(Quad, __ldg(static_cast<const uint4*>(p)));
+  } else if constexpr (kFrozen) {
     Quad q;
     asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
                  : "=r"(q.w[0]), "=r"(q.w[1]), "=r"(q.w[2]), "=r"(q.w[3])
@@ -129,7 +129,10 @@ WARPHASH_FN T load_slot(const T* p) {
 // Arrays of a batch are read and written once: past the caches.
 template <class T>
 WARPHASH_FN T load_once(const T* p) {
-  return __ldcs(p);
+  if constexpr (sizeof(T) == 16)
+    return __builtin_bit_cast(T, __ldcs(reinterpret_cast<const uint4*>(p)));
+  else
+    return __ldcs(p);
 }
 template <class T>
 WARPHASH_FN void store_once(T* p, T x) {
@@ -139,6 +142,7 @@ WARPHASH_FN void store_once(T* p, T x) {
 // ---- one word
 WARPHASH_FN u32 load_relaxed(const u32* p) { return load_slot<false>(p); }
 WARPHASH_FN u64 load_relaxed(const u64* p) { return load_slot<false>(p); }
+WARPHASH_FN Halves load_relaxed(const Halves* p) { return __builtin_bit_cast(Halves, load_16_bytes<false>(p)); }
 WARPHASH_FN u32 load_kept(const u32* p) {
   u64 policy;
   u32 x;
@@ -151,6 +155,9 @@ WARPHASH_FN void store_relaxed(u32* p, u32 x) {
 }
 WARPHASH_FN void store_relaxed(u64* p, u64 x) {
   asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(x) : "memory");
+}
+WARPHASH_FN void store_relaxed(Halves* p, Halves x) {
+  asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1,%2};" ::"l"(p), "l"(x.low), "l"(x.high) : "memory");
 }
 WARPHASH_FN u32 compare_exchange_acquire(u32* p, u32 expected, u32 desired) {
   u32 old;

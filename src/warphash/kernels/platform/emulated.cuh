@@ -99,10 +99,6 @@ struct alignas(16) Quad {
   u32 w[4];
 };
 
-struct alignas(16) Halves {
-  u64 low, high;
-};
-
 #if defined(WARPHASH_NO_CAS128)  // core/slot_lock.cuh
 inline Quad load_released(const void* p);
 inline Halves compare_exchange_halves(Halves* p, Halves expected, Halves desired);
@@ -119,7 +115,7 @@ inline T load(const T* p) {
 
 }  // namespace emulation
 
-template <bool kFrozen>
+template <bool kFrozen, bool = false>
 inline Quad load_16_bytes(const void* p) {
   return emulation::load<kFrozen>(static_cast<const Quad*>(p));
 }
@@ -152,10 +148,15 @@ template <class Word>
 inline Word load_relaxed(const Word* p) {
   return load_slot<false>(p);
 }
+inline Halves load_relaxed(const Halves* p) { return {load_relaxed(&p->low), load_relaxed(&p->high)}; }
 inline u32 load_kept(const u32* p) { return load_relaxed(p); }
 template <class Word>
 inline void store_relaxed(Word* p, Word x) {
   emulation::change(p, [&](Word) { return x; });
+}
+inline void store_relaxed(Halves* p, Halves x) {
+  store_relaxed(&p->low, x.low);
+  store_relaxed(&p->high, x.high);
 }
 inline void release_to_host(u64* p, u64 x) { store_relaxed(p, x); }
 template <class Word>

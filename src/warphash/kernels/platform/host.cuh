@@ -64,10 +64,15 @@ template <class Word>
 WARPHASH_FN Word load_relaxed(const Word* p) {
   return std::atomic_ref<Word>(*const_cast<Word*>(p)).load(kRelaxed);
 }
+WARPHASH_FN Halves load_relaxed(const Halves* p) { return {load_relaxed(&p->low), load_relaxed(&p->high)}; }
 WARPHASH_FN u32 load_kept(const u32* p) { return load_relaxed(p); }
 template <class Word>
 WARPHASH_FN void store_relaxed(Word* p, Word x) {
   std::atomic_ref<Word>(*p).store(x, kRelaxed);
+}
+WARPHASH_FN void store_relaxed(Halves* p, Halves x) {
+  store_relaxed(&p->low, x.low);
+  store_relaxed(&p->high, x.high);
 }
 template <class Word>
 WARPHASH_FN Word compare_exchange_word(Word* p, Word expected, Word desired) {
@@ -140,9 +145,6 @@ WARPHASH_FN T compare_exchange(T* p, const T& expected, const T& desired) {
 template <bool, class T>
 WARPHASH_FN T load_slot(const T* p) {
   if constexpr (sizeof(T) == 16) {
-    struct Halves {
-      u64 key, value;
-    };
     u64* halves = reinterpret_cast<u64*>(const_cast<T*>(p));
     for (;;) {
       const u64 key = std::atomic_ref<u64>(halves[0]).load(std::memory_order_acquire);

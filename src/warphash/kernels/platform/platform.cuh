@@ -5,7 +5,7 @@
 //   compare_exchange, exchange              on a whole slot, relaxed, at device scope; the old slot comes back
 //   compare_exchange_word, atomic_*         on one word of a slot, relaxed
 //   in_global(p)                            the same address, known to be of global memory
-//   load_relaxed, store_relaxed             one word that others may change meanwhile
+//   load_relaxed, store_relaxed             one word that others may change meanwhile; or two, each by itself
 //   load_kept                               load_relaxed of a word that the cache is to keep when lines go through it
 //   compare_exchange_acquire, store_release a lock: what its last owner wrote is seen by the next
 //   release_to_host(p, word)                the host that sees the word sees all that this thread wrote before
@@ -21,7 +21,14 @@
 //   kAsksForGuests                          whether a word is read to save a bucket (core/subtables.cuh)
 //   malloc, free                            the platform's own heap for running threads (malloc.cuh)
 #pragma once
+#include "core/abi.cuh"
+
 namespace warphash {
+
+// 16 bytes that may move at once.
+struct alignas(16) Halves {
+  u64 low, high;
+};
 
 // Whether a lane takes up elements of a task one after another.
 template <class Task>
