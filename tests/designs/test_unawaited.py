@@ -220,3 +220,28 @@ def test_an_erase_behind_one_that_left_some_without_a_home_takes_them(device: st
     values, there = table.find(kept.astype(key))
     assert there.all() and (values == as_values(kept, value)).all()
     table.check()
+
+
+@pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
+@pytest.mark.parametrize("key_bytes", [8, 16, 32, 64, 128])
+def test_each_batch_sees_what_the_one_before_wrote(device: str, key_bytes: int) -> None:
+    """On a GPU they overlap: arrays lie on the device, and nobody reads an answer before all are launched."""
+    arrays = pytest.importorskip("cupy") if device == "cuda" else np
+    n, rounds = 1000, 4 if device == "emulated" else 40
+    rng = np.random.default_rng(key_bytes)
+    keys = arrays.asarray(rng.integers(0, 1 << 32, (n, key_bytes // 4), np.uint64).astype("u4"))
+    numbers = arrays.arange(rounds * n, dtype="u4").reshape(rounds, n)
+    held, expected, seen = np.zeros(n, "u4"), [], []
+    table = HashMap.from_arrays(keys, arrays.zeros(n, "u4"), device=device, design="dynamic_cuckoo", capacity=n)
+    for turn, values in enumerate(numbers):
+        some = slice(turn % 4, None, 4)
+        table.erase(arrays.ascontiguousarray(keys[some]))
+        seen.append(table.find(keys, default=7))
+        expected.append(np.where(np.arange(n) % 4 == turn % 4, 7, held))
+        table.insert(arrays.ascontiguousarray(keys[some]), arrays.ascontiguousarray(values[some]))
+        seen.append(table.find(keys, default=7))
+        held[some] = np.arange(turn * n, (turn + 1) * n)[some]
+        expected.append(held.copy())
+    for (values, _), there in zip(seen, expected, strict=True):
+        assert (np.asarray(values.get() if device == "cuda" else values) == there).all()
+    table.check()

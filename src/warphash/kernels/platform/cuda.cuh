@@ -56,11 +56,17 @@ struct alignas(16) Quad {
   u32 w[4];
 };
 
-// kRestFollows: this lane reads on behind them, in the same sectors, which the nearest cache keeps until then.
+// kRestFollows: this lane reads on behind them, in the same sectors, which the nearest cache keeps until then. Not as read-only
+// (.nc): the blocks of a kernel may be there before the last one that wrote has ended (wait_for_turn), and what such a load has
+// left in that cache is not among what is promised to be seen anew.
 template <bool kFrozen, bool kRestFollows = false>
 WARPHASH_FN Quad load_16_bytes(const void* p) {
   if constexpr (kFrozen && kRestFollows) {
-    return __builtin_bit_cast(Quad, __ldg(static_cast<const uint4*>(p)));
+    Quad q;
+    asm volatile("ld.global.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(q.w[0]), "=r"(q.w[1]), "=r"(q.w[2]), "=r"(q.w[3])
+                 : "l"(p));
+    return q;
   } else if constexpr (kFrozen) {
     Quad q;
     asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
