@@ -41,7 +41,7 @@ struct FindPair {
   static constexpr bool kFrozen = true, kVacancy = false;
   static constexpr int kLists = 0, kPartBytes = 128;
   // The copy of a row takes registers. Of wider keys some would be spilled.
-  static constexpr u32 kBlocks = S::kValueBytes != kRow ? 0 : sizeof(Word) <= 32 ? 8 : 1;
+  static constexpr u32 kBlocks = S::kValueBytes != kRow ? 0 : sizeof(Word) <= 32 ? 7 : 1;
   struct State {
     SubtableProbe<S> probe;
     Value value;
