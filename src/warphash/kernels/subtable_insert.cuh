@@ -13,8 +13,8 @@
 // nobody reads before the kernel ends. Slots only fill meanwhile, in order, and a bucket that is full without the key stays so:
 // copies of a key go for the same slot, or see the copy that won. Where a swap fails, the bucket is looked at again.
 // Nothing swaps a wider key whole, and a look at one that is being written may show words of two. Such a key goes into its first
-// bucket only, under the lock, where all is read once more if there may be a copy; one that has words like those of marks, and seems to be there, is
-// confirmed under the lock too (core/wide.cuh).
+// bucket only, under the lock, where all is read once more if there may be a copy; one that has words like those of marks, and
+// seems to be there, is confirmed under the lock too (core/wide.cuh).
 //
 // A host that does not wait for an insert (runtime/unawaited.py) lets `place` adopt what finds no slot: its keys are the table's
 // from then on, and the host houses them later. The next `settle` may be launched before the host knows of them; it finds the
