@@ -14,8 +14,10 @@ from .source import ROWS
 
 __all__ = ["WordBacking"]
 
-_VECTOR_BYTES = 16
-"""Of a wide key that kernels read at once (``kernels/core/wide.cuh``)."""
+_KEY_ALIGNMENT_BYTES = 16
+"""At most: so much of a wide key is read at once (``kernels/core/wide.cuh``)."""
+_VALUE_ALIGNMENT_BYTES = 8
+"""At most: rows of values lie anywhere, and move by the widest word that suits them (``kernels/core/bytes.cuh``)."""
 
 
 class WordBacking:
@@ -103,10 +105,12 @@ class WordBacking:
         return held.ptr, held
 
     def _keys(self, rows: int, n: int, stream: Any) -> tuple[int, Buffer | None]:
-        return self._widened(rows, n, self.key_bytes, self._key_word, stream)
+        return self._widened(rows, n, self.key_bytes, self._key_word, _KEY_ALIGNMENT_BYTES, stream)
 
     def _values(self, rows: int, n: int, stream: Any) -> tuple[int, Buffer | None]:
-        return self._widened(rows, n, self.value_bytes, self._value_word, stream) if rows else (0, None)
+        if not rows:
+            return 0, None
+        return self._widened(rows, n, self.value_bytes, self._value_word, _VALUE_ALIGNMENT_BYTES, stream)
 
     def _default(self, default: bytes, stream: Any) -> tuple[int, Buffer | None]:
         """What find gives for an absent key, as kernels take it: a word, or the address of a row."""
@@ -115,9 +119,11 @@ class WordBacking:
         held = self._engine.from_host(np.frombuffer(default.ljust(max(1, self._value_word), b"\0"), np.uint8), stream)
         return held.ptr, held
 
-    def _widened(self, rows: int, n: int, width: int, word: int, stream: Any) -> tuple[int, Buffer | None]:
-        """Address of the rows as words, aligned as kernels read them, and what keeps that memory."""
-        if width == word and (word <= 8 or rows % min(word & -word, _VECTOR_BYTES) == 0):
+    def _widened(
+        self, rows: int, n: int, width: int, word: int, alignment: int, stream: Any
+    ) -> tuple[int, Buffer | None]:
+        """Address of the rows as words, aligned as words are or as is said, and what keeps that memory."""
+        if width == word and rows % min(word & -word, alignment) == 0:
             return rows, None
         held = self._engine.allocate(max(1, n * word), stream)
         self._rows.run("widen", Table(), Batch(n=n, keys=rows, op=width, kind=word, out_keys=held.ptr), n, stream)

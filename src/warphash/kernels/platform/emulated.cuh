@@ -148,15 +148,10 @@ template <class Word>
 inline Word load_relaxed(const Word* p) {
   return load_slot<false>(p);
 }
-inline Halves load_relaxed(const Halves* p) { return {load_relaxed(&p->low), load_relaxed(&p->high)}; }
 inline u32 load_kept(const u32* p) { return load_relaxed(p); }
 template <class Word>
 inline void store_relaxed(Word* p, Word x) {
   emulation::change(p, [&](Word) { return x; });
-}
-inline void store_relaxed(Halves* p, Halves x) {
-  store_relaxed(&p->low, x.low);
-  store_relaxed(&p->high, x.high);
 }
 inline void release_to_host(u64* p, u64 x) { store_relaxed(p, x); }
 template <class Word>

@@ -64,15 +64,10 @@ template <class Word>
 WARPHASH_FN Word load_relaxed(const Word* p) {
   return std::atomic_ref<Word>(*const_cast<Word*>(p)).load(kRelaxed);
 }
-WARPHASH_FN Halves load_relaxed(const Halves* p) { return {load_relaxed(&p->low), load_relaxed(&p->high)}; }
 WARPHASH_FN u32 load_kept(const u32* p) { return load_relaxed(p); }
 template <class Word>
 WARPHASH_FN void store_relaxed(Word* p, Word x) {
   std::atomic_ref<Word>(*p).store(x, kRelaxed);
-}
-WARPHASH_FN void store_relaxed(Halves* p, Halves x) {
-  store_relaxed(&p->low, x.low);
-  store_relaxed(&p->high, x.high);
 }
 template <class Word>
 WARPHASH_FN Word compare_exchange_word(Word* p, Word expected, Word desired) {

@@ -53,6 +53,17 @@ constexpr bool kWalks<Task> = true;
 #else
 #include "platform/host.cuh"
 #endif
+#if !defined(WARPHASH_CUDA)
+namespace warphash {
+
+inline Halves load_relaxed(const Halves* p) { return {load_relaxed(&p->low), load_relaxed(&p->high)}; }
+inline void store_relaxed(Halves* p, Halves x) {
+  store_relaxed(&p->low, x.low);
+  store_relaxed(&p->high, x.high);
+}
+
+}  // namespace warphash
+#endif
 #if defined(WARPHASH_NO_CAS128)
 #include "core/slot_lock.cuh"
 #endif

@@ -1,0 +1,247 @@
+"""DyHash: what Dynamic Hash Tables on GPUs says of resizing one subtable, and what it leaves open."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from support.engines import one_of_each
+from support.subtables import numbers, scale, sizes_of, store_of, table_of
+from warphash import HashMap, HashSet, TableFull, policies
+from warphash.runtime.subtables import SubtableStore
+
+HERE = one_of_each("cpu", "emulated", "cuda")
+
+
+# ---- sizes
+@pytest.mark.parametrize("device", HERE)
+@pytest.mark.parametrize("subtables", [2, 3, 4, 8])
+def test_growing_and_shrinking_keep_to_the_bounds(device: str, subtables: int) -> None:
+    """S0-15, S0-19, S0-20, S0-21, S0-24: and no key is lost on the way."""
+    n = scale(device, 40_000)
+    alpha, beta = 0.4, 0.9
+    table = table_of(device, subtables=subtables, alpha=alpha, beta=beta)
+    keys = numbers(n)
+    first = sum(sizes_of(table))
+    moved = 0
+    with counted_moves() as moves:
+        for part in np.array_split(keys, 40):
+            assert table.insert(part, part).all()
+            sizes = sizes_of(table)
+            assert max(sizes) <= 2 * min(sizes)
+            assert table.load_factor <= beta
+            if sum(sizes) > first:
+                assert table.load_factor >= beta * subtables / (subtables + 1) - len(part) / table.stats().slots
+        moved = sum(moves)
+        assert moved <= 2 * n
+        values, found = table.find(keys)
+        assert found.all() and (values == keys).all()
+        assert table.probe_counts(keys).max() <= subtables
+        table.check()
+        for part in np.array_split(keys[: n * 99 // 100], 40):
+            assert table.erase(part).all()
+            sizes = sizes_of(table)
+            assert max(sizes) <= 2 * min(sizes)
+            assert table.load_factor >= alpha or min(sizes) % 2 or max(sizes) == 1
+        assert sum(moves) - moved <= 2 * n
+    assert sum(sizes_of(table)) < 4 * first + n // 64
+    assert (table.contains(keys) == (np.arange(n) >= n * 99 // 100)).all()
+    table.check()
+
+
+def counted_moves() -> Any:
+    """A list that gets the pairs of each subtable that is resized."""
+    moves: list[int] = []
+    enlarge, halve = SubtableStore.enlarge, SubtableStore.halve
+
+    def enlarging(self: SubtableStore, number: int, *given: Any) -> None:
+        moves.append(self.hashed[number].keys)
+        enlarge(self, number, *given)
+
+    def halving(self: SubtableStore, number: int, stream: Any = None) -> Any:
+        moves.append(self.hashed[number].keys)
+        return halve(self, number, stream)
+
+    class Patched:
+        def __enter__(self) -> list[int]:
+            self.patches = [
+                mock.patch.object(SubtableStore, "enlarge", enlarging),
+                mock.patch.object(SubtableStore, "halve", halving),
+            ]
+            for patch in self.patches:
+                patch.start()
+            return moves
+
+        def __exit__(self, *_: object) -> None:
+            for patch in self.patches:
+                patch.stop()
+
+    return Patched()
+
+
+@pytest.mark.parametrize("device", HERE)
+def test_counts_of_subtables_are_those_that_are_there(device: str) -> None:
+    table = table_of(device, alpha=0.3)
+    keys = numbers(scale(device, 20_000))
+    for part in np.array_split(keys, 7):
+        table.insert(part, part)
+    table.erase(keys[::3])
+    table.assign(keys, keys + np.uint64(1))
+    table.erase(keys[1::2])
+    store = store_of(table)
+    for number, subtable in enumerate(store.hashed):
+        rows = store.engine.to_host(subtable.memory.ptr, np.uint64, subtable.buckets * store.spec.slots_per_bucket)
+        assert int((rows < np.uint64(2**64 - 2)).sum()) == subtable.keys, number
+    assert sum(subtable.keys for subtable in store.hashed) == len(table)
+
+
+@pytest.mark.parametrize("device", HERE)
+def test_a_pair_stays_in_its_half_when_a_subtable_is_enlarged(device: str) -> None:
+    """S0-13, S0-22: from bucket c to 2c or 2c + 1, at the same slot; all other subtables untouched."""
+    table = table_of(device, capacity=scale(device, 4000))
+    keys = numbers(scale(device, 3500))
+    table.insert(keys, keys)
+    store = store_of(table)
+
+    def lines(number: int) -> np.ndarray:
+        subtable = store.hashed[number]
+        slots = store.spec.slots_per_bucket
+        rows = store.engine.to_host(subtable.memory.ptr, np.uint64, subtable.buckets * slots)
+        return rows.reshape(subtable.buckets, slots)
+
+    before = [lines(number) for number in range(3)]
+    store.enlarge(1)
+    after = [lines(number) for number in range(3)]
+    assert (before[0] == after[0]).all() and (before[2] == after[2]).all()
+    empty, erased = np.uint64(2**64 - 1), np.uint64(2**64 - 2)
+    halves = after[1].reshape(len(before[1]), 2, -1)
+    held = before[1] < erased
+    assert ((halves == before[1][:, None]).sum(axis=1)[held] == 1).all()
+    assert ((halves == erased).sum(axis=1)[held] == 1).all()
+    assert ((halves == empty).sum(axis=1)[before[1] == empty] == 2).all()
+    assert table.contains(keys).all()
+    table.check()
+
+
+@pytest.mark.parametrize("device", HERE)
+@pytest.mark.parametrize("subtables", [2, 3])
+@pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("u8", "f8"), ("S20", "S9"), ("S128", "i8"), ("u4", "none")])
+def test_what_finds_no_room_in_a_half_goes_elsewhere(device: str, subtables: int, key: str, value: str) -> None:
+    """S0-14: a subtable is halved while it is too full for that, values and all."""
+    slots = subtables * scale(device, 5120)
+    n = slots * 11 // 20
+    options = {"device": device, "design": "dynamic_cuckoo", "subtables": subtables, "seed": 5}
+    options |= {"capacity": slots, "load_factor": 1.0}
+    ids = np.arange(1, n + 1)
+    keys = ids.astype(key)
+    table: Any = HashSet(key, **options) if value == "none" else HashMap(key, value, **options)
+    pairs = (keys,) if value == "none" else (keys, ids.astype(value))
+    assert table.insert(*pairs).all()
+    elastic = table._backing.elastic
+    residuals = 0
+    for _ in range(2):
+        number = policies.subtable_to_halve(elastic.store.sizes)
+        assert number is not None
+        if table.load_factor > 0.7:
+            break
+        before = elastic.store.hashed[number].keys
+        elastic._gather_strays(elastic.store.halve(number))
+        residuals += before - elastic.store.hashed[number].keys
+        elastic._house_all(None)
+        assert table.contains(keys).all() and len(table) == n
+        table.check()
+    assert residuals > 0
+    if value != "none":
+        assert (table.find(keys)[0] == pairs[1]).all()
+
+
+# ---- room
+@pytest.mark.parametrize("device", HERE)
+@pytest.mark.parametrize("subtables", [3, 4, 8])
+def test_nine_tenths_and_more_of_the_slots_are_filled(device: str, subtables: int) -> None:
+    """S0-23, S0-25: no insert into a table of one size fails at the load factors of Tables 4 to 8."""
+    n = scale(device, 60_000)
+    table = table_of(device, "u4", "u4", subtables=subtables, capacity=n, load_factor=0.95, on_full="raise")
+    slots = table.stats().slots
+    keys = np.random.default_rng(2).permutation(np.arange(1, slots + 1, dtype=np.uint32)) * np.uint32(0x9E3779B1)
+    for load in (0.75, 0.8, 0.85, 0.9, 0.95):
+        more = keys[len(table) : int(load * slots)]
+        assert table.insert(more, more).all()
+    assert table.stats().slots == slots and table.stats().resizes == 0
+    assert table.contains(keys[: len(table)]).all()
+    table.check()
+
+
+@pytest.mark.parametrize("device", HERE)
+@pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("u8", "u8"), ("S16", "S40"), ("S128", "u4")])
+@pytest.mark.parametrize("unique", [False, True])
+def test_a_batch_that_does_not_fit_changes_nothing(device: str, key: str, value: str, unique: bool) -> None:
+    n = scale(device, 2400)
+    table = table_of(device, key, value, capacity=n // 2, load_factor=0.9, on_full="raise")
+    slots = table.stats().slots
+    ids = np.arange(1, 2 * slots + 1)
+    keys, values = ids.astype(key), ids.astype(value)
+    held = int(0.8 * slots)
+    assert table.insert(keys[:held], values[:held]).all()
+    for extra in (slots, slots - held + 1):
+        some = slice(held, held + extra)
+        with pytest.raises(TableFull, match="as it was"):
+            table.insert(keys[some], values[some], assume_unique=unique)
+        with pytest.raises(TableFull):  # those that are there keep their values
+            table.assign(keys[: held + extra], values[: held + extra][::-1].copy())
+        assert len(table) == held
+        found_values, found = table.find(keys)
+        assert (found == (np.arange(len(keys)) < held)).all() and (found_values[:held] == values[:held]).all()
+        table.check()
+    assert table.erase(keys[:10]).all() and table.insert(keys[-10:], values[-10:]).all()
+
+
+@pytest.mark.parametrize("device", HERE)
+def test_without_memory_for_a_larger_subtable_the_table_is_as_it_was(device: str) -> None:
+    n = scale(device, 8000)
+    table = table_of(device, capacity=n)
+    keys = numbers(3 * n)
+    held = int(0.88 * table.stats().slots)
+    table.insert(keys[:held], keys[:held])
+    sizes = sizes_of(table)
+    with mock.patch.object(SubtableStore, "_memory_of", side_effect=MemoryError("none left")):
+        more = keys[held : held + table.stats().slots // 50]
+        assert table.insert(more, more).all()  # beyond beta, but there is room
+        with pytest.raises(TableFull, match="as it was"):
+            table.insert(keys[held:], keys[held:])
+        assert table.contains(keys).sum() == len(table) == held + len(more)
+        assert table.erase(keys[: held * 3 // 4]).all()  # nor for a smaller one
+        assert sizes_of(table) == sizes
+    assert table.contains(keys).sum() == len(table)
+    table.check()
+    assert table.insert(keys[:held], keys[:held]).sum() == held * 3 // 4
+
+
+@pytest.mark.parametrize("device", HERE)
+def test_a_resize_holds_two_copies_of_one_subtable_and_no_more(device: str) -> None:
+    table = table_of(device, "u4", "u4", capacity=1000, beta=0.9)
+    before = table.stats()
+    assert before.peak_nbytes == table.nbytes
+    keys = np.arange(1, before.slots + 1, dtype=np.uint32)
+    table.insert(keys[: int(0.9 * before.slots)], keys[: int(0.9 * before.slots)])
+    assert table.stats().resizes == 0
+    table.insert(keys, keys)
+    after = table.stats()
+    assert after.resizes == 1 and after.rebuilds == 0
+    # The old copy, half of the new one, goes once the new one is filled.
+    assert after.peak_nbytes == table.nbytes + (table.nbytes - before.nbytes)
+
+
+def test_reserve_enlarges_and_shrink_packs() -> None:
+    table = table_of("cpu", capacity=100)
+    table.reserve(10_000)
+    assert table.capacity >= 10_000 and table.stats().resizes > 0
+    keys = numbers(10_000)
+    table.insert(keys, keys)
+    table.erase(keys[:5000])
+    table.shrink()
+    assert table.contains(keys).sum() == len(table) == 5000 and table.load_factor > 0.6
+    assert table.stats().rebuilds == 1
