@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
@@ -52,7 +54,8 @@ def test_growing_and_shrinking_keep_to_the_bounds(device: str, subtables: int) -
     table.check()
 
 
-def counted_moves() -> Any:
+@contextlib.contextmanager
+def counted_moves() -> Iterator[list[int]]:
     """A list that gets the pairs of each subtable that is resized."""
     moves: list[int] = []
     enlarge, halve = SubtableStore.enlarge, SubtableStore.halve
@@ -65,21 +68,8 @@ def counted_moves() -> Any:
         moves.append(self.hashed[number].keys)
         return halve(self, number, stream)
 
-    class Patched:
-        def __enter__(self) -> list[int]:
-            self.patches = [
-                mock.patch.object(SubtableStore, "enlarge", enlarging),
-                mock.patch.object(SubtableStore, "halve", halving),
-            ]
-            for patch in self.patches:
-                patch.start()
-            return moves
-
-        def __exit__(self, *_: object) -> None:
-            for patch in self.patches:
-                patch.stop()
-
-    return Patched()
+    with mock.patch.multiple(SubtableStore, enlarge=enlarging, halve=halving):
+        yield moves
 
 
 @pytest.mark.parametrize("device", HERE)
