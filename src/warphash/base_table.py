@@ -1,4 +1,4 @@
-"""What maps and sets share: their making, the verbs that take keys alone, and the one path of every lookup and update.
+"""What maps and sets share: the verbs that take keys alone, and the one path of every lookup and update.
 
 Contract. A table maps each of its keys to one value. Every verb takes a batch and is one bulk operation: it happens as
 a whole, after those before it and before those after it, whatever thread or stream they came from; finds may run beside
@@ -14,151 +14,22 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from . import arrays
-from .columns import Column
-from .designs import registry
-from .errors import ShapeError, TableFull, UnsupportedVerb, WarphashError
-from .options import bounds_of, check_options, chosen, integer, load_factor_of
-from .runtime.abi import Op, kind_of
-from .runtime.backing import Backing, make_backing
-from .runtime.devices import engine_for
-from .runtime.locks import ReadWriteLock
-from .stats import Stats
-from .transfer import Transfer
+from .errors import ShapeError, TableFull, WarphashError
+from .options import integer
+from .runtime.abi import Op
+from .table_core import TableCore
 
 __all__ = ["BaseTable"]
 
 
-class BaseTable:
+class BaseTable(TableCore):
     """What maps and sets share. See `HashMap` for the parameters."""
-
-    _kind: ClassVar[str]
-    _multi: ClassVar[bool] = False
-
-    def __init__(
-        self,
-        key: npt.DTypeLike,
-        value: npt.DTypeLike | None,
-        *,
-        capacity: int = 1024,
-        design: str = "auto",
-        device: str | None = None,
-        load_factor: float | None = None,
-        load_bounds: tuple[float, float] | None = None,
-        seed: int | None = None,
-        hash: str = "mixer",
-        on_full: str = "grow",
-        attempts: int = 8,
-        count_probes: bool = False,
-        **parameters: Any,
-    ) -> None:
-        self._key = Column.of_keys(key)
-        self._value = None if value is None else Column.of_values(value)
-        self._value_kind = kind_of(self._value.dtype) if self._value else 0
-        self._design, self._parameters = chosen(design, parameters)
-        self._check_design()
-        self._load_factor = load_factor_of(load_factor, self._design, self._parameters)
-        check_options(capacity, hash, on_full, attempts)
-        self._bounds = bounds_of(load_bounds, on_full, self._design, self._parameters)
-        self._seed = int.from_bytes(os.urandom(8)) >> 1 if seed is None else integer("seed", seed, 0)
-        self._engine: Any = engine_for(device)
-        self._device: str = self._engine.device
-        self._staging: Any = getattr(self._engine, "staging", None)
-        self._transfer = Transfer(self._engine)
-        self._lock = ReadWriteLock()
-        self._backing: Backing = make_backing(
-            self._engine,
-            self._design,
-            self._parameters,
-            key_bytes=self._key.nbytes,
-            value_bytes=self._value.nbytes if self._value else 0,
-            capacity=int(capacity),
-            seed=self._seed,
-            family=hash,
-            grows=on_full == "grow",
-            attempts=int(attempts),
-            load_factor=self._load_factor,
-            bounds=self._bounds,
-            counts_probes=bool(count_probes),
-            multi=self._multi,
-        )
-        self._options = {
-            "hash": hash,
-            "on_full": on_full,
-            "attempts": int(attempts),
-            "count_probes": bool(count_probes),
-        }
-
-    # ---- what it is
-    @property
-    def design(self) -> str:
-        """Name of the design."""
-        return self._design.name
-
-    @property
-    def device(self) -> str:
-        """Where the table lives: ``"cpu"``, ``"cuda:0"``."""
-        return self._device
-
-    @property
-    def key_dtype(self) -> np.dtype[Any]:
-        """Type of a key; of a row of keys, with its shape."""
-        return self._key.numpy
-
-    @property
-    def seed(self) -> int:
-        """Seed of the hash constants; tables of one seed and history are alike."""
-        return self._seed
-
-    @property
-    def capacity(self) -> int:
-        """Keys that the present memory holds at the load factor that the table was made for."""
-        return self._backing.elastic.capacity
-
-    @property
-    def load_factor(self) -> float:
-        """Keys held over slots."""
-        return len(self) / self._backing.elastic.store.slots
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory that the table holds."""
-        return self._backing.nbytes
-
-    def __len__(self) -> int:
-        return self._backing.elastic.size
-
-    def __repr__(self) -> str:
-        value = "" if self._value is None else f", value={self._value.numpy}"
-        return (
-            f"<{type(self).__name__} key={self.key_dtype}{value}: {len(self):,} keys in "
-            f"{self._backing.elastic.store.slots:,} slots, {self.design} on {self.device}>"
-        )
-
-    def stats(self) -> Stats:
-        """Figures of the table, without reading it."""
-        elastic, size = self._backing.elastic, len(self)
-        pair = self._key.nbytes + (self._value.nbytes if self._value else 0)
-        return Stats(
-            size=size,
-            slots=elastic.store.slots,
-            load_factor=self.load_factor,
-            nbytes=self.nbytes,
-            bytes_per_pair=self.nbytes / size if size else float("inf"),
-            memory_utilisation=size * pair / self.nbytes,
-            design=self.design,
-            parameters=dict(self._parameters),
-            rebuilds=elastic.rebuilds,
-            resizes=getattr(elastic, "resizes", None),
-            peak_nbytes=getattr(elastic.store, "peak_nbytes", None),
-            nodes=getattr(elastic.store, "nodes", None),
-            insert_probes=elastic.probes / elastic.inserted if elastic.counts_probes and elastic.inserted else None,
-        )
 
     # ---- verbs of maps and sets
     def contains(self, keys: Any) -> Any:
@@ -277,48 +148,6 @@ class BaseTable:
         return table
 
     # ---- inside
-    def _check_design(self) -> None:
-        """Raise `ParameterError` if this kind of table cannot be of the design."""
-
-    def _description(self) -> dict[str, Any]:
-        return {
-            "kind": self._kind,
-            "capacity": self.capacity,
-            "design": self.design,
-            "parameters": self._parameters,
-            "load_factor": self._load_factor,
-            "load_bounds": self._bounds,
-            "seed": self._seed,
-            **self._options,
-        }
-
-    @classmethod
-    def _made(cls, description: dict[str, Any], device: str | None, capacity: int) -> Self:
-        options = {name: description[name] for name in ("load_factor", "seed", "hash", "on_full", "attempts")}
-        table = cls.__new__(cls)
-        BaseTable.__init__(
-            table,
-            description["key"],
-            description["value"],
-            capacity=capacity,
-            design=description["design"],
-            device=device,
-            count_probes=description["count_probes"],
-            load_bounds=description.get("load_bounds"),  # which older files do not have
-            **options,
-            **description["parameters"],
-        )
-        return table
-
-    def _like_this(self, capacity: int) -> Self:
-        value = self._value.numpy if self._value else None
-        return self._made({**self._description(), "key": self.key_dtype, "value": value}, self.device, capacity)
-
-    def _need(self, verb: str) -> None:
-        if verb not in self._design.capabilities:
-            have = ", ".join(name for name in registry.names() if verb in registry.get(name).capabilities)
-            raise UnsupportedVerb(f"design {self.design!r} has no {verb}; these have: {have}")
-
     def _view_keys(self, keys: Any) -> arrays.ArrayView:
         return self._transfer.here(self._key.view(keys, "keys"), "keys")
 

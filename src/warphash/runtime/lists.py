@@ -15,7 +15,8 @@ from .abi import Batch, Op, Table
 from .ledger import Ledger
 from .scratch import pieces
 from .slabs import BLOCK_UNITS, MAX_BLOCKS, MAX_SUPER_BLOCKS, SlabPool
-from .store import MAX_BUCKETS, PIECE_UNIQUE, Outcome, Store
+from .slot_memory import MAX_BUCKETS
+from .store import PIECE_UNIQUE, Outcome, Store
 
 __all__ = ["ListStore", "MultiListStore"]
 

@@ -33,7 +33,8 @@ from .engine import Buffer
 from .insert import Insert, Piece, Strays
 from .scratch import Scratch, pieces
 from .shares import Shares
-from .store import _PRIMES, PIECE_UNIQUE, Outcome, Store
+from .slot_memory import PRIMES
+from .store import PIECE_UNIQUE, Outcome, Store
 
 __all__ = ["Subtable", "SubtableStore"]
 
@@ -137,7 +138,7 @@ class SubtableStore(Store):
 
     # ---- the table
     def _describe(self) -> Table:
-        prime = _PRIMES[4 if self.spec.word_bytes == 4 else 8] if self.family == "universal" else 1 << 64
+        prime = PRIMES[4 if self.spec.word_bytes == 4 else 8] if self.family == "universal" else 1 << 64
         draw = self._random.randrange
         table = Table(
             chain_limit=self.design.chain_limit(self.slots),

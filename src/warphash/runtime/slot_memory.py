@@ -1,0 +1,170 @@
+"""The memory of a table on one engine, its hash constants, and what kernels are told of both."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+from ..designs.base import Design
+from ..errors import ParameterError
+from .abi import MAX_HASHES, Table
+from .engine import Buffer, Engine, KernelSpec
+from .mailbox import Mailbox
+from .scratch import Workbench
+
+__all__ = ["HASHES", "MAX_BUCKETS", "PRIMES", "SlotMemory"]
+
+HASHES = ("mixer", "universal")
+"""Hash families, in the order of ``enum Family``."""
+
+MAX_BUCKETS = (1 << 32) - 16
+"""Buckets are numbered in 32 bits."""
+
+PRIMES = {4: 4294967291, 8: (1 << 61) - 1}
+"""Of the universal family, by the bytes of a key's word (``kernels/core/hash.cuh``)."""
+
+
+class SlotMemory:
+    """What the operations of a `store.Store` work on.
+
+    Parameters
+    ----------
+    slots
+        At least so many, rounded up to whole buckets.
+    seed
+        Of the hash constants and the victims of evictions.
+    family
+        One of `HASHES`.
+    keys
+        How many are expected (`lists.ListStore`).
+    fixed
+        The memory is all there will be.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        design: Design,
+        parameters: Mapping[str, Any],
+        spec: KernelSpec,
+        slots: int,
+        seed: int,
+        family: str,
+        keys: int = 0,
+        fixed: bool = False,
+        stream: Any = None,
+    ) -> None:
+        per_bucket = spec.slots_per_bucket
+        data_slots = design.pairs_per_bucket(per_bucket, spec.slot_bytes)
+        self._constants = {**design.fields(parameters), "family": HASHES.index(family)}
+        if spec.subtables:
+            self._constants["value_bytes"] = spec.value_bytes
+        spec = replace(spec, constants=tuple(sorted(self._constants.items())))
+        self.engine, self.design, self.parameters, self.spec = engine, design, parameters, spec
+        self.seed, self.family, self.keys, self.fixed = seed, family, keys, fixed
+        self.buckets = max(1, -(-slots // data_slots))
+        if self.buckets > MAX_BUCKETS:
+            raise ParameterError(
+                f"a table has at most {MAX_BUCKETS:,} buckets, and {slots:,} slots of {per_bucket} a bucket "
+                f"make {self.buckets:,}: use more slots_per_bucket"
+            )
+        self.slots = self.buckets * data_slots
+        self.total_slots = (self.buckets + (1 if per_bucket >= 3 else 3)) * per_bucket
+        self._allocate(stream)
+        self._program = engine.program(spec)
+        self._random = random.Random(seed)
+        self._table = self._describe()
+        self._workbench = Workbench(engine, spec.slot_bytes if design.moves_keys else 0)
+        self._mailbox: Mailbox | None = None
+        self.clear(stream)
+
+    @property
+    def _base_bytes(self) -> int:
+        return self.total_slots * self.spec.slot_bytes
+
+    @property
+    def nbytes(self) -> int:
+        return self._base_bytes
+
+    @property
+    def table(self) -> Table:
+        """What kernels are given, its memory cleared if that was put off."""
+        self._clear_now()
+        return self._table
+
+    @property
+    def memory(self) -> Buffer:
+        """Of the slots, cleared if that was put off."""
+        self._clear_now()
+        return self._memory
+
+    def _allocate(self, stream: Any) -> None:
+        self._memory = self.engine.allocate(self._base_bytes, stream)
+
+    def _describe(self) -> Table:
+        universal = self.family == "universal"
+        prime = PRIMES[self.spec.word_bytes] if universal else 1 << 64
+        draw = self._random.randrange
+        return Table(
+            slots=self._memory.ptr,
+            buckets=self.buckets,
+            chain_limit=self.design.chain_limit(self.slots),
+            multiplier=tuple(draw(1, prime) for _ in range(MAX_HASHES)),
+            addend=tuple(draw(prime) for _ in range(MAX_HASHES)),
+            **self._constants,
+        )
+
+    def sibling(self, slots: int, seed: int, keys: int = 0, stream: Any = None) -> Self:
+        """An empty table of the same kind with other hash constants; ``keys`` as for the class."""
+        like = (self.engine, self.design, self.parameters, self.spec)
+        return type(self)(*like, slots, seed, self.family, keys, self.fixed, stream)
+
+    def rehash(self, stream: Any = None) -> None:
+        """Forget all keys and draw other hash constants, in the same memory."""
+        self._table = self._describe()
+        self.clear(stream)
+
+    def clear(self, stream: Any = None) -> None:
+        """Forget all keys. Where a build may follow, which needs no cleared memory, that is put off."""
+        self._cleared = False
+        if not self._builds:
+            self._clear_now(stream)
+
+    def _clear_now(self, stream: Any = None) -> None:
+        """Two lookups may do it at once: both write what no update can change meanwhile."""
+        if not self._cleared:
+            self.engine.fill(self._memory.ptr, 0xFF, self._base_bytes, stream)
+            self._cleared = True
+
+    @property
+    def _builds(self) -> bool:
+        """Whether the engine and the design have the kernels of `build`."""
+        return self.engine.stage_bytes > 0 and self.design.fills_first_bucket(self.parameters)
+
+    def snapshot(self, stream: Any = None) -> Buffer:
+        """A copy of the slots."""
+        copy = self.engine.allocate(sum(nbytes for _, nbytes in self.regions), stream)
+        at = copy.ptr
+        for region, nbytes in self.regions:
+            self.engine.copy(at, region, nbytes, stream)
+            at += nbytes
+        return copy
+
+    def restore(self, snapshot: Buffer, stream: Any = None) -> None:
+        """Put a copy back."""
+        at, end = snapshot.ptr, snapshot.ptr + snapshot.nbytes
+        for region, nbytes in self.regions:
+            if at + nbytes <= end:
+                self.engine.copy(region, at, nbytes, stream)
+            at += nbytes
+
+    @property
+    def regions(self) -> list[tuple[int, int]]:
+        """Address and bytes of all memory that holds pairs."""
+        return [(self.memory.ptr, self._base_bytes)]
+
+    def _parts(self) -> list[tuple[int, int, int]]:
+        """Address, slots and hashed buckets of each array of buckets."""
+        return [(self.memory.ptr, self.total_slots, self.buckets)]
