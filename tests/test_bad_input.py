@@ -16,6 +16,7 @@ from warphash import (
     DtypeError,
     HashMap,
     HashSet,
+    MultiMap,
     ParameterError,
     ShapeError,
     TableFull,
@@ -326,6 +327,145 @@ def test_a_lie_about_uniqueness_invents_no_key(table: HashMap, copies: int) -> N
     stored = table.keys()
     assert np.isin(stored, np.concatenate([keys, KEYS])).all()
     assert table.contains(np.concatenate([keys, KEYS])).all()
+
+
+@pytest.mark.parametrize("kind", [HashMap, HashSet, MultiMap])
+def test_one_key_that_the_type_does_not_represent_is_not_there(kind: type) -> None:
+    def of(key: Any, held: list[Any]) -> Any:
+        table = kind(key, device="cpu") if kind is HashSet else kind(key, "u4", device="cpu")
+        table.insert(held) if kind is HashSet else table.insert(held, [0] * len(held))
+        return table
+
+    for key, held, there, absent in (
+        ("u4", [1, 2, 2**32 - 1], [1, True, 2.0, np.int64(1), np.array(2, "i8")], [-1, np.int64(-1), 2**70, 2.9, "1"]),
+        (
+            "u8",
+            [2**64 - 1],
+            [2**64 - 1, np.uint64(2**64 - 1)],
+            [-1, np.int8(-1), np.array(-1), None, "a", b"1", (), (1, 2)],
+        ),
+        ("S3", [b"abc", b"1"], [b"abc", "abc", np.bytes_(b"1")], [b"abcdef", b"abc\0", 1, None, "é"]),
+        ("U2", ["ab"], ["ab", np.str_("ab")], ["abc", b"ab", 12, None]),
+        ("?", [True], [True, 1, np.bool_(True)], [5, "x", None, 0.5]),
+        ("M8[s]", [np.datetime64(5, "s")], [np.datetime64(5000, "ms")], [np.datetime64(5001, "ms"), 5, None]),
+    ):
+        table = of(key, held)
+        for one in there:
+            assert one in table, (key, one)
+        for one in absent:
+            assert one not in table, (key, one)
+
+
+def test_rows_and_records_as_one_key() -> None:
+    rows = HashSet(("i4", (2,)), device="cpu")
+    rows.insert([[1, 2]])
+    assert [1, 2] in rows and (1.0, 2) in rows and np.array([1, 2]) in rows
+    assert all(key not in rows for key in ([1, 2.5], [1, 2, 3], (1,), 1, [1, [2]], "12"))
+    records = HashSet([("a", "i4"), ("b", "S2")], device="cpu")
+    records.insert([(1, b"ab")])
+    assert (1, b"ab") in records and records.keys()[0] in records
+    assert all(key not in records for key in ((1.5, b"ab"), (1, b"abc"), (1,), 1, b"ab"))
+
+
+def test_a_batch_is_no_key(table: HashMap) -> None:
+    for batch in ([7, 14], np.array([7], np.uint32), np.zeros((2, 2))):
+        with pytest.raises(ShapeError, match="contains"):
+            batch in table  # noqa: B015
+
+
+def test_nothing_is_cut_on_its_way_in() -> None:
+    names = HashSet("U3", device="cpu")
+    with pytest.raises(DtypeError, match="U4"):
+        names.insert(["abcd", "abce"])
+    with pytest.raises(DtypeError):
+        names.contains(["abcd"])
+    flags = HashSet(bool, device="cpu")
+    with pytest.raises(DtypeError, match="5"):
+        flags.insert([5, 0, 7])
+    assert len(names) == len(flags) == 0
+    numbers = HashMap("i4", "i4", device="cpu")
+    for value in (3.9, np.array(3.9), np.int64(2**40), "3", None):
+        with pytest.raises(DtypeError):
+            numbers[[1, 2, 3]] = value
+        with pytest.raises(DtypeError):
+            numbers.insert([1, 2, 3], [value] * 3)
+    assert len(numbers) == 0
+    numbers[[1, 2, 3]] = np.int64(3)
+    assert numbers[[3, 2]].tolist() == [3, 3]
+    bytes_ = HashMap("i4", "S3", device="cpu")
+    for default in (b"abcdef", b"ab\0", 5, None):
+        with pytest.raises(DtypeError, match="default"):
+            bytes_.find([1], default=default)
+    assert bytes_.find([1], default=b"abc")[0].tolist() == [b"abc"]
+
+
+def test_one_value_for_many_keys() -> None:
+    records = HashMap("i4", [("x", "i4"), ("y", "S2")], device="cpu")
+    records[[1, 2, 3]] = (7, b"ab")
+    assert records[[3, 1]].tolist() == [(7, b"ab")] * 2 and records[2].tolist() == (7, b"ab")
+    rows = HashMap([("a", "i4"), ("b", "i4")], ("f4", (2,)), device="cpu")
+    rows[[(1, 2), (3, 4)]] = [0.5, 1.5]
+    assert rows[(3, 4)].tolist() == [0.5, 1.5] and rows[[(3, 4)]].shape == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("held", "came", "converts"),
+    [
+        ("i8", "i4", "astype"),
+        ("i4", "i8", "list"),
+        ("u4", "i4", "list"),
+        ("S4", "S3", "astype"),
+        ("S3", "S4", "list"),
+        ("U2", "U3", "list"),
+        ("i8", "f8", "list"),
+        ("M8[s]", "M8[ns]", "list"),
+        ("M8[ns]", "M8[s]", "list"),
+    ],
+)
+def test_a_mend_keeps_every_value(held: str, came: str, converts: str) -> None:
+    """The conversion that an error advises is followed to the letter: it keeps each value, or refuses the next."""
+    keys = np.array([1, 2]).astype(came) if came[0] in "iuf" else np.array(["1", "2"], came)
+    keys = np.array([10**9, 2 * 10**9]).astype(came) if came == "M8[ns]" else keys
+    keys = np.array([1, 2], "i8").view(came) if came == "M8[s]" else keys
+    table = HashSet(held, device="cpu")
+    with pytest.raises(DtypeError) as refused:
+        table.insert(keys)
+    advice = str(refused.value)
+    assert converts in advice
+    mended = keys.astype(held) if converts == "astype" else list(keys)
+    assert f"keys.astype('{np.dtype(held)}')" in advice or "list(keys)" in advice
+    assert table.insert(mended).all() and sorted(table.keys().astype(came).tolist()) == keys.tolist()
+    if converts == "list":
+        worse = {"i": 2**40, "u": 2**40, "S": b"abcd", "U": "abc", "f": 1.5, "M": np.datetime64(1, "ns")}[came[0]]
+        worse = np.datetime64(2**62, "s") if came == "M8[s]" else -1 if came == "i4" else worse
+        with pytest.raises(DtypeError):
+            table.insert(list(np.array([worse], came)))
+
+
+def test_nulls_and_mixed_columns_are_refused() -> None:
+    pa = pytest.importorskip("pyarrow")
+    for column in (pa.array([1, None]), pa.chunked_array([[1], [None]]), pa.table({"a": [1, None]})):
+        with pytest.raises(DtypeError, match="null"):
+            HashSet.from_arrays(column, device="cpu")
+    with pytest.raises(DtypeError, match="structured"):
+        HashMap.from_arrays([1], pa.table({"a": [1], "b": [0.5]}), device="cpu")
+    assert len(HashSet.from_arrays(pa.array([1, 2]), device="cpu")) == 2
+
+
+def test_more_rows_than_a_batch_has(table: HashMap) -> None:
+    """Refused at once: nothing of that size is touched."""
+    many = np.broadcast_to(np.uint32(7), (2**31 + 1,))
+    for verb in (*VERBS.values(), lambda m, k, v: HashMap.from_arrays(k, v), lambda m, k, v: HashSet.from_arrays(k)):
+        with pytest.raises(ShapeError, match=r"2\*\*31"):
+            verb(table, many, many)
+    unchanged(table)
+
+
+@pytest.mark.parametrize("tiny", [5e-324, 1e-300, 1e-10])
+def test_load_factors_that_no_number_of_slots_has(tiny: float) -> None:
+    for options in ({"load_factor": tiny}, {"load_bounds": (0, tiny)}):
+        with pytest.raises(ParameterError, match="1e-09"):
+            HashMap("u4", "u4", device="cpu", **options)  # type: ignore[arg-type]
 
 
 def test_sets_refuse_values() -> None:

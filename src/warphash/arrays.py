@@ -20,8 +20,12 @@ import numpy.typing as npt
 
 from .dlpack import CPU_DEVICES, CUDA_DEVICES, LEGACY_STREAM, DeviceArray, read_capsule
 from .errors import DeviceError, DtypeError, ShapeError
+from .exact import exactly
 
-__all__ = ["Allocator", "ArrayView", "empty_like_kind", "view"]
+__all__ = ["MAX_ROWS", "Allocator", "ArrayView", "empty_like_kind", "view"]
+
+MAX_ROWS = 1 << 31
+"""Of an array: kernels number the elements of a batch in 32 bits."""
 
 Shape = tuple[int, ...]
 Dtype = np.dtype[Any]
@@ -100,28 +104,39 @@ def view(array: Any, dtype: npt.DTypeLike | None = None) -> ArrayView:
     array
         Of any shape. Not contiguous, or of foreign byte order: copied. Read-only is fine.
     dtype
-        What a list or a Python scalar becomes; an array keeps its own type.
+        What a list or a Python scalar becomes (`exact.exactly`); an array keeps its own type.
 
     Raises
     ------
     DtypeError
-        For Python objects, and for values that ``dtype`` does not hold.
+        For Python objects, for values that ``dtype`` does not hold, for nulls, and for columns of several types.
     DeviceError
         For memory that is neither the host's nor an NVIDIA GPU's.
     ShapeError
-        For a GPU array that is not contiguous, of a library that cannot be asked to copy it; ragged lists.
+        For more than `MAX_ROWS` rows; for a GPU array that is not contiguous, of a library that cannot be asked to copy
+        it; ragged lists.
     """
+    _check_rows(array)
     if isinstance(array, np.ndarray):
         return _view_numpy(array)
     if reader := _reader(type(array)):  # type: ignore[arg-type]  # mypy takes a class for unhashable
         return reader(array)
+    _check_columns(array)
     if hasattr(array, "__cuda_array_interface__"):
         return _view_interface(array)
     if hasattr(array, "__dlpack__"):
         return _view_dlpack(array)
     if hasattr(array, "__array__") and not isinstance(array, np.generic):  # pandas, polars, pyarrow
-        return _view_numpy(np.asarray(array))
-    return _view_numpy(_from_python(array, None if dtype is None else np.dtype(dtype)))
+        return _view_numpy(_as_numpy(array))
+    return _view_numpy(exactly(array, None if dtype is None else np.dtype(dtype)))
+
+
+def _check_rows(array: Any) -> None:
+    """Before anything is copied."""
+    shape = getattr(array, "shape", None)
+    rows = shape[0] if isinstance(shape, tuple) and shape else len(array) if isinstance(array, list) else 0
+    if rows > MAX_ROWS:
+        raise ShapeError(f"a batch has at most 2**31 rows, got {rows:,}: give it in parts")
 
 
 def empty_like_kind(
@@ -193,8 +208,8 @@ def _view_numpy(array: npt.NDArray[Any]) -> ArrayView:
             raise ShapeError("expected an array without a mask; drop or fill the masked elements first")
         array = np.asarray(array)
     if array.dtype.hasobject:
-        mend = "give the array one, such as 'int64' or 'S16'"
-        raise DtypeError(f"expected a fixed-width type, got {array.dtype}; {mend}")
+        mend = "give list(array), whose items are checked one by one"
+        raise DtypeError(f"expected a fixed-width type, got an array of {array.dtype}: {mend}")
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     if not array.flags.c_contiguous:
@@ -206,29 +221,40 @@ def _host_view(array: npt.NDArray[Any], kind: str, owner: Any) -> ArrayView:
     return ArrayView(array.ctypes.data, array.shape, array.dtype, "cpu", kind, None, owner, array)
 
 
-def _from_python(value: Any, dtype: Dtype | None) -> npt.NDArray[Any]:
-    """A list or a scalar as ``dtype``, of which every element is kept as it is, or an error."""
+def _as_numpy(array: Any) -> npt.NDArray[Any]:
     try:
-        found = np.asarray(value)
-    except ValueError as error:
-        raise ShapeError(f"expected a list of values or of rows of one length: {error}") from error
-    if dtype is None:
-        return found
-    if found.size == 0:
-        return found.astype(dtype)
-    expected = f"expected values that {dtype} holds, got"
-    try:
-        made = np.asarray(value, dtype=dtype)
-        if dtype.kind in "iu":
-            # NumPy cuts fractions and wraps its own scalars. It takes [2**64 - 1, 0] for floats, hence the objects.
-            kept = np.array_equal(made, found if found.dtype.kind in "iu" else np.asarray(value, dtype=object))
-        else:
-            kept = dtype.kind != "S" or np.asarray(value, dtype="S").itemsize <= dtype.itemsize
-    except (OverflowError, ValueError, TypeError) as error:
-        raise DtypeError(f"{expected} {value!r:.60}: {error}") from error
-    if not kept:
-        raise DtypeError(f"{expected} {value!r:.60}")
-    return made
+        return np.asarray(array)
+    except MemoryError:
+        raise
+    except Exception as error:  # of the library's own, as for its integers of 128 bits
+        raise DtypeError(
+            f"expected a type that NumPy has, got {type(array).__name__} ({error}): "
+            "give array.to_list(), whose items are checked one by one"
+        ) from None
+
+
+def _check_columns(array: Any) -> None:
+    """Refuse columns of pandas, Polars and PyArrow that NumPy would change: of integers with nulls it makes floats."""
+    types: list[Any] = [getattr(array, "dtype", None)]
+    if hasattr(array, "columns"):
+        types = list(array.dtypes if hasattr(array, "dtypes") else getattr(getattr(array, "schema", None), "types", ()))
+        if len(kinds := sorted(set(map(str, types)))) > 1:
+            raise DtypeError(
+                f"expected columns of one type, got {', '.join(kinds)}: give an array of a structured type"
+            )
+    if nulls := _count_nulls(array, types):
+        raise DtypeError(f"expected values, got {nulls:,} nulls among them: drop or fill the nulls first")
+
+
+def _count_nulls(array: Any, types: list[Any]) -> int:
+    if hasattr(array, "null_count"):
+        count = array.null_count
+        return int(np.sum(np.asarray(count() if callable(count) else count)))
+    if hasattr(array, "itercolumns"):  # of PyArrow
+        return sum(column.null_count for column in array.itercolumns())
+    if hasattr(array, "isna") and not all(isinstance(kind, np.dtype) for kind in types):  # NaN of NumPy's is a value
+        return int(np.sum(np.asarray(array.isna())))
+    return 0
 
 
 # ---- PyTorch

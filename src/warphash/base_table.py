@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import arrays
-from .errors import ShapeError, TableFull, WarphashError
+from .errors import DtypeError, ShapeError, TableFull, WarphashError
+from .exact import exactly
 from .options import integer
 from .runtime.abi import Op
 from .table_core import TableCore
@@ -38,6 +39,17 @@ class BaseTable(TableCore):
         found = arrays.empty_like_kind(view, view.shape[:1], np.bool_, self._engine)
         self._look_up(view, None, found, b"\0")
         return found.export()
+
+    def __contains__(self, key: Any) -> bool:
+        """Whether one key is there. What the key type cannot represent exactly is not.
+
+        Raises
+        ------
+        ShapeError
+            For a batch of keys: `contains` answers for each.
+        """
+        view = self._view_one(key)
+        return view is not None and bool(self._transfer.on_host(arrays.view(self.contains(view.owner)), view.stream)[0])
 
     def erase(self, keys: Any) -> Any:
         """Take keys out: bool[n], True where this element erased its key; one element of several with one key.
@@ -148,6 +160,25 @@ class BaseTable(TableCore):
         return table
 
     # ---- inside
+    def _view_one(self, key: Any) -> arrays.ArrayView | None:
+        """One key, as an array of any type or a value; None if the key type does not represent it exactly."""
+        dtype, shape = self._key.dtype, self._key.shape
+        try:
+            view = arrays.view(key, dtype)
+            if view.dtype != dtype:
+                view = arrays.view(exactly(self._transfer.on_host(view, view.stream), dtype))
+        except DtypeError:
+            return None
+        except ShapeError:
+            if isinstance(key, list | tuple):  # ragged
+                return None
+            raise
+        if len(view.shape) > len(shape) and not isinstance(key, tuple):
+            raise ShapeError(
+                f"expected one key, of shape {shape}, got an array of shape {view.shape}: ask contains(keys)"
+            )
+        return self._view_keys(view.owner) if view.shape == shape else None
+
     def _view_keys(self, keys: Any) -> arrays.ArrayView:
         return self._transfer.here(self._key.view(keys, "keys"), "keys")
 

@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from . import arrays
 from .errors import DtypeError, ShapeError
+from .exact import exactly
+from .key_types import check_key_type
 
 __all__ = ["Column"]
 
@@ -37,23 +39,14 @@ class Column:
         Raises
         ------
         DtypeError
-            For floats, objects, variable widths and more than 128 bytes.
+            For what `key_types.check_key_type` refuses, objects, variable widths and more than 128 bytes.
         """
         column = cls._of(dtype, "key")
-        if has_padding(column.dtype):
-            raise DtypeError(
-                f"keys are compared by their bytes, and {column.dtype} has padding between its fields: "
-                "make it packed, with align=False"
-            )
-        if column.dtype.kind in "fc":
-            unsigned = f"uint{8 * column.dtype.itemsize}"
-            raise DtypeError(
-                f"keys must have exact equality, so not {column.dtype}: 0.0 == -0.0 and NaN != NaN. "
-                f'View their bits as integers: keys.view("{unsigned}")'
-            )
+        check_key_type(column.dtype)
         if column.nbytes > MAX_KEY_BYTES:
             raise DtypeError(
-                f"a key has at most {MAX_KEY_BYTES} bytes, and {dtype!r} has {column.nbytes}: hash it first"
+                f"a key has at most {MAX_KEY_BYTES} bytes, and {dtype!r} has {column.nbytes}: take a hash of each as "
+                "its key, which loses the difference between two keys of one hash"
             )
         return column
 
@@ -73,7 +66,8 @@ class Column:
         base, shape = full.subdtype or (full, ())
         if base.hasobject or base.kind == "O":
             raise DtypeError(
-                f"a {what} needs a fixed width, and {full} holds Python objects: encode them as numbers first"
+                f"a {what} needs a fixed width, and {full} has none: take a type as wide as the longest {what}, "
+                "such as S16 or U16"
             )
         if base.itemsize == 0 or 0 in shape:
             raise DtypeError(f"a {what} needs at least one byte, and {full} has none; for a set, use HashSet")
@@ -99,27 +93,26 @@ class Column:
         if view.dtype != self.dtype:
             raise DtypeError(
                 f"{what} must be {self.dtype}, as the table was made, got {view.dtype}: "
-                f"convert them, with .astype({str(self.dtype)!r}) for instance"
+                f"{_conversion(what, array, view, self.dtype)}"
             )
         if view.shape == self.shape:
             view = arrays.view(view.owner.reshape((1, *self.shape)), self.dtype)
         if view.shape[1:] != self.shape:
             rows = "(n,)" if not self.shape else f"(n, {', '.join(map(str, self.shape))})"
-            raise ShapeError(f"{what} must have shape {rows}, got {view.shape}")
+            raise ShapeError(f"{what} must have shape {rows}, got {view.shape}: give one row for each key")
         return view
 
     def default(self, value: Any) -> bytes:
-        """The bytes of one row that a caller gave as a default."""
+        """The bytes of one row that a caller gave as a default; 0 is all zeros, and a single item fills a row."""
         if isinstance(value, int) and value == 0:
             return bytes(self.nbytes)
         try:
-            row = np.empty(self.shape, self.dtype)
-            row[...] = value
-            if self.dtype.kind in "biu" and np.any(row != value):
-                raise ValueError("it would be cut")
-        except (TypeError, ValueError, OverflowError) as error:
-            raise DtypeError(f"the default {value!r} is no {self.dtype}: {error}") from None
-        return row.tobytes()
+            made = exactly(value, self.dtype)
+        except DtypeError as error:
+            raise DtypeError(f"the default is no {self.numpy}: {error}") from None
+        if made.shape not in ((), self.shape):
+            raise DtypeError(f"the default is a single item or a row of shape {self.shape}, got shape {made.shape}")
+        return np.broadcast_to(made, self.shape).tobytes()
 
     @property
     def numpy(self) -> np.dtype[Any]:
@@ -127,11 +120,22 @@ class Column:
         return np.dtype((self.dtype, self.shape)) if self.shape else self.dtype
 
 
-def has_padding(dtype: np.dtype[Any]) -> bool:
-    """Whether a structured type has bytes that belong to none of its fields."""
-    if dtype.subdtype:
-        return has_padding(dtype.subdtype[0])
-    if dtype.fields is None:
-        return False
-    parts = [field[0] for field in dtype.fields.values()]
-    return sum(part.itemsize for part in parts) != dtype.itemsize or any(map(has_padding, parts))
+def _conversion(what: str, given: Any, view: arrays.ArrayView, wanted: np.dtype[Any]) -> str:
+    """How a caller makes an array of the wanted type without a change of value."""
+    on_host = what if isinstance(given, np.ndarray) else f"numpy.asarray({what})"
+    if _widens(view.dtype, wanted):
+        convert = f".to(torch.{wanted.name})" if view.kind == "torch" else f".astype({str(wanted)!r})"
+        return f"convert them, which loses nothing: {on_host if view.kind == 'numpy' else what}{convert}"
+    kinds = {view.dtype.kind, wanted.kind}
+    if not (kinds <= set("biuf") or kinds <= set("SU") or kinds in ({"M"}, {"m"})):
+        return f"give {what} of that type"
+    items = f"{what}.tolist()" if view.host is None else f"list({on_host})" if view.shape else f"{on_host}[()]"
+    return f"give {items}, whose items are checked one by one"
+
+
+def _widens(given: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    """Whether a conversion of NumPy's keeps every value."""
+    if given.kind in "biu" and wanted.kind == "f":  # NumPy calls int64 to float64 safe
+        return given.kind == "b" or 8 * given.itemsize <= np.finfo(wanted).nmant + 1
+    same = given.kind == wanted.kind or (given.kind in "biu" and wanted.kind in "iu")
+    return same and given.kind in "biufSU" and np.can_cast(given, wanted, "safe")

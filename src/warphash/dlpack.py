@@ -185,7 +185,7 @@ def read_capsule(capsule: Any) -> Tensor:
     if kind is None or tensor.lanes != 1 or tensor.bits % 8:
         raise DtypeError(
             f"expected integers, floats, complex numbers or booleans, got DLPack type {tensor.code} of {tensor.bits}"
-            " bits; view it as an unsigned integer of the same width"
+            " bits; view it as an unsigned integer of the same width, or convert it to whole bytes"
         )
     shape = tuple(tensor.shape[axis] for axis in range(tensor.ndim))
     expected, contiguous = 1, True

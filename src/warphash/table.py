@@ -227,22 +227,22 @@ class HashMap(PairTable):
         return self.find(keys)[0], inserted
 
     # ---- the dict face
-    def __contains__(self, key: Any) -> bool:
-        return bool(np.asarray(self.contains(np.asarray(key, self._key.dtype))).all())
-
     def __iter__(self) -> Iterator[Any]:
         return iter(self.keys())
 
     def __getitem__(self, keys: Any) -> Any:
-        values, found = self.find(keys)
-        self._raise_missing(keys, found)
-        return values[0] if np.shape(keys) == self._key.shape else values
+        view = arrays.view(keys, self._key.dtype)
+        values, found = self.find(view.owner)
+        self._raise_missing(view.owner, found)
+        return values[0] if view.shape == self._key.shape else values
 
     def __setitem__(self, keys: Any, values: Any) -> None:
-        view = self._view_keys(keys)
-        if np.shape(values) == self._values.shape and view.rows != 1:
-            values = np.broadcast_to(np.asarray(values, self._values.dtype), (view.rows, *self._values.shape))
-        self._update(keys, values, Op.REPLACE)
+        view, value_view = self._view_keys(keys), arrays.view(values, self._values.dtype)
+        if value_view.shape == self._values.shape and view.rows != 1:
+            one = self._transfer.on_host(self._values.view(value_view.owner, "values"), value_view.stream)
+            self._update(view.owner, np.broadcast_to(one, (view.rows, *self._values.shape)), Op.REPLACE)
+        else:
+            self._update(view.owner, value_view.owner, Op.REPLACE)
 
     def __delitem__(self, keys: Any) -> None:
         self._raise_missing(keys, self.contains(keys))
@@ -293,9 +293,6 @@ class HashSet(ListVerbs):
     def execute(self, operations: Any, keys: Any) -> Any:
         """Finds, inserts and erases in one batch, all of which run at once: bool[n]. See `HashMap.execute`."""
         return self._execute(operations, self._view_keys(keys), None, None, b"")
-
-    def __contains__(self, key: Any) -> bool:
-        return bool(np.asarray(self.contains(np.asarray(key, self._key.dtype))).all())
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.keys())

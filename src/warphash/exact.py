@@ -1,0 +1,313 @@
+"""Python values as items of a NumPy type: each exactly as it came, or an error.
+
+NumPy converts wherever it can. It cuts a string to the width of the type, a fraction to an integer and a time to whole
+days. It reads "1" as a number, and writes a number as b"1". A table that took such an item would hold another key than
+the caller gave. So every item is compared with the value that it was made from.
+
+Two conversions count as exact: numbers that are equal (2.0 and 2, True and 1), and a string of ASCII characters for its
+bytes. Floating-point values are rounded to the width of the type, as everywhere in NumPy.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+import numbers
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import DtypeError, ShapeError
+
+__all__ = ["exactly"]
+
+Dtype = np.dtype[Any]
+Items = npt.NDArray[Any]
+Shape = tuple[int, ...]
+
+_SEQUENCES = (list, tuple, range)
+_NUMBERS = (numbers.Number, np.bool_, decimal.Decimal)
+_PLAIN_MOMENT = re.compile(r"NaT|[+-]?\d{4,}(-\d\d(-\d\d([T ][\d:.]*)?)?)?")
+"""An ISO date or time without a zone. NumPy also reads "now" and "today", which are never the same twice."""
+
+
+class _UnfitError(Exception):
+    """An item that the type does not hold; the message is the mend, if there is a better one than another type."""
+
+
+_FAILURES = (_UnfitError, OverflowError, ValueError, TypeError, decimal.InvalidOperation)
+"""What a conversion of NumPy's, or of ours, raises."""
+
+
+def exactly(value: Any, dtype: Dtype | None) -> Items:
+    """A list, nested lists or a single value as an array.
+
+    Parameters
+    ----------
+    value
+        A list, tuple or range, nested as deep as the array has axes; or one item. A record is a tuple.
+    dtype
+        Type of an item. None takes the type that NumPy finds for the values.
+
+    Returns
+    -------
+    array
+        A new NumPy array. O(n), with a few operations of Python for each item.
+
+    Raises
+    ------
+    DtypeError
+        If the type does not hold an item exactly, or NumPy has no type for the items.
+    ShapeError
+        If rows differ in length.
+    """
+    shape, leaves = _leaves(value, dtype is not None and dtype.names is not None)
+    wanted = _found_type(value, leaves) if dtype is None else dtype
+    try:
+        return _converted(leaves, wanted).reshape(shape)
+    except _FAILURES:
+        if dtype is None:
+            raise DtypeError(f"expected values of one kind, got {_kinds(leaves)}: give an array of one type") from None
+        raise _refusal(leaves, wanted) from None
+
+
+def _leaves(value: Any, has_records: bool) -> tuple[Shape, list[Any]]:
+    """The shape of nested sequences, and their items in order."""
+    if isinstance(value, np.ndarray):
+        return value.shape, list(value.reshape(-1))
+    if has_records and isinstance(value, tuple):
+        return (), [value]
+    if not isinstance(value, _SEQUENCES):
+        array = _as_array(value)
+        return ((), [value]) if array is None else _leaves(array, has_records)
+    if not any(_is_nested(kind, has_records) for kind in set(map(type, value))):
+        return (len(value),), list(value)
+    parts = [_leaves(part, has_records) for part in value]
+    shapes = {shape for shape, _ in parts}
+    if len(shapes) > 1:
+        raise ShapeError(
+            f"expected a list of values or of rows of one length, got parts of shapes {sorted(shapes)}: "
+            "give each row the same number of items"
+        )
+    return (len(value), *shapes.pop()), [leaf for _, leaves in parts for leaf in leaves]
+
+
+def _is_nested(kind: type, has_records: bool) -> bool:
+    if has_records and issubclass(kind, tuple):
+        return False
+    return issubclass(kind, (*_SEQUENCES, np.ndarray)) or _is_array_like(kind)
+
+
+def _is_array_like(kind: type) -> bool:
+    return hasattr(kind, "__array__") and not issubclass(kind, np.generic)
+
+
+def _as_array(value: Any) -> Items | None:
+    """What has its items in memory, as an array; None for a single value."""
+    if value is None or isinstance(value, str | bytes | np.generic | numbers.Number):
+        return None
+    if _is_array_like(type(value)):
+        try:
+            return np.asarray(value)
+        except (TypeError, ValueError) as error:  # such as a tensor on a GPU
+            raise DtypeError(f"expected values in memory of the host, got {type(value).__name__}: {error}") from None
+    if not isinstance(value, Iterable):
+        return None
+    try:
+        return np.asarray(memoryview(value))  # type: ignore[arg-type]  # array.array and its like
+    except TypeError:
+        name = type(value).__name__
+        raise DtypeError(f"expected an array, a list or a single value, got a {name}: give list(...) of it") from None
+
+
+def _found_type(value: Any, leaves: list[Any]) -> Dtype:
+    """The type of values for which the caller named none."""
+    if not leaves:
+        raise DtypeError("an empty list has no type: give an empty array, such as numpy.empty(0, 'int64')")
+    found = np.asarray(value).dtype if isinstance(value, (*_SEQUENCES, np.ndarray)) else np.asarray(leaves).dtype
+    if found.hasobject:
+        raise DtypeError(
+            f"expected numbers, bytes, strings or times, got {next(iter(leaves))!r:.60} ({_kinds(leaves)}), Python "
+            "objects that have no NumPy type in common: give an array of one type"
+        )
+    return found
+
+
+def _kinds(leaves: list[Any]) -> str:
+    return ", ".join(sorted({type(leaf).__name__ for leaf in leaves}))
+
+
+def _refusal(leaves: list[Any], dtype: Dtype) -> DtypeError:
+    """The error for the first item that the type does not hold."""
+    for leaf in leaves:
+        mend = ""
+        try:
+            _converted([leaf], dtype)
+            continue
+        except _UnfitError as error:
+            mend = str(error)
+        except _FAILURES:
+            pass
+        return DtypeError(
+            f"expected values that {dtype} holds, got {leaf!r:.60} ({type(leaf).__name__}): "
+            f"{mend or 'leave it out, or make the table of a type that holds it'}"
+        )
+    return DtypeError(f"expected values of one kind for {dtype}, got {_kinds(leaves)}: give an array of one type")
+
+
+# ---- items of each kind
+
+
+def _converted(leaves: list[Any], dtype: Dtype) -> Items:
+    """The items as a one-dimensional array, or an exception."""
+    if not leaves:
+        return np.empty(0, dtype)
+    if dtype.names is not None:
+        return _records(leaves, dtype)
+    kind = "custom" if dtype.kind == "V" and dtype.type is not np.void else dtype.kind
+    convert = _CONVERSIONS.get(kind)
+    if convert is None:
+        raise _UnfitError("give an array of that type")
+    return convert(leaves, dtype)
+
+
+def _records(leaves: list[Any], dtype: Dtype) -> Items:
+    names = dtype.names or ()
+    for leaf in leaves:
+        is_record = isinstance(leaf, tuple) or (isinstance(leaf, np.void) and leaf.dtype.names is not None)
+        if not is_record or len(leaf) != len(names):
+            raise _UnfitError(f"a record is a tuple of {len(names)} items")
+    made = np.zeros(len(leaves), dtype)  # what lies between the fields, too
+    for number, name in enumerate(names):
+        base, shape = dtype[name].subdtype or (dtype[name], ())
+        items_shape, items = _leaves([leaf[number] for leaf in leaves], base.names is not None)
+        if items_shape != (len(leaves), *shape):
+            raise _UnfitError(f"field {name!r} takes items of shape {shape}")
+        try:
+            made[name] = _converted(items, base).reshape(items_shape)
+        except _FAILURES:
+            raise _UnfitError(f"give field {name!r} a type that holds the item, or leave the record out") from None
+    return made
+
+
+def _equal(leaves: list[Any], dtype: Dtype) -> Items:
+    """Integers and booleans: whatever number equals the item."""
+    with np.errstate(all="ignore"):
+        made = np.array(leaves, dtype)
+    if made.ndim != 1 or any(isinstance(leaf, complex) for leaf in leaves) or made.tolist() != leaves:
+        raise _UnfitError
+    return made
+
+
+def _rounded(leaves: list[Any], dtype: Dtype) -> Items:
+    """Floating-point numbers: rounded; but an integer has to be equal, and nothing finite becomes infinite."""
+    if not all(isinstance(leaf, _NUMBERS) for leaf in leaves):
+        raise _UnfitError
+    with np.errstate(all="ignore"):
+        made = np.array(leaves, dtype)
+    for item, leaf in zip(made.tolist(), leaves, strict=True):
+        if item == leaf:
+            continue
+        is_whole = isinstance(leaf, numbers.Integral | np.bool_)
+        number = complex(leaf)
+        if is_whole or not (_is_nan(number) or (_is_finite(number) and _is_finite(complex(item)))):
+            raise _UnfitError
+    return made
+
+
+def _is_nan(number: complex) -> bool:
+    return math.isnan(number.real) or math.isnan(number.imag)
+
+
+def _is_finite(number: complex) -> bool:
+    return math.isfinite(number.real) and math.isfinite(number.imag)
+
+
+def _bytes(leaves: list[Any], dtype: Dtype) -> Items:
+    encoded = [leaf.encode("ascii") if isinstance(leaf, str) else leaf for leaf in leaves]
+    if not all(isinstance(leaf, bytes) for leaf in encoded):
+        raise _UnfitError
+    made = np.array(encoded, dtype)
+    if made.tolist() != encoded:
+        raise _UnfitError(_width_mend(encoded, "S"))
+    return made
+
+
+def _strings(leaves: list[Any], dtype: Dtype) -> Items:
+    if not all(isinstance(leaf, str) for leaf in leaves):
+        raise _UnfitError
+    made = np.array(leaves, dtype)
+    if made.tolist() != leaves:
+        raise _UnfitError(_width_mend(leaves, "U"))
+    return made
+
+
+def _width_mend(leaves: Sequence[Any], kind: str) -> str:
+    width = max(len(leaf) if kind == "S" else len(leaf.encode(errors="surrogatepass")) for leaf in leaves)
+    if any(leaf[-1:] in (b"\0", "\0") for leaf in leaves):
+        return f"NumPy drops zeros at the end of {kind} items; make the table of V{width}, and give {width} bytes each"
+    return f"make the table of {kind}{max(map(len, leaves))}, or leave it out"
+
+
+def _voids(leaves: list[Any], dtype: Dtype) -> Items:
+    rows = [leaf.tobytes() if isinstance(leaf, np.void) else leaf for leaf in leaves]
+    if not all(isinstance(row, bytes) and len(row) == dtype.itemsize for row in rows):
+        raise _UnfitError(f"give {dtype.itemsize} bytes")
+    return np.frombuffer(b"".join(rows), dtype).copy()
+
+
+def _moments(leaves: list[Any], dtype: Dtype) -> Items:
+    return np.array([_in_unit(_moment(leaf), dtype) for leaf in leaves], dtype)
+
+
+def _moment(leaf: Any) -> np.datetime64:
+    if getattr(leaf, "tzinfo", None) is not None:
+        raise _UnfitError("convert the time to UTC and drop its time zone")
+    if hasattr(leaf, "to_datetime64"):  # pandas counts nanoseconds, which datetime does not
+        return leaf.to_datetime64()  # type: ignore[no-any-return]
+    if isinstance(leaf, str):
+        if not _PLAIN_MOMENT.fullmatch(leaf):
+            raise _UnfitError("write the time as ISO 8601 has it, without a time zone")
+        return np.datetime64(leaf)
+    if not isinstance(leaf, np.datetime64 | datetime.date):
+        raise _UnfitError("give numpy.datetime64 or datetime")
+    return np.datetime64(leaf)
+
+
+def _spans(leaves: list[Any], dtype: Dtype) -> Items:
+    return np.array([_in_unit(_span(leaf), dtype) for leaf in leaves], dtype)
+
+
+def _span(leaf: Any) -> np.timedelta64:
+    if hasattr(leaf, "to_timedelta64"):
+        return leaf.to_timedelta64()  # type: ignore[no-any-return]
+    if not isinstance(leaf, np.timedelta64 | datetime.timedelta):
+        raise _UnfitError("give numpy.timedelta64 or timedelta")
+    return np.timedelta64(leaf)
+
+
+def _in_unit(time: Any, dtype: Dtype) -> Any:
+    """A time in the unit of the type, and back again as it was."""
+    if np.isnat(time):
+        return time
+    if "generic" in (np.datetime_data(time.dtype)[0], np.datetime_data(dtype)[0]):
+        raise _UnfitError("name the unit of the time")
+    made = time.astype(dtype)
+    if np.isnat(made) or made.astype(time.dtype) != time:
+        raise _UnfitError(f"make the table of {time.dtype}, or leave it out")
+    return made
+
+
+_CONVERSIONS: Mapping[str, Callable[[list[Any], Dtype], Items]] = {
+    **dict.fromkeys("biu", _equal),
+    **dict.fromkeys("fc", _rounded),
+    "S": _bytes,
+    "U": _strings,
+    "V": _voids,
+    "M": _moments,
+    "m": _spans,
+}

@@ -1,0 +1,97 @@
+"""Which types a key can have: those whose items are equal if and only if their bytes are.
+
+Floating-point numbers are no such type: 0.0 equals -0.0 and NaN differs from itself. Nor are records with bytes that
+belong to no field. NaT is a key like any other: there is one pattern of bits for it, and the table finds it by that, as
+pandas does, although NumPy says that NaT differs from itself.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import DtypeError
+
+__all__ = ["check_key_type"]
+
+Dtype = np.dtype[Any]
+
+
+def check_key_type(dtype: Dtype) -> None:
+    """Raise `DtypeError` unless items of ``dtype`` are equal exactly if their bytes are; the mend loses no value."""
+    if not _used_bytes(dtype).all():
+        raise DtypeError(
+            f"keys are compared by their bytes, and {dtype} has some that belong to no field: "
+            f"pack the records, which loses nothing: keys.astype({_packed(dtype)})"
+        )
+    if not _any_part(dtype, _is_float):
+        return
+    expected = f"keys must have exact equality, so not {dtype}: 0.0 == -0.0 and NaN != NaN"
+    if _any_part(dtype, lambda part: part.char in "gG"):
+        raise DtypeError(
+            f"{expected}. Its numbers have undefined bytes, too: convert them to float64 or complex128, which rounds"
+        )
+    bits = _as_bits(dtype)
+    as_source = str(bits) if bits.names is not None else f'"{bits.name if bits.kind == "u" else bits.str[1:]}"'
+    raise DtypeError(f"{expected}. View their bits, which loses nothing, of a NumPy array: keys.view({as_source})")
+
+
+def _any_part(dtype: Dtype, holds: Any) -> bool:
+    """Whether ``holds`` is true of a type, or of one of its fields."""
+    if dtype.subdtype:
+        return _any_part(dtype.subdtype[0], holds)
+    if dtype.names is not None:
+        return any(_any_part(dtype[name], holds) for name in dtype.names)
+    return bool(holds(dtype))
+
+
+def _is_float(dtype: Dtype) -> bool:
+    """Whether a plain type is one of floats. So is every type that a library adds to NumPy, such as bfloat16."""
+    return dtype.kind in "fc" or (dtype.kind == "V" and not issubclass(dtype.type, np.void))
+
+
+def _packed(dtype: Dtype) -> Dtype:
+    """The same fields, one behind the other."""
+    if dtype.subdtype:
+        return np.dtype((_packed(dtype.subdtype[0]), dtype.subdtype[1]))
+    if dtype.names is None:
+        return dtype
+    return np.dtype([(name, _packed(dtype[name])) for name in dtype.names])
+
+
+def _as_bits(dtype: Dtype) -> Dtype:
+    """The same type with unsigned integers, or bytes, in place of floats."""
+    if dtype.subdtype:
+        return np.dtype((_as_bits(dtype.subdtype[0]), dtype.subdtype[1]))
+    if dtype.names is not None:
+        formats = [_as_bits(dtype[name]) for name in dtype.names]
+        offsets = [_offset(dtype, name) for name in dtype.names]
+        layout = {"names": dtype.names, "formats": formats, "offsets": offsets, "itemsize": dtype.itemsize}
+        made: Dtype = np.dtype(layout)  # type: ignore[call-overload]
+        return made
+    if not _is_float(dtype):
+        return dtype
+    name = f"u{dtype.itemsize}" if dtype.itemsize <= 8 else f"V{dtype.itemsize}"
+    return np.dtype(name)
+
+
+def _offset(dtype: Dtype, name: str) -> int:
+    assert dtype.fields is not None
+    return int(dtype.fields[name][1])
+
+
+def _used_bytes(dtype: Dtype) -> npt.NDArray[np.bool_]:
+    """Which bytes of an item belong to a field; fields may overlap."""
+    if dtype.subdtype:
+        base, shape = dtype.subdtype
+        return np.tile(_used_bytes(base), math.prod(shape))
+    if dtype.names is None:
+        return np.ones(dtype.itemsize, np.bool_)
+    used = np.zeros(dtype.itemsize, np.bool_)
+    for name in dtype.names:  # `fields` would have titles, too
+        first = _offset(dtype, name)
+        used[first : first + dtype[name].itemsize] |= _used_bytes(dtype[name])
+    return used

@@ -1,0 +1,337 @@
+"""What comes in at the front door: kept exactly or refused, against a dict of exact values that shares no code.
+
+Types, containers and verbs are crossed at random; `WARPHASH_FUZZ_EXAMPLES` asks for more than the usual number.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import os
+import re
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.exact_values import NOT_HELD, plain, plain_of_array
+from warphash import DtypeError, HashMap, HashSet, MultiMap, ShapeError, WarphashError
+
+EXAMPLES = int(os.environ.get("WARPHASH_FUZZ_EXAMPLES", "300"))
+DEVICES = os.environ.get("WARPHASH_FUZZ_DEVICES", "cpu").split(",")
+
+KEY_TYPES = [
+    *("?", "i1", "u1", "i4", "u4", "i8", "u8", "S3", "U2", "V3", "S12", "M8[s]", "M8[D]", "M8[ns]", "m8[ms]"),
+    [("a", "i4"), ("b", "S2")],
+    [("a", "u1"), ("b", [("c", "i2"), ("d", "U1")])],
+    ("i4", (2,)),
+    ("u8", (3,)),
+]
+VALUE_TYPES = ["i4", "u1", "f4", "f8", "?", "S3", "U2", "M8[ms]", ("i2", (2,)), [("x", "f4"), ("y", "i8")]]
+
+
+def typed(dtype: Any) -> np.dtype[Any]:
+    return np.dtype(dtype)
+
+
+# ---- items: most of them such as the type could hold, some that no type or another one holds
+
+WHOLE = st.one_of(
+    st.integers(-3, 9),
+    st.sampled_from([s * 2**n + d for n in (7, 8, 31, 32, 53, 63, 64, 70) for s in (1, -1) for d in (-1, 0, 1)]),
+)
+NUMBERS = st.one_of(
+    WHOLE,
+    st.booleans(),
+    st.sampled_from([2.0, -1.0, 2.9, 0.5, 0.1, -0.0, 1e30, 1e300, math.inf, math.nan]),
+    st.sampled_from([np.int64(-1), np.uint64(2**64 - 1), np.float64(2.5), np.float32(3), np.int8(5), np.bool_(True)]),
+)
+TEXT = st.text(st.sampled_from("ab1é\0"), max_size=4)
+BYTES = st.binary(max_size=4) | st.sampled_from([b"a", b"ab", b"abc", b"abcd", b"ab\0", b"1", b"abcdefghijkl", b""])
+SPANS = st.builds(np.timedelta64, st.integers(-(10**6), 10**10), st.sampled_from(["D", "s", "ms", "us", "ns"]))
+MOMENTS = st.one_of(
+    st.builds(np.datetime64, st.integers(-(10**6), 10**10), st.sampled_from(["D", "s", "ms", "us", "ns"])),
+    st.sampled_from([np.datetime64("NaT", "s"), np.datetime64(2**62, "D"), datetime.date(2020, 1, 2)]),
+    st.sampled_from([datetime.datetime(2020, 1, 1), datetime.datetime(1999, 1, 1, 1, 1, 1, 1000)]),
+    st.just(datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)),
+)
+JUNK = st.sampled_from([None, "1", b"1", 1.5, 2j, "now", object(), math.nan, np.str_("a"), ()]) | NUMBERS | TEXT
+
+
+def items(dtype: np.dtype[Any]) -> st.SearchStrategy[Any]:
+    if dtype.subdtype is not None:
+        base, (extent,) = dtype.subdtype
+        rows = st.lists(items(base), min_size=extent, max_size=extent)
+        return rows.map(tuple) | rows
+    if dtype.names is not None:
+        return st.tuples(*(items(dtype[name]) for name in dtype.names))
+    own: Any = {
+        **dict.fromkeys("biuf", NUMBERS),
+        "S": BYTES | TEXT,
+        "U": TEXT,
+        "V": st.binary(min_size=3, max_size=3) | BYTES,
+        "M": MOMENTS,
+        "m": SPANS | st.sampled_from([datetime.timedelta(seconds=1), datetime.timedelta(microseconds=1)]),
+    }[dtype.kind]
+    held = own.filter(lambda item: plain(item, dtype) is not NOT_HELD)
+    return st.one_of(held, held, held, held, held, held, own, JUNK)
+
+
+# ---- containers
+
+
+def as_array(values: list[Any], dtype: np.dtype[Any]) -> Any:
+    """An array of the type itself, of those values that it holds."""
+    made = np.zeros(len(values), dtype)
+    for number, value in enumerate(values):
+        exact = plain(value, dtype)
+        exact = 0 if exact is NOT_HELD and dtype.subdtype is not None else exact
+        if dtype.kind in "Mm" and exact is not NOT_HELD:
+            made[number] = np.array(exact, "i8").view(dtype)
+        elif exact is not NOT_HELD:
+            made[number] = exact
+    return made
+
+
+def as_other_array(values: list[Any], dtype: np.dtype[Any]) -> Any:
+    """Whatever array NumPy makes of the values by itself."""
+    try:
+        return np.array(values)
+    except (ValueError, OverflowError, TypeError):
+        return np.array([object()])
+
+
+def as_arrow(values: list[Any], dtype: np.dtype[Any]) -> Any:
+    import pyarrow as pa
+
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        return as_other_array(values, dtype)
+
+
+def as_pandas(values: list[Any], dtype: np.dtype[Any]) -> Any:
+    import pandas as pd
+
+    try:
+        return pd.Series(values)
+    except (ValueError, OverflowError, TypeError):
+        return as_other_array(values, dtype)
+
+
+def as_polars(values: list[Any], dtype: np.dtype[Any]) -> Any:
+    import polars as pl
+
+    try:
+        return pl.Series(values)
+    except BaseException:  # its panics are no exceptions
+        return as_other_array(values, dtype)
+
+
+def as_torch(values: list[Any], dtype: np.dtype[Any]) -> Any:
+    import torch
+
+    try:
+        return torch.tensor(values)
+    except (ValueError, OverflowError, TypeError, RuntimeError):
+        return as_other_array(values, dtype)
+
+
+CONTAINERS: dict[str, Callable[[list[Any], np.dtype[Any]], Any]] = {
+    "list": lambda values, dtype: values,
+    "list again": lambda values, dtype: list(values),
+    "tuple": lambda values, dtype: values if dtype.names is not None else tuple(values),
+    "array": as_array,
+    "other array": as_other_array,
+    "object array": lambda values, dtype: np.array([*values, None], object)[:-1],
+}
+LIBRARIES = {"pyarrow": as_arrow, "pandas": as_pandas, "polars": as_polars, "torch": as_torch}
+CONTAINERS.update({name: make for name, make in LIBRARIES.items() if find_spec(name)})
+
+
+def known(container: Any, dtype: np.dtype[Any]) -> list[Any] | None:
+    """The plain forms of what a container holds, if a table of ``dtype`` is to take it; None if it is to refuse."""
+    if isinstance(container, list | tuple):
+        forms = [plain(value, dtype) for value in container]
+        return None if any(form is NOT_HELD for form in forms) else forms
+    with np.errstate(all="ignore"):
+        try:
+            array = np.asarray(container)
+        except Exception:
+            return None
+    if getattr(container, "null_count", 0) not in (0,) and not callable(getattr(container, "null_count", 0)):
+        return None
+    if callable(getattr(container, "null_count", 0)) and container.null_count():
+        return None
+    if array.dtype != dtype.base or array.shape[1:] != dtype.shape:
+        return None
+    return plain_of_array(array, dtype)
+
+
+# ---- following a mend to the letter
+
+NAMED = r"(?:numpy\.asarray\((?:keys|values)\)|keys|values|array)"
+CALLS = re.compile(rf"list\({NAMED}\)|{NAMED}(?:\.[a-z_]+\([^()]*\)|\[\(\)\])")
+
+
+def mended(error: Exception, container: Any) -> Any:
+    """The container after the conversion that an error advises; None if it advises none."""
+    call = CALLS.search(str(error))
+    if call is None:
+        return None
+    return eval(call[0], {"keys": container, "values": container, "array": container, "numpy": np})
+
+
+def wanted(container: Any, dtype: np.dtype[Any]) -> tuple[Any, list[Any] | None]:
+    """A container that a table answers for, after at most one mend, and what it holds; no forms where it is refused."""
+    forms = known(container, dtype)
+    if forms is not None or isinstance(container, list | tuple):
+        return container, forms
+    table = HashSet(dtype, device="cpu") if dtype.base.kind != "f" and not has_floats(dtype) else None
+    if table is None:
+        return container, None
+    with pytest.raises(WarphashError) as refused:
+        table.contains(container)
+    again = mended(refused.value, container)
+    if again is None:
+        return container, None
+    if not isinstance(again, list):
+        again_forms = known(again, dtype)
+        source = [plain(value, dtype) for value in np.asarray(container).tolist()]
+        assert again_forms == source, f"{refused.value}: following it changes values"
+        return again, again_forms
+    return again, known(again, dtype)
+
+
+def has_floats(dtype: np.dtype[Any]) -> bool:
+    return dtype.names is not None and any(dtype[name].kind == "f" or has_floats(dtype[name]) for name in dtype.names)
+
+
+# ---- the model
+
+
+def same(a: Any, b: Any) -> bool:
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    return bool(a == b or (a != a and b != b))
+
+
+class Door:
+    """A table, and the dict that it is to be like."""
+
+    def __init__(self, kind: type, key: Any, value: Any, device: str) -> None:
+        self.kind, self.key, self.value = kind, typed(key), typed(value)
+        types = (self.key,) if kind is HashSet else (self.key, self.value)
+        self.table: Any = kind(*types, device=device, capacity=8)
+        self.held: dict[Any, list[Any]] = {}
+
+    def offers(self, verb: str, keys: list[Any], values: list[Any], key_container: str, value_container: str) -> None:
+        key_batch, key_forms = wanted(CONTAINERS[key_container](keys, self.key), self.key)
+        value_batch, value_forms = CONTAINERS[value_container](values, self.value), None
+        value_forms = known(value_batch, self.value)
+        adds = verb in ("insert", "assign", "find_or_insert", "setitem") and self.kind is not HashSet
+        if key_forms is None or (adds and (value_forms is None or len(value_forms) != len(key_forms))):
+            with pytest.raises((DtypeError, ShapeError)) as refused:
+                self.call(verb, key_batch, value_batch)
+            assert ": " in str(refused.value), "an error names its mend"
+        elif verb in ("getitem", "delitem") and not all(form in self.held for form in key_forms):
+            with pytest.raises(KeyError):
+                self.call(verb, key_batch, value_batch)
+        else:
+            answer = self.call(verb, key_batch, value_batch)
+            self.follow(verb, key_forms, value_forms or [], answer)
+        self.agrees()
+
+    def call(self, verb: str, keys: Any, values: Any) -> Any:
+        table, is_set = self.table, self.kind is HashSet
+        if verb == "setitem":
+            table[keys] = values
+            return None
+        if verb in ("getitem", "delitem"):
+            return getattr(table, f"__{verb}__")(keys)
+        adds = verb in ("insert", "assign", "find_or_insert")
+        return getattr(table, verb)(keys, values) if adds and not is_set else getattr(table, verb)(keys)
+
+    def follow(self, verb: str, keys: list[Any], values: list[Any], answer: Any) -> None:
+        """Check an answer, and do the same to the dict. Of equal keys in a batch any may win: the table says which."""
+        there = [key in self.held for key in keys]
+        if verb in ("contains", "find"):
+            found = answer if verb == "contains" else answer[1]
+            assert list(found) == there
+        if verb in ("find", "getitem"):
+            for key, value in zip(
+                keys, plain_of_array(answer[0] if verb == "find" else answer, self.value), strict=True
+            ):
+                assert key not in self.held or any(same(value, its) for its in self.held[key])
+        if verb in ("erase", "delitem"):
+            for key in set(keys):
+                if self.kind is MultiMap and key in self.held and verb == "erase":
+                    self.held[key] = self.held[key][keys.count(key) :]
+                    if not self.held[key]:
+                        del self.held[key]
+                else:
+                    self.held.pop(key, None)
+        if verb in ("insert", "assign", "find_or_insert", "setitem"):
+            self.add(verb, keys, values)
+
+    def add(self, verb: str, keys: list[Any], values: list[Any]) -> None:
+        values = values or [None] * len(keys)
+        for key in dict.fromkeys(keys):
+            own = [value for other, value in zip(keys, values, strict=True) if other == key]
+            if self.kind is MultiMap:
+                self.held[key] = self.held.get(key, []) + own
+            elif key not in self.held or verb in ("assign", "setitem"):
+                self.held[key] = own if len(own) == 1 else [self.read(key, own)]
+
+    def read(self, key: Any, among: list[Any]) -> Any:
+        if self.kind is HashSet:
+            return None
+        keys, values = (self.table.keys(), self.table.values())
+        pairs = zip(plain_of_array(keys, self.key), plain_of_array(values, self.value), strict=True)
+        (value,) = [value for its, value in pairs if its == key]
+        assert any(same(value, other) for other in among)
+        return value
+
+    def agrees(self) -> None:
+        keys = plain_of_array(self.table.keys(), self.key)
+        assert len(self.table) == len(keys) == sum(map(len, self.held.values()))
+        assert set(keys) == set(self.held)
+        if self.kind is HashMap:
+            for key, value in zip(keys, plain_of_array(self.table.values(), self.value), strict=True):
+                assert same(value, self.held[key][0]), (key, value, self.held[key])
+
+    def asks(self, key: Any) -> None:
+        """One key with `in`: what the type does not hold is not there."""
+        form = plain(key, self.key)
+        assert (key in self.table) is (form is not NOT_HELD and form in self.held)
+
+
+VERBS = {
+    HashMap: ["insert", "assign", "find_or_insert", "setitem", "find", "contains", "erase", "getitem", "delitem"],
+    HashSet: ["insert", "contains", "erase"],
+    MultiMap: ["insert", "contains", "find"],
+}
+
+
+@settings(max_examples=EXAMPLES, print_blob=True)
+@given(st.data())
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_value_is_kept_exactly_or_refused(device: str, data: st.DataObject) -> None:
+    kind = data.draw(st.sampled_from([HashMap, HashMap, HashSet, MultiMap]), "class")
+    narrow = [key for key in KEY_TYPES if typed(key).itemsize <= 8]
+    key_type = data.draw(st.sampled_from(narrow if kind is MultiMap else KEY_TYPES), "key type")
+    narrow_values = [value for value in VALUE_TYPES if typed(value).itemsize <= 8]
+    value_type = data.draw(st.sampled_from(narrow_values if kind is MultiMap else VALUE_TYPES), "value type")
+    door = Door(kind, key_type, value_type, device)
+    for _ in range(data.draw(st.integers(1, 4), "calls")):
+        verb = data.draw(st.sampled_from(VERBS[kind]), "verb")
+        keys = data.draw(st.lists(items(door.key), min_size=1, max_size=5), "keys")
+        n = len(keys)
+        values = data.draw(st.lists(items(door.value), min_size=n, max_size=n), "values")
+        containers = [data.draw(st.sampled_from(sorted(CONTAINERS)), "container") for _ in range(2)]
+        door.offers(verb, keys, values, *containers)
+        door.asks(data.draw(items(door.key), "asked"))
