@@ -13,6 +13,9 @@ from .runtime.slot_memory import HASHES
 
 __all__ = ["bounds_of", "buckets_of", "check_options", "chosen", "integer", "load_factor_of"]
 
+LEAST_LOAD_FACTOR = 1e-9
+"""A table of one key then fills the memory of a computer; the slots of a smaller one would be no number."""
+
 
 def chosen(name: str, parameters: dict[str, Any]) -> tuple[Design, dict[str, Any]]:
     """The design of a name, ``"auto"`` included, and all its parameters."""
@@ -28,8 +31,9 @@ def load_factor_of(given: float | None, design: Design, parameters: dict[str, An
     """The load factor that was asked for, or the design's own."""
     if given is None:
         return design.default_load_factor(parameters)
-    if not isinstance(given, int | float | np.number) or isinstance(given, bool) or not 0 < given <= 1:
-        raise ParameterError(f"load_factor must be in (0, 1], got {given!r}")
+    is_number = isinstance(given, int | float | np.number) and not isinstance(given, bool)
+    if not is_number or not LEAST_LOAD_FACTOR <= given <= 1:
+        raise ParameterError(f"load_factor must be in [{LEAST_LOAD_FACTOR:g}, 1], got {given!r}")
     return float(given)
 
 
@@ -42,12 +46,16 @@ def bounds_of(given: Any, on_full: str, design: Design, parameters: dict[str, An
         raise ParameterError(
             f"design {design.name!r} has bounds of its own: give alpha and beta, not load_bounds={given!r}"
         )
-    expected = "load_bounds must be two numbers (least, most) with 0 <= least <= most / 2 and 0 < most <= 1"
+    expected = (
+        f"load_bounds must be two numbers (least, most), 0 <= least <= most / 2, {LEAST_LOAD_FACTOR:g} <= most <= 1"
+    )
     try:
         least, most = (float(bound) for bound in given)
     except (TypeError, ValueError):
         raise ParameterError(f"{expected}, got {given!r}") from None
-    if not (0 < most <= 1 and 0 <= least <= most / 2):  # a table that was halved or doubled has to be within them
+    if not (
+        LEAST_LOAD_FACTOR <= most <= 1 and 0 <= least <= most / 2
+    ):  # a table that was halved or doubled has to be within them
         raise ParameterError(f"{expected}, got {given!r}")
     if on_full != "grow" or not parameters.get("rebucket", True):
         kept = "on_full='raise'" if on_full != "grow" else "rebucket=False"
