@@ -13,7 +13,7 @@ import numpy.typing as npt
 from . import arrays
 from .errors import DtypeError, ShapeError
 
-__all__ = ["Column"]
+__all__ = ["Column", "read_only"]
 
 MAX_KEY_BYTES = 128
 
@@ -125,6 +125,12 @@ class Column:
     def numpy(self) -> np.dtype[Any]:
         """As one NumPy type, with the shape in it."""
         return np.dtype((self.dtype, self.shape)) if self.shape else self.dtype
+
+
+def read_only(keys: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """``keys``, made read-only, to be given out one by one: NumPy hashes a key with fields only if it is read-only."""
+    keys.flags.writeable = False
+    return keys
 
 
 def has_padding(dtype: np.dtype[Any]) -> bool:

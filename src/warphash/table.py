@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import arrays
-from .columns import Column
+from .columns import Column, read_only
 from .errors import DtypeError, ParameterError, ShapeError, UnsupportedVerb
 from .list_verbs import ListVerbs
 from .pair_table import PairTable
@@ -231,7 +231,7 @@ class HashMap(PairTable):
         return bool(np.asarray(self.contains(np.asarray(key, self._key.dtype))).all())
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.keys())
+        return iter(read_only(self.keys()))
 
     def __getitem__(self, keys: Any) -> Any:
         values, found = self.find(keys)
@@ -298,7 +298,7 @@ class HashSet(ListVerbs):
         return bool(np.asarray(self.contains(np.asarray(key, self._key.dtype))).all())
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.keys())
+        return iter(read_only(self.keys()))
 
     def __or__(self, other: HashSet) -> HashSet:
         return self._combined(other, lambda mine, theirs, _: np.concatenate([mine, theirs]))
