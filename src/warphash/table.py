@@ -319,6 +319,4 @@ class HashSet(ListVerbs):
             raise DtypeError(f"both sets must hold one key type, got {self.key_dtype} and {other.key_dtype}")
         mine, theirs = self.keys(), other.keys()
         chosen = choose(mine, theirs, other.contains(mine))
-        made = self._like_this(capacity=max(1, len(chosen)))
-        made.insert(chosen)
-        return made
+        return self._like_this(chosen, None, capacity=len(chosen), unique=False)
