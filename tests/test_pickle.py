@@ -21,7 +21,8 @@ import warphash
 from support.cases import Case, MultiCase, design_names
 from support.model import Model
 from support.multi_model import MultiModel
-from warphash import DeviceError, EngineUnavailable, HashMap, HashSet, MultiMap, Operation, TableFull
+from warphash import DeviceError, EngineUnavailable, HashMap, HashSet, MultiMap, Operation, SlabAllocator, TableFull
+from warphash.dlpack import DeviceArray
 from warphash.runtime.cuda_driver import DriverError
 from warphash.runtime.emulated import EmulationError
 from warphash.runtime.nvrtc import CompileError
@@ -444,6 +445,16 @@ def test_the_keys_of_a_full_table(name: str) -> None:
     assert str(again) == str(caught.value) and again.keys.dtype == np.dtype("M8[s]")
     np.testing.assert_array_equal(again.keys, caught.value.keys)
     assert COPIES[name](TableFull("full")).keys is None
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_what_is_never_copied(name: str) -> None:
+    slabs = SlabAllocator(device="cpu", blocks_per_super_block=1)
+    with pytest.raises(warphash.UnsupportedVerb, match="make a new SlabAllocator"):
+        COPIES[name](slabs)
+    memory = DeviceArray(None, 0, (4,), np.dtype("u4"), 0, lambda stream: None)
+    with pytest.raises(warphash.UnsupportedVerb, match=r"cupy\.asarray"):
+        COPIES[name](memory)
 
 
 def test_pickles_of_a_file(tmp_path: Path) -> None:
