@@ -15,6 +15,6 @@ counts = warphash.HashMap("uint32", "uint32", capacity=len(kmers))
 for batch in np.array_split(kmers, 4):
     counts.upsert(batch, np.ones(len(batch), dtype=np.uint32), "add")
 
-seen, times = counts.items()
+seen, times = counts.to_arrays()
 assert times.sum() == len(kmers)
 print(f"{len(seen):,} distinct, the most frequent {times.max()} times")

@@ -25,6 +25,7 @@ from .errors import (
 
 if TYPE_CHECKING:
     from .multimap import MultiMap
+    from .pickling import unpickle_to
     from .runtime.abi import Operation
     from .slab_allocator import SlabAllocator
     from .stats import Stats
@@ -48,6 +49,7 @@ __all__ = [
     "TableFull",
     "UnsupportedVerb",
     "WarphashError",
+    "unpickle_to",
 ]
 
 
@@ -58,6 +60,7 @@ _HOMES = {
     "Operation": "runtime.abi",
     "SlabAllocator": "slab_allocator",
     "Stats": "stats",
+    "unpickle_to": "pickling",
 }
 
 

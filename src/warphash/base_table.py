@@ -14,19 +14,24 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from . import arrays
-from .errors import DtypeError, ShapeError, TableFull, WarphashError
+from .errors import DtypeError, ParameterError, ShapeError, TableFull, WarphashError
 from .exact import exactly
 from .options import integer
+from .pickling import as_bytes, rebuild
 from .runtime.abi import Op
 from .table_core import TableCore
 
 __all__ = ["BaseTable"]
+
+_HOPELESS = 16
+"""A table with this many times the room that its keys need is not too small, whatever is wrong."""
 
 
 class BaseTable(TableCore):
@@ -106,11 +111,46 @@ class BaseTable(TableCore):
             self._backing.rebuild(len(self), None)
 
     def copy(self) -> Self:
-        """Another table with the same keys, on the same device."""
-        keys, values = self._items()
-        twin = self._like_this(capacity=max(1, self.capacity))
-        twin._update(keys, values, Op.KEEP, unique=True, answers=False)
+        """Another table with the same keys and options, on the same device; what ``copy.copy`` gives.
+
+        The attributes of a subclass are those of the table itself; ``copy.deepcopy`` copies these too.
+        """
+        return self._like_this(*self._items(), capacity=self.capacity)
+
+    def __copy__(self) -> Self:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        twin = self._rebuilt(self._typed_description(), self.device, *self._items())
+        memo[id(self)] = twin  # an attribute may lead back to the table
+        twin._take_state(deepcopy(self.__getstate__(), memo))
         return twin
+
+    def __replace__(self, /, **changes: Any) -> Self:
+        """Another table with the same keys and other options, also on another device; what ``copy.replace`` gives.
+
+        A design that is given starts from its own parameters and load factor.
+        """
+        if fixed := changes.keys() & {"key", "value"}:
+            raise ParameterError(
+                f"a table with other options has the same keys and values, and {' and '.join(sorted(fixed))} would be "
+                "another type: convert the arrays, and make a table with from_arrays"
+            )
+        description = self._typed_description()
+        if "design" in changes:
+            description |= {"parameters": {}, "load_factor": None}
+        if "capacity" in changes:
+            changes["capacity"] = integer("capacity", changes["capacity"], 0)
+        device = changes.pop("device", self.device)
+        options = {name: changes.pop(name) for name in description.keys() - {"kind", "parameters"} if name in changes}
+        description |= {**options, "parameters": {**description["parameters"], **changes}}
+        twin = self._rebuilt(description, device, *self._items())
+        twin._take_state(self.__getstate__())
+        return twin
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        arrays = (None if column is None else as_bytes(column) for column in self._items())
+        return rebuild, (type(self), self.device, self._typed_description(), *arrays), self.__getstate__()
 
     def check(self) -> None:
         """Verify the table's invariants; O(slots).
@@ -178,6 +218,46 @@ class BaseTable(TableCore):
                 f"expected one key, of shape {shape}, got an array of shape {view.shape}: ask contains(keys)"
             )
         return self._view_keys(view.owner) if view.shape == shape else None
+
+    @classmethod
+    def _rebuilt(
+        cls,
+        description: dict[str, Any],
+        device: str | None,
+        keys: npt.NDArray[Any],
+        values: npt.NDArray[Any] | None,
+        *,
+        unique: bool = True,
+    ) -> Self:
+        """A table of a description, with pairs.
+
+        Larger than described if they do not fit. A table that raises when it is full can hold more keys than its
+        capacity, if its hash constants and the order of its batches happened to allow that.
+        """
+        capacity = max(1, description["capacity"])
+        while True:
+            table = cls._made(description, device, capacity)
+            try:
+                table._update(keys, values, Op.KEEP, unique=unique, answers=False)
+            except TableFull:
+                if capacity > _HOPELESS * len(keys):
+                    raise
+                capacity = max(len(keys), capacity + capacity // 8 + 1)
+            else:
+                return table
+
+    def _like_this(
+        self, keys: npt.NDArray[Any], values: npt.NDArray[Any] | None, *, capacity: int, unique: bool = True
+    ) -> Self:
+        """A table with other pairs, and all else as here, the attributes of a subclass too."""
+        description = {**self._typed_description(), "capacity": capacity}
+        made = self._rebuilt(description, self.device, keys, values, unique=unique)
+        made._take_state(self.__getstate__())
+        return made
+
+    def _take_state(self, state: Any) -> None:
+        if state is not None:
+            self.__setstate__(state)
 
     def _view_keys(self, keys: Any) -> arrays.ArrayView:
         return self._transfer.here(self._key.view(keys, "keys"), "keys")

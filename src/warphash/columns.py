@@ -15,7 +15,7 @@ from .errors import DtypeError, ShapeError
 from .exact import exactly
 from .key_types import check_key_type
 
-__all__ = ["Column"]
+__all__ = ["Column", "read_only"]
 
 MAX_KEY_BYTES = 128
 
@@ -139,3 +139,9 @@ def _widens(given: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
         return given.kind == "b" or 8 * given.itemsize <= np.finfo(wanted).nmant + 1
     same = given.kind == wanted.kind or (given.kind in "biu" and wanted.kind in "iu")
     return same and given.kind in "biufSU" and np.can_cast(given, wanted, "safe")
+
+
+def read_only(keys: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """``keys``, made read-only, to be given out one by one: NumPy hashes a key with fields only if it is read-only."""
+    keys.flags.writeable = False
+    return keys

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import DtypeError
+from .errors import DtypeError, UnsupportedVerb
 
 __all__ = ["CPU_DEVICES", "CUDA_DEVICES", "LEGACY_STREAM", "DeviceArray", "Tensor", "read_capsule"]
 
@@ -125,6 +125,12 @@ class DeviceArray:
 
     def __len__(self) -> int:
         return self.shape[0]
+
+    def __reduce__(self) -> str:
+        raise UnsupportedVerb(
+            "a DeviceArray is neither copied nor pickled: it is memory of one process, which no library manages yet; "
+            "let a library take it over, with cupy.asarray(a) or torch.from_dlpack(a), and copy or pickle that array"
+        )
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:

@@ -24,7 +24,7 @@ class MultiMap(PairTable):
     """A hash map that keeps every pair: the lists of *A Dynamic Hash Table for the GPU*, section IV-C (S3-01, S3-06).
 
     The values of a key come in the order of the batches that inserted them, those of one batch in any order. A copy,
-    and a table that was saved and loaded, has the pairs and not their order.
+    and a table that was saved and loaded, or pickled, has the pairs and not their order.
 
     Pairs of a key are appended in constant time, however many there are. `count`, `find_all` and `erase_all` read the
     whole list of a key; `find` and `erase` its front, erased pairs included until `flush`, so many copies of a key

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import ParameterError, ShapeError
+from .errors import ParameterError, ShapeError, UnsupportedVerb
 from .options import integer
 from .runtime.devices import engine_for
 from .runtime.slabs import MAX_BLOCKS, MAX_SUPER_BLOCKS, SlabPool
@@ -91,6 +91,13 @@ class SlabAllocator:
         return (
             f"<SlabAllocator: {len(self):,} of {self.capacity:,} slabs taken, in {self._pool.super_blocks} super "
             f"blocks of {self._pool.blocks:,} memory blocks, on {self.device}>"
+        )
+
+    def __reduce__(self) -> str:
+        raise UnsupportedVerb(
+            "a SlabAllocator is neither copied nor pickled: a copy would give out slabs whose addresses somebody holds "
+            "already, and an address means nothing to another allocator; make a new SlabAllocator, and allocate from "
+            "that one"
         )
 
     def allocate(self, n: int) -> npt.NDArray[np.uint32]:

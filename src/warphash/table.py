@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import arrays
-from .columns import Column
+from .columns import Column, read_only
 from .errors import DtypeError, ParameterError, ShapeError, UnsupportedVerb
 from .list_verbs import ListVerbs
 from .pair_table import PairTable
@@ -228,7 +228,7 @@ class HashMap(PairTable):
 
     # ---- the dict face
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.keys())
+        return iter(read_only(self.keys()))
 
     def __getitem__(self, keys: Any) -> Any:
         view = arrays.view(keys, self._key.dtype)
@@ -295,7 +295,7 @@ class HashSet(ListVerbs):
         return self._execute(operations, self._view_keys(keys), None, None, b"")
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.keys())
+        return iter(read_only(self.keys()))
 
     def __or__(self, other: HashSet) -> HashSet:
         return self._combined(other, lambda mine, theirs, _: np.concatenate([mine, theirs]))
@@ -316,6 +316,4 @@ class HashSet(ListVerbs):
             raise DtypeError(f"both sets must hold one key type, got {self.key_dtype} and {other.key_dtype}")
         mine, theirs = self.keys(), other.keys()
         chosen = choose(mine, theirs, other.contains(mine))
-        made = self._like_this(capacity=max(1, len(chosen)))
-        made.insert(chosen)
-        return made
+        return self._like_this(chosen, None, capacity=len(chosen), unique=False)

@@ -23,7 +23,29 @@ __all__ = ["TableCore"]
 
 
 class TableCore:
-    """What a table is, whatever its verbs. See `HashMap` for the parameters."""
+    """What a table is, whatever its verbs. See `HashMap` for the parameters.
+
+    A table's own attributes are slots. So what is in its ``__dict__`` belongs to the caller, or to a subclass of the
+    caller's, and goes along when the table is copied or pickled (`__getstate__`).
+    """
+
+    __slots__ = (
+        "_backing",
+        "_bounds",
+        "_design",
+        "_device",
+        "_engine",
+        "_key",
+        "_load_factor",
+        "_lock",
+        "_options",
+        "_parameters",
+        "_seed",
+        "_staging",
+        "_transfer",
+        "_value",
+        "_value_kind",
+    )
 
     _kind: ClassVar[str]
     _multi: ClassVar[bool] = False
@@ -182,9 +204,23 @@ class TableCore:
         )
         return table
 
-    def _like_this(self, capacity: int) -> Self:
+    def _typed_description(self) -> dict[str, Any]:
+        """All that `_made` needs of a description."""
         value = self._value.numpy if self._value else None
-        return self._made({**self._description(), "key": self.key_dtype, "value": value}, self.device, capacity)
+        return {**self._description(), "key": self.key_dtype, "value": value}
+
+    def __getstate__(self) -> Any:
+        """What the caller keeps in attributes, as `object` gives state: None, a dict, or a dict and one of slots."""
+        state: Any = super().__getstate__()
+        attributes, slots = state if isinstance(state, tuple) else (state, {})
+        own = {name: value for name, value in slots.items() if name not in TableCore.__slots__}
+        return (attributes, own) if own else attributes
+
+    def __setstate__(self, state: Any) -> None:
+        attributes, slots = state if isinstance(state, tuple) else (state, {})
+        vars(self).update(attributes or {})
+        for name, value in slots.items():
+            setattr(self, name, value)
 
     def _need(self, verb: str) -> None:
         if verb not in self._design.capabilities:

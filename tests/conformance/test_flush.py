@@ -193,7 +193,7 @@ def test_many_copies_of_reserved_keys(design: str, key: str, device: str) -> Non
         for number in range(len(special)):
             its = values[offsets[number] : offsets[number + 1]]
             assert sorted(its.tolist()) == [10 * n + number for n in range(40 - counts[number], 40)] * bool(len(its))
-        keys, values = table.items()
+        keys, values = table.to_arrays()
         assert np.unique(keys).tolist() == sorted(special[counts > 0].tolist())
         np.testing.assert_array_equal(values % dtype.type(10), [special.tolist().index(k) for k in keys.tolist()])
         table.check()

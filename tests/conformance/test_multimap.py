@@ -243,7 +243,7 @@ def test_table_full_changes_nothing(multi_case: Case, share: float, rng: np.rand
         checked.erase(rng.choice(keys, 50))
         checked.insert(rng.choice(keys, 30))
     for n in (3000, 1500):
-        held = checked.table.items()
+        held = checked.table.to_arrays()
         some = rng.integers(0, len(held[0]), n)
         new = values_of(multi_case, n, 5000)
         twice = rng.random(n) < share

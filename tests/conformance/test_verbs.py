@@ -79,7 +79,7 @@ def test_from_arrays(case: Case, rng: np.random.Generator) -> None:
         assert set(as_bytes(table.keys())) == set(as_bytes(present))
         if values is not None:
             offered = set(zip(as_bytes(keys), as_bytes(values), strict=True))
-            assert offered.issuperset(zip(*map(as_bytes, table.items()), strict=True))
+            assert offered.issuperset(zip(*map(as_bytes, table.to_arrays()), strict=True))
         assert table.contains(present).all() and not table.contains(absent).any()
         table.check()
 

@@ -73,7 +73,7 @@ def test_right_answers_are_right_whichever_copy_wins() -> None:
     drawn = plan()
     held = Held(drawn.distinct, np.dtype(np.uint32))
     assert sum(held.mismatches(*both) for both in zip(drawn.steps, answers(drawn), strict=True)) == 0
-    keys, values = held.items()
+    keys, values = held.to_arrays()
     assert len(keys) == len(values) == held.size > 0
 
 

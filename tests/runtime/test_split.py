@@ -63,7 +63,7 @@ def test_all_pairs_are_there(device: str, load_factor: float) -> None:
         values, found = table.find(keys)
         assert len(table) == n and found.all() and (values == ~keys).all()
         assert not table.contains(np.arange(5, 500, dtype=WORD)).any()
-        held = dict(zip(*(column.tolist() for column in table.items()), strict=True))
+        held = dict(zip(*(column.tolist() for column in table.to_arrays()), strict=True))
         assert held == dict(zip(keys.tolist(), (~keys).tolist(), strict=True))
         assert table.erase(keys[::2]).all() and table.insert(keys[::2], keys[::2]).all()
         assert (table.find(keys)[0][::2] == keys[::2]).all()

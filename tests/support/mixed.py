@@ -86,7 +86,7 @@ class Recorder:
         if self.case.is_set:
             keys, values = self.table.keys(), None
         else:
-            keys, values = self.table.items()
+            keys, values = self.table.to_arrays()
         names = as_bytes(keys)
         assert len(set(names)) == len(names), "a key is stored twice"
         return dict(zip(names, [b""] * len(names) if values is None else as_bytes(values), strict=True))

@@ -120,7 +120,7 @@ class Model:
         if self.is_set:
             assert set(names) == set(self.pairs)
         else:
-            item_keys, item_values = table.items()
+            item_keys, item_values = table.to_arrays()
             listed = dict(zip(as_bytes(item_keys), as_bytes(item_values), strict=True))
             assert listed == self.pairs
         for keys in (held_keys, *asked):

@@ -74,7 +74,7 @@ class MultiModel:
     def agrees(self, table: Any, *asked: Array) -> None:
         """The whole table is the model, by every verb that reads; ``asked`` keys too."""
         assert len(table) == len(self)
-        keys, values = table.items()
+        keys, values = table.to_arrays()
         pairs = Counter(zip(as_bytes(keys), as_bytes(values), strict=True))
         assert pairs == Counter((name, value) for name, its in self.values.items() for value in its)
         assert Counter(as_bytes(table.keys())) == Counter(as_bytes(keys))

@@ -17,7 +17,7 @@ SLAB_BYTES = 128
 
 ALL_VERBS = frozenset(
     {"insert", "assign", "upsert", "find", "find_or_insert", "contains", "erase", "keys", "values", "items"}
-    | {"clear", "copy", "reserve", "shrink", "save", "probe_counts"}
+    | {"to_arrays", "clear", "copy", "reserve", "shrink", "save", "probe_counts"}
 )
 """The public verbs of every design."""
 

@@ -145,7 +145,7 @@ class Held:
         self._last = arrays.zeros(len(distinct), np.int32)
         self.size = 0
 
-    def items(self) -> tuple[Any, Any]:
+    def to_arrays(self) -> tuple[Any, Any]:
         """All pairs."""
         return self._arrays.asarray(self._distinct)[self._there], self._values[self._there]
 

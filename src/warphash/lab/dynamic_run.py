@@ -122,8 +122,8 @@ def measure_dynamic(lab: Lab, workload: Workload, plan: Plan, setting: Setting, 
         wrong += len(done.table) != held.size
         if not whole:
             return wrong
-        keys, values = map(lab.back, held.items())
-        return wrong + Oracle(keys, values, lab.argsort).check_items(*done.table.items())
+        keys, values = map(lab.back, held.to_arrays())
+        return wrong + Oracle(keys, values, lab.argsort).check_items(*done.table.to_arrays())
 
     first, behind = begin(), []
     before = first.table.stats()

@@ -1,0 +1,109 @@
+"""Pickled tables: what a pickle holds, and on which device a table comes back.
+
+A pickle holds the options of a table and its pairs, as `archive` does, and not its slots. Keys and values are two
+arrays of bytes, since NumPy gives those to protocol 5 out of band whatever type they stand for (of datetimes it does
+not).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import DeviceError, EngineUnavailable
+from .runtime.devices import engine_for
+
+__all__ = ["as_bytes", "rebuild", "unpickle_to"]
+
+_chosen: ContextVar[tuple[str | None] | None] = ContextVar("warphash.unpickle_to", default=None)
+"""The device of the innermost `unpickle_to`, in a tuple, as None is a device too."""
+
+
+@contextmanager
+def unpickle_to(device: str | None) -> Iterator[None]:
+    """Choose the device of the tables that are unpickled inside a ``with`` block.
+
+    Without it, a table comes back on the device where it was pickled. The choice holds for the thread, or the task of
+    `asyncio`, that runs the block.
+
+    Parameters
+    ----------
+    device
+        As for `HashMap`: ``"cpu"``, ``"cuda"``, ``"cuda:1"``; None takes a GPU if one is usable.
+
+    Examples
+    --------
+    >>> import pickle, numpy as np, warphash
+    >>> data = pickle.dumps(warphash.HashSet.from_arrays(np.arange(3), device="cpu"))
+    >>> with warphash.unpickle_to("cpu"):
+    ...     table = pickle.loads(data)
+    >>> table.device
+    'cpu'
+    """
+    token = _chosen.set((device,))
+    try:
+        yield
+    finally:
+        _chosen.reset(token)
+
+
+def rebuild(
+    kind: Any,
+    device: str,
+    description: dict[str, Any],
+    keys: npt.NDArray[np.uint8],
+    values: npt.NDArray[np.uint8] | None,
+) -> Any:
+    """Make a table of what was pickled: what a pickle calls.
+
+    Parameters
+    ----------
+    kind
+        Class of the table.
+    device
+        Where the table was.
+    description
+        Its options, and the types of its keys and values.
+    keys, values
+        The bytes of its pairs, possibly read-only or not aligned; no values of a set.
+
+    Raises
+    ------
+    EngineUnavailable, DeviceError
+        If the device is not there; the message says how to load the table on another.
+    """
+    columns = [
+        None if raw is None else _rows(raw, description[name]) for name, raw in (("key", keys), ("value", values))
+    ]
+    return kind._rebuilt(description, _device(device), *columns)
+
+
+def as_bytes(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """The bytes of a C-contiguous array, as one array of bytes."""
+    return rows.reshape(-1).view(np.uint8)
+
+
+def _rows(raw: npt.NDArray[np.uint8], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """What `as_bytes` took apart."""
+    rows = raw.view(dtype.base).reshape(-1, *dtype.shape)
+    # A copy of bytes, since a copy of rows leaves out the padding between their fields.
+    return rows if rows.flags.aligned else _rows(raw.copy(), dtype)
+
+
+def _device(pickled_on: str) -> str | None:
+    """Where a table goes that was pickled on a device."""
+    if chosen := _chosen.get():
+        return chosen[0]
+    try:
+        engine_for(pickled_on)
+    except (DeviceError, EngineUnavailable) as error:
+        raise type(error)(
+            f"the table was pickled on {pickled_on!r}, which is not usable here: {error}. To load it on another "
+            f'device, choose one:\nwith warphash.unpickle_to("cpu"): table = pickle.loads(data)'
+        ) from None
+    return pickled_on
