@@ -16,50 +16,60 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from . import atomic_file
 from .errors import CorruptFile
 
-__all__ = ["read", "write"]
+__all__ = ["Contents", "read", "write"]
+
+Contents: TypeAlias = tuple[dict[str, Any], npt.NDArray[Any], npt.NDArray[Any] | None]
+"""Description, keys, and values if there are any."""
 
 _MAGIC = b"warphsh1"
 _DIGEST_BYTES = 32
 _PIECE_BYTES = 1 << 24
 
 
-def write(
-    path: str | os.PathLike[str], description: dict[str, Any], keys: npt.NDArray[Any], values: npt.NDArray[Any] | None
-) -> None:
-    """Write a table; an older file of that name stays until the new one is complete and on disk."""
-    columns = [array for array in (keys, values) if array is not None]
-    header = {**description, "count": len(keys), "columns": [_describe(array) for array in columns]}
-    encoded = json.dumps(header).encode()
-    target = Path(path)
-    digest = hashlib.sha256()
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            for part in (_MAGIC, len(encoded).to_bytes(8, "little"), encoded):
-                digest.update(part)
-                file.write(part)
-            for array in columns:
-                raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-                for at in range(0, raw.nbytes, _PIECE_BYTES):
-                    piece = raw[at : at + _PIECE_BYTES].data
-                    digest.update(piece)
-                    file.write(piece)
-            file.write(digest.digest())
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+def write(path: str | os.PathLike[str], contents: Callable[[], Contents]) -> None:
+    """Write a table; an older file of that name stays until the new one is complete and on disk.
+
+    Parameters
+    ----------
+    path
+        As `atomic_file.replace` takes it.
+    contents
+        Gives the description, the keys and the values. Called once it is certain that ``path`` takes a file.
+
+    Raises
+    ------
+    PathError
+        If no file can be written to ``path``.
+    """
+
+    def write_to(file: BinaryIO) -> None:
+        description, *pair = contents()
+        columns = [array for array in pair if array is not None]
+        header = {**description, "count": len(columns[0]), "columns": [_describe(array) for array in columns]}
+        encoded = json.dumps(header).encode()
+        digest = hashlib.sha256()
+        for part in (_MAGIC, len(encoded).to_bytes(8, "little"), encoded):
+            digest.update(part)
+            file.write(part)
+        for array in columns:
+            raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            for at in range(0, raw.nbytes, _PIECE_BYTES):
+                piece = raw[at : at + _PIECE_BYTES].data
+                digest.update(piece)
+                file.write(piece)
+        file.write(digest.digest())
+
+    atomic_file.replace(path, write_to)
 
 
 def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], npt.NDArray[Any], npt.NDArray[Any] | None]:

@@ -125,11 +125,18 @@ class BaseTable(TableCore):
             raise WarphashError(f"{self!r} is broken: {'; '.join(problems)}. State: {self.stats()}")
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the table to a file, which replaces an older one only when it is complete."""
+        """Write the table to a file, which replaces an older one only when it is complete and on disk.
+
+        The older file's mode and owner stay. Of a link, the file that it leads to is replaced.
+
+        Raises
+        ------
+        PathError
+            Before the table is read, if ``path`` is a folder or a device, or its folder is missing or takes no file.
+        """
         from . import archive  # with what it imports, a quarter of our import time
 
-        keys, values = self._items()
-        archive.write(path, self._description(), keys, values)
+        archive.write(path, lambda: (self._description(), *self._items()))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, device: str | None = None) -> Self:
