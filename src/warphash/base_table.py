@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import arrays
-from .errors import ShapeError, TableFull, WarphashError
+from .errors import CorruptFile, DtypeError, ParameterError, ShapeError, TableFull, WarphashError
 from .options import integer
 from .runtime.abi import Op
 from .table_core import TableCore
@@ -142,19 +142,46 @@ class BaseTable(TableCore):
     def load(cls, path: str | os.PathLike[str], *, device: str | None = None) -> Self:
         """Read a table that `save` wrote, on any device.
 
+        Where the keys of a table that may not grow find no room in their new order, it gets more slots than it had.
+        Where there is no memory for the capacity that a growing table had, it gets what its keys need.
+
         Raises
         ------
         CorruptFile
             If the file is truncated, altered, or not a saved table of this class.
+        MemoryError
+            If there is no room.
         """
         from . import archive
 
         description, keys, values = archive.read(path, cls._kind)
-        table = cls._made(description, device, max(1, description["capacity"]))
-        table._update(keys, values, Op.KEEP, unique=True, answers=False)
+        try:
+            table = cls._filled(description, device, keys, values)
+        except (DtypeError, ParameterError, ShapeError, TableFull) as error:
+            raise CorruptFile(f"{os.fspath(path)} describes no table that could be saved: {error}") from None
+        if len(table) != len(keys):
+            raise CorruptFile(f"{os.fspath(path)} repeats {len(keys) - len(table):,} of its {len(keys):,} keys")
         return table
 
     # ---- inside
+    @classmethod
+    def _filled(cls, description: dict[str, Any], device: str | None, keys: Any, values: Any) -> Self:
+        """A table of a description with the keys in it; of keys that repeat, one each."""
+        capacity = max(1, description["capacity"])
+        while True:
+            try:
+                table = cls._made(description, device, capacity)
+                table._update(keys, values, Op.KEEP, answers=False)
+                return table
+            except MemoryError:
+                if capacity <= max(1, len(keys)) or description["on_full"] != "grow":
+                    raise
+                capacity = max(1, len(keys))
+            except TableFull:  # a table that was filled batch by batch to its last slots may not take all at once
+                if capacity > 4 * len(keys):
+                    raise
+                capacity = max(len(keys), capacity + capacity // 4 + 1)
+
     def _view_keys(self, keys: Any) -> arrays.ArrayView:
         return self._transfer.here(self._key.view(keys, "keys"), "keys")
 

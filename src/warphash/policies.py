@@ -27,8 +27,8 @@ __all__ = [
 
 
 def slots_for(capacity: int, load_factor: float) -> int:
-    """Slots that hold ``capacity`` keys at ``load_factor``."""
-    return max(1, math.ceil(capacity / load_factor))
+    """Slots that hold ``capacity`` keys at ``load_factor``; at most 2^63, which is more than any table has."""
+    return max(1, math.ceil(min(capacity / load_factor, 2.0**63)))
 
 
 def capacity_of(slots: int, load_factor: float) -> int:
