@@ -119,7 +119,7 @@ def test_key_types_that_no_table_takes(dtype: Any) -> None:
         HashSet(dtype, device="cpu")
 
 
-@pytest.mark.parametrize("dtype", ["O", [("a", "O")], "nonsense"])
+@pytest.mark.parametrize("dtype", ["O", [("a", "O")], "nonsense", ",", "(", "|S99999999999"])
 def test_value_types_that_no_table_takes(dtype: Any) -> None:
     with pytest.raises((DtypeError, TypeError)):
         HashMap("u4", dtype, device="cpu")
@@ -139,6 +139,8 @@ def test_value_types_that_no_table_takes(dtype: Any) -> None:
         {"load_factor": float("nan")},
         {"load_factor": float("inf")},
         {"load_factor": "high"},
+        {"load_factor": 5e-324},
+        {"load_factor": 1e-300},
         {"design": "no such design"},
         {"design": 4},
         {"hash": "md5"},

@@ -1,5 +1,31 @@
-"""``python -m warphash``."""
+"""The ``warphash`` command, and ``python -m warphash``: what runs on the standard library alone, then the rest.
 
-from warphash.cli import main
+``doctor`` and ``--version`` have to work where the extras, NumPy or the compiled extension are missing.
+"""
 
-main()
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command."""
+    arguments = sys.argv[1:]
+    if arguments == ["--version"]:
+        from . import __version__
+
+        print(f"warphash {__version__}")
+    elif arguments == ["doctor"]:
+        from .runtime import doctor
+
+        print(doctor.report())
+    else:
+        from .cli import main as run  # not `from . import cli`, which asks the package and so imports NumPy
+
+        run()
+
+
+if __name__ == "__main__":
+    main()

@@ -15,55 +15,97 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
-import tempfile
+import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from . import atomic_file
+from .columns import Column
+from .designs import registry
 from .errors import CorruptFile
 
-__all__ = ["read", "write"]
+__all__ = ["Contents", "read", "write"]
+
+Contents: TypeAlias = tuple[dict[str, Any], npt.NDArray[Any], npt.NDArray[Any] | None]
+"""Description, keys, and values if there are any."""
 
 _MAGIC = b"warphsh1"
 _DIGEST_BYTES = 32
 _PIECE_BYTES = 1 << 24
 
+_FIELDS: dict[str, tuple[type, ...]] = {
+    "kind": (str,),
+    "capacity": (int,),
+    "design": (str,),
+    "parameters": (dict,),
+    "load_factor": (int, float),
+    "load_bounds": (list, type(None)),
+    "seed": (int,),
+    "hash": (str,),
+    "on_full": (str,),
+    "attempts": (int,),
+    "count_probes": (bool,),
+    "count": (int,),
+    "columns": (list,),
+}
+"""The header: each field, and the exact types of its value. Older files have no ``load_bounds``."""
 
-def write(
-    path: str | os.PathLike[str], description: dict[str, Any], keys: npt.NDArray[Any], values: npt.NDArray[Any] | None
-) -> None:
-    """Write a table; an older file of that name stays until the new one is complete and on disk."""
-    columns = [array for array in (keys, values) if array is not None]
-    header = {**description, "count": len(keys), "columns": [_describe(array) for array in columns]}
-    encoded = json.dumps(header).encode()
-    target = Path(path)
-    digest = hashlib.sha256()
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            for part in (_MAGIC, len(encoded).to_bytes(8, "little"), encoded):
-                digest.update(part)
-                file.write(part)
-            for array in columns:
-                raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-                for at in range(0, raw.nbytes, _PIECE_BYTES):
-                    piece = raw[at : at + _PIECE_BYTES].data
-                    digest.update(piece)
-                    file.write(piece)
-            file.write(digest.digest())
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+_COLUMNS = {"HashMap": 2, "HashSet": 1, "MultiMap": 2}
+"""Keys, and values unless the table has none."""
+
+_MOST_SLOTS = 1 << 37
+"""Of a table of any design: 2^32 buckets of 32 slots."""
+
+_SCALAR = re.compile(r"[<>|][biufcmMSUV][1-9][0-9]*(\[[0-9]*[A-Za-z]+\])?")
+"""NumPy's name of a type without fields. ``np.dtype`` takes more than such names, and parses some of that as Python."""
 
 
-def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], npt.NDArray[Any], npt.NDArray[Any] | None]:
-    """Read what `write` wrote: description, keys, and values if there are any.
+def write(path: str | os.PathLike[str], contents: Callable[[], Contents]) -> None:
+    """Write a table; an older file of that name stays until the new one is complete and on disk.
+
+    Parameters
+    ----------
+    path
+        As `atomic_file.replace` takes it.
+    contents
+        Gives the description, the keys and the values. Called once it is certain that ``path`` takes a file.
+
+    Raises
+    ------
+    PathError
+        If no file can be written to ``path``.
+    """
+
+    def write_to(file: BinaryIO) -> None:
+        description, *pair = contents()
+        columns = [array for array in pair if array is not None]
+        header = {**description, "count": len(columns[0]), "columns": [_describe(array) for array in columns]}
+        encoded = json.dumps(header).encode()
+        digest = hashlib.sha256()
+        for part in (_MAGIC, len(encoded).to_bytes(8, "little"), encoded):
+            digest.update(part)
+            file.write(part)
+        for array in columns:
+            raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            for at in range(0, raw.nbytes, _PIECE_BYTES):
+                piece = raw[at : at + _PIECE_BYTES].data
+                digest.update(piece)
+                file.write(piece)
+        file.write(digest.digest())
+
+    atomic_file.replace(path, write_to)
+
+
+def read(path: str | os.PathLike[str], kind: str) -> Contents:
+    """Read what `write` wrote. The description also has the types of ``key`` and ``value``.
+
+    Whether a table takes the options in the description is for the table to say.
 
     Raises
     ------
@@ -71,38 +113,113 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], npt.N
         If the file is truncated, altered, or holds something else than a table of class ``kind``.
     """
     target = Path(path)
-    content = target.read_bytes()
-    if not content.startswith(_MAGIC):
+    content = memoryview(target.read_bytes())
+    if content[: len(_MAGIC)] != _MAGIC:
         raise CorruptFile(f"{target} is no saved table of this version: it does not begin with {_MAGIC!r}")
     body, stored = content[:-_DIGEST_BYTES], content[-_DIGEST_BYTES:]
     if len(content) < 16 + _DIGEST_BYTES or hashlib.sha256(body).digest() != stored:
         raise CorruptFile(
             f"{target} is truncated or altered: its {len(content):,} bytes do not match their digest; save it anew"
         )
-    length = int.from_bytes(content[8:16], "little")
     try:
-        header = json.loads(content[16 : 16 + length])
-        arrays, at = [], 16 + length
-        for column in header["columns"]:
-            dtype = _dtype(column["dtype"])
-            shape = (header["count"], *column["shape"])
-            nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-            arrays.append(np.frombuffer(body[at : at + nbytes], dtype).reshape(shape))
-            at += nbytes
-        if at != len(body) or header["kind"] != kind:
-            raise ValueError(f"a {header['kind']} of {len(body) - at:,} bytes too many")
-    except (KeyError, ValueError, TypeError) as error:
+        return _parse(body, kind)
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:  # most are WarphashErrors of these kinds
         raise CorruptFile(f"{target} holds no {kind}: {error}") from None
-    rows = [np.dtype((a.dtype, a.shape[1:])) if a.ndim > 1 else a.dtype for a in arrays]
+
+
+def _parse(body: memoryview, kind: str) -> Contents:
+    """The contents of a file without its digest. Raises a built-in error that says what is wrong."""
+    length, at = int.from_bytes(body[8:16], "little"), 16
+    if length > len(body) - at:
+        raise ValueError(f"a header of {length:,} bytes is expected, and {len(body) - at:,} are there")
+    header = json.loads(bytes(body[at : at + length]), parse_constant=_refuse_constant)
+    _check_header(header, kind)
+    at += length
+    arrays, rows = [], []
+    for number, column in enumerate(header.pop("columns")):
+        dtype, shape = _row_type(column)
+        row = np.dtype((dtype, shape)) if shape else dtype
+        (Column.of_values if number else Column.of_keys)(row)
+        nbytes = header["count"] * dtype.itemsize * math.prod(shape)
+        if nbytes > len(body) - at:
+            raise ValueError(f"{header['count']:,} rows of {row} are expected, and {len(body) - at:,} bytes are there")
+        array = np.frombuffer(body[at : at + nbytes], dtype).reshape(header["count"], *shape)
+        arrays.append(array if dtype.isnative else array.astype(dtype.newbyteorder("=")))
+        rows.append(row)
+        at += nbytes
+    if at != len(body):
+        raise ValueError(f"{len(body) - at:,} bytes follow the rows")
     header["key"], header["value"] = rows[0], rows[1] if len(rows) > 1 else None
     return header, arrays[0], arrays[1] if len(arrays) > 1 else None
 
 
+def _check_header(header: Any, kind: str) -> None:
+    """Raise `ValueError` unless `write` could have written such a header for a table of class ``kind``."""
+    if type(header) is not dict:
+        raise ValueError(f"the header must be a JSON object, got {_short(header)}")
+    if wrong := (header.keys() | {"load_bounds"}) ^ _FIELDS.keys():
+        raise ValueError(f"the header must have the fields {', '.join(_FIELDS)}; it differs in {_short(sorted(wrong))}")
+    for name, types in _FIELDS.items():
+        if type(header.get(name)) not in types:  # a bool is an int to `isinstance`
+            expected = " or ".join(t.__name__ for t in types)
+            raise ValueError(f"{name} must be of type {expected}, got {_short(header[name])}")
+    if header["kind"] != kind:
+        raise ValueError(f"it holds a {_short(header['kind'])}")
+    if header["design"] not in registry.names():
+        raise ValueError(f"there is no design {_short(header['design'])}")
+    registry.get(header["design"]).resolve(header["parameters"])
+    if any(type(bound) not in (int, float) for bound in header.get("load_bounds") or ()):
+        raise ValueError(f"load_bounds must be two numbers, got {_short(header['load_bounds'])}")
+    if not 0 < header["load_factor"] <= 1:
+        raise ValueError(f"load_factor must be in (0, 1], got {_short(header['load_factor'])}")
+    if not 0 <= header["capacity"] <= header["load_factor"] * _MOST_SLOTS:
+        raise ValueError(f"no table has a capacity of {_short(header['capacity'])} at its load factor")
+    if header["count"] < 0:
+        raise ValueError(f"count must not be negative, got {_short(header['count'])}")
+    if len(header["columns"]) != _COLUMNS[kind]:
+        raise ValueError(f"a {kind} has {_COLUMNS[kind]} columns, got {len(header['columns'])}")
+
+
+def _short(value: Any) -> str:
+    """A value in a message, cut where it is long."""
+    text = repr(value) if not isinstance(value, int) or abs(value) < 1 << 70 else f"{value.bit_length():,} bits"
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"the header holds {name}, which is no JSON")
+
+
 def _describe(array: npt.NDArray[Any]) -> dict[str, Any]:
-    return {"dtype": array.dtype.descr if array.dtype.names else array.dtype.str, "shape": list(array.shape[1:])}
+    return {"dtype": _described(array.dtype), "shape": list(array.shape[1:])}
 
 
-def _dtype(described: Any) -> np.dtype[Any]:
+def _described(dtype: np.dtype[Any]) -> Any:
+    return dtype.descr if dtype.names else dtype.str
+
+
+def _row_type(column: Any) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """The type and the shape that `_describe` tells."""
+    if type(column) is not dict or column.keys() != {"dtype", "shape"}:
+        raise ValueError(f"a column must have a dtype and a shape, got {_short(column)}")
+    shape = column["shape"]
+    if type(shape) is not list or any(type(length) is not int or length < 1 for length in shape):
+        raise ValueError(f"a shape must be a list of positive integers, got {_short(shape)}")
+    dtype = np.dtype(np.lib.format.descr_to_dtype(_descr(column["dtype"])))
+    if json.loads(json.dumps(_described(dtype))) != column["dtype"]:  # NumPy takes many names for one type
+        raise ValueError(f"{_short(column['dtype'])} is not how {dtype} is written")
+    return dtype, tuple(shape)
+
+
+def _descr(described: Any) -> Any:
+    """What ``dtype.str`` or ``dtype.descr`` was before it was JSON, which has lists in place of tuples."""
     if isinstance(described, str):
-        return np.dtype(described)
-    return np.dtype([tuple(tuple(part) if isinstance(part, list) else part for part in item) for item in described])
+        if described and not _SCALAR.fullmatch(described):
+            raise ValueError(f"there is no NumPy type {_short(described)}")
+        return described
+    if type(described) is not list or not all(type(field) is list and len(field) in (2, 3) for field in described):
+        raise ValueError(f"a type must be a name or a list of fields, got {_short(described)}")
+    return [
+        (tuple(name) if isinstance(name, list) else name, _descr(dtype), *map(tuple, shape))
+        for name, dtype, *shape in described
+    ]

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import arrays
-from .errors import DtypeError, ParameterError, ShapeError, TableFull, WarphashError
+from .errors import CorruptFile, DtypeError, ParameterError, ShapeError, TableFull, WarphashError
 from .exact import exactly
 from .options import integer
 from .pickling import as_bytes, rebuild
@@ -177,26 +177,42 @@ class BaseTable(TableCore):
             raise WarphashError(f"{self!r} is broken: {'; '.join(problems)}. State: {self.stats()}")
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the table to a file, which replaces an older one only when it is complete."""
+        """Write the table to a file, which replaces an older one only when it is complete and on disk.
+
+        The older file's mode and owner stay. Of a link, the file that it leads to is replaced.
+
+        Raises
+        ------
+        PathError
+            Before the table is read, if ``path`` is a folder or a device, or its folder is missing or takes no file.
+        """
         from . import archive  # with what it imports, a quarter of our import time
 
-        keys, values = self._items()
-        archive.write(path, self._description(), keys, values)
+        archive.write(path, lambda: (self._description(), *self._items()))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, device: str | None = None) -> Self:
         """Read a table that `save` wrote, on any device.
 
+        Where the keys of a table that may not grow find no room in their new order, it gets more slots than it had.
+        Where there is no memory for the capacity that a growing table had, it gets what its keys need.
+
         Raises
         ------
         CorruptFile
             If the file is truncated, altered, or not a saved table of this class.
+        MemoryError
+            If there is no room.
         """
         from . import archive
 
         description, keys, values = archive.read(path, cls._kind)
-        table = cls._made(description, device, max(1, description["capacity"]))
-        table._update(keys, values, Op.KEEP, unique=True, answers=False)
+        try:
+            table = cls._rebuilt(description, device, keys, values, unique=False)
+        except (DtypeError, ParameterError, ShapeError, TableFull) as error:
+            raise CorruptFile(f"{os.fspath(path)} describes no table that could be saved: {error}") from None
+        if len(table) != len(keys):
+            raise CorruptFile(f"{os.fspath(path)} repeats {len(keys) - len(table):,} of its {len(keys):,} keys")
         return table
 
     # ---- inside
@@ -229,16 +245,21 @@ class BaseTable(TableCore):
         *,
         unique: bool = True,
     ) -> Self:
-        """A table of a description, with pairs.
+        """A table of a description, with pairs; of keys that repeat, one each.
 
         Larger than described if they do not fit. A table that raises when it is full can hold more keys than its
-        capacity, if its hash constants and the order of its batches happened to allow that.
+        capacity, if its hash constants and the order of its batches happened to allow that. Smaller if there is no
+        memory for the capacity, and the table may grow.
         """
         capacity = max(1, description["capacity"])
         while True:
-            table = cls._made(description, device, capacity)
             try:
+                table = cls._made(description, device, capacity)
                 table._update(keys, values, Op.KEEP, unique=unique, answers=False)
+            except MemoryError:
+                if capacity <= max(1, len(keys)) or description["on_full"] != "grow":
+                    raise
+                capacity = max(1, len(keys))
             except TableFull:
                 if capacity > _HOPELESS * len(keys):
                     raise

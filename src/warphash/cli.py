@@ -1,4 +1,4 @@
-"""The ``warphash`` command."""
+"""The ``warphash`` command, but for what needs no extras (``__main__.py``)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+from . import __version__
 from .errors import WarphashError
 
 __all__ = ["app", "main"]
@@ -17,7 +18,11 @@ try:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 except ImportError as error:
-    sys.exit(f"error: the command line needs {error.name}: pip install 'warphash[bench]'")
+    print(
+        f"error: the command line needs {(error.name or '').partition('.')[0]}: pip install 'warphash[bench]'",
+        file=sys.stderr,
+    )
+    raise SystemExit(2) from None
 
 app = typer.Typer(
     add_completion=False,
@@ -29,16 +34,45 @@ _console = Console()
 _errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
+_UsageError: Any = typer.BadParameter.__mro__[1]
+"""Of click, or of the copy of click in newer versions of typer."""
+
+_LEAST_LOAD = 0.01
+_MOST_KEYS = 1 << 40
+_MOST_SEED = (1 << 32) - 1
+
+
 def main() -> None:
     """Run the command; what goes wrong is one line and exit code 2."""
     try:
-        app()
+        code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
+    except typer.Abort:
+        raise SystemExit(130) from None
+    except _UsageError as error:
+        _fail(error.format_message())
     except ImportError as error:
         if (error.name or "warphash").startswith("warphash"):
             raise
-        _fail(f"this needs {error.name}: pip install 'warphash[bench]'")
+        _fail(f"this needs {(error.name or '').partition('.')[0]}: pip install 'warphash[bench]'")
     except (WarphashError, OSError, MemoryError) as error:
         _fail(str(error) or "out of memory: take fewer keys with --n")
+    else:
+        raise SystemExit(code)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"warphash {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
 
 
 @app.command()
@@ -46,7 +80,9 @@ def bench(
     design: Annotated[list[str] | None, typer.Option(help="Designs to measure; all by default.")] = None,
     n: Annotated[
         int | None,
-        typer.Option(min=1, help="Most keys of a data set; all of a file by default, 3 million of tpch on a CPU."),
+        typer.Option(
+            min=1, max=_MOST_KEYS, help="Most keys of a data set; all of a file by default, 3 million of tpch on a CPU."
+        ),
     ] = None,
     load: Annotated[float, typer.Option(help="Load factor in (0, 1], where the design reaches it.")] = 0.8,
     keys: Annotated[str, typer.Option(help="Type of random keys.")] = "uint32",
@@ -56,7 +92,7 @@ def bench(
         typer.Option(help="random, normal, tpch, tw, re, com or FILE.parquet:COLUMN; tpch and random by default."),
     ] = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda; a GPU if one is usable.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of keys and hash constants.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=_MOST_SEED, help="Of keys and hash constants.")] = 1,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of the CPU engine; all by default.")] = None,
     rivals: Annotated[bool, typer.Option("--rivals", help="Measure what people use today, too (CPU).")] = False,
     json: Annotated[Path, typer.Option(help="Where the results go.")] = Path("results.json"),
@@ -67,7 +103,7 @@ def bench(
     for variable in ("WARPHASH_NUM_THREADS", "POLARS_MAX_THREADS", "OMP_NUM_THREADS") if threads else ():
         os.environ[variable] = str(threads)
 
-    from . import HashSet
+    from . import HashSet, atomic_file
     from .designs import registry
     from .errors import ParameterError
     from .lab import bench as standard
@@ -77,11 +113,14 @@ def bench(
     value = None if values == "none" else values
     if not 0 < load <= 1:
         raise ParameterError(f"--load must be in (0, 1], got {load:g}")
+    if load < _LEAST_LOAD:
+        raise ParameterError(f"--load must be at least {_LEAST_LOAD}, got {load:g}")
     if rivals and value is None:
         raise ParameterError("rivals look values up: leave --values none out")
-    for target in (json, plot):
-        if not target.absolute().parent.is_dir():
-            raise ParameterError(f"there is no folder {target.parent} to write {target.name} to")
+    atomic_file.check(json)
+    plots.check_picture(plot)
+    if json.resolve() == plot.resolve():
+        raise ParameterError(f"--json and --plot are both {json}: give two files")
     where = HashSet("uint32", capacity=1, device=device).device
     lab = Lab(where, repetitions=1 if quick else 5, with_ceilings=True)
     # On two processors the whole run is to take well under a minute.
@@ -121,16 +160,17 @@ def figure(
     list_: Annotated[bool, typer.Option("--list", help="Name the figures.")] = False,
     all_: Annotated[bool, typer.Option("--all", help="Draw them all.")] = False,
     n: Annotated[
-        int | None, typer.Option(min=1, help="Most keys; the paper's number on a GPU, 1 million on a CPU.")
+        int | None,
+        typer.Option(min=1, max=_MOST_KEYS, help="Most keys; the paper's number on a GPU, 1 million on a CPU."),
     ] = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda; a GPU if one is usable.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for NAME.json and NAME.png.")] = Path(),
-    seed: Annotated[int, typer.Option(help="Of keys and hash constants.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=_MOST_SEED, help="Of keys and hash constants.")] = 1,
 ) -> None:
     """Measure and draw a figure or table of a paper, with the paper's numbers beside ours."""
     from . import HashSet
     from .lab import figure_data
-    from .lab.figure import run
+    from .lab.figure import check_targets, run
     from .lab.figure_report import render_figure
 
     if list_ or not (name or all_):
@@ -142,9 +182,14 @@ def figure(
             paper = data.paper
             _console.print(f"  {known:<11}{data.title}", highlight=False)
         return
+    names = figure_data.names() if all_ else [str(name)]
+    for chosen in names:
+        figure_data.load(chosen)
     where = HashSet("uint32", device=device).device.partition(":")[0]
+    for chosen in names:
+        check_targets(chosen, out)
     wrong = 0
-    for chosen in figure_data.names() if all_ else [str(name)]:
+    for chosen in names:
         with _console.status(chosen) as status:
             made = run(chosen, where, n, out, seed, lambda text, of=chosen: status.update(f"{of}: {text}"))  # type: ignore[misc]
         _console.print(f"{chosen}: {made.picture}", highlight=False)
@@ -175,5 +220,5 @@ def _exit_if_wrong(mismatches: int) -> None:
 
 def _fail(message: str) -> None:
     _errors.print("[bold red]error[/]:", end=" ")
-    _errors.print(message, markup=False)
+    _errors.print(message.strip(), markup=False)
     raise SystemExit(2)

@@ -61,7 +61,7 @@ class Column:
             raise DtypeError(f"a {what} type is needed, got None")
         try:
             full = np.dtype(dtype)
-        except TypeError as error:
+        except (TypeError, ValueError, SyntaxError) as error:  # NumPy parses some names as Python
             raise DtypeError(f"{dtype!r} is no {what} type: {error}") from None
         base, shape = full.subdtype or (full, ())
         if base.hasobject or base.kind == "O":

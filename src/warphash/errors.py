@@ -14,6 +14,7 @@ __all__ = [
     "DtypeError",
     "EngineUnavailable",
     "ParameterError",
+    "PathError",
     "ShapeError",
     "TableFull",
     "UnsupportedVerb",
@@ -61,6 +62,10 @@ class ParameterError(WarphashError, ValueError):
 
 class CorruptFile(WarphashError, ValueError):
     """A saved table that is truncated, altered or not a saved table."""
+
+
+class PathError(WarphashError, OSError):
+    """A path that no file can be written to: a folder, a device, or in a folder that is missing or takes no file."""
 
 
 class EngineUnavailable(WarphashError, RuntimeError):

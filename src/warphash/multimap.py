@@ -58,12 +58,6 @@ class MultiMap(PairTable):
     def __init__(self, key: npt.DTypeLike, value: npt.DTypeLike, *, design: str = "slab", **options: Any) -> None:
         if value is None:
             raise DtypeError("a MultiMap needs a value type; for keys alone, use HashSet")
-        for what, column in (("key", Column.of_keys(key)), ("value", Column.of_values(value))):
-            if column.nbytes > MAX_BYTES:
-                raise DtypeError(
-                    f"a MultiMap's {what} has at most {MAX_BYTES} bytes, and {column.numpy} has {column.nbytes}: "
-                    "insert row numbers, or fingerprints"
-                )
         super().__init__(key, value, design=design, **options)
 
     @classmethod
@@ -133,6 +127,12 @@ class MultiMap(PairTable):
         return self._answered(keys, np.uint32, self._lock.writing, self._pairs.erase_all)
 
     def _check_design(self) -> None:
+        for what, column in (("key", self._key), ("value", self._values)):
+            if column.nbytes > MAX_BYTES:
+                raise DtypeError(
+                    f"a MultiMap's {what} has at most {MAX_BYTES} bytes, and {column.numpy} has {column.nbytes}: "
+                    "insert row numbers, or fingerprints"
+                )
         if self._design.node_slots is None:
             have = ", ".join(name for name in registry.names() if registry.get(name).node_slots)
             raise ParameterError(f"a MultiMap takes a design whose buckets are lists, not {self.design!r}: {have}")

@@ -98,7 +98,7 @@ def _check_type(name: str | None) -> None:
         return
     try:
         dtype = np.dtype(name)
-    except TypeError:
+    except (TypeError, ValueError, SyntaxError):  # NumPy parses some names as Python
         raise DtypeError(f"{name!r} is no NumPy type: try uint32 or int64") from None
     if dtype.kind not in "iu" or dtype.itemsize not in (4, 8):
         raise DtypeError(f"the bench takes integers of 4 or 8 bytes, got {dtype}")

@@ -69,11 +69,13 @@ def parquet_column(path: str, column: str) -> npt.NDArray[Any]:
         raise ParameterError(f"there is no file {path!r}: give FILE.parquet:COLUMN")
     try:
         names = pyarrow.parquet.read_schema(path).names
-    except pyarrow.ArrowInvalid as error:
-        raise ParameterError(f"{path} is no Parquet file: {error}") from None
-    if column not in names:
-        raise ParameterError(f"{path} has no column {column!r}; it has: {', '.join(names)}")
-    values = pyarrow.parquet.read_table(path, columns=[column])[column].drop_null().to_numpy()
+        if names.count(column) == 1:
+            values = pyarrow.parquet.read_table(path, columns=[column])[column].drop_null().to_numpy()
+    except (pyarrow.ArrowException, OSError) as error:
+        raise ParameterError(f"{path} is no Parquet file that can be read: {error}") from None
+    if names.count(column) != 1:
+        has = f"{names.count(column)} columns" if column in names else "no column"
+        raise ParameterError(f"{path} has {has} {column!r}; it has: {', '.join(names)}")
     if values.dtype.kind not in "iu":
         raise ParameterError(f"column {column!r} must hold integers, got {values.dtype}")
     return np.asarray(values, f"{values.dtype.kind}{4 if values.dtype.itemsize <= 4 else 8}")

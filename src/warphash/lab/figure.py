@@ -11,13 +11,16 @@ from pathlib import Path
 
 import numpy as np
 
+from .. import atomic_file
+from ..errors import PathError
 from .experiments import measured
 from .figure_data import Point, load
 from .figure_plots import draw
+from .plots import check_picture
 from .ratios import Compared, compare
 from .runner import Lab
 
-__all__ = ["Result", "run"]
+__all__ = ["Result", "check_targets", "run"]
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,16 @@ def run(
     n
         Most keys; the paper's number on a GPU and 1 million on a CPU by default. A sweep over keys, or over buckets,
         stops there.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such figure.
+    PathError
+        Before anything is measured, if ``out`` takes no files.
     """
     figure = load(name)
+    check_targets(name, out)
     n = n or (figure.keys if device != "cpu" else min(figure.keys, 1_000_000))
     lab = Lab(device)
     points, wrong = [], 0
@@ -56,8 +67,7 @@ def run(
     if figure.metric == "mean rate":
         points = _means(points)
     ratios = compare(figure, points)
-    out.mkdir(parents=True, exist_ok=True)
-    picture = out / f"{name}.png"
+    data, picture = _targets(name, out)
     record = {
         "figure": asdict(figure),
         "command": "warphash " + shlex.join(sys.argv[1:]),
@@ -67,9 +77,25 @@ def run(
         "points": [asdict(p) for p in points],
         "ratios": [asdict(r) for r in ratios],
     }
-    (out / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
+    text = json.dumps(record, indent=1) + "\n"
+    atomic_file.replace(data, lambda file: file.write(text.encode()))
     draw(figure, points, ratios, picture, lab.machine, n)
     return Result(points, ratios, wrong, picture)
+
+
+def check_targets(name: str, out: Path) -> None:
+    """Make the folder ``out``, and raise where a figure's files could not be written into it."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PathError(f"there can be no folder {out} ({error.strerror}): give another") from None
+    data, picture = _targets(name, out)
+    atomic_file.check(data)
+    check_picture(picture)
+
+
+def _targets(name: str, out: Path) -> tuple[Path, Path]:
+    return out / f"{name}.json", out / f"{name}.png"
 
 
 def _means(points: list[Point]) -> list[Point]:

@@ -11,7 +11,7 @@ from .dynamic_sets import SETS
 from .experiments import PANEL_METRICS, panel_metric
 from .figure_data import Figure, Point
 from .figure_stacks import AXES, COLOURS, draw_stacks, tick
-from .plots import style
+from .plots import save_picture, style
 from .ratios import Compared
 
 __all__ = ["METRICS", "draw"]
@@ -103,7 +103,7 @@ def draw(figure: Figure, points: list[Point], ratios: Sequence[Compared], path: 
         if any(sweeps.values()):
             canvas.legend(handles, labels, loc="lower left", ncol=len(labels), frameon=False, bbox_to_anchor=(0.005, 0))
         canvas.tight_layout(rect=(0, 0.3 / height if any(sweeps.values()) else 0, 1, 1 - 0.52 / height))
-        canvas.savefig(path, dpi=150, bbox_inches="tight", pad_inches=0.15)  # a long note widens the picture
+        save_picture(canvas, path, dpi=150, bbox_inches="tight", pad_inches=0.15)  # a long note widens the picture
         plt.close(canvas)
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from .. import atomic_file
+from ..errors import ParameterError
 from .report import label
 from .runner import Measurement
 
-__all__ = ["INK", "PALETTE", "draw_bench", "style"]
+__all__ = ["INK", "PALETTE", "check_picture", "draw_bench", "save_picture", "style"]
 
 INK, QUIET, GRID = "#1f2328", "#6e7781", "#e6e8eb"
 PALETTE = {
@@ -52,6 +55,48 @@ def style() -> Any:
     }
 
 
+def check_picture(path: Path) -> None:
+    """Raise before the work where no picture can be written to a path.
+
+    Raises
+    ------
+    ParameterError
+        If the suffix names no format that matplotlib can write here.
+    PathError
+        If the path takes no file.
+    """
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    canvas = plt.figure(figsize=(1, 1))
+    canvas.text(0, 0, "a")
+    try:
+        kinds = canvas.canvas.get_supported_filetypes()
+        if _format(path) not in kinds:
+            raise ParameterError(
+                f"{path.name} must end in a format of pictures (.{', .'.join(kinds)}), got {str(path)!r}"
+            )
+        canvas.savefig(io.BytesIO(), format=_format(path))
+    except ParameterError:
+        raise
+    except Exception as error:  # matplotlib knows more formats than it can write with the programs of this machine
+        raise ParameterError(f"no picture can be written as .{_format(path)} here: {error}; take .png") from None
+    finally:
+        plt.close(canvas)
+    atomic_file.check(path)
+
+
+def save_picture(figure: Any, path: Path, **options: Any) -> None:
+    """Write a figure of matplotlib in the format of the path's suffix; ``options`` as its ``savefig`` takes them."""
+    atomic_file.replace(path, lambda file: figure.savefig(file, format=_format(path), **options))
+
+
+def _format(path: Path) -> str:
+    return path.suffix.removeprefix(".").lower()
+
+
 def draw_bench(measurements: Sequence[Measurement], path: Path, machine: str) -> None:
     """A row of panels for each data set, one for each operation; a bar for each design, all of a row to one scale."""
     import matplotlib as mpl
@@ -90,7 +135,7 @@ def draw_bench(measurements: Sequence[Measurement], path: Path, machine: str) ->
         verdict = f"{wrong:,} WRONG ANSWERS" if wrong else "every answer verified"
         figure.text(0.25 / width, 1 - 0.42 / height, "Million keys per second", fontsize=17, weight="bold")
         figure.text(0.25 / width, 1 - 0.68 / height, f"warphash on {machine}  ·  {verdict}", color=QUIET)
-        figure.savefig(path, dpi=160)
+        save_picture(figure, path, dpi=160)
         plt.close(figure)
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
+from .. import __version__, atomic_file
 from ..errors import ParameterError
 from .runner import Measurement
 
@@ -33,15 +32,7 @@ def save(
         "measurements": [asdict(m) for m in measurements],
     }
     text = json.dumps(content, indent=1) + "\n"
-    target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        Path(name).chmod(0o644)
-        Path(name).replace(target)
-    finally:
-        Path(name).unlink(missing_ok=True)
+    atomic_file.replace(path, lambda file: file.write(text.encode()))
 
 
 def load(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Measurement]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..errors import DeviceError
+from ..errors import DeviceError, EngineUnavailable
 from .engine import Engine
 
 __all__ = ["engine_for"]
@@ -19,15 +19,21 @@ def engine_for(device: str | None) -> Engine:
     DeviceError
         For a name that is none of these.
     EngineUnavailable
-        For a GPU that cannot be used here; the message says what mends it.
+        For a device that cannot be used here; the message says what mends it.
     """
     if device is None:
         from . import cuda
 
         device = "cuda" if cuda.available() else "cpu"
     if device == "cpu":
-        from . import cpu
+        try:
+            from . import cpu
+        except ImportError as error:
+            from .doctor import EXTENSION_MEND
 
+            raise EngineUnavailable(
+                f"device 'cpu' cannot be used: the compiled extension is missing ({error}): {EXTENSION_MEND}"
+            ) from None
         return cpu.engine()
     if device == "emulated":
         from . import emulated

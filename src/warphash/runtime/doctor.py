@@ -1,4 +1,7 @@
-"""What this machine can run, and what it lacks, each with the command that mends it. Needs nothing to be there."""
+"""What this machine can run, and what it lacks, each with the command that mends it.
+
+Needs the standard library alone: each look imports what it looks at, and a module that is missing is a finding.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,20 @@ import platform
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import metadata
-
-import numpy as np
+from importlib import metadata, util
 
 from ..errors import WarphashError
-from . import cuda, nvrtc
-from .cache import DIRECTORY_VARIABLE, CubinCache
 
 __all__ = ["Finding", "examine", "report"]
 
 LIBRARIES = ("cuda-bindings", "cupy", "torch", "jax", "pyarrow", "polars", "pandas")
 """Distributions whose arrays are taken, or that the GPU engine uses. CuPy's wheels are named after a CUDA version."""
+
+EXTRAS = ("typer", "rich", "matplotlib", "pyarrow")
+"""Modules that ``warphash bench`` and ``warphash figure`` need."""
+
+NUMPY_MEND = "pip install --force-reinstall 'numpy>=1.26'"
+EXTENSION_MEND = "pip install --force-reinstall --no-deps warphash"
 
 SIMD_LEVELS = {"fast": "AVX2", "base": "the processor family's baseline"}
 """The extension's builds (``CMakeLists.txt``), by what they need."""
@@ -59,27 +64,43 @@ def examine() -> list[Finding]:
     for subject, look in _LOOKS.items():
         try:
             findings += look()
+        except ImportError as error:
+            if error.name != "numpy":
+                findings.append(Finding(subject, f"cannot be examined: {error}"))
+            else:  # whose mend stands beside it
+                findings.append(Finding(subject, "cannot be examined without NumPy"))
         except Exception as error:  # a doctor that falls ill helps nobody
             findings.append(Finding(subject, f"cannot be examined: {type(error).__name__}: {error}"))
     return findings
 
 
 def _versions() -> list[Finding]:
-    python = f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.system()} {platform.machine()}"
+    python = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     return [Finding("warphash", f"{_version('warphash') or 'not installed'} ({python})")]
+
+
+def _numpy() -> list[Finding]:
+    try:
+        return [Finding("NumPy", importlib.import_module("numpy").__version__)]
+    except ImportError as error:
+        first_line = str(error).strip().partition("\n")[0]  # of NumPy's page of advice
+        return [Finding("NumPy", f"missing ({first_line})", NUMPY_MEND)]
 
 
 def _cpu() -> list[Finding]:
     try:
-        cpu = importlib.import_module("warphash.runtime.cpu")
         instruction_sets = importlib.import_module("warphash.runtime._cpu").isas()
     except ImportError as error:
-        return [Finding("CPU engine", f"missing ({error})", "pip install --force-reinstall --no-deps warphash")]
+        return [Finding("CPU engine", f"missing ({error})", EXTENSION_MEND)]
+    from . import cpu
+
     level = SIMD_LEVELS.get(instruction_sets.split()[0], instruction_sets)
     return [Finding("CPU engine", f"ready: {level}, {cpu.thread_count()} threads")]
 
 
 def _gpu() -> list[Finding]:
+    from . import cuda, nvrtc
+
     reason = cuda.reason_unavailable()
     if reason is not None:
         what, _, mend = reason.partition(": ") if nvrtc.MEND in reason else (reason, "", "")
@@ -93,6 +114,8 @@ def _gpu() -> list[Finding]:
 
 
 def _compiler() -> list[Finding]:
+    from . import nvrtc
+
     try:
         major, minor = nvrtc.version()
     except WarphashError:
@@ -101,6 +124,8 @@ def _compiler() -> list[Finding]:
 
 
 def _cache() -> list[Finding]:
+    from .cache import DIRECTORY_VARIABLE, CubinCache
+
     cache = CubinCache()
     use = cache.use()
     state = f"{cache.directory}: {use.entries} kernels, {use.nbytes / 1e6:.1f} of {cache.limit_bytes / 1e6:.0f} MB"
@@ -115,6 +140,14 @@ def _libraries() -> list[Finding]:
     return [Finding("array libraries", ", ".join(found) or "none but NumPy")]
 
 
+def _extras() -> list[Finding]:
+    missing = [name for name in EXTRAS if not util.find_spec(name)]
+    if not missing:
+        return [Finding("laboratory", "ready: " + ", ".join(f"{name} {_version(name)}" for name in EXTRAS))]
+    state = f"warphash bench and warphash figure lack {', '.join(missing)}"
+    return [Finding("laboratory", state, "pip install 'warphash[bench]'")]
+
+
 def _version(distribution: str) -> str | None:
     try:
         return metadata.version(distribution)
@@ -124,11 +157,13 @@ def _version(distribution: str) -> str | None:
 
 _LOOKS: dict[str, Callable[[], list[Finding]]] = {
     "warphash": _versions,
+    "NumPy": _numpy,
     "CPU engine": _cpu,
     "GPU engine": _gpu,
     "NVRTC": _compiler,
     "compile cache": _cache,
     "array libraries": _libraries,
+    "laboratory": _extras,
 }
 
 if __name__ == "__main__":

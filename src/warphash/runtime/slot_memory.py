@@ -68,7 +68,7 @@ class SlotMemory:
         if self.buckets > MAX_BUCKETS:
             raise ParameterError(
                 f"a table has at most {MAX_BUCKETS:,} buckets, and {slots:,} slots of {per_bucket} a bucket "
-                f"make {self.buckets:,}: take a smaller capacity, a higher load_factor or more slots_per_bucket"
+                f"make {self.buckets:,}: use more slots_per_bucket, a smaller capacity or a greater load_factor"
             )
         self.slots = self.buckets * data_slots
         self.total_slots = (self.buckets + (1 if per_bucket >= 3 else 3)) * per_bucket
