@@ -318,7 +318,8 @@ class ElasticSubtables(UnawaitedStore):
     def _replace(self, slots: int, homeless: int, stream: Any, keys: int = 0) -> None:
         old = self.store
         super()._replace(slots, homeless, stream, keys)
-        self.store.peak_nbytes = max(old.peak_nbytes, old.nbytes + self.store.peak_nbytes)
+        new = self.store
+        new.account.peak_bytes = max(old.account.peak_bytes, old.account.held_bytes + new.account.peak_bytes)
 
     # ---- pairs without a home
     def _gather_strays(self, strays: Strays) -> None:
@@ -331,16 +332,12 @@ class ElasticSubtables(UnawaitedStore):
         if not n:
             return True
         store, engine = self.store, self.store.engine
-        keys, values = (engine.from_host(rows.reshape(-1), stream) for rows in strays)
-        flags = engine.allocate(n, stream)
-        piece = Piece(keys.ptr, values.ptr, flags.ptr, n)
-        insert = store.begin(piece, store.scratch(n, unique=True), False, stream)
-        insert.settle(unique=True)
-        insert.place()
-        outcome = insert.outcome()
+        keys, values = (store.account.from_host(rows.reshape(-1), stream) for rows in strays)
+        flags = store.account.allocate(n, stream)
+        _, homeless = store.move(Piece(keys.ptr, values.ptr, flags.ptr, n), stream)
         left = engine.to_host(flags.ptr, np.uint8, n, stream) == Flag.UNPLACED
         self._strays = Strays(strays.keys[left], strays.values[left])
-        self._gather_strays(insert.strays(outcome.homeless))
+        self._gather_strays(homeless)
         return not len(self._strays.keys)
 
     def _house_all(self, stream: Any) -> None:

@@ -29,9 +29,10 @@ from .abi import (
     Report,
     Table,
 )
+from .account import Account
 from .engine import Buffer
 from .insert import Insert, Piece, Strays
-from .scratch import Scratch, pieces
+from .scratch import Scratch, Workbench, pieces
 from .shares import Shares
 from .slot_memory import PRIMES
 from .store import PIECE_UNIQUE, Outcome, Store
@@ -71,9 +72,8 @@ class SubtableStore(Store):
         Of at most twice the size of each other (S0-19); the last one is the annex.
     report
         What the kernels of inserts count.
-    peak_nbytes
-        Most bytes that were held at a time since the store was made: those of a subtable's old and new copy are, while
-        it is resized.
+    account
+        Allocates the subtables, and the working memory of the operations that resize them.
     incoming
         Keys of the batch under way, for the shares of subtables that are resized for it.
     """
@@ -96,16 +96,15 @@ class SubtableStore(Store):
                 f"subtables make {max(sizes):,}: use more subtables"
             )
         sizes.append(1 if self.spec.slots_per_bucket >= 3 else 3)
-        self.peak_nbytes = 0
+        self.account = Account(self.engine)
+        self._resize_workbench = Workbench(self.engine, self.spec.slot_bytes, self.account.allocate, kept_bytes=0)
         self.subtables = []
         for buckets in sizes:
             self.subtables.append(Subtable(self._memory_of(buckets, stream), buckets))
         self._count()
 
     def _memory_of(self, buckets: int, stream: Any) -> Buffer:
-        memory = self.engine.allocate(self._bytes_of(buckets), stream)
-        self.peak_nbytes = max(self.peak_nbytes, self.nbytes + memory.nbytes)
-        return memory
+        return self.account.allocate(self._bytes_of(buckets), stream)
 
     def _bytes_of(self, buckets: int) -> int:
         return buckets * (self._line_bytes + BUCKET_WORDS_BYTES)
@@ -118,6 +117,11 @@ class SubtableStore(Store):
     @property
     def nbytes(self) -> int:
         return sum(subtable.memory.nbytes for subtable in self.subtables)
+
+    @property
+    def peak_nbytes(self) -> int:
+        """Most bytes held at one time: by the subtables, and as working memory of the operations that resize them."""
+        return self.account.peak_bytes
 
     def _count(self) -> None:
         self.buckets = sum(self.sizes)
@@ -202,7 +206,13 @@ class SubtableStore(Store):
         if self._unclaimed is not scratch:
             self._workbench.forget_claims(scratch, stream)
         self._unclaimed = self._claiming = None
-        return Insert(self, piece, scratch, count_probes, stream)
+        return Insert(self, piece, scratch, count_probes, self.engine.allocate, stream)
+
+    def begin_move(self, piece: Piece, stream: Any = None) -> Insert:
+        """As `begin`, of distinct pairs that a resize moves: the working memory is counted in `account`."""
+        self._begin_to_count(stream)
+        scratch = self._resize_workbench.of(piece.n, False, unique=True)
+        return Insert(self, piece, scratch, False, self.account.allocate, stream)
 
     def run(self, entry: str, batch: Batch, n: int, stream: Any) -> None:
         """Launch a kernel."""
@@ -241,11 +251,10 @@ class SubtableStore(Store):
         return self._random.getrandbits(32)
 
     def combine(self, piece: Piece, op: Op, kind: int, stream: Any = None) -> None:
-        """Apply ``op`` to the values of the keys that elements not flagged as new have."""
-        report = self._zeroed_report(stream)
-        batch = Batch(
-            n=piece.n, keys=piece.keys, values=piece.values, out_flags=piece.flags, op=op, kind=kind, report=report.ptr
-        )
+        """Apply ``op`` to the values of the keys that elements not flagged as new have. Allocates nothing."""
+        self._begin_to_count(stream)
+        batch = Batch(n=piece.n, keys=piece.keys, values=piece.values, out_flags=piece.flags, op=op, kind=kind)
+        batch.report = self.report.ptr
         self._program.run("combine", self.table, batch, piece.n, stream)
 
     def erase(
@@ -283,9 +292,9 @@ class SubtableStore(Store):
         """Place all pairs of ``other``, which has left none without a home. Waits."""
         assert isinstance(other, SubtableStore) and not homeless
         n = sum(subtable.keys for subtable in other.hashed) + ANNEX  # the annex is not counted
-        keys = self.engine.allocate(n * self.spec.word_bytes, stream)
-        values = self.engine.allocate(max(1, n * self.spec.value_bytes), stream)
-        flags = self.engine.allocate(n, stream)
+        keys = self.account.allocate(n * self.spec.word_bytes, stream)
+        values = self.account.allocate(max(1, n * self.spec.value_bytes), stream)
+        flags = self.account.allocate(n, stream)
         n = other.scan(n, keys.ptr, values.ptr if self.spec.value_bytes else 0, stream)
         for at in range(0, n, SETTLED_UNIQUE):
             piece = Piece(
@@ -294,13 +303,18 @@ class SubtableStore(Store):
                 flags.ptr + at,
                 min(SETTLED_UNIQUE, n - at),
             )
-            insert = self.begin(piece, self.scratch(piece.n, unique=True), False, stream)
-            insert.settle(unique=True)
-            insert.place()
-            outcome = insert.outcome()
+            outcome = self.move(piece, stream)[0]
             if not outcome.complete:
                 return outcome
         return Outcome(n, 0, 0, 0)
+
+    def move(self, piece: Piece, stream: Any = None) -> tuple[Outcome, Strays]:
+        """Add distinct pairs that are not in the table; and the pairs that lost their slots to them. Waits."""
+        insert = self.begin_move(piece, stream)
+        insert.settle(unique=True)
+        insert.place()
+        outcome = insert.outcome()
+        return outcome, insert.strays(outcome.homeless)
 
     # ---- sizes
     def enlarge(self, number: int, stream: Any = None, memory: Buffer | None = None) -> None:
@@ -340,12 +354,12 @@ class SubtableStore(Store):
         old = self.hashed[number]
         assert old.buckets % 2 == 0
         slots = old.buckets // 2 * self.spec.slots_per_bucket
-        residuals = self.engine.allocate(4 * (old.keys // 2 + 1), stream)  # a bucket has no more than half of its keys
-        flags = self.engine.allocate(2 * slots, stream)
+        residuals = self.account.allocate(4 * (old.keys // 2 + 1), stream)  # a bucket has no more than half of its keys
+        flags = self.account.allocate(2 * slots, stream)
         values = old.memory.ptr + old.buckets * self.spec.slots_per_bucket * self.spec.word_bytes
         # The residuals are elements of the old copy, which also has room for the values that they throw out.
         piece = Piece(old.memory.ptr, values, flags.ptr, min(slots, HOMELESS_CAPACITY))
-        insert = self.begin(piece, self.scratch(piece.n, unique=True), False, stream)
+        insert = self.begin_move(piece, stream)
         batch = insert.batch
         batch.leftover, batch.source_buckets, batch.subtable = residuals.ptr, old.buckets, number
         batch.n = -(-slots // _WARP) * _WARP
