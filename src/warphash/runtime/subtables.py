@@ -6,6 +6,7 @@ subtable is, and which one a key goes to first, is told at the head of ``kernels
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -51,6 +52,9 @@ GUEST_WORDS_BYTES = 8
 BUCKET_WORDS_BYTES = 4 + GUEST_WORDS_BYTES
 """Of a bucket beside its line and values: its lock, and those."""
 
+LISTED_BYTES = 1 << 12
+"""Of host memory for a list of elements: to undo a batch where the device has no memory left."""
+
 _WARP = 32
 
 
@@ -85,6 +89,7 @@ class SubtableStore(Store):
     def _allocate(self, stream: Any) -> None:
         self.report = self.engine.allocate(8 * REPORT_WORDS, stream)
         self._answer = self.engine.answer(COUNT_WORDS)
+        self._listed = self.engine.allocate_pinned(LISTED_BYTES)
         self._counted = True  # the report is not zero
         self._claiming: Scratch | None = None  # whose claims the last insert may have made
         self._unclaimed: Scratch | None = None  # whose claims are as an insert wants them
@@ -282,6 +287,25 @@ class SubtableStore(Store):
             )
             self._program.run("erase", self.table, batch, count, stream)
 
+    def erase_listed(self, keys: int, n: int, which: npt.NDArray[np.int64], stream: Any = None) -> None:
+        """As `erase` of ``which`` elements, and a few at a time if there is no memory to list all. Waits."""
+        try:
+            self.erase(keys, n, 0, which, stream)
+            return
+        except MemoryError:
+            lists: Any = (ctypes.c_uint32 * (self._listed.nbytes // 4)).from_address(self._listed.ptr)
+        words = np.frombuffer(lists, np.uint32)  # the length, in 64 bits, then the list
+        most = len(words) - 2
+        for at in range(0, len(which), most):
+            some = which[at : at + most]
+            words[:2], words[2 : 2 + len(some)] = (len(some), 0), some
+            self._begin_to_count(stream)
+            batch = Batch(n=len(some), keys=keys, indices=self._listed.ptr + 8, count=self._listed.ptr)
+            batch.report = self.report.ptr
+            self._program.run("erase", self.table, batch, batch.n, stream)
+            self.ask(None, True, stream)
+            self.erased()
+
     def erased(self) -> int:
         """How many keys the last erase found, which was asked for. Waits."""
         erased = self.answer()
@@ -342,6 +366,14 @@ class SubtableStore(Store):
         if buckets > MOST_SUBTABLE_BUCKETS:
             raise MemoryError(f"a subtable has at most {MOST_SUBTABLE_BUCKETS:,} buckets: use more subtables")
         return self._memory_to_resize(buckets, stream)
+
+    def memory_to_undo(self, memory: Buffer, number: int, stream: Any = None) -> Buffer | None:
+        """The old copy of a subtable that was halved, as memory to `enlarge` with; None if the size is another."""
+        buckets = 2 * self.hashed[number].buckets
+        if memory.nbytes != self._bytes_of(buckets):
+            return None
+        self._clear_words(memory, buckets, stream)
+        return memory
 
     def halve(self, number: int, stream: Any = None) -> Strays:
         """Make one subtable half as large (S0-14): the pairs that found no place. Waits.
