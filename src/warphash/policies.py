@@ -10,6 +10,8 @@ __all__ = [
     "capacity_of",
     "expected_nodes",
     "is_risky",
+    "load_surely_placed",
+    "may_halve",
     "most_tombstones",
     "nodes_for_batch",
     "nodes_to_hold",
@@ -105,6 +107,32 @@ def subtable_to_halve(sizes: Sequence[int]) -> int | None:
     """The largest; None if it cannot be halved."""
     largest = max(sizes)
     return sizes.index(largest) if largest % 2 == 0 else None
+
+
+def may_halve(size: int, slots: int, failed: tuple[int, int]) -> bool:
+    """Whether ``size`` keys may be tried in the ``slots`` that a halving would leave.
+
+    Keys that evictions found no slot for make the table larger again, which costs as much as the halving. So the
+    halving is not repeated before a sixteenth of the keys are gone, to which its cost then amounts.
+
+    Parameters
+    ----------
+    failed
+        The slots and keys of the last table in which some keys found no slot.
+    """
+    return slots > failed[0] or size <= failed[1] * 15 // 16
+
+
+def load_surely_placed(slots_per_bucket: int, subtables: int) -> float:
+    """Load factor up to which all keys can be placed, except by a freak of the hash constants.
+
+    It depends on the slots that a key can be in. Of two, three keys that share both are enough to fail, and in most
+    tables some do. Of three or four, nearly all tables of 0.89 can be filled (Dietzfelbinger et al., Tight Thresholds
+    for Cuckoo Hashing via XORSAT, 2010; Fernholz and Ramachandran, The k-orientability Thresholds for G(n, p), 2007),
+    and beyond that of 0.97.
+    """
+    choices = slots_per_bucket * subtables
+    return 0.0 if choices == 2 else 0.75 if choices <= 4 else 1.0
 
 
 def subtable_shares(

@@ -25,8 +25,10 @@ class Stats:
     rebuilds
         How often it moved all its keys, to grow or to draw other hash constants.
     resizes, peak_nbytes
-        How often a subtable was doubled or halved, and the most memory held since the table was last built anew, both
-        copies of one that is resized included; None for a table without subtables.
+        How often a subtable was doubled or halved, and the most device memory that the table and its resizes held at
+        one time; None for a table without subtables. A resize holds both copies of a subtable, or of all when the
+        table is built anew, and its working memory: lists, flags, and copies of pairs that move. What other calls work
+        with is not counted.
     nodes
         Nodes in use, for slabs their number, of a table whose buckets are lists; otherwise None.
     insert_probes

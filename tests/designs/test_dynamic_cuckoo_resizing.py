@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
@@ -11,9 +9,13 @@ import numpy as np
 import pytest
 
 from support.engines import one_of_each
+from support.refusals import held_memory
+from support.resizes import counted_moves
 from support.subtables import numbers, scale, sizes_of, store_of, table_of
 from warphash import HashMap, HashSet, TableFull, policies
-from warphash.runtime.subtables import SubtableStore
+from warphash.runtime.abi import REPORT_WORDS
+from warphash.runtime.devices import engine_for
+from warphash.runtime.subtables import LISTED_BYTES, SubtableStore
 
 HERE = one_of_each("cpu", "emulated", "cuda")
 
@@ -52,24 +54,6 @@ def test_growing_and_shrinking_keep_to_the_bounds(device: str, subtables: int) -
     assert sum(sizes_of(table)) < 4 * first + n // 64
     assert (table.contains(keys) == (np.arange(n) >= n * 99 // 100)).all()
     table.check()
-
-
-@contextlib.contextmanager
-def counted_moves() -> Iterator[list[int]]:
-    """A list that gets the pairs of each subtable that is resized."""
-    moves: list[int] = []
-    enlarge, halve = SubtableStore.enlarge, SubtableStore.halve
-
-    def enlarging(self: SubtableStore, number: int, *given: Any) -> None:
-        moves.append(self.hashed[number].keys)
-        enlarge(self, number, *given)
-
-    def halving(self: SubtableStore, number: int, stream: Any = None) -> Any:
-        moves.append(self.hashed[number].keys)
-        return halve(self, number, stream)
-
-    with mock.patch.multiple(SubtableStore, enlarge=enlarging, halve=halving):
-        yield moves
 
 
 @pytest.mark.parametrize("device", HERE)
@@ -223,6 +207,56 @@ def test_a_resize_holds_two_copies_of_one_subtable_and_no_more(device: str) -> N
     assert after.resizes == 1 and after.rebuilds == 0
     # The old copy, half of the new one, goes once the new one is filled.
     assert after.peak_nbytes == table.nbytes + (table.nbytes - before.nbytes)
+
+
+@pytest.mark.parametrize("device", one_of_each("cpu", "emulated"))
+@pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("u8", "f8"), ("S16", "S40"), ("S128", "none")])
+@pytest.mark.parametrize("subtables", [2, 3])
+def test_the_peak_is_what_resizes_really_held(device: str, key: str, value: str, subtables: int) -> None:
+    """Both copies, and the lists, flags, values and copies of pairs that a resize works with."""
+    n = scale(device, 9000)
+    options = {"device": device, "design": "dynamic_cuckoo", "subtables": subtables, "seed": 5, "capacity": 64}
+    ids = np.arange(1, n + 1)
+    keys = ids.astype(key)
+    engine = engine_for(device)
+    with held_memory(engine) as held:
+        table: Any = HashSet(key, **options) if value == "none" else HashMap(key, value, **options)
+        elastic = table._backing.elastic
+        real = table.nbytes
+        assert table.stats().peak_nbytes == real
+
+        def measured(resize: Any) -> Any:
+            """A resize, whose memory is what it allocates beside that of the table."""
+
+            def measure(self: Any, *given: Any) -> Any:
+                nonlocal real
+                ahead = sum(memory.nbytes for memory in given if hasattr(memory, "nbytes"))
+                others = held.now - self._store.nbytes - ahead
+                held.peak = held.now
+                try:
+                    return resize(self, *given)
+                finally:
+                    real = max(real, held.peak - others)
+
+            return measure
+
+        kind = type(elastic)
+        with mock.patch.multiple(kind, _halve=measured(kind._halve), _enlarge=measured(kind._enlarge)):
+            for some in np.array_split(np.arange(n), 9):
+                pairs = (keys[some],) if value == "none" else (keys[some], ids[some].astype(value))
+                assert table.insert(*pairs).all()
+            assert table.stats().peak_nbytes == real
+            before = table.nbytes
+            assert table.erase(keys[: n * 2 // 3]).all()
+            after = table.stats()
+            assert after.peak_nbytes == real and before < real and after.nbytes < before
+        reports = 6 * 8 * REPORT_WORDS + LISTED_BYTES  # which are not a resize's
+        with mock.patch.object(kind, "_replace", measured(kind._replace)):
+            table.reserve(2 * n)
+            real = 0
+            table.shrink()
+        assert real - reports <= max(after.peak_nbytes, table.stats().peak_nbytes)
+        assert table.contains(keys).sum() == len(table) == n - n * 2 // 3
 
 
 def test_reserve_enlarges_and_shrink_packs() -> None:

@@ -48,3 +48,16 @@ def test_sizes_leave_room_for_halvings() -> None:
             assert len(set(sizes)) == 1 and buckets <= sum(sizes) <= 1.016 * buckets + subtables
     assert policies.subtable_to_enlarge([8, 4, 4]) == 1 and policies.subtable_to_halve([4, 8, 4]) == 1
     assert policies.subtable_to_halve([3, 3]) is None
+
+
+def test_a_halving_that_failed_is_not_repeated_before_many_keys_are_gone() -> None:
+    failed = (1000, 480)  # slots and keys
+    assert not policies.may_halve(480, 1000, failed) and not policies.may_halve(451, 750, failed)
+    assert policies.may_halve(450, 1000, failed) and policies.may_halve(450, 500, failed)
+    assert policies.may_halve(900, 1500, failed) and policies.may_halve(7, 8, (0, 0))
+
+
+def test_two_slots_for_a_key_are_never_surely_enough() -> None:
+    load = policies.load_surely_placed
+    assert load(1, 2) == 0 and load(1, 3) == load(2, 2) == 0.75
+    assert load(2, 3) == load(1, 8) == load(32, 2) == 1

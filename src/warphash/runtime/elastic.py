@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,9 @@ from .store import Outcome, Store
 
 __all__ = ["ElasticStore"]
 
+
+_TRIES_IN_PLACE = 64
+"""Sets of hash constants after which a rebuild in place has failed: keys repeat that should not."""
 
 _HOPELESS = 256
 """Slots a key beyond which a rebuild that still fails has another cause than the lack of room."""
@@ -131,34 +135,38 @@ class ElasticStore:
         undo = self._undo(n, op, stream)
         flags, _own_flags = flags_at(self.store.engine, flags, n, stream)
         only: npt.NDArray[np.int64] | None = None
-        attempt = 0
-        while True:
-            outcome = self._once(
-                keys, values, n, op=op, kind=kind, flags=flags, unique=unique, only=only, stream=stream
-            )
-            self.size += outcome.changed
-            if self.counts_probes:
-                self.probes, self.inserted = self.probes + outcome.probes, self.inserted + outcome.changed
-            if outcome.complete:
-                if copies and asked:
-                    copies.flag(asked, flags, self.size - size, stream)
-                return self._tidy(stream)
-            done = self.store.engine.to_host(flags, np.uint8, n, stream)
-            only = np.flatnonzero(done == Flag.UNPLACED)
-            attempt += 1
-            try:
+        done = np.zeros(0, np.uint8)  # flags of the last attempt
+        outcome = Outcome(0, 0, 0, 0)
+        try:
+            for attempt in count(1):
+                outcome = self._once(
+                    keys, values, n, op=op, kind=kind, flags=flags, unique=unique, only=only, stream=stream
+                )
+                self.size += outcome.changed
+                if self.counts_probes:
+                    self.probes, self.inserted = self.probes + outcome.probes, self.inserted + outcome.changed
+                if outcome.complete:
+                    break
+                done = self.store.engine.to_host(flags, np.uint8, n, stream)
+                only = np.flatnonzero(done == Flag.UNPLACED)
                 self._make_room(outcome, len(only), attempt, undo is not None, stream)
-            except (TableFull, MemoryError) as error:
-                added = np.flatnonzero(done == Flag.CHANGED)
-                if undo is None:
-                    self._take_back(keys, values, n, added, stream)
-                else:
-                    self._put_back(undo, stream)
-                # As many new keys as pairs were left homeless did not fit, even if it was others that they threw out.
-                left = np.union1d(only, added[len(added) - min(outcome.homeless, len(added)) :])
-                if copies:
-                    left = copies.originals(left, stream)
-                raise TableFull(f"{error}; the table is as it was", left) from error
+        except (TableFull, MemoryError) as error:
+            if not len(done):  # nothing was launched
+                raise
+            added = np.flatnonzero(done == Flag.CHANGED)
+            if undo is None:
+                self._take_back(keys, values, n, added, stream)
+            else:
+                self._put_back(undo, stream)
+            # As many new keys as pairs were left homeless did not fit, even if it was others that they threw out.
+            left = np.flatnonzero(done == Flag.UNPLACED)
+            left = np.union1d(left, added[len(added) - min(outcome.homeless, len(added)) :])
+            if copies:
+                left = copies.originals(left, stream)
+            raise TableFull(f"{error}; the table is as it was", left) from error
+        if copies and asked:
+            copies.flag(asked, flags, self.size - size, stream)
+        self._tidy(stream)
 
     def _build(self, keys: int, values: int, n: int, flags: int, unique: bool, stream: Any) -> bool:
         """A batch for a table without keys, if all of it can be done in one build; otherwise nothing is done.
@@ -269,17 +277,22 @@ class ElasticStore:
 
     def _replace(self, slots: int, homeless: int, stream: Any, keys: int = 0) -> None:
         old = self.store
-        for attempt in range(1, 10_000):
-            new = old.sibling(slots, old.seed + attempt, keys, stream)
-            if new.take_over(old, homeless, stream).complete:
+        for attempt in count(1):
+            if self._move_to(old.sibling(slots, old.seed + attempt, keys, stream), homeless, stream):
                 break
             if attempt % self.attempts == 0:
                 if not self.grows:
                     raise TableFull(f"{self.size:,} keys could not be placed anew in {slots:,} slots")
                 slots = self._checked(2 * slots, 0)
-        self.store = new
         self.tombstones = 0
         self.rebuilds += 1
+
+    def _move_to(self, new: Store, homeless: int, stream: Any) -> bool:
+        """Move all pairs to a new store; whether all have a slot there. If not, the store stays."""
+        complete = new.take_over(self.store, homeless, stream).complete
+        if complete:
+            self.store = new
+        return complete
 
     def _checked(self, slots: int, missing: int) -> int:
         """``slots``, unless more of them cannot help."""
@@ -292,13 +305,19 @@ class ElasticStore:
         return slots
 
     def _rebuild_in_place(self, homeless: int, stream: Any) -> None:
-        """As `_replace` at the same size, in the same memory, by way of the host."""
-        store = self.store
+        """As `_replace` at the same size, in the same memory, by way of the host.
+
+        Raises
+        ------
+        TableFull
+            If no set of hash constants has a slot for each pair. The slots are as they were.
+        """
+        store, before = self.store, self.store.table
         engine, slot_bytes = store.engine, store.spec.slot_bytes
         kept = engine.to_host(store.memory.ptr, np.uint8, store.nbytes, stream)
         stray = engine.to_host(store._homeless.batch.homeless, np.uint8, homeless * slot_bytes, stream)
         piece = 1 << 16
-        while True:
+        for _ in range(_TRIES_IN_PLACE):
             store.rehash(stream)
             done = True
             for array, hashed in ((kept, store.buckets), (stray, 1 << 32)):
@@ -309,6 +328,11 @@ class ElasticStore:
             if done:
                 self.rebuilds += 1
                 return
+        store.put_back(before, kept, stream)
+        raise TableFull(
+            f"{self.size:,} keys could not be placed anew in {store.slots:,} slots with {_TRIES_IN_PLACE} sets of hash "
+            "constants: do keys repeat, although assume_unique says that they do not?"
+        )
 
     # ---- undoing
     def _undo(self, n: int, op: Op, stream: Any) -> _Undo | None:

@@ -195,7 +195,10 @@ class ElasticLists(ElasticStore):
         while n:
             ledger = self.store.ledger
             before = ledger.read(stream)
-            launch(only)
+            try:
+                launch(only)
+            except MemoryError as error:  # for the list of elements that are launched again
+                raise TableFull(str(error), only) from error
             self._lent(n, stream)
             after = ledger.read(stream)
             if after.unplaced == before.unplaced:

@@ -8,8 +8,13 @@ What may go wrong, and what follows:
 
 1. Chains of evictions end without a slot: pairs are strays, and elements that came later are unplaced. The smallest
    subtable is enlarged (S0-15), the strays are placed first, then the elements.
-2. There is no memory, or the table may not grow: the keys that the batch added are erased again, and the strays have
-   their room. Values are combined only when all keys have a place, so the table is as it was.
+2. There is no memory, or the table may not grow: the keys that the batch added are erased again. There is room for the
+   strays then, as there was before the batch: they are placed, by longer chains if need be. Values are combined only
+   when all keys have a place, so the table is as it was.
+3. The keys of an erased table do not fit into the half of a subtable, though the load factor says that they should.
+   The subtable is enlarged again, and halved when fewer keys are left (`policies.may_halve`).
+4. Strays are left, and there is no memory for a larger subtable. `MemoryError` is raised, and the strays are kept on
+   the host. Every call tries again to place them before it does anything else.
 """
 
 from __future__ import annotations
@@ -37,6 +42,13 @@ __all__ = ["ElasticSubtables"]
 
 _MANY_TIMES = 4
 """As many elements as slots, beyond which a table is built anew: its own pairs are few beside those that come."""
+
+_LONG_CHAIN = 1 << 12
+"""Evictions of the longest chains that are tried in a small table."""
+
+_EVICTIONS_PER_SLOT = 4
+"""Evictions of the longest chains that are tried, for each slot. Where a key has two slots to be in, a chain visits no
+slot more than twice before it ends, if it ends (Pagh and Rodler, Cuckoo Hashing, 2004)."""
 
 
 class _Terms(NamedTuple):
@@ -67,6 +79,7 @@ class ElasticSubtables(UnawaitedStore):
         super().__init__(store, **policy)
         self.resizes = 0
         self._grew = True  # when there last might not have been room
+        self._failed = (0, 0)  # slots and keys of the last table in which some keys found no slot
         self._strays = Strays.none(store.spec.word_bytes, store.spec.value_bytes)
 
     # ---- the ends of batches that nobody waited for
@@ -77,9 +90,17 @@ class ElasticSubtables(UnawaitedStore):
         if outcome.homeless:
             self._gather_strays(insert.strays(outcome.homeless))
             with suppress(MemoryError):
-                self._enlarge(None)
+                self._enlarge_for_strays(0, None)
             self._house_all(None)
         return outcome.homeless > 0
+
+    def _end_housing(self) -> bool:
+        self._house_all(None)
+        return True
+
+    def _unfinished(self) -> Begun | None:
+        """Strays that no call could place."""
+        return Begun(self._end_housing, None, ends_first=True) if len(self._strays.keys) else None
 
     def _end_erase(self) -> bool:
         self._note_erased(self._store.erased(), None)
@@ -101,12 +122,11 @@ class ElasticSubtables(UnawaitedStore):
         """As `ElasticStore.update`."""
         if n == 0:
             return
-        self._end_if_it_may_shrink()
+        self._end_before_updates()
         store = self._store  # all that comes before the first wait has the time that an earlier batch takes
         spec, engine, asked = store.spec, store.engine, flags
         most = min(n, SETTLED_UNIQUE if unique else SETTLED)
         scratch = store.scratch(most, unique)
-        self._house_all(stream)  # none are left, unless memory ran out where they were placed
         store.incoming = n
         copies = in_parts(store, keys, values, n, stream) if op == Op.KEEP and (unique or not flags) else None
         if copies:
@@ -119,25 +139,32 @@ class ElasticSubtables(UnawaitedStore):
         leaves = len(parts) == 1 and op == Op.KEEP and not copies and self.bounds is not None and engine.asynchronous
         terms = _Terms(scratch, unique, leaves, stream)
         insert = self._settled_ahead(parts[0], terms)
-        size = self.size
-        for number, part in enumerate(parts):
-            try:
+        size, launched = self.size, 0
+        try:
+            for part in parts:
+                insert = insert or self._settled(part, terms)
+                launched += part.n
                 if self._insert(part, insert, terms):
                     return
                 insert = None
-            except (TableFull, MemoryError) as error:
-                done = engine.to_host(flags, np.uint8, number * most + part.n, stream)
-                self._take_back(keys, values, n, np.flatnonzero(done == Flag.CHANGED), stream)
+            if op != Op.KEEP and self.size - size < n:
+                for part in parts:
+                    self.store.combine(part, op, kind, stream)
+            if copies and asked:
+                copies.flag(asked, flags, self.size - size, stream)
+        except (TableFull, MemoryError) as error:
+            done = engine.to_host(flags, np.uint8, launched, stream)
+            added, homeless = np.flatnonzero(done == Flag.CHANGED), len(self._strays.keys)
+            try:
+                self._take_back(keys, values, n, added, stream)
+            finally:
                 self.size = size
-                unplaced = np.flatnonzero(done == Flag.UNPLACED)
-                if copies:
-                    unplaced = copies.originals(unplaced, stream)
-                raise TableFull(f"{error}; the table is as it was", unplaced) from error
-        if op != Op.KEEP and self.size - size < n:
-            for part in parts:
-                self.store.combine(part, op, kind, stream)
-        if copies and asked:
-            copies.flag(asked, flags, self.size - size, stream)
+            # As many new keys as there are strays did not fit, even if the strays are others that they threw out.
+            unplaced = np.flatnonzero(done == Flag.UNPLACED)
+            unplaced = np.union1d(unplaced, added[len(added) - min(homeless, len(added)) :])
+            if copies:
+                unplaced = copies.originals(unplaced, stream)
+            raise TableFull(f"{error}; the table is as it was", unplaced) from error
         self._tidy(stream)
 
     def _begin(self, piece: Piece, terms: _Terms) -> Insert:
@@ -158,14 +185,26 @@ class ElasticSubtables(UnawaitedStore):
             return None
         return None if self._end() else insert
 
-    def _insert(self, piece: Piece, insert: Insert | None, terms: _Terms) -> bool:
-        """Add the keys of a piece, which ``insert`` may have settled; whether they are under way still."""
-        _, unique, leaves, stream = terms
-        if insert is None:
-            if piece.n > _MANY_TIMES * self.store.slots and self.bounds:
-                self._make_room_for(piece.n if unique else self._distinct(self._begin(piece, terms)), stream)
-            insert = self._begin(piece, terms)
-            insert.settle(unique)
+    def _settled(self, piece: Piece, terms: _Terms) -> Insert:
+        """An insert that has settled, into a new store if the elements are many beside the slots.
+
+        The store is replaced before the batch begins: an insert ends in the store where it began.
+
+        Raises
+        ------
+        TableFull, MemoryError
+            Nothing of the piece was launched.
+        """
+        if self.bounds and piece.n > _MANY_TIMES * self.store.slots:
+            new = piece.n if terms.unique else self._distinct(self._begin(piece, terms))
+            self._replace_for(new, self.bounds[1], terms.stream)
+        insert = self._begin(piece, terms)
+        insert.settle(terms.unique)
+        return insert
+
+    def _insert(self, piece: Piece, insert: Insert, terms: _Terms) -> bool:
+        """Add the keys of a piece that ``insert`` has settled; whether they are under way still."""
+        stream = terms.stream
         most, coming = self._most_load * self.store.slots, piece.n
         if self.size + coming > most:
             insert.ask(last=False)
@@ -178,9 +217,10 @@ class ElasticSubtables(UnawaitedStore):
                 return False
             most = self._most_load * self.store.slots
             insert.settle_rest()
-        if leaves and insert.may_adopt and self.size + coming <= most:
+        most = min(most, self._surely_placed * self.store.slots)
+        if terms.leaves and insert.may_adopt and self.size + coming <= most:
             insert.place_or_adopt()
-            self._begun = Begun(partial(self._end_insert, insert), insert.homeless, may_shrink=False)
+            self._begun = Begun(partial(self._end_insert, insert), insert.homeless, ends_first=False)
             return True
         self._place(piece, insert, terms)
         return False
@@ -196,7 +236,7 @@ class ElasticSubtables(UnawaitedStore):
             self._gather_strays(insert.strays(outcome.homeless))
             self._enlarge_after(attempt, outcome.unplaced, terms.stream)
             tries = attempt
-            while not self._house(terms.stream):
+            while not self._house(self.store.table.chain_limit, terms.stream):
                 tries += 1
                 self._enlarge_after(tries, outcome.unplaced, terms.stream)
             flags = self.store.engine.to_host(piece.flags, np.uint8, piece.n, terms.stream)
@@ -212,7 +252,7 @@ class ElasticSubtables(UnawaitedStore):
         """As `ElasticStore.erase`."""
         if n == 0:
             return
-        self._end_if_it_may_shrink()
+        self._end_before_updates()
         self._store.begin_erase(keys, n, flags, only, stream)
         if self._end():
             self._store.begin_erase(keys, n, flags, only, stream)
@@ -222,7 +262,7 @@ class ElasticSubtables(UnawaitedStore):
             self._end_erase()
             return
         least = self.bounds[0] if self.bounds else 0.0
-        self._begun = Begun(self._end_erase, {}, may_shrink=self.size - n < least * store.slots)
+        self._begun = Begun(self._end_erase, {}, ends_first=self.size - n < least * store.slots)
 
     @staticmethod
     def _distinct(insert: Insert) -> int:
@@ -237,6 +277,10 @@ class ElasticSubtables(UnawaitedStore):
             self.probes, self.inserted = self.probes + outcome.probes, self.inserted + outcome.changed
 
     # ---- sizes
+    @property
+    def _surely_placed(self) -> float:
+        return policies.load_surely_placed(self._store.spec.slots_per_bucket, len(self._store.hashed))
+
     @property
     def _most_load(self) -> float:
         return self.bounds[1] if self.bounds else 1.0
@@ -266,25 +310,35 @@ class ElasticSubtables(UnawaitedStore):
                     "allow on_full='grow', or give a larger capacity"
                 )
             return
-        most = self.bounds[1]
         with suppress(MemoryError):
-            if new > _MANY_TIMES * self.store.slots:
-                number = len(self.store.hashed)
-                self._replace(int(wanted / (most * (1 - 0.5 / (number + 1)))), 0, stream)
-                memory = None
-            while wanted > most * self.store.slots:
+            while wanted > self.bounds[1] * self.store.slots:
                 self._enlarge(stream, memory)
                 memory = None
+
+    def _replace_for(self, new: int, most: float, stream: Any) -> None:
+        """Move all pairs into a store with room for ``new`` keys more, if these are many and there is memory for it."""
+        if new > _MANY_TIMES * self.store.slots:
+            with suppress(MemoryError):
+                slots = int((self.size + new) / (most * (1 - 0.5 / (len(self.store.hashed) + 1))))
+                self._replace(slots, 0, stream)
 
     def _enlarge(self, stream: Any, memory: Buffer | None = None) -> None:
         self.store.enlarge(policies.subtable_to_enlarge(self.store.sizes), stream, memory)
         self.resizes += 1
 
+    def _enlarge_for_strays(self, unplaced: int, stream: Any, memory: Buffer | None = None) -> None:
+        """More slots for strays, and for elements, that evictions found none for; see `_house_all` for ``memory``."""
+        store = self.store
+        self._failed = (store.slots, self.size + unplaced)
+        self._checked(2 * store.slots, unplaced)
+        if memory is not None:
+            memory = store.memory_to_undo(memory, policies.subtable_to_enlarge(store.sizes), stream)
+        self._enlarge(stream, memory)
+
     def _enlarge_after(self, attempt: int, unplaced: int, stream: Any) -> None:
         """More room after evictions that led nowhere."""
         if self.grows:
-            self._checked(2 * self.store.slots, unplaced)
-            self._enlarge(stream)
+            self._enlarge_for_strays(unplaced, stream)
         elif attempt >= self.attempts:
             raise TableFull(
                 f"{unplaced + len(self._strays.keys):,} keys found no place beside {self.size:,} others in "
@@ -296,17 +350,28 @@ class ElasticSubtables(UnawaitedStore):
         if self.bounds is None:
             return
         least, most = self.bounds
-        with suppress(MemoryError):
+        with suppress(MemoryError, TableFull):  # the batch is done, and the next call places what has no slot
             while self.size > most * self.store.slots:
                 self._enlarge(stream)
             while erased and self.size < least * self.store.slots:
-                number = policies.subtable_to_halve(self.store.sizes)
-                if number is None:
+                if not self._halve(stream):
                     return
-                self.store.incoming = 0
-                self._gather_strays(self.store.halve(number, stream))
-                self.resizes += 1
-                self._house_all(stream)
+
+    def _halve(self, stream: Any) -> bool:
+        """Halve a subtable; whether one could be halved, and its keys may have found slots there."""
+        store = self.store
+        number = policies.subtable_to_halve(store.sizes)
+        if number is None:
+            return False
+        old = store.hashed[number]
+        slots = store.slots - old.buckets // 2 * store.spec.slots_per_bucket
+        if not policies.may_halve(self.size, slots, self._failed):
+            return False
+        store.incoming = 0
+        self._gather_strays(store.halve(number, stream))
+        self.resizes += 1
+        self._house_all(stream, old.memory)
+        return True
 
     def rebuild(self, keys: int, stream: Any = None) -> None:
         """Enlarge subtables until ``keys`` keys fit; move all pairs into new ones if these would be smaller."""
@@ -318,46 +383,100 @@ class ElasticSubtables(UnawaitedStore):
     def _replace(self, slots: int, homeless: int, stream: Any, keys: int = 0) -> None:
         old = self.store
         super()._replace(slots, homeless, stream, keys)
-        self.store.peak_nbytes = max(old.peak_nbytes, old.nbytes + self.store.peak_nbytes)
+        new = self.store
+        new.incoming = old.incoming
+        new.account.peak_bytes = max(old.account.peak_bytes, old.account.held_bytes + new.account.peak_bytes)
+        self._failed = (0, 0)
+
+    def clear(self, stream: Any = None) -> None:
+        """Forget all keys, those without a slot included; keep the memory."""
+        with suppress(TableFull, MemoryError):
+            self._end()
+        self._strays, self._begun = Strays.none(self._store.spec.word_bytes, self._store.spec.value_bytes), None
+        self._failed = (0, 0)
+        super().clear(stream)
 
     # ---- pairs without a home
     def _gather_strays(self, strays: Strays) -> None:
         if len(strays.keys):
             self._strays = self._strays.with_others(strays)
 
-    def _house(self, stream: Any) -> bool:
-        """Try once to place all strays; whether none is left."""
+    def _house(self, chain_limit: int, stream: Any) -> bool:
+        """Try once to place all strays, with chains of so many evictions; whether none is left."""
         strays, n = self._strays, len(self._strays.keys)
         if not n:
             return True
         store, engine = self.store, self.store.engine
-        keys, values = (engine.from_host(rows.reshape(-1), stream) for rows in strays)
-        flags = engine.allocate(n, stream)
-        piece = Piece(keys.ptr, values.ptr, flags.ptr, n)
-        insert = store.begin(piece, store.scratch(n, unique=True), False, stream)
-        insert.settle(unique=True)
-        insert.place()
-        outcome = insert.outcome()
+        keys, values = (store.account.from_host(rows.reshape(-1), stream) for rows in strays)
+        flags = store.account.allocate(n, stream)
+        usual, store.table.chain_limit = store.table.chain_limit, chain_limit
+        try:
+            _, homeless = store.move(Piece(keys.ptr, values.ptr, flags.ptr, n), stream)
+        finally:
+            store.table.chain_limit = usual
         left = engine.to_host(flags.ptr, np.uint8, n, stream) == Flag.UNPLACED
         self._strays = Strays(strays.keys[left], strays.values[left])
-        self._gather_strays(insert.strays(outcome.homeless))
+        self._gather_strays(homeless)
         return not len(self._strays.keys)
 
-    def _house_all(self, stream: Any) -> None:
-        """Place all strays, which is a matter of luck and tries where the table may not grow: they had room before."""
-        tries = 0
-        while not self._house(stream):
+    def _house_all(self, stream: Any, memory: Buffer | None = None) -> None:
+        """Place all strays.
+
+        After `attempts` tries the table is enlarged, if it may grow: into ``memory`` if that is what a subtable was
+        halved from. Where the table cannot grow, each try has chains twice as long, until a chain that finds no slot
+        shows that there is none.
+
+        Raises
+        ------
+        MemoryError, TableFull
+            If strays are left. The next call tries again.
+        """
+        try:
+            self._try_to_house_all(memory, stream)
+        finally:
+            self._begun = self._begun or self._unfinished()
+
+    def _try_to_house_all(self, memory: Buffer | None, stream: Any) -> None:
+        chain_limit, tries, refused = self.store.table.chain_limit, 0, False
+        while True:
+            try:
+                if self._house(chain_limit, stream):
+                    return
+            except MemoryError:
+                refused = True
             tries += 1
-            if self.grows and tries % self.attempts == 0:
-                with suppress(MemoryError):
-                    self._enlarge(stream)
+            if tries < self.attempts:
+                continue
+            if self.grows:
+                try:
+                    self._enlarge_for_strays(0, stream, memory)
+                except MemoryError:
+                    refused = True
+                else:
+                    chain_limit, tries, memory = self.store.table.chain_limit, 0, None
+                    continue
+            if chain_limit >= max(_LONG_CHAIN, _EVICTIONS_PER_SLOT * self.store.slots):
+                break
+            chain_limit = 2 * max(1, chain_limit)
+        n = len(self._strays.keys)
+        if refused:
+            raise MemoryError(
+                f"{n:,} pairs have no slot, and there is no memory to enlarge the table for them: free some memory. "
+                "The table keeps these pairs, and the next call tries again to place them"
+            )
+        raise TableFull(
+            f"{n:,} pairs found no slot beside {self.size - n:,} others in {self.store.slots:,} slots: do keys repeat, "
+            "although assume_unique says that they do not? The table keeps these pairs, and the next call tries again "
+            "to place them; clear() forgets all",
+            np.empty(0, np.int64),
+        )
 
     def _take_back(self, keys: int, values: int, n: int, added: npt.NDArray[np.int64], stream: Any) -> None:
         """Erase the keys of these elements, wherever they are now."""
         width = self.store.spec.word_bytes
-        self.store.erase(keys, n, 0, added, stream)
         rows = self.store.engine.to_host(keys, np.uint8, n * width, stream).reshape(n, width)[added]
         as_one = f"V{width}"
         ours = np.isin(self._strays.keys.view(as_one).ravel(), rows.view(as_one).ravel())
         self._strays = Strays(self._strays.keys[~ours], self._strays.values[~ours])
+        self.store.erase_listed(keys, n, added, stream)
         self._house_all(stream)

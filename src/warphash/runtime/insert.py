@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from .abi import HOMELESS_CAPACITY, LEFTOVER, WINNERS, Batch
 from .engine import Buffer
-from .scratch import Scratch, pieces
+from .scratch import Allocate, Scratch, pieces
 from .store import Outcome
 
 if TYPE_CHECKING:
@@ -46,6 +46,11 @@ class Strays(NamedTuple):
 class Insert:
     """Kernels of one insert, their scratch memory and what they counted.
 
+    Parameters
+    ----------
+    allocate
+        Where working memory beside ``scratch`` comes from.
+
     Attributes
     ----------
     batch
@@ -55,9 +60,16 @@ class Insert:
     """
 
     def __init__(
-        self, store: SubtableStore, piece: Piece, scratch: Scratch, count_probes: bool, stream: Any = None
+        self,
+        store: SubtableStore,
+        piece: Piece,
+        scratch: Scratch,
+        count_probes: bool,
+        allocate: Allocate,
+        stream: Any = None,
     ) -> None:
         self._store, self._piece, self._scratch, self._stream = store, piece, scratch, stream
+        self._allocate = allocate
         self.batch = batch = Batch.from_buffer_copy(scratch.batch)
         batch.report = store.report.ptr
         batch.n, batch.keys, batch.values, batch.out_flags = piece.n, piece.keys, piece.values, piece.flags
@@ -72,6 +84,7 @@ class Insert:
         self.left = 0
         self._asked = False
         self._leftovers: list[Buffer] = []
+        self._spare: Buffer | None = None
         self._before = (0, 0, (0,) * len(store.hashed))
 
     def claim(self) -> None:
@@ -91,7 +104,13 @@ class Insert:
         """Add the keys that fit without moving another; list one element of each other new key.
 
         ``unique``: the caller vouches that keys do not repeat, and are not in the table.
+
+        Raises
+        ------
+        MemoryError
+            If there is no room for the lists of `settle` or the values of `place`. Nothing is launched.
         """
+        self._prepare_to_place()
         if unique:
             self._list_leftover()
         self._run("settle", self._piece.n)
@@ -102,14 +121,20 @@ class Insert:
     def _list_leftover(self) -> None:
         """Room for the list of a `settle` of distinct keys."""
         self.batch.unique = 1
-        self._leftovers.append(self._store.engine.allocate(4 * self._piece.n, self._stream))
+        self._leftovers.append(self._allocate(4 * self._piece.n, self._stream))
         self.batch.leftover = self._leftovers[-1].ptr
+
+    def _prepare_to_place(self) -> None:
+        """Room for the values, if they are rows, of the pairs that `place` throws out of their slots."""
+        spec = self._store.spec
+        if spec.value_is_row and self._spare is None:
+            self._spare = self._allocate(self._piece.n * spec.value_bytes, self._stream)
+            self.batch.spare_values = self._spare.ptr
 
     def place(self, only: npt.NDArray[np.int64] | None = None) -> None:
         """Add the keys of the listed elements, of those in ``only``, or of all: distinct, and none of them there."""
-        spec, batch, engine = self._store.spec, self.batch, self._store.engine
-        spare = engine.allocate(self._piece.n * spec.value_bytes, self._stream) if spec.value_is_row else None
-        batch.spare_values = spare.ptr if spare else 0
+        batch, engine = self.batch, self._store.engine
+        self._prepare_to_place()
         if only is None:
             return self._run("place", self._piece.n)
         for _, n, batch.indices, batch.count in pieces(engine, self._piece.n, self._piece.n, only, self._stream):

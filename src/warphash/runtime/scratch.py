@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -13,7 +13,10 @@ import numpy.typing as npt
 from .abi import HOMELESS_CAPACITY, REPORT_WORDS, Batch
 from .engine import Buffer, Engine
 
-__all__ = ["Pieces", "Scratch", "Workbench", "flags_at", "pieces"]
+__all__ = ["Allocate", "Pieces", "Scratch", "Workbench", "flags_at", "pieces"]
+
+Allocate = Callable[[int, Any], Buffer]
+"""As `Engine.allocate`."""
 
 Pieces = Iterable[tuple[int, int, int, int]]
 
@@ -41,19 +44,24 @@ class Workbench:
         Where the store is.
     homeless_bytes
         Of a pair that an update may leave without a home; 0 if it leaves none.
+    allocate
+        Where the memory comes from; None for the engine.
+    kept_bytes
+        Scratch memory of up to so many bytes is kept for the next update.
 
     Attributes
     ----------
     kept
         Of the last update, if it is small.
-    kept_bytes
-        What small is.
     """
 
-    def __init__(self, engine: Engine, homeless_bytes: int) -> None:
+    def __init__(
+        self, engine: Engine, homeless_bytes: int, allocate: Allocate | None = None, kept_bytes: int = _KEPT_BYTES
+    ) -> None:
         self._engine, self._homeless_bytes = engine, homeless_bytes
+        self._allocate = allocate
         self.kept: Scratch | None = None
-        self.kept_bytes = _KEPT_BYTES
+        self.kept_bytes = kept_bytes
 
     def of(self, piece: int, combines: bool, unique: bool) -> Scratch:
         """Scratch memory for launches of ``piece`` elements."""
@@ -65,8 +73,9 @@ class Workbench:
         starts = [0]
         for size in (4 * claims, listed, listed, listed if combines else 0, homeless):
             starts.append(starts[-1] + -(-size // 256) * 256)
-        memory = self._engine.allocate(max(256, starts[-1]))
-        report = self._engine.allocate(8 * REPORT_WORDS)
+        allocate = self._allocate or self._engine.allocate
+        memory = allocate(max(256, starts[-1]), None)
+        report = allocate(8 * REPORT_WORDS, None)
         at = [memory.ptr + start if end > start else 0 for start, end in pairwise(starts)]
         lists = dict(zip(("claims", "leftover", "winners", "losers", "homeless"), at, strict=True))
         batch = Batch(report=report.ptr, claim_mask=claims - 1, **lists)

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
+import numpy as np
+import numpy.typing as npt
+
 from ..designs.base import Design
 from ..errors import ParameterError
 from .abi import MAX_HASHES, Table
@@ -125,6 +128,14 @@ class SlotMemory:
         """Forget all keys and draw other hash constants, in the same memory."""
         self._table = self._describe()
         self.clear(stream)
+
+    def put_back(self, table: Table, slots: npt.NDArray[np.uint8], stream: Any = None) -> None:
+        """Restore the hash constants and the bytes of the slots from before a `rehash`."""
+        self._table, self._cleared = table, True
+        piece = 1 << 20
+        for at in range(0, len(slots), piece):
+            held = self.engine.from_host(slots[at : at + piece], stream)
+            self.engine.copy(self._memory.ptr + at, held.ptr, held.nbytes, stream)
 
     def clear(self, stream: Any = None) -> None:
         """Forget all keys. Where a build may follow, which needs no cleared memory, that is put off."""

@@ -6,6 +6,7 @@ subtable is, and which one a key goes to first, is told at the head of ``kernels
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -29,9 +30,10 @@ from .abi import (
     Report,
     Table,
 )
+from .account import Account
 from .engine import Buffer
 from .insert import Insert, Piece, Strays
-from .scratch import Scratch, pieces
+from .scratch import Scratch, Workbench, pieces
 from .shares import Shares
 from .slot_memory import PRIMES
 from .store import PIECE_UNIQUE, Outcome, Store
@@ -49,6 +51,9 @@ GUEST_WORDS_BYTES = 8
 
 BUCKET_WORDS_BYTES = 4 + GUEST_WORDS_BYTES
 """Of a bucket beside its line and values: its lock, and those."""
+
+LISTED_BYTES = 1 << 12
+"""Of host memory for a list of elements: to undo a batch where the device has no memory left."""
 
 _WARP = 32
 
@@ -71,9 +76,8 @@ class SubtableStore(Store):
         Of at most twice the size of each other (S0-19); the last one is the annex.
     report
         What the kernels of inserts count.
-    peak_nbytes
-        Most bytes that were held at a time since the store was made: those of a subtable's old and new copy are, while
-        it is resized.
+    account
+        Allocates the subtables, and the working memory of the operations that resize them.
     incoming
         Keys of the batch under way, for the shares of subtables that are resized for it.
     """
@@ -85,6 +89,7 @@ class SubtableStore(Store):
     def _allocate(self, stream: Any) -> None:
         self.report = self.engine.allocate(8 * REPORT_WORDS, stream)
         self._answer = self.engine.answer(COUNT_WORDS)
+        self._listed = self.engine.allocate_pinned(LISTED_BYTES)
         self._counted = True  # the report is not zero
         self._claiming: Scratch | None = None  # whose claims the last insert may have made
         self._unclaimed: Scratch | None = None  # whose claims are as an insert wants them
@@ -96,16 +101,15 @@ class SubtableStore(Store):
                 f"subtables make {max(sizes):,}: use more subtables"
             )
         sizes.append(1 if self.spec.slots_per_bucket >= 3 else 3)
-        self.peak_nbytes = 0
+        self.account = Account(self.engine)
+        self._resize_workbench = Workbench(self.engine, self.spec.slot_bytes, self.account.allocate, kept_bytes=0)
         self.subtables = []
         for buckets in sizes:
             self.subtables.append(Subtable(self._memory_of(buckets, stream), buckets))
         self._count()
 
     def _memory_of(self, buckets: int, stream: Any) -> Buffer:
-        memory = self.engine.allocate(self._bytes_of(buckets), stream)
-        self.peak_nbytes = max(self.peak_nbytes, self.nbytes + memory.nbytes)
-        return memory
+        return self.account.allocate(self._bytes_of(buckets), stream)
 
     def _bytes_of(self, buckets: int) -> int:
         return buckets * (self._line_bytes + BUCKET_WORDS_BYTES)
@@ -118,6 +122,11 @@ class SubtableStore(Store):
     @property
     def nbytes(self) -> int:
         return sum(subtable.memory.nbytes for subtable in self.subtables)
+
+    @property
+    def peak_nbytes(self) -> int:
+        """Most bytes held at one time: by the subtables, and as working memory of the operations that resize them."""
+        return self.account.peak_bytes
 
     def _count(self) -> None:
         self.buckets = sum(self.sizes)
@@ -202,7 +211,13 @@ class SubtableStore(Store):
         if self._unclaimed is not scratch:
             self._workbench.forget_claims(scratch, stream)
         self._unclaimed = self._claiming = None
-        return Insert(self, piece, scratch, count_probes, stream)
+        return Insert(self, piece, scratch, count_probes, self.engine.allocate, stream)
+
+    def begin_move(self, piece: Piece, stream: Any = None) -> Insert:
+        """As `begin`, of distinct pairs that a resize moves: the working memory is counted in `account`."""
+        self._begin_to_count(stream)
+        scratch = self._resize_workbench.of(piece.n, False, unique=True)
+        return Insert(self, piece, scratch, False, self.account.allocate, stream)
 
     def run(self, entry: str, batch: Batch, n: int, stream: Any) -> None:
         """Launch a kernel."""
@@ -241,11 +256,10 @@ class SubtableStore(Store):
         return self._random.getrandbits(32)
 
     def combine(self, piece: Piece, op: Op, kind: int, stream: Any = None) -> None:
-        """Apply ``op`` to the values of the keys that elements not flagged as new have."""
-        report = self._zeroed_report(stream)
-        batch = Batch(
-            n=piece.n, keys=piece.keys, values=piece.values, out_flags=piece.flags, op=op, kind=kind, report=report.ptr
-        )
+        """Apply ``op`` to the values of the keys that elements not flagged as new have. Allocates nothing."""
+        self._begin_to_count(stream)
+        batch = Batch(n=piece.n, keys=piece.keys, values=piece.values, out_flags=piece.flags, op=op, kind=kind)
+        batch.report = self.report.ptr
         self._program.run("combine", self.table, batch, piece.n, stream)
 
     def erase(
@@ -273,6 +287,25 @@ class SubtableStore(Store):
             )
             self._program.run("erase", self.table, batch, count, stream)
 
+    def erase_listed(self, keys: int, n: int, which: npt.NDArray[np.int64], stream: Any = None) -> None:
+        """As `erase` of ``which`` elements, and a few at a time if there is no memory to list all. Waits."""
+        try:
+            self.erase(keys, n, 0, which, stream)
+            return
+        except MemoryError:
+            lists: Any = (ctypes.c_uint32 * (self._listed.nbytes // 4)).from_address(self._listed.ptr)
+        words = np.frombuffer(lists, np.uint32)  # the length, in 64 bits, then the list
+        most = len(words) - 2
+        for at in range(0, len(which), most):
+            some = which[at : at + most]
+            words[:2], words[2 : 2 + len(some)] = (len(some), 0), some
+            self._begin_to_count(stream)
+            batch = Batch(n=len(some), keys=keys, indices=self._listed.ptr + 8, count=self._listed.ptr)
+            batch.report = self.report.ptr
+            self._program.run("erase", self.table, batch, batch.n, stream)
+            self.ask(None, True, stream)
+            self.erased()
+
     def erased(self) -> int:
         """How many keys the last erase found, which was asked for. Waits."""
         erased = self.answer()
@@ -283,9 +316,9 @@ class SubtableStore(Store):
         """Place all pairs of ``other``, which has left none without a home. Waits."""
         assert isinstance(other, SubtableStore) and not homeless
         n = sum(subtable.keys for subtable in other.hashed) + ANNEX  # the annex is not counted
-        keys = self.engine.allocate(n * self.spec.word_bytes, stream)
-        values = self.engine.allocate(max(1, n * self.spec.value_bytes), stream)
-        flags = self.engine.allocate(n, stream)
+        keys = self.account.allocate(n * self.spec.word_bytes, stream)
+        values = self.account.allocate(max(1, n * self.spec.value_bytes), stream)
+        flags = self.account.allocate(n, stream)
         n = other.scan(n, keys.ptr, values.ptr if self.spec.value_bytes else 0, stream)
         for at in range(0, n, SETTLED_UNIQUE):
             piece = Piece(
@@ -294,13 +327,18 @@ class SubtableStore(Store):
                 flags.ptr + at,
                 min(SETTLED_UNIQUE, n - at),
             )
-            insert = self.begin(piece, self.scratch(piece.n, unique=True), False, stream)
-            insert.settle(unique=True)
-            insert.place()
-            outcome = insert.outcome()
+            outcome = self.move(piece, stream)[0]
             if not outcome.complete:
                 return outcome
         return Outcome(n, 0, 0, 0)
+
+    def move(self, piece: Piece, stream: Any = None) -> tuple[Outcome, Strays]:
+        """Add distinct pairs that are not in the table; and the pairs that lost their slots to them. Waits."""
+        insert = self.begin_move(piece, stream)
+        insert.settle(unique=True)
+        insert.place()
+        outcome = insert.outcome()
+        return outcome, insert.strays(outcome.homeless)
 
     # ---- sizes
     def enlarge(self, number: int, stream: Any = None, memory: Buffer | None = None) -> None:
@@ -329,6 +367,14 @@ class SubtableStore(Store):
             raise MemoryError(f"a subtable has at most {MOST_SUBTABLE_BUCKETS:,} buckets: use more subtables")
         return self._memory_to_resize(buckets, stream)
 
+    def memory_to_undo(self, memory: Buffer, number: int, stream: Any = None) -> Buffer | None:
+        """The old copy of a subtable that was halved, as memory to `enlarge` with; None if the size is another."""
+        buckets = 2 * self.hashed[number].buckets
+        if memory.nbytes != self._bytes_of(buckets):
+            return None
+        self._clear_words(memory, buckets, stream)
+        return memory
+
     def halve(self, number: int, stream: Any = None) -> Strays:
         """Make one subtable half as large (S0-14): the pairs that found no place. Waits.
 
@@ -340,12 +386,12 @@ class SubtableStore(Store):
         old = self.hashed[number]
         assert old.buckets % 2 == 0
         slots = old.buckets // 2 * self.spec.slots_per_bucket
-        residuals = self.engine.allocate(4 * (old.keys // 2 + 1), stream)  # a bucket has no more than half of its keys
-        flags = self.engine.allocate(2 * slots, stream)
+        residuals = self.account.allocate(4 * (old.keys // 2 + 1), stream)  # a bucket has no more than half of its keys
+        flags = self.account.allocate(2 * slots, stream)
         values = old.memory.ptr + old.buckets * self.spec.slots_per_bucket * self.spec.word_bytes
         # The residuals are elements of the old copy, which also has room for the values that they throw out.
         piece = Piece(old.memory.ptr, values, flags.ptr, min(slots, HOMELESS_CAPACITY))
-        insert = self.begin(piece, self.scratch(piece.n, unique=True), False, stream)
+        insert = self.begin_move(piece, stream)
         batch = insert.batch
         batch.leftover, batch.source_buckets, batch.subtable = residuals.ptr, old.buckets, number
         batch.n = -(-slots // _WARP) * _WARP

@@ -29,18 +29,18 @@ class Begun(NamedTuple):
     end
         Waits, counts its keys, and houses those without a home; whether there were any.
     homeless
-        Where a find learns of them (`Insert.homeless`).
-    may_shrink
-        A subtable may have to be halved then.
+        Where a find learns of them (`Insert.homeless`); None if it cannot, and has to end the batch.
+    ends_first
+        Updates end the batch before they launch a kernel: a subtable may have to be halved.
     """
 
     end: Callable[[], bool]
-    homeless: dict[str, int]
-    may_shrink: bool
+    homeless: dict[str, int] | None
+    ends_first: bool
 
 
 class UnawaitedStore(ElasticStore):
-    """What waits for the last batch, and what does not. A subclass says how a batch ends."""
+    """What waits for the last batch, and what does not. A subclass says how a batch ends, and what it may leave."""
 
     def __init__(self, store: SubtableStore, **policy: Any) -> None:
         self._begun: Begun | None = None
@@ -71,7 +71,8 @@ class UnawaitedStore(ElasticStore):
     def _end(self) -> bool:
         """Wait for the batch that was begun, and end it; whether it left pairs without a home.
 
-        Of several lookups one does it. Finds of others come before or behind it, on the host and on the device.
+        Of several lookups one does it. Finds of others come before or behind it, on the host and on the device. If the
+        end raises, what it left to do is begun again: the next call tries it once more.
         """
         if self._begun is None:
             return False
@@ -82,11 +83,15 @@ class UnawaitedStore(ElasticStore):
             try:
                 return self._begun.end()
             finally:
-                self._begun, self._ends = None, False
+                self._begun, self._ends = self._unfinished(), False
 
-    def _end_if_it_may_shrink(self) -> None:
+    def _unfinished(self) -> Begun | None:
+        """What a batch that ended with an error has left to do."""
+        return None
+
+    def _end_before_updates(self) -> None:
         """Nothing that counts keys may be launched between an erase and the halving that it makes due."""
-        if self._begun is not None and self._begun.may_shrink:
+        if self._begun is not None and self._begun.ends_first:
             self._end()
 
     def find(self, keys: int, n: int, values: int, flags: int, default: int, stream: Any = None) -> None:
@@ -95,5 +100,7 @@ class UnawaitedStore(ElasticStore):
             self._store.find(keys, n, values, flags, default, stream)
         else:
             with self._ending:  # another lookup may be housing them
-                homeless = self._begun.homeless if self._begun is not None else {}
+                if self._begun is not None and self._begun.homeless is None:
+                    self._end()
+                homeless = (self._begun.homeless if self._begun is not None else None) or {}
                 self._store.find(keys, n, values, flags, default, stream, fields=homeless)

@@ -1,0 +1,88 @@
+"""Rebuilds of a table that moves all its pairs: they end, whatever the hash constants."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from support.refusals import held_memory
+from warphash import HashMap, TableFull
+from warphash.runtime.elastic import ElasticStore
+from warphash.runtime.store import Outcome, Store
+
+KEYS = np.arange(1, 61, dtype="u8")
+FAILED = Outcome(0, 1, 0, 0)
+
+
+def table_of(**options: Any) -> tuple[HashMap, ElasticStore]:
+    options = {"design": "bucketed_cuckoo", "device": "cpu", "capacity": 100, "seed": 1, **options}
+    table = HashMap("u8", "u8", **options)
+    table.insert(KEYS, KEYS)
+    return table, table._backing.elastic
+
+
+def is_as_it_was(table: HashMap) -> None:
+    assert len(table) == len(KEYS) and (table.find(KEYS)[0] == KEYS).all()
+    table.check()
+    assert table.insert(KEYS + np.uint64(100), KEYS).all()
+
+
+def test_a_rebuild_in_place_for_which_no_constants_will_do_is_given_up() -> None:
+    table, elastic = table_of()
+    rehash = mock.patch.object(Store, "rehash", autospec=True, side_effect=Store.rehash)
+    with mock.patch.object(Store, "migrate", return_value=FAILED), rehash as tries:
+        with pytest.raises(TableFull, match="do keys repeat"):
+            elastic._rebuild_in_place(0, None)
+        assert tries.call_count <= 64
+    is_as_it_was(table)
+
+
+def test_a_rebuild_in_place_tries_other_constants() -> None:
+    table, elastic = table_of()
+    migrate, calls = Store.migrate, []
+
+    def migrating(self: Store, *given: Any) -> Outcome:
+        calls.append(given)
+        outcome = migrate(self, *given)
+        return FAILED if len(calls) < 9 else outcome
+
+    with mock.patch.object(Store, "migrate", migrating):
+        elastic._rebuild_in_place(0, None)
+    is_as_it_was(table)
+
+
+@pytest.mark.parametrize("on_full", ["grow", "raise"])
+def test_a_rebuild_for_which_no_store_will_do_is_given_up(on_full: str) -> None:
+    table, _ = table_of(on_full=on_full)
+    with mock.patch.object(Store, "take_over", return_value=FAILED), pytest.raises(TableFull):
+        table.shrink()
+    is_as_it_was(table)
+
+
+def test_a_store_that_lacks_pairs_is_never_taken() -> None:
+    table, _ = table_of(attempts=20_000)
+    take_over, calls = Store.take_over, []
+
+    def taking_over(self: Store, *given: Any) -> Outcome:
+        calls.append(given)
+        return take_over(self, *given) if len(calls) > 10_000 else FAILED
+
+    with mock.patch.object(Store, "take_over", taking_over):
+        table.shrink()
+    is_as_it_was(table)
+
+
+def test_a_store_that_failed_is_given_back_before_the_next_is_made() -> None:
+    table, _ = table_of()
+    take_over, made = Store.take_over, []
+
+    def taking_over(self: Store, *given: Any) -> Outcome:
+        made.append(self.nbytes)
+        return FAILED if len(made) < 5 else take_over(self, *given)
+
+    with held_memory(table._engine) as held, mock.patch.object(Store, "take_over", taking_over):
+        table.reserve(20_000)
+    assert len(made) == 5 and held.peak < 2 * made[0]
