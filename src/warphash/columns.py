@@ -110,9 +110,14 @@ class Column:
             made = exactly(value, self.dtype)
         except DtypeError as error:
             raise DtypeError(f"the default is no {self.numpy}: {error}") from None
-        if made.shape not in ((), self.shape):
-            raise DtypeError(f"the default is a single item or a row of shape {self.shape}, got shape {made.shape}")
-        return np.broadcast_to(made, self.shape).tobytes()
+        while made.ndim > len(self.shape) and len(made) == 1:
+            made = made[0]
+        try:
+            return np.broadcast_to(made, self.shape).tobytes()
+        except ValueError:
+            raise DtypeError(
+                f"the default is a single item or a row of shape {self.shape}, got shape {made.shape}: give one row"
+            ) from None
 
     @property
     def numpy(self) -> np.dtype[Any]:
