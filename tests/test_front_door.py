@@ -9,6 +9,7 @@ import datetime
 import math
 import os
 import re
+import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
@@ -141,6 +142,18 @@ def as_torch(values: list[Any], dtype: np.dtype[Any]) -> Any:
         return as_other_array(values, dtype)
 
 
+def as_cupy(values: list[Any], dtype: np.dtype[Any]) -> Any:
+    import cupy
+
+    other = as_other_array(values, dtype)
+    return cupy.asarray(other) if other.dtype.kind in "biuf" else other
+
+
+def as_torch_on_gpu(values: list[Any], dtype: np.dtype[Any]) -> Any:
+    tensor = as_torch(values, dtype)
+    return tensor if isinstance(tensor, np.ndarray) else tensor.cuda()
+
+
 CONTAINERS: dict[str, Callable[[list[Any], np.dtype[Any]], Any]] = {
     "list": lambda values, dtype: values,
     "list again": lambda values, dtype: list(values),
@@ -151,6 +164,24 @@ CONTAINERS: dict[str, Callable[[list[Any], np.dtype[Any]], Any]] = {
 }
 LIBRARIES = {"pyarrow": as_arrow, "pandas": as_pandas, "polars": as_polars, "torch": as_torch}
 CONTAINERS.update({name: make for name, make in LIBRARIES.items() if find_spec(name)})
+ON_GPU = {"cupy": as_cupy, "torch": as_torch_on_gpu}
+
+
+def containers(device: str) -> dict[str, Callable[[list[Any], np.dtype[Any]], Any]]:
+    """What a table on a device takes."""
+    on_gpu = {f"{name} on the GPU": make for name, make in ON_GPU.items() if find_spec(name)}
+    return {**CONTAINERS, **on_gpu} if device == "cuda" else CONTAINERS
+
+
+def can_answer(container: Any, dtype: np.dtype[Any]) -> bool:
+    """Whether the library of the keys has a type for the values, which come back as its arrays."""
+    return type(container).__module__.partition(".")[0] not in ON_GPU or dtype.base.kind in "biuf"
+
+
+def on_host(container: Any) -> Any:
+    if hasattr(container, "get") and hasattr(container, "device"):  # CuPy
+        return container.get()
+    return container.cpu().numpy() if hasattr(container, "cpu") else np.asarray(container)
 
 
 def known(container: Any, dtype: np.dtype[Any]) -> list[Any] | None:
@@ -160,7 +191,7 @@ def known(container: Any, dtype: np.dtype[Any]) -> list[Any] | None:
         return None if any(form is NOT_HELD for form in forms) else forms
     with np.errstate(all="ignore"):
         try:
-            array = np.asarray(container)
+            array = on_host(container)
         except Exception:
             return None
     if getattr(container, "null_count", 0) not in (0,) and not callable(getattr(container, "null_count", 0)):
@@ -183,15 +214,16 @@ def mended(error: Exception, container: Any) -> Any:
     call = CALLS.search(str(error))
     if call is None:
         return None
-    return eval(call[0], {"keys": container, "values": container, "array": container, "numpy": np})
+    names = {"keys": container, "values": container, "array": container, "numpy": np, "torch": sys.modules.get("torch")}
+    return eval(call[0], names)
 
 
-def wanted(container: Any, dtype: np.dtype[Any]) -> tuple[Any, list[Any] | None]:
+def wanted(container: Any, dtype: np.dtype[Any], device: str) -> tuple[Any, list[Any] | None]:
     """A container that a table answers for, after at most one mend, and what it holds; no forms where it is refused."""
     forms = known(container, dtype)
     if forms is not None or isinstance(container, list | tuple):
         return container, forms
-    table = HashSet(dtype, device="cpu") if dtype.base.kind != "f" and not has_floats(dtype) else None
+    table = HashSet(dtype, device=device) if dtype.base.kind != "f" and not has_floats(dtype) else None
     if table is None:
         return container, None
     with pytest.raises(WarphashError) as refused:
@@ -201,7 +233,7 @@ def wanted(container: Any, dtype: np.dtype[Any]) -> tuple[Any, list[Any] | None]
         return container, None
     if not isinstance(again, list):
         again_forms = known(again, dtype)
-        source = [plain(value, dtype) for value in np.asarray(container).tolist()]
+        source = [plain(value, dtype) for value in on_host(container).tolist()]
         assert again_forms == source, f"{refused.value}: following it changes values"
         return again, again_forms
     return again, known(again, dtype)
@@ -226,15 +258,18 @@ class Door:
     def __init__(self, kind: type, key: Any, value: Any, device: str) -> None:
         self.kind, self.key, self.value = kind, typed(key), typed(value)
         types = (self.key,) if kind is HashSet else (self.key, self.value)
+        self.device, self.containers = device, containers(device)
         self.table: Any = kind(*types, device=device, capacity=8)
         self.held: dict[Any, list[Any]] = {}
 
     def offers(self, verb: str, keys: list[Any], values: list[Any], key_container: str, value_container: str) -> None:
-        key_batch, key_forms = wanted(CONTAINERS[key_container](keys, self.key), self.key)
-        value_batch, value_forms = CONTAINERS[value_container](values, self.value), None
+        key_batch, key_forms = wanted(self.containers[key_container](keys, self.key), self.key, self.device)
+        value_batch = self.containers[value_container](values, self.value)
         value_forms = known(value_batch, self.value)
         adds = verb in ("insert", "assign", "find_or_insert", "setitem") and self.kind is not HashSet
-        if key_forms is None or (adds and (value_forms is None or len(value_forms) != len(key_forms))):
+        answers_values = verb in ("find", "find_or_insert", "getitem") and self.kind is not HashSet
+        has_no_type = answers_values and not can_answer(key_batch, self.value)
+        if key_forms is None or has_no_type or (adds and (value_forms is None or len(value_forms) != len(key_forms))):
             with pytest.raises((DtypeError, ShapeError)) as refused:
                 self.call(verb, key_batch, value_batch)
             assert ": " in str(refused.value), "an error names its mend"
@@ -261,11 +296,10 @@ class Door:
         there = [key in self.held for key in keys]
         if verb in ("contains", "find"):
             found = answer if verb == "contains" else answer[1]
-            assert list(found) == there
+            assert on_host(found).tolist() == there
         if verb in ("find", "getitem"):
-            for key, value in zip(
-                keys, plain_of_array(answer[0] if verb == "find" else answer, self.value), strict=True
-            ):
+            values_found = answer if verb == "getitem" else answer[0]
+            for key, value in zip(keys, plain_of_array(on_host(values_found), self.value), strict=True):
                 assert key not in self.held or any(same(value, its) for its in self.held[key])
         if verb in ("erase", "delitem"):
             for key in set(keys):
@@ -332,6 +366,6 @@ def test_a_value_is_kept_exactly_or_refused(device: str, data: st.DataObject) ->
         keys = data.draw(st.lists(items(door.key), min_size=1, max_size=5), "keys")
         n = len(keys)
         values = data.draw(st.lists(items(door.value), min_size=n, max_size=n), "values")
-        containers = [data.draw(st.sampled_from(sorted(CONTAINERS)), "container") for _ in range(2)]
-        door.offers(verb, keys, values, *containers)
+        chosen = [data.draw(st.sampled_from(sorted(door.containers)), "container") for _ in range(2)]
+        door.offers(verb, keys, values, *chosen)
         door.asks(data.draw(items(door.key), "asked"))
