@@ -172,6 +172,8 @@ class ListStore(Store):
     ) -> None:
         """Run kernel ``entry`` over ``n`` elements, or ``only`` some of them, and count in the ledger.
 
+        Of operations that change the table, whose callers hold its lock alone: they share the batch and the ledger.
+
         Parameters
         ----------
         keys, values, operations, out_values, out_counts, flags

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
@@ -72,6 +73,7 @@ class SlotMemory:
             )
         self.slots = self.buckets * data_slots
         self.total_slots = (self.buckets + (1 if per_bucket >= 3 else 3)) * per_bucket
+        self._clearing = threading.Lock()
         self._allocate(stream)
         self._program = engine.program(spec)
         self._random = random.Random(seed)
@@ -133,10 +135,13 @@ class SlotMemory:
             self._clear_now(stream)
 
     def _clear_now(self, stream: Any = None) -> None:
-        """Two lookups may do it at once: both write what no update can change meanwhile."""
-        if not self._cleared:
-            self.engine.fill(self._memory.ptr, 0xFF, self._base_bytes, stream)
-            self._cleared = True
+        """Clear the memory if that was put off. Of several lookups that come at once, one clears and the others wait."""
+        if self._cleared:
+            return
+        with self._clearing:
+            if not self._cleared:
+                self.engine.fill(self._memory.ptr, 0xFF, self._base_bytes, stream)
+                self._cleared = True
 
     @property
     def _builds(self) -> bool:
