@@ -35,8 +35,8 @@ class BaseTable(TableCore):
     def contains(self, keys: Any) -> Any:
         """Which keys are there: bool[n]. Reads at most one bucket per hash function and key."""
         view = self._view_keys(keys)
-        found = arrays.empty_like_kind(view, view.shape[:1], np.bool_, self._engine)
-        self._look_up(view, None, found, b"\0")
+        with self._lock.reading:
+            found = self._contains_locked(view)
         return found.export()
 
     def erase(self, keys: Any) -> Any:
@@ -50,7 +50,7 @@ class BaseTable(TableCore):
 
     def probe_counts(self, keys: Any) -> Any:
         """How many buckets find reads for each key: uint32[n]."""
-        return self._answered(keys, np.uint32, self._lock.reading, self._backing.counts)
+        return self._answered(keys, np.uint32, self._looking(), self._backing.counts)
 
     def guest_counts(self, keys: Any) -> Any:
         """How many words find reads for each key to learn which other buckets may hold it: uint32[n].
@@ -64,7 +64,7 @@ class BaseTable(TableCore):
         """
         self._need("guest_counts")
         counts = functools.partial(self._backing.counts, entry="guest_counts")
-        return self._answered(keys, np.uint32, self._lock.reading, counts)
+        return self._answered(keys, np.uint32, self._looking(), counts)
 
     def keys(self) -> npt.NDArray[Any]:
         """All keys, in no particular order, as a NumPy array."""
@@ -85,18 +85,19 @@ class BaseTable(TableCore):
         """
         wanted = integer("n", n, 0)
         with self._lock.writing:
-            if wanted > self.capacity:
+            if wanted > self._backing.elastic.capacity:
                 self._backing.rebuild(wanted, None)
 
     def shrink(self) -> None:
         """Rebuild into the memory that the present keys need, without tombstones."""
         with self._lock.writing:
-            self._backing.rebuild(len(self), None)
+            self._backing.rebuild(self._backing.elastic.size, None)
 
     def copy(self) -> Self:
         """Another table with the same keys, on the same device."""
-        keys, values = self._items()
-        twin = self._like_this(capacity=max(1, self.capacity))
+        with self._looking():
+            description, (keys, values) = self._description(), self._items_locked()
+        twin = self._like_this(description, description["capacity"])
         twin._update(keys, values, Op.KEEP, unique=True, answers=False)
         return twin
 
@@ -108,28 +109,30 @@ class BaseTable(TableCore):
         WarphashError
             With the state, if one is broken.
         """
-        keys, _ = self._items()
-        with self._lock.reading:
-            broken = self._backing.elastic.store.broken_buckets()
-        problems = []
-        if broken:
-            problems.append(f"{broken:,} buckets break the rules of their layout")
-        if len(keys) != len(self):
-            problems.append(f"{len(keys):,} keys are stored, and {len(self):,} are counted")
-        rows = np.ascontiguousarray(keys).view(f"V{self._key.nbytes}").ravel()
-        if not self._multi and (distinct := len(np.unique(rows))) != len(keys):
-            problems.append(f"{len(keys) - distinct:,} keys are stored twice")
-        if len(keys) and not (found := self.contains(keys)).all():
-            problems.append(f"{int((~found).sum()):,} stored keys cannot be found")
-        if problems:
-            raise WarphashError(f"{self!r} is broken: {'; '.join(problems)}. State: {self.stats()}")
+        with self._looking():
+            keys, _ = self._items_locked()
+            elastic = self._backing.elastic
+            problems = []
+            if broken := elastic.store.broken_buckets():
+                problems.append(f"{broken:,} buckets break the rules of their layout")
+            if len(keys) != elastic.size:
+                problems.append(f"{len(keys):,} keys are stored, and {elastic.size:,} are counted")
+            rows = np.ascontiguousarray(keys).view(f"V{self._key.nbytes}").ravel()
+            if not self._multi and (distinct := len(np.unique(rows))) != len(keys):
+                problems.append(f"{len(keys) - distinct:,} keys are stored twice")
+            if len(keys) and not (found := self._contains_locked(self._view_keys(keys)).export()).all():
+                problems.append(f"{int((~found).sum()):,} stored keys cannot be found")
+            if problems:
+                state = f"State: {self._stats_locked()}"
+                raise WarphashError(f"{self._repr_locked()} is broken: {'; '.join(problems)}. {state}")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the table to a file, which replaces an older one only when it is complete."""
         from . import archive  # with what it imports, a quarter of our import time
 
-        keys, values = self._items()
-        archive.write(path, self._description(), keys, values)
+        with self._looking():
+            description, (keys, values) = self._description(), self._items_locked()
+        archive.write(path, description, keys, values)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, device: str | None = None) -> Self:
@@ -156,27 +159,36 @@ class BaseTable(TableCore):
         view = self._view_keys(keys)
         answers = arrays.empty_like_kind(view, view.shape[:1], dtype, self._engine)
         with lock:
-            at, _keys = self._transfer.to_read(view, view.stream)
-            out, held = self._transfer.to_write(answers, view.stream)
-            verb(at, view.rows, out, view.stream)
-            self._transfer.deliver(held, answers, view.stream)
+            self._answer_locked(view, answers, verb)
         return answers.export()
 
-    def _look_up(
+    def _answer_locked(
+        self, keys: arrays.ArrayView, answers: arrays.ArrayView, verb: Callable[[int, int, int, Any], Any]
+    ) -> None:
+        at, _keys = self._transfer.to_read(keys, keys.stream)
+        out, held = self._transfer.to_write(answers, keys.stream)
+        verb(at, keys.rows, out, keys.stream)
+        self._transfer.deliver(held, answers, keys.stream)
+
+    def _contains_locked(self, keys: arrays.ArrayView) -> arrays.ArrayView:
+        found = arrays.empty_like_kind(keys, keys.shape[:1], np.bool_, self._engine)
+        self._look_up_locked(keys, None, found, b"\0")
+        return found
+
+    def _look_up_locked(
         self, keys: arrays.ArrayView, values: arrays.ArrayView | None, found: arrays.ArrayView, default: bytes
     ) -> None:
         n, stream = keys.rows, keys.stream
-        with self._lock.reading:
-            if keys.host is not None and n and self._staging is not None:
-                self._look_up_in_pieces(keys, values, found, default)
-                return
-            at, _keys = self._transfer.to_read(keys, stream)
-            flags, flags_held = self._transfer.to_write(found, stream)
-            out, out_held = (0, None) if values is None else self._transfer.to_write(values, stream)
-            self._backing.find(at, n, out, flags, default, stream)
-            self._transfer.deliver(flags_held, found, stream)
-            if values is not None:
-                self._transfer.deliver(out_held, values, stream)
+        if keys.host is not None and n and self._staging is not None:
+            self._look_up_in_pieces(keys, values, found, default)
+            return
+        at, _keys = self._transfer.to_read(keys, stream)
+        flags, flags_held = self._transfer.to_write(found, stream)
+        out, out_held = (0, None) if values is None else self._transfer.to_write(values, stream)
+        self._backing.find(at, n, out, flags, default, stream)
+        self._transfer.deliver(flags_held, found, stream)
+        if values is not None:
+            self._transfer.deliver(out_held, values, stream)
 
     def _look_up_in_pieces(
         self, keys: arrays.ArrayView, values: arrays.ArrayView | None, found: arrays.ArrayView, default: bytes
@@ -188,46 +200,76 @@ class BaseTable(TableCore):
 
         self._staging.pipeline([keys.host], [view.host for view in (values, found) if view is not None], body)
 
+    def _view_pairs(self, keys: Any, values: Any) -> tuple[arrays.ArrayView, arrays.ArrayView | None]:
+        key_view = self._view_keys(keys)
+        if self._value is None:
+            return key_view, None
+        value_view = self._transfer.here(self._value.view(values, "values"), "values")
+        if value_view.rows != key_view.rows:
+            raise ShapeError(
+                f"keys and values must be of one length, got {key_view.rows:,} keys and {value_view.rows:,} values"
+            )
+        return key_view, value_view
+
     def _update(self, keys: Any, values: Any, op: Op, *, unique: bool = False, answers: bool = True) -> Any:
         """Insert, assign or combine: bool[n], True where this element added its key; None without ``answers``."""
-        key_view = self._view_keys(keys)
-        n = key_view.rows
-        added = arrays.empty_like_kind(key_view, (n,), np.bool_, self._engine) if answers else None
-        value_view = None
-        if self._value is not None:
-            value_view = self._transfer.here(self._value.view(values, "values"), "values")
-            if value_view.rows != n:
-                raise ShapeError(
-                    f"keys and values must be of one length, got {n:,} keys and {value_view.rows:,} values"
-                )
-        kind, stream = self._value_kind, key_view.stream
+        pairs = self._view_pairs(keys, values)
+        added = arrays.empty_like_kind(pairs[0], (pairs[0].rows,), np.bool_, self._engine) if answers else None
         with self._lock.writing:
-            if value_view is not None and value_view.stream not in (None, stream):
-                self._engine.wait(value_view.stream)  # their own: the engine's streams follow each other
-            at, _keys = self._transfer.to_read(key_view, stream)
-            values_at, _values = (0, None) if value_view is None else self._transfer.to_read(value_view, stream)
-            flags, held = self._transfer.to_write(added, stream) if added else (0, None)
-            try:
-                self._backing.update(at, values_at, n, op=op, kind=kind, flags=flags, unique=unique, stream=stream)
-            except TableFull as error:
-                raise TableFull(str(error), self._transfer.on_host(key_view, stream)[error.keys]) from None
-            if added:
-                self._transfer.deliver(held, added, stream)
+            self._update_locked(*pairs, op, added, unique=unique)
         return added.export() if added else None
 
-    def _items(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
-        with self._lock.reading:
-            n = len(self)
-            engine = self._engine
-            keys = engine.allocate(n * self._key.nbytes)
-            values = engine.allocate(n * self._value.nbytes) if self._value else None
-            found = self._backing.scan(n, keys.ptr, values.ptr if values else 0, None)
-            if found != n:
-                raise WarphashError(f"{self!r} is broken: {found:,} keys are stored, and {n:,} are counted")
-            raw_keys = engine.to_host(keys.ptr, np.uint8, n * self._key.nbytes)
-            raw_values = (
-                engine.to_host(values.ptr, np.uint8, n * self._value.nbytes) if values and self._value else None
+    def _update_locked(
+        self,
+        keys: arrays.ArrayView,
+        values: arrays.ArrayView | None,
+        op: Op,
+        added: arrays.ArrayView | None,
+        held: arrays.ArrayView | None = None,
+        *,
+        unique: bool = False,
+    ) -> None:
+        """Insert, assign or combine.
+
+        Parameters
+        ----------
+        added
+            Receives which elements added their keys.
+        held
+            Receives the value that each key has after the update.
+        """
+        n, stream, transfer = keys.rows, keys.stream, self._transfer
+        if values is not None and values.stream not in (None, stream):
+            self._engine.wait(values.stream)  # their own: the engine's streams follow each other
+        at, _keys = transfer.to_read(keys, stream)
+        values_at, _values = (0, None) if values is None else transfer.to_read(values, stream)
+        flags, flags_held = transfer.to_write(added, stream) if added else (0, None)
+        out, out_held = transfer.to_write(held, stream) if held else (0, None)
+        try:
+            self._backing.update(
+                at, values_at, n, op=op, kind=self._value_kind, flags=flags, unique=unique, stream=stream
             )
+        except TableFull as error:
+            raise TableFull(str(error), transfer.on_host(keys, stream)[error.keys]) from None
+        if added:
+            transfer.deliver(flags_held, added, stream)
+        if held and self._value:
+            self._backing.find(at, n, out, 0, bytes(self._value.nbytes), stream)
+            transfer.deliver(out_held, held, stream)
+
+    def _items(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+        with self._looking():
+            return self._items_locked()
+
+    def _items_locked(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+        n, engine = self._backing.elastic.size, self._engine
+        keys = engine.allocate(n * self._key.nbytes)
+        values = engine.allocate(n * self._value.nbytes) if self._value else None
+        found = self._backing.scan(n, keys.ptr, values.ptr if values else 0, None)
+        if found != n:
+            raise WarphashError(f"{self._repr_locked()} is broken: {found:,} keys are stored, and {n:,} are counted")
+        raw_keys = engine.to_host(keys.ptr, np.uint8, n * self._key.nbytes)
+        raw_values = engine.to_host(values.ptr, np.uint8, n * self._value.nbytes) if values and self._value else None
         as_keys = raw_keys.view(self._key.dtype).reshape(n, *self._key.shape)
         if raw_values is None or self._value is None:
             return as_keys, None

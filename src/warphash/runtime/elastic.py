@@ -85,6 +85,11 @@ class ElasticStore:
         self.safe_load_factor = store.design.safe_load_factor(store.parameters)
         self.size = self.tombstones = self.rebuilds = self.probes = self.inserted = 0
 
+    @property
+    def under_way(self) -> bool:
+        """Whether `store`, or `size`, would first have to end a batch that nobody has waited for."""
+        return False
+
     def sibling(self, keys: int, stream: Any = None) -> ElasticStore:
         """An empty one of the same kind and policy, for ``keys`` keys."""
         store = self.store.sibling(self.slots_for(keys), self.store.seed + 1, keys, stream)

@@ -135,7 +135,7 @@ class SlotMemory:
             self._clear_now(stream)
 
     def _clear_now(self, stream: Any = None) -> None:
-        """Clear the memory if that was put off. Of several lookups that come at once, one clears and the others wait."""
+        """Clear the memory if that was put off. Of several lookups that come at once, one does; the others wait."""
         if self._cleared:
             return
         with self._clearing:
