@@ -247,14 +247,13 @@ class BaseTable(TableCore):
         out, out_held = transfer.to_write(held, stream) if held else (0, None)
         try:
             self._backing.update(
-                at, values_at, n, op=op, kind=self._value_kind, flags=flags, unique=unique, stream=stream
+                at, values_at, n, op=op, kind=self._value_kind, flags=flags, held=out, unique=unique, stream=stream
             )
         except TableFull as error:
             raise TableFull(str(error), transfer.on_host(keys, stream)[error.keys]) from None
         if added:
             transfer.deliver(flags_held, added, stream)
-        if held and self._value:
-            self._backing.find(at, n, out, 0, bytes(self._value.nbytes), stream)
+        if held:
             transfer.deliver(out_held, held, stream)
 
     def _items(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:

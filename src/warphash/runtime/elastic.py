@@ -138,32 +138,37 @@ class ElasticStore:
         only: npt.NDArray[np.int64] | None = None
         attempt = 0
         while True:
-            outcome = self._once(
-                keys, values, n, op=op, kind=kind, flags=flags, unique=unique, only=only, stream=stream
-            )
-            self.size += outcome.changed
-            if self.counts_probes:
-                self.probes, self.inserted = self.probes + outcome.probes, self.inserted + outcome.changed
-            if outcome.complete:
-                if copies and asked:
-                    copies.flag(asked, flags, self.size - size, stream)
-                return self._tidy(stream)
-            done = self.store.engine.to_host(flags, np.uint8, n, stream)
-            only = np.flatnonzero(done == Flag.UNPLACED)
-            attempt += 1
+            outcome: Outcome | None = None
             try:
+                outcome = self._once(
+                    keys, values, n, op=op, kind=kind, flags=flags, unique=unique, only=only, stream=stream
+                )
+                self.size += outcome.changed
+                if self.counts_probes:
+                    self.probes, self.inserted = self.probes + outcome.probes, self.inserted + outcome.changed
+                if outcome.complete:
+                    break
+                done = self.store.engine.to_host(flags, np.uint8, n, stream)
+                only = np.flatnonzero(done == Flag.UNPLACED)
+                attempt += 1
                 self._make_room(outcome, len(only), attempt, undo is not None, stream)
             except (TableFull, MemoryError) as error:
+                if only is None:  # no memory for the lists of the first attempt
+                    raise
                 added = np.flatnonzero(done == Flag.CHANGED)
                 if undo is None:
                     self._take_back(keys, values, n, added, stream)
                 else:
                     self._put_back(undo, stream)
                 # As many new keys as pairs were left homeless did not fit, even if it was others that they threw out.
-                left = np.union1d(only, added[len(added) - min(outcome.homeless, len(added)) :])
+                homeless = min(outcome.homeless if outcome else 0, len(added))
+                left = np.union1d(only, added[len(added) - homeless :])
                 if copies:
                     left = copies.originals(left, stream)
                 raise TableFull(f"{error}; the table is as it was", left) from error
+        if copies and asked:
+            copies.flag(asked, flags, self.size - size, stream)
+        self._tidy(stream)
 
     def _build(self, keys: int, values: int, n: int, flags: int, unique: bool, stream: Any) -> bool:
         """A batch for a table without keys, if all of it can be done in one build; otherwise nothing is done.
