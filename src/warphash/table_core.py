@@ -162,7 +162,7 @@ class TableCore:
 
     def _stats_locked(self) -> Stats:
         elastic, nbytes = self._backing.elastic, self._backing.nbytes
-        size, store = elastic.size, elastic.store
+        size, store, use = elastic.size, elastic.store, self._backing.memory_use()
         pair = self._key.nbytes + (self._value.nbytes if self._value else 0)
         return Stats(
             size=size,
@@ -170,13 +170,14 @@ class TableCore:
             load_factor=size / store.slots,
             nbytes=nbytes,
             bytes_per_pair=nbytes / size if size else float("inf"),
-            memory_utilisation=size * pair / nbytes,
+            memory_utilisation=size * pair / use.in_use,
+            reserve_nbytes=use.reserve,
             design=self.design,
             parameters=dict(self._parameters),
             rebuilds=elastic.rebuilds,
             resizes=getattr(elastic, "resizes", None),
             peak_nbytes=getattr(store, "peak_nbytes", None),
-            nodes=getattr(store, "nodes", None),
+            nodes=use.nodes,
             insert_probes=elastic.probes / elastic.inserted if elastic.counts_probes and elastic.inserted else None,
         )
 

@@ -31,6 +31,7 @@ from .elastic import ElasticStore
 from .engine import Buffer, Engine
 from .row_numbers import Numbers, RowNumbers
 from .scratch import flags_at
+from .slot_memory import MemoryUse
 from .source import ROWS
 
 __all__ = ["RowBacking"]
@@ -71,6 +72,11 @@ class RowBacking:
     @property
     def nbytes(self) -> int:
         return self.elastic.store.nbytes + self._key_rows.nbytes + self._value_rows.nbytes
+
+    def memory_use(self) -> MemoryUse:
+        use, row_bytes = self.elastic.store.memory_use(), self.key_bytes + self._value_stride
+        rows = self._numbers.taken
+        return MemoryUse(use.in_use + rows * row_bytes, use.reserve + (self._room - rows) * row_bytes, use.nodes)
 
     # ---- the operations of a backing
     def find(self, keys: int, n: int, values: int, flags: int, default: bytes, stream: Any) -> None:

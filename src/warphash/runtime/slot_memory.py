@@ -6,7 +6,7 @@ import random
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from ..designs.base import Design
 from ..errors import ParameterError
@@ -15,7 +15,7 @@ from .engine import Buffer, Engine, KernelSpec
 from .mailbox import Mailbox
 from .scratch import Workbench
 
-__all__ = ["HASHES", "MAX_BUCKETS", "PRIMES", "SlotMemory"]
+__all__ = ["HASHES", "MAX_BUCKETS", "PRIMES", "MemoryUse", "SlotMemory"]
 
 HASHES = ("mixer", "universal")
 """Hash families, in the order of ``enum Family``."""
@@ -25,6 +25,24 @@ MAX_BUCKETS = (1 << 32) - 16
 
 PRIMES = {4: 4294967291, 8: (1 << 61) - 1}
 """Of the universal family, by the bytes of a key's word (``kernels/core/hash.cuh``)."""
+
+
+class MemoryUse(NamedTuple):
+    """What the memory of a store is used for.
+
+    Attributes
+    ----------
+    in_use
+        Bytes of the buckets, and of the nodes and rows that are not free.
+    reserve
+        Bytes of the nodes and rows that are free.
+    nodes
+        Nodes in use, the first ones of the buckets included; None without lists.
+    """
+
+    in_use: int
+    reserve: int = 0
+    nodes: int | None = None
 
 
 class SlotMemory:
@@ -89,6 +107,10 @@ class SlotMemory:
     @property
     def nbytes(self) -> int:
         return self._base_bytes
+
+    def memory_use(self) -> MemoryUse:
+        """What the memory is used for. Waits, where kernels take nodes."""
+        return MemoryUse(self.buckets * self.spec.slots_per_bucket * self.spec.slot_bytes)
 
     @property
     def table(self) -> Table:

@@ -33,7 +33,7 @@ from .engine import Buffer
 from .insert import Insert, Piece, Strays
 from .scratch import Scratch, pieces
 from .shares import Shares
-from .slot_memory import PRIMES
+from .slot_memory import PRIMES, MemoryUse
 from .store import PIECE_UNIQUE, Outcome, Store
 
 __all__ = ["Subtable", "SubtableStore"]
@@ -118,6 +118,9 @@ class SubtableStore(Store):
     @property
     def nbytes(self) -> int:
         return sum(subtable.memory.nbytes for subtable in self.subtables)
+
+    def memory_use(self) -> MemoryUse:
+        return MemoryUse(sum(map(self._bytes_of, self.sizes)))
 
     def _count(self) -> None:
         self.buckets = sum(self.sizes)

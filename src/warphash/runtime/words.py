@@ -10,6 +10,7 @@ from ..errors import UnsupportedVerb
 from .abi import Batch, Op, Table
 from .elastic import ElasticStore
 from .engine import Buffer, Engine
+from .slot_memory import MemoryUse
 from .source import ROWS
 
 __all__ = ["WordBacking"]
@@ -40,6 +41,9 @@ class WordBacking:
     @property
     def nbytes(self) -> int:
         return self.elastic.store.nbytes
+
+    def memory_use(self) -> MemoryUse:
+        return self.elastic.store.memory_use()
 
     def find(self, keys: int, n: int, values: int, flags: int, default: bytes, stream: Any) -> None:
         words = self._keys(keys, n, stream)
