@@ -306,7 +306,9 @@ class ElasticStore:
         store = self.store
         engine, slot_bytes = store.engine, store.spec.slot_bytes
         kept = engine.to_host(store.memory.ptr, np.uint8, store.nbytes, stream)
-        stray = engine.to_host(store._homeless.batch.homeless, np.uint8, homeless * slot_bytes, stream)
+        stray = np.empty(0, np.uint8)
+        if store._homeless:
+            stray = engine.to_host(store._homeless.batch.homeless, np.uint8, homeless * slot_bytes, stream)
         piece = 1 << 16
         while True:
             store.rehash(stream)

@@ -13,7 +13,7 @@ from ..errors import ParameterError
 from .abi import MAX_HASHES, Table
 from .engine import Buffer, Engine, KernelSpec
 from .mailbox import Mailbox
-from .scratch import Workbench
+from .scratch import Scratch, Workbench
 
 __all__ = ["HASHES", "MAX_BUCKETS", "PRIMES", "MemoryUse", "SlotMemory"]
 
@@ -98,6 +98,7 @@ class SlotMemory:
         self._table = self._describe()
         self._workbench = Workbench(engine, spec.slot_bytes if design.moves_keys else 0)
         self._mailbox: Mailbox | None = None
+        self._homeless: Scratch | None = None  # with the pairs that the last update left
         self.clear(stream)
 
     @property
