@@ -41,9 +41,7 @@ class BaseTable(TableCore):
     def contains(self, keys: Any) -> Any:
         """Which keys are there: bool[n]. Reads at most one bucket per hash function and key."""
         view = self._view_keys(keys)
-        found = arrays.empty_like_kind(view, view.shape[:1], np.bool_, self._engine)
-        self._look_up(view, None, found, b"\0")
-        return found.export()
+        return self._reading(lambda: self._contains_locked(view)).export()
 
     def __contains__(self, key: Any) -> bool:
         """Whether one key is there. What the key type cannot represent exactly is not.
@@ -67,7 +65,7 @@ class BaseTable(TableCore):
 
     def probe_counts(self, keys: Any) -> Any:
         """How many buckets find reads for each key: uint32[n]."""
-        return self._answered(keys, np.uint32, self._lock.reading, self._backing.counts)
+        return self._answered(keys, np.uint32, self._looking(), self._backing.counts)
 
     def guest_counts(self, keys: Any) -> Any:
         """How many words find reads for each key to learn which other buckets may hold it: uint32[n].
@@ -81,7 +79,7 @@ class BaseTable(TableCore):
         """
         self._need("guest_counts")
         counts = functools.partial(self._backing.counts, entry="guest_counts")
-        return self._answered(keys, np.uint32, self._lock.reading, counts)
+        return self._answered(keys, np.uint32, self._looking(), counts)
 
     def keys(self) -> npt.NDArray[Any]:
         """All keys, in no particular order, as a NumPy array."""
@@ -102,26 +100,27 @@ class BaseTable(TableCore):
         """
         wanted = integer("n", n, 0)
         with self._lock.writing:
-            if wanted > self.capacity:
+            if wanted > self._backing.elastic.capacity:
                 self._backing.rebuild(wanted, None)
 
     def shrink(self) -> None:
         """Rebuild into the memory that the present keys need, without tombstones."""
         with self._lock.writing:
-            self._backing.rebuild(len(self), None)
+            self._backing.rebuild(self._backing.elastic.size, None)
 
     def copy(self) -> Self:
         """Another table with the same keys and options, on the same device; what ``copy.copy`` gives.
 
         The attributes of a subclass are those of the table itself; ``copy.deepcopy`` copies these too.
         """
-        return self._like_this(*self._items(), capacity=self.capacity)
+        return self._like_this(*self._snapshot())
 
     def __copy__(self) -> Self:
         return self.copy()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        twin = self._rebuilt(self._typed_description(), self.device, *self._items())
+        description, keys, values = self._snapshot()
+        twin = self._rebuilt(description, self.device, keys, values)
         memo[id(self)] = twin  # an attribute may lead back to the table
         twin._take_state(deepcopy(self.__getstate__(), memo))
         return twin
@@ -136,7 +135,7 @@ class BaseTable(TableCore):
                 f"a table with other options has the same keys and values, and {' and '.join(sorted(fixed))} would be "
                 "another type: convert the arrays, and make a table with from_arrays"
             )
-        description = self._typed_description()
+        description, keys, values = self._snapshot()
         if "design" in changes:
             description |= {"parameters": {}, "load_factor": None}
         if "capacity" in changes:
@@ -144,13 +143,14 @@ class BaseTable(TableCore):
         device = changes.pop("device", self.device)
         options = {name: changes.pop(name) for name in description.keys() - {"kind", "parameters"} if name in changes}
         description |= {**options, "parameters": {**description["parameters"], **changes}}
-        twin = self._rebuilt(description, device, *self._items())
+        twin = self._rebuilt(description, device, keys, values)
         twin._take_state(self.__getstate__())
         return twin
 
     def __reduce__(self) -> tuple[Any, ...]:
-        arrays = (None if column is None else as_bytes(column) for column in self._items())
-        return rebuild, (type(self), self.device, self._typed_description(), *arrays), self.__getstate__()
+        description, *columns = self._snapshot()
+        arrays = (None if column is None else as_bytes(column) for column in columns)
+        return rebuild, (type(self), self.device, description, *arrays), self.__getstate__()
 
     def check(self) -> None:
         """Verify the table's invariants; O(slots).
@@ -160,21 +160,22 @@ class BaseTable(TableCore):
         WarphashError
             With the state, if one is broken.
         """
-        keys, _ = self._items()
-        with self._lock.reading:
-            broken = self._backing.elastic.store.broken_buckets()
-        problems = []
-        if broken:
-            problems.append(f"{broken:,} buckets break the rules of their layout")
-        if len(keys) != len(self):
-            problems.append(f"{len(keys):,} keys are stored, and {len(self):,} are counted")
-        rows = np.ascontiguousarray(keys).view(f"V{self._key.nbytes}").ravel()
-        if not self._multi and (distinct := len(np.unique(rows))) != len(keys):
-            problems.append(f"{len(keys) - distinct:,} keys are stored twice")
-        if len(keys) and not (found := self.contains(keys)).all():
-            problems.append(f"{int((~found).sum()):,} stored keys cannot be found")
-        if problems:
-            raise WarphashError(f"{self!r} is broken: {'; '.join(problems)}. State: {self.stats()}")
+        with self._looking():
+            keys, _ = self._items_locked()
+            elastic = self._backing.elastic
+            problems = []
+            if broken := elastic.store.broken_buckets():
+                problems.append(f"{broken:,} buckets break the rules of their layout")
+            if len(keys) != elastic.size:
+                problems.append(f"{len(keys):,} keys are stored, and {elastic.size:,} are counted")
+            rows = np.ascontiguousarray(keys).view(f"V{self._key.nbytes}").ravel()
+            if not self._multi and (distinct := len(np.unique(rows))) != len(keys):
+                problems.append(f"{len(keys) - distinct:,} keys are stored twice")
+            if len(keys) and not (found := self._contains_locked(self._view_keys(keys)).export()).all():
+                problems.append(f"{int((~found).sum()):,} stored keys cannot be found")
+            if problems:
+                state = f"State: {self._stats_locked()}"
+                raise WarphashError(f"{self._repr_locked()} is broken: {'; '.join(problems)}. {state}")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the table to a file, which replaces an older one only when it is complete and on disk.
@@ -188,7 +189,11 @@ class BaseTable(TableCore):
         """
         from . import archive  # with what it imports, a quarter of our import time
 
-        archive.write(path, lambda: (self._description(), *self._items()))
+        def content() -> tuple[dict[str, Any], npt.NDArray[Any], npt.NDArray[Any] | None]:
+            with self._looking():
+                return self._description(), *self._items_locked()
+
+        archive.write(path, content)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, device: str | None = None) -> Self:
@@ -267,11 +272,20 @@ class BaseTable(TableCore):
             else:
                 return table
 
+    def _snapshot(self) -> tuple[dict[str, Any], npt.NDArray[Any], npt.NDArray[Any] | None]:
+        """What `_rebuilt` takes, of one moment."""
+        with self._looking():
+            return self._typed_description(), *self._items_locked()
+
     def _like_this(
-        self, keys: npt.NDArray[Any], values: npt.NDArray[Any] | None, *, capacity: int, unique: bool = True
+        self,
+        description: dict[str, Any],
+        keys: npt.NDArray[Any],
+        values: npt.NDArray[Any] | None,
+        *,
+        unique: bool = True,
     ) -> Self:
-        """A table with other pairs, and all else as here, the attributes of a subclass too."""
-        description = {**self._typed_description(), "capacity": capacity}
+        """A table with other pairs, on the same device, with the attributes of a subclass."""
         made = self._rebuilt(description, self.device, keys, values, unique=unique)
         made._take_state(self.__getstate__())
         return made
@@ -288,27 +302,36 @@ class BaseTable(TableCore):
         view = self._view_keys(keys)
         answers = arrays.empty_like_kind(view, view.shape[:1], dtype, self._engine)
         with lock:
-            at, _keys = self._transfer.to_read(view, view.stream)
-            out, held = self._transfer.to_write(answers, view.stream)
-            verb(at, view.rows, out, view.stream)
-            self._transfer.deliver(held, answers, view.stream)
+            self._answer_locked(view, answers, verb)
         return answers.export()
 
-    def _look_up(
+    def _answer_locked(
+        self, keys: arrays.ArrayView, answers: arrays.ArrayView, verb: Callable[[int, int, int, Any], Any]
+    ) -> None:
+        at, _keys = self._transfer.to_read(keys, keys.stream)
+        out, held = self._transfer.to_write(answers, keys.stream)
+        verb(at, keys.rows, out, keys.stream)
+        self._transfer.deliver(held, answers, keys.stream)
+
+    def _contains_locked(self, keys: arrays.ArrayView) -> arrays.ArrayView:
+        found = arrays.empty_like_kind(keys, keys.shape[:1], np.bool_, self._engine)
+        self._look_up_locked(keys, None, found, b"\0")
+        return found
+
+    def _look_up_locked(
         self, keys: arrays.ArrayView, values: arrays.ArrayView | None, found: arrays.ArrayView, default: bytes
     ) -> None:
         n, stream = keys.rows, keys.stream
-        with self._lock.reading:
-            if keys.host is not None and n and self._staging is not None:
-                self._look_up_in_pieces(keys, values, found, default)
-                return
-            at, _keys = self._transfer.to_read(keys, stream)
-            flags, flags_held = self._transfer.to_write(found, stream)
-            out, out_held = (0, None) if values is None else self._transfer.to_write(values, stream)
-            self._backing.find(at, n, out, flags, default, stream)
-            self._transfer.deliver(flags_held, found, stream)
-            if values is not None:
-                self._transfer.deliver(out_held, values, stream)
+        if keys.host is not None and n and self._staging is not None:
+            self._look_up_in_pieces(keys, values, found, default)
+            return
+        at, _keys = self._transfer.to_read(keys, stream)
+        flags, flags_held = self._transfer.to_write(found, stream)
+        out, out_held = (0, None) if values is None else self._transfer.to_write(values, stream)
+        self._backing.find(at, n, out, flags, default, stream)
+        self._transfer.deliver(flags_held, found, stream)
+        if values is not None:
+            self._transfer.deliver(out_held, values, stream)
 
     def _look_up_in_pieces(
         self, keys: arrays.ArrayView, values: arrays.ArrayView | None, found: arrays.ArrayView, default: bytes
@@ -320,46 +343,75 @@ class BaseTable(TableCore):
 
         self._staging.pipeline([keys.host], [view.host for view in (values, found) if view is not None], body)
 
+    def _view_pairs(self, keys: Any, values: Any) -> tuple[arrays.ArrayView, arrays.ArrayView | None]:
+        key_view = self._view_keys(keys)
+        if self._value is None:
+            return key_view, None
+        value_view = self._transfer.here(self._value.view(values, "values"), "values")
+        if value_view.rows != key_view.rows:
+            raise ShapeError(
+                f"keys and values must be of one length, got {key_view.rows:,} keys and {value_view.rows:,} values"
+            )
+        return key_view, value_view
+
     def _update(self, keys: Any, values: Any, op: Op, *, unique: bool = False, answers: bool = True) -> Any:
         """Insert, assign or combine: bool[n], True where this element added its key; None without ``answers``."""
-        key_view = self._view_keys(keys)
-        n = key_view.rows
-        added = arrays.empty_like_kind(key_view, (n,), np.bool_, self._engine) if answers else None
-        value_view = None
-        if self._value is not None:
-            value_view = self._transfer.here(self._value.view(values, "values"), "values")
-            if value_view.rows != n:
-                raise ShapeError(
-                    f"keys and values must be of one length, got {n:,} keys and {value_view.rows:,} values"
-                )
-        kind, stream = self._value_kind, key_view.stream
+        pairs = self._view_pairs(keys, values)
+        added = arrays.empty_like_kind(pairs[0], (pairs[0].rows,), np.bool_, self._engine) if answers else None
         with self._lock.writing:
-            if value_view is not None and value_view.stream not in (None, stream):
-                self._engine.wait(value_view.stream)  # their own: the engine's streams follow each other
-            at, _keys = self._transfer.to_read(key_view, stream)
-            values_at, _values = (0, None) if value_view is None else self._transfer.to_read(value_view, stream)
-            flags, held = self._transfer.to_write(added, stream) if added else (0, None)
-            try:
-                self._backing.update(at, values_at, n, op=op, kind=kind, flags=flags, unique=unique, stream=stream)
-            except TableFull as error:
-                raise TableFull(str(error), self._transfer.on_host(key_view, stream)[error.keys]) from None
-            if added:
-                self._transfer.deliver(held, added, stream)
+            self._update_locked(*pairs, op, added, unique=unique)
         return added.export() if added else None
 
-    def _items(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
-        with self._lock.reading:
-            n = len(self)
-            engine = self._engine
-            keys = engine.allocate(n * self._key.nbytes)
-            values = engine.allocate(n * self._value.nbytes) if self._value else None
-            found = self._backing.scan(n, keys.ptr, values.ptr if values else 0, None)
-            if found != n:
-                raise WarphashError(f"{self!r} is broken: {found:,} keys are stored, and {n:,} are counted")
-            raw_keys = engine.to_host(keys.ptr, np.uint8, n * self._key.nbytes)
-            raw_values = (
-                engine.to_host(values.ptr, np.uint8, n * self._value.nbytes) if values and self._value else None
+    def _update_locked(
+        self,
+        keys: arrays.ArrayView,
+        values: arrays.ArrayView | None,
+        op: Op,
+        added: arrays.ArrayView | None,
+        held: arrays.ArrayView | None = None,
+        *,
+        unique: bool = False,
+    ) -> None:
+        """Insert, assign or combine.
+
+        Parameters
+        ----------
+        added
+            Receives which elements added their keys.
+        held
+            Receives the value that each key has after the update.
+        """
+        n, stream, transfer = keys.rows, keys.stream, self._transfer
+        if values is not None and values.stream not in (None, stream):
+            self._engine.wait(values.stream)  # their own: the engine's streams follow each other
+        at, _keys = transfer.to_read(keys, stream)
+        values_at, _values = (0, None) if values is None else transfer.to_read(values, stream)
+        flags, flags_held = transfer.to_write(added, stream) if added else (0, None)
+        out, out_held = transfer.to_write(held, stream) if held else (0, None)
+        try:
+            self._backing.update(
+                at, values_at, n, op=op, kind=self._value_kind, flags=flags, held=out, unique=unique, stream=stream
             )
+        except TableFull as error:
+            raise TableFull(str(error), transfer.on_host(keys, stream)[error.keys]) from None
+        if added:
+            transfer.deliver(flags_held, added, stream)
+        if held:
+            transfer.deliver(out_held, held, stream)
+
+    def _items(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+        with self._looking():
+            return self._items_locked()
+
+    def _items_locked(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+        n, engine = self._backing.elastic.size, self._engine
+        keys = engine.allocate(n * self._key.nbytes)
+        values = engine.allocate(n * self._value.nbytes) if self._value else None
+        found = self._backing.scan(n, keys.ptr, values.ptr if values else 0, None)
+        if found != n:
+            raise WarphashError(f"{self._repr_locked()} is broken: {found:,} keys are stored, and {n:,} are counted")
+        raw_keys = engine.to_host(keys.ptr, np.uint8, n * self._key.nbytes)
+        raw_values = engine.to_host(values.ptr, np.uint8, n * self._value.nbytes) if values and self._value else None
         as_keys = raw_keys.view(self._key.dtype).reshape(n, *self._key.shape)
         if raw_values is None or self._value is None:
             return as_keys, None

@@ -58,7 +58,8 @@ class PairTable(ListVerbs):
         rows = view.shape[:1]
         values = arrays.empty_like_kind(view, rows + column.shape, column.dtype, self._engine)
         found = arrays.empty_like_kind(view, rows, np.bool_, self._engine)
-        self._look_up(view, values, found, column.default(default))
+        absent = column.default(default)
+        self._reading(lambda: self._look_up_locked(view, values, found, absent))
         return values.export(), found.export()
 
 

@@ -19,7 +19,11 @@ class Stats:
     nbytes, bytes_per_pair
         Memory of the table, and that over ``size``.
     memory_utilisation
-        Bytes of live keys and values over ``nbytes``.
+        Bytes of live pairs over bytes of buckets and nodes in use, and of the rows of wide keys: A Dynamic Hash Table
+        for the GPU, section III-C.
+    reserve_nbytes
+        Bytes of ``nbytes`` that are held in reserve: free nodes of a table whose buckets are lists, and free rows of
+        wide keys; otherwise 0.
     design, parameters
         What the table is.
     rebuilds
@@ -41,6 +45,7 @@ class Stats:
     nbytes: int
     bytes_per_pair: float
     memory_utilisation: float
+    reserve_nbytes: int
     design: str
     parameters: dict[str, Any]
     rebuilds: int

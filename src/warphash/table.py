@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any, Self
 
 import numpy as np
@@ -222,9 +223,25 @@ class HashMap(PairTable):
         return found.export(), done
 
     def find_or_insert(self, keys: Any, values: Any) -> tuple[Any, Any]:
-        """Insert, then find: ``(values[n], inserted[n])``; each element gets the value its key has in the end."""
-        inserted = self.insert(keys, values)
-        return self.find(keys)[0], inserted
+        """Insert and find in one operation: ``(values[n], inserted[n])``.
+
+        Returns
+        -------
+        values[n], bool[n]
+            The value that each key has now; and True where this element added its key, as of `insert`.
+
+        Raises
+        ------
+        TableFull
+            As `insert`.
+        """
+        key_view, value_view = self._view_pairs(keys, values)
+        rows, column = key_view.shape[:1], self._values
+        inserted = arrays.empty_like_kind(key_view, rows, np.bool_, self._engine)
+        held = arrays.empty_like_kind(key_view, rows + column.shape, column.dtype, self._engine)
+        with self._lock.writing:
+            self._update_locked(key_view, value_view, Op.KEEP, inserted, held)
+        return held.export(), inserted.export()
 
     # ---- the dict face
     def __iter__(self) -> Iterator[Any]:
@@ -245,8 +262,12 @@ class HashMap(PairTable):
             self._update(view.owner, value_view.owner, Op.REPLACE)
 
     def __delitem__(self, keys: Any) -> None:
-        self._raise_missing(keys, self.contains(keys))
-        self.erase(keys)
+        self._need("erase")
+        view = self._view_keys(keys)
+        erased = arrays.empty_like_kind(view, view.shape[:1], np.bool_, self._engine)
+        with self._lock.writing:
+            self._raise_missing(view.owner, self._contains_locked(view).export())
+            self._answer_locked(view, erased, self._backing.erase)
 
     def _raise_missing(self, keys: Any, found: Any) -> None:
         view = self._view_keys(keys)
@@ -298,22 +319,41 @@ class HashSet(ListVerbs):
         return iter(read_only(self.keys()))
 
     def __or__(self, other: HashSet) -> HashSet:
-        return self._combined(other, lambda mine, theirs, _: np.concatenate([mine, theirs]))
+        return self._combined(other, lambda mine, theirs: [mine.keys, theirs.keys])
 
     def __and__(self, other: HashSet) -> HashSet:
-        return self._combined(other, lambda mine, _, in_other: mine[in_other])
+        return self._combined(other, lambda mine, theirs: [mine.keys[theirs.holds(mine)]])
 
     def __sub__(self, other: HashSet) -> HashSet:
-        return self._combined(other, lambda mine, _, in_other: mine[~in_other])
+        return self._combined(other, lambda mine, theirs: [mine.keys[~theirs.holds(mine)]])
 
     def __xor__(self, other: HashSet) -> HashSet:
-        return (self - other) | (other - self)
+        return self._combined(
+            other, lambda mine, theirs: [mine.keys[~theirs.holds(mine)], theirs.keys[~mine.holds(theirs)]]
+        )
 
-    def _combined(self, other: HashSet, choose: Callable[..., npt.NDArray[Any]]) -> HashSet:
+    def _combined(self, other: HashSet, choose: Callable[[_Side, _Side], list[npt.NDArray[Any]]]) -> HashSet:
+        """A set of the keys that ``choose`` takes of both sets at one moment."""
         if not isinstance(other, HashSet):
             return NotImplemented
         if other.key_dtype != self.key_dtype:
             raise DtypeError(f"both sets must hold one key type, got {self.key_dtype} and {other.key_dtype}")
-        mine, theirs = self.keys(), other.keys()
-        chosen = choose(mine, theirs, other.contains(mine))
-        return self._like_this(chosen, None, capacity=len(chosen), unique=False)
+        with ExitStack() as locks:
+            # All threads lock two sets in the same order: otherwise they could wait for each other.
+            for table in sorted({self, other}, key=id):
+                locks.enter_context(table._looking())
+            description = self._typed_description()
+            chosen = np.concatenate(choose(_Side(self), _Side(other)))
+        return self._like_this({**description, "capacity": len(chosen)}, chosen, None, unique=False)
+
+
+class _Side:
+    """One of the two sets that are combined, while its lock is held."""
+
+    def __init__(self, table: HashSet) -> None:
+        self._table, self.keys = table, table._items_locked()[0]
+
+    def holds(self, other: _Side) -> npt.NDArray[np.bool_]:
+        """Which keys of the other one this one has, too."""
+        found: npt.NDArray[np.bool_] = self._table._contains_locked(self._table._view_keys(other.keys)).export()
+        return found

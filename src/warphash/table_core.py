@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -128,45 +130,83 @@ class TableCore:
     @property
     def capacity(self) -> int:
         """Keys that the present memory holds at the load factor that the table was made for."""
-        return self._backing.elastic.capacity
+        with self._looking():
+            return self._backing.elastic.capacity
 
     @property
     def load_factor(self) -> float:
         """Keys held over slots."""
-        return len(self) / self._backing.elastic.store.slots
+        with self._looking():
+            elastic = self._backing.elastic
+            return elastic.size / elastic.store.slots
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory that the table holds."""
-        return self._backing.nbytes
+        with self._looking():
+            return self._backing.nbytes
 
     def __len__(self) -> int:
-        return self._backing.elastic.size
+        with self._looking():
+            return self._backing.elastic.size
 
     def __repr__(self) -> str:
-        value = "" if self._value is None else f", value={self._value.numpy}"
-        return (
-            f"<{type(self).__name__} key={self.key_dtype}{value}: {len(self):,} keys in "
-            f"{self._backing.elastic.store.slots:,} slots, {self.design} on {self.device}>"
-        )
+        with self._looking():
+            return self._repr_locked()
 
     def stats(self) -> Stats:
         """Figures of the table, without reading it."""
-        elastic, size = self._backing.elastic, len(self)
+        with self._looking():
+            return self._stats_locked()
+
+    # ---- the lock, which is not reentrant: the caller of a method ``_*_locked`` holds it
+    @contextmanager
+    def _looking(self) -> Iterator[None]:
+        """Hold the lock to read the state of the table: beside other readers, or alone if a batch is under way.
+
+        Whoever reads the state ends that batch first, which writes. A lookup of keys mostly does not (`_reading`).
+        """
+        with self._lock.reading:
+            if not self._backing.elastic.under_way:
+                yield
+                return
+        with self._lock.writing:
+            yield
+
+    def _reading(self, look_up: Callable[[], Any]) -> Any:
+        """What a lookup of keys answers while the lock is held: beside other readers, if it has no batch to end."""
+        with self._lock.reading:
+            if not self._backing.elastic.lookups_end_first:
+                return look_up()
+        with self._lock.writing:
+            return look_up()
+
+    def _repr_locked(self) -> str:
+        value = "" if self._value is None else f", value={self._value.numpy}"
+        elastic = self._backing.elastic
+        return (
+            f"<{type(self).__name__} key={self.key_dtype}{value}: {elastic.size:,} keys in "
+            f"{elastic.store.slots:,} slots, {self.design} on {self.device}>"
+        )
+
+    def _stats_locked(self) -> Stats:
+        elastic, nbytes = self._backing.elastic, self._backing.nbytes
+        size, store, use = elastic.size, elastic.store, self._backing.memory_use()
         pair = self._key.nbytes + (self._value.nbytes if self._value else 0)
         return Stats(
             size=size,
-            slots=elastic.store.slots,
-            load_factor=self.load_factor,
-            nbytes=self.nbytes,
-            bytes_per_pair=self.nbytes / size if size else float("inf"),
-            memory_utilisation=size * pair / self.nbytes,
+            slots=store.slots,
+            load_factor=size / store.slots,
+            nbytes=nbytes,
+            bytes_per_pair=nbytes / size if size else float("inf"),
+            memory_utilisation=size * pair / use.in_use,
+            reserve_nbytes=use.reserve,
             design=self.design,
             parameters=dict(self._parameters),
             rebuilds=elastic.rebuilds,
             resizes=getattr(elastic, "resizes", None),
-            peak_nbytes=getattr(elastic.store, "peak_nbytes", None),
-            nodes=getattr(elastic.store, "nodes", None),
+            peak_nbytes=getattr(store, "peak_nbytes", None),
+            nodes=use.nodes,
             insert_probes=elastic.probes / elastic.inserted if elastic.counts_probes and elastic.inserted else None,
         )
 
@@ -175,9 +215,10 @@ class TableCore:
         """Raise `ParameterError` if this kind of table cannot be of the design."""
 
     def _description(self) -> dict[str, Any]:
+        """The options of the table. The caller holds the lock."""
         return {
             "kind": self._kind,
-            "capacity": self.capacity,
+            "capacity": self._backing.elastic.capacity,
             "design": self.design,
             "parameters": self._parameters,
             "load_factor": self._load_factor,
@@ -205,7 +246,7 @@ class TableCore:
         return table
 
     def _typed_description(self) -> dict[str, Any]:
-        """All that `_made` needs of a description."""
+        """All that `_made` needs of a description. The caller holds the lock."""
         value = self._value.numpy if self._value else None
         return {**self._description(), "key": self.key_dtype, "value": value}
 

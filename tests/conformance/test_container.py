@@ -200,6 +200,9 @@ def test_stats(case: Case, rng: np.random.Generator) -> None:
     assert stats.nbytes == table.nbytes > 0
     assert stats.bytes_per_pair == pytest.approx(stats.nbytes / stats.size)
     assert 0 < stats.memory_utilisation <= 1
+    pair_bytes = case.key_dtype.itemsize + (0 if case.is_set else case.value_dtype.itemsize)
+    in_use = stats.size * pair_bytes / stats.memory_utilisation
+    assert 0 <= stats.reserve_nbytes < stats.nbytes and in_use + stats.reserve_nbytes <= stats.nbytes + 1
     assert stats.design == table.design == case.design
     assert table.device.startswith(case.engine)
     assert table.key_dtype == case.key_dtype

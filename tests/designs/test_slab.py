@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.engines import missing
+from support.engines import missing, one_of_each
 from support.lists import nodes_of_a_list
 from support.model import Model
 from support.types import Array
@@ -205,11 +205,34 @@ def test_s3_19_s3_27_memory_of_a_table_filled_to_the_last_slot(design: str, name
         batch, million = million[:slots].astype(kind.key), million[slots:]
         with pytest.raises(TableFull, match="found no node"):
             table.execute(np.full(slots, Operation.INSERT, np.uint8), batch, *([batch] if kind.value else []))
-        full, before = table.stats().memory_utilisation, full
+        full, before = len(table) * kind.bytes / table.nbytes, full
         assert before < full < most
-        assert full == pytest.approx(len(table) * kind.bytes / table.nbytes)
+        stats = table.stats()
+        assert full < stats.memory_utilisation <= most
+        assert stats.memory_utilisation + stats.reserve_nbytes / stats.nbytes > 0.97 * full
     assert (len(table), table.stats().nodes) == (slots, 2 * lists)
     assert full > 0.97 * most
+    assert (table.stats().memory_utilisation, table.stats().reserve_nbytes) == (most, 0)
+
+
+@pytest.mark.parametrize("device", one_of_each("cpu", "emulated"))
+@pytest.mark.parametrize(
+    ("slabs", "published"), [(0.2, 0.188), (0.7, 0.614), (1.1, 0.652), (2, 0.764), (3, 0.811), (5, 0.858)]
+)
+def test_memory_utilisation_over_the_slabs_of_a_bucket(device: str, slabs: float, published: float) -> None:
+    """Bytes of pairs over those of slabs in use: what the pool holds in reserve beside them is told apart."""
+    n = 100_000 if device == "cpu" else 600
+    lists = round(n / (15 * slabs))
+    expected = 8 * 15 * slabs / (128 * nodes_of_a_list(15 * slabs, 15))
+    assert expected == pytest.approx(published, abs=0.003)
+    table = HashMap("u4", "u4", design="slab", device=device, seed=5, buckets=lists, rebucket=False, capacity=n)
+    keys = np.random.default_rng(19).permutation(np.arange(n, dtype=np.uint32))
+    table.insert(keys, keys)
+    stats = table.stats()
+    assert stats.memory_utilisation == pytest.approx(expected, abs=0.003 if device == "cpu" else 0.06)
+    assert stats.memory_utilisation == 8 * n / (128 * stats.nodes)
+    beside = stats.nbytes - stats.reserve_nbytes - 128 * stats.nodes
+    assert 0 < beside < 0.01 * stats.nbytes + 4096, "counts and bitmaps of the pool, and the list of marks"
 
 
 @pytest.mark.parametrize("load", [0.1, 1.0, 5.0])

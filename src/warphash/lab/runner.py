@@ -68,7 +68,7 @@ class Measurement:
         counted, as in a build without ``count_probes=True``, each key counts as one: then it is a lower bound. None
         where no ceiling was measured.
     utilisation
-        Bytes of pairs over those of the slabs, or other nodes of lists, in use (S3-21); or else of the slots.
+        Bytes of pairs over those of buckets and nodes in use: `Stats.memory_utilisation`.
     """
 
     data: str
@@ -307,7 +307,7 @@ class Lab:
             bytes_per_pair=stats.bytes_per_pair,
             mismatches=wrong,
             ceiling_ratio=self._ceiling_ratio(workload, stats, operation, n / seconds, probes, words),
-            utilisation=_utilisation(workload, stats),
+            utilisation=stats.memory_utilisation,
         )
 
     def _ceiling_ratio(
@@ -321,14 +321,6 @@ class Lab:
             return self._ceilings.ratio(reads, stats.nbytes, operation, rate_per_s, probes, words)
         except MemoryError:  # the table was worth measuring without a second one beside it
             return None
-
-
-def _utilisation(workload: Workload, stats: Stats) -> float:
-    if stats.nodes is None:
-        return stats.load_factor
-    value_bytes = 0 if workload.values is None else workload.values.itemsize
-    node = reads_of(workload.keys.itemsize, value_bytes, stats.design, stats.parameters)
-    return stats.size * workload.pair_bytes / (stats.nodes * node.bucket_bytes)
 
 
 class _Subject:

@@ -10,22 +10,27 @@ from ..policies import slots_for
 from .abi import Op
 from .elastic import ElasticStore
 from .engine import Engine, KernelSpec
+from .slot_memory import MemoryUse
 from .store import Store
 
 __all__ = ["Backing", "make_backing"]
 
 
 class Backing(Protocol):
-    """Operations on packed rows, by address. ``flags`` are bytes, `abi.Flag`; addresses of 0 are not written."""
+    """Operations on packed rows, by address. ``flags`` are bytes, `abi.Flag`; addresses of 0 are not written.
+
+    ``held``, of an update, receives the value that each key has after it.
+    """
 
     @property
     def elastic(self) -> ElasticStore: ...
     @property
     def nbytes(self) -> int: ...
+    def memory_use(self) -> MemoryUse: ...
     def find(self, keys: int, n: int, values: int, flags: int, default: bytes, stream: Any) -> None: ...
     def counts(self, keys: int, n: int, out: int, stream: Any, entry: str = "probe_counts") -> None: ...
     def update(
-        self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, unique: bool, stream: Any
+        self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, held: int, unique: bool, stream: Any
     ) -> None: ...
     def erase(self, keys: int, n: int, flags: int, stream: Any) -> None: ...
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any) -> int: ...

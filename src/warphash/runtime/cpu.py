@@ -87,8 +87,11 @@ class CpuEngine:
 
     def from_host(self, array: npt.NDArray[Any], stream: Any = None) -> Buffer:
         memory = self.allocate(array.nbytes)
-        self.copy(memory.ptr, array.ctypes.data, array.nbytes)
+        self.upload(memory.ptr, array)
         return memory
+
+    def upload(self, target: int, array: npt.NDArray[Any], stream: Any = None) -> None:
+        self.copy(target, array.ctypes.data, array.nbytes)
 
     def reserve_heap(self, nbytes: int) -> None:
         """The C library's heap grows by itself."""

@@ -252,8 +252,12 @@ class CudaEngine:
     def from_host(self, array: npt.NDArray[Any], stream: Any = None) -> DeviceBuffer:
         """Copy a contiguous host array into new device memory; returns when ``array`` has been read."""
         buffer = self.allocate(array.nbytes, stream)
-        self.staging.upload(buffer.ptr, array, stream)
+        self.upload(buffer.ptr, array, stream)
         return buffer
+
+    def upload(self, target: int, array: npt.NDArray[Any], stream: Any = None) -> None:
+        """Copy a contiguous host array to device memory; returns when ``array`` has been read."""
+        self.staging.upload(target, array, stream)
 
     def answer(self, words: int) -> CudaAnswer:
         """Pinned memory for so many words of 64 bits."""

@@ -89,6 +89,16 @@ class ElasticStore:
         self.safe_load_factor = store.design.safe_load_factor(store.parameters)
         self.size = self.tombstones = self.rebuilds = self.probes = self.inserted = 0
 
+    @property
+    def under_way(self) -> bool:
+        """Whether `store`, or `size`, would first have to end a batch that nobody has waited for."""
+        return False
+
+    @property
+    def lookups_end_first(self) -> bool:
+        """Whether `find`, too, would have to end that batch. If so, its caller holds the table's lock alone."""
+        return False
+
     def sibling(self, keys: int, stream: Any = None) -> ElasticStore:
         """An empty one of the same kind and policy, for ``keys`` keys."""
         store = self.store.sibling(self.slots_for(keys), self.store.seed + 1, keys, stream)
@@ -136,9 +146,9 @@ class ElasticStore:
         flags, _own_flags = flags_at(self.store.engine, flags, n, stream)
         only: npt.NDArray[np.int64] | None = None
         done = np.zeros(0, np.uint8)  # flags of the last attempt
-        outcome = Outcome(0, 0, 0, 0)
         try:
             for attempt in count(1):
+                outcome: Outcome | None = None
                 outcome = self._once(
                     keys, values, n, op=op, kind=kind, flags=flags, unique=unique, only=only, stream=stream
                 )
@@ -159,8 +169,8 @@ class ElasticStore:
             else:
                 self._put_back(undo, stream)
             # As many new keys as pairs were left homeless did not fit, even if it was others that they threw out.
-            left = np.flatnonzero(done == Flag.UNPLACED)
-            left = np.union1d(left, added[len(added) - min(outcome.homeless, len(added)) :])
+            homeless = min(outcome.homeless if outcome else 0, len(added))
+            left = np.union1d(np.flatnonzero(done == Flag.UNPLACED), added[len(added) - homeless :])
             if copies:
                 left = copies.originals(left, stream)
             raise TableFull(f"{error}; the table is as it was", left) from error
@@ -315,7 +325,9 @@ class ElasticStore:
         store, before = self.store, self.store.table
         engine, slot_bytes = store.engine, store.spec.slot_bytes
         kept = engine.to_host(store.memory.ptr, np.uint8, store.nbytes, stream)
-        stray = engine.to_host(store._homeless.batch.homeless, np.uint8, homeless * slot_bytes, stream)
+        stray = np.empty(0, np.uint8)
+        if store._homeless:
+            stray = engine.to_host(store._homeless.batch.homeless, np.uint8, homeless * slot_bytes, stream)
         piece = 1 << 16
         for _ in range(_TRIES_IN_PLACE):
             store.rehash(stream)

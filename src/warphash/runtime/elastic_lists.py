@@ -316,7 +316,7 @@ class ElasticMultiLists(ElasticLists):
 
     def count(self, keys: int, n: int, counts: int, stream: Any = None) -> None:
         """Pairs of each key, uint32."""
-        self.store.launch("count", n, keys=keys, out_counts=counts, stream=stream)
+        self.store.find(keys, n, 0, 0, 0, stream, counts=counts, entry="count")
 
     def erase_all(self, keys: int, n: int, counts: int, stream: Any = None) -> None:
         """Erase every pair of each key; ``counts``, uint32, says how many for each element."""

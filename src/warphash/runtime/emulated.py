@@ -116,8 +116,13 @@ class EmulatedEngine:
     def from_host(self, array: npt.NDArray[Any], stream: Any = None) -> Buffer:
         """Copy a contiguous array into new memory."""
         buffer = self.allocate(array.nbytes)
-        ctypes.memmove(buffer.ptr, array.ctypes.data, array.nbytes)
+        self.upload(buffer.ptr, array)
         return buffer
+
+    def upload(self, target: int, array: npt.NDArray[Any], stream: Any = None) -> None:
+        """Copy a contiguous array to memory that is there."""
+        self.memory.check(target, array.nbytes)
+        ctypes.memmove(target, array.ctypes.data, array.nbytes)
 
     def reserve_heap(self, nbytes: int) -> None:
         """The C library's heap grows by itself."""

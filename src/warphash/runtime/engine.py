@@ -174,6 +174,9 @@ class Engine(Protocol):
     def from_host(self, array: npt.NDArray[Any], stream: Any = None) -> Buffer:
         """Copy a contiguous host array into new device memory."""
 
+    def upload(self, target: int, array: npt.NDArray[Any], stream: Any = None) -> None:
+        """Copy a contiguous host array to memory that is there already. Allocates nothing on the device."""
+
     def reserve_heap(self, nbytes: int) -> None:
         """Room for `source.MALLOC`, before its program is asked for: the heap of a GPU is of one size from then on."""
 

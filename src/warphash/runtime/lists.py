@@ -15,7 +15,7 @@ from .abi import Batch, Op, Table
 from .ledger import Ledger
 from .scratch import pieces
 from .slabs import BLOCK_UNITS, MAX_BLOCKS, MAX_SUPER_BLOCKS, SlabPool
-from .slot_memory import MAX_BUCKETS
+from .slot_memory import MAX_BUCKETS, MemoryUse
 from .store import PIECE_UNIQUE, Outcome, Store
 
 __all__ = ["ListStore", "MultiListStore"]
@@ -78,10 +78,11 @@ class ListStore(Store):
         """Buckets, those of the annex included."""
         return self.total_slots // self.spec.slots_per_bucket
 
-    @property
-    def nodes(self) -> int:
-        """Nodes in use, the first ones included. Waits."""
-        return self.buckets + self.pool.taken()
+    def memory_use(self) -> MemoryUse:
+        taken, free = self.pool.taken_and_free()
+        node_bytes = self.spec.slots_per_bucket * self.spec.slot_bytes
+        nodes = self.buckets + taken
+        return MemoryUse(nodes * node_bytes, free * node_bytes, nodes)
 
     def _describe(self) -> Table:
         table = super()._describe()
@@ -171,6 +172,8 @@ class ListStore(Store):
         stream: Any = None,
     ) -> None:
         """Run kernel ``entry`` over ``n`` elements, or ``only`` some of them, and count in the ledger.
+
+        Of operations that change the table, whose callers hold its lock alone: they share the batch and the ledger.
 
         Parameters
         ----------

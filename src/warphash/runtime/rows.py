@@ -1,29 +1,48 @@
 """Keys or values wider than a word: the slot holds a fingerprint of the key and the number of its row.
 
 Layout. Key rows and value rows are two packed arrays beside the table; a value of up to 8 bytes takes a whole word
-there, so that an upsert can combine it atomically. Rows are appended; an erased key leaves its row behind until more
-than half of the rows are dead, when all are packed anew.
+there, so that an upsert can combine it atomically. Only a key that is added takes a row, and an erased key gives its
+row back (`row_numbers`). So there are as many rows as keys; and, while an update runs, a row for each of its elements
+whose key is absent, of which several may have one key.
 
-Fingerprints have 64 bits and a salt. Two keys of one fingerprint are never in the table together: an insert that meets
-another key under its fingerprint makes the store draw a new salt and load itself anew (of 40 tables of 10^9 keys, one).
-So a find whose fingerprint matches a row of another key is a find of an absent key, with no second look.
+An update, in steps. A `TableFull` or `MemoryError` in any of them leaves the table as it was.
+
+1. Look up the keys. Elements whose keys are absent take rows, and their keys and values are written there.
+2. Enter the fingerprints with the numbers of these rows into the table. Elements that added no key give them back.
+3. Overwrite, or combine, the values of the keys that were there.
+
+Fingerprints have 64 bits and a salt. Two keys of one fingerprint are never in the table together: an update that meets
+another key under its fingerprint is taken back, and runs again after the store has drawn a new salt and loaded itself
+anew (of 40 tables of 10^9 keys, one). So a find whose fingerprint matches a row of another key is a find of an absent
+key, with no second look.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import UnsupportedVerb
+from ..errors import TableFull, UnsupportedVerb
 from .abi import Batch, Op, Table
 from .elastic import ElasticStore
 from .engine import Buffer, Engine
+from .row_numbers import Numbers, RowNumbers
 from .scratch import flags_at
+from .slot_memory import MemoryUse
 from .source import ROWS
 
 __all__ = ["RowBacking"]
+
+_FIRST_ROOM = 1024
+"""Rows that a table has room for from its first batch on, if it is meant for so many keys."""
+
+_MOST_ROOM = 4
+"""Rows for each key that the table is meant for: with room for more, the rows are packed."""
+
+Flags = npt.NDArray[np.bool_]
 
 
 class RowBacking:
@@ -41,7 +60,7 @@ class RowBacking:
         self._value_stride = value_bytes if value_bytes > 8 else (0, 4, 8)[-(-value_bytes // 4)]
         self._program = self._engine.program(ROWS)
         self._salt = 0x9E3779B97F4A7C15 ^ elastic.store.seed
-        self._used = 0
+        self._numbers = RowNumbers()
         self._room = 0
         self._key_rows: Buffer = self._engine.allocate(1)
         self._value_rows: Buffer = self._engine.allocate(1)
@@ -54,11 +73,17 @@ class RowBacking:
     def nbytes(self) -> int:
         return self.elastic.store.nbytes + self._key_rows.nbytes + self._value_rows.nbytes
 
+    def memory_use(self) -> MemoryUse:
+        use, row_bytes = self.elastic.store.memory_use(), self.key_bytes + self._value_stride
+        rows = self._numbers.taken
+        return MemoryUse(use.in_use + rows * row_bytes, use.reserve + (self._room - rows) * row_bytes, use.nodes)
+
     # ---- the operations of a backing
     def find(self, keys: int, n: int, values: int, flags: int, default: bytes, stream: Any) -> None:
         held = None if flags else self._engine.allocate(n, stream)
         found = held.ptr if held else flags
-        rows = self._rows_of(keys, n, found, stream)
+        rows = self._engine.allocate(8 * max(1, n), stream)
+        self._find_rows(self._fingerprints(keys, n, stream), keys, n, rows.ptr, found, stream)
         if values:
             absent = self._engine.from_host(np.frombuffer(default, np.uint8).copy(), stream)
             self._gather(
@@ -70,7 +95,7 @@ class RowBacking:
         self.elastic.store.find(prints.ptr, n, 0, 0, 0, stream, counts=out, entry=entry)
 
     def update(
-        self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, unique: bool, stream: Any
+        self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, held: int, unique: bool, stream: Any
     ) -> None:
         if op not in (Op.KEEP, Op.REPLACE) and self.value_bytes not in (4, 8):
             raise UnsupportedVerb(
@@ -79,36 +104,22 @@ class RowBacking:
         if n == 0:
             return
         flags, _own_flags = flags_at(self._engine, flags, n, stream)
-        self._reserve(self._used + n, stream)
-        numbers = self._engine.from_host(np.arange(self._used, self._used + n, dtype=np.uint64), stream)
-        prints = self._fingerprints(keys, n, stream)
-        # A table of the slots alone may be told to keep what is there: values lie in the rows.
-        self.elastic.update(prints.ptr, numbers.ptr, n, flags=flags, unique=unique, stream=stream)
-        self._used += n
-        self._scatter(numbers.ptr, n, keys, self.key_bytes, self._key_rows, self.key_bytes, flags, stream)
-        if self.value_bytes:
-            self._scatter(numbers.ptr, n, values, self.value_bytes, self._value_rows, self._value_stride, flags, stream)
-        added = self._engine.to_host(flags, np.uint8, n, stream)
-        if added.all():
-            return
-        same = self._engine.allocate(n, stream)
-        rows = self._rows_of(keys, n, same.ptr, stream)
-        matched = self._engine.to_host(same.ptr, np.uint8, n, stream)
-        if op != Op.KEEP:
-            self._overwrite(rows, values, n, op, kind, matched & ~added & 1, stream)
-        if not matched.all():
-            self._update_colliding(keys, values, n, np.flatnonzero(matched == 0), op, kind, flags, stream)
+        while not self._try_to_update(keys, values, n, op, kind, flags, held, unique, stream):
+            self._reload(self.elastic.capacity, _next_salt(self._salt), stream)
+        self._trim(stream)
 
     def erase(self, keys: int, n: int, flags: int, stream: Any) -> None:
         if n == 0:
             return
-        found = self._engine.allocate(n, stream)
-        self._rows_of(keys, n, found.ptr, stream)
-        only = np.flatnonzero(self._engine.to_host(found.ptr, np.uint8, n, stream))
-        nothing = self._engine.from_host(np.zeros(n, np.uint8), stream)
-        self._engine.copy(flags, nothing.ptr, n, stream)
-        prints = self._fingerprints(keys, n, stream)
+        engine = self._engine
+        prints, rows, found = self._fingerprints(keys, n, stream), *(engine.allocate(m * n, stream) for m in (8, 1))
+        self._find_rows(prints, keys, n, rows.ptr, found.ptr, stream)
+        only = np.flatnonzero(engine.to_host(found.ptr, np.uint8, n, stream))
+        numbers = engine.to_host(rows.ptr, np.uint64, n, stream)
+        engine.fill(flags, 0, n, stream)
         self.elastic.erase(prints.ptr, n, flags, only, stream)
+        self._numbers.give_back(numbers[engine.to_host(flags, np.bool_, n, stream)])
+        self._trim(stream)
 
     def execute(
         self, operations: int, keys: int, values: int, n: int, out: int, flags: int, default: bytes, stream: Any
@@ -129,25 +140,85 @@ class RowBacking:
 
     def clear(self, stream: Any) -> None:
         self.elastic.clear(stream)
-        self._used = 0
+        self._numbers = RowNumbers()
 
     def rebuild(self, keys: int, stream: Any) -> None:
-        self._reload(max(keys, self.elastic.size), self._salt, stream)
+        keys = max(keys, self.elastic.size)
+        self._reload(keys, self._salt, stream, room=keys)
 
-    # ---- updates of keys that are there
+    # ---- updates
+    def _try_to_update(
+        self, keys: int, values: int, n: int, op: Op, kind: int, flags: int, held: int, unique: bool, stream: Any
+    ) -> bool:
+        """Update the table; or leave it as it was and return False, because two keys have one fingerprint."""
+        engine = self._engine
+        prints, rows = self._fingerprints(keys, n, stream), engine.allocate(8 * n, stream)
+        same, chosen = engine.allocate(n, stream), engine.allocate(n, stream)
+
+        def are_there() -> Flags:
+            self._find_rows(prints, keys, n, rows.ptr, same.ptr, stream)
+            return engine.to_host(same.ptr, np.bool_, n, stream)
+
+        there = are_there() if self.elastic.size and not unique else np.zeros(n, np.bool_)
+        numbers, added = self._add(prints, keys, values, n, ~there, flags, unique, stream)
+        # Behind this line nothing is allocated: the keys are in.
+        if not (there | added).all():  # several elements of one new key; or two keys of one fingerprint
+            there = are_there()
+            if not there.all():
+                self.elastic.erase(prints.ptr, n, 0, np.flatnonzero(added), stream)
+                self._numbers.give_back(numbers[added])
+                return False
+        if op != Op.KEEP and not added.all():
+            self._overwrite(rows, values, n, op, kind, there & ~added, chosen, stream)
+        if held:
+            if added.any():
+                are_there()
+            self._gather(rows.ptr, n, self._value_rows, self.value_bytes, self._value_stride, held, 0, None, stream)
+        return True
+
+    def _add(
+        self, prints: Buffer, keys: int, values: int, n: int, absent: Flags, flags: int, unique: bool, stream: Any
+    ) -> tuple[Numbers, Flags]:
+        """Enter the elements whose keys are absent: the rows that they were offered, and who added its key."""
+        engine, which = self._engine, np.flatnonzero(absent)
+        numbers = np.zeros(n, np.uint64)
+        if not len(which):
+            engine.fill(flags, 0, n, stream)
+            return numbers, absent
+        self._reserve(len(which), stream)
+        size, taken = self.elastic.size, self._numbers.take(len(which))
+        numbers[which] = taken
+        try:
+            held, new = engine.from_host(numbers, stream), engine.from_host(absent, stream)
+            # Before the slots: whoever sees a row's number there sees the row.
+            self._scatter(held.ptr, n, keys, self.key_bytes, self._key_rows, self.key_bytes, new.ptr, stream)
+            if self.value_bytes:
+                width, stride = self.value_bytes, self._value_stride
+                self._scatter(held.ptr, n, values, width, self._value_rows, stride, new.ptr, stream)
+            # A table of the slots alone may be told to keep what is there: values lie in the rows.
+            self.elastic.update(prints.ptr, held.ptr, n, flags=flags, unique=unique, stream=stream)
+        except (TableFull, MemoryError):
+            if self.elastic.size == size:
+                self._numbers.give_back(taken)
+            raise
+        added = engine.to_host(flags, np.bool_, n, stream)
+        self._numbers.give_back(taken[~added[which]])
+        return numbers, added
+
     def _overwrite(
-        self, rows: Buffer, values: int, n: int, op: Op, kind: int, which: npt.NDArray[np.uint8], stream: Any
+        self, rows: Buffer, values: int, n: int, op: Op, kind: int, which: Flags, chosen: Buffer, stream: Any
     ) -> None:
+        """Apply ``op`` to the values of some elements; ``chosen`` has room for a flag of each element."""
         if op == Op.REPLACE:  # one element for each row, so that its bytes are one value's
             numbers = self._engine.to_host(rows.ptr, np.uint64, n, stream)
             there = np.flatnonzero(which)
             _, last = np.unique(numbers[there][::-1], return_index=True)
-            which = np.zeros(n, np.uint8)
-            which[there[::-1][last]] = 1
-        flags = self._engine.from_host(which, stream)
+            which = np.zeros(n, np.bool_)
+            which[there[::-1][last]] = True
+        self._engine.upload(chosen.ptr, which, stream)
         if op == Op.REPLACE:
             self._scatter(
-                rows.ptr, n, values, self.value_bytes, self._value_rows, self._value_stride, flags.ptr, stream
+                rows.ptr, n, values, self.value_bytes, self._value_rows, self._value_stride, chosen.ptr, stream
             )
             return
         batch = Batch(
@@ -159,93 +230,95 @@ class RowBacking:
             default_value=self._value_stride,
             claim_mask=int(op),
             source_buckets=self._value_rows.ptr,
-            out_flags=flags.ptr,
+            out_flags=chosen.ptr,
         )
         self._program.run("merge", Table(), batch, n, stream)
 
-    def _update_colliding(
-        self, keys: int, values: int, n: int, which: npt.NDArray[np.intp], op: Op, kind: int, flags: int, stream: Any
-    ) -> None:
-        """Elements whose fingerprint another key of the table has: draw another salt, and update with them again."""
-        engine = self._engine
-        self._reload(self.elastic.capacity, self._salt * 6364136223846793005 + 1442695040888963407, stream)
-        parts = []
-        for at, width in ((keys, self.key_bytes), (values, self.value_bytes)):
-            if width:
-                rows = engine.to_host(at, np.uint8, n * width, stream).reshape(n, width)
-                parts.append(engine.from_host(np.ascontiguousarray(rows[which]), stream))
-        some = engine.allocate(len(which), stream)
-        values_at = parts[1].ptr if self.value_bytes else 0
-        self.update(parts[0].ptr, values_at, len(which), op=op, kind=kind, flags=some.ptr, unique=False, stream=stream)
-        all_flags = engine.to_host(flags, np.uint8, n, stream)
-        all_flags[which] = engine.to_host(some.ptr, np.uint8, len(which), stream)
-        held = engine.from_host(all_flags, stream)
-        engine.copy(flags, held.ptr, n, stream)
-
     # ---- memory of rows
-    def _reserve(self, rows: int, stream: Any) -> None:
-        if rows <= self._room:
+    def _reserve(self, n: int, stream: Any) -> None:
+        """Room for ``n`` more rows; raises `MemoryError` if there is none, and all is as it was."""
+        wanted = self._numbers.end_with(n)
+        if wanted <= self._room:
             return
-        if self._used > 2 * self.elastic.size:
-            self._reload(self.elastic.capacity, self._salt, stream)
-            rows -= self._room - self.elastic.size if rows > self._room else 0
-        room = max(rows, 2 * self._room, 1024)
-        keys = self._engine.allocate(room * self.key_bytes, stream)
-        values = self._engine.allocate(max(1, room * self._value_stride), stream)
-        self._engine.copy(keys.ptr, self._key_rows.ptr, self._used * self.key_bytes, stream)
-        self._engine.copy(values.ptr, self._value_rows.ptr, self._used * self._value_stride, stream)
+        room = max(wanted, 2 * self._room, min(_FIRST_ROOM, self.elastic.capacity))
+        try:
+            keys, values = self._memory_of(room, stream)
+        except MemoryError:
+            room = wanted
+            keys, values = self._memory_of(room, stream)
+        self._engine.copy(keys.ptr, self._key_rows.ptr, self._numbers.end * self.key_bytes, stream)
+        self._engine.copy(values.ptr, self._value_rows.ptr, self._numbers.end * self._value_stride, stream)
         self._key_rows, self._value_rows, self._room = keys, values, room
 
-    def _reload(self, capacity: int, salt: int, stream: Any) -> None:
-        """Pack the live rows and enter them into a new store, under a salt that tells all of them apart."""
+    def _memory_of(self, rows: int, stream: Any) -> tuple[Buffer, Buffer]:
+        """For keys and values of so many rows."""
+        allocate = self._engine.allocate
+        return allocate(max(1, rows * self.key_bytes), stream), allocate(max(1, rows * self._value_stride), stream)
+
+    def _trim(self, stream: Any) -> None:
+        """Pack the rows if too many are dead, and there is memory to do so.
+
+        There may be room for many more than the table is meant for, after a batch that repeats its new keys often or an
+        erase that made the table smaller; and an interrupted update keeps the rows that it took.
+        """
+        size, capacity = self.elastic.size, self.elastic.capacity
+        if self._room > _MOST_ROOM * max(size, capacity) or self._numbers.taken > size:
+            with suppress(MemoryError, TableFull):
+                self._reload(capacity, self._salt, stream)
+
+    def _reload(self, capacity: int, salt: int, stream: Any, room: int = 0) -> None:
+        """Pack the live rows and enter them into a new store, under a salt that tells all of them apart.
+
+        Parameters
+        ----------
+        capacity
+            Keys that the new store is for.
+        room
+            Rows to have room for; those of the live keys by default.
+        """
         engine, n = self._engine, self.elastic.size
-        room = max(n, 1)
-        old = engine.allocate(8 * room, stream)
+        room = max(n, room)
+        old = engine.allocate(8 * max(1, n), stream)
         self.elastic.store.scan(n, 0, old.ptr, stream)
-        keys = engine.allocate(room * self.key_bytes, stream)
-        values = engine.allocate(max(1, room * self._value_stride), stream)
+        keys, values = self._memory_of(room, stream)
         width, stride = self.key_bytes, self._value_stride
         self._gather(old.ptr, n, self._key_rows, width, width, keys.ptr, 0, None, stream)
         if stride:
             self._gather(old.ptr, n, self._value_rows, stride, stride, values.ptr, 0, None, stream)
-        numbers = engine.from_host(np.arange(room, dtype=np.uint64), stream)
+        numbers = engine.from_host(np.arange(max(1, n), dtype=np.uint64), stream)
         while True:
-            salt &= (1 << 64) - 1
             elastic = self.elastic.sibling(capacity, stream)
             prints = self._fingerprints(keys.ptr, n, stream, salt)
             elastic.update(prints.ptr, numbers.ptr, n, stream=stream)
             if elastic.size == n:
                 break
-            salt = salt * 6364136223846793005 + 1442695040888963407
+            salt = _next_salt(salt)
         elastic.rebuilds = self.elastic.rebuilds + 1
         elastic.probes, elastic.inserted = self.elastic.probes, self.elastic.inserted
         self.elastic, self._salt = elastic, salt
-        self._key_rows, self._value_rows, self._room, self._used = keys, values, n, n
+        self._key_rows, self._value_rows, self._room, self._numbers = keys, values, room, RowNumbers(n)
 
     # ---- kernels
     def _fingerprints(self, keys: int, n: int, stream: Any, salt: int | None = None) -> Buffer:
         prints = self._engine.allocate(8 * max(1, n), stream)
-        salt = (self._salt if salt is None else salt) & ((1 << 64) - 1)
+        salt = self._salt if salt is None else salt
         batch = Batch(n=n, keys=keys, op=self.key_bytes, random=salt, out_keys=prints.ptr)
         self._run("fingerprint", batch, stream)
         return prints
 
-    def _rows_of(self, keys: int, n: int, flags: int, stream: Any) -> Buffer:
-        """Row numbers of keys; ``flags`` says which of them are there."""
-        rows = self._engine.allocate(8 * max(1, n), stream)
-        prints = self._fingerprints(keys, n, stream)
-        self.elastic.store.find(prints.ptr, n, rows.ptr, flags, 0, stream)
+    def _find_rows(self, prints: Buffer, keys: int, n: int, rows: int, flags: int, stream: Any) -> None:
+        """Write the row number of each key to ``rows``, and to ``flags`` which of the keys are there."""
+        self.elastic.store.find(prints.ptr, n, rows, flags, 0, stream)
         batch = Batch(
             n=n,
             keys=keys,
             op=self.key_bytes,
             kind=self.key_bytes,
-            values=rows.ptr,
+            values=rows,
             source_buckets=self._key_rows.ptr,
             out_flags=flags,
         )
         self._run("match", batch, stream)
-        return rows
 
     def _gather(
         self,
@@ -280,3 +353,7 @@ class RowBacking:
     def _run(self, entry: str, batch: Batch, stream: Any) -> None:
         if batch.n:
             self._program.run(entry, Table(), batch, batch.n, stream)
+
+
+def _next_salt(salt: int) -> int:
+    return (salt * 6364136223846793005 + 1442695040888963407) & ((1 << 64) - 1)

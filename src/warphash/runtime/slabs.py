@@ -201,6 +201,11 @@ class SlabPool:
         """Units in use. Waits."""
         return _sum(self._engine.to_host(self._counts.ptr, np.uint64, _COUNT_BYTES // 8, stream))
 
+    def taken_and_free(self, stream: Any = None) -> tuple[int, int]:
+        """Units in use, and the others, those included that may not be taken. Waits."""
+        taken = self.taken(stream)
+        return taken, self.super_blocks * self.blocks * BLOCK_UNITS - taken
+
     @property
     def counted_free(self) -> int:
         """Units that could be taken when they were counted last."""

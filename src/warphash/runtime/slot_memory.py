@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +16,9 @@ from ..errors import ParameterError
 from .abi import MAX_HASHES, Table
 from .engine import Buffer, Engine, KernelSpec
 from .mailbox import Mailbox
-from .scratch import Workbench
+from .scratch import Scratch, Workbench
 
-__all__ = ["HASHES", "MAX_BUCKETS", "PRIMES", "SlotMemory"]
+__all__ = ["HASHES", "MAX_BUCKETS", "PRIMES", "MemoryUse", "SlotMemory"]
 
 HASHES = ("mixer", "universal")
 """Hash families, in the order of ``enum Family``."""
@@ -27,6 +28,24 @@ MAX_BUCKETS = (1 << 32) - 16
 
 PRIMES = {4: 4294967291, 8: (1 << 61) - 1}
 """Of the universal family, by the bytes of a key's word (``kernels/core/hash.cuh``)."""
+
+
+class MemoryUse(NamedTuple):
+    """What the memory of a store is used for.
+
+    Attributes
+    ----------
+    in_use
+        Bytes of the buckets, and of the nodes and rows that are not free.
+    reserve
+        Bytes of the nodes and rows that are free.
+    nodes
+        Nodes in use, the first ones of the buckets included; None without lists.
+    """
+
+    in_use: int
+    reserve: int = 0
+    nodes: int | None = None
 
 
 class SlotMemory:
@@ -75,12 +94,14 @@ class SlotMemory:
             )
         self.slots = self.buckets * data_slots
         self.total_slots = (self.buckets + (1 if per_bucket >= 3 else 3)) * per_bucket
+        self._clearing = threading.Lock()
         self._allocate(stream)
         self._program = engine.program(spec)
         self._random = random.Random(seed)
         self._table = self._describe()
         self._workbench = Workbench(engine, spec.slot_bytes if design.moves_keys else 0)
         self._mailbox: Mailbox | None = None
+        self._homeless: Scratch | None = None  # with the pairs that the last update left
         self.clear(stream)
 
     @property
@@ -90,6 +111,10 @@ class SlotMemory:
     @property
     def nbytes(self) -> int:
         return self._base_bytes
+
+    def memory_use(self) -> MemoryUse:
+        """What the memory is used for. Waits, where kernels take nodes."""
+        return MemoryUse(self.buckets * self.spec.slots_per_bucket * self.spec.slot_bytes)
 
     @property
     def table(self) -> Table:
@@ -144,10 +169,13 @@ class SlotMemory:
             self._clear_now(stream)
 
     def _clear_now(self, stream: Any = None) -> None:
-        """Two lookups may do it at once: both write what no update can change meanwhile."""
-        if not self._cleared:
-            self.engine.fill(self._memory.ptr, 0xFF, self._base_bytes, stream)
-            self._cleared = True
+        """Clear the memory if that was put off. Of several lookups that come at once, one does; the others wait."""
+        if self._cleared:
+            return
+        with self._clearing:
+            if not self._cleared:
+                self.engine.fill(self._memory.ptr, 0xFF, self._base_bytes, stream)
+                self._cleared = True
 
     @property
     def _builds(self) -> bool:

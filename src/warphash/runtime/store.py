@@ -179,8 +179,8 @@ class Store(SlotMemory):
                 self._claim_and_place(batch, place, stream)
         if whole:
             self._program.run("split", self.table, Batch(n=self.total_slots), self.total_slots, stream)
-        self._homeless = scratch
         report = self._read(scratch.report, stream)
+        self._homeless = scratch if report.homeless else None
         return Outcome(report.changed, report.homeless, report.unplaced, report.probes)
 
     def build(self, keys: int, values: int, n: int, unique: bool, stream: Any = None) -> Outcome | None:
@@ -218,9 +218,9 @@ class Store(SlotMemory):
         """One launch of ``kernels/one_block.cuh``, and its answer."""
         self._mailbox = self._mailbox or Mailbox(self.engine)
         self._mailbox.address(batch)
-        self._homeless = scratch
         self._program.run(entry, self.table, batch, batch.n, stream)
         homeless, unplaced, changed, probes = self._mailbox.outcome(stream)
+        self._homeless = scratch if homeless else None
         return Outcome(changed, homeless, unplaced, probes)
 
     def _claim_and_place(self, batch: Batch, place: str, stream: Any) -> None:
@@ -257,6 +257,7 @@ class Store(SlotMemory):
         outcome = self.migrate(other.memory.ptr, other.total_slots, other.buckets, stream)
         if not outcome.complete or not homeless:
             return outcome
+        assert other._homeless is not None
         stray = self.migrate(other._homeless.batch.homeless, homeless, MAX_BUCKETS, stream)
         return Outcome(outcome.changed + stray.changed, stray.homeless, stray.unplaced, 0)
 

@@ -35,7 +35,7 @@ from .engine import Buffer
 from .insert import Insert, Piece, Strays
 from .scratch import Scratch, Workbench, pieces
 from .shares import Shares
-from .slot_memory import PRIMES
+from .slot_memory import PRIMES, MemoryUse
 from .store import PIECE_UNIQUE, Outcome, Store
 
 __all__ = ["Subtable", "SubtableStore"]
@@ -127,6 +127,9 @@ class SubtableStore(Store):
     def peak_nbytes(self) -> int:
         """Most bytes held at one time: by the subtables, and as working memory of the operations that resize them."""
         return self.account.peak_bytes
+
+    def memory_use(self) -> MemoryUse:
+        return MemoryUse(sum(map(self._bytes_of, self.sizes)))
 
     def _count(self) -> None:
         self.buckets = sum(self.sizes)

@@ -10,7 +10,6 @@ million finds and 0.4 million erases the device had been idle for 90: docs/perfo
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -44,7 +43,7 @@ class UnawaitedStore(ElasticStore):
 
     def __init__(self, store: SubtableStore, **policy: Any) -> None:
         self._begun: Begun | None = None
-        self._ending, self._ends = threading.RLock(), False
+        self._ends = False
         super().__init__(store, **policy)
 
     @property
@@ -68,22 +67,28 @@ class UnawaitedStore(ElasticStore):
     def size(self, size: int) -> None:
         self._size = size
 
+    @property
+    def under_way(self) -> bool:
+        """Whether a batch was begun and not yet ended. Only who holds the table's lock alone may end it."""
+        return self._begun is not None
+
+    @property
+    def lookups_end_first(self) -> bool:
+        begun = self._begun
+        return begun is not None and begun.homeless is None
+
     def _end(self) -> bool:
         """Wait for the batch that was begun, and end it; whether it left pairs without a home.
 
-        Of several lookups one does it. Finds of others come before or behind it, on the host and on the device. If the
-        end raises, what it left to do is begun again: the next call tries it once more.
+        If the end raises, what it left to do is begun again: the next call tries it once more.
         """
-        if self._begun is None:
+        if self._begun is None or self._ends:
             return False
-        with self._ending:
-            if self._begun is None or self._ends:
-                return False
-            self._ends = True
-            try:
-                return self._begun.end()
-            finally:
-                self._begun, self._ends = self._unfinished(), False
+        self._ends = True
+        try:
+            return self._begun.end()
+        finally:
+            self._begun, self._ends = self._unfinished(), False
 
     def _unfinished(self) -> Begun | None:
         """What a batch that ended with an error has left to do."""
@@ -96,11 +101,7 @@ class UnawaitedStore(ElasticStore):
 
     def find(self, keys: int, n: int, values: int, flags: int, default: int, stream: Any = None) -> None:
         """As `Store.find`; of an insert that is under way it sees the pairs without a home, too."""
-        if self._begun is None:
-            self._store.find(keys, n, values, flags, default, stream)
-        else:
-            with self._ending:  # another lookup may be housing them
-                if self._begun is not None and self._begun.homeless is None:
-                    self._end()
-                homeless = (self._begun.homeless if self._begun is not None else None) or {}
-                self._store.find(keys, n, values, flags, default, stream, fields=homeless)
+        if self.lookups_end_first:
+            self._end()
+        homeless = (self._begun.homeless if self._begun is not None else None) or {}
+        self._store.find(keys, n, values, flags, default, stream, fields=homeless)

@@ -10,6 +10,7 @@ from ..errors import UnsupportedVerb
 from .abi import Batch, Op, Table
 from .elastic import ElasticStore
 from .engine import Buffer, Engine
+from .slot_memory import MemoryUse
 from .source import ROWS
 
 __all__ = ["WordBacking"]
@@ -41,6 +42,9 @@ class WordBacking:
     def nbytes(self) -> int:
         return self.elastic.store.nbytes
 
+    def memory_use(self) -> MemoryUse:
+        return self.elastic.store.memory_use()
+
     def find(self, keys: int, n: int, values: int, flags: int, default: bytes, stream: Any) -> None:
         words = self._keys(keys, n, stream)
         out, held = self._landing(values, n, self.value_bytes, self._value_word, stream)
@@ -54,16 +58,23 @@ class WordBacking:
         self.elastic.store.find(words[0], n, 0, 0, 0, stream, counts=out, entry=entry)
 
     def update(
-        self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, unique: bool, stream: Any
+        self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, held: int, unique: bool, stream: Any
     ) -> None:
         if kind & 0xFF == 2 and kind >> 8 not in (32, 64) and op not in (Op.KEEP, Op.REPLACE):
             raise UnsupportedVerb(f"upsert combines floats of 32 and 64 bits, not of {kind >> 8}: keep wider values")
         if self._value_is_row and op not in (Op.KEEP, Op.REPLACE) and self.value_bytes not in (4, 8):
             raise UnsupportedVerb("beside such keys, upsert combines values of 4 or 8 bytes: widen them")
         key_words, value_words = self._keys(keys, n, stream), self._values(values, n, stream)
+        # All memory first: when the keys are in, nothing may be missing for the answer.
+        out, narrow = self._landing(held, n, self.value_bytes, self._value_word, stream)
+        absent, _absent = self._default(bytes(self.value_bytes), stream) if held else (0, None)
         self.elastic.update(
             key_words[0], value_words[0], n, op=op, kind=kind, flags=flags, unique=unique, stream=stream
         )
+        if held:
+            self.elastic.find(key_words[0], n, out, 0, absent, stream)
+        if narrow is not None:
+            self._narrow(out, n, held, self.value_bytes, self._value_word, stream)
 
     def erase(self, keys: int, n: int, flags: int, stream: Any) -> None:
         words = self._keys(keys, n, stream)

@@ -1,0 +1,254 @@
+"""The row store: as many rows as keys, whatever came and went, and as it was after an update that fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support.cases import design_names
+from support.engines import one_of_each
+from support.types import Array, as_bytes
+from warphash import HashMap, TableFull
+from warphash.runtime.elastic import ElasticStore
+from warphash.runtime.row_numbers import RowNumbers
+from warphash.runtime.rows import RowBacking
+
+IN_ROWS = [name for name in design_names() if name != "dynamic_cuckoo"]
+"""Designs that keep wide keys in rows: subtables keep them in place."""
+
+ROW_BYTES = 24 + 8
+"""Of a key and a value of these tests."""
+
+
+def keys_of(ids: Array) -> Array:
+    return np.repeat(np.asarray(ids, "u8"), 3).view("V24")
+
+
+def table_of(n: int, design: str = "bucketed_cuckoo", device: str = "cpu", **options: Any) -> Any:
+    table = HashMap("V24", "u8", design=design, device=device, seed=3, **{"capacity": n, **options})
+    if n:
+        table.insert(keys_of(np.arange(n)), np.arange(n, dtype="u8"))
+    return table
+
+
+def rows_of(table: Any) -> RowBacking:
+    backing = table._backing
+    assert isinstance(backing, RowBacking)
+    return backing
+
+
+def holds(table: Any, pairs: dict[int, int]) -> None:
+    """The table has these pairs, and a row for each of them."""
+    keys, values = table.items()
+    held = dict(zip(as_bytes(keys), values.tolist(), strict=True))
+    assert held == dict(zip(as_bytes(keys_of(np.array([*pairs], "u8"))), pairs.values(), strict=True))
+    assert rows_of(table)._numbers.taken == len(table) == len(pairs)
+    table.check()
+
+
+CHANGES: dict[str, Callable[[Any, Array, Array], Any]] = {
+    "insert": lambda table, keys, values: table.insert(keys, values),
+    "assign": lambda table, keys, values: table.assign(keys, values),
+    "upsert": lambda table, keys, values: table.upsert(keys, values, "add"),
+    "find_or_insert": lambda table, keys, values: table.find_or_insert(keys, values),
+    "__setitem__": lambda table, keys, values: table.__setitem__(keys, values),
+}
+
+
+# ---- memory
+@pytest.mark.parametrize("verb", CHANGES)
+@pytest.mark.parametrize("design", IN_ROWS)
+def test_batches_of_the_same_keys_take_no_memory(design: str, verb: str) -> None:
+    repeat_a_batch("cpu", design, verb, 200, 400)
+
+
+@pytest.mark.parametrize("device", one_of_each("emulated"))
+@pytest.mark.parametrize(("design", "verb"), [("bucketed_cuckoo", "assign"), ("slab", "upsert")])
+def test_batches_of_the_same_keys_take_no_memory_of_a_gpu(device: str, design: str, verb: str) -> None:
+    repeat_a_batch(device, design, verb, 20, 5)
+
+
+def repeat_a_batch(device: str, design: str, verb: str, n: int, times: int) -> None:
+    table = table_of(n, design, device)
+    keys, before = keys_of(np.arange(n)), table.nbytes
+    for turn in range(times):
+        CHANGES[verb](table, keys, np.full(n, turn, "u8"))
+    assert table.nbytes == before
+    values = np.arange(n) if verb in ("insert", "find_or_insert") else np.full(n, times - 1)
+    values = np.arange(n) + times * (times - 1) // 2 if verb == "upsert" else values
+    holds(table, dict(enumerate(values.tolist())))
+
+
+@pytest.mark.parametrize("design", IN_ROWS)
+@pytest.mark.parametrize("verb", ["insert", "assign", "upsert", "find_or_insert"])
+def test_keys_that_come_and_go_take_the_rows_of_those_before(design: str, verb: str) -> None:
+    n = 500
+    table, room = table_of(0, design, capacity=2 * n), 0
+    for turn in range(60):
+        ids = np.arange(turn * n // 2, turn * n // 2 + n)  # half of them new
+        CHANGES[verb](table, keys_of(ids), ids.astype("u8") if verb != "upsert" or turn == 0 else 0 * ids.astype("u8"))
+        table.erase(keys_of(ids[: n // 2]))
+        room = room or rows_of(table)._room
+        assert rows_of(table)._room == room <= 2 * n + 50
+    assert rows_of(table)._numbers.end <= 2 * n
+    assert len(table) == n // 2 and table.contains(keys_of(ids[n // 2 :])).all()
+    table.check()
+
+
+def test_shrink_and_load_bounds_give_the_memory_of_rows_back() -> None:
+    small, large = table_of(100), table_of(20_000)
+    gone = keys_of(np.arange(100, 20_000))
+    assert large.erase(gone).all()
+    large.shrink()
+    assert large.nbytes <= small.nbytes
+    holds(large, {number: number for number in range(100)})
+    bounded = table_of(20_000, load_bounds=(0.3, 0.9))
+    assert bounded.erase(gone).all()
+    assert bounded.nbytes <= 8 * small.nbytes
+    holds(bounded, {number: number for number in range(100)})
+
+
+def test_rows_are_reserved_with_the_slots_and_cleared_ones_are_used_again() -> None:
+    table = table_of(10)
+    table.reserve(50_000)
+    reserved = table.nbytes
+    assert reserved > 50_000 * ROW_BYTES
+    for turn in range(4):
+        ids = np.arange(turn, turn + 50_000)
+        assert table.insert(keys_of(ids), ids.astype("u8")).sum() >= 49_990
+        assert table.nbytes == reserved
+        table.clear()
+    holds(table, {})
+
+
+def test_a_batch_that_repeats_few_new_keys_leaves_few_rows() -> None:
+    table, ids = table_of(100), np.arange(100_000) % 300
+    before = table.nbytes
+    for verb in ("insert", "assign"):
+        CHANGES[verb](table, keys_of(ids + 1000 * len(verb)), ids.astype("u8"))
+        assert table.nbytes < 100 * before and rows_of(table)._room < 20_000
+    fresh = table_of(700)
+    assert table.nbytes <= 4 * fresh.nbytes
+
+
+# ---- contents
+@pytest.mark.parametrize("design", ["bucketed_cuckoo", "cuckoo", "slab"])
+def test_contents_against_a_dict(design: str) -> None:
+    rng = np.random.default_rng(1)
+    table, pairs = table_of(0, design, capacity=16), {}
+    for turn in range(120):
+        ids, n = rng.integers(0, 400, 150), 150
+        values = rng.integers(1, 1 << 40, n).astype("u8")
+        verb = rng.choice(["insert", "assign", "upsert", "find_or_insert", "erase", "shrink"])
+        if verb == "shrink":
+            table.shrink()
+        elif verb == "erase":
+            erased = table.erase(keys_of(ids))
+            assert sorted(ids[erased].tolist()) == sorted(set(ids.tolist()) & pairs.keys())
+            for number in ids.tolist():
+                pairs.pop(number, None)
+        else:
+            answer = CHANGES[verb](table, keys_of(ids), values)
+            added = answer[1] if verb == "find_or_insert" else answer
+            assert sorted(ids[added].tolist()) == sorted(set(ids.tolist()) - pairs.keys())
+            now = table[keys_of(ids)]
+            for number, value, new, held in zip(ids.tolist(), values.tolist(), added, now.tolist(), strict=True):
+                offered = values[ids == number].tolist()
+                if verb == "upsert":
+                    expected = {pairs.get(number, 0) + sum(offered)}
+                elif verb == "assign":
+                    expected = set(offered)
+                else:
+                    expected = {pairs[number]} if number in pairs else {value} if new else set(offered)
+                assert held in expected
+            pairs.update(zip(ids.tolist(), now.tolist(), strict=True))
+        if turn % 10 == 0:
+            holds(table, pairs)
+    holds(table, pairs)
+
+
+def narrow(monkeypatch: pytest.MonkeyPatch, bits: int, salts: int = 1) -> list[int]:
+    """Fingerprints of few bits under each of the first salts; the salts that there have been."""
+    seen: list[int] = []
+    original = RowBacking._fingerprints
+
+    def fingerprints(self: RowBacking, keys: int, n: int, stream: Any, salt: int | None = None) -> Any:
+        prints, salt = original(self, keys, n, stream, salt), self._salt if salt is None else salt
+        if salt not in seen:
+            seen.append(salt)
+        if seen.index(salt) < salts:
+            words = self._engine.to_host(prints.ptr, np.uint64, n) & np.uint64((1 << bits) - 1)
+            prints = self._engine.from_host(words)
+        return prints
+
+    monkeypatch.setattr(RowBacking, "_fingerprints", fingerprints)
+    return seen
+
+
+@pytest.mark.parametrize("design", ["bucketed_cuckoo", "slab"])
+@pytest.mark.parametrize("verb", CHANGES)
+def test_keys_of_one_fingerprint(monkeypatch: pytest.MonkeyPatch, design: str, verb: str) -> None:
+    """In one batch, and of one that comes to one that is there; their absence is seen before, too."""
+    salts = narrow(monkeypatch, 8, salts=2)
+    table = table_of(5, design, capacity=1000)
+    others = np.arange(5, 300)
+    assert len(salts) == 1 and not table.contains(keys_of(others)).any() and not table.erase(keys_of(others)).any()
+    ids = np.concatenate([np.arange(3), others, others[::2]])
+    CHANGES[verb](table, keys_of(ids), ids.astype("u8"))
+    assert len(salts) == 3
+    twice = {number for number in ids.tolist() if verb == "upsert" and (number < 3 or (number >= 5 and number % 2))}
+    holds(table, {number: number * (1 + (number in twice)) for number in range(300)})
+
+
+# ---- failures
+def test_a_full_table_leaves_the_rows_as_they_were() -> None:
+    for design in IN_ROWS:
+        table = table_of(40, design, on_full="raise")
+        before, n = table.nbytes, 4 * table.stats().slots
+        for change in CHANGES.values():
+            ids = np.concatenate([np.arange(20), np.arange(100, 100 + n)])
+            with pytest.raises(TableFull):
+                change(table, keys_of(ids), ids.astype("u8") + 7)
+            holds(table, {number: number for number in range(40)})
+            assert rows_of(table)._numbers.end <= 40 + n
+        assert table.erase(keys_of(np.arange(10))).all() and table.insert(keys_of([500]), np.array([5], "u8")).all()
+        holds(table, {500: 5, **{number: number for number in range(10, 40)}})
+        table.shrink()
+        assert table.nbytes <= before
+
+
+def test_rows_that_an_interrupted_update_has_taken_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = table_of(100)
+
+    def interrupted(*_given: Any, **_options: Any) -> None:
+        raise KeyboardInterrupt
+
+    more = np.arange(100, 200)
+    for _ in range(3):
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(ElasticStore, "update", interrupted)
+            table.insert(keys_of(more), more.astype("u8"))
+    assert rows_of(table)._numbers.taken == 400
+    assert table.insert(keys_of(more[:1]), more[:1].astype("u8")).all()
+    holds(table, {number: number for number in range(101)})
+
+
+# ---- numbers
+def test_row_numbers_are_handed_out_once() -> None:
+    rng, numbers, taken = np.random.default_rng(2), RowNumbers(3), {0, 1, 2}
+    for _ in range(300):
+        if rng.random() < 0.55:
+            n = int(rng.integers(0, 40))
+            expected = numbers.end_with(n)
+            new = numbers.take(n).tolist()
+            assert len(set(new)) == n and not taken & set(new) and numbers.end == expected
+            taken |= set(new)
+        else:
+            back = rng.permutation([*taken])[: int(rng.integers(0, 40))]
+            numbers.give_back(back.astype("u8"))
+            taken -= set(back.tolist())
+        assert numbers.taken == len(taken) and all(number < numbers.end for number in taken)
+    assert numbers.end < 2000

@@ -1,0 +1,449 @@
+"""Every public verb of every class of tables, as a thread calls it that shares the table with others.
+
+A `World` is a table and what its keys are for. *Stable* keys are there at any moment; *coming* keys are inserted by one
+call of a writer and erased by another; each thread has keys *of its own*, which nobody else changes. So an answer shows
+all of the coming keys, or none: each call is whole.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import warphash
+from support.types import Array
+from warphash import Operation, UnsupportedVerb
+from warphash.designs import registry
+
+KINDS = {"HashMap": warphash.HashMap, "HashSet": warphash.HashSet, "MultiMap": warphash.MultiMap}
+
+THREADS = 2
+"""That share a table, beside the writer of the coming keys."""
+
+
+class World:
+    """A table that several threads use.
+
+    Parameters
+    ----------
+    kind
+        Of `KINDS`.
+    key
+        ``"u4"``, or ``"V24"`` for keys wider than a word.
+    size
+        Number of stable keys; there are half as many coming ones, and a fourth as many of each thread's own.
+
+    Attributes
+    ----------
+    other
+        A set with some of the stable keys, and the absent ones: for set algebra.
+    """
+
+    def __init__(self, kind: str, design: str, key: str = "u4", device: str = "cpu", size: int = 240) -> None:
+        self.kind, self.key, self.has_values = kind, np.dtype(key), kind != "HashSet"
+        self.copies = 3 if kind == "MultiMap" else 1
+        bounds = np.cumsum([0, size, size // 2, *[size // 4] * THREADS, 50])
+        self.stable, self.coming, *self.owns, self.absent = (np.arange(1 + a, 1 + b) for a, b in pairwise(bounds))
+        types = (self.key, np.uint32) if self.has_values else (self.key,)
+        self.table = KINDS[kind](*types, capacity=size // 4, design=design, device=device, seed=5)
+        self.insert(np.repeat(self.stable, self.copies), np.tile(np.arange(self.copies), size))
+        self.changing = set(np.concatenate([self.coming, *self.owns]).tolist())
+        self.others = np.concatenate([self.stable[::2], self.absent])
+        self.other = warphash.HashSet.from_arrays(self.keys(self.others), design=design, device=device)
+
+    def keys(self, ids: Array) -> Array:
+        """The keys of these numbers."""
+        return ids.astype(self.key) if self.key.kind == "u" else np.repeat(ids.astype("u8"), 3).view(self.key)
+
+    def ids(self, keys: Array) -> Array:
+        """The numbers of these keys."""
+        return keys.astype(np.int64) if self.key.kind == "u" else keys.view("u8").reshape(-1, 3)[:, 0].astype(np.int64)
+
+    @staticmethod
+    def values(ids: Array, more: Any = 0) -> Array:
+        """The legal value of each key, none of which is 0; ``more`` for another one."""
+        return (10 * ids + 1 + more).astype(np.uint32)
+
+    def pairs(self, ids: Array, more: Any = 0) -> tuple[Array, ...]:
+        """What verbs that insert these keys are given."""
+        return (self.keys(ids), self.values(ids, more)) if self.has_values else (self.keys(ids),)
+
+    def insert(self, ids: Array, more: Any = 0) -> Any:
+        return self.table.insert(*self.pairs(ids, more))
+
+    def erase(self, ids: Array) -> Array:
+        return self.table.erase(self.keys(ids))
+
+    # ---- what holds at any moment
+    def is_whole(self, seen: Array) -> bool:
+        """Whether keys that come and go together are there."""
+        assert seen.all() or not seen.any(), f"{np.count_nonzero(seen)} of {len(seen)} keys that come and go together"
+        return bool(seen.any())
+
+    def agrees(self, keys: Array, values: Array | None = None) -> None:
+        """All pairs of the table, at some moment."""
+        ids = self.ids(keys)
+        assert not np.isin(ids, self.absent).any()
+        counts = np.bincount(ids, minlength=self.absent[-1] + 1)
+        assert (counts[self.stable] == self.copies).all() and counts[0] == 0
+        for together in (self.coming, *self.owns):
+            assert self.is_whole(counts[together] == 1) or not counts[together].any()
+        if values is not None:
+            self.has_legal_values(ids, values)
+
+    def has_legal_values(self, ids: Array, values: Array) -> None:
+        more = values.astype(np.int64) - self.values(ids)
+        assert (more >= 0).all() and (more < 3).all()
+        assert self.copies > 1 or not more[np.isin(ids, np.concatenate([self.stable, self.coming]))].any()
+
+    @property
+    def sizes(self) -> set[int]:
+        """How many keys there may be."""
+        parts = [{0, len(ids)} for ids in (self.coming, *self.owns)]
+        return {self.copies * len(self.stable) + sum(present) for present in product(*parts)}
+
+    def finds(self, look: Callable[[Array], Array]) -> None:
+        """``look`` says which keys are there."""
+        assert look(self.keys(self.stable)).all() and not look(self.keys(self.absent)).any()
+        self.is_whole(look(self.keys(self.coming)))
+
+    def is_left_with(self, ids: Array) -> None:
+        """When all threads are done."""
+        self.table.check()
+        keys = self.ids(self.table.keys())
+        np.testing.assert_array_equal(np.sort(keys), np.sort(ids))
+
+
+Call = Callable[[World, Array], None]
+
+
+# ---- verbs that change keys; each leaves its own as it met them, absent
+def _insert(world: World, own: Array) -> None:
+    added = world.insert(own)
+    assert world.kind == "MultiMap" or added.all()
+    assert world.table.contains(world.keys(own)).all()
+    world.erase(own)
+
+
+def _assign(world: World, own: Array) -> None:
+    for more in (0, 1):
+        assert (world.table.assign(*world.pairs(own, more)) == (not more)).all()
+        np.testing.assert_array_equal(world.table[world.keys(own)], world.values(own, more))
+    assert not world.table.assign(*world.pairs(world.stable)).any()
+    world.erase(own)
+
+
+def _upsert(world: World, own: Array) -> None:
+    keys, ones = world.keys(own), np.ones(len(own), np.uint32)
+    world.insert(own)
+    for op, more in (("add", 1), ("min", 1), ("last", 0), ("first", 0)):
+        given = world.values(own, more) if op in ("last", "first") else ones if op == "add" else world.values(own, 2)
+        assert not world.table.upsert(keys, given, op).any()
+        np.testing.assert_array_equal(world.table[keys], world.values(own, more))
+    world.erase(own)
+
+
+def _find_or_insert(world: World, own: Array) -> None:
+    for ids in (own, world.coming):
+        values, added = world.table.find_or_insert(*world.pairs(ids))
+        np.testing.assert_array_equal(values, world.values(ids))
+        world.is_whole(added)
+    world.erase(own)
+
+
+def _erase(world: World, own: Array) -> None:
+    world.insert(own)
+    assert world.erase(own).all() and not world.erase(world.absent).any()
+    world.is_whole(world.erase(world.coming))
+
+
+def _erase_all(world: World, own: Array) -> None:
+    world.insert(np.repeat(own, 2), np.tile([0, 1], len(own)))
+    assert (world.table.erase_all(world.keys(own)) == 2).all()
+
+
+def _execute(world: World, own: Array) -> None:
+    ids = np.concatenate([own, world.coming, world.stable])
+    operations = np.repeat(
+        np.array([Operation.INSERT, Operation.FIND, Operation.FIND], np.uint8),
+        [
+            len(own),
+            len(world.coming),
+            len(world.stable),
+        ],
+    )
+    answers = world.table.execute(operations, *world.pairs(ids))
+    done = answers[1] if world.has_values else answers
+    added, seen, found = np.split(done, [len(own), len(own) + len(world.coming)])
+    assert added.all() and found.all()
+    world.is_whole(seen)
+    world.erase(own)
+
+
+def _set_items(world: World, own: Array) -> None:
+    world.table[world.keys(own)] = world.values(own)
+    np.testing.assert_array_equal(world.table[world.keys(own)], world.values(own))
+    world.erase(own)
+
+
+def _delete_items(world: World, own: Array) -> None:
+    world.insert(own)
+    del world.table[world.keys(own)]
+    assert not world.table.contains(world.keys(own)).any()
+    with pytest.raises(KeyError):
+        del world.table[world.keys(np.concatenate([own, world.stable]))]
+    try:
+        del world.table[world.keys(world.coming)]
+    except KeyError as error:
+        assert f"{len(world.coming) - 1:,} more" in str(error), "there were some of the coming keys"
+
+
+def _clear(world: World, own: Array) -> None:
+    world.table.clear()
+    world.insert(world.stable)
+    for ids in (world.stable, world.coming, own):
+        world.is_whole(world.table.contains(world.keys(ids)))
+        if world.kind == "HashMap":
+            values, found = world.table.find(world.keys(ids))
+            np.testing.assert_array_equal(values, world.values(ids) if world.is_whole(found) else 0)
+
+
+# ---- verbs that change the memory
+def _reserve(world: World, own: Array) -> None:
+    world.table.reserve(6 * len(world.stable))
+    world.finds(world.table.contains)
+
+
+def _shrink(world: World, own: Array) -> None:
+    world.table.shrink()
+    world.finds(world.table.contains)
+
+
+def _flush(world: World, own: Array) -> None:
+    world.insert(own)
+    world.erase(own)
+    assert world.table.flush() >= 0
+    world.finds(world.table.contains)
+
+
+# ---- verbs that look at keys
+def _contains(world: World, own: Array) -> None:
+    world.finds(world.table.contains)
+
+
+def _find(world: World, own: Array) -> None:
+    for ids in (world.stable, world.coming, world.absent):
+        values, found = world.table.find(world.keys(ids))
+        if world.is_whole(found):
+            world.has_legal_values(ids, values)
+        else:
+            assert not values.any()
+        assert (ids is world.coming) or found.all() == (ids is world.stable)
+
+
+def _get_items(world: World, own: Array) -> None:
+    np.testing.assert_array_equal(world.table[world.keys(world.stable)], world.values(world.stable))
+    with pytest.raises(KeyError):
+        world.table[world.keys(world.absent)]
+
+
+def _holds_key(world: World, own: Array) -> None:
+    if world.key.kind == "u":
+        assert int(world.stable[3]) in world.table and int(world.absent[3]) not in world.table
+
+
+def _count(world: World, own: Array) -> None:
+    for ids, count in ((world.stable, 3), (world.stable[:10], 3), (world.absent, 0)):
+        assert (world.table.count(world.keys(ids)) == count).all()
+    world.is_whole(world.table.count(world.keys(world.coming)) == 1)
+
+
+def _find_all(world: World, own: Array) -> None:
+    for ids in (world.stable, world.stable[:10], world.coming, world.absent):
+        values, offsets = world.table.find_all(world.keys(ids))
+        counts = np.diff(offsets)
+        if ids is world.coming:
+            world.is_whole(counts == 1)
+        else:
+            assert (counts == (0 if ids is world.absent else 3)).all()
+        world.has_legal_values(np.repeat(ids, counts), values)
+
+
+def _probe_counts(world: World, own: Array) -> None:
+    for ids in (world.stable, world.coming, world.absent):
+        assert (world.table.probe_counts(world.keys(ids)) >= 1).all()
+
+
+def _guest_counts(world: World, own: Array) -> None:
+    assert world.table.guest_counts(world.keys(world.stable)).shape == world.stable.shape
+
+
+# ---- verbs that look at the whole table
+def _keys(world: World, own: Array) -> None:
+    world.agrees(world.table.keys())
+
+
+def _iterate(world: World, own: Array) -> None:
+    world.agrees(np.array(list(world.table), world.key))
+
+
+def _values(world: World, own: Array) -> None:
+    assert len(world.table.values()) in world.sizes
+
+
+def _items(world: World, own: Array) -> None:
+    world.agrees(*world.table.items())
+
+
+def _check(world: World, own: Array) -> None:
+    world.table.check()
+
+
+def _copy(world: World, own: Array) -> None:
+    _agrees_with_copy(world, world.table.copy())
+
+
+def _save(world: World, own: Array) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "table"
+        world.table.save(path)
+        _agrees_with_copy(world, KINDS[world.kind].load(path, device=world.table.device))
+
+
+def _agrees_with_copy(world: World, twin: Any) -> None:
+    world.agrees(*(twin.items() if world.has_values else (twin.keys(),)))
+    assert twin.capacity >= 1 and twin.design == world.table.design
+
+
+def _from_arrays(world: World, own: Array) -> None:
+    made = KINDS[world.kind].from_arrays(*world.pairs(own), design=world.table.design, device=world.table.device)
+    assert len(made) == len(own)
+
+
+def _combine(combined: Callable[[Any, Any], Any], expected: Callable[[set[int], set[int]], set[int]]) -> Call:
+    """Set algebra with a set that others have a hand on too, either way round, and of the table with itself."""
+
+    def verb(world: World, own: Array) -> None:
+        kept, other = set(world.stable.tolist()), set(world.others.tolist())
+        for left, right in ((world.table, world.other), (world.other, world.table), (world.table, world.table)):
+            answer = set(world.ids(combined(left, right).keys()).tolist())
+            world.is_whole(np.isin(world.coming, list(answer)))
+            sides = (kept if side is world.table else other for side in (left, right))
+            assert answer - world.changing == expected(*sides)
+            assert left is not right or expected({1}, {1}) or not answer
+
+    return verb
+
+
+# ---- figures
+def _len(world: World, own: Array) -> None:
+    assert len(world.table) in world.sizes
+
+
+def _repr(world: World, own: Array) -> None:
+    said = repr(world.table)
+    assert any(f" {size:,} keys in " in said for size in world.sizes)
+
+
+def _stats(world: World, own: Array) -> None:
+    stats = world.table.stats()
+    assert stats.size in world.sizes and stats.load_factor == stats.size / stats.slots
+    assert stats.bytes_per_pair == stats.nbytes / stats.size and 0 < stats.memory_utilisation <= 1
+
+
+def _capacity(world: World, own: Array) -> None:
+    assert world.table.capacity >= 1
+
+
+def _load_factor(world: World, own: Array) -> None:
+    assert world.table.load_factor > 0
+
+
+def _nbytes(world: World, own: Array) -> None:
+    assert world.table.nbytes >= 4 * len(world.stable)
+
+
+def _constant(name: str) -> Call:
+    """A property that nothing changes."""
+
+    def verb(world: World, own: Array) -> None:
+        assert getattr(world.table, name) == getattr(world.table, name)
+
+    return verb
+
+
+VERBS: dict[str, Call] = {
+    "insert": _insert,
+    "assign": _assign,
+    "upsert": _upsert,
+    "find_or_insert": _find_or_insert,
+    "erase": _erase,
+    "erase_all": _erase_all,
+    "execute": _execute,
+    "__setitem__": _set_items,
+    "__delitem__": _delete_items,
+    "clear": _clear,
+    "reserve": _reserve,
+    "shrink": _shrink,
+    "flush": _flush,
+    "contains": _contains,
+    "find": _find,
+    "__getitem__": _get_items,
+    "__contains__": _holds_key,
+    "count": _count,
+    "find_all": _find_all,
+    "probe_counts": _probe_counts,
+    "guest_counts": _guest_counts,
+    "keys": _keys,
+    "__iter__": _iterate,
+    "values": _values,
+    "items": _items,
+    "check": _check,
+    "copy": _copy,
+    "save": _save,
+    "load": _save,
+    "from_arrays": _from_arrays,
+    "__or__": _combine(lambda a, b: a | b, set.union),
+    "__and__": _combine(lambda a, b: a & b, set.intersection),
+    "__sub__": _combine(lambda a, b: a - b, set.difference),
+    "__xor__": _combine(lambda a, b: a ^ b, set.symmetric_difference),
+    "__len__": _len,
+    "__repr__": _repr,
+    "stats": _stats,
+    "capacity": _capacity,
+    "load_factor": _load_factor,
+    "nbytes": _nbytes,
+    **{name: _constant(name) for name in ("design", "device", "key_dtype", "value_dtype", "seed")},
+}
+"""What a thread does again and again with each verb, by the name of its method."""
+
+CONSTANT = frozenset(["design", "device", "key_dtype", "value_dtype", "seed", "from_arrays", "load"])
+"""Those that do not look at the state of a table that is there."""
+
+
+def public(kind: str) -> list[str]:
+    """The public methods and properties of a class, operators included."""
+    ours = [each for each in KINDS[kind].__mro__ if each.__module__.startswith("warphash")]
+    names = {name for each in ours for name, of in vars(each).items() if callable(of) or isinstance(of, property)}
+    names |= {name for each in ours for name, of in vars(each).items() if isinstance(of, classmethod)}
+    return sorted(name for name in names if not name.startswith("_") or (name.startswith("__") and name != "__init__"))
+
+
+def has(design: str, verb: str) -> bool:
+    """Whether tables of a design have a verb of their class."""
+    return verb not in ("execute", "flush", "guest_counts") or verb in registry.get(design).capabilities
+
+
+def call(world: World, verb: str, own: Array) -> None:
+    """Call a verb once, and check what it answers."""
+    if has(world.table.design, verb) and not (verb == "execute" and world.key.itemsize > 8):
+        VERBS[verb](world, own)
+        return
+    with pytest.raises(UnsupportedVerb):
+        VERBS[verb](world, own)
