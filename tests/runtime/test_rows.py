@@ -42,7 +42,7 @@ def rows_of(table: Any) -> RowBacking:
 
 def holds(table: Any, pairs: dict[int, int]) -> None:
     """The table has these pairs, and a row for each of them."""
-    keys, values = table.items()
+    keys, values = table.to_arrays()
     held = dict(zip(as_bytes(keys), values.tolist(), strict=True))
     assert held == dict(zip(as_bytes(keys_of(np.array([*pairs], "u8"))), pairs.values(), strict=True))
     assert rows_of(table)._numbers.taken == len(table) == len(pairs)

@@ -7,6 +7,8 @@ all of the coming keys, or none: each call is whole.
 
 from __future__ import annotations
 
+import copy
+import pickle
 import tempfile
 from collections.abc import Callable
 from itertools import pairwise, product
@@ -297,8 +299,20 @@ def _values(world: World, own: Array) -> None:
     assert len(world.table.values()) in world.sizes
 
 
+def _to_arrays(world: World, own: Array) -> None:
+    world.agrees(*world.table.to_arrays())
+
+
 def _items(world: World, own: Array) -> None:
-    world.agrees(*world.table.items())
+    keys, values = zip(*world.table.items(), strict=True)
+    world.agrees(np.array(keys, world.key), np.array(values))
+
+
+def _copied(copy_of: Callable[[Any], Any]) -> Call:
+    def verb(world: World, own: Array) -> None:
+        _agrees_with_copy(world, copy_of(world.table))
+
+    return verb
 
 
 def _check(world: World, own: Array) -> None:
@@ -317,7 +331,7 @@ def _save(world: World, own: Array) -> None:
 
 
 def _agrees_with_copy(world: World, twin: Any) -> None:
-    world.agrees(*(twin.items() if world.has_values else (twin.keys(),)))
+    world.agrees(*(twin.to_arrays() if world.has_values else (twin.keys(),)))
     assert twin.capacity >= 1 and twin.design == world.table.design
 
 
@@ -339,6 +353,12 @@ def _combine(combined: Callable[[Any, Any], Any], expected: Callable[[set[int], 
             assert left is not right or expected({1}, {1}) or not answer
 
     return verb
+
+
+def _no_attributes(world: World, own: Array) -> None:
+    """Copies take along what a caller keeps in attributes: nothing here, and none of the table's own state."""
+    assert world.table.__getstate__() is None
+    world.table.__setstate__({})
 
 
 # ---- figures
@@ -404,6 +424,13 @@ VERBS: dict[str, Call] = {
     "__iter__": _iterate,
     "values": _values,
     "items": _items,
+    "to_arrays": _to_arrays,
+    "__copy__": _copied(copy.copy),
+    "__deepcopy__": _copied(copy.deepcopy),
+    "__replace__": _copied(lambda table: table.__replace__(attempts=9)),
+    "__reduce__": _copied(lambda table: pickle.loads(pickle.dumps(table))),
+    "__getstate__": _no_attributes,
+    "__setstate__": _no_attributes,
     "check": _check,
     "copy": _copy,
     "save": _save,
@@ -423,8 +450,13 @@ VERBS: dict[str, Call] = {
 }
 """What a thread does again and again with each verb, by the name of its method."""
 
-CONSTANT = frozenset(["design", "device", "key_dtype", "value_dtype", "seed", "from_arrays", "load"])
-"""Those that do not look at the state of a table that is there."""
+CONSTANT = frozenset(
+    [
+        *("design", "device", "key_dtype", "value_dtype", "seed", "from_arrays", "load"),
+        *("items", "__getstate__", "__setstate__"),
+    ]
+)
+"""Those that do not look at the state of a table that is there. Of `items`, each iteration does."""
 
 
 def public(kind: str) -> list[str]:

@@ -19,7 +19,7 @@ _NOTHING = Report(0, 0, 0, 0, 0, 0, 0, 0)
 class Ledger:
     """A ``struct Report`` that is never zeroed again: kernels add to it, and nobody waits before somebody asks.
 
-    Any thread may read; those that launch kernels hold the table's lock.
+    Readers of the table may `read` at once; who launches kernels, or restarts, holds the table's lock alone.
     """
 
     def __init__(self, engine: Engine, stream: Any = None) -> None:
