@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import warphash
-from warphash import CorruptFile, HashMap, HashSet
+from warphash import CorruptFile, DtypeError, HashMap, HashSet
 
 KEYS = np.arange(500, dtype=np.uint32) * 3
 VALUES = KEYS.astype(np.float64)
@@ -94,6 +94,17 @@ def test_a_map_is_no_set(saved: Path, tmp_path: Path) -> None:
 def test_save_replaces_the_old_file(saved: Path) -> None:
     HashMap.from_arrays(KEYS[:5], VALUES[:5], device="cpu").save(saved)
     assert len(HashMap.load(saved, device="cpu")) == 5
+
+
+def test_a_type_that_no_file_can_name(saved: Path) -> None:
+    """The table is refused before the older file is touched."""
+    overlapping = np.dtype({"names": ["all", "low"], "formats": ["u4", "u2"], "offsets": [0, 0]})
+    table = HashSet.from_arrays(np.arange(3, dtype="u4").view(overlapping), device="cpu")
+    with pytest.raises(DtypeError, match=r'view\("V4"\)'):
+        table.save(saved)
+    assert good(saved)
+    HashSet.from_arrays(table.keys().view("V4"), device="cpu").save(saved)
+    assert len(HashSet.load(saved, device="cpu")) == 3
 
 
 KILLED = """

@@ -28,7 +28,7 @@ import numpy.typing as npt
 from . import atomic_file
 from .columns import Column
 from .designs import registry
-from .errors import CorruptFile
+from .errors import CorruptFile, DtypeError
 
 __all__ = ["Contents", "read", "write"]
 
@@ -191,7 +191,17 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _describe(array: npt.NDArray[Any]) -> dict[str, Any]:
-    return {"dtype": _described(array.dtype), "shape": list(array.shape[1:])}
+    try:
+        described = {"dtype": _described(array.dtype), "shape": list(array.shape[1:])}
+        read_back = _row_type(json.loads(json.dumps(described)))[0]
+    except ValueError:  # NumPy has no description of fields that overlap
+        read_back = None
+    if read_back != array.dtype:
+        raise DtypeError(
+            f"expected a type that a file can name, got {array.dtype}: make a table of the same bytes, "
+            f'keys or values.view("V{array.dtype.itemsize}"), and save that'
+        )
+    return described
 
 
 def _described(dtype: np.dtype[Any]) -> Any:
