@@ -7,7 +7,9 @@ Most batches are left to the device (`UnawaitedStore`).
 What may go wrong, and what follows:
 
 1. Chains of evictions end without a slot: pairs are strays, and elements that came later are unplaced. The smallest
-   subtable is enlarged (S0-15), the strays are placed first, then the elements.
+   subtable is enlarged (S0-15), the strays are placed first, then the elements. When each subtable was enlarged and
+   there still are strays, the keys may share their buckets at every size: all pairs move into subtables with other hash
+   constants.
 2. There is no memory, or the table may not grow: the keys that the batch added are erased again, and the strays have
    their room. Values are combined only when all keys have a place, so the table is as it was.
 """
@@ -102,11 +104,11 @@ class ElasticSubtables(UnawaitedStore):
         if n == 0:
             return
         self._end_if_it_may_shrink()
+        self._house_all(stream)  # none are left, unless memory ran out where they were placed
         store = self._store  # all that comes before the first wait has the time that an earlier batch takes
         spec, engine, asked = store.spec, store.engine, flags
         most = min(n, SETTLED_UNIQUE if unique else SETTLED)
         scratch = store.scratch(most, unique)
-        self._house_all(stream)  # none are left, unless memory ran out where they were placed
         store.incoming = n
         copies = in_parts(store, keys, values, n, stream) if op == Op.KEEP and (unique or not flags) else None
         if copies:
@@ -281,15 +283,26 @@ class ElasticSubtables(UnawaitedStore):
         self.resizes += 1
 
     def _enlarge_after(self, attempt: int, unplaced: int, stream: Any) -> None:
-        """More room after evictions that led nowhere."""
+        """More room after evictions that led nowhere; other hash constants where that did not help."""
         if self.grows:
             self._checked(2 * self.store.slots, unplaced)
-            self._enlarge(stream)
         elif attempt >= self.attempts:
             raise TableFull(
                 f"{unplaced + len(self._strays.keys):,} keys found no place beside {self.size:,} others in "
                 f"{self.store.slots:,} slots; allow on_full='grow', or give a larger capacity"
             )
+        if attempt % (len(self.store.hashed) + 1) == 0:
+            self._redraw(stream)
+        elif self.grows:
+            self._enlarge(stream)
+
+    def _redraw(self, stream: Any) -> None:
+        """Move all pairs but the strays into subtables with other hash constants, if there is memory for it.
+
+        Keys that share their buckets under the present constants do so in larger subtables, too.
+        """
+        with suppress(MemoryError, TableFull):
+            self._replace(self.store.slots, 0, stream)
 
     def _tidy(self, stream: Any, erased: bool = False) -> None:
         """Enlarge or halve subtables until the load factor is within the bounds, if there is memory for it."""
@@ -348,7 +361,11 @@ class ElasticSubtables(UnawaitedStore):
         tries = 0
         while not self._house(stream):
             tries += 1
-            if self.grows and tries % self.attempts == 0:
+            if not self.grows or tries % self.attempts:
+                continue
+            if tries % (2 * self.attempts) == 0:
+                self._redraw(stream)
+            else:
                 with suppress(MemoryError):
                     self._enlarge(stream)
 
