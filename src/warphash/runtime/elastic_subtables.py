@@ -105,6 +105,7 @@ class ElasticSubtables(UnawaitedStore):
             return
         self._end_if_it_may_shrink()
         self._house_all(stream)  # none are left, unless memory ran out where they were placed
+        vouched, self.vouched = self.vouched, self.vouched or unique
         store = self._store  # all that comes before the first wait has the time that an earlier batch takes
         spec, engine, asked = store.spec, store.engine, flags
         most = min(n, SETTLED_UNIQUE if unique else SETTLED)
@@ -130,7 +131,7 @@ class ElasticSubtables(UnawaitedStore):
             except (TableFull, MemoryError) as error:
                 done = engine.to_host(flags, np.uint8, number * most + part.n, stream)
                 self._take_back(keys, values, n, np.flatnonzero(done == Flag.CHANGED), stream)
-                self.size = size
+                self.size, self.vouched = size, vouched
                 unplaced = np.flatnonzero(done == Flag.UNPLACED)
                 if copies:
                     unplaced = copies.originals(unplaced, stream)
