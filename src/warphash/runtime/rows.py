@@ -197,7 +197,10 @@ class RowBacking:
         self._key_rows, self._value_rows, self._room = keys, values, room
 
     def _reload(self, capacity: int, salt: int, stream: Any) -> None:
-        """Pack the live rows and enter them into a new store, under a salt that tells all of them apart."""
+        """Pack the live rows and enter them into a new store, under a salt that tells different keys apart.
+
+        Of equal keys, which ``unique`` may have brought in, one stays: no salt tells them apart.
+        """
         engine, n = self._engine, self.elastic.size
         room = max(n, 1)
         old = engine.allocate(8 * room, stream)
@@ -214,7 +217,7 @@ class RowBacking:
             elastic = self.elastic.sibling(capacity, stream)
             prints = self._fingerprints(keys.ptr, n, stream, salt)
             elastic.update(prints.ptr, numbers.ptr, n, stream=stream)
-            if elastic.size == n:
+            if elastic.size == n or self._all_match(elastic, prints, keys, n, stream):
                 break
             salt = salt * 6364136223846793005 + 1442695040888963407
         elastic.rebuilds = self.elastic.rebuilds + 1
@@ -232,20 +235,32 @@ class RowBacking:
 
     def _rows_of(self, keys: int, n: int, flags: int, stream: Any) -> Buffer:
         """Row numbers of keys; ``flags`` says which of them are there."""
-        rows = self._engine.allocate(8 * max(1, n), stream)
         prints = self._fingerprints(keys, n, stream)
-        self.elastic.store.find(prints.ptr, n, rows.ptr, flags, 0, stream)
+        return self._matched(self.elastic, prints, self._key_rows, keys, n, flags, stream)
+
+    def _matched(
+        self, elastic: ElasticStore, prints: Buffer, key_rows: Buffer, keys: int, n: int, flags: int, stream: Any
+    ) -> Buffer:
+        """Row numbers under these fingerprints; ``flags`` says which of ``key_rows`` there have the key itself."""
+        rows = self._engine.allocate(8 * max(1, n), stream)
+        elastic.store.find(prints.ptr, n, rows.ptr, flags, 0, stream)
         batch = Batch(
             n=n,
             keys=keys,
             op=self.key_bytes,
             kind=self.key_bytes,
             values=rows.ptr,
-            source_buckets=self._key_rows.ptr,
+            source_buckets=key_rows.ptr,
             out_flags=flags,
         )
         self._run("match", batch, stream)
         return rows
+
+    def _all_match(self, elastic: ElasticStore, prints: Buffer, keys: Buffer, n: int, stream: Any) -> bool:
+        """Whether each of these keys has its own fingerprint in the store, alone or with keys that equal it."""
+        flags = self._engine.allocate(n, stream)
+        self._matched(elastic, prints, keys, keys.ptr, n, flags.ptr, stream)
+        return bool(self._engine.to_host(flags.ptr, np.uint8, n, stream).all())
 
     def _gather(
         self,
