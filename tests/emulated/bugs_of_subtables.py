@@ -59,19 +59,19 @@ BUGS = [
     ),
     bug(
         "a victim is no guest where it goes",
-        "if (!p.reserved) receive<S>(t, p.bucket, digest(p.key));",
+        "if (!p.reserved) receive<S>(t, p.bucket, digest(t, p.key));",
         "",
         evictions_from_lines_of_one_key,
     ),
     bug(
         "guests of a subtable that grows are forgotten",
-        "receive<S>(t, halves + goes_to, digest(key));",
+        "receive<S>(t, halves + goes_to, digest(t, key));",
         "",
         batches_that_grow,
     ),
     bug(
         "guests of a subtable that is halved are forgotten",
-        "S::at(t, to)[to_slot].key = key;\n      receive<S>(t, to, digest(key));",
+        "S::at(t, to)[to_slot].key = key;\n      receive<S>(t, to, digest(t, key));",
         "S::at(t, to)[to_slot].key = key;",
         subtables_that_grow_and_shrink,
     ),

@@ -1,4 +1,4 @@
-"""Where keys hash to, by Python's integers: the mixer of ``kernels/core/hash.cuh`` again, from its description."""
+"""Where keys hash to, by Python's integers: ``core/hash.cuh`` and ``core/wide.cuh`` again, from their descriptions."""
 
 from __future__ import annotations
 
@@ -7,20 +7,61 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warphash.runtime.slot_memory import PRIMES
+
+__all__ = ["digest", "first_buckets", "subtable_buckets", "universal"]
+
 _SHIFTS_AND_FACTORS = {
     32: ((16, 0x7FEB352D), (15, 0x846CA68B), (16, 1)),
     64: ((32, 0xD6E8FEB86659FD93),) * 2 + ((32, 1),),
 }
+_WORD = 1 << 64
+
+
+def mixed(x: int, bits: int) -> int:
+    """The bijective mixer."""
+    for shift, factor in _SHIFTS_AND_FACTORS[bits]:
+        x = (x ^ x >> shift) * factor & (1 << bits) - 1
+    return x
+
+
+def universal(key: int, a: int, b: int, key_bytes: int) -> int:
+    """The hash value of a key in the universal family; of 8 bytes, its remainder and its quotient both count."""
+    prime = PRIMES[key_bytes]
+    quotient, remainder = divmod(key, prime)
+    return (a * remainder + b * (quotient + 1 if key_bytes == 8 else 1)) % prime
+
+
+def digest(key: bytes, constant: int) -> int:
+    """64 bits of a wide key: a polynomial whose coefficients are its bits, 60 at a time, the lowest ones first."""
+    point, prime = constant % (1 << 60), PRIMES[8]
+    bits = int.from_bytes(key, "little")
+    x = 0
+    for at in range(0, 8 * len(key), 60):
+        product = x * point
+        x = (product % _WORD & prime) + (product >> 61) + (bits >> at) % (1 << 60)
+    assert x < _WORD
+    return x
 
 
 def first_buckets(store: Any, keys: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """The first bucket of each key of 4 or 8 bytes in a `runtime.store.Store`."""
-    bits = 8 * keys.itemsize
-    mask = (1 << bits) - 1
-    buckets = []
-    for key in keys.tolist():
-        x = key ^ (store.table.multiplier[0] & mask)
-        for shift, factor in _SHIFTS_AND_FACTORS[bits]:
-            x = (x ^ x >> shift) * factor & mask
-        buckets.append(x * store.buckets >> bits)
+    bits, table = 8 * keys.itemsize, store.table
+    a, b = int(table.multiplier[0]), int(table.addend[0])
+    if store.family == "universal":
+        buckets = [universal(key, a, b, keys.itemsize) % store.buckets for key in keys.tolist()]
+    else:
+        buckets = [mixed(key ^ a % (1 << bits), bits) * store.buckets >> bits for key in keys.tolist()]
     return np.array(buckets, np.int64)
+
+
+def subtable_buckets(store: Any, key: bytes) -> list[int]:
+    """The bucket of a wide key in each subtable of a `runtime.subtables.SubtableStore`."""
+    table, buckets = store.table, []
+    hashed = digest(key, int(table.multiplier[0]))
+    for number, size in enumerate(store.sizes):
+        salt, addend = int(table.salts[number]), int(table.addend[number % len(table.addend)])
+        in_universal = universal(hashed, salt, addend, 8) << 3
+        value = in_universal if store.family == "universal" else mixed(hashed ^ salt, 64)
+        buckets.append(value * size >> 64)
+    return buckets

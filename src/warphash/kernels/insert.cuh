@@ -106,6 +106,7 @@ struct Settle : Settling {
 
 // ---- claim
 // The claims are a set of elements, hashed by key with linear probing: an element that meets its own key there has lost.
+// The hash takes the random word of the batch: keys made to have one hash value would be claimed in quadratic time.
 // Relaxed: a claim is one word that names an element, and the keys do not change.
 template <class D>
 struct Claim {
@@ -117,15 +118,17 @@ struct Claim {
     u32 element;
     bool won;
   };
-  WARPHASH_FN static u64 home(const Word& key) { return mix(static_cast<u64>(digest(key)) ^ 0x9e3779b97f4a7c15ull); }
+  WARPHASH_FN static u64 home(const Batch& b, const Word& key) {
+    return mix(static_cast<u64>(digest(b.random, key)) ^ b.random * 0x9e3779b97f4a7c15ull);
+  }
   WARPHASH_FN static const void* hint(const Batch& b, u64 i) {
-    return pointer<u32>(b.claims) + (home(key_at<S>(b, element_of(b, i))) & b.claim_mask);
+    return pointer<u32>(b.claims) + (home(b, key_at<S>(b, element_of(b, i))) & b.claim_mask);
   }
   WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State& s) {
     s.element = element_of(b, i);
     const Word key = key_at<S>(b, s.element);
     u32* claims = pointer<u32>(b.claims);
-    for (u64 at = home(key);; ++at) {
+    for (u64 at = home(b, key);; ++at) {
       u32* claim = claims + (at & b.claim_mask);
       const u32 owner = compare_exchange_word(claim, kNowhere, s.element);
       s.won = owner == kNowhere;

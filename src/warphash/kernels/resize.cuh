@@ -59,11 +59,11 @@ struct Enlarge : Straight {
     const Word key = old.key(bucket, slot);
     Word keys[2] = {key, key};  // both empty, or both erased
     if (S::holds_key(typename S::Item{key})) {
-      const u32 goes_to = bucket_in(t, subtable, digest(key)) & 1;
+      const u32 goes_to = bucket_in(t, subtable, digest(t, key)) & 1;
       keys[0] = goes_to == 0 ? key : S::kTombstone;
       keys[1] = goes_to == 1 ? key : S::kTombstone;
       copy_value<D>(t, halves + goes_to, slot, old.value(t, bucket, slot));
-      receive<S>(t, halves + goes_to, digest(key));
+      receive<S>(t, halves + goes_to, digest(t, key));
     }
     S::at(t, halves)[slot].key = keys[0];
     S::at(t, halves + 1)[slot].key = keys[1];
@@ -96,7 +96,7 @@ struct Halve : ListsLeftover {
       const typename S::Word key = old.key(from, slot);
       copy_value<D>(t, to, to_slot, old.value(t, from, slot));
       S::at(t, to)[to_slot].key = key;
-      receive<S>(t, to, digest(key));
+      receive<S>(t, to, digest(t, key));
     };
     if (neither & here) {
       if (bit_count(neither & below) < meet) return false;  // another lane's pair comes here

@@ -175,7 +175,7 @@ struct PlacePair {
     u8* const spare = pointer<u8>(b.spare_values) + (S::kValueBytes == kRow ? e * bytes : 0);
     const u32 closed = static_cast<u32>(b.closed) - 1, first = subtable_of(probe.bucket);
     const u32 bucket =
-        first == closed ? bucket_in(t, D::next(t, first, closed), digest(probe.named.key)) : probe.bucket;
+        first == closed ? bucket_in(t, D::next(t, first, closed), digest(t, probe.named.key)) : probe.bucket;
     s = {{probe.named.key, D::Value::of(b, e, bytes), spare, bucket, random_start(b.random, e), 0, closed,
           probe.named.reserved, true},
          e,

@@ -279,7 +279,7 @@ struct AuditSubtable {
         s.broken += number_of_name(item.key) > 2 || S::annex_bucket(item.key) != bucket;
       else
         s.broken +=
-            bucket_in(t, static_cast<u32>(b.subtable), digest(item.key)) != bucket || !is_found(t, bucket, item.key);
+            bucket_in(t, static_cast<u32>(b.subtable), digest(t, item.key)) != bucket || !is_found(t, bucket, item.key);
     }
     return false;
   }
@@ -289,8 +289,8 @@ struct AuditSubtable {
 
  private:
   WARPHASH_FN static bool is_found(const Table& t, u32 bucket, const Word& key) {
-    const bool is_resident = First::of(t, digest(key)).possible >> subtable_of(bucket) & 1;
-    const Guests guests = Guests::of<S>(t, subtable_of(bucket), digest(key));
+    const bool is_resident = First::of(t, digest(t, key)).possible >> subtable_of(bucket) & 1;
+    const Guests guests = Guests::of<S>(t, subtable_of(bucket), digest(t, key));
     return is_resident || guests.may_be_in(load_relaxed(guests.word));
   }
 };

@@ -62,7 +62,7 @@ class Batch(ctypes.Structure):
         "default_value",  # what find writes for an absent key
         "op",  # Op: what a present key's value becomes
         "kind",  # Kind: how the bits of a value are read
-        "random",  # seed of the victims
+        "random",  # seed of the victims, and of the claims
         "report",  # Report
         "leftover",  # uint32 list: elements that settle left for claim and place
         "claims",  # uint32 array of claim_mask + 1 words, all ones

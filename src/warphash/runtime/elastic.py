@@ -71,6 +71,8 @@ class ElasticStore:
         How often the pairs were moved into a new store.
     probes, inserted
         Buckets read by updates that counted them, and the keys these updates added.
+    vouched
+        Whether the table holds keys of a batch with ``unique``, which nobody has compared.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class ElasticStore:
         self.counts_probes = counts_probes
         self.safe_load_factor = store.design.safe_load_factor(store.parameters)
         self.size = self.tombstones = self.rebuilds = self.probes = self.inserted = 0
+        self.vouched = False
 
     @property
     def under_way(self) -> bool:
@@ -135,6 +138,7 @@ class ElasticStore:
         if n == 0:
             return
         self._prepare(stream)
+        vouched, self.vouched = self.vouched, self.vouched or unique
         asked, size = flags, self.size
         anyhow = op == Op.KEEP and (unique or not flags)
         if anyhow and self._build(keys, values, n, flags, unique, stream):
@@ -168,6 +172,7 @@ class ElasticStore:
                 self._take_back(keys, values, n, added, stream)
             else:
                 self._put_back(undo, stream)
+            self.vouched = vouched
             # As many new keys as pairs were left homeless did not fit, even if it was others that they threw out.
             homeless = min(outcome.homeless if outcome else 0, len(added))
             left = np.union1d(np.flatnonzero(done == Flag.UNPLACED), added[len(added) - homeless :])
@@ -246,6 +251,7 @@ class ElasticStore:
         """Forget all keys; keep the memory."""
         self.store.clear(stream)
         self.size = self.tombstones = 0
+        self.vouched = False
 
     def slots_for(self, keys: int) -> int:
         """Slots of a store for ``keys`` keys."""
@@ -305,14 +311,30 @@ class ElasticStore:
         return complete
 
     def _checked(self, slots: int, missing: int) -> int:
-        """``slots``, unless more of them cannot help."""
+        """``slots``, unless more of them cannot help.
+
+        Raises
+        ------
+        TableFull
+            If these are more than `_HOPELESS` for each key.
+        """
         keys = self.size + missing
-        if slots > _HOPELESS * max(keys, 1024):
-            raise TableFull(
-                f"{keys:,} keys could not be placed in {self.store.slots:,} slots: "
-                "do keys repeat, although assume_unique says that they do not?"
-            )
-        return slots
+        if slots <= _HOPELESS * max(keys, 1024):
+            return slots
+        raise TableFull(
+            f"{keys:,} keys found no place in fewer than {slots:,} slots of design {self.store.design.name!r}, "
+            f"{self._why_hopeless}"
+        )
+
+    @property
+    def _why_hopeless(self) -> str:
+        """Why keys find no place that had room enough, and the mend."""
+        if self.vouched:
+            return "whatever the hash constants: do keys repeat, in a batch with assume_unique=True? Insert it without"
+        return (
+            "under any of the hash constants that were tried: too many of them share their buckets; give another seed, "
+            "or design='slab', whose buckets have no end"
+        )
 
     def _rebuild_in_place(self, homeless: int, stream: Any) -> None:
         """As `_replace` at the same size, in the same memory, by way of the host.
@@ -341,10 +363,7 @@ class ElasticStore:
                 self.rebuilds += 1
                 return
         store.put_back(before, kept, stream)
-        raise TableFull(
-            f"{self.size:,} keys could not be placed anew in {store.slots:,} slots with {_TRIES_IN_PLACE} sets of hash "
-            "constants: do keys repeat, although assume_unique says that they do not?"
-        )
+        raise TableFull(f"{self.size:,} keys could not be placed anew in {store.slots:,} slots, {self._why_hopeless}")
 
     # ---- undoing
     def _undo(self, n: int, op: Op, stream: Any) -> _Undo | None:

@@ -7,7 +7,9 @@ Most batches are left to the device (`UnawaitedStore`).
 What may go wrong, and what follows:
 
 1. Chains of evictions end without a slot: pairs are strays, and elements that came later are unplaced. The smallest
-   subtable is enlarged (S0-15), the strays are placed first, then the elements.
+   subtable is enlarged (S0-15), the strays are placed first, then the elements. When each subtable was enlarged and
+   there still are strays, the keys may share their buckets at every size: all pairs move into subtables with other hash
+   constants.
 2. There is no memory, or the table may not grow: the keys that the batch added are erased again. There is room for the
    strays then, as there was before the batch: they are placed, by longer chains if need be. Values are combined only
    when all keys have a place, so the table is as it was.
@@ -123,6 +125,7 @@ class ElasticSubtables(UnawaitedStore):
         if n == 0:
             return
         self._end_before_updates()
+        vouched, self.vouched = self.vouched, self.vouched or unique
         store = self._store  # all that comes before the first wait has the time that an earlier batch takes
         spec, engine, asked = store.spec, store.engine, flags
         most = min(n, SETTLED_UNIQUE if unique else SETTLED)
@@ -158,7 +161,7 @@ class ElasticSubtables(UnawaitedStore):
             try:
                 self._take_back(keys, values, n, added, stream)
             finally:
-                self.size = size
+                self.size, self.vouched = size, vouched
             # As many new keys as there are strays did not fit, even if the strays are others that they threw out.
             unplaced = np.flatnonzero(done == Flag.UNPLACED)
             unplaced = np.union1d(unplaced, added[len(added) - min(homeless, len(added)) :])
@@ -336,14 +339,24 @@ class ElasticSubtables(UnawaitedStore):
         self._enlarge(stream, memory)
 
     def _enlarge_after(self, attempt: int, unplaced: int, stream: Any) -> None:
-        """More room after evictions that led nowhere."""
-        if self.grows:
-            self._enlarge_for_strays(unplaced, stream)
-        elif attempt >= self.attempts:
+        """More room after evictions that led nowhere; other hash constants where that did not help."""
+        if not self.grows and attempt >= self.attempts:
             raise TableFull(
                 f"{unplaced + len(self._strays.keys):,} keys found no place beside {self.size:,} others in "
                 f"{self.store.slots:,} slots; allow on_full='grow', or give a larger capacity"
             )
+        if attempt % (len(self.store.hashed) + 1) == 0:
+            self._redraw(stream)
+        elif self.grows:
+            self._enlarge_for_strays(unplaced, stream)
+
+    def _redraw(self, stream: Any) -> None:
+        """Move all pairs but the strays into subtables with other hash constants, if there is memory for it.
+
+        Keys that share their buckets under the present constants do so in larger subtables, too.
+        """
+        with suppress(MemoryError, TableFull):
+            self._replace(self.store.slots, 0, stream)
 
     def _tidy(self, stream: Any, erased: bool = False) -> None:
         """Enlarge or halve subtables until the load factor is within the bounds, if there is memory for it."""
@@ -437,7 +450,7 @@ class ElasticSubtables(UnawaitedStore):
             self._begun = self._begun or self._unfinished()
 
     def _try_to_house_all(self, memory: Buffer | None, stream: Any) -> None:
-        chain_limit, tries, refused = self.store.table.chain_limit, 0, False
+        chain_limit, tries, rounds, refused = self.store.table.chain_limit, 0, 0, False
         while True:
             try:
                 if self._house(chain_limit, stream):
@@ -448,8 +461,12 @@ class ElasticSubtables(UnawaitedStore):
             if tries < self.attempts:
                 continue
             if self.grows:
+                rounds += 1
                 try:
-                    self._enlarge_for_strays(0, stream, memory)
+                    if rounds % (len(self.store.hashed) + 1) == 0:
+                        self._redraw(stream)
+                    else:
+                        self._enlarge_for_strays(0, stream, memory)
                 except MemoryError:
                     refused = True
                 else:
@@ -465,9 +482,9 @@ class ElasticSubtables(UnawaitedStore):
                 "The table keeps these pairs, and the next call tries again to place them"
             )
         raise TableFull(
-            f"{n:,} pairs found no slot beside {self.size - n:,} others in {self.store.slots:,} slots: do keys repeat, "
-            "although assume_unique says that they do not? The table keeps these pairs, and the next call tries again "
-            "to place them; clear() forgets all",
+            f"{n:,} pairs found no slot beside {self.size - n:,} others in {self.store.slots:,} slots, "
+            f"{self._why_hopeless}. The table keeps these pairs, and the next call tries again to place them; clear() "
+            "forgets all",
             np.empty(0, np.int64),
         )
 

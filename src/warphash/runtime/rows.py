@@ -267,7 +267,9 @@ class RowBacking:
                 self._reload(capacity, self._salt, stream)
 
     def _reload(self, capacity: int, salt: int, stream: Any, room: int = 0) -> None:
-        """Pack the live rows and enter them into a new store, under a salt that tells all of them apart.
+        """Pack the live rows and enter them into a new store, under a salt that tells different keys apart.
+
+        Of equal keys, which ``unique`` may have brought in, one stays: no salt tells them apart.
 
         Parameters
         ----------
@@ -290,7 +292,7 @@ class RowBacking:
             elastic = self.elastic.sibling(capacity, stream)
             prints = self._fingerprints(keys.ptr, n, stream, salt)
             elastic.update(prints.ptr, numbers.ptr, n, stream=stream)
-            if elastic.size == n:
+            if elastic.size == n or self._all_match(elastic, keys, prints, n, stream):
                 break
             salt = _next_salt(salt)
         elastic.rebuilds = self.elastic.rebuilds + 1
@@ -308,17 +310,37 @@ class RowBacking:
 
     def _find_rows(self, prints: Buffer, keys: int, n: int, rows: int, flags: int, stream: Any) -> None:
         """Write the row number of each key to ``rows``, and to ``flags`` which of the keys are there."""
-        self.elastic.store.find(prints.ptr, n, rows, flags, 0, stream)
+        self._match(self.elastic, self._key_rows, prints, keys, n, rows, flags, stream)
+
+    def _match(
+        self,
+        elastic: ElasticStore,
+        key_rows: Buffer,
+        prints: Buffer,
+        keys: int,
+        n: int,
+        rows: int,
+        flags: int,
+        stream: Any,
+    ) -> None:
+        """As `_find_rows`, of any store of fingerprints and the rows of its keys."""
+        elastic.store.find(prints.ptr, n, rows, flags, 0, stream)
         batch = Batch(
             n=n,
             keys=keys,
             op=self.key_bytes,
             kind=self.key_bytes,
             values=rows,
-            source_buckets=self._key_rows.ptr,
+            source_buckets=key_rows.ptr,
             out_flags=flags,
         )
         self._run("match", batch, stream)
+
+    def _all_match(self, elastic: ElasticStore, key_rows: Buffer, prints: Buffer, n: int, stream: Any) -> bool:
+        """Whether each of these keys has its own fingerprint in the store, alone or with keys that equal it."""
+        rows, flags = (self._engine.allocate(width * n, stream) for width in (8, 1))
+        self._match(elastic, key_rows, prints, key_rows.ptr, n, rows.ptr, flags.ptr, stream)
+        return bool(self._engine.to_host(flags.ptr, np.uint8, n, stream).all())
 
     def _gather(
         self,

@@ -29,6 +29,7 @@ struct Table {
   u64 pool;         // lists: address of a Pool (core/slab_allocator.cuh)
   u64 pool_units;   // lists: address of the units of a pool that has one super block, or 0
   u64 tails;        // lists of keys that repeat: address of a u32 for each list (append.cuh), or 0
+  // Constants of each hash function. With subtables, the first multiplier is the point of digests (core/wide.cuh).
   u64 multiplier[kMaxHashes];
   u64 addend[kMaxHashes];
   // Subtables (core/subtables.cuh). Of the arrays of kMostSubtables + 1, the last element is the annex's.

@@ -2,9 +2,33 @@
 //
 // kMixer (the default): a bijective mixer of two multiplications over key ^ constant_i, then a multiply-high to the
 // number of buckets. No division; every input bit reaches every output bit.
+//
 // kUniversal: the seed's family, ((a k + b) mod p) mod buckets with random a, b (Better GPU Hash Tables, section VII;
-// S4-11). p = 4294967291 for 4-byte keys as there; 8-byte keys take p = 2^61 - 1, the first Mersenne prime that leaves
-// their products exact in 128 bits.
+// S4-11). p = 4294967291 for 4-byte keys as there. 8-byte keys take p = 2^61 - 1, the first Mersenne prime that leaves
+// their products exact in 128 bits. They are longer than p, so a k + b alone would lose k div p: the nine keys q p would
+// have one hash value under all constants. The family is therefore that of vectors of two numbers:
+//
+//   k = q p + r, r < p:   h(k) = (a r + b (q + 1)) mod p
+//
+// For q = 0 this is a k + b. Keys of one r and different q differ by a multiple of b, so they share no hash value unless
+// b = 0. Of any other two keys, b being given, a single a makes the hash values equal.
+//
+// Which keys can be refused under every set of constants? None. A table that grows draws new constants at each size.
+//   1. One function tells any two keys apart. The mixer gives different keys different hash values under every constant; the
+//      universal family gives them equal ones with probability 1/p. Two keys then share one of m buckets with probability
+//      about 1/m (mixer) or at most 2/m (universal), and never under all constants. For the mixer this was measured: of 4-byte
+//      keys, each difference is parted by a table of two buckets within 34 random constants; of 8-byte keys, each difference of
+//      up to three bits is, by a quarter of the constants and more.
+//   2. So n keys have, on average, at most n^2 / m pairs that share one of m buckets. Once m exceeds n^2, some constants give
+//      each key a bucket of its own under the first function alone, and no design refuses that. A table grows to 2^18 slots at
+//      least before it gives up (runtime/elastic.py): enough for some hundred keys of whatever pattern.
+//   3. More keys have 256 slots each by then, and a key may live in many: 32 with linear probing, 16 with MegaKV and the power of
+//      two, 24 with iceberg, 16 with bucketed cuckoo, 2 with cuckoo, as many as there are subtables with these; or more. Keys
+//      are refused only if more of them share all these slots than there are, under several sets of constants in a row. By
+//      chance that does not happen: only who knows the seed could look for such keys.
+//   4. Of 4-byte keys, k and k + p, k < 5, have one hash value under all constants. A key is congruent to at most one other,
+//      and every design has two slots for both: cuckoo too, if two of its functions differ.
+// The digest of a wide key is hashed in its place: it depends on a constant of the table, too (core/wide.cuh).
 #pragma once
 #include "core/slot.cuh"
 
@@ -37,11 +61,12 @@ WARPHASH_FN u64 universal(u32 key, u64 a, u64 b) { return (a * key + b) % 429496
 
 WARPHASH_FN u64 universal(u64 key, u64 a, u64 b) {
   constexpr u64 p = (1ull << 61) - 1;
-  const u64 k = key % p;
-  const u64 low = a * k, high = multiply_high(a, k);  // a, k < 2^61: high < 2^58
-  u64 r = (low & p) + ((high << 3) | (low >> 61));
-  r = (r & p) + (r >> 61) + b;
-  return r % p;
+  u64 q = key >> 61, r = (key & p) + q;  // 2^61 is p + 1
+  if (r >= p) ++q, r -= p;
+  const u64 low = a * r, high = multiply_high(a, r);  // a, r < 2^61, so high < 2^58
+  const u64 second = b * q;                           // q <= 8, b < p: no overflow
+  const u64 first = (low & p) + (high << 3 | low >> 61);
+  return (first + (second & p) + (second >> 61) + b) % p;  // a sum below 2^63
 }
 
 // Bucket of a hashed key under the function with constants a and b.

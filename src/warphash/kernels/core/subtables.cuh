@@ -239,7 +239,7 @@ struct SubtableProbe {
       p.bucket = S::annex_bucket(p.named.key);
       return p;
     }
-    const auto hashed = digest(p.named.key);
+    const auto hashed = digest(t, p.named.key);
     const First first = First::of(t, hashed);
     p.wanted = first.possible;
     p.left = (1u << t.hashes) - 1;
@@ -256,7 +256,7 @@ struct SubtableProbe {
       wanted = left;
       return;
     }
-    const auto hashed = digest(named.key);
+    const auto hashed = digest(t, named.key);
     const u32 unsure = left & ~wanted;
     Guests guests[kMostSubtables];
     u32 words[kMostSubtables];
@@ -287,7 +287,7 @@ struct SubtableProbe {
     const u32 among = seeks_room ? left : wanted;
     if (!among) return false;
     const u32 behind = among & ~((2u << subtable_of(bucket)) - 1);
-    move_to(t, first_bit(behind ? behind : among), digest(named.key));
+    move_to(t, first_bit(behind ? behind : among), digest(t, named.key));
     return true;
   }
 

@@ -89,18 +89,40 @@ WARPHASH_FN Word mark_of_name(const Word& name) {
   return mark<Word>(2 - number_of_name(name));
 }
 
-// What is hashed of a key: itself, or 64 bits of a wide one. Two keys of one digest have the same buckets, no more.
-WARPHASH_FN u32 digest(u32 key) { return key; }
-WARPHASH_FN u64 digest(u64 key) { return key; }
+// What is hashed of a key: itself, or 64 bits of a wide one. Two keys of one digest have the same buckets.
+//
+// The digest of a wide key is a polynomial modulo p = 2^61 - 1, taken at a random `point`, which is a constant of the table. Its
+// coefficients are the bits of the key, 60 at a time, the lowest ones first. Keys that differ have coefficients that differ
+// modulo p, so at most 17 of the 2^60 points give both one digest: a polynomial has no more zeros than its degree. New
+// constants therefore tell any two keys apart, and nobody can make keys of one digest without knowing the point. (A digest
+// that takes no constant would be the same in every table: keys of one digest can be worked out, and no table could then
+// hold more of them than their buckets have slots.)
+//
+// x is kept below 2^64, not below p: it is one of several numbers that are congruent. As point < 2^60, x * point has at most
+// 124 bits, and the three summands are below 2^61, 2^63 and 2^60.
+WARPHASH_FN u32 digest(u64, u32 key) { return key; }
+WARPHASH_FN u64 digest(u64, u64 key) { return key; }
 template <int kBytes>
-WARPHASH_FN u64 digest(const Wide<kBytes>& key) {
-  u64 x = kBytes;
+WARPHASH_FN u64 digest(u64 constant, const Wide<kBytes>& key) {
+  constexpr u64 p = (1ull << 61) - 1, kSixtyBits = (1ull << 60) - 1;
+  constexpr int kTerms = (8 * kBytes + 59) / 60;
+  const u64 point = constant & kSixtyBits;
+  u64 x = 0;
 #pragma unroll
-  for (int j = 0; j < Wide<kBytes>::kWords; ++j) {
-    const u64 folded = x ^ key.words[j];
-    x = (folded * 0x9fb21c651e98df25ull) ^ multiply_high(folded, 0x9fb21c651e98df25ull) ^ (x << 29 | x >> 35);
+  for (int j = 0; j < kTerms; ++j) {
+    const int word = 60 * j / 64, shift = 60 * j % 64;
+    u64 bits = key.words[word] >> shift;
+    if (shift > 4 && word + 1 < Wide<kBytes>::kWords) bits |= key.words[word + 1] << (64 - shift);
+    const u64 low = x * point, high = multiply_high(x, point);
+    x = (low & p) + (high << 3 | low >> 61) + (bits & kSixtyBits);
   }
   return x;
+}
+
+// The digest in a table.
+template <class Word>
+WARPHASH_FN auto digest(const Table& t, const Word& key) {
+  return digest(t.multiplier[0], key);
 }
 
 template <int kBytes>

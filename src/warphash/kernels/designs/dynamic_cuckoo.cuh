@@ -73,11 +73,11 @@ struct DynamicCuckoo {
       evict(t, p);
     } else if (is_vacant(t, p.bucket, seen.vacant)) {
       put(t, p.bucket, static_cast<u32>(seen.vacant), p.key, p.value);
-      if (!p.reserved) receive<S>(t, p.bucket, digest(p.key));
+      if (!p.reserved) receive<S>(t, p.bucket, digest(t, p.key));
       placed = Placed::kInserted;
     }
     unlock(lock);
-    if (full) p.bucket = bucket_in(t, next(t, subtable_of(p.bucket), p.closed), digest(p.key));
+    if (full) p.bucket = bucket_in(t, next(t, subtable_of(p.bucket), p.closed), digest(t, p.key));
     return placed;
   }
 
@@ -89,7 +89,7 @@ struct DynamicCuckoo {
     const Word key = load_relaxed(slot);
     p.value = Value::swap(S::value_at(t, p.bucket, victim), p.value, p.spare, S::value_bytes(t));
     store_relaxed(slot, p.key);
-    receive<S>(t, p.bucket, digest(p.key));
+    receive<S>(t, p.bucket, digest(t, p.key));
     p.key = key;
   }
 
