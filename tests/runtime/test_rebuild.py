@@ -34,7 +34,7 @@ def test_a_rebuild_in_place_for_which_no_constants_will_do_is_given_up() -> None
     table, elastic = table_of()
     rehash = mock.patch.object(Store, "rehash", autospec=True, side_effect=Store.rehash)
     with mock.patch.object(Store, "migrate", return_value=FAILED), rehash as tries:
-        with pytest.raises(TableFull, match="do keys repeat"):
+        with pytest.raises(TableFull, match="share their buckets"):
             elastic._rebuild_in_place(0, None)
         assert tries.call_count <= 64
     is_as_it_was(table)

@@ -330,7 +330,9 @@ class ElasticStore:
     def _why_hopeless(self) -> str:
         """Why keys find no place that had room enough, and the mend."""
         if self.vouched:
-            return "whatever the hash constants: do keys repeat, in a batch with assume_unique=True? Insert it without"
+            return (
+                "though all were tried: do keys of a batch with assume_unique=True repeat? Insert such keys without it"
+            )
         return (
             "under any of the hash constants that were tried: too many of them share their buckets; give another seed, "
             "or design='slab', whose buckets have no end"

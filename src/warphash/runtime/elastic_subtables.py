@@ -345,18 +345,27 @@ class ElasticSubtables(UnawaitedStore):
                 f"{unplaced + len(self._strays.keys):,} keys found no place beside {self.size:,} others in "
                 f"{self.store.slots:,} slots; allow on_full='grow', or give a larger capacity"
             )
-        if attempt % (len(self.store.hashed) + 1) == 0:
-            self._redraw(stream)
+        if attempt % (len(self.store.hashed) + 1) == 0 and self._fits_anew(unplaced):
+            with suppress(MemoryError, TableFull):
+                self._redraw(stream)
         elif self.grows:
             self._enlarge_for_strays(unplaced, stream)
 
+    def _fits_anew(self, unplaced: int) -> bool:
+        """Whether all pairs find slots under other hash constants, too: a table of one size has no others for them."""
+        return self.grows or 2 * (self.size + unplaced) <= self._surely_placed * self.store.slots
+
     def _redraw(self, stream: Any) -> None:
-        """Move all pairs but the strays into subtables with other hash constants, if there is memory for it.
+        """Move all pairs but the strays into subtables with other hash constants.
 
         Keys that share their buckets under the present constants do so in larger subtables, too.
+
+        Raises
+        ------
+        MemoryError
+            If there is no room for both. The table is as it was.
         """
-        with suppress(MemoryError, TableFull):
-            self._replace(self.store.slots, 0, stream)
+        self._replace(self.store.slots, 0, stream)
 
     def _tidy(self, stream: Any, erased: bool = False) -> None:
         """Enlarge or halve subtables until the load factor is within the bounds, if there is memory for it."""
