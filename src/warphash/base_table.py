@@ -5,8 +5,9 @@ a whole, after those before it and before those after it, whatever thread or str
 each other. Inside a batch, elements with one key count as one insert, and which of them it is, the flags say. A batch
 that does not fit leaves the table as it was. Keys are compared by their bits.
 
-The walk of ``m.find(keys)``: this module checks and allocates, ``arrays.py`` sees the keys, ``runtime/words.py`` makes
-words of them, ``runtime/store.py`` launches ``kernels/bulk.cuh``, which asks ``kernels/designs/*.cuh`` where to look.
+The walk of ``m.find(keys)``: this module checks and allocates, ``arrays.py`` sees the keys, ``storage/codec.py`` makes
+words of them, ``storage/buckets/store.py`` launches ``kernels/bulk.cuh``, which asks ``kernels/designs/*.cuh`` where to
+look.
 """
 
 from __future__ import annotations

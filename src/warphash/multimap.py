@@ -72,7 +72,7 @@ class MultiMap(PairTable):
         return table
 
     @property
-    def _pairs(self) -> Any:  # the `runtime.multi_words.MultiWordBacking`
+    def _pairs(self) -> Any:  # the `storage.chains.codec.MultiWordBacking`
         return self._backing
 
     def insert(self, keys: Any, values: Any) -> None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from .errors import ParameterError, ShapeError, UnsupportedVerb
 from .options import integer
 from .runtime.devices import engine_for
-from .runtime.slabs import MAX_BLOCKS, MAX_SUPER_BLOCKS, SlabPool
+from .storage.chains.node_pool import MAX_BLOCKS, MAX_SUPER_BLOCKS, SlabPool
 
 __all__ = ["SlabAllocator"]
 

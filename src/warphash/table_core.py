@@ -15,10 +15,10 @@ from .designs import registry
 from .errors import UnsupportedVerb
 from .options import bounds_of, check_options, chosen, integer, load_factor_of
 from .runtime.abi import kind_of
-from .runtime.backing import Backing, make_backing
 from .runtime.devices import engine_for
 from .runtime.locks import ReadWriteLock
 from .stats import Stats
+from .storage.backing import Backing, make_backing
 from .transfer import Transfer
 
 __all__ = ["TableCore"]

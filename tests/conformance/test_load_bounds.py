@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from support.engines import ENGINES, one_of_each
-from warphash import HashMap, HashSet, MultiMap, ParameterError, policies
+from warphash import HashMap, HashSet, MultiMap, ParameterError
 from warphash.designs import registry
+from warphash.storage import policies
 
 ONE_OF_EACH = one_of_each(*ENGINES)
 BOUNDS = (0.1, 0.25)

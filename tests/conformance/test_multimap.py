@@ -15,7 +15,7 @@ from support.cases import Case, MultiCase
 from support.multi_model import MultiModel
 from support.types import Array, as_bytes, special_keys
 from warphash import CorruptFile, HashMap, MultiMap, TableFull
-from warphash.runtime.slabs import SlabPool
+from warphash.storage.chains.node_pool import SlabPool
 
 
 def values_of(case: Case, n: int, first: int = 0) -> Array:

@@ -11,12 +11,7 @@ import pytest
 
 from support.cases import design_names, list_designs
 from support.small import KEYS, VALUES, unchanged
-from warphash import (
-    HashMap,
-    HashSet,
-    MultiMap,
-    ParameterError,
-)
+from warphash import HashMap, HashSet, MultiMap, ParameterError
 from warphash.runtime.cpu import CpuEngine
 
 NO_NUMBER_OF_LISTS: list[Any] = [

@@ -12,10 +12,11 @@ from support.engines import one_of_each
 from support.refusals import held_memory
 from support.resizes import counted_moves
 from support.subtables import numbers, scale, sizes_of, store_of, table_of
-from warphash import HashMap, HashSet, TableFull, policies
+from warphash import HashMap, HashSet, TableFull
 from warphash.runtime.abi import REPORT_WORDS
 from warphash.runtime.devices import engine_for
-from warphash.runtime.subtables import LISTED_BYTES, SubtableStore
+from warphash.storage import policies
+from warphash.storage.subtables.store import LISTED_BYTES, SubtableStore
 
 HERE = one_of_each("cpu", "emulated", "cuda")
 

@@ -15,7 +15,7 @@ from support.resizes import counted_moves
 from support.subtables import scale, sizes_of, store_of, table_of
 from warphash import TableFull
 from warphash.runtime.devices import engine_for
-from warphash.runtime.subtables import SubtableStore
+from warphash.storage.subtables.store import SubtableStore
 
 
 def wide(ids: Any, key_bytes: int) -> np.ndarray:

@@ -16,7 +16,7 @@ from support.types import Array
 from warphash import HashMap, HashSet, Operation, TableFull
 from warphash.lab import figure_data
 from warphash.lab.figure_data import Point
-from warphash.runtime.slabs import SlabPool
+from warphash.storage.chains.node_pool import SlabPool
 
 N = 600
 

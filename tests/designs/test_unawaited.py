@@ -13,7 +13,7 @@ import pytest
 
 from support.engines import one_of_each
 from warphash import HashMap
-from warphash.runtime.subtables import SubtableStore
+from warphash.storage.subtables.store import SubtableStore
 
 
 def full_to(device: str, load: float, key: str = "u4", value: str = "u4") -> tuple[Any, np.ndarray, np.ndarray]:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from support.refusals import refusing
-from warphash.runtime.account import Account
 from warphash.runtime.cpu import engine
+from warphash.storage.subtables.account import Account
 
 
 def test_bytes_are_held_until_the_last_reference_goes() -> None:

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from support.hashing import first_buckets
-from warphash import HashMap, HashSet, TableFull, policies
+from warphash import HashMap, HashSet, TableFull
 from warphash.runtime.abi import Op
 from warphash.runtime.cpu import CpuEngine
 from warphash.runtime.devices import engine_for
-from warphash.runtime.scratch import Workbench
-from warphash.runtime.store import Store
+from warphash.storage import policies
+from warphash.storage.buckets.store import Store
+from warphash.storage.scratch import Workbench
 
 BCHT = {"design": "bucketed_cuckoo", "slots_per_bucket": 8}
 SETTINGS: list[dict[str, Any]] = [

@@ -11,7 +11,7 @@ from support.engines import one_of_each
 from support.hashing import digest, first_buckets, subtable_buckets, universal
 from support.types import Array
 from warphash import HashMap, HashSet
-from warphash.runtime.slot_memory import HASHES, PRIMES
+from warphash.storage.buckets.memory import HASHES, PRIMES
 
 HERE = one_of_each("cpu", "emulated", "cuda")
 

@@ -12,8 +12,8 @@ from support.engines import one_of_each
 from support.small import KEYS, VALUES, unchanged
 from warphash import HashMap, HashSet, TableFull
 from warphash.runtime.abi import Table
-from warphash.runtime.slot_memory import SlotMemory
-from warphash.runtime.subtables import SubtableStore
+from warphash.storage.buckets.memory import SlotMemory
+from warphash.storage.subtables.store import SubtableStore
 
 HERE = one_of_each("cpu", "emulated", "cuda")
 KEEPS_COPIES = ["cuckoo", "bucketed_cuckoo", "megakv"]

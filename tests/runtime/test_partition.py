@@ -10,12 +10,13 @@ import pytest
 from support.engines import missing, one_of_each
 from support.hashing import first_buckets
 from support.planting import planted
-from warphash import HashMap, HashSet, TableFull, policies
+from warphash import HashMap, HashSet, TableFull
 from warphash.runtime import emulated
 from warphash.runtime.devices import engine_for
 from warphash.runtime.emulated import EmulatedEngine, EmulationError
-from warphash.runtime.partition import in_parts
-from warphash.runtime.store import Store
+from warphash.storage import policies
+from warphash.storage.buckets.store import Store
+from warphash.storage.partition import in_parts
 
 ONE_OF_EACH = one_of_each("emulated", "cuda")
 SETTINGS: list[dict[str, Any]] = [

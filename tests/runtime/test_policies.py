@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from support.lists import nodes_of_a_list
-from warphash.policies import expected_nodes, most_tombstones, nodes_for_batch, nodes_to_hold, pool_nodes
+from warphash.storage.policies import expected_nodes, most_tombstones, nodes_for_batch, nodes_to_hold, pool_nodes
 
 PAIRS = [1, 2, 7, 15, 30]
 MEANS = [1e-9, 1e-3, 0.1, 0.7, 3.0, 10.5, 30.0, 99.0, 450.0, 999.0, 1000.0, 1001.0, 5000.0, 1e6]

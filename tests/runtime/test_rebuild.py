@@ -10,8 +10,8 @@ import pytest
 
 from support.refusals import held_memory
 from warphash import HashMap, TableFull
-from warphash.runtime.elastic import ElasticStore
-from warphash.runtime.store import Outcome, Store
+from warphash.storage.buckets.growth import ElasticStore
+from warphash.storage.buckets.store import Outcome, Store
 
 KEYS = np.arange(1, 61, dtype="u8")
 FAILED = Outcome(0, 1, 0, 0)

@@ -12,9 +12,9 @@ from support.cases import design_names
 from support.engines import one_of_each
 from support.types import Array, as_bytes
 from warphash import HashMap, TableFull
-from warphash.runtime.elastic import ElasticStore
-from warphash.runtime.row_numbers import RowNumbers
-from warphash.runtime.rows import RowBacking
+from warphash.storage.buckets.growth import ElasticStore
+from warphash.storage.row_numbers import RowNumbers
+from warphash.storage.row_store import RowBacking
 
 IN_ROWS = [name for name in design_names() if name != "dynamic_cuckoo"]
 """Designs that keep wide keys in rows: subtables keep them in place."""

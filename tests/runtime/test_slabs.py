@@ -10,10 +10,11 @@ import pytest
 
 from support.engines import ENGINES, missing, one_of_each
 from support.planting import planted
-from warphash.runtime import emulated, slabs
+from warphash.runtime import emulated
 from warphash.runtime.devices import engine_for
 from warphash.runtime.emulated import EmulatedEngine
-from warphash.runtime.slabs import BLOCK_UNITS, NO_SLAB, SLAB_BYTES, SlabPool
+from warphash.storage.chains import node_pool as slabs
+from warphash.storage.chains.node_pool import BLOCK_UNITS, NO_SLAB, SLAB_BYTES, SlabPool
 
 ONE_OF_EACH = one_of_each(*ENGINES)
 

@@ -10,12 +10,13 @@ import pytest
 from support.engines import missing, one_of_each
 from support.planting import planted
 from support.types import distinct_keys, special_keys
-from warphash import HashMap, TableFull, policies
+from warphash import HashMap, TableFull
 from warphash.designs import registry
 from warphash.runtime import emulated
 from warphash.runtime.devices import engine_for
 from warphash.runtime.emulated import EmulatedEngine
 from warphash.runtime.engine import KernelSpec
+from warphash.storage import policies
 
 WORD = np.dtype("u8")
 

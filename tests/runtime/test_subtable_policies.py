@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warphash import policies
+from warphash.storage import policies
 
 
 def conflicts(sizes: list[int], counts: list[float]) -> float:

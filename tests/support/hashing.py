@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warphash.runtime.slot_memory import PRIMES
+from warphash.storage.buckets.memory import PRIMES
 
 __all__ = ["digest", "first_buckets", "subtable_buckets", "universal"]
 
@@ -45,7 +45,7 @@ def digest(key: bytes, constant: int) -> int:
 
 
 def first_buckets(store: Any, keys: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """The first bucket of each key of 4 or 8 bytes in a `runtime.store.Store`."""
+    """The first bucket of each key of 4 or 8 bytes in a `storage.buckets.store.Store`."""
     bits, table = 8 * keys.itemsize, store.table
     a, b = int(table.multiplier[0]), int(table.addend[0])
     if store.family == "universal":
@@ -56,7 +56,7 @@ def first_buckets(store: Any, keys: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 
 
 def subtable_buckets(store: Any, key: bytes) -> list[int]:
-    """The bucket of a wide key in each subtable of a `runtime.subtables.SubtableStore`."""
+    """The bucket of a wide key in each subtable of a `storage.subtables.store.SubtableStore`."""
     table, buckets = store.table, []
     hashed = digest(key, int(table.multiplier[0]))
     for number, size in enumerate(store.sizes):

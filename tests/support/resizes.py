@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
-from warphash.runtime.subtables import SubtableStore
+from warphash.storage.subtables.store import SubtableStore
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from warphash import HashMap
-from warphash.runtime.subtables import SubtableStore
+from warphash.storage.subtables.store import SubtableStore
 
 
 def table_of(device: str, key: Any = "u8", value: Any = "u8", **options: Any) -> Any:

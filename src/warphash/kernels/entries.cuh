@@ -1,4 +1,4 @@
-// The entry points of a design, by the names that runtime/store.py launches.
+// The entry points of a design, by the names that storage/buckets/store.py launches.
 #pragma once
 #include "execute.cuh"
 #include "insert.cuh"

@@ -1,4 +1,4 @@
-// The elements of a large batch in the order of the parts of the table that they go to; for runtime/partition.py.
+// The elements of a large batch in the order of the parts of the table that they go to; for storage/partition.py.
 //
 //   count_parts4, count_parts8   how many elements each part has, of keys of 4 or 8 bytes
 //   partition4, partition8       copies keys, and values if there are any, to out_keys and out_values

@@ -13,7 +13,7 @@
 // Layout. Rows are packed, `op` bytes each. Stored rows lie at `source_buckets` (a base address), `kind` bytes each for
 // widen, narrow, gather and scatter. Row numbers are u64, in `values`.
 //
-// The row store (runtime/rows.py) keeps keys or values wider than a word: a slot then holds the fingerprint of a key and
+// The row store (storage/row_store.py) keeps keys or values wider than a word: a slot then holds the fingerprint of a key and
 // the number of its row. Two keys of one fingerprint never live in the table together: the store draws another salt.
 //
 // No two different rows have one fingerprint under every salt. The salt is part of each word that is multiplied, by a constant:

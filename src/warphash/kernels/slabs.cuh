@@ -1,4 +1,4 @@
-// The slab allocator by itself (core/slab_allocator.cuh), for runtime/slabs.py.
+// The slab allocator by itself (core/slab_allocator.cuh), for storage/chains/node_pool.py.
 //
 //   take       an address for each element, kNoSlab where the pool has none left; Report::changed counts the slabs
 //   give_back  wipes and frees slabs by their addresses; Report::changed counts those that were taken, mismatches the

@@ -16,7 +16,7 @@
 // bucket only, under the lock, where all is read once more if there may be a copy; one that has words like those of marks, and
 // seems to be there, is confirmed under the lock too (core/wide.cuh).
 //
-// A host that does not wait for an insert (runtime/unawaited.py) lets `place` adopt what finds no slot: its keys are the table's
+// A host that does not wait for an insert (storage/subtables/pending.py) lets `place` adopt what finds no slot: its keys are the table's
 // from then on, and the host houses them later. The next `settle` may be launched before the host knows of them; it finds the
 // signals of core/report.cuh set, and does nothing.
 //

@@ -14,8 +14,8 @@ import numpy as np
 from ..errors import ParameterError
 from ..runtime.abi import REPORT_WORDS, Batch, Table
 from ..runtime.devices import engine_for
-from ..runtime.slabs import BLOCK_UNITS, MAX_SUPER_BLOCKS, SLAB_BYTES, SlabPool
 from ..runtime.source import MALLOC, SLABS
+from ..storage.chains.node_pool import BLOCK_UNITS, MAX_SUPER_BLOCKS, SLAB_BYTES, SlabPool
 from .runner import Lab
 
 __all__ = ["ALLOCATORS", "Allocation", "measure_allocator"]

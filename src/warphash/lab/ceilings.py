@@ -20,7 +20,7 @@ from ..runtime.abi import Batch, Table
 from ..runtime.devices import engine_for
 from ..runtime.engine import KernelSpec
 from ..runtime.source import CEILING
-from ..runtime.subtables import BUCKET_WORDS_BYTES, GUEST_WORDS_BYTES
+from ..storage.subtables.store import BUCKET_WORDS_BYTES, GUEST_WORDS_BYTES
 from .clocks import clock_of
 
 __all__ = ["Ceiling", "Ceilings", "Reads", "reads_of"]

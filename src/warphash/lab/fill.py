@@ -12,7 +12,7 @@ from functools import cache
 from ..designs import registry
 from ..designs.base import SLAB_BYTES
 from ..errors import ParameterError
-from ..policies import expected_nodes
+from ..storage.policies import expected_nodes
 from .runner import Setting
 
 __all__ = ["MEASURES", "Fill", "buckets_for", "data_slots", "has_buckets"]

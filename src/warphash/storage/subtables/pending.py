@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .elastic import ElasticStore
-from .store import Store
-from .subtables import SubtableStore
+from ..buckets.growth import ElasticStore
+from ..buckets.store import Store
+from .store import SubtableStore
 
 __all__ = ["Begun", "UnawaitedStore"]
 

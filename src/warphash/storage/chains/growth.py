@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...errors import TableFull
+from ...runtime.abi import Flag, Op, Report
 from .. import policies
-from ..errors import TableFull
-from .abi import Flag, Op, Report
-from .elastic import ElasticStore, _Undo
-from .lists import ListStore
-from .scratch import flags_at
+from ..buckets.growth import ElasticStore, _Undo
+from ..scratch import flags_at
+from .store import ListStore
 
 __all__ = ["ElasticLists", "ElasticMultiLists"]
 

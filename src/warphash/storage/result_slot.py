@@ -10,8 +10,8 @@ import ctypes
 import itertools
 from typing import Any
 
-from .abi import Batch
-from .engine import Engine
+from ..runtime.abi import Batch
+from ..runtime.engine import Engine
 
 __all__ = ["Mailbox"]
 

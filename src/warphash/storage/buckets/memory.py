@@ -11,12 +11,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from ..designs.base import Design
-from ..errors import ParameterError
-from .abi import MAX_HASHES, Table
-from .engine import Buffer, Engine, KernelSpec
-from .mailbox import Mailbox
-from .scratch import Scratch, Workbench
+from ...designs.base import Design
+from ...errors import ParameterError
+from ...runtime.abi import MAX_HASHES, Table
+from ...runtime.engine import Buffer, Engine, KernelSpec
+from ..result_slot import Mailbox
+from ..scratch import Scratch, Workbench
 
 __all__ = ["HASHES", "MAX_BUCKETS", "PRIMES", "MemoryUse", "SlotMemory"]
 

@@ -12,23 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ...runtime.abi import COUNT_WORDS, LEFTOVER, LISTS_BYTES, LOSERS, REPORT_WORDS, WINNERS, Batch, Op, Report, Table
+from ...runtime.engine import Buffer
 from ..policies import build_parts_of, is_built_whole
-from .abi import (
-    COUNT_WORDS,
-    LEFTOVER,
-    LISTS_BYTES,
-    LOSERS,
-    REPORT_WORDS,
-    WINNERS,
-    Batch,
-    Op,
-    Report,
-    Table,
-)
-from .engine import Buffer
-from .mailbox import Mailbox
-from .scratch import Scratch, pieces
-from .slot_memory import MAX_BUCKETS, SlotMemory
+from ..result_slot import Mailbox
+from ..scratch import Scratch, pieces
+from .memory import MAX_BUCKETS, SlotMemory
 
 __all__ = ["Outcome", "Store"]
 

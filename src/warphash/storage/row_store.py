@@ -26,13 +26,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import TableFull, UnsupportedVerb
-from .abi import Batch, Op, Table
-from .elastic import ElasticStore
-from .engine import Buffer, Engine
+from ..runtime.abi import Batch, Op, Table
+from ..runtime.engine import Buffer, Engine
+from ..runtime.source import ROWS
+from .buckets.growth import ElasticStore
+from .buckets.memory import MemoryUse
 from .row_numbers import Numbers, RowNumbers
 from .scratch import flags_at
-from .slot_memory import MemoryUse
-from .source import ROWS
 
 __all__ = ["RowBacking"]
 

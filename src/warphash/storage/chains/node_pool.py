@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..designs.base import SLAB_BYTES
-from .abi import COUNT_WORDS, REPORT_WORDS, Batch, Report, Table
-from .engine import Answer, Buffer, Engine
-from .source import SLABS
+from ...designs.base import SLAB_BYTES
+from ...runtime.abi import COUNT_WORDS, REPORT_WORDS, Batch, Report, Table
+from ...runtime.engine import Answer, Buffer, Engine
+from ...runtime.source import SLABS
 
 __all__ = ["BLOCK_UNITS", "MAX_BLOCKS", "MAX_SUPER_BLOCKS", "NO_SLAB", "SLAB_BYTES", "SlabPool"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .abi import COUNT_WORDS, REPORT_WORDS, Report
-from .engine import Engine
+from ...runtime.abi import COUNT_WORDS, REPORT_WORDS, Report
+from ...runtime.engine import Engine
 
 __all__ = ["Ledger"]
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedVerb
-from .abi import Batch, Op, Table
-from .elastic import ElasticStore
-from .engine import Buffer, Engine
-from .slot_memory import MemoryUse
-from .source import ROWS
+from ..runtime.abi import Batch, Op, Table
+from ..runtime.engine import Buffer, Engine
+from ..runtime.source import ROWS
+from .buckets.growth import ElasticStore
+from .buckets.memory import MemoryUse
 
 __all__ = ["WordBacking"]
 

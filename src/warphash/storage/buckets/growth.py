@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...errors import TableFull
+from ...runtime.abi import Flag, Op
+from ...runtime.engine import Buffer
 from .. import policies
-from ..errors import TableFull
-from .abi import Flag, Op
-from .engine import Buffer
-from .partition import in_parts
-from .scratch import flags_at
+from ..partition import in_parts
+from ..scratch import flags_at
 from .store import Outcome, Store
 
 __all__ = ["ElasticStore"]

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..policies import parts_of
-from .abi import Batch, Flag
-from .engine import Buffer, Engine
-from .source import PARTITION
-from .store import Store
+from ..runtime.abi import Batch, Flag
+from ..runtime.engine import Buffer, Engine
+from ..runtime.source import PARTITION
+from .buckets.store import Store
+from .policies import parts_of
 
 __all__ = ["Copies", "in_parts"]
 

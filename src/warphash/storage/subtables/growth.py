@@ -29,16 +29,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ...errors import TableFull
+from ...runtime.abi import Flag, Op
+from ...runtime.engine import Buffer
 from .. import policies
-from ..errors import TableFull
-from .abi import Flag, Op
-from .engine import Buffer
+from ..buckets.store import Outcome
+from ..partition import in_parts
+from ..scratch import Scratch, flags_at
 from .insert import Insert, Piece, Strays
-from .partition import in_parts
-from .scratch import Scratch, flags_at
-from .store import Outcome
-from .subtables import SETTLED, SETTLED_UNIQUE, SubtableStore
-from .unawaited import Begun, UnawaitedStore
+from .pending import Begun, UnawaitedStore
+from .store import SETTLED, SETTLED_UNIQUE, SubtableStore
 
 __all__ = ["ElasticSubtables"]
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .abi import HOMELESS_CAPACITY, LEFTOVER, WINNERS, Batch
-from .engine import Buffer
-from .scratch import Allocate, Scratch, pieces
-from .store import Outcome
+from ...runtime.abi import HOMELESS_CAPACITY, LEFTOVER, WINNERS, Batch
+from ...runtime.engine import Buffer
+from ..buckets.store import Outcome
+from ..scratch import Allocate, Scratch, pieces
 
 if TYPE_CHECKING:
-    from .subtables import SubtableStore
+    from .store import SubtableStore
 
 __all__ = ["Insert", "Piece", "Strays"]
 

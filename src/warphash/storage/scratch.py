@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .abi import HOMELESS_CAPACITY, REPORT_WORDS, Batch
-from .engine import Buffer, Engine
+from ..runtime.abi import HOMELESS_CAPACITY, REPORT_WORDS, Batch
+from ..runtime.engine import Buffer, Engine
 
 __all__ = ["Allocate", "Pieces", "Scratch", "Workbench", "flags_at", "pieces"]
 

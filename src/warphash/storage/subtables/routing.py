@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...runtime.abi import Table
 from .. import policies
-from .abi import Table
 
 __all__ = ["Shares"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from .engine import Buffer, Engine
+from ...runtime.engine import Buffer, Engine
 
 __all__ = ["Account"]
 

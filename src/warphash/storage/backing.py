@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from ..designs.base import Design
-from ..policies import slots_for
-from .abi import Op
-from .elastic import ElasticStore
-from .engine import Engine, KernelSpec
-from .slot_memory import MemoryUse
-from .store import Store
+from ..runtime.abi import Op
+from ..runtime.engine import Engine, KernelSpec
+from .buckets.growth import ElasticStore
+from .buckets.memory import MemoryUse
+from .buckets.store import Store
+from .policies import slots_for
 
 __all__ = ["Backing", "make_backing"]
 
@@ -92,13 +92,13 @@ def make_backing(
     # What a table does not need, and what a process that makes none does not, is not imported.
     made_of: tuple[type[Store], type[ElasticStore]] = (Store, ElasticStore)
     if design.node_slots:
-        from .elastic_lists import ElasticLists, ElasticMultiLists
-        from .lists import ListStore, MultiListStore
+        from .chains.growth import ElasticLists, ElasticMultiLists
+        from .chains.store import ListStore, MultiListStore
 
         made_of = (MultiListStore, ElasticMultiLists) if multi else (ListStore, ElasticLists)
     elif in_place:
-        from .elastic_subtables import ElasticSubtables
-        from .subtables import SubtableStore
+        from .subtables.growth import ElasticSubtables
+        from .subtables.store import SubtableStore
 
         made_of = (SubtableStore, ElasticSubtables)
         own = design.own_bounds(parameters)
@@ -112,13 +112,13 @@ def make_backing(
         counts_probes=counts_probes,
     )
     if multi:
-        from .multi_words import MultiWordBacking
+        from .chains.codec import MultiWordBacking
 
         return MultiWordBacking(elastic, key_bytes, value_bytes)
     if wide:
-        from .rows import RowBacking
+        from .row_store import RowBacking
 
         return RowBacking(elastic, key_bytes, value_bytes)
-    from .words import WordBacking
+    from .codec import WordBacking
 
     return WordBacking(elastic, key_bytes, value_bytes)

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...runtime.abi import Batch, Op, Table
 from .. import policies
-from .abi import Batch, Op, Table
+from ..buckets.memory import MAX_BUCKETS, MemoryUse
+from ..buckets.store import PIECE_UNIQUE, Outcome, Store
+from ..scratch import pieces
 from .ledger import Ledger
-from .scratch import pieces
-from .slabs import BLOCK_UNITS, MAX_BLOCKS, MAX_SUPER_BLOCKS, SlabPool
-from .slot_memory import MAX_BUCKETS, MemoryUse
-from .store import PIECE_UNIQUE, Outcome, Store
+from .node_pool import BLOCK_UNITS, MAX_BLOCKS, MAX_SUPER_BLOCKS, SlabPool
 
 __all__ = ["ListStore", "MultiListStore"]
 

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .. import policies
-from ..errors import ParameterError
-from .abi import (
+from ...errors import ParameterError
+from ...runtime.abi import (
     ANNEX,
     COUNT_WORDS,
     HOMELESS_CAPACITY,
@@ -30,13 +29,14 @@ from .abi import (
     Report,
     Table,
 )
+from ...runtime.engine import Buffer
+from .. import policies
+from ..buckets.memory import PRIMES, MemoryUse
+from ..buckets.store import PIECE_UNIQUE, Outcome, Store
+from ..scratch import Scratch, Workbench, pieces
 from .account import Account
-from .engine import Buffer
 from .insert import Insert, Piece, Strays
-from .scratch import Scratch, Workbench, pieces
-from .shares import Shares
-from .slot_memory import PRIMES, MemoryUse
-from .store import PIECE_UNIQUE, Outcome, Store
+from .routing import Shares
 
 __all__ = ["Subtable", "SubtableStore"]
 

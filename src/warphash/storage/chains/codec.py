@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .abi import Batch, Table
-from .words import WordBacking
+from ...runtime.abi import Batch, Table
+from ..codec import WordBacking
 
 __all__ = ["MultiWordBacking"]
 

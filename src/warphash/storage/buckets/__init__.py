@@ -1,0 +1,1 @@
+"""Tables of buckets: slots in arrays, keys that may move."""

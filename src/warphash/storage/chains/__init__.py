@@ -1,0 +1,1 @@
+"""Tables of chains: a list of nodes for each bucket, and the pool of nodes."""

@@ -1,0 +1,1 @@
+"""Tables of subtables, of which one at a time is made twice or half as large."""
