@@ -196,7 +196,10 @@ def _records(leaves: list[Any], dtype: Dtype) -> Items:
 
 def _plain(leaves: list[Any]) -> list[Any]:
     """Numbers of Python in place of NumPy's, which are rounded when they are compared with floats."""
-    if not any(issubclass(kind, np.generic) for kind in set(map(type, leaves))):
+    kinds = set(map(type, leaves))
+    if any(issubclass(kind, np.timedelta64 | np.datetime64) for kind in kinds):  # the former is an integer to NumPy
+        raise _UnfitError
+    if not any(issubclass(kind, np.generic) for kind in kinds):
         return leaves
     return [leaf.item() if isinstance(leaf, np.generic) else leaf for leaf in leaves]
 
