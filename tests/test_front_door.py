@@ -60,7 +60,13 @@ MOMENTS = st.one_of(
     st.sampled_from([datetime.datetime(2020, 1, 1), datetime.datetime(1999, 1, 1, 1, 1, 1, 1000)]),
     st.just(datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)),
 )
-JUNK = st.sampled_from([None, "1", b"1", 1.5, 2j, "now", object(), math.nan, np.str_("a"), ()]) | NUMBERS | TEXT
+JUNK = (
+    st.sampled_from([None, "1", b"1", 1.5, 2j, "now", object(), math.nan, np.str_("a"), ()])
+    | NUMBERS
+    | TEXT
+    | SPANS
+    | MOMENTS
+)
 
 
 def items(dtype: np.dtype[Any]) -> st.SearchStrategy[Any]:

@@ -194,8 +194,19 @@ def _records(leaves: list[Any], dtype: Dtype) -> Items:
     return made
 
 
+def _plain(leaves: list[Any]) -> list[Any]:
+    """Numbers of Python in place of NumPy's, which are rounded when they are compared with floats."""
+    kinds = set(map(type, leaves))
+    if any(issubclass(kind, np.timedelta64 | np.datetime64) for kind in kinds):  # the former is an integer to NumPy
+        raise _UnfitError
+    if not any(issubclass(kind, np.generic) for kind in kinds):
+        return leaves
+    return [leaf.item() if isinstance(leaf, np.generic) else leaf for leaf in leaves]
+
+
 def _equal(leaves: list[Any], dtype: Dtype) -> Items:
     """Integers and booleans: whatever number equals the item."""
+    leaves = _plain(leaves)
     with np.errstate(all="ignore"):
         made = np.array(leaves, dtype)
     if made.ndim != 1 or any(isinstance(leaf, complex) for leaf in leaves) or made.tolist() != leaves:
@@ -207,6 +218,7 @@ def _rounded(leaves: list[Any], dtype: Dtype) -> Items:
     """Floating-point numbers: rounded; but an integer has to be equal, and nothing finite becomes infinite."""
     if not all(isinstance(leaf, _NUMBERS) for leaf in leaves):
         raise _UnfitError
+    leaves = _plain(leaves)
     with np.errstate(all="ignore"):
         made = np.array(leaves, dtype)
     for item, leaf in zip(made.tolist(), leaves, strict=True):

@@ -52,6 +52,8 @@ def _all_held(items: Any) -> Any:
 
 
 def _number(value: Any) -> Fraction | None:
+    if isinstance(value, np.timedelta64):  # an integer to NumPy
+        return None
     if isinstance(value, bool | int | np.integer | np.bool_):
         return Fraction(int(value))
     if isinstance(value, float | np.floating) and np.isfinite(value):
