@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from warphash import DtypeError, ShapeError
-from warphash.exact import exactly
+from warphash.arrays.exact import exactly
 
 RECORD = [("a", "i4"), ("b", "S2")]
 NESTED = [("a", "u1"), ("b", [("c", "i2", (2,)), ("d", "U1")])]

@@ -22,7 +22,7 @@ from support.cases import Case, MultiCase, design_names
 from support.model import Model
 from support.multi_model import MultiModel
 from warphash import DeviceError, EngineUnavailable, HashMap, HashSet, MultiMap, Operation, SlabAllocator, TableFull
-from warphash.dlpack import DeviceArray
+from warphash.arrays.dlpack import DeviceArray
 from warphash.runtime.cuda_driver import DriverError
 from warphash.runtime.emulated import EmulationError
 from warphash.runtime.nvrtc import CompileError

@@ -16,7 +16,7 @@ from support.cases import design_names, list_designs
 from support.engines import one_of_each
 from support.verbs import CONSTANT, KINDS, THREADS, VERBS, World, call, has, public
 from warphash import HashMap, MultiMap
-from warphash.runtime.locks import ReadWriteLock
+from warphash.table.locks import ReadWriteLock
 
 TIMES = 5
 """Calls of a verb by each thread."""

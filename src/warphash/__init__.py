@@ -25,12 +25,12 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
-    from .multimap import MultiMap
-    from .pickling import unpickle_to
     from .runtime.abi import Operation
-    from .slab_allocator import SlabAllocator
-    from .stats import Stats
-    from .table import HashMap, HashSet
+    from .table.maps import HashMap, HashSet
+    from .table.multimap import MultiMap
+    from .table.pickling import unpickle_to
+    from .table.slab_allocator import SlabAllocator
+    from .table.stats import Stats
 
 __version__ = "0.1.0"
 
@@ -56,19 +56,19 @@ __all__ = [
 
 
 _HOMES = {
-    "HashMap": "table",
-    "HashSet": "table",
-    "MultiMap": "multimap",
+    "HashMap": "table.maps",
+    "HashSet": "table.maps",
+    "MultiMap": "table.multimap",
     "Operation": "runtime.abi",
-    "SlabAllocator": "slab_allocator",
-    "Stats": "stats",
-    "unpickle_to": "pickling",
+    "SlabAllocator": "table.slab_allocator",
+    "Stats": "table.stats",
+    "unpickle_to": "table.pickling",
 }
 
 
 def __getattr__(name: str) -> Any:
     # The tables come when they are first asked for, and NumPy with them, which takes ten times as long as all of ours.
-    module = import_module("." + _HOMES.get(name, "table"), __name__)
+    module = import_module("." + _HOMES.get(name, "table.maps"), __name__)
     if name in _HOMES:
         globals()[name] = getattr(module, name)
     if name in globals():  # a room that the tables brought along, too

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from warphash.arrays.array_view import ArrayView, empty_like_kind, view
 
-from warphash.arrays import ArrayView, empty_like_kind, view
-from warphash.dlpack import DeviceArray, read_capsule
+from warphash.arrays.dlpack import DeviceArray, read_capsule
 from warphash.errors import DeviceError, DtypeError, ShapeError
 
 
@@ -204,7 +204,7 @@ def test_results_on_a_gpu_need_the_engine() -> None:
 
 
 def test_capsules_keep_their_memory_and_let_it_go() -> None:
-    from warphash import dlpack
+    from warphash.arrays import dlpack
 
     before = len(dlpack._lent)
     array = DeviceArray("owner", 256, (3,), np.dtype("u4"), 0, lambda stream: None)
@@ -217,7 +217,7 @@ def test_capsules_keep_their_memory_and_let_it_go() -> None:
 
 
 def test_a_consumer_of_the_capsule_frees_it_once() -> None:
-    from warphash import dlpack
+    from warphash.arrays import dlpack
 
     class OnHost(DeviceArray):
         def __dlpack_device__(self) -> tuple[int, int]:
@@ -320,7 +320,7 @@ def test_no_library_is_imported() -> None:
     script = """
 import sys
 import numpy as np
-from warphash.arrays import view
+from warphash.arrays.array_view import view
 view(np.arange(3)), view([1, 2], "u4")
 print([name for name in ("torch", "cupy", "jax", "numba", "pandas", "cuda") if name in sys.modules])
 """

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from warphash.arrays.array_view import ArrayView, empty_like_kind, view
 
 from warphash import HashMap
-from warphash.arrays import ArrayView, empty_like_kind, view
-from warphash.dlpack import DeviceArray
+from warphash.arrays.dlpack import DeviceArray
 from warphash.runtime import cuda
 from warphash.runtime.abi import Batch
 

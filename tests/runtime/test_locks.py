@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from warphash.runtime.locks import ReadWriteLock
+from warphash.table.locks import ReadWriteLock
 
 MOMENT = 0.05
 """Seconds in which a thread that may go on does; those that must wait cost the suite as much."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..designs import registry
-from ..stats import Stats
+from ..table.stats import Stats
 from .dynamic import Dynamic, Held, Plan, Step
 from .oracle import Oracle
 from .runner import Setting

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import arrays
-from .columns import Column, read_only
+from ..arrays import array_view as arrays
+from ..arrays.row_type import Column, read_only
 from .list_verbs import ListVerbs
 
 __all__ = ["ItemsView", "PairTable"]

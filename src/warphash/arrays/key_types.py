@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import DtypeError
+from ..errors import DtypeError
 
 __all__ = ["check_key_type"]
 

@@ -9,12 +9,12 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from . import arrays
-from .columns import Column, read_only
-from .errors import DtypeError, ParameterError, ShapeError, UnsupportedVerb
+from ..arrays import array_view as arrays
+from ..arrays.row_type import Column, read_only
+from ..errors import DtypeError, ParameterError, ShapeError, UnsupportedVerb
+from ..runtime.abi import Op
 from .list_verbs import ListVerbs
-from .pair_table import PairTable
-from .runtime.abi import Op
+from .pairs import PairTable
 
 __all__ = ["HashMap", "HashSet"]
 

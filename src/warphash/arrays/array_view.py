@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import DeviceError, DtypeError, ShapeError
 from .dlpack import CPU_DEVICES, CUDA_DEVICES, LEGACY_STREAM, DeviceArray, read_capsule
-from .errors import DeviceError, DtypeError, ShapeError
 from .exact import exactly
 
 __all__ = ["MAX_ROWS", "Allocator", "ArrayView", "empty_like_kind", "view"]

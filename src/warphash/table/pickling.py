@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import DeviceError, EngineUnavailable
-from .runtime.devices import engine_for
+from ..errors import DeviceError, EngineUnavailable
+from ..runtime.devices import engine_for
 
 __all__ = ["as_bytes", "rebuild", "unpickle_to"]
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import arrays
-from .errors import DtypeError, ShapeError
+from ..errors import DtypeError, ShapeError
+from . import array_view as arrays
 from .exact import exactly
 from .key_types import check_key_type
 

@@ -10,16 +10,16 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from .columns import Column
-from .designs import registry
-from .errors import UnsupportedVerb
+from ..arrays.row_type import Column
+from ..arrays.transfer import Transfer
+from ..designs import registry
+from ..errors import UnsupportedVerb
+from ..runtime.abi import kind_of
+from ..runtime.devices import engine_for
+from ..storage.backing import Backing, make_backing
+from .locks import ReadWriteLock
 from .options import bounds_of, check_options, chosen, integer, load_factor_of
-from .runtime.abi import kind_of
-from .runtime.devices import engine_for
-from .runtime.locks import ReadWriteLock
 from .stats import Stats
-from .storage.backing import Backing, make_backing
-from .transfer import Transfer
 
 __all__ = ["TableCore"]
 

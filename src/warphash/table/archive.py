@@ -25,10 +25,10 @@ from typing import Any, BinaryIO, NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from . import atomic_file
-from .columns import Column
-from .designs import registry
-from .errors import CorruptFile, DtypeError
+from .. import atomic_file
+from ..arrays.row_type import Column
+from ..designs import registry
+from ..errors import CorruptFile, DtypeError
 
 __all__ = ["Contents", "read", "write"]
 

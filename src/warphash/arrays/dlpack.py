@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import DtypeError, UnsupportedVerb
+from ..errors import DtypeError, UnsupportedVerb
 
 __all__ = ["CPU_DEVICES", "CUDA_DEVICES", "LEGACY_STREAM", "DeviceArray", "Tensor", "read_capsule"]
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import ParameterError, ShapeError, UnsupportedVerb
+from ..errors import ParameterError, ShapeError, UnsupportedVerb
+from ..runtime.devices import engine_for
+from ..storage.chains.node_pool import MAX_BLOCKS, MAX_SUPER_BLOCKS, SlabPool
 from .options import integer
-from .runtime.devices import engine_for
-from .storage.chains.node_pool import MAX_BLOCKS, MAX_SUPER_BLOCKS, SlabPool
 
 __all__ = ["SlabAllocator"]
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import DtypeError, ShapeError
+from ..errors import DtypeError, ShapeError
 
 __all__ = ["exactly"]
 

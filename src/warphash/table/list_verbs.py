@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from . import arrays
-from .base_table import BaseTable
-from .columns import Column
-from .errors import ParameterError, ShapeError, TableFull
+from ..arrays import array_view as arrays
+from ..arrays.row_type import Column
+from ..errors import ParameterError, ShapeError, TableFull
+from ..runtime.abi import Operation
+from .base import BaseTable
 from .options import buckets_of
-from .runtime.abi import Operation
 
 __all__ = ["ListVerbs"]
 

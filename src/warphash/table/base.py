@@ -5,9 +5,9 @@ a whole, after those before it and before those after it, whatever thread or str
 each other. Inside a batch, elements with one key count as one insert, and which of them it is, the flags say. A batch
 that does not fit leaves the table as it was. Keys are compared by their bits.
 
-The walk of ``m.find(keys)``: this module checks and allocates, ``arrays.py`` sees the keys, ``storage/codec.py`` makes
-words of them, ``storage/buckets/store.py`` launches ``kernels/bulk.cuh``, which asks ``kernels/designs/*.cuh`` where to
-look.
+The walk of ``m.find(keys)``: this module checks and allocates, ``arrays/array_view.py`` sees the keys,
+``storage/codec.py`` makes words of them, ``storage/buckets/store.py`` launches ``kernels/bulk.cuh``, which asks
+``kernels/designs/*.cuh`` where to look.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from . import arrays
-from .errors import CorruptFile, DtypeError, ParameterError, ShapeError, TableFull, WarphashError
-from .exact import exactly
+from ..arrays import array_view as arrays
+from ..arrays.exact import exactly
+from ..errors import CorruptFile, DtypeError, ParameterError, ShapeError, TableFull, WarphashError
+from ..runtime.abi import Op
+from .core import TableCore
 from .options import integer
 from .pickling import as_bytes, rebuild
-from .runtime.abi import Op
-from .table_core import TableCore
 
 __all__ = ["BaseTable"]
 

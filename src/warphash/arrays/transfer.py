@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import ArrayView
-from .errors import DeviceError
+from ..errors import DeviceError
+from .array_view import ArrayView
 
 __all__ = ["Transfer"]
 

@@ -7,12 +7,12 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from . import arrays
-from .columns import Column
-from .designs import registry
-from .errors import DtypeError, ParameterError
-from .pair_table import PairTable
-from .runtime.abi import Op
+from ..arrays import array_view as arrays
+from ..arrays.row_type import Column
+from ..designs import registry
+from ..errors import DtypeError, ParameterError
+from ..runtime.abi import Op
+from .pairs import PairTable
 
 __all__ = ["MultiMap"]
 

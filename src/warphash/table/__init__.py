@@ -1,0 +1,1 @@
+"""The tables: their verbs, locks, options, figures and files."""
