@@ -115,6 +115,8 @@ def as_other_array(values: list[Any], dtype: np.dtype[Any]) -> Any:
 def as_arrow(values: list[Any], dtype: np.dtype[Any]) -> Any:
     import pyarrow as pa
 
+    if not {*map(type, values)} <= {bool, int, float, str, bytes, type(None), datetime.date, datetime.datetime}:
+        return as_other_array(values, dtype)  # PyArrow 26 crashes where NumPy's times and integers meet
     try:
         return pa.array(values)
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
