@@ -12,7 +12,8 @@ import time
 from collections.abc import Iterator
 
 from warphash.designs import registry
-from warphash.runtime import nvrtc, source
+from warphash.runtime import source
+from warphash.runtime.cuda import nvrtc
 from warphash.runtime.engine import KernelSpec
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")

@@ -23,9 +23,9 @@ from support.model import Model
 from support.multi_model import MultiModel
 from warphash import DeviceError, EngineUnavailable, HashMap, HashSet, MultiMap, Operation, SlabAllocator, TableFull
 from warphash.arrays.dlpack import DeviceArray
-from warphash.runtime.cuda_driver import DriverError
-from warphash.runtime.emulated import EmulationError
-from warphash.runtime.nvrtc import CompileError
+from warphash.runtime.cuda.driver import DriverError
+from warphash.runtime.cuda.nvrtc import CompileError
+from warphash.runtime.emulated.engine import EmulationError
 
 KEYS = np.arange(40, dtype=np.uint32) * 3
 VALUES = KEYS.astype(np.float64)

@@ -20,9 +20,9 @@ from support.multi_model import MultiModel
 from support.types import Array, special_keys
 from warphash import Operation
 from warphash.errors import TableFull, WarphashError
-from warphash.runtime import emulated
-from warphash.runtime.emulated import EmulatedEngine
-from warphash.runtime.nvrtc import CompileError
+from warphash.runtime.cuda.nvrtc import CompileError
+from warphash.runtime.emulated import engine as emulated
+from warphash.runtime.emulated.engine import EmulatedEngine
 
 Scenario = Callable[[Case, np.random.Generator], None]
 

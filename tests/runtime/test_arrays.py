@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from warphash.arrays.array_view import ArrayView, empty_like_kind, view
 
+from warphash.arrays.array_view import ArrayView, empty_like_kind, view
 from warphash.arrays.dlpack import DeviceArray, read_capsule
 from warphash.errors import DeviceError, DtypeError, ShapeError
 

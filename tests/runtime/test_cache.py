@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from warphash.runtime import cache
-from warphash.runtime.cache import CubinCache
+from warphash.runtime.cuda import cache
+from warphash.runtime.cuda.cache import CubinCache
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_variable_names_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 RACE = """
 import sys
 from pathlib import Path
-from warphash.runtime.cache import CubinCache
+from warphash.runtime.cuda.cache import CubinCache
 
 store, seed = CubinCache(Path(sys.argv[1]), limit_bytes=200_000), int(sys.argv[2])
 for i in range(150):

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from warphash.errors import DeviceError
-from warphash.runtime import cuda
 from warphash.runtime.abi import Batch, Table
-from warphash.runtime.staging import PIECE_BYTES, SMALL_BYTES
+from warphash.runtime.cuda import engine as cuda
+from warphash.runtime.cuda.staging import PIECE_BYTES, SMALL_BYTES
 
 from . import toy
 

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from warphash.runtime import cuda, doctor, nvrtc
-from warphash.runtime.cache import DIRECTORY_VARIABLE, CubinCache
+from warphash.runtime import doctor
+from warphash.runtime.cuda import engine as cuda
+from warphash.runtime.cuda import nvrtc
+from warphash.runtime.cuda.cache import DIRECTORY_VARIABLE, CubinCache
 
 
 def states() -> dict[str, doctor.Finding]:

@@ -12,11 +12,11 @@ import pytest
 
 import warphash
 from support.engines import missing
-from warphash.runtime import emulated
 from warphash.runtime.abi import Batch, Table
-from warphash.runtime.emulated import EmulatedEngine, EmulatedProgram, EmulationError, load
-from warphash.runtime.guarded import DEVICE_BYTES, QUARANTINE, GuardedMemory
-from warphash.runtime.nvrtc import CompileError
+from warphash.runtime.cuda.nvrtc import CompileError
+from warphash.runtime.emulated import engine as emulated
+from warphash.runtime.emulated.engine import EmulatedEngine, EmulatedProgram, EmulationError, load
+from warphash.runtime.emulated.guarded import DEVICE_BYTES, QUARANTINE, GuardedMemory
 from warphash.runtime.source import amalgamate
 
 pytestmark = pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from warphash.runtime import nvrtc
+from warphash.runtime.cuda import nvrtc
 
 HERE = Path(__file__).parent
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from warphash.arrays.array_view import ArrayView, empty_like_kind, view
 
 from warphash import HashMap
+from warphash.arrays.array_view import ArrayView, empty_like_kind, view
 from warphash.arrays.dlpack import DeviceArray
-from warphash.runtime import cuda
 from warphash.runtime.abi import Batch
+from warphash.runtime.cuda import engine as cuda
 
 from . import toy
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from warphash.errors import EngineUnavailable
-from warphash.runtime import nvrtc
+from warphash.runtime.cuda import nvrtc
 
 pytestmark = pytest.mark.skipif(not nvrtc.installed(), reason="NVRTC is not installed")
 

@@ -11,9 +11,9 @@ from support.engines import missing, one_of_each
 from support.hashing import first_buckets
 from support.planting import planted
 from warphash import HashMap, HashSet, TableFull
-from warphash.runtime import emulated
 from warphash.runtime.devices import engine_for
-from warphash.runtime.emulated import EmulatedEngine, EmulationError
+from warphash.runtime.emulated import engine as emulated
+from warphash.runtime.emulated.engine import EmulatedEngine, EmulationError
 from warphash.storage import policies
 from warphash.storage.buckets.store import Store
 from warphash.storage.partition import in_parts

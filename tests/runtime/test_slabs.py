@@ -10,9 +10,9 @@ import pytest
 
 from support.engines import ENGINES, missing, one_of_each
 from support.planting import planted
-from warphash.runtime import emulated
 from warphash.runtime.devices import engine_for
-from warphash.runtime.emulated import EmulatedEngine
+from warphash.runtime.emulated import engine as emulated
+from warphash.runtime.emulated.engine import EmulatedEngine
 from warphash.storage.chains import node_pool as slabs
 from warphash.storage.chains.node_pool import BLOCK_UNITS, NO_SLAB, SLAB_BYTES, SlabPool
 

@@ -12,9 +12,9 @@ from support.planting import planted
 from support.types import distinct_keys, special_keys
 from warphash import HashMap, TableFull
 from warphash.designs import registry
-from warphash.runtime import emulated
 from warphash.runtime.devices import engine_for
-from warphash.runtime.emulated import EmulatedEngine
+from warphash.runtime.emulated import engine as emulated
+from warphash.runtime.emulated.engine import EmulatedEngine
 from warphash.runtime.engine import KernelSpec
 from warphash.storage import policies
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 
-from warphash.runtime import nvrtc
 from warphash.runtime.abi import Batch, Table
+from warphash.runtime.cuda import nvrtc
 
 FAKE_DRIVER = "WARPHASH_TEST_FAKE_DRIVER" in os.environ
 """The engine runs on ``fake_driver.c``, which knows the kernel by its name (and where NVRTC itself would crash)."""

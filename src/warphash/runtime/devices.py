@@ -22,7 +22,7 @@ def engine_for(device: str | None) -> Engine:
         For a device that cannot be used here; the message says what mends it.
     """
     if device is None:
-        from . import cuda
+        from .cuda import engine as cuda
 
         device = "cuda" if cuda.available() else "cpu"
     if device == "cpu":
@@ -36,12 +36,12 @@ def engine_for(device: str | None) -> Engine:
             ) from None
         return cpu.engine()
     if device == "emulated":
-        from . import emulated
+        from .emulated import engine as emulated
 
         emulation: Any = emulated.engine()
         return emulation  # type: ignore[no-any-return]
     if match := re.fullmatch(r"cuda(?::(\d+))?", device) if isinstance(device, str) else None:
-        from . import cuda
+        from .cuda import engine as cuda
 
         return cuda.engine(int(match[1] or 0))
     raise DeviceError(f"device must be 'cpu', 'cuda', 'cuda:N' or None, got {device!r}")

@@ -99,7 +99,8 @@ def _cpu() -> list[Finding]:
 
 
 def _gpu() -> list[Finding]:
-    from . import cuda, nvrtc
+    from .cuda import engine as cuda
+    from .cuda import nvrtc
 
     reason = cuda.reason_unavailable()
     if reason is not None:
@@ -114,7 +115,7 @@ def _gpu() -> list[Finding]:
 
 
 def _compiler() -> list[Finding]:
-    from . import nvrtc
+    from .cuda import nvrtc
 
     try:
         major, minor = nvrtc.version()
@@ -124,7 +125,7 @@ def _compiler() -> list[Finding]:
 
 
 def _cache() -> list[Finding]:
-    from .cache import DIRECTORY_VARIABLE, CubinCache
+    from .cuda.cache import DIRECTORY_VARIABLE, CubinCache
 
     cache = CubinCache()
     use = cache.use()

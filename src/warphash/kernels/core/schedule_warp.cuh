@@ -212,7 +212,7 @@ WARPHASH_FN void enter_lists_of_warp(const Batch& b, const typename Task::State&
 
 // For operations of unlike length. A warp has a stretch of the elements, of which its lanes that are done take up the next
 // ones while their neighbours go on: it is done when the work is, not when the lane is that had the longest operations. The
-// grid is as large as the device holds at once (runtime/cuda_program.py). Inserts into lists of 1.3 slabs took a fifth less
+// grid is as large as the device holds at once (runtime/cuda/program.py). Inserts into lists of 1.3 slabs took a fifth less
 // time so; finds, which neighbours end together and whose answers are written together, and the exchanges of
 // cuckoo hashing took more (docs/performance-log.md).
 template <class Task>

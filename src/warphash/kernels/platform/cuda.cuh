@@ -295,7 +295,7 @@ WARPHASH_FN constexpr u32 fewest_blocks() {
   return 0;
 }
 
-// A grid may be launched while the one before it in the stream still runs (runtime/cuda_program.py), so that its blocks are there
+// A grid may be launched while the one before it in the stream still runs (runtime/cuda/program.py), so that its blocks are there
 // when that one's last ones end. It does nothing until then: the wait ends when all grids before it have ended, each having
 // waited itself, and what they wrote is visible. The grid behind may come as soon as all blocks of this one have.
 WARPHASH_FN void wait_for_turn() {

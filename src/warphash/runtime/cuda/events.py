@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .cuda_driver import check, error
+from .driver import check, error
 
 if TYPE_CHECKING:
-    from .cuda import CudaEngine
+    from .engine import CudaEngine
 
 __all__ = ["CudaAnswer", "CudaMark"]
 

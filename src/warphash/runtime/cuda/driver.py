@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from ..errors import WarphashError
+from ...errors import WarphashError
 
 __all__ = ["DriverError", "bindings", "check", "error"]
 

@@ -18,8 +18,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from .engine import Buffer
-from .memory import PinnedBuffer
+from ..engine import Buffer
+from ..memory import PinnedBuffer
 
 __all__ = ["PIECE_BYTES", "Body", "Mark", "Staging", "StagingEngine"]
 

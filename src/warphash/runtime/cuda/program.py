@@ -6,11 +6,11 @@ import ctypes
 import functools
 from typing import TYPE_CHECKING, Any
 
-from .abi import Batch, Table
-from .cuda_driver import check, error
+from ..abi import Batch, Table
+from .driver import check, error
 
 if TYPE_CHECKING:
-    from .cuda import CudaEngine
+    from .engine import CudaEngine
 
 __all__ = ["CudaProgram"]
 

@@ -30,16 +30,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import DeviceError, EngineUnavailable
+from ...errors import DeviceError, EngineUnavailable
+from ..engine import KernelSpec
+from ..memory import DeviceBuffer, PinnedBuffer
+from ..source import translation_unit
 from . import nvrtc
 from .cache import CubinCache
-from .cuda_driver import DriverError, bindings, check, error
-from .cuda_marks import CudaAnswer, CudaMark
-from .cuda_pinned import PinnedPages
-from .cuda_program import CudaProgram
-from .engine import KernelSpec
-from .memory import DeviceBuffer, PinnedBuffer
-from .source import translation_unit
+from .driver import DriverError, bindings, check, error
+from .events import CudaAnswer, CudaMark
+from .pinned import PinnedPages
+from .program import CudaProgram
 from .staging import Staging
 
 __all__ = [
@@ -145,7 +145,7 @@ class CudaEngine:
     overlaps_kernels
         The blocks of a kernel may come before the one before it in its stream has ended (compute capability 9.0).
     staging
-        Copies of whole host arrays, and pipelines over them (`runtime.staging`).
+        Copies of whole host arrays, and pipelines over them (`runtime.cuda.engine.staging`).
     """
 
     asynchronous: bool = True

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from ..errors import EngineUnavailable, WarphashError
+from ...errors import EngineUnavailable, WarphashError
 
 __all__ = ["OPTIONS", "CompileError", "CompiledModule", "Usage", "cache_key", "compile", "installed", "version"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .memory import PinnedBuffer
+from ..memory import PinnedBuffer
 
 if TYPE_CHECKING:
-    from .cuda import CudaEngine
+    from .engine import CudaEngine
 
 __all__ = ["PinnedPages"]
 

@@ -27,14 +27,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import EngineUnavailable, WarphashError
-from .abi import Batch, Table
-from .cache import default_directory
-from .engine import Buffer, KernelSpec, Program
+from ...errors import EngineUnavailable, WarphashError
+from ..abi import Batch, Table
+from ..cuda.cache import default_directory
+from ..cuda.nvrtc import CompileError
+from ..engine import Buffer, KernelSpec, Program
+from ..memory import DeviceBuffer, HostAnswer
+from ..source import translation_unit
 from .guarded import GuardedMemory
-from .memory import DeviceBuffer, HostAnswer
-from .nvrtc import CompileError
-from .source import translation_unit
 
 __all__ = ["EmulatedEngine", "EmulationError", "engine", "schedule_seed"]
 

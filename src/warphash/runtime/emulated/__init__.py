@@ -1,0 +1,1 @@
+"""The emulated engine: the CUDA kernels on fibers, for tests."""
