@@ -1,4 +1,4 @@
-"""HashMap and HashSet: the public verbs. What they share is in `base_table`."""
+"""HashMap and HashSet: the public verbs. What they share is in `base`."""
 
 from __future__ import annotations
 

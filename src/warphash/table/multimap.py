@@ -1,4 +1,4 @@
-"""MultiMap: a key stands as often as it was inserted. What all tables share is in `base_table`."""
+"""MultiMap: a key stands as often as it was inserted. What all tables share is in `base`."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ class CudaEngine:
         return DeviceBuffer(int(ptr), nbytes, self._release)
 
     def allocate_pinned(self, nbytes: int) -> PinnedBuffer:
-        """Page-locked host memory (`cuda_pinned`)."""
+        """Page-locked host memory (`pinned`)."""
         return self._pinned.allocate(nbytes)
 
     def fill(self, target: int, byte: int, nbytes: int, stream: Any = None) -> None:

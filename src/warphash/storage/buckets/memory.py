@@ -49,7 +49,7 @@ class MemoryUse(NamedTuple):
 
 
 class SlotMemory:
-    """What the operations of a `store.Store` work on.
+    """What the operations of a `buckets.store.Store` work on.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class SlotMemory:
     family
         One of `HASHES`.
     keys
-        How many are expected (`lists.ListStore`).
+        How many are expected (`chains.store.ListStore`).
     fixed
         The memory is all there will be.
     """
