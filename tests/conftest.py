@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from support.cases import Case, cases, list_cases, multi_cases
-from support.engines import ENGINES, missing
+from support.cases import cases, list_cases, multi_cases
+from support.engines import ENGINES, marks_of, missing
 
 settings.register_profile("warphash", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("warphash")
@@ -17,23 +17,20 @@ CASES = {"case": cases, "list_case": list_cases, "multi_case": multi_cases}
 """What the arguments of a test that are called so are crossed with."""
 
 
+def pytest_report_header() -> list[str]:
+    """Which engines are left out, and why."""
+    return [f"no cases for {engine}: {reason}" for engine in ENGINES if (reason := missing(engine))]
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     for name in CASES.keys() & set(metafunc.fixturenames):
         parameters = [
-            pytest.param(case, id=str(case), marks=[pytest.mark.cuda] if engine == "cuda" else [])
+            pytest.param(case, id=str(case), marks=marks_of(engine))
             for engine in ENGINES
+            if not missing(engine)
             for case in CASES[name](engine)
         ]
         metafunc.parametrize(name, parameters)
-
-
-@pytest.fixture(autouse=True)
-def skip_without_engine(request: pytest.FixtureRequest) -> None:
-    """Skips a case whose engine cannot run here, with the engine's own reason."""
-    for name in CASES.keys() & set(request.fixturenames):
-        case: Case = request.getfixturevalue(name)
-        if reason := missing(case.engine):
-            pytest.skip(reason)
 
 
 @pytest.fixture
