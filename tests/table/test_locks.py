@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -62,6 +64,75 @@ def test_a_writer_that_waits_keeps_new_readers_out() -> None:
     writer.leaves()
     assert new.is_inside
     new.leaves()
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait for other threads to bring something about."""
+    for _ in range(2000):
+        if holds():
+            return
+        time.sleep(0.005)
+    raise AssertionError("nobody brought it about")
+
+
+@pytest.mark.parametrize("n_readers", [1, 3])
+def test_readers_that_waited_go_before_the_next_writer(n_readers: int) -> None:
+    """So a thread that does nothing but write cannot keep them out."""
+    lock, seen = ReadWriteLock(), []
+
+    def read() -> None:
+        with lock.reading:
+            seen.append("reader")
+
+    threads = [threading.Thread(target=read, daemon=True) for _ in range(n_readers)]
+    with lock.writing:
+        for thread in threads:
+            thread.start()
+        until(lambda: lock._readers_waiting == n_readers)
+    with lock.writing:
+        seen.append("writer")
+    assert seen == ["reader"] * n_readers + ["writer"]
+    for thread in threads:
+        thread.join(10)
+
+
+def test_a_reader_that_is_interrupted_while_it_waits_lets_writers_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = ReadWriteLock()
+    writer = Walk(lock.writing)
+    assert writer.is_inside
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(lock, "_wait", interrupted)
+        with lock.reading:
+            pass
+    writer.leaves()
+    for side in (lock.writing, lock.reading, lock.writing):
+        walk = Walk(side)
+        assert walk.is_inside
+        walk.leaves()
+
+
+def test_many_of_both_sides_get_through() -> None:
+    lock, counts = ReadWriteLock(), [0, 0]
+
+    def work(side: Any, which: int) -> None:
+        for _ in range(400):
+            with side:
+                if which:
+                    counts[1] += 1  # writers are alone
+                assert lock._writing == bool(which)
+
+    sides = [(lock.writing, 1)] * 3 + [(lock.reading, 0)] * 3
+    threads = [threading.Thread(target=work, args=each, daemon=True) for each in sides]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert counts[1] == 1200 and not (lock._readers or lock._readers_waiting or lock._readers_due or lock._waiting)
 
 
 def test_a_writer_that_is_interrupted_while_it_waits_lets_readers_in(monkeypatch: pytest.MonkeyPatch) -> None:

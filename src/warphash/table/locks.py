@@ -11,7 +11,8 @@ __all__ = ["ReadWriteLock"]
 class ReadWriteLock:
     """Lets operations that change nothing run together, and those that change a table run alone.
 
-    A writer that waits keeps new readers out, so it cannot starve. Not reentrant.
+    Neither side starves. A writer that waits keeps new readers out; and the readers that waited for a writer go before
+    the next one. Not reentrant.
 
     Attributes
     ----------
@@ -23,7 +24,8 @@ class ReadWriteLock:
         self._mutex = threading.Lock()
         self._changed = threading.Condition(self._mutex)
         self._waiting = 0
-        self._writers_waiting = 0
+        self._writers_waiting = self._readers_waiting = 0
+        self._readers_due = 0  # that go before the next writer
         self._readers = 0
         self._writing = False
         self.reading = _Reading(self)
@@ -35,6 +37,18 @@ class ReadWriteLock:
             self._changed.wait()
         finally:
             self._waiting -= 1
+
+    def _wait_to_read(self) -> None:
+        self._readers_waiting += 1
+        try:
+            while (self._writing or self._writers_waiting) and not self._readers_due:
+                self._wait()
+        except BaseException:
+            self._changed.notify_all()  # writers that waited for this reader
+            raise
+        finally:
+            self._readers_waiting -= 1
+            self._readers_due = max(0, self._readers_due - 1)
 
 
 class _Side:
@@ -48,8 +62,8 @@ class _Reading(_Side):
     def __enter__(self) -> None:
         lock = self._lock
         with lock._mutex:
-            while lock._writing or lock._writers_waiting:
-                lock._wait()
+            if lock._writing or lock._writers_waiting or lock._readers_due:
+                lock._wait_to_read()
             lock._readers += 1
 
     def __exit__(
@@ -66,12 +80,12 @@ class _Writing(_Side):
     def __enter__(self) -> None:
         lock = self._lock
         with lock._mutex:
-            if not (lock._writing or lock._readers):
+            if not (lock._writing or lock._readers or lock._readers_due):
                 lock._writing = True
                 return
             lock._writers_waiting += 1
             try:
-                while lock._writing or lock._readers:
+                while lock._writing or lock._readers or lock._readers_due:
                     lock._wait()
                 lock._writing = True
             except BaseException:
@@ -87,4 +101,5 @@ class _Writing(_Side):
         with lock._mutex:
             lock._writing = False
             if lock._waiting:
+                lock._readers_due = lock._readers_waiting
                 lock._changed.notify_all()
