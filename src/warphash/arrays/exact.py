@@ -240,21 +240,20 @@ def _is_finite(number: complex) -> bool:
 
 
 def _bytes(leaves: list[Any], dtype: Dtype) -> Items:
-    encoded = [leaf.encode("ascii") if isinstance(leaf, str) else leaf for leaf in leaves]
-    if not all(isinstance(leaf, bytes) for leaf in encoded):
-        raise _UnfitError
-    made = np.array(encoded, dtype)
-    if made.tolist() != encoded:
-        raise _UnfitError(_width_mend(encoded, "S"))
-    return made
+    return _whole([leaf.encode("ascii") if isinstance(leaf, str) else leaf for leaf in leaves], bytes, dtype)
 
 
 def _strings(leaves: list[Any], dtype: Dtype) -> Items:
-    if not all(isinstance(leaf, str) for leaf in leaves):
+    return _whole(leaves, str, dtype)
+
+
+def _whole(leaves: list[Any], kind: type, dtype: Dtype) -> Items:
+    """Bytes or strings, none of which is cut."""
+    if not all(isinstance(leaf, kind) for leaf in leaves):
         raise _UnfitError
     made = np.array(leaves, dtype)
     if made.tolist() != leaves:
-        raise _UnfitError(_width_mend(leaves, "U"))
+        raise _UnfitError(_width_mend(leaves, dtype.kind))
     return made
 
 

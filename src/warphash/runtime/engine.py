@@ -2,7 +2,7 @@
 
 A table talks to an `Engine` in raw addresses. Arrays of any library are the business of ``arrays/array_view.py``;
 which kernels make up an insert is the business of ``storage/buckets/store.py``. Three engines exist: `runtime.cpu`,
-`runtime.cuda.engine`, and `runtime.emulated.engine` (the CUDA kernels on fibers, for tests).
+`runtime.cuda`, and `runtime.emulated` (the CUDA kernels on fibers, for tests).
 """
 
 from __future__ import annotations

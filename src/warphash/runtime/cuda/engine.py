@@ -145,7 +145,7 @@ class CudaEngine:
     overlaps_kernels
         The blocks of a kernel may come before the one before it in its stream has ended (compute capability 9.0).
     staging
-        Copies of whole host arrays, and pipelines over them (`runtime.cuda.engine.staging`).
+        Copies of whole host arrays, and pipelines over them (`staging`).
     """
 
     asynchronous: bool = True

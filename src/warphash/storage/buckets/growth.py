@@ -152,7 +152,7 @@ class ElasticStore:
         done = np.zeros(0, np.uint8)  # flags of the last attempt
         try:
             for attempt in count(1):
-                outcome: Outcome | None = None
+                outcome: Outcome | None = None  # of an attempt that is refused memory
                 outcome = self._once(
                     keys, values, n, op=op, kind=kind, flags=flags, unique=unique, only=only, stream=stream
                 )
@@ -165,6 +165,7 @@ class ElasticStore:
                 only = np.flatnonzero(done == Flag.UNPLACED)
                 self._make_room(outcome, len(only), attempt, undo is not None, stream)
         except (TableFull, MemoryError) as error:
+            self.vouched = vouched
             if not len(done):  # nothing was launched
                 raise
             added = np.flatnonzero(done == Flag.CHANGED)
@@ -172,7 +173,6 @@ class ElasticStore:
                 self._take_back(keys, values, n, added, stream)
             else:
                 self._put_back(undo, stream)
-            self.vouched = vouched
             # As many new keys as pairs were left homeless did not fit, even if it was others that they threw out.
             homeless = min(outcome.homeless if outcome else 0, len(added))
             left = np.union1d(np.flatnonzero(done == Flag.UNPLACED), added[len(added) - homeless :])
