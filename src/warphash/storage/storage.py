@@ -1,0 +1,271 @@
+"""What a table is made of: a `Storage` of rows, which has a `Store` of words; and the rules that every update keeps.
+
+A `Storage` takes the caller's rows of keys and values by their addresses. It has a `Store`, which keeps keys and values
+as the words of slots. There is one class of store for each family of designs (``buckets/``, ``chains/``,
+``subtables/``), and one class of storage for each way from rows to words (``codec.py``, ``row_store.py``).
+
+**Every update is a transaction.**
+
+1. Prepare. All memory that the batch can need is allocated, or its worst case is bounded, before the first kernel that
+   changes the table. Its size follows from the batch, and not from the table.
+2. Run. Before the first kernel is launched, the store notes how the table becomes whole again if the update stops here
+   (`Recovery.note`). The note is replaced when another step would need another recovery.
+3. Commit. One assignment makes the new state the table's; then the note is withdrawn.
+
+A refused allocation, at any point, or a batch that does not fit, leaves the table as it was: the store undoes the batch
+with memory that it has. An interruption from outside (`KeyboardInterrupt`, at any bytecode) leaves the note in place.
+Then `Store.pending` is true, and `Store.finish` makes the table whole: each key of the batch is in or out, every older
+key is there, and the counts are right. The slots in device memory are the truth; what the host has counted is taken
+from there anew. A recovery changes nothing that a second run of it would need, so it may be interrupted, too.
+
+**Reading changes nothing.** The attributes of a store compute nothing, and wait for nobody. They are right while nothing
+is `pending`. Verbs that need them call `finish` first, and hold the table's lock alone while they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..designs.base import Design
+from ..runtime.abi import Op
+from ..runtime.engine import Engine, KernelSpec
+
+__all__ = ["MemoryUse", "Outcome", "Recovery", "Storage", "Store"]
+
+
+class MemoryUse(NamedTuple):
+    """What the memory of a store is used for.
+
+    Attributes
+    ----------
+    in_use
+        Bytes of the buckets, and of the nodes and rows that are not free.
+    reserve
+        Bytes of the nodes and rows that are free.
+    nodes
+        Nodes in use, the first ones of the buckets included; None without lists.
+    """
+
+    in_use: int
+    reserve: int = 0
+    nodes: int | None = None
+
+
+class Outcome(NamedTuple):
+    """What the kernels of one update did.
+
+    Attributes
+    ----------
+    changed
+        Keys added, or erased.
+    homeless
+        Displaced pairs: they lost their slots, and found no other.
+    unplaced
+        Elements of the batch that found no slot.
+    probes
+        Buckets read.
+    """
+
+    changed: int
+    homeless: int
+    unplaced: int
+    probes: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether every pair has a slot."""
+        return not (self.homeless or self.unplaced)
+
+
+class Recovery:
+    """How a store becomes whole again after an update that stopped half way."""
+
+    def __init__(self) -> None:
+        self._step: Callable[[Any], None] | None = None
+
+    @property
+    def due(self) -> bool:
+        """Whether an update began and did not end."""
+        return self._step is not None
+
+    def note(self, step: Callable[[Any], None]) -> None:
+        """From now on, ``step(stream)`` makes the store whole. It may run more than once."""
+        self._step = step
+
+    def withdraw(self) -> None:
+        """The store is whole."""
+        self._step = None
+
+    def run(self, engine: Engine, stream: Any) -> None:
+        """Make the store whole, if an update stopped half way.
+
+        Raises
+        ------
+        MemoryError, TableFull
+            If there is no memory for it, or no slot. The next call tries again.
+        """
+        if self._step is not None:
+            engine.synchronize(None)
+            self._step(stream)
+            self._step = None
+
+
+class Store(Protocol):
+    """Keys and values as words, by address, in the slots of one family of designs. Its caller holds the table's lock.
+
+    Attributes
+    ----------
+    size, slots, capacity
+        Keys held; slots for keys; keys that the memory is meant for.
+    rebuilds
+        How often all pairs were moved into new memory.
+    resizes, peak_nbytes
+        Of a store that resizes a part at a time: how often, and the most bytes held at one time. None of others.
+    insert_probes
+        Mean number of buckets that an insert read for a key; None if not counted.
+    pending
+        Whether a batch is under way that nobody has waited for, or an update was interrupted.
+    lookups_wait
+        Whether `find`, too, needs `finish` first.
+    """
+
+    engine: Engine
+    design: Design
+    spec: KernelSpec
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def slots(self) -> int: ...
+    @property
+    def capacity(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def rebuilds(self) -> int: ...
+    @property
+    def resizes(self) -> int | None: ...
+    @property
+    def peak_nbytes(self) -> int | None: ...
+    @property
+    def insert_probes(self) -> float | None: ...
+    @property
+    def pending(self) -> bool: ...
+    @property
+    def lookups_wait(self) -> bool: ...
+    def finish(self, stream: Any = None) -> None:
+        """End the batch that is under way, and make the table whole if an update was interrupted. Waits."""
+
+    def memory_use(self) -> MemoryUse: ...
+    def find(
+        self,
+        keys: int,
+        n: int,
+        values: int,
+        flags: int,
+        default: int,
+        stream: Any = None,
+        *,
+        counts: int = 0,
+        entry: str = "find",
+    ) -> None:
+        """Values and presence of ``n`` keys; or what another ``entry`` of a find writes to ``counts`` for each."""
+
+    def update(
+        self,
+        keys: int,
+        values: int,
+        n: int,
+        *,
+        op: Op = Op.KEEP,
+        kind: int = 0,
+        flags: int = 0,
+        unique: bool = False,
+        stream: Any = None,
+    ) -> None:
+        """Add the keys that are absent; apply ``op`` to the values of the others.
+
+        Parameters
+        ----------
+        keys, values, flags
+            Addresses of ``n`` words, words and bytes (`abi.Flag`); ``flags`` may be 0.
+        unique
+            The caller vouches that the keys differ from each other and from those in the table.
+
+        Raises
+        ------
+        TableFull
+            If not all keys fit. The table is as it was; ``keys`` are the numbers of the elements without a slot.
+        MemoryError
+            If there is no memory. The table is as it was.
+        """
+
+    def erase(
+        self, keys: int, n: int, flags: int = 0, only: npt.NDArray[np.int64] | None = None, stream: Any = None
+    ) -> None:
+        """Erase ``n`` keys, or those of ``only`` some elements (ascending); ``flags`` as for `update`."""
+
+    def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
+        """Copy up to ``room`` pairs out, in no particular order; how many there are. Waits."""
+
+    def broken_buckets(self, stream: Any = None) -> int:
+        """Buckets that break the rules of their layout; 0 is right. Waits."""
+
+    def clear(self, stream: Any = None) -> None:
+        """Forget all keys; keep the memory."""
+
+    def rebuild(self, keys: int, stream: Any = None) -> None:
+        """Move all pairs into new memory for ``keys`` keys, or for those that there are.
+
+        Raises
+        ------
+        MemoryError
+            If there is no room for it; the table is as it was.
+        """
+
+    def sibling(self, keys: int, stream: Any = None) -> Store:
+        """An empty store of the same kind and policy, for ``keys`` keys."""
+
+    def copy(self, stream: Any = None) -> Store:
+        """A store with the same pairs in memory of its own; pairs are copied on the device."""
+
+
+class Storage(Protocol):
+    """Operations on packed rows, by address. ``flags`` are bytes, `abi.Flag`; addresses of 0 are not written.
+
+    ``held``, of an update, receives the value that each key has after it.
+    """
+
+    @property
+    def store(self) -> Store: ...
+    @property
+    def pending(self) -> bool:
+        """As `Store.pending`, of the store and of the rows beside it."""
+
+    @property
+    def lookups_wait(self) -> bool: ...
+    def finish(self, stream: Any = None) -> None:
+        """As `Store.finish`."""
+
+    @property
+    def nbytes(self) -> int: ...
+    def memory_use(self) -> MemoryUse: ...
+    def find(self, keys: int, n: int, values: int, flags: int, default: bytes, stream: Any) -> None: ...
+    def counts(self, keys: int, n: int, out: int, stream: Any, entry: str = "probe_counts") -> None: ...
+    def update(
+        self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, held: int, unique: bool, stream: Any
+    ) -> None: ...
+    def erase(self, keys: int, n: int, flags: int, stream: Any) -> None: ...
+    def scan(self, room: int, out_keys: int, out_values: int, stream: Any) -> int: ...
+    def clear(self, stream: Any) -> None: ...
+    def rebuild(self, keys: int, stream: Any) -> None: ...
+    def copy(self, stream: Any) -> Storage:
+        """A storage with the same pairs in memory of its own; pairs are copied on the device."""
+
+    def execute(
+        self, operations: int, keys: int, values: int, n: int, out: int, flags: int, default: bytes, stream: Any
+    ) -> None: ...
