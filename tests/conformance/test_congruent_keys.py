@@ -12,7 +12,7 @@ from support.engines import one_of_each
 from support.types import Array
 from warphash import HashMap
 from warphash.designs import registry
-from warphash.storage.buckets.memory import HASHES, PRIMES
+from warphash.storage.hash_constants import HASHES, PRIMES
 
 SMALLEST_BUCKETS: dict[str, list[dict[str, Any]]] = {
     "cuckoo": [{"hashes": 2}, {"hashes": 3}, {"hashes": 4}],

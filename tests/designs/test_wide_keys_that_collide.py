@@ -13,7 +13,7 @@ from support.hashing import digest, subtable_buckets
 from support.subtables import store_of, table_of
 from support.types import Array
 from warphash import TableFull
-from warphash.storage.buckets.memory import HASHES, PRIMES
+from warphash.storage.hash_constants import HASHES, PRIMES
 
 HERE = one_of_each("cpu", "emulated", "cuda")
 KEY = np.dtype("V128")

@@ -11,7 +11,7 @@ from support.engines import one_of_each
 from support.hashing import digest, first_buckets, subtable_buckets, universal
 from support.types import Array
 from warphash import HashMap, HashSet
-from warphash.storage.buckets.memory import HASHES, PRIMES
+from warphash.storage.hash_constants import HASHES, PRIMES
 
 HERE = one_of_each("cpu", "emulated", "cuda")
 
@@ -33,7 +33,7 @@ def test_keys_lie_in_their_first_buckets(family: str, key_bytes: int, device: st
     table = HashSet(keys.dtype, hash=family, device=device, seed=2, **options)
     assert table.insert(keys).all()
     store = table._backing.elastic.store  # type: ignore[attr-defined]
-    slots = store.engine.to_host(store.memory.ptr, np.uint8, store.nbytes).view(keys.dtype)
+    slots = store.engine.to_host(store.address, np.uint8, store.nbytes).view(keys.dtype)
     buckets = slots[: store.buckets * 8].reshape(store.buckets, 8)
     assert all(key in buckets[bucket] for key, bucket in zip(keys, first_buckets(store, keys), strict=True))
 

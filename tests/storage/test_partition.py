@@ -15,7 +15,7 @@ from warphash.runtime.devices import engine_for
 from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine, EmulationError
 from warphash.storage import policies
-from warphash.storage.buckets.store import Store
+from warphash.storage.buckets.array import BucketArray
 from warphash.storage.partition import in_parts
 
 ONE_OF_EACH = one_of_each("emulated", "cuda")
@@ -44,7 +44,7 @@ def some_keys(n: int, dtype: str, seed: int = 1) -> np.ndarray:
     return np.concatenate([[top, top - 1, top - 2], np.unique(drawn)[: n + 9]]).astype(dtype)[:n][::-1].copy()
 
 
-def copies_of(store: Store, keys: np.ndarray, values: np.ndarray | None) -> list[np.ndarray]:
+def copies_of(store: BucketArray, keys: np.ndarray, values: np.ndarray | None) -> list[np.ndarray]:
     """Keys, and values, as `in_parts` arranges them."""
     engine = store.engine
     held = [engine.from_host(column) for column in (keys, values) if column is not None]

@@ -10,14 +10,15 @@ import pytest
 
 from support.refusals import held_memory
 from warphash import HashMap, TableFull
-from warphash.storage.buckets.growth import ElasticStore
-from warphash.storage.buckets.store import Outcome, Store
+from warphash.storage.buckets.array import BucketArray
+from warphash.storage.buckets.bucket_store import BucketStore
+from warphash.storage.storage import Outcome
 
 KEYS = np.arange(1, 61, dtype="u8")
 FAILED = Outcome(0, 1, 0, 0)
 
 
-def table_of(**options: Any) -> tuple[HashMap, ElasticStore]:
+def table_of(**options: Any) -> tuple[HashMap, BucketStore]:
     options = {"design": "bucketed_cuckoo", "device": "cpu", "capacity": 100, "seed": 1, **options}
     table = HashMap("u8", "u8", **options)
     table.insert(KEYS, KEYS)
@@ -32,57 +33,57 @@ def is_as_it_was(table: HashMap) -> None:
 
 def test_a_rebuild_in_place_for_which_no_constants_will_do_is_given_up() -> None:
     table, elastic = table_of()
-    rehash = mock.patch.object(Store, "rehash", autospec=True, side_effect=Store.rehash)
-    with mock.patch.object(Store, "migrate", return_value=FAILED), rehash as tries:
+    rehash = mock.patch.object(BucketArray, "rehash", autospec=True, side_effect=BucketArray.rehash)
+    with mock.patch.object(BucketArray, "migrate", return_value=FAILED), rehash as tries:
         with pytest.raises(TableFull, match="share their buckets"):
-            elastic._rebuild_in_place(0, None)
+            elastic._rebuild_in_place(None)
         assert tries.call_count <= 64
     is_as_it_was(table)
 
 
 def test_a_rebuild_in_place_tries_other_constants() -> None:
     table, elastic = table_of()
-    migrate, calls = Store.migrate, []
+    migrate, calls = BucketArray.migrate, []
 
-    def migrating(self: Store, *given: Any) -> Outcome:
+    def migrating(self: BucketArray, *given: Any) -> Outcome:
         calls.append(given)
         outcome = migrate(self, *given)
         return FAILED if len(calls) < 9 else outcome
 
-    with mock.patch.object(Store, "migrate", migrating):
-        elastic._rebuild_in_place(0, None)
+    with mock.patch.object(BucketArray, "migrate", migrating):
+        elastic._rebuild_in_place(None)
     is_as_it_was(table)
 
 
 @pytest.mark.parametrize("on_full", ["grow", "raise"])
 def test_a_rebuild_for_which_no_store_will_do_is_given_up(on_full: str) -> None:
     table, _ = table_of(on_full=on_full)
-    with mock.patch.object(Store, "take_over", return_value=FAILED), pytest.raises(TableFull):
+    with mock.patch.object(BucketArray, "take_over", return_value=FAILED), pytest.raises(TableFull):
         table.shrink()
     is_as_it_was(table)
 
 
 def test_a_store_that_lacks_pairs_is_never_taken() -> None:
     table, _ = table_of(attempts=20_000)
-    take_over, calls = Store.take_over, []
+    take_over, calls = BucketArray.take_over, []
 
-    def taking_over(self: Store, *given: Any) -> Outcome:
+    def taking_over(self: BucketArray, *given: Any) -> Outcome:
         calls.append(given)
         return take_over(self, *given) if len(calls) > 10_000 else FAILED
 
-    with mock.patch.object(Store, "take_over", taking_over):
+    with mock.patch.object(BucketArray, "take_over", taking_over):
         table.shrink()
     is_as_it_was(table)
 
 
 def test_a_store_that_failed_is_given_back_before_the_next_is_made() -> None:
     table, _ = table_of()
-    take_over, made = Store.take_over, []
+    take_over, made = BucketArray.take_over, []
 
-    def taking_over(self: Store, *given: Any) -> Outcome:
+    def taking_over(self: BucketArray, *given: Any) -> Outcome:
         made.append(self.nbytes)
         return FAILED if len(made) < 5 else take_over(self, *given)
 
-    with held_memory(table._engine) as held, mock.patch.object(Store, "take_over", taking_over):
+    with held_memory(table._engine) as held, mock.patch.object(BucketArray, "take_over", taking_over):
         table.reserve(20_000)
     assert len(made) == 5 and held.peak < 2 * made[0]

@@ -12,7 +12,7 @@ from support.cases import design_names
 from support.engines import one_of_each
 from support.types import Array, as_bytes
 from warphash import HashMap, TableFull
-from warphash.storage.buckets.growth import ElasticStore
+from warphash.storage.buckets.bucket_store import BucketStore
 from warphash.storage.row_numbers import RowNumbers
 from warphash.storage.row_store import RowBacking
 
@@ -229,7 +229,7 @@ def test_rows_that_an_interrupted_update_has_taken_come_back(monkeypatch: pytest
     more = np.arange(100, 200)
     for _ in range(3):
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(ElasticStore, "update", interrupted)
+            patch.setattr(BucketStore, "update", interrupted)
             table.insert(keys_of(more), more.astype("u8"))
     assert rows_of(table)._numbers.taken == 400
     assert table.insert(keys_of(more[:1]), more[:1].astype("u8")).all()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warphash.storage.buckets.memory import PRIMES
+from warphash.storage.hash_constants import PRIMES
 
 __all__ = ["digest", "first_buckets", "subtable_buckets", "universal"]
 
@@ -45,7 +45,7 @@ def digest(key: bytes, constant: int) -> int:
 
 
 def first_buckets(store: Any, keys: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """The first bucket of each key of 4 or 8 bytes in a `storage.buckets.store.Store`."""
+    """The first bucket of each key of 4 or 8 bytes in a `storage.buckets.array.BucketArray`."""
     bits, table = 8 * keys.itemsize, store.table
     a, b = int(table.multiplier[0]), int(table.addend[0])
     if store.family == "universal":

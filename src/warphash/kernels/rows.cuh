@@ -3,6 +3,8 @@
 //   widen       rows -> words of 4 or 8 bytes, or longer rows, zero-extended
 //   narrow      words -> rows
 //   fingerprint rows of any width -> 64-bit fingerprints, salted
+//   sketch      rows -> registers that tell how many different rows there are
+//   list_flagged  the numbers of the elements whose flag is `kind`
 //   match       is the stored key of each found row the key that was asked for?
 //   gather      stored rows -> rows
 //   scatter     rows -> stored rows
@@ -69,20 +71,66 @@ struct Narrow : Straight {
   }
 };
 
+// The fingerprint of `bytes` bytes under a salt.
+WARPHASH_FN u64 fingerprint_of(const u8* row, u64 bytes, u64 salt) {
+  const bool aligned = (reinterpret_cast<u64>(row) & 7) == 0;
+  u64 x = salt ^ bytes;
+  for (u64 j = 0; j < bytes; j += 8) {
+    const u64 left = bytes - j;
+    const u64 word =
+        left >= 8 && aligned ? *reinterpret_cast<const u64*>(row + j) : read_word(row + j, left < 8 ? left : 8);
+    const u64 m = (x ^ word) * 0x9fb21c651e98df25ull;
+    x = mix(m ^ multiply_high(x ^ word, 0x9fb21c651e98df25ull)) + salt;
+  }
+  return x;
+}
+
 struct Fingerprint : Straight {
   WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
-    const u8* row = row_of(b, i);
-    const bool aligned = (reinterpret_cast<u64>(row) & 7) == 0;
-    u64 x = b.random ^ b.op;
-    for (u64 j = 0; j < b.op; j += 8) {
-      const u64 left = b.op - j;
-      const u64 word =
-          left >= 8 && aligned ? *reinterpret_cast<const u64*>(row + j) : read_word(row + j, left < 8 ? left : 8);
-      const u64 m = (x ^ word) * 0x9fb21c651e98df25ull;
-      x = mix(m ^ multiply_high(x ^ word, 0x9fb21c651e98df25ull)) + b.random;
-    }
-    reinterpret_cast<u64*>(b.out_keys)[i] = x;
+    reinterpret_cast<u64*>(b.out_keys)[i] = fingerprint_of(row_of(b, i), b.op, b.random);
     return false;
+  }
+};
+
+// Enters rows into a sketch: each of its 2^13 registers (u32, at `out_counts`) keeps the greatest rank of
+// the rows that fall to it; the rank is the number of leading zeros of a fingerprint, plus one. The greatest rank tells how many
+// different rows there were (Flajolet et al., HyperLogLog, 2007). Relaxed: a register publishes nothing, and only rises.
+constexpr u32 kSketchBits = 13;
+
+struct Sketch : Straight {
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
+    const u64 print = fingerprint_of(row_of(b, i), b.op, b.random);
+    u32* const at = reinterpret_cast<u32*>(b.out_counts) + (print & ((1u << kSketchBits) - 1));
+    u32 rank = 1;
+    for (u64 rest = print; rank <= 64 - kSketchBits && !(rest >> 63); rest <<= 1) ++rank;
+    u32 seen = load_relaxed(at);
+    while (seen < rank) {
+      const u32 before = compare_exchange_word(at, seen, rank);
+      if (before == seen) break;
+      seen = before;
+    }
+    return false;
+  }
+};
+
+// Lists the elements of a flag, by their numbers: u32 in `leftover`, their number in Report::leftover.
+struct ListFlagged : Straight {
+  static constexpr int kLists = 1;
+  struct State {
+    u32 element;
+    bool listed;
+  };
+  using Entry = u32;
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State& s) {
+    s = {static_cast<u32>(i), reinterpret_cast<const u8*>(b.out_flags)[i] == b.kind};
+    return false;
+  }
+  WARPHASH_FN static void finish(const Table&, const Batch&, u64, State&, bool, Tally&) {}
+  WARPHASH_FN static u64* length(const Batch& b, int) { return &report_of(b)->leftover; }
+  WARPHASH_FN static bool lists(int, const State& s) { return s.listed; }
+  WARPHASH_FN static Entry entry(const State& s) { return s.element; }
+  WARPHASH_FN static void enter(const Batch& b, int, u64 place, Entry e) {
+    reinterpret_cast<u32*>(b.leftover)[place] = e;
   }
 };
 
@@ -154,13 +202,15 @@ struct Offsets : Straight {
 
 }  // namespace warphash
 
-#define WARPHASH_PLAIN_ENTRIES                       \
-  WARPHASH_ENTRY(widen, warphash::Widen)             \
-  WARPHASH_ENTRY(narrow, warphash::Narrow)           \
-  WARPHASH_ENTRY(fingerprint, warphash::Fingerprint) \
-  WARPHASH_ENTRY(match, warphash::Match)             \
-  WARPHASH_ENTRY(gather, warphash::Gather)           \
-  WARPHASH_ENTRY(scatter, warphash::Scatter)         \
-  WARPHASH_ENTRY(merge, warphash::Merge)             \
-  WARPHASH_ENTRY(chunk_sums, warphash::ChunkSums)    \
+#define WARPHASH_PLAIN_ENTRIES                        \
+  WARPHASH_ENTRY(widen, warphash::Widen)              \
+  WARPHASH_ENTRY(narrow, warphash::Narrow)            \
+  WARPHASH_ENTRY(fingerprint, warphash::Fingerprint)  \
+  WARPHASH_ENTRY(sketch, warphash::Sketch)            \
+  WARPHASH_ENTRY(list_flagged, warphash::ListFlagged) \
+  WARPHASH_ENTRY(match, warphash::Match)              \
+  WARPHASH_ENTRY(gather, warphash::Gather)            \
+  WARPHASH_ENTRY(scatter, warphash::Scatter)          \
+  WARPHASH_ENTRY(merge, warphash::Merge)              \
+  WARPHASH_ENTRY(chunk_sums, warphash::ChunkSums)     \
   WARPHASH_ENTRY(offsets, warphash::Offsets)

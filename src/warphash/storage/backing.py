@@ -8,10 +8,10 @@ from typing import Any, Protocol
 from ..designs.base import Design
 from ..runtime.abi import Op
 from ..runtime.engine import Engine, KernelSpec
-from .buckets.growth import ElasticStore
-from .buckets.memory import MemoryUse
-from .buckets.store import Store
+from .buckets.array import BucketArray
+from .buckets.bucket_store import BucketStore
 from .policies import slots_for
+from .storage import MemoryUse
 
 __all__ = ["Backing", "make_backing"]
 
@@ -23,9 +23,10 @@ class Backing(Protocol):
     """
 
     @property
-    def elastic(self) -> ElasticStore: ...
+    def elastic(self) -> Any: ...
     @property
     def nbytes(self) -> int: ...
+    def finish(self, stream: Any = None) -> None: ...
     def memory_use(self) -> MemoryUse: ...
     def find(self, keys: int, n: int, values: int, flags: int, default: bytes, stream: Any) -> None: ...
     def counts(self, keys: int, n: int, out: int, stream: Any, entry: str = "probe_counts") -> None: ...
@@ -90,7 +91,10 @@ def make_backing(
     pairs = design.pairs_per_bucket(per_bucket, slot_bytes)
     slots = buckets * pairs if buckets else slots_for(capacity, load_factor)
     # What a table does not need, and what a process that makes none does not, is not imported.
-    made_of: tuple[type[Store], type[ElasticStore]] = (Store, ElasticStore)
+    made_of: tuple[Any, Any] = (BucketArray, BucketStore)
+    rest: dict[str, Any] = {}
+    if design.node_slots or in_place:
+        rest = {"keys": capacity, "fixed": not grows}
     if design.node_slots:
         from .chains.growth import ElasticLists, ElasticMultiLists
         from .chains.store import ListStore, MultiListStore
@@ -104,7 +108,7 @@ def make_backing(
         own = design.own_bounds(parameters)
         bounds = own if grows else None
     elastic = made_of[1](
-        made_of[0](engine, design, parameters, spec, slots, seed, family, capacity, fixed=not grows),
+        made_of[0](engine, design, parameters, spec, slots, seed, family, **rest),
         grows=grows,
         attempts=attempts,
         load_factor=load_factor,

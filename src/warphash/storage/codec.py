@@ -10,8 +10,7 @@ from ..errors import UnsupportedVerb
 from ..runtime.abi import Batch, Op, Table
 from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
-from .buckets.growth import ElasticStore
-from .buckets.memory import MemoryUse
+from .storage import MemoryUse
 
 __all__ = ["WordBacking"]
 
@@ -22,7 +21,7 @@ _VALUE_ALIGNMENT_BYTES = 8
 
 
 class WordBacking:
-    """Packed rows in, packed rows out, on an `ElasticStore` of words.
+    """Packed rows in, packed rows out, on an `Store` of words.
 
     Parameters
     ----------
@@ -30,7 +29,7 @@ class WordBacking:
         Width of a row; ``value_bytes`` may be 0.
     """
 
-    def __init__(self, elastic: ElasticStore, key_bytes: int, value_bytes: int) -> None:
+    def __init__(self, elastic: Any, key_bytes: int, value_bytes: int) -> None:
         self.elastic = elastic
         self.key_bytes, self.value_bytes = key_bytes, value_bytes
         spec = elastic.store.spec
@@ -41,6 +40,17 @@ class WordBacking:
     @property
     def nbytes(self) -> int:
         return self.elastic.store.nbytes
+
+    @property
+    def pending(self) -> bool:
+        return bool(self.elastic.pending)
+
+    @property
+    def lookups_wait(self) -> bool:
+        return bool(self.elastic.lookups_wait)
+
+    def finish(self, stream: Any = None) -> None:
+        self.elastic.finish(stream)
 
     def memory_use(self) -> MemoryUse:
         return self.elastic.store.memory_use()

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from ..runtime.abi import Batch, Flag
 from ..runtime.engine import Buffer, Engine
 from ..runtime.source import PARTITION
-from .buckets.store import Store
 from .policies import parts_of
 
 __all__ = ["Copies", "in_parts"]
@@ -57,7 +56,7 @@ class Copies:
         self.engine.copy(originals, held.ptr, self.n, stream)
 
 
-def in_parts(store: Store, keys: int, values: int, n: int, stream: Any = None) -> Copies | None:
+def in_parts(store: Any, keys: int, values: int, n: int, stream: Any = None) -> Copies | None:
     """Copies of the words of ``n`` elements in the order of the parts of a store that they go to.
 
     None where that would not help, or where there is no memory for them.

@@ -12,12 +12,14 @@ __all__ = [
     "is_risky",
     "load_surely_placed",
     "may_halve",
+    "most_keys",
     "most_tombstones",
     "nodes_for_batch",
     "nodes_to_hold",
     "parts_of",
     "pool_nodes",
     "slots_after_failure",
+    "slots_ahead",
     "slots_before_insert",
     "slots_for",
     "slots_in_bounds",
@@ -66,6 +68,24 @@ def slots_after_failure(size: int, missing: int, slots: int, load_factor: float)
     At least double, so that growing is amortised; at most what all of them need.
     """
     return max(2 * slots, min(8 * slots, slots_for(size + missing, load_factor)))
+
+
+def most_keys(slots: int, load_factor: float, safe_load_factor: float, bounds: tuple[float, float] | None) -> int:
+    """Keys that a table is filled with before it grows for a batch that would bring more.
+
+    The capacity that was asked for, and more where the design stays fast with more. With bounds, the table grows behind
+    the batch that exceeds them, so only a batch for which there are no slots makes it grow ahead.
+    """
+    if bounds is not None:
+        return slots
+    return max(capacity_of(slots, load_factor), int(0.9 * safe_load_factor * slots))
+
+
+def slots_ahead(keys: int, slots: int, load_factor: float, bounds: tuple[float, float] | None) -> int:
+    """Slots to grow into before a batch after which the table has ``keys`` keys; at least double."""
+    if bounds is not None:
+        return slots_in_bounds(keys, slots, (0, bounds[1])) or 2 * slots
+    return max(2 * slots, slots_for(keys, load_factor))
 
 
 FEWEST_SLOTS = 64

@@ -18,8 +18,8 @@ Then `Store.pending` is true, and `Store.finish` makes the table whole: each key
 key is there, and the counts are right. The slots in device memory are the truth; what the host has counted is taken
 from there anew. A recovery changes nothing that a second run of it would need, so it may be interrupted, too.
 
-**Reading changes nothing.** The attributes of a store compute nothing, and wait for nobody. They are right while nothing
-is `pending`. Verbs that need them call `finish` first, and hold the table's lock alone while they do.
+**Reading changes nothing.** The attributes of a store compute nothing, and wait for nobody. They are right while
+nothing is `pending`. Verbs that need them call `finish` first, and hold the table's lock alone while they do.
 """
 
 from __future__ import annotations

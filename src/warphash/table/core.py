@@ -131,14 +131,14 @@ class TableCore:
     def capacity(self) -> int:
         """Keys that the present memory holds at the load factor that the table was made for."""
         with self._looking():
-            return self._backing.elastic.capacity
+            return int(self._backing.elastic.capacity)
 
     @property
     def load_factor(self) -> float:
         """Keys held over slots."""
         with self._looking():
             elastic = self._backing.elastic
-            return elastic.size / elastic.store.slots
+            return float(elastic.size / elastic.store.slots)
 
     @property
     def nbytes(self) -> int:
@@ -148,7 +148,7 @@ class TableCore:
 
     def __len__(self) -> int:
         with self._looking():
-            return self._backing.elastic.size
+            return int(self._backing.elastic.size)
 
     def __repr__(self) -> str:
         with self._looking():
@@ -171,6 +171,7 @@ class TableCore:
                 yield
                 return
         with self._lock.writing:
+            self._backing.finish(None)
             yield
 
     def _reading(self, look_up: Callable[[], Any]) -> Any:
@@ -179,6 +180,7 @@ class TableCore:
             if not self._backing.elastic.lookups_end_first:
                 return look_up()
         with self._lock.writing:
+            self._backing.finish(None)
             return look_up()
 
     def _repr_locked(self) -> str:

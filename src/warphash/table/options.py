@@ -9,7 +9,7 @@ import numpy as np
 from ..designs import auto, registry
 from ..designs.base import Design
 from ..errors import ParameterError
-from ..storage.buckets.memory import HASHES
+from ..storage.hash_constants import HASHES
 
 __all__ = ["bounds_of", "buckets_of", "check_options", "chosen", "integer", "load_factor_of"]
 

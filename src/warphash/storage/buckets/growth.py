@@ -102,6 +102,17 @@ class ElasticStore:
         """Whether `find`, too, would have to end that batch. If so, its caller holds the table's lock alone."""
         return False
 
+    @property
+    def pending(self) -> bool:
+        return self.under_way
+
+    @property
+    def lookups_wait(self) -> bool:
+        return self.lookups_end_first
+
+    def finish(self, stream: Any = None) -> None:
+        self.size  # noqa: B018
+
     def sibling(self, keys: int, stream: Any = None) -> ElasticStore:
         """An empty one of the same kind and policy, for ``keys`` keys."""
         store = self.store.sibling(self.slots_for(keys), self.store.seed + 1, keys, stream)

@@ -6,7 +6,7 @@ import random
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,37 +15,12 @@ from ...designs.base import Design
 from ...errors import ParameterError
 from ...runtime.abi import MAX_HASHES, Table
 from ...runtime.engine import Buffer, Engine, KernelSpec
+from ..hash_constants import HASHES, MAX_BUCKETS, PRIMES
 from ..result_slot import Mailbox
 from ..scratch import Scratch, Workbench
+from ..storage import MemoryUse
 
 __all__ = ["HASHES", "MAX_BUCKETS", "PRIMES", "MemoryUse", "SlotMemory"]
-
-HASHES = ("mixer", "universal")
-"""Hash families, in the order of ``enum Family``."""
-
-MAX_BUCKETS = (1 << 32) - 16
-"""Buckets are numbered in 32 bits."""
-
-PRIMES = {4: 4294967291, 8: (1 << 61) - 1}
-"""Of the universal family, by the bytes of a key's word (``kernels/core/hash.cuh``)."""
-
-
-class MemoryUse(NamedTuple):
-    """What the memory of a store is used for.
-
-    Attributes
-    ----------
-    in_use
-        Bytes of the buckets, and of the nodes and rows that are not free.
-    reserve
-        Bytes of the nodes and rows that are free.
-    nodes
-        Nodes in use, the first ones of the buckets included; None without lists.
-    """
-
-    in_use: int
-    reserve: int = 0
-    nodes: int | None = None
 
 
 class SlotMemory:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from ...runtime.engine import Buffer
 from ..policies import build_parts_of, is_built_whole
 from ..result_slot import Mailbox
 from ..scratch import Scratch, pieces
+from ..storage import Outcome
 from .memory import MAX_BUCKETS, SlotMemory
 
 __all__ = ["Outcome", "Store"]
@@ -26,19 +27,6 @@ PIECE_UNIQUE = 1 << 30
 
 PIECE = 1 << 22
 """Elements settled, claimed and placed together: the claims of so many stay in the second-level cache of a GPU."""
-
-
-class Outcome(NamedTuple):
-    """What one update did: keys added, pairs left without a slot, elements without a slot, buckets read."""
-
-    changed: int
-    homeless: int
-    unplaced: int
-    probes: int
-
-    @property
-    def complete(self) -> bool:
-        return not (self.homeless or self.unplaced)
 
 
 class Store(SlotMemory):

@@ -1,0 +1,494 @@
+"""An array of buckets in the memory of one engine, its hash constants, and the kernels that run over it.
+
+The sequence of kernels that an update takes, and why, is told at the head of ``kernels/insert.cuh``. An array keeps no
+count of its keys, and decides nothing: it launches what it is told, and reports the outcome.
+
+Two facts about a batch that stopped half way are kept here, because they are facts about the memory:
+
+- `displaced` is the scratch memory in which the last update left pairs that lost their slots and found no other. It is
+  noted before the kernels are launched, and forgotten when all of them are known to have slots.
+- `layout_is_open` is true while the slots are not in the layout that a find reads: while an empty table is built, or
+  filled with whole pairs that one more pass splits into columns. Such a table had no keys before.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ...designs.base import Design
+from ...errors import ParameterError
+from ...runtime.abi import (
+    HOMELESS_CAPACITY,
+    LEFTOVER,
+    LISTS_BYTES,
+    LOSERS,
+    REPORT_WORDS,
+    WINNERS,
+    Batch,
+    Flag,
+    Op,
+    Table,
+)
+from ...runtime.engine import Buffer, Engine, KernelSpec
+from ...runtime.source import ROWS
+from ..hash_constants import HASHES, MAX_BUCKETS, draw_constants
+from ..lookup import LAUNCH_ELEMENTS, launch_find
+from ..policies import build_parts_of, is_built_whole
+from ..reports import read_report, zeroed_report
+from ..result_slot import Mailbox
+from ..scratch import Scratch, Workbench, pieces
+from ..storage import MemoryUse, Outcome
+
+__all__ = ["BucketArray", "Listed", "Pairs"]
+
+CLAIMED_ELEMENTS = 1 << 22
+"""Elements settled, claimed and placed together: the claims of so many stay in the second-level cache of a GPU."""
+
+
+class Listed(NamedTuple):
+    """Numbers of some elements of a batch, on the device."""
+
+    numbers: Buffer
+    n: int
+
+
+class Pairs(NamedTuple):
+    """Pairs on the host: words of keys, and of values, or None without values."""
+
+    keys: npt.NDArray[Any]
+    values: npt.NDArray[Any] | None
+
+    @classmethod
+    def none(cls, spec: KernelSpec) -> Pairs:
+        """No pairs of a layout."""
+        words = np.empty(0, f"u{spec.word_bytes}")
+        return cls(words, words if spec.value_word_bytes else None)
+
+    def where(self, which: npt.NDArray[np.bool_]) -> Pairs:
+        """Some of the pairs."""
+        return Pairs(self.keys[which], None if self.values is None else self.values[which])
+
+    def with_others(self, others: Pairs) -> Pairs:
+        """These pairs and others of the same type."""
+        if self.values is None or others.values is None:
+            return Pairs(np.concatenate([self.keys, others.keys]), None)
+        return Pairs(np.concatenate([self.keys, others.keys]), np.concatenate([self.values, others.values]))
+
+
+class BucketArray:
+    """Buckets with slots for at least ``slots`` pairs, rounded up to whole buckets.
+
+    Parameters
+    ----------
+    seed
+        Of the hash constants and the victims of evictions.
+    family
+        One of `HASHES`.
+
+    Attributes
+    ----------
+    buckets, slots
+        Those that keys are hashed to. The reserved bucket behind them has slots of its own.
+    displaced
+        Where the last update left displaced pairs, if it left any.
+    layout_is_open
+        Whether the slots are in a layout that only a running batch understands.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        design: Design,
+        parameters: Mapping[str, Any],
+        spec: KernelSpec,
+        slots: int,
+        seed: int,
+        family: str,
+        stream: Any = None,
+    ) -> None:
+        per_bucket = spec.slots_per_bucket
+        self._constants = {**design.fields(parameters), "family": HASHES.index(family)}
+        spec = replace(spec, constants=tuple(sorted(self._constants.items())))
+        self.engine, self.design, self.parameters, self.spec = engine, design, parameters, spec
+        self.seed, self.family = seed, family
+        self.buckets = max(1, -(-slots // per_bucket))
+        if self.buckets > MAX_BUCKETS:
+            raise ParameterError(
+                f"a table has at most {MAX_BUCKETS:,} buckets, and {slots:,} slots of {per_bucket} a bucket "
+                f"make {self.buckets:,}: use more slots_per_bucket, a smaller capacity or a greater load_factor"
+            )
+        self.slots = self.buckets * per_bucket
+        self.total_slots = (self.buckets + (1 if per_bucket >= 3 else 3)) * per_bucket
+        self.nbytes = self.total_slots * spec.slot_bytes
+        self.displaced: Scratch | None = None
+        self.layout_is_open = False
+        self._clearing = threading.Lock()
+        self._memory = engine.allocate(self.nbytes, stream)
+        self._program = engine.program(spec)
+        self._random = random.Random(seed)
+        self._table = self._describe()
+        self._report = engine.allocate(8 * REPORT_WORDS, stream)
+        self._workbench = Workbench(engine, spec.slot_bytes if design.moves_keys else 0)
+        self._result_slot: Mailbox | None = None
+        self._cleared = False
+        self.clear(stream)
+
+    @property
+    def table(self) -> Table:
+        """What kernels are given. Clears the memory if that was put off."""
+        if not self._cleared:
+            self._clear_now()
+        return self._table
+
+    @property
+    def address(self) -> int:
+        """Of the slots, cleared if that was put off."""
+        return self.table.slots
+
+    def memory_use(self) -> MemoryUse:
+        """The slots that keys are hashed to."""
+        return MemoryUse(self.slots * self.spec.slot_bytes)
+
+    def _describe(self) -> Table:
+        return Table(
+            slots=self._memory.ptr,
+            buckets=self.buckets,
+            chain_limit=self.design.chain_limit(self.slots),
+            **draw_constants(self._random, self.family, self.spec.word_bytes),
+            **self._constants,
+        )
+
+    # ---- arrays like this one
+    def sibling(self, slots: int, seed: int, stream: Any = None) -> BucketArray:
+        """An empty array of the same kind with other hash constants."""
+        like = (self.engine, self.design, self.parameters, self.spec)
+        return BucketArray(*like, slots, seed, self.family, stream)
+
+    def copy(self, stream: Any = None) -> BucketArray:
+        """An array with the same hash constants and pairs, in memory of its own."""
+        twin = self.sibling(self.slots, self.seed, stream)
+        source = self.address
+        twin._table = Table.from_buffer_copy(self._table)
+        twin._table.slots = twin._memory.ptr
+        twin._random.setstate(self._random.getstate())
+        self.engine.copy(twin._memory.ptr, source, self.nbytes, stream)
+        twin._cleared = True
+        return twin
+
+    # ---- memory
+    @property
+    def builds(self) -> bool:
+        """Whether the engine and the design have the kernels of `build`."""
+        return self.engine.stage_bytes > 0 and self.design.fills_first_bucket(self.parameters)
+
+    def clear(self, stream: Any = None) -> None:
+        """Forget all pairs. Where a build may follow, which needs no cleared memory, the memory is cleared later."""
+        self._cleared, self.layout_is_open, self.displaced = False, False, None
+        if not self.builds:
+            self._clear_now(stream)
+
+    def _clear_now(self, stream: Any = None) -> None:
+        """Clear the memory if that was put off. Of several lookups that come at once, one does; the others wait."""
+        with self._clearing:
+            if not self._cleared:
+                self.engine.fill(self._memory.ptr, 0xFF, self.nbytes, stream)
+                self._cleared = True
+
+    def rehash(self, stream: Any = None) -> None:
+        """Forget all pairs and draw other hash constants, in the same memory."""
+        self._table = self._describe()
+        self.clear(stream)
+
+    def snapshot(self, stream: Any = None) -> Buffer | npt.NDArray[np.uint8]:
+        """A copy of the slots; on the host, if the device has no memory for one."""
+        source = self.address
+        try:
+            kept = self.engine.allocate(self.nbytes, stream)
+        except MemoryError:
+            return self.engine.to_host(source, np.uint8, self.nbytes, stream)
+        self.engine.copy(kept.ptr, source, self.nbytes, stream)
+        return kept
+
+    def restore(self, table: Table, snapshot: Buffer | npt.NDArray[np.uint8], stream: Any = None) -> None:
+        """Put back the slots of a `snapshot` and the constants of that time. Allocates nothing on the device."""
+        if isinstance(snapshot, np.ndarray):
+            self.engine.upload(self._memory.ptr, snapshot, stream)
+        else:
+            self.engine.copy(self._memory.ptr, snapshot.ptr, self.nbytes, stream)
+        self._table, self._cleared, self.layout_is_open, self.displaced = table, True, False, None
+
+    # ---- operations that change nothing
+    def find(
+        self,
+        keys: int,
+        n: int,
+        values: int,
+        flags: int,
+        default: int,
+        stream: Any = None,
+        *,
+        counts: int = 0,
+        entry: str = "find",
+    ) -> None:
+        """As `Store.find`."""
+        launch_find(
+            self._program, self.spec, self.table, keys, n, values, flags, default, stream, counts=counts, entry=entry
+        )
+
+    def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
+        """As `Store.scan`."""
+        report, base = zeroed_report(self.engine, stream), self.table
+        per_launch = LAUNCH_ELEMENTS // self.spec.slots_per_bucket * self.spec.slots_per_bucket
+        for at in range(0, self.total_slots, per_launch):
+            table = Table.from_buffer_copy(base)
+            table.slots = base.slots + at * self.spec.slot_bytes
+            table.buckets = max(0, self.buckets - at // self.spec.slots_per_bucket)
+            n = min(per_launch, self.total_slots - at)
+            batch = Batch(n=n, out_keys=out_keys, out_values=out_values, report=report.ptr, default_value=room)
+            self._program.run("scan", table, batch, n, stream)
+        return read_report(self.engine, report.ptr, stream).winners
+
+    def broken_buckets(self, stream: Any = None) -> int:
+        """As `Store.broken_buckets`; the rules are those of ``core/slot.cuh``."""
+        report, n = zeroed_report(self.engine, stream), self.total_slots // self.spec.slots_per_bucket
+        self._program.run("audit", self.table, Batch(n=n, report=report.ptr), n, stream)
+        return read_report(self.engine, report.ptr, stream).mismatches
+
+    # ---- operations that change pairs
+    def update(
+        self,
+        keys: int,
+        values: int,
+        n: int,
+        *,
+        op: Op = Op.KEEP,
+        kind: int = 0,
+        flags: int = 0,
+        unique: bool = False,
+        in_other_buckets: bool = False,
+        fresh: bool = False,
+        count_probes: bool = False,
+        listed: Listed | None = None,
+        stream: Any = None,
+    ) -> Outcome:
+        """Add the keys that are absent; apply ``op`` to the values of the others. Waits.
+
+        Parameters
+        ----------
+        keys, values, flags
+            Addresses of ``n`` words, words and bytes; ``flags`` (`abi.Flag`) may be 0.
+        unique
+            The caller vouches that the keys differ from each other and from those in the table.
+        in_other_buckets
+            The keys are not in the table, and their first buckets are full; but some may repeat.
+        fresh
+            No key was put into the array since it was cleared.
+        listed
+            Elements to take part; all of them if None.
+
+        Raises
+        ------
+        MemoryError
+            Before a kernel is launched.
+        """
+        if listed is not None and not listed.n:
+            return Outcome(0, 0, 0, 0)
+        # Those that displace pairs pass them on. A second piece may have keys that the first has put into the table.
+        skips_first = in_other_buckets and self.design.moves_keys and (unique or n <= CLAIMED_ELEMENTS)
+        walked = listed.n if listed else n
+        piece = min(walked, LAUNCH_ELEMENTS if unique else CLAIMED_ELEMENTS)
+        fresh = fresh and unique and self.spec.splits
+        whole = fresh and is_built_whole(n, self.slots, self.nbytes, self.engine.window_bytes)
+        place = "place_pairs" if whole else "place_next" if skips_first else "place"
+        scratch = self._workbench.of(piece, op not in (Op.KEEP, Op.REPLACE) and not unique, unique)
+        table = self.table
+        small = walked <= self._program.block_threads
+        if not small:
+            self._workbench.restart(scratch, stream)
+        if self.design.moves_keys:
+            self.displaced = scratch
+        self.layout_is_open = whole
+        batch = scratch.batch
+        batch.op, batch.kind, batch.count_probes = op, kind, count_probes
+        width, dirty_claims = self.spec.word_bytes, False
+        for at in range(0, walked, piece):
+            first = 0 if listed else at  # element numbers count from here
+            batch.n, batch.count, batch.indices = (
+                min(piece, walked - at),
+                0,
+                listed.numbers.ptr + 4 * at if listed else 0,
+            )
+            batch.keys, batch.values = keys + first * width, values and values + first * width
+            batch.out_flags = flags and flags + first
+            batch.random = self._random.getrandbits(32)
+            if small:
+                return self._closed(self._run_block("update_block", table, batch, stream))
+            if unique:
+                self._program.run(place, table, batch, batch.n, stream)
+            else:
+                if dirty_claims:
+                    self._workbench.restart(scratch, stream, LISTS_BYTES)
+                dirty_claims = True
+                self._place_distinct(table, batch, place, self.design.settles and not skips_first, stream)
+        if whole:
+            self._program.run("split", table, Batch(n=self.total_slots), self.total_slots, stream)
+            self.layout_is_open = False
+        report = read_report(self.engine, scratch.report.ptr, stream)
+        return self._closed(Outcome(report.changed, report.homeless, report.unplaced, report.probes))
+
+    def _closed(self, outcome: Outcome) -> Outcome:
+        """Forget the scratch memory of an update that left no pair there; keep it from the next update otherwise."""
+        if outcome.homeless:
+            self._workbench.kept = None
+        else:
+            self.displaced = None
+        return outcome
+
+    def _place_distinct(self, table: Table, batch: Batch, place: str, settles: bool, stream: Any) -> None:
+        """Launch the kernels of a piece in which keys may repeat."""
+        report, n, run = batch.report, batch.n, self._program.run
+        if settles:
+            run("settle", table, batch, n, stream)
+            batch.indices, batch.count = batch.leftover, report + LEFTOVER
+        run("claim", table, batch, n, stream)
+        batch.indices, batch.count = batch.winners, report + WINNERS
+        run(place, table, batch, n, stream)
+        if batch.losers:
+            batch.indices, batch.count = batch.losers, report + LOSERS
+            run("combine", table, batch, n, stream)
+
+    def build(self, keys: int, values: int, n: int, unique: bool, stream: Any = None) -> Outcome | None:
+        """As `update`, of an array without pairs, by ``kernels/build.cuh``; None where that would not help. Waits.
+
+        If the outcome is not complete, the array is to be cleared.
+
+        Raises
+        ------
+        MemoryError
+            The array is to be cleared.
+        """
+        engine, spec = self.engine, self.spec
+        bucket_bytes = spec.slots_per_bucket * spec.slot_bytes
+        parts = build_parts_of(self.buckets, bucket_bytes, self.slots, engine.stage_bytes, n)
+        if parts is None or not self.builds:
+            return None
+        width = spec.word_bytes
+        left = [engine.allocate(n * width, stream) for _ in range(2 if values else 1)]
+        chunks = engine.allocate(8 * parts[0], stream)
+        report = zeroed_report(engine, stream)
+        engine.fill(chunks.ptr, 0, chunks.nbytes, stream)
+        batch = Batch(n=n, keys=keys, values=values, out_keys=left[0].ptr, out_values=left[-1].ptr if values else 0)
+        batch.report, batch.out_counts, (batch.parts, batch.part_shift) = report.ptr, chunks.ptr, parts
+        hashed = self.buckets * bucket_bytes
+        self.layout_is_open = True
+        engine.fill(self._memory.ptr + hashed, 0xFF, self.nbytes - hashed, stream)
+        self._program.run("scatter_parts", self._table, batch, n, stream)
+        self._program.run("build_parts", self._table, batch, self.buckets, stream)
+        built = read_report(engine, report.ptr, stream)
+        self._cleared, self.layout_is_open = True, False
+        outcome = Outcome(built.changed, 0, built.unplaced, 0)
+        for first, count, in_others in ((0, built.leftover, True), (n - built.winners, built.winners, False)):
+            if outcome.complete and count:
+                at = [column and column + first * width for column in (batch.out_keys, batch.out_values)]
+                rest = self.update(at[0], at[1], count, unique=unique, in_other_buckets=in_others, stream=stream)
+                outcome = Outcome(outcome.changed + rest.changed, rest.homeless, rest.unplaced, 0)
+        return outcome
+
+    def migrate(self, slots: int, n: int, hashed_buckets: int, stream: Any = None) -> Outcome:
+        """Place the pairs of ``n`` slots at an address; ``hashed_buckets`` lie before the reserved bucket. Waits."""
+        scratch = self._workbench.of(min(n, LAUNCH_ELEMENTS), False, True)
+        self._workbench.restart(scratch, stream)
+        per_bucket, table = self.spec.slots_per_bucket, self.table
+        for at in range(0, n, LAUNCH_ELEMENTS):
+            count = min(LAUNCH_ELEMENTS, n - at)
+            batch = Batch(
+                n=count,
+                keys=slots + at * self.spec.slot_bytes,
+                source_buckets=max(0, hashed_buckets - at // per_bucket),
+                random=self._random.getrandbits(32),
+                report=scratch.report.ptr,
+                homeless=scratch.batch.homeless,
+            )
+            self._program.run("migrate", table, batch, count, stream)
+        report = read_report(self.engine, scratch.report.ptr, stream)
+        return Outcome(report.changed, report.homeless, report.unplaced, 0)
+
+    def take_over(self, other: BucketArray, stream: Any = None) -> Outcome:
+        """Place all pairs of ``other``. Waits."""
+        return self.migrate(other.address, other.total_slots, other.buckets, stream)
+
+    def erase(
+        self, keys: int, n: int, flags: int = 0, only: npt.NDArray[np.int64] | None = None, stream: Any = None
+    ) -> int:
+        """Erase keys; how many were there. Waits."""
+        if n == 0 or (only is not None and not len(only)):
+            return 0
+        small, table = n <= self._program.block_threads, self.table
+        scratch = (self._workbench.kept or self._workbench.of(n, False, True)) if small else None
+        report = scratch.report if scratch else zeroed_report(self.engine, stream)
+        for at, count, indices, length in pieces(self.engine, n, min(n, LAUNCH_ELEMENTS), only, stream):
+            batch = Batch(
+                n=count,
+                keys=keys + at * self.spec.word_bytes,
+                indices=indices,
+                count=length,
+                out_flags=flags and flags + at,
+                report=report.ptr,
+            )
+            if scratch:
+                return self._run_block("erase_block", table, batch, stream).changed
+            self._program.run("erase", table, batch, count, stream)
+        return read_report(self.engine, report.ptr, stream).changed
+
+    def erase_listed(self, keys: int, numbers: int, n: int, stream: Any = None) -> None:
+        """Erase the keys of ``n`` elements whose numbers (uint32) lie at an address. Allocates nothing. Waits."""
+        self.engine.fill(self._report.ptr, 0, self._report.nbytes, stream)
+        batch = Batch(n=n, keys=keys, indices=numbers, report=self._report.ptr)
+        self._program.run("erase", self.table, batch, n, stream)
+        read_report(self.engine, self._report.ptr, stream)
+
+    def _run_block(self, entry: str, table: Table, batch: Batch, stream: Any) -> Outcome:
+        """One launch of ``kernels/one_block.cuh``, and its answer."""
+        slot = self._result_slot or Mailbox(self.engine)
+        self._result_slot = slot
+        slot.address(batch)
+        self._program.run(entry, table, batch, batch.n, stream)
+        homeless, unplaced, changed, probes = slot.outcome(stream)
+        return Outcome(changed, homeless, unplaced, probes)
+
+    # ---- after an update
+    def list_unplaced(self, flags: int, n: int, stream: Any = None) -> Listed:
+        """The elements that an update has flagged as unplaced. Waits.
+
+        Raises
+        ------
+        MemoryError
+            If there is no room for the list.
+        """
+        numbers, report = self.engine.allocate(4 * n, stream), zeroed_report(self.engine, stream)
+        batch = Batch(n=n, out_flags=flags, kind=Flag.UNPLACED, leftover=numbers.ptr, report=report.ptr)
+        self.engine.program(ROWS).run("list_flagged", Table(), batch, n, stream)
+        return Listed(numbers, read_report(self.engine, report.ptr, stream).leftover)
+
+    def displaced_pairs(self, stream: Any = None) -> Pairs:
+        """The pairs that the last update left without a slot; they stay in `displaced`. Waits."""
+        spec, word = self.spec, np.dtype(f"u{self.spec.word_bytes}")
+        n = 0
+        if self.displaced is not None:
+            n = min(HOMELESS_CAPACITY, read_report(self.engine, self.displaced.report.ptr, stream).homeless)
+        if self.displaced is None or not n:
+            return Pairs.none(spec)
+        slots = self.engine.to_host(
+            self.displaced.batch.homeless, word, n * (spec.slot_bytes // spec.word_bytes), stream
+        )
+        if not spec.value_word_bytes:
+            return Pairs(slots, None)
+        rows = slots.reshape(n, 2)
+        return Pairs(np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1]))

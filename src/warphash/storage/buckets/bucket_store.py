@@ -1,0 +1,602 @@
+"""The store of designs whose buckets lie in one array: how an update ends, when the array is replaced, and by what.
+
+What an update may leave undone, and what follows:
+
+1. All is placed: done.
+2. Pairs are displaced without a slot, or elements are unplaced. The displaced pairs are few: the first pair without a
+   slot keeps all other elements from displacing more. They are tried again in the same array, whose evictions then take
+   other ways; a table that is near the limit of its design succeeds so, and is not built anew. If that does not help, a
+   new array, larger or with other hash constants, takes over all pairs. Then the unplaced elements are tried again.
+3. The policy, or the memory, allows no more: the table becomes what it was, and `TableFull` is raised. Where the batch
+   is large enough to fail by its size (`policies.is_risky`), a snapshot was taken before it, and is put back. A smaller
+   batch fails only with a freak of the hash constants: its keys are erased, which leaves room for the displaced pairs.
+
+The recovery of an interrupted update (`storage.Recovery`) follows from this. With a snapshot, it is put back, and all
+keys of the batch are out. Without one, the displaced pairs are read from the array's scratch memory and placed, and the
+keys are counted anew. An array whose layout is open had no keys before, and is cleared.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from contextlib import suppress
+from functools import partial
+from itertools import count
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import TableFull
+from ...runtime.abi import Flag, Op, Table
+from ...runtime.engine import Buffer
+from .. import policies
+from ..estimate import estimate_new_keys
+from ..partition import in_parts
+from ..scratch import flags_at
+from ..storage import MemoryUse, Outcome, Recovery
+from .array import BucketArray, Listed, Pairs
+
+__all__ = ["BucketStore"]
+
+_TRIES_IN_PLACE = 64
+"""Sets of hash constants after which a rebuild in place has failed: keys repeat that should not."""
+
+_TRIES_TO_PLACE = 4
+"""How often displaced pairs are tried in one array before the array is replaced."""
+
+_HOPELESS = 256
+"""Slots a key beyond which a rebuild that still fails has another cause than the lack of room."""
+
+_LISTED_BYTES = 1 << 12
+"""Of host memory for a list of elements: to undo a batch where the device has no memory left."""
+
+
+class _State(NamedTuple):
+    """What a commit replaces.
+
+    Attributes
+    ----------
+    tombstones
+        Erased slots since the array was made (an upper bound: an insert may have taken some again).
+    vouched
+        Whether the table holds keys of a batch with ``unique``, which nobody has compared.
+    """
+
+    array: BucketArray
+    size: int
+    tombstones: int
+    vouched: bool
+
+
+class _Undo(NamedTuple):
+    """How to get back to the table before an update. ``snapshot`` is None for a table without keys."""
+
+    state: _State
+    table: Table
+    snapshot: Buffer | npt.NDArray[np.uint8] | None
+
+
+class BucketStore:
+    """As `storage.Store`, of designs with one array of buckets.
+
+    Parameters
+    ----------
+    array
+        Empty.
+    grows
+        Whether the store may take more memory.
+    attempts
+        How often a batch may fail at one size before the store grows, or gives up.
+    bounds
+        Of the load factor: the least behind a batch that erases, the most behind any, if there is memory to change it.
+        None for no bounds.
+
+    Attributes
+    ----------
+    probes, inserted
+        Buckets read by updates that counted them, and the keys that these updates added.
+    """
+
+    resizes = None
+    peak_nbytes = None
+
+    def __init__(
+        self,
+        array: BucketArray,
+        *,
+        grows: bool,
+        attempts: int,
+        load_factor: float,
+        bounds: tuple[float, float] | None,
+        counts_probes: bool,
+    ) -> None:
+        self.engine, self.design, self.parameters, self.spec = array.engine, array.design, array.parameters, array.spec
+        self.grows, self.attempts, self.load_factor, self.bounds = grows, attempts, load_factor, bounds
+        self.counts_probes = counts_probes
+        self.safe_load_factor = array.design.safe_load_factor(array.parameters)
+        self.rebuilds = self.probes = self.inserted = 0
+        self._state = _State(array, 0, 0, False)
+        self._recovery = Recovery()
+        self._new_share = 1.0  # of the elements of the last update
+        self._no_pairs = self._displaced = Pairs.none(array.spec)  # taken from the array's scratch memory
+        self._listed = array.engine.allocate_pinned(_LISTED_BYTES)
+
+    # ---- what the store is; nothing of it waits or changes anything
+    @property
+    def array(self) -> BucketArray:
+        """The buckets."""
+        return self._state.array
+
+    @property
+    def size(self) -> int:
+        return self._state.size
+
+    @property
+    def tombstones(self) -> int:
+        return self._state.tombstones
+
+    @property
+    def slots(self) -> int:
+        return self._state.array.slots
+
+    @property
+    def capacity(self) -> int:
+        return policies.capacity_of(self._state.array.slots, self.load_factor)
+
+    @property
+    def nbytes(self) -> int:
+        return self._state.array.nbytes
+
+    @property
+    def insert_probes(self) -> float | None:
+        return self.probes / self.inserted if self.counts_probes and self.inserted else None
+
+    @property
+    def pending(self) -> bool:
+        return self._recovery.due
+
+    @property
+    def lookups_wait(self) -> bool:
+        return self._recovery.due
+
+    # transitional names
+    @property
+    def store(self) -> BucketArray:
+        return self._state.array
+
+    under_way = pending
+    lookups_end_first = lookups_wait
+
+    def memory_use(self) -> MemoryUse:
+        return self._state.array.memory_use()
+
+    def finish(self, stream: Any = None) -> None:
+        self._recovery.run(self.engine, stream)
+
+    # ---- other stores
+    def _like_this(self, array: BucketArray) -> BucketStore:
+        return BucketStore(
+            array,
+            grows=self.grows,
+            attempts=self.attempts,
+            load_factor=self.load_factor,
+            bounds=self.bounds,
+            counts_probes=self.counts_probes,
+        )
+
+    def sibling(self, keys: int, stream: Any = None) -> BucketStore:
+        array = self._state.array
+        return self._like_this(array.sibling(self._slots_for(keys), array.seed + 1, stream))
+
+    def copy(self, stream: Any = None) -> BucketStore:
+        state = self._state
+        twin = self._like_this(state.array.copy(stream))
+        twin._state = state._replace(array=twin.array)
+        twin.rebuilds, twin.probes, twin.inserted = self.rebuilds, self.probes, self.inserted
+        return twin
+
+    def _slots_for(self, keys: int) -> int:
+        return policies.slots_for(max(1, keys), self.load_factor)
+
+    # ---- operations that change nothing
+    def find(
+        self,
+        keys: int,
+        n: int,
+        values: int,
+        flags: int,
+        default: int,
+        stream: Any = None,
+        *,
+        counts: int = 0,
+        entry: str = "find",
+    ) -> None:
+        self._state.array.find(keys, n, values, flags, default, stream, counts=counts, entry=entry)
+
+    def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
+        return self._state.array.scan(room, out_keys, out_values, stream)
+
+    def broken_buckets(self, stream: Any = None) -> int:
+        return self._state.array.broken_buckets(stream)
+
+    # ---- updates
+    def update(
+        self,
+        keys: int,
+        values: int,
+        n: int,
+        *,
+        op: Op = Op.KEEP,
+        kind: int = 0,
+        flags: int = 0,
+        unique: bool = False,
+        stream: Any = None,
+    ) -> None:
+        """As `Store.update`; returns when the batch is done.
+
+        Elements may go in another order (`partition`), if they are unique or nobody asks what became of each.
+        """
+        if n == 0:
+            return
+        self.finish(stream)
+        self._grow_ahead(keys, n, unique, stream)
+        before, asked = self._state, flags
+        array = before.array
+        may_reorder = op == Op.KEEP and (unique or not flags)
+        if may_reorder and self._build(keys, values, n, flags, unique, stream):
+            return self._keep_in_bounds(stream)
+        copies = in_parts(array, keys, values, n, stream) if may_reorder else None
+        if copies:
+            keys, values, flags = copies.keys, copies.values, 0
+        flags, _own_flags = flags_at(self.engine, flags, n, stream)
+        undo = self._undo(n, stream)
+        outcome: Outcome | None = None
+        listed: Listed | None = None
+        self._recovery.note(partial(self._put_back, undo) if undo else self._recover)
+        try:
+            for attempt in count(1):
+                array, fresh = self._state.array, not self._state.size and not self._state.tombstones
+                outcome = array.update(
+                    keys,
+                    values,
+                    n,
+                    op=op,
+                    kind=kind,
+                    flags=flags,
+                    unique=unique,
+                    fresh=fresh,
+                    count_probes=self.counts_probes,
+                    listed=listed,
+                    stream=stream,
+                )
+                self._add(outcome, unique)
+                if outcome.complete:
+                    break
+                listed = array.list_unplaced(flags, n, stream)
+                self._make_room(outcome, listed.n, attempt, undo, stream)
+        except (TableFull, MemoryError) as error:
+            if outcome is None:  # no kernel was launched
+                self._recovery.withdraw()
+                raise
+            left = self._taken_back(keys, n, flags, outcome, undo, before, stream)
+            raise TableFull(
+                f"{error}; the table is as it was", copies.originals(left, stream) if copies else left
+            ) from error
+        if copies and asked:
+            copies.flag(asked, flags, self._state.size - before.size, stream)
+        self._recovery.withdraw()
+        self._new_share = (self._state.size - before.size) / n
+        self._keep_in_bounds(stream)
+
+    def _add(self, outcome: Outcome, unique: bool) -> None:
+        """Count the keys that an update has added."""
+        state = self._state
+        self._state = state._replace(size=state.size + outcome.changed, vouched=state.vouched or unique)
+        if self.counts_probes:
+            self.probes, self.inserted = self.probes + outcome.probes, self.inserted + outcome.changed
+
+    def _build(self, keys: int, values: int, n: int, flags: int, unique: bool, stream: Any) -> bool:
+        """Do a batch for a table without keys in one build, if all of it can be done so; otherwise do nothing.
+
+        A batch that may not fit is not tried: the work would be done twice.
+        """
+        array, size, *_ = self._state
+        if size or self.counts_probes or n > self.safe_load_factor * array.slots:
+            return False
+        self._recovery.note(self._recover)
+        try:
+            outcome = array.build(keys, values, n, unique, stream)
+        except MemoryError:
+            outcome = None
+            array.clear(stream)
+        # Keys may repeat that should not. Then nobody knows which element was added.
+        done = outcome is not None and outcome.complete and not (flags and outcome.changed < n)
+        if outcome is not None and done:
+            if flags:
+                self.engine.fill(flags, Flag.CHANGED, n, stream)
+            self._state = _State(array, outcome.changed, 0, unique)
+        elif outcome is not None:
+            array.clear(stream)
+        self._recovery.withdraw()
+        return done
+
+    def erase(
+        self, keys: int, n: int, flags: int = 0, only: npt.NDArray[np.int64] | None = None, stream: Any = None
+    ) -> None:
+        self.finish(stream)
+        self._recovery.note(self._recover)
+        try:
+            erased = self._state.array.erase(keys, n, flags, only, stream)
+        except MemoryError:  # before a kernel was launched
+            self._recovery.withdraw()
+            raise
+        state = self._state
+        self._state = state._replace(size=state.size - erased, tombstones=state.tombstones + erased)
+        self._recovery.withdraw()
+        self._keep_in_bounds(stream, erased=True)
+
+    def clear(self, stream: Any = None) -> None:
+        self._recovery.note(self._clear)
+        self._clear(stream)
+        self._recovery.withdraw()
+
+    def _clear(self, stream: Any) -> None:
+        array = self._state.array
+        array.clear(stream)
+        self._state, self._displaced = _State(array, 0, 0, False), self._no_pairs
+
+    def rebuild(self, keys: int, stream: Any = None) -> None:
+        self.finish(stream)
+        self._replace(self._slots_for(max(keys, self._state.size)), stream)
+
+    # ---- size
+    def _grow_ahead(self, keys: int, n: int, unique: bool, stream: Any) -> None:
+        """Make a table larger that is as full as it should be, or that the new keys of the batch would fill."""
+        if not self.grows:
+            return
+        array, size, tombstones, _ = self._state
+        slots = policies.slots_before_insert(size, tombstones, array.slots, self.safe_load_factor)
+        with suppress(MemoryError):  # the batch may fit all the same
+            most = policies.most_keys(array.slots, self.load_factor, self.safe_load_factor, self.bounds)
+            if size + n > most and size + 4 * self._new_share * n > most:
+                new = n if unique else estimate_new_keys(self, keys, n, most - size, stream)
+                if size + new > most:
+                    slots = max(
+                        slots or 0, policies.slots_ahead(size + new, array.slots, self.load_factor, self.bounds)
+                    )
+            if slots is not None:
+                self._replace(max(slots, size), stream)
+
+    def _keep_in_bounds(self, stream: Any, erased: bool = False) -> None:
+        """Bring the load factor back within the bounds. Only an erase makes the table smaller."""
+        if self.bounds is None:
+            return
+        least, most = self.bounds
+        slots = policies.slots_in_bounds(self.size, self.slots, (least if erased else 0, most))
+        if slots is not None:
+            with suppress(MemoryError, TableFull):  # the batch is done, and the table right as it is
+                self._replace(slots, stream)
+
+    def _make_room(self, outcome: Outcome, missing: int, attempt: int, undo: _Undo | None, stream: Any) -> None:
+        """Give all displaced pairs slots, in an array where the missing elements have a better chance."""
+        self._gather_displaced(stream)
+        if attempt < self.attempts and outcome.homeless and self._place_displaced(stream):
+            return
+        array, size, *_ = self._state
+        slots = array.slots
+        if self.grows and (undo is not None or attempt >= self.attempts):
+            slots = self._checked(policies.slots_after_failure(size, missing, slots, self.load_factor), missing)
+        elif attempt >= self.attempts or (missing and size >= slots):
+            raise TableFull(
+                f"{size + missing:,} keys do not fit into {slots:,} slots of design {self.design.name!r} "
+                f"(tried {attempt} times); allow on_full='grow', or give a larger capacity"
+            )
+        try:
+            self._replace(slots, stream)
+        except MemoryError:
+            if undo is not None:
+                raise
+            self._rebuild_in_place(stream)
+
+    def _gather_displaced(self, stream: Any) -> None:
+        """Take the pairs that the last update displaced from the array's scratch memory."""
+        array = self._state.array
+        if array.displaced is not None:
+            pairs = array.displaced_pairs(stream)
+            if len(pairs.keys):
+                self._displaced = pairs.with_others(self._displaced)
+            array.displaced = None
+
+    def _place_displaced(self, stream: Any) -> bool:
+        """Place the displaced pairs in the array that displaced them, by other evictions; whether all have slots."""
+        array = self._state.array
+        for _ in range(_TRIES_TO_PLACE):
+            flags = self._insert_displaced(array, stream)
+            if flags is None:
+                self._displaced = self._no_pairs
+                return True
+            left = self._displaced.where(flags == Flag.UNPLACED)
+            self._displaced = array.displaced_pairs(stream).with_others(left)
+            array.displaced = None
+        return False
+
+    def _insert_displaced(self, array: BucketArray, stream: Any) -> npt.NDArray[np.uint8] | None:
+        """Add the displaced pairs: the flag of each; None if all have slots.
+
+        After an interruption, some may have slots already. Of the copies of a key that ``unique`` brought in, each is
+        added: otherwise the count of keys would be wrong.
+        """
+        pairs, engine = self._displaced, self.engine
+        if not len(pairs.keys):
+            return None
+        keys, flags = engine.from_host(pairs.keys, stream), engine.allocate(len(pairs.keys), stream)
+        values = None if pairs.values is None else engine.from_host(pairs.values, stream)
+        at = values.ptr if values else 0
+        outcome = array.update(
+            keys.ptr, at, len(pairs.keys), flags=flags.ptr, unique=self._state.vouched, stream=stream
+        )
+        return None if outcome.complete else engine.to_host(flags.ptr, np.uint8, len(pairs.keys), stream)
+
+    def _replace(self, slots: int, stream: Any) -> None:
+        """Move all pairs, the displaced ones, too, into a new array.
+
+        Raises
+        ------
+        MemoryError, TableFull
+            The array is the old one, with the pairs that it had.
+        """
+        seed = self._state.array.seed
+        for attempt in count(1):
+            new = self._moved(slots, seed + attempt, stream)
+            if new is not None:
+                break
+            if attempt % self.attempts == 0:
+                if not self.grows:
+                    raise TableFull(f"{self.size:,} keys could not be placed anew in {slots:,} slots")
+                slots = self._checked(2 * slots, 0)
+        self._state = self._state._replace(array=new, tombstones=0)
+        self._displaced = self._no_pairs
+        self.rebuilds += 1
+
+    def _moved(self, slots: int, seed: int, stream: Any) -> BucketArray | None:
+        """A new array with all pairs, the displaced ones, too; None if some have no slot there."""
+        old = self._state.array
+        new = old.sibling(slots, seed, stream)
+        complete = new.take_over(old, stream).complete and self._insert_displaced(new, stream) is None
+        return new if complete else None
+
+    def _checked(self, slots: int, missing: int) -> int:
+        """``slots``, unless more of them cannot help.
+
+        Raises
+        ------
+        TableFull
+            If these are more than `_HOPELESS` for each key.
+        """
+        keys = self.size + missing
+        if slots <= _HOPELESS * max(keys, 1024):
+            return slots
+        raise TableFull(
+            f"{keys:,} keys found no place in fewer than {slots:,} slots of design {self.design.name!r}, "
+            f"{self._why_hopeless}"
+        )
+
+    @property
+    def _why_hopeless(self) -> str:
+        """Why keys find no place that had room enough, and the mend."""
+        if self._state.vouched:
+            return (
+                "though all were tried: do keys of a batch with assume_unique=True repeat? Insert such keys without it"
+            )
+        return (
+            "under any of the hash constants that were tried: too many of them share their buckets; give another seed, "
+            "or design='slab', whose buckets have no end"
+        )
+
+    def _rebuild_in_place(self, stream: Any) -> None:
+        """Place all pairs anew in the memory of the present array, by way of the host.
+
+        Raises
+        ------
+        MemoryError
+            If there is no memory for a piece of the slots. Nothing has changed.
+        TableFull
+            If no set of hash constants has a slot for each pair. The slots are as they were.
+        """
+        array, engine = self._state.array, self.engine
+        slot_bytes, per_bucket, table = array.spec.slot_bytes, array.spec.slots_per_bucket, array.table
+        piece = min(array.total_slots, 1 << 16)
+        held = engine.allocate(piece * slot_bytes, stream)
+        slots = engine.to_host(table.slots, np.uint8, array.nbytes, stream)
+        self._recovery.note(partial(self._put_slots_back, array, table, slots))
+        for _ in range(_TRIES_IN_PLACE):
+            array.rehash(stream)
+            complete = True
+            for at in range(0, array.total_slots, piece):
+                some = slots[at * slot_bytes : (at + piece) * slot_bytes]
+                engine.upload(held.ptr, some, stream)
+                rest = max(0, array.buckets - at // per_bucket)
+                complete = complete and array.migrate(held.ptr, len(some) // slot_bytes, rest, stream).complete
+            if complete and self._insert_displaced(array, stream) is None:
+                self._recovery.note(self._recover)
+                self._displaced = self._no_pairs
+                self.rebuilds += 1
+                return
+        array.restore(table, slots, stream)
+        self._recovery.note(self._recover)
+        raise TableFull(f"{self.size:,} keys could not be placed anew in {array.slots:,} slots, {self._why_hopeless}")
+
+    # ---- undoing, and recovery
+    def _undo(self, n: int, stream: Any) -> _Undo | None:
+        """A way back for a batch that may not fit."""
+        state = self._state
+        if not policies.is_risky(state.size, n, state.array.slots, self.safe_load_factor):
+            return None
+        table = state.array.table
+        return _Undo(state, table, state.array.snapshot(stream) if state.size else None)
+
+    def _put_back(self, undo: _Undo, stream: Any) -> None:
+        """Make the table what it was."""
+        array = undo.state.array
+        if undo.snapshot is None:
+            array.clear(stream)
+        else:
+            array.restore(undo.table, undo.snapshot, stream)
+        self._state, self._displaced = undo.state, self._no_pairs
+
+    def _taken_back(
+        self, keys: int, n: int, flags: int, outcome: Outcome, undo: _Undo | None, before: _State, stream: Any
+    ) -> npt.NDArray[np.int64]:
+        """Take a batch back that does not fit: the numbers of its elements that found no slot."""
+        done = self.engine.to_host(flags, np.uint8, n, stream)
+        added = np.flatnonzero(done == Flag.CHANGED)
+        if undo is not None:
+            self._put_back(undo, stream)
+            self._recovery.withdraw()
+        else:
+            self._gather_displaced(stream)
+            self._erase_added(keys, n, added, stream)
+            with suppress(TableFull, MemoryError):  # the next call tries again
+                self.finish(stream)
+            self._state = self._state._replace(vouched=before.vouched)
+        # As many new keys as pairs were left without a slot did not fit, even if these pairs are others.
+        displaced = min(outcome.homeless, len(added))
+        return np.union1d(np.flatnonzero(done == Flag.UNPLACED), added[len(added) - displaced :])
+
+    def _erase_added(self, keys: int, n: int, added: npt.NDArray[np.int64], stream: Any) -> None:
+        """Erase the keys of some elements from the slots, and from the displaced pairs. Allocates no device memory."""
+        if len(self._displaced.keys):
+            ours = self.engine.to_host(keys, self._displaced.keys.dtype, n, stream)[added]
+            self._displaced = self._displaced.where(~np.isin(self._displaced.keys, ours))
+        memory: Any = (ctypes.c_uint32 * (_LISTED_BYTES // 4)).from_address(self._listed.ptr)
+        words = np.frombuffer(memory, np.uint32)
+        for at in range(0, len(added), len(words)):
+            some = added[at : at + len(words)]
+            words[: len(some)] = some
+            self._state.array.erase_listed(keys, self._listed.ptr, len(some), stream)
+
+    def _recover(self, stream: Any) -> None:
+        """Make the table whole after an update without a snapshot: give slots to displaced pairs, and count all keys.
+
+        Raises
+        ------
+        MemoryError, TableFull
+            If displaced pairs have no slot. They stay, and the next call tries again.
+        """
+        if self._state.array.layout_is_open:
+            return self._clear(stream)
+        vouched = self._state.vouched
+        self._state = self._state._replace(vouched=False)  # displaced pairs that have slots again are to be found there
+        self._gather_displaced(stream)
+        if not self._place_displaced(stream):
+            self._replace(self._checked(2 * self.slots, 0) if self.grows else self.slots, stream)
+        size = self._state.array.scan(0, 0, 0, stream)
+        erased = max(0, self.size - size)
+        self._state = _State(self.array, size, self.tombstones + erased, vouched)
+
+    def _put_slots_back(self, array: BucketArray, table: Table, slots: npt.NDArray[np.uint8], stream: Any) -> None:
+        """Undo a rebuild in place."""
+        array.restore(table, slots, stream)
+        self._recovery.note(self._recover)
+        self._recover(stream)
