@@ -25,7 +25,7 @@ from ...runtime.abi import Flag, Op
 from ...runtime.engine import Buffer
 from .. import policies
 from ..partition import in_parts
-from ..scratch import flags_at
+from ..scratch import Elements, flags_at
 from .store import Outcome, Store
 
 __all__ = ["ElasticStore"]
@@ -236,9 +236,7 @@ class ElasticStore:
         """As `Store.find`."""
         self.store.find(keys, n, values, flags, default, stream)
 
-    def erase(
-        self, keys: int, n: int, flags: int = 0, only: npt.NDArray[np.int64] | None = None, stream: Any = None
-    ) -> None:
+    def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:
         """As `Store.erase`."""
         self._note_erased(self.store.erase(keys, n, flags, only, stream), stream)
 
