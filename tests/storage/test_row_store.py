@@ -13,7 +13,6 @@ from support.engines import one_of_each
 from support.types import Array, as_bytes
 from warphash import HashMap, TableFull
 from warphash.storage.buckets.growth import ElasticStore
-from warphash.storage.row_numbers import RowNumbers
 from warphash.storage.row_store import RowBacking
 
 IN_ROWS = [name for name in design_names() if name != "dynamic_cuckoo"]
@@ -45,7 +44,7 @@ def holds(table: Any, pairs: dict[int, int]) -> None:
     keys, values = table.to_arrays()
     held = dict(zip(as_bytes(keys), values.tolist(), strict=True))
     assert held == dict(zip(as_bytes(keys_of(np.array([*pairs], "u8"))), pairs.values(), strict=True))
-    assert rows_of(table)._numbers.taken == len(table) == len(pairs)
+    assert rows_of(table)._state.taken == len(table) == len(pairs)
     table.check()
 
 
@@ -91,9 +90,9 @@ def test_keys_that_come_and_go_take_the_rows_of_those_before(design: str, verb: 
         ids = np.arange(turn * n // 2, turn * n // 2 + n)  # half of them new
         CHANGES[verb](table, keys_of(ids), ids.astype("u8") if verb != "upsert" or turn == 0 else 0 * ids.astype("u8"))
         table.erase(keys_of(ids[: n // 2]))
-        room = room or rows_of(table)._room
-        assert rows_of(table)._room == room <= 2 * n + 50
-    assert rows_of(table)._numbers.end <= 2 * n
+        room = room or rows_of(table)._state.room
+        assert rows_of(table)._state.room == room <= 2 * n + 50
+    assert rows_of(table)._state.end <= 2 * n
     assert len(table) == n // 2 and table.contains(keys_of(ids[n // 2 :])).all()
     table.check()
 
@@ -129,7 +128,7 @@ def test_a_batch_that_repeats_few_new_keys_leaves_few_rows() -> None:
     before = table.nbytes
     for verb in ("insert", "assign"):
         CHANGES[verb](table, keys_of(ids + 1000 * len(verb)), ids.astype("u8"))
-        assert table.nbytes < 100 * before and rows_of(table)._room < 20_000
+        assert table.nbytes < 100 * before and rows_of(table)._state.room < 20_000
     fresh = table_of(700)
     assert table.nbytes <= 4 * fresh.nbytes
 
@@ -176,7 +175,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch, bits: int, salts: int = 1) -> list[i
     original = RowBacking._fingerprints
 
     def fingerprints(self: RowBacking, keys: int, n: int, stream: Any, salt: int | None = None) -> Any:
-        prints, salt = original(self, keys, n, stream, salt), self._salt if salt is None else salt
+        prints, salt = original(self, keys, n, stream, salt), self._state.salt if salt is None else salt
         if salt not in seen:
             seen.append(salt)
         if seen.index(salt) < salts:
@@ -213,7 +212,7 @@ def test_a_full_table_leaves_the_rows_as_they_were() -> None:
             with pytest.raises(TableFull):
                 change(table, keys_of(ids), ids.astype("u8") + 7)
             holds(table, {number: number for number in range(40)})
-            assert rows_of(table)._numbers.end <= 40 + n
+            assert rows_of(table)._state.end <= 40 + n
         assert table.erase(keys_of(np.arange(10))).all() and table.insert(keys_of([500]), np.array([5], "u8")).all()
         holds(table, {500: 5, **{number: number for number in range(10, 40)}})
         table.shrink()
@@ -231,24 +230,41 @@ def test_rows_that_an_interrupted_update_has_taken_come_back(monkeypatch: pytest
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(ElasticStore, "update", interrupted)
             table.insert(keys_of(more), more.astype("u8"))
-    assert rows_of(table)._numbers.taken == 400
+    assert rows_of(table)._state.taken == 400
     assert table.insert(keys_of(more[:1]), more[:1].astype("u8")).all()
     holds(table, {number: number for number in range(101)})
 
 
-# ---- numbers
-def test_row_numbers_are_handed_out_once() -> None:
-    rng, numbers, taken = np.random.default_rng(2), RowNumbers(3), {0, 1, 2}
-    for _ in range(300):
-        if rng.random() < 0.55:
-            n = int(rng.integers(0, 40))
-            expected = numbers.end_with(n)
-            new = numbers.take(n).tolist()
-            assert len(set(new)) == n and not taken & set(new) and numbers.end == expected
-            taken |= set(new)
-        else:
-            back = rng.permutation([*taken])[: int(rng.integers(0, 40))]
-            numbers.give_back(back.astype("u8"))
-            taken -= set(back.tolist())
-        assert numbers.taken == len(taken) and all(number < numbers.end for number in taken)
-    assert numbers.end < 2000
+# ---- row numbers
+def row_numbers(table: Any) -> Array:
+    """Of the rows that the slots lead to."""
+    backing = rows_of(table)
+    n, engine = len(table), backing._engine
+    rows = engine.allocate(8 * max(1, n))
+    assert backing.elastic.store.scan(n, 0, rows.ptr, None) == n
+    return engine.to_host(rows.ptr, np.uint64, n)
+
+
+@pytest.mark.parametrize("device", ["cpu", *one_of_each("emulated")])
+def test_row_numbers_are_handed_out_once(device: str) -> None:
+    rng, table, held = np.random.default_rng(2), table_of(3, device=device, capacity=2000), {0, 1, 2}
+    most = 3
+    for _ in range(300 if device == "cpu" else 40):
+        state, more = rows_of(table)._state, rng.random() < 0.55
+        if more:
+            ids = rng.integers(0, 3000, int(rng.integers(1, 40)))
+            new = set(ids.tolist()) - held
+            expected = state.end_with(len(new))
+            table.insert(keys_of(ids), ids.astype("u8"))
+            held |= new
+            assert rows_of(table)._state.end == expected
+        elif held:
+            back = rng.permutation([*held])[: int(rng.integers(0, 40))]
+            assert table.erase(keys_of(back)).all()
+            held -= set(back.tolist())
+        most = max(most, len(held))
+        numbers, state = row_numbers(table), rows_of(table)._state
+        assert len(np.unique(numbers)) == len(numbers) == state.taken == len(held)
+        assert state.end <= most and (numbers < state.end).all()
+    assert most < 2000
+    holds(table, {number: number for number in held})
