@@ -70,7 +70,7 @@ def test_who_vouched_for_nothing_is_not_blamed(design: str, vouched_before: bool
 
 @pytest.mark.parametrize("device", HERE)
 def test_rows_that_repeat_unawares_become_one(device: str) -> None:
-    """No salt of their fingerprints tells equal keys apart, so a batch claims its fingerprints whatever its caller says."""
+    """No salt of their fingerprints tells equal keys apart: they are claimed, whatever the caller says."""
     table = HashSet("S40", design="cuckoo", device=device, seed=1, capacity=100)
     keys = np.arange(20).astype("S40")
     table.insert(keys)
