@@ -114,6 +114,23 @@ def test_shrink_and_load_bounds_give_the_memory_of_rows_back() -> None:
     holds(bounded, {number: number for number in range(100)})
 
 
+@pytest.mark.parametrize("design", ["bucketed_cuckoo", "slab"])
+def test_memory_is_in_use_or_in_reserve(design: str) -> None:
+    table = table_of(3000, design)
+    for ids in (np.arange(2000), np.arange(2500, 2600)):
+        table.erase(keys_of(ids))
+        for batch in (ids[:50], ids[:50], ids[:70]):
+            table.assign(keys_of(batch), batch.astype("u8"))
+            backing = rows_of(table)
+            use, slots = backing.memory_use(), backing.elastic.store.memory_use()
+            assert use.in_use - slots.in_use == ROW_BYTES * len(table)
+            assert (
+                use.in_use + use.reserve - slots.in_use - slots.reserve == table.nbytes - backing.elastic.store.nbytes
+            )
+    table.shrink()
+    assert table.nbytes - rows_of(table).elastic.store.nbytes <= ROW_BYTES * len(table) + 1
+
+
 def test_rows_are_reserved_with_the_slots_and_cleared_ones_are_used_again() -> None:
     table = table_of(10)
     table.reserve(50_000)

@@ -11,7 +11,7 @@
 //   scatter      rows of the chosen elements -> stored rows
 //   share_rows   gives the other elements of a new key its row; applies their upserts to the new value
 //   overwrite    values of elements whose keys were there -> stored rows
-//   merge        applies upserts to stored values of one word, of keys that were there
+//   merge        overwrites, or combines, stored values of one word, of keys that were there
 //   free_rows    pushes the rows of erased keys on the free list
 //   chunk_sums   counts (u32, `default_value` of them) -> their sum over each chunk (u64)
 //   offsets      counts, and where each chunk begins -> where each count begins (u64)
@@ -42,7 +42,7 @@
 //      its fingerprint in a hash table of `claim_mask` cells: a compare-and-swap (relaxed) of an empty cell. The winner gets
 //      flag 1 (kChanged) and a rank, from one ticket counter (Report::winners), an atomic for each block. A loser compares its
 //      key with the winner's and notes the winner. Two different keys of one fingerprint are counted in
-//      CountLine::mismatches. Where elements overwrite, found ones claim too: one of each key keeps its value.
+//      CountLine::mismatches. Where elements overwrite values of more than a word, found ones claim too: one of each key writes.
 //   3. The host reads the report: how many rows to take, and whether to draw another salt. It allocates what is missing.
 //   4. take_rows turns ranks into row numbers: rank r takes the r-th row from the top of the stack, or row end + r - (rows on the
 //      stack). It writes the fingerprints and row numbers of the winners in the order of ranks, if there are other elements.
@@ -60,7 +60,7 @@
 // Fields, where they are not as above:
 //   match        report, leftover: where the numbers of matching elements go (u32), and Report::winners; or none
 //   claim_rows   out_keys: fingerprints. claims: u64, all ones. claim_mask: how many. random: of their hash. unique: 0 if found
-//                elements claim too.
+//                elements claim, too.
 //   take_rows    keys: fingerprints. source_buckets: stack. op: rows on it. kind: end. out_keys, out_values: what goes into the
 //                slots, or none.
 //   share_rows, merge  keys: operands of `op` bytes. kind: of the operands. default_value: stride of a stored value, 4 or 8.

@@ -36,8 +36,8 @@ Costs, in lines of 64 bytes that an element touches at random, for keys of 24 by
 - find: the bucket; if the fingerprint is there, the key row (1.25 lines on average) and the value row.
 - a new key: the bucket, a claim (read and written), and the slot (read and written). Its rows are in the order of the
   batch, unless they come from the free list.
-- a key that is there: the bucket and the key row; insert ends here. upsert also reads and writes the value row; assign
-  does, and a claim.
+- a key that is there: the bucket and the key row; insert ends here. assign and upsert also write the value row. assign
+  of values of more than 8 bytes claims, too, so that one element of each key writes its value.
 - erase: the bucket, the key row, and the slot (read and written). The free list is in the order of the batch.
 
 An update that adds keys waits twice, for the report of step 3 and for that of the slots. One that adds none waits once,
@@ -252,17 +252,18 @@ class RowBacking:
         """Update the table; or leave it as it was and return False, because two keys have one fingerprint."""
         cells = 3 * n // 2 + 1  # a probe meets one other claim on average
         batch = self._look_up(keys, n, flags, 8 * cells, stream)
-        counts = self._claim(batch, cells, keys, n, op == Op.REPLACE, stream)
+        in_words = self.value_bytes <= 8  # which a store writes whole, so elements of one key need no claim
+        counts = self._claim(batch, cells, keys, n, op == Op.REPLACE and not in_words, stream)
         if counts.mismatches:
             return False
         if counts.winners:
             self._add(batch, counts.winners, keys, values, n, op, kind, bool(held), stream)
         # Behind this line nothing is allocated: the keys are in.
-        if op != Op.KEEP and counts.winners < n:
-            if op == Op.REPLACE:
-                self._write_values("overwrite", batch, n, values, stream)
-            else:
+        if op != Op.KEEP and self.value_bytes and counts.winners < n:
+            if in_words:
                 self._merge("merge", batch, values, n, op, kind, stream)
+            else:
+                self._write_values("overwrite", batch, n, values, stream)
         if held:
             self._gather_values(batch.rows, n, held, stream)
         return True
@@ -328,12 +329,14 @@ class RowBacking:
         take.source_buckets, take.op, take.kind = state.free_list.ptr, state.free, state.end
         prints, rows = batch.prints.ptr, batch.rows
         if added < n:
-            chosen = self._engine.allocate(16 * added, stream)
-            take.out_keys, take.out_values = prints, rows = chosen.ptr, chosen.ptr + 8 * added
+            column = -(-8 * added // 256) * 256
+            chosen = self._engine.allocate(2 * column, stream)
+            take.out_keys, take.out_values = prints, rows = chosen.ptr, chosen.ptr + column
         self._run("take_rows", take, stream)
         # Before the slots: whoever sees a row's number there sees the row.
         self._write_keys(batch, n, keys, stream)
-        self._write_values("scatter", batch, n, values, stream)
+        if self.value_bytes:
+            self._write_values("scatter", batch, n, values, stream)
         combines = op not in (Op.KEEP, Op.REPLACE)
         if added < n and (combines or shares):
             self._merge("share_rows", batch, values, n, op if combines else Op.KEEP, kind, stream)
@@ -365,8 +368,7 @@ class RowBacking:
         """Write the values of some elements to their rows."""
         write = Batch(n=n, keys=values, op=self.value_bytes, kind=self._value_stride, values=batch.rows)
         write.source_buckets, write.out_flags = self._state.values.ptr, batch.flags
-        if self.value_bytes:
-            self._run(entry, write, stream)
+        self._run(entry, write, stream)
 
     def _merge(self, entry: str, batch: _Lookup, values: int, n: int, op: Op, kind: int, stream: Any) -> None:
         """Apply an upsert to the stored values of some elements."""
