@@ -12,7 +12,7 @@ struct Entry {
   Run run;
 };
 
-constexpr int kMostEntries = 16;
+constexpr int kMostEntries = 24;
 
 struct Group {
   int key_bytes;

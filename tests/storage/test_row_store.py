@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -10,11 +11,13 @@ import pytest
 
 from support.cases import design_names
 from support.engines import one_of_each
+from support.refusals import refusing
 from support.types import Array, as_bytes
 from warphash import HashMap, TableFull
+from warphash.runtime.abi import COUNT_WORDS, Op, kind_of
+from warphash.storage import row_store
 from warphash.storage.buckets.bucket_store import BucketStore
-from warphash.storage.row_numbers import RowNumbers
-from warphash.storage.row_store import RowBacking
+from warphash.storage.row_store import RowStorage
 
 IN_ROWS = [name for name in design_names() if name != "dynamic_cuckoo"]
 """Designs that keep wide keys in rows: subtables keep them in place."""
@@ -34,9 +37,9 @@ def table_of(n: int, design: str = "bucketed_cuckoo", device: str = "cpu", **opt
     return table
 
 
-def rows_of(table: Any) -> RowBacking:
+def rows_of(table: Any) -> RowStorage:
     backing = table._backing
-    assert isinstance(backing, RowBacking)
+    assert isinstance(backing, RowStorage)
     return backing
 
 
@@ -45,7 +48,7 @@ def holds(table: Any, pairs: dict[int, int]) -> None:
     keys, values = table.to_arrays()
     held = dict(zip(as_bytes(keys), values.tolist(), strict=True))
     assert held == dict(zip(as_bytes(keys_of(np.array([*pairs], "u8"))), pairs.values(), strict=True))
-    assert rows_of(table)._numbers.taken == len(table) == len(pairs)
+    assert rows_of(table)._state.taken == len(table) == len(pairs)
     table.check()
 
 
@@ -91,9 +94,9 @@ def test_keys_that_come_and_go_take_the_rows_of_those_before(design: str, verb: 
         ids = np.arange(turn * n // 2, turn * n // 2 + n)  # half of them new
         CHANGES[verb](table, keys_of(ids), ids.astype("u8") if verb != "upsert" or turn == 0 else 0 * ids.astype("u8"))
         table.erase(keys_of(ids[: n // 2]))
-        room = room or rows_of(table)._room
-        assert rows_of(table)._room == room <= 2 * n + 50
-    assert rows_of(table)._numbers.end <= 2 * n
+        room = room or rows_of(table)._state.room
+        assert rows_of(table)._state.room == room <= 2 * n + 50
+    assert rows_of(table)._state.end <= 2 * n
     assert len(table) == n // 2 and table.contains(keys_of(ids[n // 2 :])).all()
     table.check()
 
@@ -109,6 +112,23 @@ def test_shrink_and_load_bounds_give_the_memory_of_rows_back() -> None:
     assert bounded.erase(gone).all()
     assert bounded.nbytes <= 8 * small.nbytes
     holds(bounded, {number: number for number in range(100)})
+
+
+@pytest.mark.parametrize("design", ["bucketed_cuckoo", "slab"])
+def test_memory_is_in_use_or_in_reserve(design: str) -> None:
+    table = table_of(3000, design)
+    for ids in (np.arange(2000), np.arange(2500, 2600)):
+        table.erase(keys_of(ids))
+        for batch in (ids[:50], ids[:50], ids[:70]):
+            table.assign(keys_of(batch), batch.astype("u8"))
+            backing = rows_of(table)
+            use, slots = backing.memory_use(), backing.elastic.store.memory_use()
+            assert use.in_use - slots.in_use == ROW_BYTES * len(table)
+            assert (
+                use.in_use + use.reserve - slots.in_use - slots.reserve == table.nbytes - backing.elastic.store.nbytes
+            )
+    table.shrink()
+    assert table.nbytes - rows_of(table).elastic.store.nbytes <= ROW_BYTES * len(table) + 1
 
 
 def test_rows_are_reserved_with_the_slots_and_cleared_ones_are_used_again() -> None:
@@ -129,18 +149,26 @@ def test_a_batch_that_repeats_few_new_keys_leaves_few_rows() -> None:
     before = table.nbytes
     for verb in ("insert", "assign"):
         CHANGES[verb](table, keys_of(ids + 1000 * len(verb)), ids.astype("u8"))
-        assert table.nbytes < 100 * before and rows_of(table)._room < 20_000
+        assert table.nbytes < 100 * before and rows_of(table)._state.room < 20_000
     fresh = table_of(700)
     assert table.nbytes <= 4 * fresh.nbytes
 
 
 # ---- contents
-@pytest.mark.parametrize("design", ["bucketed_cuckoo", "cuckoo", "slab"])
-def test_contents_against_a_dict(design: str) -> None:
+@pytest.mark.parametrize(
+    ("device", "design", "turns"),
+    [
+        *(("cpu", design, 120) for design in ("bucketed_cuckoo", "cuckoo", "slab")),
+        *(pytest.param("emulated", design, 30) for design in ("bucketed_cuckoo", "slab") if one_of_each("emulated")),
+    ],
+)
+@pytest.mark.parametrize("distinct", [400, 20])
+def test_contents_against_a_dict(device: str, design: str, turns: int, distinct: int) -> None:
+    """Keys repeat within each batch: few times, or often."""
     rng = np.random.default_rng(1)
-    table, pairs = table_of(0, design, capacity=16), {}
-    for turn in range(120):
-        ids, n = rng.integers(0, 400, 150), 150
+    table, pairs = table_of(0, design, device, capacity=16), {}
+    for turn in range(turns):
+        ids, n = rng.integers(0, distinct, 150), 150
         values = rng.integers(1, 1 << 40, n).astype("u8")
         verb = rng.choice(["insert", "assign", "upsert", "find_or_insert", "erase", "shrink"])
         if verb == "shrink":
@@ -170,13 +198,26 @@ def test_contents_against_a_dict(design: str) -> None:
     holds(table, pairs)
 
 
+@pytest.mark.parametrize("device", ["cpu", *one_of_each("emulated")])
+@pytest.mark.parametrize("design", ["bucketed_cuckoo", "slab"])
+def test_one_value_of_a_repeated_key_wins_whole(device: str, design: str) -> None:
+    rng, n = np.random.default_rng(4), 400
+    table = HashMap("V24", "V40", design=design, device=device, seed=3, capacity=64)
+    for turn in range(4):
+        ids, offered = rng.integers(4 * turn, 4 * turn + 8, n), rng.integers(1, 1 << 60, n)
+        table.assign(keys_of(ids), np.repeat(offered.astype("u8"), 5).view("V40"))
+        for number in np.unique(ids):
+            (words,) = table[keys_of([number])].view("u8").reshape(-1, 5)
+            assert len(set(words.tolist())) == 1 and words[0] in offered[ids == number]
+
+
 def narrow(monkeypatch: pytest.MonkeyPatch, bits: int, salts: int = 1) -> list[int]:
     """Fingerprints of few bits under each of the first salts; the salts that there have been."""
     seen: list[int] = []
-    original = RowBacking._fingerprints
+    original = RowStorage._fingerprints
 
-    def fingerprints(self: RowBacking, keys: int, n: int, stream: Any, salt: int | None = None) -> Any:
-        prints, salt = original(self, keys, n, stream, salt), self._salt if salt is None else salt
+    def fingerprints(self: RowStorage, keys: int, n: int, stream: Any, salt: int | None = None) -> Any:
+        prints, salt = original(self, keys, n, stream, salt), self._state.salt if salt is None else salt
         if salt not in seen:
             seen.append(salt)
         if seen.index(salt) < salts:
@@ -184,7 +225,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch, bits: int, salts: int = 1) -> list[i
             prints = self._engine.from_host(words)
         return prints
 
-    monkeypatch.setattr(RowBacking, "_fingerprints", fingerprints)
+    monkeypatch.setattr(RowStorage, "_fingerprints", fingerprints)
     return seen
 
 
@@ -213,7 +254,7 @@ def test_a_full_table_leaves_the_rows_as_they_were() -> None:
             with pytest.raises(TableFull):
                 change(table, keys_of(ids), ids.astype("u8") + 7)
             holds(table, {number: number for number in range(40)})
-            assert rows_of(table)._numbers.end <= 40 + n
+            assert rows_of(table)._state.end <= 40 + n
         assert table.erase(keys_of(np.arange(10))).all() and table.insert(keys_of([500]), np.array([5], "u8")).all()
         holds(table, {500: 5, **{number: number for number in range(10, 40)}})
         table.shrink()
@@ -231,24 +272,187 @@ def test_rows_that_an_interrupted_update_has_taken_come_back(monkeypatch: pytest
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(BucketStore, "update", interrupted)
             table.insert(keys_of(more), more.astype("u8"))
-    assert rows_of(table)._numbers.taken == 400
+    assert rows_of(table)._state.taken == 400
     assert table.insert(keys_of(more[:1]), more[:1].astype("u8")).all()
     holds(table, {number: number for number in range(101)})
 
 
-# ---- numbers
-def test_row_numbers_are_handed_out_once() -> None:
-    rng, numbers, taken = np.random.default_rng(2), RowNumbers(3), {0, 1, 2}
-    for _ in range(300):
-        if rng.random() < 0.55:
-            n = int(rng.integers(0, 40))
-            expected = numbers.end_with(n)
-            new = numbers.take(n).tolist()
-            assert len(set(new)) == n and not taken & set(new) and numbers.end == expected
-            taken |= set(new)
+GIVEN = np.concatenate([np.arange(15), np.arange(40, 70), np.arange(10, 45)])
+"""Keys of a batch for a table of 30: some are there, others are new, and some of both repeat."""
+
+VERBS: dict[str, Callable[[Any], Any]] = {
+    **{name: lambda table, change=change: change(table, keys_of(GIVEN), offers()) for name, change in CHANGES.items()},
+    "erase": lambda table: table.erase(keys_of(GIVEN)),
+    "shrink": lambda table: table.shrink(),
+    "reserve": lambda table: table.reserve(3000),
+    "clear": lambda table: table.clear(),
+}
+
+
+def offers() -> Array:
+    """A value for each element of the batch."""
+    return 1000 + np.arange(len(GIVEN), dtype="u8")
+
+
+def outcomes(verb: str, number: int) -> set[int | None]:
+    """What a key may have behind a verb that was interrupted: what it had, or all that the batch brings."""
+    before = number if number < 30 else None
+    offered = [int(value) for value in offers()[number == GIVEN]]
+    if verb in ("shrink", "reserve") or (not offered and verb != "clear"):
+        return {before}
+    if verb in ("erase", "clear"):
+        return {before, None}
+    if verb == "upsert":
+        return {before, (before or 0) + sum(offered)}
+    if verb in ("assign", "__setitem__"):
+        return {before, *offered}
+    return {before} if before is not None else {None, *offered}
+
+
+def holds_outcomes(table: Any, verb: str) -> None:
+    """Each key has what it may have; no two keys share a row; and further updates work."""
+    table.check()
+    numbers = row_numbers(table)
+    state = rows_of(table)._state
+    assert len(np.unique(numbers)) == len(numbers) == len(table) <= state.taken and (numbers < state.end).all()
+    values, found = table.find(keys_of(np.arange(80)))
+    for number in range(80):
+        assert (int(values[number]) if found[number] else None) in outcomes(verb, number)
+    ids = np.arange(20, 300)
+    table.assign(keys_of(ids), ids.astype("u8"))
+    table.erase(keys_of(np.arange(20)))
+    table.erase(keys_of(ids[100:]))
+    holds(table, {number: number for number in range(20, 120)})
+
+
+@pytest.mark.parametrize("device", ["cpu", *one_of_each("emulated")])
+@pytest.mark.parametrize("once", [True, False])
+@pytest.mark.parametrize("verb", VERBS)
+def test_memory_that_is_refused_leaves_the_table_as_it_was(device: str, verb: str, once: bool) -> None:
+    """The first allocation is refused, then the second, and so on; alone, or with all behind it."""
+    refused, number = 1, 0
+    while refused:
+        number += 1
+        table, failed = table_of(30, device=device), False
+        elastic, before = rows_of(table).elastic, table.nbytes
+        with refusing(rows_of(table)._engine, number, once=once) as refusals:
+            try:
+                VERBS[verb](table)
+            except (MemoryError, TableFull):
+                failed = True
+        refused = refusals.refused
+        assert refused or not failed
+        if failed:
+            assert rows_of(table).elastic is elastic and table.nbytes < 2 * before
+            holds(table, {number: number for number in range(30)})
+        holds_outcomes(table, verb)
+    assert number > (verb != "clear")
+
+
+def interrupted_at(line: int, run: Callable[[], Any]) -> bool:
+    """Run, but interrupt the row store at the ``line``-th line that it runs; whether there were so many."""
+    left = line
+
+    def trace(frame: Any, event: str, argument: Any) -> Any:
+        nonlocal left
+        if frame.f_code.co_filename != row_store.__file__:
+            return None
+        if event == "line":
+            left -= 1
+            if left == 0:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        run()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+@pytest.mark.parametrize(
+    ("device", "design"),
+    [("cpu", "bucketed_cuckoo"), ("cpu", "slab"), *((name, "cuckoo") for name in ["emulated"] if one_of_each(name))],
+)
+@pytest.mark.parametrize("verb", VERBS)
+def test_an_interruption_at_any_line_leaves_each_key_in_or_out(device: str, design: str, verb: str) -> None:
+    line, step = 1, 1 if device == "cpu" else 3
+    table = table_of(30, design, device)
+    while interrupted_at(line, lambda: VERBS[verb](table)):  # noqa: B023 - run at once
+        holds_outcomes(table, verb)
+        table, line = table_of(30, design, device), line + step
+    assert line > 2
+    holds_outcomes(table, verb)
+
+
+@pytest.mark.parametrize("device", ["cpu", *one_of_each("emulated")])
+@pytest.mark.parametrize("verb", [*CHANGES, "erase"])
+def test_an_update_reads_reports_and_no_arrays(device: str, verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 3000 if device == "cpu" else 300
+    table = table_of(n, device=device, capacity=4 * n)
+    read: list[int] = []
+    engine = rows_of(table)._engine
+    to_host = engine.to_host
+
+    def noted(ptr: int, dtype: Any, count: int, stream: Any = None) -> Any:
+        read.append(np.dtype(dtype).itemsize * count)
+        return to_host(ptr, dtype, count, stream)
+
+    monkeypatch.setattr(engine, "to_host", noted)
+    for first, waits in ((0, 1), (n, 2), (n // 2, 2)):  # keys that are there, new ones, and both
+        read.clear()
+        ids = np.arange(first, first + n)
+        backing, keys, values = rows_of(table), keys_of(ids), ids.astype("u8")
+        held, flags = np.empty(n, "u8"), np.empty(n, "?")
+        at = [array.ctypes.data for array in (keys, values, flags, held)]
+        if device == "emulated":
+            buffers = [engine.from_host(array.view("u1")) for array in (keys, values, flags, held)]
+            at = [buffer.ptr for buffer in buffers]
+        if verb == "erase":
+            backing.erase(at[0], n, at[2], None)
         else:
-            back = rng.permutation([*taken])[: int(rng.integers(0, 40))]
-            numbers.give_back(back.astype("u8"))
-            taken -= set(back.tolist())
-        assert numbers.taken == len(taken) and all(number < numbers.end for number in taken)
-    assert numbers.end < 2000
+            op = {"assign": Op.REPLACE, "__setitem__": Op.REPLACE, "upsert": Op.ADD}.get(verb, Op.KEEP)
+            held_at = at[3] if verb == "find_or_insert" else 0
+            options = {"op": op, "kind": kind_of(np.dtype("u8")), "unique": False, "stream": None}
+            backing.update(at[0], at[1], n, flags=at[2], held=held_at, **options)
+        assert len(read) <= waits and all(nbytes <= 8 * COUNT_WORDS for nbytes in read)
+
+
+# ---- row numbers
+def row_numbers(table: Any) -> Array:
+    """Of the rows that the slots lead to."""
+    backing = rows_of(table)
+    n, engine = len(table), backing._engine
+    rows = engine.allocate(8 * max(1, n))
+    assert backing.elastic.store.scan(n, 0, rows.ptr, None) == n
+    return engine.to_host(rows.ptr, np.uint64, n)
+
+
+@pytest.mark.parametrize("device", ["cpu", *one_of_each("emulated")])
+def test_row_numbers_are_handed_out_once(device: str) -> None:
+    rng, table, held = np.random.default_rng(2), table_of(3, device=device, capacity=2000), {0, 1, 2}
+    most = 3
+    for _ in range(300 if device == "cpu" else 40):
+        state, more = rows_of(table)._state, rng.random() < 0.55
+        if more:
+            ids = rng.integers(0, 3000, int(rng.integers(1, 40)))
+            new = set(ids.tolist()) - held
+            expected = state.end_with(len(new))
+            table.insert(keys_of(ids), ids.astype("u8"))
+            held |= new
+            assert rows_of(table)._state.end == expected
+        elif held:
+            back = rng.permutation([*held])[: int(rng.integers(0, 40))]
+            assert table.erase(keys_of(back)).all()
+            held -= set(back.tolist())
+        most = max(most, len(held))
+        numbers, state = row_numbers(table), rows_of(table)._state
+        assert len(np.unique(numbers)) == len(numbers) == state.taken == len(held)
+        assert state.end <= most and (numbers < state.end).all()
+    assert most < 2000
+    holds(table, {number: number for number in held})

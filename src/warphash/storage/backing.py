@@ -120,9 +120,9 @@ def make_backing(
 
         return MultiWordBacking(elastic, key_bytes, value_bytes)
     if wide:
-        from .row_store import RowBacking
+        from .row_store import RowStorage
 
-        return RowBacking(elastic, key_bytes, value_bytes)
-    from .codec import WordBacking
+        return RowStorage(elastic, key_bytes, value_bytes)
+    from .codec import WordStorage
 
-    return WordBacking(elastic, key_bytes, value_bytes)
+    return WordStorage(elastic, key_bytes, value_bytes)

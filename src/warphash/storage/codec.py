@@ -10,9 +10,9 @@ from ..errors import UnsupportedVerb
 from ..runtime.abi import Batch, Op, Table
 from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
-from .storage import MemoryUse
+from .storage import MemoryUse, Store
 
-__all__ = ["WordBacking"]
+__all__ = ["WordStorage"]
 
 _KEY_ALIGNMENT_BYTES = 16
 """At most: so much of a wide key is read at once (``kernels/core/wide.cuh``)."""
@@ -20,7 +20,7 @@ _VALUE_ALIGNMENT_BYTES = 8
 """At most: rows of values lie anywhere, and move by the widest word that suits them (``kernels/core/bytes.cuh``)."""
 
 
-class WordBacking:
+class WordStorage:
     """Packed rows in, packed rows out, on an `Store` of words.
 
     Parameters
@@ -29,43 +29,47 @@ class WordBacking:
         Width of a row; ``value_bytes`` may be 0.
     """
 
-    def __init__(self, elastic: Any, key_bytes: int, value_bytes: int) -> None:
-        self.elastic = elastic
+    def __init__(self, store: Store, key_bytes: int, value_bytes: int) -> None:
+        self.store = store
         self.key_bytes, self.value_bytes = key_bytes, value_bytes
-        spec = elastic.store.spec
+        spec = store.spec
         self._key_word, self._value_word, self._value_is_row = spec.word_bytes, spec.value_word_bytes, spec.value_is_row
-        self._engine: Engine = elastic.store.engine
+        self._engine: Engine = store.engine
         self._rows = self._engine.program(ROWS)
 
     @property
     def nbytes(self) -> int:
-        return self.elastic.store.nbytes
+        return self.store.nbytes
+
+    @property
+    def elastic(self) -> Any:
+        return self.store
 
     @property
     def pending(self) -> bool:
-        return bool(self.elastic.pending)
+        return self.store.pending
 
     @property
     def lookups_wait(self) -> bool:
-        return bool(self.elastic.lookups_wait)
+        return self.store.lookups_wait
 
     def finish(self, stream: Any = None) -> None:
-        self.elastic.finish(stream)
+        self.store.finish(stream)
 
     def memory_use(self) -> MemoryUse:
-        return self.elastic.store.memory_use()
+        return self.store.memory_use()
 
     def find(self, keys: int, n: int, values: int, flags: int, default: bytes, stream: Any) -> None:
         words = self._keys(keys, n, stream)
         out, held = self._landing(values, n, self.value_bytes, self._value_word, stream)
         absent, _absent = self._default(default, stream)
-        self.elastic.find(words[0], n, out, flags, absent, stream)
+        self.store.find(words[0], n, out, flags, absent, stream)
         if held is not None:
             self._narrow(out, n, values, self.value_bytes, self._value_word, stream)
 
     def counts(self, keys: int, n: int, out: int, stream: Any, entry: str = "probe_counts") -> None:
         words = self._keys(keys, n, stream)
-        self.elastic.store.find(words[0], n, 0, 0, 0, stream, counts=out, entry=entry)
+        self.store.find(words[0], n, 0, 0, 0, stream, counts=out, entry=entry)
 
     def update(
         self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, held: int, unique: bool, stream: Any
@@ -78,26 +82,24 @@ class WordBacking:
         # All memory first: when the keys are in, nothing may be missing for the answer.
         out, narrow = self._landing(held, n, self.value_bytes, self._value_word, stream)
         absent, _absent = self._default(bytes(self.value_bytes), stream) if held else (0, None)
-        self.elastic.update(
-            key_words[0], value_words[0], n, op=op, kind=kind, flags=flags, unique=unique, stream=stream
-        )
+        self.store.update(key_words[0], value_words[0], n, op=op, kind=kind, flags=flags, unique=unique, stream=stream)
         if held:
-            self.elastic.find(key_words[0], n, out, 0, absent, stream)
+            self.store.find(key_words[0], n, out, 0, absent, stream)
         if narrow is not None:
             self._narrow(out, n, held, self.value_bytes, self._value_word, stream)
 
     def erase(self, keys: int, n: int, flags: int, stream: Any) -> None:
         words = self._keys(keys, n, stream)
-        self.elastic.erase(words[0], n, flags, stream=stream)
+        self.store.erase(words[0], n, flags, stream=stream)
 
     def execute(
         self, operations: int, keys: int, values: int, n: int, out: int, flags: int, default: bytes, stream: Any
     ) -> None:
         """A mixed batch on lists; see `ElasticLists.execute`."""
-        elastic: Any = self.elastic
+        store: Any = self.store
         key_words, value_words = self._keys(keys, n, stream), self._values(values, n, stream)
         landing, held = self._landing(out, n, self.value_bytes, self._value_word, stream)
-        elastic.execute(
+        store.execute(
             operations, key_words[0], value_words[0], n, landing, flags, int.from_bytes(default, "little"), stream
         )
         if held is not None:
@@ -106,17 +108,17 @@ class WordBacking:
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any) -> int:
         widths = ((out_keys, self.key_bytes, self._key_word), (out_values, self.value_bytes, self._value_word))
         landings = [self._landing(out, room, width, word, stream) for out, width, word in widths]
-        found = self.elastic.store.scan(room, landings[0][0], landings[1][0], stream)
+        found = self.store.scan(room, landings[0][0], landings[1][0], stream)
         for (at, held), (out, width, word) in zip(landings, widths, strict=True):
             if held is not None:
                 self._narrow(at, min(found, room), out, width, word, stream)
         return found
 
     def clear(self, stream: Any) -> None:
-        self.elastic.clear(stream)
+        self.store.clear(stream)
 
     def rebuild(self, keys: int, stream: Any) -> None:
-        self.elastic.rebuild(keys, stream)
+        self.store.rebuild(keys, stream)
 
     def _landing(self, out: int, n: int, width: int, word: int, stream: Any) -> tuple[int, Buffer | None]:
         """Where kernels write words for rows that go to ``out``, and what keeps that memory if it is another."""

@@ -1,40 +1,66 @@
-"""Keys or values wider than a word: the slot holds a fingerprint of the key and the number of its row.
+"""Keys or values wider than a word: a slot holds the fingerprint of a key and the number of its row.
 
-Layout. Key rows and value rows are two packed arrays beside the table; a value of up to 8 bytes takes a whole word
-there, so that an upsert can combine it atomically. Only a key that is added takes a row, and an erased key gives its
-row back (`row_numbers`). So there are as many rows as keys; and, while an update runs, a row for each of its elements
-whose key is absent, of which several may have one key.
+Layout. Key rows and value rows are two packed arrays beside the table. A value of up to 8 bytes takes a whole word
+there, so that an upsert can combine it atomically. Rows of erased keys are on the free list, a stack of row numbers in
+device memory. A new key takes a row from the free list, or the first row that was never used if the list is empty. As
+many rows are in use as there are keys. ``kernels/rows.cuh`` draws the arrays and names the kernels.
 
-An update, in steps. A `TableFull` or `MemoryError` in any of them leaves the table as it was.
+An update, in steps:
 
-1. Look up the keys. Elements whose keys are absent take rows, and their keys and values are written there.
-2. Enter the fingerprints with the numbers of these rows into the table. Elements that added no key give them back.
-3. Overwrite, or combine, the values of the keys that were there.
+1. Look up the fingerprints of the batch.
+2. Compare the keys of the elements that were found with their rows. Choose one element of each new key (`claim_rows`).
+3. Read one report: the number of new keys, and whether two keys have one fingerprint. If they have, draw another salt,
+   load all keys anew, and start again.
+4. Allocate rows, if there are too few for the new keys.
+5. Write the rows of the new keys, with the values of all their elements. No slot leads to these rows yet.
+6. Note on the host that the rows are taken. Enter the fingerprints and row numbers of the new keys into the table.
+7. Overwrite, or combine, the values of the keys that were there. This step allocates nothing.
 
-Fingerprints have 64 bits and a salt. Two keys of one fingerprint are never in the table together: an update that meets
-another key under its fingerprint is taken back, and runs again after the store has drawn a new salt and loaded itself
-anew (of 40 tables of 10^9 keys, one). So a find whose fingerprint matches a row of another key is a find of an absent
-key, with no second look.
+An erase looks up the fingerprints, lists the elements whose keys match, erases these, pushes their rows on the free
+list, and notes on the host how many.
+
+Failures. A `TableFull` or `MemoryError` comes out of steps 1 to 6, and the table is as it was. An interruption leaves
+each key of the batch with all its elements or with none: a new key is entered with its combined value, and the values
+of old keys change in one kernel. What the host knows of the rows is one immutable object (`_State`), which one
+assignment replaces. Rows are noted as taken before the slots are entered, and as free after the slots are erased. So no
+row ever belongs to two keys. An interrupted update may keep rows that no key has. The next update finds more rows taken
+than there are keys, and packs the rows.
+
+Fingerprints have 64 bits and a salt. Two keys of one fingerprint are never in the table together, so a find whose
+fingerprint leads to the row of another key is a find of an absent key, with no second look. Of 40 tables of 10^9 keys,
+one draws a second salt. A batch with ``unique`` is looked up and claimed like any other: its keys differ, but their
+fingerprints may not.
+
+Costs, in lines of 64 bytes that an element touches at random, for keys of 24 bytes and values of 4:
+
+- find: the bucket; if the fingerprint is there, the key row (1.25 lines on average) and the value row.
+- a new key: the bucket, a claim (read and written), and the slot (read and written). Its rows are in the order of the
+  batch, unless they come from the free list.
+- a key that is there: the bucket and the key row; insert ends here. assign and upsert also write the value row. assign
+  of values of more than 8 bytes claims, too, so that one element of each key writes its value.
+- erase: the bucket, the key row, and the slot (read and written). The free list is in the order of the batch.
+
+An update that adds keys waits twice, for the report of step 3 and for that of the slots. One that adds none waits once,
+and so does an erase.
 """
 
 from __future__ import annotations
 
+import random
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import TableFull, UnsupportedVerb
-from ..runtime.abi import Batch, Op, Table
+from ..runtime.abi import COUNT_WORDS, REPORT_WORDS, Batch, Flag, Op, Report, Table
 from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
-from .buckets.growth import ElasticStore
-from .buckets.memory import MemoryUse
-from .row_numbers import Numbers, RowNumbers
-from .scratch import flags_at
+from .scratch import DeviceList, flags_at
+from .storage import MemoryUse, Store
 
-__all__ = ["RowBacking"]
+__all__ = ["RowStorage"]
 
 _FIRST_ROOM = 1024
 """Rows that a table has room for from its first batch on, if it is meant for so many keys."""
@@ -42,11 +68,77 @@ _FIRST_ROOM = 1024
 _MOST_ROOM = 4
 """Rows for each key that the table is meant for: with room for more, the rows are packed."""
 
-Flags = npt.NDArray[np.bool_]
+
+@dataclass(frozen=True)
+class _State:
+    """The table: its slots, its rows, and what the host knows of the free ones. Replaced whole.
+
+    Attributes
+    ----------
+    store
+        The slots: fingerprints and row numbers.
+    salt
+        Of the fingerprints.
+    keys, values
+        Memory of ``room`` rows each.
+    end
+        No row of this number, or of a greater one, was ever used.
+    free_list, free
+        Memory of the stack of free rows, and how many are on it.
+    """
+
+    store: Store
+    salt: int
+    keys: Buffer
+    values: Buffer
+    free_list: Buffer
+    room: int = 0
+    end: int = 0
+    free: int = 0
+
+    @property
+    def taken(self) -> int:
+        """Rows in use."""
+        return self.end - self.free
+
+    def end_with(self, n: int) -> int:
+        """`end` after ``n`` more rows are taken."""
+        return self.end + max(0, n - self.free)
+
+    def with_taken(self, n: int) -> _State:
+        """The state in which ``n`` more rows are taken."""
+        return replace(self, end=self.end_with(n), free=max(0, self.free - n))
 
 
-class RowBacking:
-    """Packed rows of any width, on an `ElasticStore` of fingerprints.
+@dataclass(frozen=True)
+class _Lookup:
+    """Where the elements of a batch are, in device memory.
+
+    Attributes
+    ----------
+    prints
+        Fingerprints of the keys, uint64.
+    rows
+        Address of row words, uint64 (``kernels/rows.cuh``).
+    flags
+        Address of flags, uint8: of `RowStorage._look_up`, whether the fingerprint was found; of an update, whether the
+        element adds its key; of an erase, whether it erased its key.
+    extra, report
+        Addresses of further memory that was asked for, and of a zeroed `abi.Report`.
+    memory
+        What keeps all of it.
+    """
+
+    prints: Buffer
+    rows: int
+    flags: int
+    extra: int
+    report: int
+    memory: Buffer
+
+
+class RowStorage:
+    """Packed rows of any width, on an `Store` of fingerprints.
 
     Parameters
     ----------
@@ -54,49 +146,66 @@ class RowBacking:
         Width of a row; ``value_bytes`` may be 0.
     """
 
-    def __init__(self, elastic: ElasticStore, key_bytes: int, value_bytes: int) -> None:
-        self.elastic = elastic
+    def __init__(self, store: Store, key_bytes: int, value_bytes: int) -> None:
+        engine, seed = store.engine, store.seed
         self.key_bytes, self.value_bytes = key_bytes, value_bytes
         self._value_stride = value_bytes if value_bytes > 8 else (0, 4, 8)[-(-value_bytes // 4)]
-        self._program = self._engine.program(ROWS)
-        self._salt = 0x9E3779B97F4A7C15 ^ elastic.store.seed
-        self._numbers = RowNumbers()
-        self._room = 0
-        self._key_rows: Buffer = self._engine.allocate(1)
-        self._value_rows: Buffer = self._engine.allocate(1)
+        self._engine: Engine = engine
+        self._program = engine.program(ROWS)
+        self._random = random.Random(seed)
+        self._default: tuple[bytes, Buffer] | None = None  # of the last find
+        self._state = _State(
+            store, 0x9E3779B97F4A7C15 ^ seed, engine.allocate(1), engine.allocate(1), engine.allocate(1)
+        )
 
     @property
-    def _engine(self) -> Engine:
-        return self.elastic.store.engine
+    def store(self) -> Store:
+        return self._state.store
 
     @property
     def nbytes(self) -> int:
-        return self.elastic.store.nbytes + self._key_rows.nbytes + self._value_rows.nbytes
+        state = self._state
+        return state.store.nbytes + state.keys.nbytes + state.values.nbytes + state.free_list.nbytes
+
+    @property
+    def pending(self) -> bool:
+        return self.store.pending
+
+    @property
+    def lookups_wait(self) -> bool:
+        return self.store.lookups_wait
+
+    def finish(self, stream: Any = None) -> None:
+        self.store.finish(stream)
+
+    @property
+    def elastic(self) -> Any:
+        return self.store
 
     def memory_use(self) -> MemoryUse:
-        use, row_bytes = self.elastic.store.memory_use(), self.key_bytes + self._value_stride
-        rows = self._numbers.taken
-        return MemoryUse(use.in_use + rows * row_bytes, use.reserve + (self._room - rows) * row_bytes, use.nodes)
+        use, state = self.store.memory_use(), self._state
+        in_use = state.taken * (self.key_bytes + self._value_stride)
+        rows_bytes = state.keys.nbytes + state.values.nbytes + state.free_list.nbytes
+        return MemoryUse(use.in_use + in_use, use.reserve + rows_bytes - in_use, use.nodes)
 
     # ---- the operations of a backing
     def find(self, keys: int, n: int, values: int, flags: int, default: bytes, stream: Any) -> None:
-        held = None if flags else self._engine.allocate(n, stream)
-        found = held.ptr if held else flags
-        rows = self._engine.allocate(8 * max(1, n), stream)
-        self._find_rows(self._fingerprints(keys, n, stream), keys, n, rows.ptr, found, stream)
+        flags, _own_flags = flags_at(self._engine, flags, n, stream)
+        prints, rows = self._fingerprints(keys, n, stream), self._engine.allocate(8 * max(1, n), stream)
+        self.store.find(prints.ptr, n, rows.ptr, flags, 0, stream)
+        self._match(keys, n, rows.ptr, flags, stream)
         if values:
-            absent = self._engine.from_host(np.frombuffer(default, np.uint8).copy(), stream)
-            self._gather(
-                rows.ptr, n, self._value_rows, self.value_bytes, self._value_stride, values, found, absent, stream
-            )
+            absent = self._default_row(default, stream)
+            self._gather_values(rows.ptr, n, values, stream, flags, absent.ptr)
 
     def counts(self, keys: int, n: int, out: int, stream: Any, entry: str = "probe_counts") -> None:
         prints = self._fingerprints(keys, n, stream)
-        self.elastic.store.find(prints.ptr, n, 0, 0, 0, stream, counts=out, entry=entry)
+        self.store.find(prints.ptr, n, 0, 0, 0, stream, counts=out, entry=entry)
 
     def update(
         self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, held: int, unique: bool, stream: Any
     ) -> None:
+        """As every backing's; ``unique`` saves nothing here (see the module)."""
         if op not in (Op.KEEP, Op.REPLACE) and self.value_bytes not in (4, 8):
             raise UnsupportedVerb(
                 "beside keys of more than 8 bytes, upsert combines values of 4 or 8 bytes: widen them"
@@ -104,21 +213,26 @@ class RowBacking:
         if n == 0:
             return
         flags, _own_flags = flags_at(self._engine, flags, n, stream)
-        while not self._try_to_update(keys, values, n, op, kind, flags, held, unique, stream):
-            self._reload(self.elastic.capacity, _next_salt(self._salt), stream)
+        while not self._try_to_update(keys, values, n, op, kind, flags, held, stream):
+            self._reload(self.store.capacity, _next_salt(self._state.salt), stream)
         self._trim(stream)
 
     def erase(self, keys: int, n: int, flags: int, stream: Any) -> None:
         if n == 0:
             return
-        engine = self._engine
-        prints, rows, found = self._fingerprints(keys, n, stream), *(engine.allocate(m * n, stream) for m in (8, 1))
-        self._find_rows(prints, keys, n, rows.ptr, found.ptr, stream)
-        only = np.flatnonzero(engine.to_host(found.ptr, np.uint8, n, stream))
-        numbers = engine.to_host(rows.ptr, np.uint64, n, stream)
-        engine.fill(flags, 0, n, stream)
-        self.elastic.erase(prints.ptr, n, flags, only, stream)
-        self._numbers.give_back(numbers[engine.to_host(flags, np.bool_, n, stream)])
+        flags, _own_flags = flags_at(self._engine, flags, n, stream)
+        self._reserve_free_list(n, stream)
+        batch = self._look_up(keys, n, flags, 4 * n, stream)
+        pushed = self._zeroed_report(stream)
+        self._match(keys, n, batch.rows, flags, stream, batch)
+        store, state = self.store, self._state
+        size = store.size
+        store.erase(batch.prints.ptr, n, flags, DeviceList(batch.extra, batch.report), stream)
+        top = state.free_list.ptr + 8 * state.free
+        self._run(
+            "free_rows", Batch(n=n, values=batch.rows, out_flags=flags, source_buckets=top, report=pushed.ptr), stream
+        )
+        self._state = replace(state, free=state.free + size - store.size)
         self._trim(stream)
 
     def execute(
@@ -128,249 +242,292 @@ class RowBacking:
         raise UnsupportedVerb("execute takes keys and values of up to 8 bytes, which lie in the slots themselves")
 
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any) -> int:
-        numbers = self._engine.allocate(8 * max(1, room), stream)
-        found = self.elastic.store.scan(room, 0, numbers.ptr, stream)
+        rows = self._engine.allocate(8 * max(1, room), stream)
+        found = self.store.scan(room, 0, rows.ptr, stream)
         n = min(found, room)
         if out_keys:
-            self._gather(numbers.ptr, n, self._key_rows, self.key_bytes, self.key_bytes, out_keys, 0, None, stream)
+            self._gather(rows.ptr, n, self._state.keys.ptr, self.key_bytes, self.key_bytes, out_keys, stream)
         if out_values:
-            width, stride = self.value_bytes, self._value_stride
-            self._gather(numbers.ptr, n, self._value_rows, width, stride, out_values, 0, None, stream)
+            self._gather_values(rows.ptr, n, out_values, stream)
         return found
 
     def clear(self, stream: Any) -> None:
-        self.elastic.clear(stream)
-        self._numbers = RowNumbers()
+        self.store.clear(stream)
+        self._state = replace(self._state, end=0, free=0)
 
     def rebuild(self, keys: int, stream: Any) -> None:
-        keys = max(keys, self.elastic.size)
-        self._reload(keys, self._salt, stream, room=keys)
+        keys = max(keys, self.store.size)
+        self._reload(keys, self._state.salt, stream, room=keys)
 
     # ---- updates
     def _try_to_update(
-        self, keys: int, values: int, n: int, op: Op, kind: int, flags: int, held: int, unique: bool, stream: Any
+        self, keys: int, values: int, n: int, op: Op, kind: int, flags: int, held: int, stream: Any
     ) -> bool:
         """Update the table; or leave it as it was and return False, because two keys have one fingerprint."""
-        engine = self._engine
-        prints, rows = self._fingerprints(keys, n, stream), engine.allocate(8 * n, stream)
-        same, chosen = engine.allocate(n, stream), engine.allocate(n, stream)
-
-        def are_there() -> Flags:
-            self._find_rows(prints, keys, n, rows.ptr, same.ptr, stream)
-            return engine.to_host(same.ptr, np.bool_, n, stream)
-
-        there = are_there() if self.elastic.size and not unique else np.zeros(n, np.bool_)
-        numbers, added = self._add(prints, keys, values, n, ~there, flags, unique, stream)
+        cells = 3 * n // 2 + 1  # a probe meets one other claim on average
+        batch = self._look_up(keys, n, flags, 8 * cells, stream)
+        in_words = self.value_bytes <= 8  # which a store writes whole, so elements of one key need no claim
+        counts = self._claim(batch, cells, keys, n, op == Op.REPLACE and not in_words, stream)
+        if counts.mismatches:
+            return False
+        if counts.winners:
+            self._add(batch, counts.winners, keys, values, n, op, kind, bool(held), stream)
         # Behind this line nothing is allocated: the keys are in.
-        if not (there | added).all():  # several elements of one new key; or two keys of one fingerprint
-            there = are_there()
-            if not there.all():
-                self.elastic.erase(prints.ptr, n, 0, np.flatnonzero(added), stream)
-                self._numbers.give_back(numbers[added])
-                return False
-        if op != Op.KEEP and not added.all():
-            self._overwrite(rows, values, n, op, kind, there & ~added, chosen, stream)
+        if op != Op.KEEP and self.value_bytes and counts.winners < n:
+            if in_words:
+                self._merge("merge", batch, values, n, op, kind, stream)
+            else:
+                self._write_values("overwrite", batch, n, values, stream)
         if held:
-            if added.any():
-                are_there()
-            self._gather(rows.ptr, n, self._value_rows, self.value_bytes, self._value_stride, held, 0, None, stream)
+            self._gather_values(batch.rows, n, held, stream)
         return True
 
-    def _add(
-        self, prints: Buffer, keys: int, values: int, n: int, absent: Flags, flags: int, unique: bool, stream: Any
-    ) -> tuple[Numbers, Flags]:
-        """Enter the elements whose keys are absent: the rows that they were offered, and who added its key."""
-        engine, which = self._engine, np.flatnonzero(absent)
-        numbers = np.zeros(n, np.uint64)
-        if not len(which):
-            engine.fill(flags, 0, n, stream)
-            return numbers, absent
-        self._reserve(len(which), stream)
-        size, taken = self.elastic.size, self._numbers.take(len(which))
-        numbers[which] = taken
-        try:
-            held, new = engine.from_host(numbers, stream), engine.from_host(absent, stream)
-            # Before the slots: whoever sees a row's number there sees the row.
-            self._scatter(held.ptr, n, keys, self.key_bytes, self._key_rows, self.key_bytes, new.ptr, stream)
-            if self.value_bytes:
-                width, stride = self.value_bytes, self._value_stride
-                self._scatter(held.ptr, n, values, width, self._value_rows, stride, new.ptr, stream)
-            # A table of the slots alone may be told to keep what is there: values lie in the rows.
-            self.elastic.update(prints.ptr, held.ptr, n, flags=flags, unique=unique, stream=stream)
-        except (TableFull, MemoryError):
-            if self.elastic.size == size:
-                self._numbers.give_back(taken)
-            raise
-        added = engine.to_host(flags, np.bool_, n, stream)
-        self._numbers.give_back(taken[~added[which]])
-        return numbers, added
+    def _look_up(self, keys: int, n: int, flags: int, extra_bytes: int, stream: Any) -> _Lookup:
+        """Find the fingerprints of the keys; with ``extra_bytes`` of memory, and a report."""
+        prints = self._fingerprints(keys, n, stream)
+        sizes = [-(-size // 256) * 256 for size in (8 * n, extra_bytes)]
+        memory = self._engine.allocate(sum(sizes) + 8 * REPORT_WORDS, stream)
+        rows, extra, report = memory.ptr, memory.ptr + sizes[0], memory.ptr + sum(sizes)
+        self._engine.fill(report, 0, 8 * REPORT_WORDS, stream)
+        if self.store.size:
+            self.store.find(prints.ptr, n, rows, flags, 0, stream)
+        else:
+            self._engine.fill(flags, Flag.PRESENT, n, stream)
+        return _Lookup(prints, rows, flags, extra, report, memory)
 
-    def _overwrite(
-        self, rows: Buffer, values: int, n: int, op: Op, kind: int, which: Flags, chosen: Buffer, stream: Any
+    def _claim(self, batch: _Lookup, cells: int, keys: int, n: int, overwrites: bool, stream: Any) -> Report:
+        """Choose one element of each new key: how many, and how many mismatches of keys and fingerprints. Waits."""
+        self._engine.fill(batch.extra, 0xFF, 8 * cells, stream)
+        claim = Batch(
+            n=n,
+            keys=keys,
+            op=self.key_bytes,
+            kind=self.key_bytes,
+            values=batch.rows,
+            source_buckets=self._state.keys.ptr,
+            out_keys=batch.prints.ptr,
+            out_flags=batch.flags,
+            claims=batch.extra,
+            claim_mask=cells,
+            random=self._random.getrandbits(64),
+            unique=not overwrites,
+            report=batch.report,
+        )
+        self._run("claim_rows", claim, stream)
+        return Report.of(self._engine.to_host(batch.report, np.uint64, COUNT_WORDS, stream))
+
+    def _add(
+        self,
+        batch: _Lookup,
+        added: int,
+        keys: int,
+        values: int,
+        n: int,
+        op: Op,
+        kind: int,
+        shares: bool,
+        stream: Any,
     ) -> None:
-        """Apply ``op`` to the values of some elements; ``chosen`` has room for a flag of each element."""
-        if op == Op.REPLACE:  # one element for each row, so that its bytes are one value's
-            numbers = self._engine.to_host(rows.ptr, np.uint64, n, stream)
-            there = np.flatnonzero(which)
-            _, last = np.unique(numbers[there][::-1], return_index=True)
-            which = np.zeros(n, np.bool_)
-            which[there[::-1][last]] = True
-        self._engine.upload(chosen.ptr, which, stream)
-        if op == Op.REPLACE:
-            self._scatter(
-                rows.ptr, n, values, self.value_bytes, self._value_rows, self._value_stride, chosen.ptr, stream
-            )
-            return
-        batch = Batch(
+        """Enter the chosen elements, with the values of all elements that have their keys.
+
+        Parameters
+        ----------
+        added
+            How many were chosen.
+        shares
+            The other elements of the new keys are to know their rows.
+        """
+        self._reserve(added, stream)
+        state, size = self._state, self.store.size
+        take = Batch(n=n, keys=batch.prints.ptr, values=batch.rows, out_flags=batch.flags)
+        take.source_buckets, take.op, take.kind = state.free_list.ptr, state.free, state.end
+        prints, rows = batch.prints.ptr, batch.rows
+        if added < n:
+            column = -(-8 * added // 256) * 256
+            chosen = self._engine.allocate(2 * column, stream)
+            take.out_keys, take.out_values = prints, rows = chosen.ptr, chosen.ptr + column
+        self._run("take_rows", take, stream)
+        # Before the slots: whoever sees a row's number there sees the row.
+        self._write_keys(batch, n, keys, stream)
+        if self.value_bytes:
+            self._write_values("scatter", batch, n, values, stream)
+        combines = op not in (Op.KEEP, Op.REPLACE)
+        if added < n and (combines or shares):
+            self._merge("share_rows", batch, values, n, op if combines else Op.KEEP, kind, stream)
+        self._state = state.with_taken(added)
+        try:
+            state.store.update(prints, rows, added, unique=True, stream=stream)
+        except (TableFull, MemoryError) as error:
+            if state.store.size == size:
+                self._state = state
+            if isinstance(error, TableFull) and error.keys is not None and added < n:
+                raise TableFull(str(error), self._elements_of(batch, n, rows, added, error.keys, stream)) from error
+            raise
+
+    def _elements_of(self, batch: _Lookup, n: int, rows: int, added: int, which: Any, stream: Any) -> Any:
+        """Numbers of the elements that took some of the rows at ``rows``."""
+        to_host = self._engine.to_host
+        taken = to_host(rows, np.uint64, added, stream)[which]
+        chosen = np.flatnonzero(to_host(batch.flags, np.uint8, n, stream) == Flag.CHANGED)
+        return chosen[np.isin(to_host(batch.rows, np.uint64, n, stream)[chosen], taken)]
+
+    def _write_keys(self, batch: _Lookup, n: int, keys: int, stream: Any) -> None:
+        """Write the keys of the chosen elements to their rows."""
+        width = self.key_bytes
+        scatter = Batch(n=n, keys=keys, op=width, kind=width, values=batch.rows, out_flags=batch.flags)
+        scatter.source_buckets = self._state.keys.ptr
+        self._run("scatter", scatter, stream)
+
+    def _write_values(self, entry: str, batch: _Lookup, n: int, values: int, stream: Any) -> None:
+        """Write the values of some elements to their rows."""
+        write = Batch(n=n, keys=values, op=self.value_bytes, kind=self._value_stride, values=batch.rows)
+        write.source_buckets, write.out_flags = self._state.values.ptr, batch.flags
+        self._run(entry, write, stream)
+
+    def _merge(self, entry: str, batch: _Lookup, values: int, n: int, op: Op, kind: int, stream: Any) -> None:
+        """Apply an upsert to the stored values of some elements."""
+        merge = Batch(
             n=n,
             keys=values,
             op=self.value_bytes,
-            values=rows.ptr,
+            values=batch.rows,
             kind=kind,
             default_value=self._value_stride,
             claim_mask=int(op),
-            source_buckets=self._value_rows.ptr,
-            out_flags=chosen.ptr,
+            source_buckets=self._state.values.ptr,
+            out_flags=batch.flags,
         )
-        self._program.run("merge", Table(), batch, n, stream)
+        self._run(entry, merge, stream)
 
     # ---- memory of rows
     def _reserve(self, n: int, stream: Any) -> None:
-        """Room for ``n`` more rows; raises `MemoryError` if there is none, and all is as it was."""
-        wanted = self._numbers.end_with(n)
-        if wanted <= self._room:
+        """Make room for ``n`` more rows; raises `MemoryError` if there is none, and the table is as it was."""
+        state = self._state
+        wanted = state.end_with(n)
+        if wanted <= state.room:
             return
-        room = max(wanted, 2 * self._room, min(_FIRST_ROOM, self.elastic.capacity))
+        room = max(wanted, 2 * state.room, min(_FIRST_ROOM, state.store.capacity))
         try:
             keys, values = self._memory_of(room, stream)
         except MemoryError:
             room = wanted
             keys, values = self._memory_of(room, stream)
-        self._engine.copy(keys.ptr, self._key_rows.ptr, self._numbers.end * self.key_bytes, stream)
-        self._engine.copy(values.ptr, self._value_rows.ptr, self._numbers.end * self._value_stride, stream)
-        self._key_rows, self._value_rows, self._room = keys, values, room
+        self._engine.copy(keys.ptr, state.keys.ptr, state.end * self.key_bytes, stream)
+        self._engine.copy(values.ptr, state.values.ptr, state.end * self._value_stride, stream)
+        self._state = replace(state, keys=keys, values=values, room=room)
+
+    def _reserve_free_list(self, n: int, stream: Any) -> None:
+        """Make room for ``n`` more free rows, at most all; raises `MemoryError` as `_reserve` does."""
+        state = self._state
+        wanted, room = min(state.free + n, state.end), state.free_list.nbytes // 8
+        if wanted > room:
+            free_list = self._engine.allocate(8 * max(wanted, min(2 * room, state.end)), stream)
+            self._engine.copy(free_list.ptr, state.free_list.ptr, 8 * state.free, stream)
+            self._state = replace(state, free_list=free_list)
 
     def _memory_of(self, rows: int, stream: Any) -> tuple[Buffer, Buffer]:
-        """For keys and values of so many rows."""
+        """Memory for keys and values of so many rows."""
         allocate = self._engine.allocate
         return allocate(max(1, rows * self.key_bytes), stream), allocate(max(1, rows * self._value_stride), stream)
 
     def _trim(self, stream: Any) -> None:
-        """Pack the rows if too many are dead, and there is memory to do so.
+        """Pack the rows if too many are unused, and there is memory to do so.
 
-        There may be room for many more than the table is meant for, after a batch that repeats its new keys often or an
-        erase that made the table smaller; and an interrupted update keeps the rows that it took.
+        There may be room for many more than the table is meant for, after an erase that made the table smaller; and an
+        interrupted update keeps the rows that it took.
         """
-        size, capacity = self.elastic.size, self.elastic.capacity
-        if self._room > _MOST_ROOM * max(size, capacity) or self._numbers.taken > size:
+        size, capacity = self.store.size, self.store.capacity
+        if self._state.room > _MOST_ROOM * max(size, capacity) or self._state.taken > size:
             with suppress(MemoryError, TableFull):
-                self._reload(capacity, self._salt, stream)
+                self._reload(capacity, self._state.salt, stream)
 
     def _reload(self, capacity: int, salt: int, stream: Any, room: int = 0) -> None:
-        """Pack the live rows and enter them into a new store, under a salt that tells different keys apart.
-
-        Of equal keys, which ``unique`` may have brought in, one stays: no salt tells them apart.
+        """Pack the rows of all keys and enter them into a new store, under a salt that tells all keys apart.
 
         Parameters
         ----------
         capacity
             Keys that the new store is for.
         room
-            Rows to have room for; those of the live keys by default.
+            Rows to have room for; those of the keys by default.
         """
-        engine, n = self._engine, self.elastic.size
-        room = max(n, room)
-        old = engine.allocate(8 * max(1, n), stream)
-        self.elastic.store.scan(n, 0, old.ptr, stream)
+        engine, old = self._engine, self._state
+        n = old.store.size
+        room, width, stride = max(n, room), self.key_bytes, self._value_stride
+        rows = engine.allocate(8 * max(1, n), stream)
+        old.store.scan(n, 0, rows.ptr, stream)
         keys, values = self._memory_of(room, stream)
-        width, stride = self.key_bytes, self._value_stride
-        self._gather(old.ptr, n, self._key_rows, width, width, keys.ptr, 0, None, stream)
+        self._gather(rows.ptr, n, old.keys.ptr, width, width, keys.ptr, stream)
         if stride:
-            self._gather(old.ptr, n, self._value_rows, stride, stride, values.ptr, 0, None, stream)
-        numbers = engine.from_host(np.arange(max(1, n), dtype=np.uint64), stream)
+            self._gather(rows.ptr, n, old.values.ptr, stride, stride, values.ptr, stream)
+        self._run("number_rows", Batch(n=n, values=rows.ptr), stream)
         while True:
-            elastic = self.elastic.sibling(capacity, stream)
+            store = old.store.sibling(capacity, stream)
             prints = self._fingerprints(keys.ptr, n, stream, salt)
-            elastic.update(prints.ptr, numbers.ptr, n, stream=stream)
-            if elastic.size == n or self._all_match(elastic, keys, prints, n, stream):
+            store.update(prints.ptr, rows.ptr, n, stream=stream)
+            if store.size == n:
                 break
             salt = _next_salt(salt)
-        elastic.rebuilds = self.elastic.rebuilds + 1
-        elastic.probes, elastic.inserted = self.elastic.probes, self.elastic.inserted
-        self.elastic, self._salt = elastic, salt
-        self._key_rows, self._value_rows, self._room, self._numbers = keys, values, room, RowNumbers(n)
+        store.rebuilds = old.store.rebuilds + 1
+        store.probes, store.inserted = old.store.probes, old.store.inserted
+        self._state = _State(store, salt, keys, values, engine.allocate(1, stream), room, end=n)
 
     # ---- kernels
     def _fingerprints(self, keys: int, n: int, stream: Any, salt: int | None = None) -> Buffer:
         prints = self._engine.allocate(8 * max(1, n), stream)
-        salt = self._salt if salt is None else salt
+        salt = self._state.salt if salt is None else salt
         batch = Batch(n=n, keys=keys, op=self.key_bytes, random=salt, out_keys=prints.ptr)
         self._run("fingerprint", batch, stream)
         return prints
 
-    def _find_rows(self, prints: Buffer, keys: int, n: int, rows: int, flags: int, stream: Any) -> None:
-        """Write the row number of each key to ``rows``, and to ``flags`` which of the keys are there."""
-        self._match(self.elastic, self._key_rows, prints, keys, n, rows, flags, stream)
-
-    def _match(
-        self,
-        elastic: ElasticStore,
-        key_rows: Buffer,
-        prints: Buffer,
-        keys: int,
-        n: int,
-        rows: int,
-        flags: int,
-        stream: Any,
-    ) -> None:
-        """As `_find_rows`, of any store of fingerprints and the rows of its keys."""
-        elastic.store.find(prints.ptr, n, rows, flags, 0, stream)
+    def _match(self, keys: int, n: int, rows: int, flags: int, stream: Any, listing: _Lookup | None = None) -> None:
+        """Clear the flags of elements whose rows are those of other keys; list the others, if asked to."""
         batch = Batch(
             n=n,
             keys=keys,
             op=self.key_bytes,
             kind=self.key_bytes,
             values=rows,
-            source_buckets=key_rows.ptr,
+            source_buckets=self._state.keys.ptr,
             out_flags=flags,
         )
+        if listing:
+            batch.leftover, batch.report = listing.extra, listing.report
         self._run("match", batch, stream)
 
-    def _all_match(self, elastic: ElasticStore, key_rows: Buffer, prints: Buffer, n: int, stream: Any) -> bool:
-        """Whether each of these keys has its own fingerprint in the store, alone or with keys that equal it."""
-        rows, flags = (self._engine.allocate(width * n, stream) for width in (8, 1))
-        self._match(elastic, key_rows, prints, key_rows.ptr, n, rows.ptr, flags.ptr, stream)
-        return bool(self._engine.to_host(flags.ptr, np.uint8, n, stream).all())
+    def _gather_values(self, rows: int, n: int, out: int, stream: Any, flags: int = 0, absent: int = 0) -> None:
+        """Write the values of some rows to ``out``; without a flag, the one at ``absent``."""
+        stored, width, stride = self._state.values.ptr, self.value_bytes, self._value_stride
+        self._gather(rows, n, stored, width, stride, out, stream, flags, absent)
 
     def _gather(
         self,
-        numbers: int,
+        rows: int,
         n: int,
-        rows: Buffer,
+        stored: int,
         width: int,
         stride: int,
         out: int,
-        flags: int,
-        absent: Buffer | None,
         stream: Any,
+        flags: int = 0,
+        absent: int = 0,
     ) -> None:
-        batch = Batch(
-            n=n,
-            values=numbers,
-            op=width,
-            kind=stride,
-            source_buckets=rows.ptr,
-            out_values=out,
-            out_flags=flags,
-            default_value=absent.ptr if absent else 0,
-        )
+        batch = Batch(n=n, values=rows, op=width, kind=stride, source_buckets=stored, out_values=out)
+        batch.out_flags, batch.default_value = flags, absent
         self._run("gather", batch, stream)
 
-    def _scatter(
-        self, numbers: int, n: int, source: int, width: int, rows: Buffer, stride: int, flags: int, stream: Any
-    ) -> None:
-        batch = Batch(n=n, keys=source, values=numbers, op=width, kind=stride, source_buckets=rows.ptr, out_flags=flags)
-        self._run("scatter", batch, stream)
+    def _default_row(self, default: bytes, stream: Any) -> Buffer:
+        """What a find gives for an absent key, in device memory. Finds that run together may each upload it."""
+        kept = self._default
+        if kept is None or kept[0] != default:
+            row = self._engine.from_host(np.frombuffer(default, np.uint8).copy(), stream)
+            self._default = kept = default, row
+        return kept[1]
+
+    def _zeroed_report(self, stream: Any) -> Buffer:
+        report = self._engine.allocate(8 * REPORT_WORDS, stream)
+        self._engine.fill(report.ptr, 0, report.nbytes, stream)
+        return report
 
     def _run(self, entry: str, batch: Batch, stream: Any) -> None:
         if batch.n:

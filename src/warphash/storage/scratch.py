@@ -5,20 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ..runtime.abi import HOMELESS_CAPACITY, REPORT_WORDS, Batch
+from ..runtime.abi import HOMELESS_CAPACITY, REPORT_WORDS, WINNERS, Batch
 from ..runtime.engine import Buffer, Engine
 
-__all__ = ["Allocate", "Pieces", "Scratch", "Workbench", "flags_at", "pieces"]
+__all__ = ["Allocate", "DeviceList", "Elements", "Pieces", "Scratch", "Workbench", "flags_at", "pieces"]
 
 Allocate = Callable[[int, Any], Buffer]
 """As `Engine.allocate`."""
 
 Pieces = Iterable[tuple[int, int, int, int]]
+
+
+class DeviceList(NamedTuple):
+    """Elements that a kernel has listed: the address of their numbers, uint32, and of the report with their count."""
+
+    indices: int
+    report: int
+
+
+Elements = npt.NDArray[np.int64] | DeviceList | None
+"""Elements of a batch to take part, ascending if they are on the host; all of them if None."""
 
 _KEPT_BYTES = 1 << 20
 """Scratch memory up to this size stays with a table, so that small updates of one size allocate nothing."""
@@ -100,8 +111,10 @@ def flags_at(engine: Engine, given: int, n: int, stream: Any) -> tuple[int, Buff
     return held.ptr, held
 
 
-def pieces(engine: Engine, n: int, piece: int, only: npt.NDArray[np.int64] | None, stream: Any) -> Pieces:
+def pieces(engine: Engine, n: int, piece: int, only: npt.NDArray[np.int64] | DeviceList | None, stream: Any) -> Pieces:
     """Launches: first element, number of elements, addresses of an index list and its length (0: all in order)."""
+    if isinstance(only, DeviceList):
+        return ((0, n, only.indices, only.report + WINNERS),)
     if only is None and n <= piece:
         return ((0, n, 0, 0),)
     return _cut(engine, n, piece, only, stream)

@@ -27,12 +27,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from ..designs.base import Design
 from ..runtime.abi import Op
 from ..runtime.engine import Engine, KernelSpec
+from .scratch import Elements
 
 __all__ = ["MemoryUse", "Outcome", "Recovery", "Storage", "Store"]
 
@@ -121,8 +119,11 @@ class Store(Protocol):
     ----------
     size, slots, capacity
         Keys held; slots for keys; keys that the memory is meant for.
-    rebuilds
-        How often all pairs were moved into new memory.
+    seed
+        Of the hash constants.
+    rebuilds, probes, inserted
+        How often all pairs were moved into new memory; buckets read by updates that counted them, and the keys that
+        these updates added.
     resizes, peak_nbytes
         Of a store that resizes a part at a time: how often, and the most bytes held at one time. None of others.
     insert_probes
@@ -136,6 +137,10 @@ class Store(Protocol):
     engine: Engine
     design: Design
     spec: KernelSpec
+    seed: int
+    rebuilds: int
+    probes: int
+    inserted: int
 
     @property
     def size(self) -> int: ...
@@ -145,8 +150,6 @@ class Store(Protocol):
     def capacity(self) -> int: ...
     @property
     def nbytes(self) -> int: ...
-    @property
-    def rebuilds(self) -> int: ...
     @property
     def resizes(self) -> int | None: ...
     @property
@@ -204,10 +207,8 @@ class Store(Protocol):
             If there is no memory. The table is as it was.
         """
 
-    def erase(
-        self, keys: int, n: int, flags: int = 0, only: npt.NDArray[np.int64] | None = None, stream: Any = None
-    ) -> None:
-        """Erase ``n`` keys, or those of ``only`` some elements (ascending); ``flags`` as for `update`."""
+    def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:
+        """Erase ``n`` keys, or those of ``only`` some elements; ``flags`` as for `update`."""
 
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
         """Copy up to ``room`` pairs out, in no particular order; how many there are. Waits."""

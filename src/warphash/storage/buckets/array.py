@@ -43,7 +43,7 @@ from ..lookup import LAUNCH_ELEMENTS, launch_find
 from ..policies import build_parts_of, is_built_whole
 from ..reports import read_report, zeroed_report
 from ..result_slot import Mailbox
-from ..scratch import Scratch, Workbench, pieces
+from ..scratch import Elements, Scratch, Workbench, pieces
 from ..storage import MemoryUse, Outcome
 
 __all__ = ["BucketArray", "Listed", "Pairs"]
@@ -150,7 +150,7 @@ class BucketArray:
     @property
     def address(self) -> int:
         """Of the slots, cleared if that was put off."""
-        return self.table.slots
+        return int(self.table.slots)
 
     def memory_use(self) -> MemoryUse:
         """The slots that keys are hashed to."""
@@ -424,11 +424,9 @@ class BucketArray:
         """Place all pairs of ``other``. Waits."""
         return self.migrate(other.address, other.total_slots, other.buckets, stream)
 
-    def erase(
-        self, keys: int, n: int, flags: int = 0, only: npt.NDArray[np.int64] | None = None, stream: Any = None
-    ) -> int:
+    def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int:
         """Erase keys; how many were there. Waits."""
-        if n == 0 or (only is not None and not len(only)):
+        if n == 0 or (isinstance(only, np.ndarray) and not len(only)):
             return 0
         small, table = n <= self._program.block_threads, self.table
         scratch = (self._workbench.kept or self._workbench.of(n, False, True)) if small else None
@@ -475,7 +473,7 @@ class BucketArray:
         numbers, report = self.engine.allocate(4 * n, stream), zeroed_report(self.engine, stream)
         batch = Batch(n=n, out_flags=flags, kind=Flag.UNPLACED, leftover=numbers.ptr, report=report.ptr)
         self.engine.program(ROWS).run("list_flagged", Table(), batch, n, stream)
-        return Listed(numbers, read_report(self.engine, report.ptr, stream).leftover)
+        return Listed(numbers, read_report(self.engine, report.ptr, stream).winners)
 
     def displaced_pairs(self, stream: Any = None) -> Pairs:
         """The pairs that the last update left without a slot; they stay in `displaced`. Waits."""

@@ -33,7 +33,7 @@ from ...runtime.engine import Buffer
 from .. import policies
 from ..estimate import estimate_new_keys
 from ..partition import in_parts
-from ..scratch import flags_at
+from ..scratch import Elements, flags_at
 from ..storage import MemoryUse, Outcome, Recovery
 from .array import BucketArray, Listed, Pairs
 
@@ -115,6 +115,7 @@ class BucketStore:
         self.grows, self.attempts, self.load_factor, self.bounds = grows, attempts, load_factor, bounds
         self.counts_probes = counts_probes
         self.safe_load_factor = array.design.safe_load_factor(array.parameters)
+        self.seed = array.seed
         self.rebuilds = self.probes = self.inserted = 0
         self._state = _State(array, 0, 0, False)
         self._recovery = Recovery()
@@ -321,9 +322,7 @@ class BucketStore:
         self._recovery.withdraw()
         return done
 
-    def erase(
-        self, keys: int, n: int, flags: int = 0, only: npt.NDArray[np.int64] | None = None, stream: Any = None
-    ) -> None:
+    def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:
         self.finish(stream)
         self._recovery.note(self._recover)
         try:
@@ -450,14 +449,14 @@ class BucketStore:
         for attempt in count(1):
             new = self._moved(slots, seed + attempt, stream)
             if new is not None:
-                break
+                self._state = self._state._replace(array=new, tombstones=0)
+                self._displaced = self._no_pairs
+                self.rebuilds += 1
+                return
             if attempt % self.attempts == 0:
                 if not self.grows:
                     raise TableFull(f"{self.size:,} keys could not be placed anew in {slots:,} slots")
                 slots = self._checked(2 * slots, 0)
-        self._state = self._state._replace(array=new, tombstones=0)
-        self._displaced = self._no_pairs
-        self.rebuilds += 1
 
     def _moved(self, slots: int, seed: int, stream: Any) -> BucketArray | None:
         """A new array with all pairs, the displaced ones, too; None if some have no slot there."""

@@ -25,7 +25,7 @@ from ...runtime.abi import Flag, Op
 from ...runtime.engine import Buffer
 from .. import policies
 from ..partition import in_parts
-from ..scratch import flags_at
+from ..scratch import Elements, flags_at
 from .store import Outcome, Store
 
 __all__ = ["ElasticStore"]
@@ -101,6 +101,20 @@ class ElasticStore:
     def lookups_end_first(self) -> bool:
         """Whether `find`, too, would have to end that batch. If so, its caller holds the table's lock alone."""
         return False
+
+    engine = property(lambda self: self.store.engine)
+    design = property(lambda self: self.store.design)
+    parameters = property(lambda self: self.store.parameters)
+    spec = property(lambda self: self.store.spec)
+    seed = property(lambda self: self.store.seed)
+    slots = property(lambda self: self.store.slots)
+    nbytes = property(lambda self: self.store.nbytes)
+
+    def memory_use(self) -> Any:
+        return self.store.memory_use()
+
+    def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
+        return self.store.scan(room, out_keys, out_values, stream)
 
     @property
     def pending(self) -> bool:
@@ -243,13 +257,11 @@ class ElasticStore:
     def _take_back(self, keys: int, values: int, n: int, added: npt.NDArray[np.int64], stream: Any) -> None:
         """Undo a batch that took no snapshot: of these, only one fails whose keys repeat against the caller's word."""
 
-    def find(self, keys: int, n: int, values: int, flags: int, default: int, stream: Any = None) -> None:
+    def find(self, keys: int, n: int, values: int, flags: int, default: int, stream: Any = None, **more: Any) -> None:
         """As `Store.find`."""
-        self.store.find(keys, n, values, flags, default, stream)
+        self.store.find(keys, n, values, flags, default, stream, **more)
 
-    def erase(
-        self, keys: int, n: int, flags: int = 0, only: npt.NDArray[np.int64] | None = None, stream: Any = None
-    ) -> None:
+    def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:
         """As `Store.erase`."""
         self._note_erased(self.store.erase(keys, n, flags, only, stream), stream)
 

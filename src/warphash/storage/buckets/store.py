@@ -16,7 +16,7 @@ from ...runtime.abi import COUNT_WORDS, LEFTOVER, LISTS_BYTES, LOSERS, REPORT_WO
 from ...runtime.engine import Buffer
 from ..policies import build_parts_of, is_built_whole
 from ..result_slot import Mailbox
-from ..scratch import Scratch, pieces
+from ..scratch import Elements, Scratch, pieces
 from ..storage import Outcome
 from .memory import MAX_BUCKETS, SlotMemory
 
@@ -238,11 +238,9 @@ class Store(SlotMemory):
         stray = self.migrate(other._homeless.batch.homeless, homeless, MAX_BUCKETS, stream)
         return Outcome(outcome.changed + stray.changed, stray.homeless, stray.unplaced, 0)
 
-    def erase(
-        self, keys: int, n: int, flags: int = 0, only: npt.NDArray[np.int64] | None = None, stream: Any = None
-    ) -> int:
+    def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int:
         """Erase keys; how many were there. Waits."""
-        if n == 0 or (only is not None and not len(only)):
+        if n == 0 or (isinstance(only, np.ndarray) and not len(only)):
             return 0
         small = n <= self._program.block_threads
         scratch = (self._workbench.kept or self._workbench.of(n, False, True)) if small else None

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...runtime.abi import Batch, Table
-from ..codec import WordBacking
+from ..codec import WordStorage
 
 __all__ = ["MultiWordBacking"]
 
@@ -15,20 +15,20 @@ CHUNK = 256
 """Counts that one element of the kernels ``chunk_sums`` and ``offsets`` sums up."""
 
 
-class MultiWordBacking(WordBacking):
+class MultiWordBacking(WordStorage):
     """Packed rows in, packed rows out, where a key may stand many times."""
 
-    elastic: Any  # ElasticMultiLists
+    store: Any  # ElasticMultiLists
 
     def count(self, keys: int, n: int, out: int, stream: Any) -> None:
         """Pairs of each key: uint32[n]."""
         words = self._keys(keys, n, stream)
-        self.elastic.count(words[0], n, out, stream)
+        self.store.count(words[0], n, out, stream)
 
     def erase_all(self, keys: int, n: int, out: int, stream: Any) -> None:
         """How many pairs each element erased: uint32[n]."""
         words = self._keys(keys, n, stream)
-        self.elastic.erase_all(words[0], n, out, stream)
+        self.store.erase_all(words[0], n, out, stream)
 
     def offsets(self, keys: int, n: int, out: int, stream: Any) -> int:
         """Where the values of each key begin, uint64[n + 1]; how many there are. Waits."""
@@ -51,6 +51,6 @@ class MultiWordBacking(WordBacking):
         """The ``total`` values of all keys, those of each from its offset on."""
         words = self._keys(keys, n, stream)
         landing, held = self._landing(values, total, self.value_bytes, self._value_word, stream)
-        self.elastic.store.find_all(words[0], n, offsets, landing, stream)
+        self.store.store.find_all(words[0], n, offsets, landing, stream)
         if held is not None:
             self._narrow(landing, total, values, self.value_bytes, self._value_word, stream)

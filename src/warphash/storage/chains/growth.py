@@ -20,7 +20,7 @@ from ...errors import TableFull
 from ...runtime.abi import Flag, Op, Report
 from .. import policies
 from ..buckets.growth import ElasticStore, _Undo
-from ..scratch import flags_at
+from ..scratch import Elements, flags_at
 from .store import ListStore
 
 __all__ = ["ElasticLists", "ElasticMultiLists"]
@@ -179,11 +179,9 @@ class ElasticLists(ElasticStore):
             raise TableFull(f"{error}; all other operations are done", error.keys) from error
         self._look_after(True, stream)
 
-    def erase(
-        self, keys: int, n: int, flags: int = 0, only: npt.NDArray[np.int64] | None = None, stream: Any = None
-    ) -> None:
+    def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:
         """As `ElasticStore.erase`; returns before it is done."""
-        if n and (only is None or len(only)):
+        if n and not (isinstance(only, np.ndarray) and not len(only)):
             self.store.launch("erase", n, keys=keys, flags=flags, only=only, stream=stream)
             self._note(0, n, stream)
 

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from ...runtime.abi import Batch, Op, Table
 from .. import policies
 from ..buckets.memory import MAX_BUCKETS, MemoryUse
 from ..buckets.store import PIECE_UNIQUE, Outcome, Store
-from ..scratch import pieces
+from ..scratch import Elements, pieces
 from .ledger import Ledger
 from .node_pool import BLOCK_UNITS, MAX_BLOCKS, MAX_SUPER_BLOCKS, SlabPool
 
@@ -168,7 +165,7 @@ class ListStore(Store):
         op: Op = Op.KEEP,
         kind: int = 0,
         count_probes: bool = False,
-        only: npt.NDArray[np.int64] | None = None,
+        only: Elements = None,
         stream: Any = None,
     ) -> None:
         """Run kernel ``entry`` over ``n`` elements, or ``only`` some of them, and count in the ledger.

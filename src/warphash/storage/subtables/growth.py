@@ -35,7 +35,7 @@ from ...runtime.engine import Buffer
 from .. import policies
 from ..buckets.store import Outcome
 from ..partition import in_parts
-from ..scratch import Scratch, flags_at
+from ..scratch import Elements, Scratch, flags_at
 from .insert import Insert, Piece, Strays
 from .pending import Begun, UnawaitedStore
 from .store import SETTLED, SETTLED_UNIQUE, SubtableStore
@@ -249,9 +249,7 @@ class ElasticSubtables(UnawaitedStore):
             insert = self._begin(piece, terms)
             insert.place(only)
 
-    def erase(
-        self, keys: int, n: int, flags: int = 0, only: npt.NDArray[np.int64] | None = None, stream: Any = None
-    ) -> None:
+    def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:
         """As `ElasticStore.erase`."""
         if n == 0:
             return

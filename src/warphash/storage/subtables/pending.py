@@ -99,9 +99,9 @@ class UnawaitedStore(ElasticStore):
         if self._begun is not None and self._begun.ends_first:
             self._end()
 
-    def find(self, keys: int, n: int, values: int, flags: int, default: int, stream: Any = None) -> None:
+    def find(self, keys: int, n: int, values: int, flags: int, default: int, stream: Any = None, **more: Any) -> None:
         """As `Store.find`; of an insert that is under way it sees the pairs without a home, too."""
-        if self.lookups_end_first:
+        if self.lookups_end_first or more:
             self._end()
         homeless = (self._begun.homeless if self._begun is not None else None) or {}
-        self._store.find(keys, n, values, flags, default, stream, fields=homeless)
+        self._store.find(keys, n, values, flags, default, stream, fields=homeless, **more)

@@ -33,7 +33,7 @@ from ...runtime.engine import Buffer
 from .. import policies
 from ..buckets.memory import PRIMES, MemoryUse
 from ..buckets.store import PIECE_UNIQUE, Outcome, Store
-from ..scratch import Scratch, Workbench, pieces
+from ..scratch import Elements, Scratch, Workbench, pieces
 from .account import Account
 from .insert import Insert, Piece, Strays
 from .routing import Shares
@@ -265,18 +265,14 @@ class SubtableStore(Store):
         batch.report = self.report.ptr
         self._program.run("combine", self.table, batch, piece.n, stream)
 
-    def erase(
-        self, keys: int, n: int, flags: int = 0, only: npt.NDArray[np.int64] | None = None, stream: Any = None
-    ) -> int:
-        if n == 0 or (only is not None and not len(only)):
+    def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int:
+        if n == 0 or (isinstance(only, np.ndarray) and not len(only)):
             return 0
         self.begin_erase(keys, n, flags, only, stream)
         self.ask(None, True, stream)
         return self.erased()
 
-    def begin_erase(
-        self, keys: int, n: int, flags: int, only: npt.NDArray[np.int64] | None, stream: Any = None
-    ) -> None:
+    def begin_erase(self, keys: int, n: int, flags: int, only: Elements, stream: Any = None) -> None:
         """Erase keys; nothing, if the insert before has left pairs without a home."""
         self._begin_to_count(stream)
         for at, count, indices, length in pieces(self.engine, n, min(n, PIECE_UNIQUE), only, stream):
