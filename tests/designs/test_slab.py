@@ -159,7 +159,7 @@ def million() -> Array:
 
 @pytest.mark.parametrize("family", ["mixer", "universal"])
 @pytest.mark.parametrize("point", figure_data.load("slab4c").published, ids=lambda point: f"{point.series}-{point.x:g}")
-def test_s3_21_s3_22_utilisation_over_the_slab_count(point: Point, family: str, million: Array) -> None:
+def test_utilisation_over_the_slab_count(point: Point, family: str, million: Array) -> None:
     """Figure 4c, and the same for keys alone: as published, and as chance has it."""
     kind = KINDS[point.series]
     lists = round(MILLION / (point.x * kind.pairs))
@@ -174,7 +174,7 @@ def test_s3_21_s3_22_utilisation_over_the_slab_count(point: Point, family: str, 
 
 
 @pytest.mark.parametrize("name", [*KINDS, *LONG])
-def test_s3_19_one_list_uses_slabs_best(name: str, million: Array) -> None:
+def test_one_list_uses_slabs_best(name: str, million: Array) -> None:
     """Of fewer lists, fewer slabs have vacant slots, down to one list, of which only the last slab may have any."""
     kind = {**KINDS, **LONG}[name]
     n = 200 * kind.pairs
@@ -193,7 +193,7 @@ def test_s3_19_one_list_uses_slabs_best(name: str, million: Array) -> None:
 
 @pytest.mark.parametrize("name", [*KINDS, *LONG])
 @pytest.mark.parametrize("design", ["slab", "lock_free_chaining"])
-def test_s3_19_s3_27_memory_of_a_table_filled_to_the_last_slot(design: str, name: str, million: Array) -> None:
+def test_memory_of_a_table_filled_to_the_last_slot(design: str, name: str, million: Array) -> None:
     """Pairs over all bytes of the table: never more than a half with a pointer beside each, as Misra's list has it."""
     kind = {**KINDS, **LONG}[name]
     most = 0.5 if design == "lock_free_chaining" else 0.875 if name == "64-bit pairs" else 0.9375
@@ -236,7 +236,7 @@ def test_memory_utilisation_over_the_slabs_of_a_bucket(device: str, slabs: float
 
 
 @pytest.mark.parametrize("load", [0.1, 1.0, 5.0])
-def test_s3_27_a_list_has_a_node_for_each_key(load: float, million: Array) -> None:
+def test_a_list_has_a_node_for_each_key(load: float, million: Array) -> None:
     """And one if it has none: so at most half of the nodes' bytes are of keys, and less where lists are empty."""
     lists = 40_000
     n = int(load * lists)
@@ -254,7 +254,7 @@ def test_s3_27_a_list_has_a_node_for_each_key(load: float, million: Array) -> No
 # ---- what is read
 @pytest.mark.parametrize("device", ["cpu", "emulated"])
 @pytest.mark.parametrize("design", ["slab", "cuckoo"])
-def test_s3_24_at_best_everything_reads_one_bucket(design: str, device: str, million: Array) -> None:
+def test_at_best_everything_reads_one_bucket(design: str, device: str, million: Array) -> None:
     """An insert and a find of each key, and of a slab list a find of an absent one, as long as no list has a second."""
     if reason := missing(device):
         pytest.skip(reason)
@@ -269,7 +269,7 @@ def test_s3_24_at_best_everything_reads_one_bucket(design: str, device: str, mil
 
 @pytest.mark.parametrize("device", ["cpu", "emulated"])
 @pytest.mark.parametrize("name", KINDS)
-def test_s3_24_each_slab_of_a_list_is_one_more_read(name: str, device: str, million: Array) -> None:
+def test_each_slab_of_a_list_is_one_more_read(name: str, device: str, million: Array) -> None:
     """Of its only list, an insert reads all slabs that there are, and the one that it adds."""
     if reason := missing(device):
         pytest.skip(reason)
