@@ -1,4 +1,4 @@
-"""MegaKV (S0-28): the shares of keys that it finds no place for are those of the paper (S0-26), and none is lost."""
+"""MegaKV: the shares of keys that it finds no place for are those of the paper, and none is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How full a table becomes before a build fails (S4-16, S4-17, S4-27): 2 million keys, one attempt."""
+"""How full a table becomes before a build fails (docs/fidelity.md#bght-success): 2 million keys, one attempt."""
 
 from __future__ import annotations
 

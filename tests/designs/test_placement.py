@@ -28,7 +28,7 @@ def measured(
 
 @dataclass(frozen=True)
 class Reading:
-    """One way to read the seed's iceberg rule."""
+    """One way to read the paper's iceberg rule."""
 
     region: int
     second_wins_ties: bool
@@ -36,7 +36,7 @@ class Reading:
 
 @pytest.mark.parametrize("row", PROBES_OF_THE_TEXT, ids=str)
 def test_the_figures_of_the_text_belong_to_another_reading(row: Probes) -> None:
-    """They are those of floor(t b) primaries and ties to the first, which the authors' measurements (S4-25) are not."""
+    """They are those of floor(t b) primaries and ties to the first, which the authors' measurements are not."""
     b, n = 16, 200_000
     simulated = oracle.iceberg(
         int(np.ceil(n / row.load_factor / b)),
@@ -125,7 +125,7 @@ def test_erase_keeps_the_early_exit_right(design: str, present: Keys, absent: Ke
 
 
 def test_least_loaded_placement_holds_more_with_two_functions(present: Keys) -> None:
-    """The variant that the seed describes for query rate: two functions, the emptier bucket first."""
+    """The variant that the paper describes for query rate: two functions, the emptier bucket first."""
     table = build(present, "bucketed_cuckoo", 0.97, placement="least_loaded", hashes=2)
     assert table.contains(present).all()
     assert table.probe_counts(present).max() == 2

@@ -1,4 +1,4 @@
-"""Buckets read per key, against the published tables (S4-18 to S4-22, S4-25, S4-26)."""
+"""Buckets read per key, against the published tables (docs/fidelity.md#bght-probes-bcht)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_probe_table(row: Probes, present: Keys, absent: Keys) -> None:
 
 @pytest.mark.parametrize("row", PROBES_AT_THE_LIMIT, ids=str)
 def test_near_the_load_limit(row: Probes, present: Keys, absent: Keys) -> None:
-    """Within 1 %, as a simulation is (S4-26)."""
+    """Within 1 %, as a sequential simulation is."""
     compare(row, present, absent, 0.01, INSERT_TOLERANCE)
 
 
@@ -48,6 +48,6 @@ def test_no_find_reads_more_than_the_design_has_functions(present: Keys, absent:
 
 
 def test_absent_keys_at_the_load_limit(present: Keys, absent: Keys) -> None:
-    """BCHT 2.80 at 0.99, IHT 3, BP2HT 2, and 1CHT 3.44 at its own limit, which S4-25 measures at 0.9."""
+    """BCHT 2.80 at 0.99, IHT 3, BP2HT 2, and 1CHT 3.44 at its own limit, which the authors' table has at 0.9."""
     assert build(present, "cuckoo", 0.88).probe_counts(absent).mean() == pytest.approx(3.44, abs=0.15)
     assert build(present, "bucketed_cuckoo", 0.99).probe_counts(absent).mean() == pytest.approx(2.80, rel=0.01)

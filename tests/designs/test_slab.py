@@ -91,7 +91,7 @@ def test_erased_slots_of_a_fixed_table_come_back(rng: np.random.Generator) -> No
 
 
 def test_a_key_erased_in_front_of_its_list_is_not_stored_twice(rng: np.random.Generator) -> None:
-    """S3-40: with erased slots used again, the second insert would come before the key that is still there."""
+    """With erased slots used again, the second insert would come before the key that is still there."""
     keys = np.arange(100, dtype=np.uint32)
     table = HashMap("u4", "u4", design="slab", device="cpu", capacity=1, rebucket=False)  # one bucket
     table.insert(keys, keys)
@@ -114,7 +114,7 @@ def test_lists_are_shortened_by_more_buckets(rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize(("load", "slabs_per_bucket"), [(0.7, 1.068), (1.0, 1.432), (2.0, 2.454)])
 def test_slabs_per_bucket(load: float, slabs_per_bucket: float) -> None:
-    """S3-23: what an absent key reads is its bucket's whole list; the lengths are those of a Poisson distribution."""
+    """What an absent key reads is its bucket's whole list; the lengths are those of a Poisson distribution."""
     n = 1_000_000
     keys = np.random.default_rng(3).permutation(np.arange(2 * n, dtype=np.uint32))
     table = HashMap("u4", "u4", design="slab", device="cpu", capacity=int(n / load), load_factor=1, rebucket=False)

@@ -1,4 +1,4 @@
-"""Look-alikes have the numbers of the paper's Table 2 (S0-33), whole and scaled."""
+"""Look-alikes have the numbers of the paper's Table 2, whole and scaled."""
 
 from __future__ import annotations
 
