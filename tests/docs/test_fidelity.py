@@ -1,8 +1,9 @@
-"""docs/fidelity.md names only tests, figures and rows that there are, and every figure stands in it."""
+"""docs/fidelity.md names tests, figures and rows that exist; every figure stands in it; its rates are the results'."""
 
 from __future__ import annotations
 
 import ast
+import json
 import re
 from functools import cache
 from pathlib import Path
@@ -49,6 +50,27 @@ def test_every_test_exists(path: str, function: str) -> None:
 def test_every_figure_exists_and_has_its_row() -> None:
     evidence = " ".join(TEST.sub("", cells.split("|")[2]) for _, _, cells in ROWS)
     assert set(re.findall(r"`([^`]+)`", evidence)) == set(figure_data.names())
+
+
+def numbers_of(figure: str) -> set[str]:
+    """What a row may say of a figure: its results to four digits, and its sizes. Empty if it was never measured."""
+    path = ROOT / "results" / "h200" / "figures" / f"{figure}.json"
+    if not path.is_file():
+        return set()
+    record = json.loads(path.read_text(encoding="utf-8"))
+    values = [record["keys"], *(point[axis] for point in record["points"] for axis in ("x", "value"))]
+    return {f"{float(f'{value:.4g}'):,.0f}" for value in values}
+
+
+@pytest.mark.parametrize(
+    ("name", "cells"), [(name, cells) for name, _, cells in ROWS], ids=[name for name, _, _ in ROWS]
+)
+def test_rates_are_those_of_the_results(name: str, cells: str) -> None:
+    columns = cells.split("|")
+    figures = set(re.findall(r"`(\w+)`", " ".join(columns[2:]))) & set(figure_data.names())
+    known = set().union(*map(numbers_of, figures))
+    if len(columns) == 4 and known:
+        assert set(re.findall(r"\d{1,3}(?:,\d{3})+", columns[3])) <= known
 
 
 def test_every_pointer_to_a_row_exists() -> None:
