@@ -32,7 +32,7 @@ def design(request: pytest.FixtureRequest) -> str:
 
 
 class Lists:
-    """What the lists of a table should be like, by the paper's hash function (S3-11) worked out here."""
+    """What the lists of a table should be like by the paper's function (docs/fidelity.md#slabhash-hash-family)."""
 
     def __init__(self, table: Any) -> None:
         self.table, store = table, table._backing.elastic.store
@@ -44,7 +44,7 @@ class Lists:
         return np.array([(self.a * int(key) + self.b) % PRIME % LISTS for key in keys])
 
     def shortest(self, live: Array) -> Array:
-        """Nodes of each list that holds so many pairs: S3-07, S3-26."""
+        """Nodes of each list that holds so many pairs (docs/fidelity.md#slabhash-flush)."""
         return np.maximum(1, -(-live // self.pairs_per_node))
 
     def lengths(self) -> Array:

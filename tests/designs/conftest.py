@@ -16,7 +16,7 @@ Keys = npt.NDArray[np.uint32]
 
 @pytest.fixture(scope="session")
 def universe() -> Keys:
-    """Distinct uniform 32-bit keys: the first half goes into tables (S4-13)."""
+    """Distinct uniform 32-bit keys: the first half goes into tables (docs/fidelity.md#bght-keys)."""
     drawn = np.random.default_rng(42).integers(0, 2**32, size=5 * N // 2, dtype=np.uint32)
     distinct = np.unique(drawn)
     return np.random.default_rng(43).permutation(distinct)[: 2 * N]

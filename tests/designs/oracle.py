@@ -1,7 +1,8 @@
-"""The designs again, from the seed's text: one key after another, plain Python, no code shared with the package.
+"""The designs again, from the paper's text: one key after another, plain Python, no code shared with the package.
 
 Source: Better GPU Hash Tables (Awad et al., 2021), section III, with its errata: what iceberg's threshold counts
-(S4-37) and which secondary wins a tie (S4-38) are arguments here, so that a test can tell the readings apart.
+and which secondary wins a tie are arguments, so that a test can tell the readings apart
+(docs/fidelity.md#bght-erratum-threshold).
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def iceberg(
 
 
 def power_of_two(buckets: int, b: int, n: int, rng: np.random.Generator, second_wins_ties: bool = False) -> Outcome:
-    """The emptier of two buckets; the seed's first wins ties (section V-C)."""
+    """The emptier of two buckets; the paper's first wins ties (section V-C)."""
     chosen = choices(n, buckets, 2, rng)
     load = [0] * buckets
     function = np.zeros(n, np.int64)

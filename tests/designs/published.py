@@ -1,7 +1,7 @@
 """The device-independent figures of Better GPU Hash Tables (Awad et al., 2021), as data.
 
 Probes are buckets read per key: on insertion, by a find of a present key, and by a find of an absent one. They come
-from the authors' published measurements (S4-25), which a sequential simulation confirms (S4-26); find does not exit
+from the authors' published measurements, which a sequential simulation confirms; find does not exit
 early in `iceberg`, as there.
 """
 
@@ -44,7 +44,7 @@ def _iceberg(b: int, threshold: float, load_factor: float, insert: float, presen
     return Probes("iceberg", load_factor, insert, present, 3.0, parameters)
 
 
-PROBES = [  # S4-25
+PROBES = [  # the authors' tables, 20 million keys
     _cuckoo(0.6, 1.529, 1.513, 2.172),
     _cuckoo(0.8, 2.053, 1.920, 2.949),
     _bucketed(8, 0.6, 1.024, 1.023, 1.138),
@@ -74,12 +74,12 @@ PROBES = [  # S4-25
     _iceberg(32, 0.8, 0.92, 1.393, 1.314),
 ]
 
-PROBES_AT_THE_LIMIT = [  # S4-18, S4-19, S4-25; a table filled key by key reads 0.8 % more there than a GPU did (S4-26)
+PROBES_AT_THE_LIMIT = [  # section VII-A; a table filled key by key reads 0.8 % more there than a GPU did
     _bucketed(16, 0.98, 1.328, 1.295, 2.634),
     _bucketed(16, 0.99, 1.43, 1.385, 2.80),
 ]
 
-PROBES_OF_THE_TEXT = [  # S4-21: iceberg as section V-D and Listing 6 have it, which is not what S4-25 measured
+PROBES_OF_THE_TEXT = [  # iceberg as section V-D and Listing 6 have it, which is not what `PROBES` measured
     _iceberg(16, 0.2, 0.86, 2.68, 2.11),
     _iceberg(16, 0.4, 0.86, 2.29, 1.86),
     _iceberg(16, 0.6, 0.86, 1.89, 1.60),
@@ -89,7 +89,7 @@ PROBES_OF_THE_TEXT = [  # S4-21: iceberg as section V-D and Listing 6 have it, w
 
 @dataclass(frozen=True)
 class Onset:
-    """Load factors at which builds of 2 million keys in one attempt always and rarely succeed (S4-16, S4-17, S4-27).
+    """Load factors at which builds of 2 million keys in one attempt always and rarely succeed (sections VII-A and C).
 
     The onset is random and a few thousandths wide, so the tests stay `MARGIN` away from both.
     """

@@ -19,7 +19,10 @@ HERE = one_of_each("cpu", "emulated", "cuda")
 @pytest.mark.parametrize("device", HERE)
 @pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("S16", "V24")])
 def test_no_key_is_stored_twice_wherever_it_lives(device: str, key: str, value: str) -> None:
-    """S0-48: keys that evictions took to another subtable are met there, copies in one batch included."""
+    """Keys that evictions took to another subtable are met there, copies in one batch included.
+
+    docs/fidelity.md#dyhash-erratum-duplicates
+    """
     n = scale(device, 6000)
     table = table_of(device, key, value, capacity=n, load_factor=0.95, beta=0.97)
     ids = np.arange(1, n + 1)
@@ -56,7 +59,7 @@ def test_a_hot_key_is_inserted_once(device: str, coordination: str, key: str) ->
 @pytest.mark.parametrize("key_bytes", [1, 3, 4, 5, 8, 9, 16, 17, 31, 32, 33, 64, 65, 127, 128])
 @pytest.mark.parametrize("value_bytes", [1, 4, 8, 9, 32, 100])
 def test_keys_and_values_of_any_width_lie_in_place(device: str, key_bytes: int, value_bytes: int) -> None:
-    """S0-08: a key of 128 bytes fills a bucket; the patterns that mean something in a slot are keys like others."""
+    """A key of 128 bytes fills a bucket; the patterns that mean something in a slot are keys like others."""
     n = 100 if key_bytes == 1 else 700
     rng = np.random.default_rng(key_bytes)
     raw = rng.integers(0, 256, (n, key_bytes), np.uint8)

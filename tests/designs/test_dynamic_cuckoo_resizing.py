@@ -25,7 +25,7 @@ HERE = one_of_each("cpu", "emulated", "cuda")
 @pytest.mark.parametrize("device", HERE)
 @pytest.mark.parametrize("subtables", [2, 3, 4, 8])
 def test_growing_and_shrinking_keep_to_the_bounds(device: str, subtables: int) -> None:
-    """S0-15, S0-19, S0-20, S0-21, S0-24: and no key is lost on the way."""
+    """What docs/fidelity.md#dyhash-bounds and the rows behind it say; and no key is lost on the way."""
     n = scale(device, 40_000)
     alpha, beta = 0.4, 0.9
     table = table_of(device, subtables=subtables, alpha=alpha, beta=beta)
@@ -75,7 +75,7 @@ def test_counts_of_subtables_are_those_that_are_there(device: str) -> None:
 
 @pytest.mark.parametrize("device", HERE)
 def test_a_pair_stays_in_its_half_when_a_subtable_is_enlarged(device: str) -> None:
-    """S0-13, S0-22: from bucket c to 2c or 2c + 1, at the same slot; all other subtables untouched."""
+    """To bucket 2c or 2c + 1, at the same slot; the others untouched (docs/fidelity.md#dyhash-upsizing)."""
     table = table_of(device, capacity=scale(device, 4000))
     keys = numbers(scale(device, 3500))
     table.insert(keys, keys)
@@ -105,7 +105,7 @@ def test_a_pair_stays_in_its_half_when_a_subtable_is_enlarged(device: str) -> No
 @pytest.mark.parametrize("subtables", [2, 3])
 @pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("u8", "f8"), ("S20", "S9"), ("S128", "i8"), ("u4", "none")])
 def test_what_finds_no_room_in_a_half_goes_elsewhere(device: str, subtables: int, key: str, value: str) -> None:
-    """S0-14: a subtable is halved while it is too full for that, values and all."""
+    """A subtable is halved while it is too full for that, values and all (docs/fidelity.md#dyhash-downsizing)."""
     slots = subtables * scale(device, 5120)
     n = slots * 11 // 20
     options = {"device": device, "design": "dynamic_cuckoo", "subtables": subtables, "seed": 5}
@@ -137,7 +137,7 @@ def test_what_finds_no_room_in_a_half_goes_elsewhere(device: str, subtables: int
 @pytest.mark.parametrize("device", HERE)
 @pytest.mark.parametrize("subtables", [3, 4, 8])
 def test_nine_tenths_and_more_of_the_slots_are_filled(device: str, subtables: int) -> None:
-    """S0-23, S0-25: no insert into a table of one size fails at the load factors of Tables 4 to 8."""
+    """No insert fails at the load factors of Tables 4 to 8 (docs/fidelity.md#dyhash-failures)."""
     n = scale(device, 60_000)
     table = table_of(device, "u4", "u4", subtables=subtables, capacity=n, load_factor=0.95, on_full="raise")
     slots = table.stats().slots

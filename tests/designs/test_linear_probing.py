@@ -1,4 +1,4 @@
-"""Linear probing (S0-29): how far keys go, whatever the order of their insertion, and a ring that is full."""
+"""Linear probing: how far keys go, whatever the order of their insertion, and a ring that is full."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_no_key_goes_further_than_the_limit(device: str, slots: int) -> None:
     ("load_factor", "per_cent"), [(0.75, (0, 0)), (0.8, (0, 0.0005)), (0.9, (0.0005, 0.05)), (0.95, (0.03, 2))]
 )
 def test_keys_fail_as_often_as_those_of_the_paper(load_factor: float, per_cent: tuple[float, float]) -> None:
-    """S0-26: in magnitude, with the limit that the laboratory gives it; the paper tells none."""
+    """In magnitude, with the limit that the laboratory gives it; the paper tells none."""
     n = 500_000
     keys = np.unique(np.random.default_rng(4).integers(0, 1 << 32, n + 9000, np.uint64))[:n].astype("u4")
     table = HashSet(

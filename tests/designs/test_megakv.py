@@ -1,4 +1,4 @@
-"""MegaKV (S0-28): the shares of keys that it finds no place for are those of the paper (S0-26), and none is lost."""
+"""MegaKV: the shares of keys that it finds no place for are those of the paper, and none is lost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PUBLISHED = {0.75: 0.42, 0.80: 0.79, 0.85: 1.4, 0.90: 2.4, 0.95: 3.9}
 
 
 @pytest.mark.parametrize("load_factor", PUBLISHED)
-def test_s0_26_failed_inserts(load_factor: float) -> None:
+def test_failed_inserts(load_factor: float) -> None:
     slots = 20_000
     n = int(slots * load_factor)
     keys = np.random.default_rng(5).permutation(np.arange(n, dtype=np.uint32) * np.uint32(2654435761))

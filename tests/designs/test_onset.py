@@ -1,4 +1,4 @@
-"""How full a table becomes before a build fails (S4-16, S4-17, S4-27): 2 million keys, one attempt."""
+"""How full a table becomes before a build fails (docs/fidelity.md#bght-success): 2 million keys, one attempt."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def failures(onset: Onset, load_factor: float, keys: Keys) -> int:
 
 
 @pytest.mark.parametrize("onset", ONSETS, ids=str)
-def test_s4_27_succeeds_up_to(onset: Onset, present: Keys) -> None:
+def test_succeeds_up_to(onset: Onset, present: Keys) -> None:
     """One in five may fail: in a stable design a single unlucky key is enough, and does it in about 2 of 100 builds."""
     assert failures(onset, onset.succeeds - MARGIN, present) <= 1
 
 
 @pytest.mark.parametrize("onset", ONSETS, ids=str)
-def test_s4_27_fails_from(onset: Onset, present: Keys) -> None:
+def test_fails_from(onset: Onset, present: Keys) -> None:
     assert failures(onset, onset.fails + MARGIN, present) >= SEEDS - 1
 
 
@@ -51,7 +51,7 @@ def test_s4_27_fails_from(onset: Onset, present: Keys) -> None:
         ("cuckoo", 0.88, {}),
     ],
 )
-def test_s4_16_every_key_is_there_at_the_published_load(
+def test_every_key_is_there_at_the_published_load(
     design: str, load_factor: float, parameters: dict[str, int], present: Keys, absent: Keys
 ) -> None:
     table = build(present, design, load_factor, **parameters)
@@ -60,7 +60,7 @@ def test_s4_16_every_key_is_there_at_the_published_load(
     assert not table.contains(absent).any()
 
 
-def test_s4_23_one_slot_and_three_functions_hold_less_than_four(present: Keys) -> None:
+def test_one_slot_and_three_functions_hold_less_than_four(present: Keys) -> None:
     """Cuckoo thresholds: 0.917 for three functions and 0.976 for four; both far above the 0.5 of two."""
     build(present[:200_000], "cuckoo", 0.84, attempts=3, hashes=3)
     build(present[:200_000], "cuckoo", 0.45, attempts=3, hashes=2)

@@ -28,15 +28,15 @@ def measured(
 
 @dataclass(frozen=True)
 class Reading:
-    """One way to read the seed's iceberg rule."""
+    """One way to read the paper's iceberg rule."""
 
     region: int
     second_wins_ties: bool
 
 
 @pytest.mark.parametrize("row", PROBES_OF_THE_TEXT, ids=str)
-def test_s4_21_the_figures_of_the_text_belong_to_another_reading(row: Probes) -> None:
-    """They are those of floor(t b) primaries and ties to the first, which the authors' measurements (S4-25) are not."""
+def test_the_figures_of_the_text_belong_to_another_reading(row: Probes) -> None:
+    """They are those of floor(t b) primaries and ties to the first, which the authors' measurements are not."""
     b, n = 16, 200_000
     simulated = oracle.iceberg(
         int(np.ceil(n / row.load_factor / b)),
@@ -51,7 +51,7 @@ def test_s4_21_the_figures_of_the_text_belong_to_another_reading(row: Probes) ->
 
 
 @pytest.mark.parametrize(("b", "region"), [(16, 13), (32, 26)])
-def test_s4_37_s4_38_iceberg_threshold_and_ties(b: int, region: int, present: Keys, absent: Keys) -> None:
+def test_iceberg_threshold_and_ties(b: int, region: int, present: Keys, absent: Keys) -> None:
     """load >= floor(t b) + 1 goes to a secondary, and ties to the second: of six readings, this one is nearest."""
     keys = present[:N]
     insert, find, _ = measured(
@@ -70,7 +70,7 @@ def test_s4_37_s4_38_iceberg_threshold_and_ties(b: int, region: int, present: Ke
     assert distance(Reading(region, True)) < 0.02
 
 
-def test_s4_05_power_of_two_ties_go_to_the_first(present: Keys, absent: Keys) -> None:
+def test_power_of_two_ties_go_to_the_first(present: Keys, absent: Keys) -> None:
     keys = present[:N]
     insert, find, missing = measured("power_of_two", 0.8, keys, absent[:N])
     buckets = -(-N * 5 // (4 * 16))
@@ -84,7 +84,7 @@ def test_s4_05_power_of_two_ties_go_to_the_first(present: Keys, absent: Keys) ->
 
 
 @pytest.mark.parametrize(("b", "load_factor"), [(8, 0.9), (16, 0.95)])
-def test_s4_03_cuckoo_victims_go_to_the_next_function(b: int, load_factor: float, present: Keys, absent: Keys) -> None:
+def test_cuckoo_victims_go_to_the_next_function(b: int, load_factor: float, present: Keys, absent: Keys) -> None:
     keys = present[:N]
     insert, find, missing = measured("bucketed_cuckoo", load_factor, keys, absent[:N], slots_per_bucket=b)
     buckets = int(np.ceil(N / load_factor / b))
@@ -95,7 +95,7 @@ def test_s4_03_cuckoo_victims_go_to_the_next_function(b: int, load_factor: float
     assert insert == pytest.approx(simulated.insert, rel=0.02)
 
 
-def test_s4_08_early_exit_reads_less_and_answers_the_same(present: Keys, absent: Keys) -> None:
+def test_early_exit_reads_less_and_answers_the_same(present: Keys, absent: Keys) -> None:
     buckets = int(np.ceil(N / 0.6 / 16))
     simulated = {
         "bucketed_cuckoo": oracle.bucketed_cuckoo(buckets, 16, 3, N, 200, np.random.default_rng(3)).absent,
@@ -110,7 +110,7 @@ def test_s4_08_early_exit_reads_less_and_answers_the_same(present: Keys, absent:
 
 
 @pytest.mark.parametrize("design", ["cuckoo", "bucketed_cuckoo", "power_of_two", "iceberg"])
-def test_s4_08_erase_keeps_the_early_exit_right(design: str, present: Keys, absent: Keys) -> None:
+def test_erase_keeps_the_early_exit_right(design: str, present: Keys, absent: Keys) -> None:
     """Every key that was pushed past a bucket is still found after keys of that bucket went."""
     keys = present[:N]
     load_factor = 0.86 if design == "cuckoo" else 0.8
@@ -124,8 +124,8 @@ def test_s4_08_erase_keeps_the_early_exit_right(design: str, present: Keys, abse
     table.check()
 
 
-def test_s4_04_least_loaded_placement_holds_more_with_two_functions(present: Keys) -> None:
-    """The variant that the seed describes for query rate: two functions, the emptier bucket first."""
+def test_least_loaded_placement_holds_more_with_two_functions(present: Keys) -> None:
+    """The variant that the paper describes for query rate: two functions, the emptier bucket first."""
     table = build(present, "bucketed_cuckoo", 0.97, placement="least_loaded", hashes=2)
     assert table.contains(present).all()
     assert table.probe_counts(present).max() == 2

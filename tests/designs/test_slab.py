@@ -91,7 +91,7 @@ def test_erased_slots_of_a_fixed_table_come_back(rng: np.random.Generator) -> No
 
 
 def test_a_key_erased_in_front_of_its_list_is_not_stored_twice(rng: np.random.Generator) -> None:
-    """S3-40: with erased slots used again, the second insert would come before the key that is still there."""
+    """With erased slots used again, the second insert would come before the key that is still there."""
     keys = np.arange(100, dtype=np.uint32)
     table = HashMap("u4", "u4", design="slab", device="cpu", capacity=1, rebucket=False)  # one bucket
     table.insert(keys, keys)
@@ -114,7 +114,7 @@ def test_lists_are_shortened_by_more_buckets(rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize(("load", "slabs_per_bucket"), [(0.7, 1.068), (1.0, 1.432), (2.0, 2.454)])
 def test_slabs_per_bucket(load: float, slabs_per_bucket: float) -> None:
-    """S3-23: what an absent key reads is its bucket's whole list; the lengths are those of a Poisson distribution."""
+    """What an absent key reads is its bucket's whole list; the lengths are those of a Poisson distribution."""
     n = 1_000_000
     keys = np.random.default_rng(3).permutation(np.arange(2 * n, dtype=np.uint32))
     table = HashMap("u4", "u4", design="slab", device="cpu", capacity=int(n / load), load_factor=1, rebucket=False)
@@ -159,7 +159,7 @@ def million() -> Array:
 
 @pytest.mark.parametrize("family", ["mixer", "universal"])
 @pytest.mark.parametrize("point", figure_data.load("slab4c").published, ids=lambda point: f"{point.series}-{point.x:g}")
-def test_s3_21_s3_22_utilisation_over_the_slab_count(point: Point, family: str, million: Array) -> None:
+def test_utilisation_over_the_slab_count(point: Point, family: str, million: Array) -> None:
     """Figure 4c, and the same for keys alone: as published, and as chance has it."""
     kind = KINDS[point.series]
     lists = round(MILLION / (point.x * kind.pairs))
@@ -174,7 +174,7 @@ def test_s3_21_s3_22_utilisation_over_the_slab_count(point: Point, family: str, 
 
 
 @pytest.mark.parametrize("name", [*KINDS, *LONG])
-def test_s3_19_one_list_uses_slabs_best(name: str, million: Array) -> None:
+def test_one_list_uses_slabs_best(name: str, million: Array) -> None:
     """Of fewer lists, fewer slabs have vacant slots, down to one list, of which only the last slab may have any."""
     kind = {**KINDS, **LONG}[name]
     n = 200 * kind.pairs
@@ -193,7 +193,7 @@ def test_s3_19_one_list_uses_slabs_best(name: str, million: Array) -> None:
 
 @pytest.mark.parametrize("name", [*KINDS, *LONG])
 @pytest.mark.parametrize("design", ["slab", "lock_free_chaining"])
-def test_s3_19_s3_27_memory_of_a_table_filled_to_the_last_slot(design: str, name: str, million: Array) -> None:
+def test_memory_of_a_table_filled_to_the_last_slot(design: str, name: str, million: Array) -> None:
     """Pairs over all bytes of the table: never more than a half with a pointer beside each, as Misra's list has it."""
     kind = {**KINDS, **LONG}[name]
     most = 0.5 if design == "lock_free_chaining" else 0.875 if name == "64-bit pairs" else 0.9375
@@ -236,7 +236,7 @@ def test_memory_utilisation_over_the_slabs_of_a_bucket(device: str, slabs: float
 
 
 @pytest.mark.parametrize("load", [0.1, 1.0, 5.0])
-def test_s3_27_a_list_has_a_node_for_each_key(load: float, million: Array) -> None:
+def test_a_list_has_a_node_for_each_key(load: float, million: Array) -> None:
     """And one if it has none: so at most half of the nodes' bytes are of keys, and less where lists are empty."""
     lists = 40_000
     n = int(load * lists)
@@ -254,7 +254,7 @@ def test_s3_27_a_list_has_a_node_for_each_key(load: float, million: Array) -> No
 # ---- what is read
 @pytest.mark.parametrize("device", ["cpu", "emulated"])
 @pytest.mark.parametrize("design", ["slab", "cuckoo"])
-def test_s3_24_at_best_everything_reads_one_bucket(design: str, device: str, million: Array) -> None:
+def test_at_best_everything_reads_one_bucket(design: str, device: str, million: Array) -> None:
     """An insert and a find of each key, and of a slab list a find of an absent one, as long as no list has a second."""
     if reason := missing(device):
         pytest.skip(reason)
@@ -269,7 +269,7 @@ def test_s3_24_at_best_everything_reads_one_bucket(design: str, device: str, mil
 
 @pytest.mark.parametrize("device", ["cpu", "emulated"])
 @pytest.mark.parametrize("name", KINDS)
-def test_s3_24_each_slab_of_a_list_is_one_more_read(name: str, device: str, million: Array) -> None:
+def test_each_slab_of_a_list_is_one_more_read(name: str, device: str, million: Array) -> None:
     """Of its only list, an insert reads all slabs that there are, and the one that it adds."""
     if reason := missing(device):
         pytest.skip(reason)

@@ -75,20 +75,20 @@ BUGS = [
     ),
     mixed("an operation gives up when its swap is lost", "return swapped;\n", "return true;\n"),
     mixed(
-        "a value is swapped for an empty pair, S3-38",
+        "a value is swapped for an empty pair",
         SWAP,
         # As printed it tries without end, which the emulated device would find out after half a minute.
         "typename S::Item old = compare_exchange(slot, writes ? S::empty() : was,"
         " writes ? s.placement.hand : S::tombstone()); if (there && writes) old = was;",
     ),
     mixed(
-        "an erase writes to the slot of another lane, S3-39",
+        "an erase writes to the slot of another lane",
         SWAP,
         "const typename S::Item old = writes ? compare_exchange(slot, was, s.placement.hand)"
         " : (exchange(slot - seen.hit + lane() % S::kDataSlots, S::tombstone()), was);",
     ),
     mixed(
-        "an erased slot is empty, S3-40",
+        "an erased slot is empty",
         "writes ? s.placement.hand : S::tombstone()",
         "writes ? s.placement.hand : S::empty()",
     ),

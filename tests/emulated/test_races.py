@@ -83,7 +83,7 @@ def test_lanes_in_order(races: Races) -> None:
 @pytest.mark.parametrize("scenario", MIXED_SCENARIOS, ids=lambda scenario: scenario.__name__)
 @pytest.mark.parametrize("races", MIXED_RACES, ids=str)
 def test_every_schedule_has_an_order(races: Races, scenario: Scenario) -> None:
-    """Thousands of mixed batches (S3-09): each key's answers are those of some order of its operations."""
+    """Thousands of mixed batches: each key's answers are those of some order of its operations."""
     assert_no_failure(scenario, races, range(11))  # the first: lanes in order
 
 

@@ -31,7 +31,7 @@ DYHASH = [
 KINDS = ["fig02", "fig05", "fig10", "table4", *SLABS, "dy3", "dy7", "dy8", "dystable", "dyvoter", "dywide"]
 
 
-def test_every_figure_and_table_of_the_seeds_is_there() -> None:
+def test_every_figure_and_table_of_the_papers_is_there() -> None:
     better = [f"fig{i:02}" for i in range(2, 15)] + [f"table{i}" for i in range(1, 6)]
     assert figure_data.names() == better + SLABS + DYHASH
     assert {figure_data.load(name).paper for name in better} == {
@@ -60,7 +60,7 @@ def test_a_file_names_what_exists(name: str) -> None:
         assert len(pairs_of(data, 1000, seed=1).keys)
     assert {panel.split()[0] for panel in found.panels} <= set(EXPERIMENTS) and found.values == sorted(found.values)
     assert found.values[-1] <= found.keys or not swept
-    assert re.search(r"\(S[034]-\d\d", found.source) and len(labels) == len(found.series)
+    assert re.search(r"\), (Figure|Table|section)s? [\dIV]", found.source) and len(labels) == len(found.series)
     for series in found.series:
         if of_tables:
             registry.get(series.design).resolve(series.parameters)
@@ -106,7 +106,7 @@ def test_parts_of_a_time_make_the_whole(name: str, tmp_path: Path, monkeypatch: 
 
 
 def test_the_utilisation_of_slabs_is_that_of_the_paper(tmp_path: Path) -> None:
-    """S3-21, S3-22: exact for keys spread at random, whatever the device."""
+    """Exact for keys spread at random, whatever the device (docs/fidelity.md#slabhash-utilisation)."""
     made = run("slab4c", "cpu", 300_000, tmp_path)
     ours = {(point.series, point.x): point.value for point in made.points}
     for point in figure_data.load("slab4c").published:

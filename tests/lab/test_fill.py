@@ -15,7 +15,7 @@ SLAB = Setting("slab", {"rebucket": False})
 
 
 def expected_utilisation(slab_count: float, pairs: int, pair_bytes: int) -> float:
-    """S3-21 by another way than the library's: the mean slabs of a list, over how long it is at least."""
+    """Figure 4c by another way than the library's: the mean slabs of a list, over how long it is at least."""
     mean = pairs * slab_count
     at_most, term = [], math.exp(-mean)
     for c in range(int(mean + 20 * math.sqrt(mean)) + 2 * pairs):
@@ -38,7 +38,7 @@ def test_buckets_reach_the_utilisation_of_the_paper(
 
 
 def test_the_shortest_lists_that_reach_it_are_taken() -> None:
-    """0.655 is reached before the dip of the curve (S3-21), in it, and after it."""
+    """0.655 is reached before the dip of the curve, in it, and after it."""
     slab_count = N / (15 * buckets_for(0.655, N, 8))
     assert 0.8 < slab_count < 0.9
     assert expected_utilisation(slab_count, 15, 8) == pytest.approx(0.655, abs=1e-4)
@@ -49,7 +49,7 @@ def test_the_shortest_lists_that_reach_it_are_taken() -> None:
 def test_few_keys(n: int) -> None:
     assert buckets_for(0.01, n, 8) >= 1
     with pytest.raises(ParameterError, match=r"never use 94\.0% of their slabs"):
-        buckets_for(0.94, n, 8)  # S3-19
+        buckets_for(0.94, n, 8)  # docs/fidelity.md#slabhash-utilisation-limit
 
 
 def test_a_fill_becomes_parameters() -> None:

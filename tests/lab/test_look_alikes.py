@@ -1,4 +1,4 @@
-"""Look-alikes have the numbers of the paper's Table 2 (S0-33), whole and scaled."""
+"""Look-alikes have the numbers of the paper's Table 2, whole and scaled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from warphash.lab.look_alikes import LOOK_ALIKES, LookAlike, keys_of, normal_key
 
 
 @pytest.mark.parametrize("name", LOOK_ALIKES)
-def test_s0_33_counts_of_the_whole_sets(name: str) -> None:
+def test_counts_of_the_whole_sets(name: str) -> None:
     wanted = LOOK_ALIKES[name]
     counts = wanted.copies()
     copies = np.arange(1, wanted.most_copies + 1)

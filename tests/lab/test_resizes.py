@@ -50,7 +50,7 @@ def test_a_resize_that_loses_a_key_is_seen(monkeypatch: pytest.MonkeyPatch) -> N
 def test_keys_without_a_slot_are_those_of_the_paper(
     design: str, load_factor: float, per_cent: float, within: float
 ) -> None:
-    """S0-26, RAND."""
+    """Table 7, RAND (docs/fidelity.md#dyhash-failures-megakv)."""
     made = measure_failures(LAB, pairs_of("rand", 4000, seed=1), Setting(design, {}), load_factor)
     assert made.keys == 4000 and made.mismatches == 0
     assert abs(100 * made.failed / made.keys - per_cent) <= within

@@ -26,7 +26,7 @@ def test_measurements_are_right_and_complete(measurements):
         assert 0.75 < m.load_factor <= 0.8
         assert m.repetitions == 2
         assert (m.probes_per_key is not None) == m.operation.startswith("find")
-    assert measurements[-3].probes_per_key == pytest.approx(1.04, abs=0.03)  # S4-25
+    assert measurements[-3].probes_per_key == pytest.approx(1.04, abs=0.03)  # docs/fidelity.md#bght-probes-bcht
 
 
 def test_round_trip(measurements, tmp_path):

@@ -60,7 +60,7 @@ def test_every_slab_is_taken_once(engine: Any) -> None:
     both = np.concatenate([first, rest])
     assert (len(first), len(both), pool.capacity) == (1000, 6 * BLOCK_UNITS, 6 * BLOCK_UNITS)
     assert len(np.unique(both)) == len(both) == in_use(pool, engine)
-    assert np.unique(both >> 24).tolist() == [0, 1]  # super block, memory block, unit: S3-16
+    assert np.unique(both >> 24).tolist() == [0, 1]  # super block, memory block, unit
     assert np.unique(both >> 10 & 0x3FFF).tolist() == [0, 1, 2]
     places = np.sort([pool.slab(int(a)) for a in both])
     assert (np.diff(places) >= SLAB_BYTES).all()
@@ -147,7 +147,7 @@ def test_what_is_surely_free(engine: Any) -> None:
 def test_the_last_address_of_the_largest_pool_is_not_none() -> None:
     last = (slabs.MAX_SUPER_BLOCKS - 1) << 24 | (slabs.MAX_BLOCKS - 1) << 10 | (BLOCK_UNITS - 1)
     assert last < NO_SLAB
-    # S3-25: so many slabs of 128 bytes, a super block being less than the 2^32 bytes that the paper's offsets reach.
+    # So many slabs of 128 bytes, a super block being less than the 2^32 bytes that the paper's offsets reach.
     assert (slabs.MAX_BLOCKS * BLOCK_UNITS * SLAB_BYTES).bit_length() - 1 == 31
 
 

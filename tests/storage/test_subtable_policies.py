@@ -16,7 +16,7 @@ def conflicts(sizes: list[int], counts: list[float]) -> float:
 
 @pytest.mark.parametrize("sizes", [[64, 64, 64], [128, 64, 64], [128, 128, 64], [64, 128], [256, 256, 128, 128, 128]])
 def test_shares_make_conflicts_fewest(sizes: list[int]) -> None:
-    """Theorem 1 (S0-12, S0-46): C(m, 2) / n equal, so that the larger subtable is the emptier one."""
+    """C(m, 2) / n equal: the larger subtable is the emptier one (docs/fidelity.md#dyhash-erratum-larger-tables)."""
     counts = [0.0] * len(sizes)
     shares: Any = [1 / len(sizes)] * len(sizes)
     for _ in range(400):  # small batches into a table that loses as many at random

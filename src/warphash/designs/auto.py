@@ -1,9 +1,9 @@
-"""Which design ``design="auto"`` means: Table I of Better GPU Hash Tables (S4-14), extended by our measurements.
+"""Which design ``design="auto"`` means: Table I of Better GPU Hash Tables, extended by our measurements.
 
-The seed recommends by pairs of priorities: bucketed cuckoo with 16 slots wherever stability is not asked for, iceberg
+The paper recommends by pairs of priorities: bucketed cuckoo with 16 slots wherever stability is not asked for, iceberg
 or the power of two choices where it is. Its reason for 16 slots was that one GPU read 128 bytes at the price of 8. Here
 a bucket of 8 pairs of 4 + 4 bytes is one line of 64 bytes, the unit that both kinds of memory fetch, and is faster on
-either engine (docs/performance-log.md); 16 stays the choice where the load factor comes first.
+either engine (docs/performance/find.md); 16 stays the choice where the load factor comes first.
 """
 
 from __future__ import annotations

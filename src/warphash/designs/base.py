@@ -69,7 +69,7 @@ class Parameter:
 
 
 def chain_limit(slots: int) -> int:
-    """Evictions that one insert may cause: 7 log2(slots), as the authors' code has it (S4-09)."""
+    """Evictions that one insert may cause: 7 log2(slots), as in the authors' code of Better GPU Hash Tables."""
     return 7 * max(4, math.ceil(math.log2(max(2, slots))))
 
 
@@ -89,7 +89,7 @@ class Design:
         Maps parameters to the words of `runtime.abi.Table` that the header reads.
     default_load_factor, safe_load_factor
         Parameters to the load factor that ``capacity`` is sized for, and to the highest at which builds of random keys
-        do not fail in practice (S4-16, S4-17, S4-27).
+        do not fail in practice (Better GPU Hash Tables, section VII-C).
     moves_keys
         An insert may move other keys, so a place in the table is not stable, and a build can fail with a pair in hand.
     fills_first_bucket

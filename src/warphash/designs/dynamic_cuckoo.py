@@ -16,7 +16,7 @@ def bounds(parameters: Mapping[str, Any]) -> tuple[float, float]:
     Raises
     ------
     ParameterError
-        If one subtable more could leave the table with less than ``alpha`` (section V-A; S0-20).
+        If one subtable more could leave the table with less than ``alpha`` (section 5.1).
     """
     alpha, beta, subtables = parameters["alpha"], parameters["beta"], parameters["subtables"]
     if alpha >= beta * subtables / (subtables + 1):
@@ -31,7 +31,7 @@ DESIGN = Design(
     name="dynamic_cuckoo",
     aliases=("dyhash",),
     title="DyHash",
-    citation="Dynamic Hash Tables on GPUs, sections IV and V",
+    citation="Dynamic Hash Tables on GPUs, sections 4 and 5",
     parameters=(
         Parameter("subtables", 3, "subtables, of which one is resized at a time", bounds=(2, 8)),
         Parameter("alpha", 0.4, "least load factor behind an erase", bounds=(0.0, 0.8)),

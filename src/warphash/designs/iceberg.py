@@ -14,7 +14,7 @@ DESIGN = Design(
     ),
     fields=lambda p: {
         "hashes": 3,
-        "threshold": int(p["threshold"] * p["slots_per_bucket"]) + 1,  # S4-37
+        "threshold": int(p["threshold"] * p["slots_per_bucket"]) + 1,  # see iceberg.cuh
         "early_exit": int(p["early_exit"]),
     },
     default_load_factor=lambda p: {8: 0.55, 16: 0.75, 32: 0.85}[p["slots_per_bucket"]],

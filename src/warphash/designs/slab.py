@@ -20,7 +20,7 @@ DESIGN = Design(
         ),
     ),
     fields=lambda p: {},
-    default_load_factor=lambda p: 0.7,  # memory utilisation 0.61, before its dip (S3-21)
+    default_load_factor=lambda p: 0.7,  # memory utilisation 0.61, before its dip (Figure 4c)
     safe_load_factor=lambda p: 1.0 if p["rebucket"] else float("inf"),
     moves_keys=False,
     settles=False,

@@ -1,5 +1,5 @@
 // A pair behind all that its list holds, whatever these are: the inserts of a MultiMap, and of lists that are made anew.
-// Source: A Dynamic Hash Table for the GPU (Ashkiani et al., 2018), section IV-C (S3-01).
+// Source: A Dynamic Hash Table for the GPU (Ashkiani et al., 2018), section III-B.
 //
 // A list is as long as its keys repeat, so each has a tail.
 //

@@ -17,7 +17,7 @@
 // Why. An insert of a pair fetches a line from memory and writes it back, into a table that was written once to be
 // cleared. Here memory sees streams, of pairs and of finished buckets. Pairs go past the caches: to read what they
 // overwrite would be for nothing. A run is four lines, because that one is full is a branch nobody can predict.
-// (The numbers, and what else was tried: docs/performance-log.md.)
+// (The numbers, and what else was tried: docs/performance/cpu.md.)
 //
 // Memory order: relaxed. A counter of chunks hands them out and publishes nothing; a part is built by one thread, behind
 // the join of those that scattered, which wait for their streams first.

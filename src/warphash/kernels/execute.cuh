@@ -1,5 +1,5 @@
 // A batch of finds, inserts, assigns and erases that run beside each other, inside a warp too, on a table of lists.
-// Source: A Dynamic Hash Table for the GPU (Ashkiani et al., 2018), sections IV-A and VI-C (S3-09, S3-12, S3-33).
+// Source: A Dynamic Hash Table for the GPU (Ashkiani et al., 2018), sections IV-A and VI-C.
 //
 // out_flags: what a find found, an insert or assign added, an erase erased; kUnplaced where there was no node for a key.
 // out_values: what a find found, otherwise default_value. An operation that is none does nothing.
@@ -13,8 +13,8 @@
 //            k's, so they never hold k again; all behind it were empty. Present: when k was read.
 //   assign   as an insert; or when it swapped the pair that it had read, whole, for its own. Failing, it reads again.
 //   erase    when it swapped the pair that it had read for a tombstone. Failing, it reads again. Absent: as a find.
-// (The seed's REPLACE expects an empty pair where the key is, and its DELETE writes to a lane that it has not chosen:
-// S3-38, S3-39.)
+// (In the paper's Figure 2 REPLACE expects an empty pair where the key is, line 35, and DELETE writes to a lane that it has
+// not chosen, line 59.)
 //
 // Memory order: relaxed. An order that all threads agree on needs no more than one for each slot, since an operation
 // changes one slot, and whoever sees slots filled further on reads these before in the same or in a later state: slots

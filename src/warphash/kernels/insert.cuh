@@ -10,7 +10,7 @@
 // either finds k, or goes for the first vacant slot of the *first* bucket of k. Slots only fill up meanwhile, so the
 // copies of k swap against the same slot, or see the copy that won; and once that bucket is full without k it stays so,
 // and every copy of k becomes a leftover. claim then leaves one leftover of each key, and place has only unique keys
-// that are not in the table. (The seed asks the caller for unique keys: S4-42.)
+// that are not in the table. (Better GPU Hash Tables asks the caller for unique keys.)
 #pragma once
 #include "bulk.cuh"
 

@@ -1,7 +1,7 @@
 // Upkeep of tables whose buckets are lists (core/slab_slots.cuh), by kernels beside which nobody else changes the table.
 //
 //   flush    packs the live pairs of lists into their first nodes, in order, and frees the others: max(1, ceil(live / pairs
-//            of a node)) stay (A Dynamic Hash Table for the GPU, section IV-C; S3-07, S3-26). Element i is list keys + i.
+//            of a node)) stay (A Dynamic Hash Table for the GPU, section IV-C). Element i is list keys + i.
 //            Report::changed counts the erased slots that are gone, erased the nodes that are free.
 //   scan     copies all pairs out, a list after the other, each in its order. (By lists: only their first nodes tell the keys
 //            of the annex from others.)

@@ -1,5 +1,5 @@
 // The heap that the platform itself has for running threads, against which the slab allocator is measured
-// (A Dynamic Hash Table for the GPU, section V, S3-28; lab/allocators.py): device-side malloc on a GPU, the C library's
+// (A Dynamic Hash Table for the GPU, section V; lab/allocators.py): device-side malloc on a GPU, the C library's
 // on a CPU.
 //
 //   take       one malloc of kSlabBytes for each element; its address, 0 where there was no room, to out_values (u64)

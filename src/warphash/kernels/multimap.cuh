@@ -1,5 +1,5 @@
 // Lists that hold a key as often as it was inserted.
-// Source: A Dynamic Hash Table for the GPU (Ashkiani et al., 2018), section IV-C (S3-01, S3-04, S3-06).
+// Source: A Dynamic Hash Table for the GPU (Ashkiani et al., 2018), section III-B.
 //
 //   append      adds every pair, whatever is there (append.cuh)
 //   count       pairs of each key, u32, to out_counts
@@ -9,7 +9,7 @@
 //
 // Order. Slots of a list are taken in order and keep their pairs until these are erased, and the upkeep of lists.cuh keeps
 // their order: the values of a key come back in the order of the batches that inserted them, those of one batch in any.
-// The first is the "least recent" one of the seed, which find returns and erase takes.
+// The first is the "least recent" one of the paper, which find returns and erase takes.
 #pragma once
 #include "append.cuh"
 

@@ -3,20 +3,20 @@
 //   enlarge   slot j of bucket c goes to slot j of bucket 2c or 2c + 1, by its key's hash
 //   halve     the slots j of buckets 2c and 2c + 1 go to bucket c; what finds no slot there is listed, and placed elsewhere
 //
-// Source: Dynamic Hash Tables on GPUs, section V-C (S0-13, S0-14). A launch has a thread for each slot of the smaller of the two
+// Source: Dynamic Hash Tables on GPUs, section 5.3. A launch has a thread for each slot of the smaller of the two
 // copies, whose old one is `keys`, of `source_buckets` buckets; the table's is the new one, whose locks and guests are zero.
 // Which of the keys are guests is told anew: those whose first subtable is now another (core/subtables.cuh).
 //
-// Enlarging. Two buckets never share one afterwards (S0-22), so that no slot is written twice and nothing is locked. The
+// Enlarging. Two buckets never share one afterwards, so that no slot is written twice and nothing is locked. The
 // half that does not get the pair has a tombstone in its place: empty slots stay the last ones, and a bucket that was once full
 // still tells a find so (core/slot.cuh).
 //
 // Halving. Where only one of the two slots holds a key, it stays slot j. Where both do, that of bucket 2c stays, and the other,
 // the r-th of its kind in the bucket, takes the r-th slot that neither has filled; the lanes of a bucket vote on who is who.
 // Beyond the last such slot it is a residual, which `place` (subtable_insert.cuh), launched behind, inserts into the other
-// subtables: of the one that is halved it sees only that it is closed (S0-14). A bucket is taken for once full if either of the
-// two was, or if it has residuals. The seed inserts residuals in the same kernel: here a warp in five has one, and all its lanes
-// waited for it, so that the kernel took 1.4 to 2 ms where both now take a tenth (docs/performance-log.md).
+// subtables: of the one that is halved it sees only that it is closed. A bucket is taken for once full if either of the
+// two was, or if it has residuals. The paper inserts residuals in the same kernel: here a warp in five has one, and all its lanes
+// waited for it, so that the kernel took 1.4 to 2 ms where both now take a tenth (docs/performance/subtables.md).
 #pragma once
 #include "subtable_insert.cuh"
 

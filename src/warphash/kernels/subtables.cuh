@@ -212,7 +212,7 @@ struct ErasePair : SeekPair<D> {
 // ---- hand_over
 // A word an element, of the counts at `report`, to `answer`; they are zero then, if default_value says so, but for the number of
 // the homeless, whom a find behind an insert looks for. A copy and a fill of the driver's took 10 us of a batch, for most of
-// which the device was idle (docs/performance-log.md).
+// which the device was idle (docs/performance/subtables.md).
 struct HandOver : Straight {
   WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
     u64* const word = pointer<u64>(b.report) + i;

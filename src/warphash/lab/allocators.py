@@ -1,7 +1,7 @@
 """Allocators against each other: how fast threads get one unit of 128 bytes each, all at once.
 
 The slab allocator is timed as a table's kernels use it, and the device's own ``malloc`` by a kernel that does nothing
-else (``kernels/malloc.cuh``). A Dynamic Hash Table for the GPU, section V, has the same contest (S3-28).
+else (``kernels/malloc.cuh``). A Dynamic Hash Table for the GPU, section V, has the same contest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .runner import Lab
 __all__ = ["ALLOCATORS", "Allocation", "measure_allocator"]
 
 _BLOCKS = 256
-"""Memory blocks in a super block (S3-18)."""
+"""Memory blocks in a super block, as in the paper's section VI."""
 
 _RESERVED_BYTES = 512
 """Memory that every allocator has for each unit that is taken: the paper gives all of them about the same, and how much

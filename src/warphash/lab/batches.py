@@ -1,6 +1,6 @@
 """Keys that come in batches: inserted into the table that stands, or into a new one with all keys before them.
 
-A Dynamic Hash Table for the GPU, section VI-B (S3-32): a table that cannot grow is built from scratch for every batch.
+A Dynamic Hash Table for the GPU, section VI-B: a table that cannot grow is built from scratch for every batch.
 """
 
 from __future__ import annotations

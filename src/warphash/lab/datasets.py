@@ -24,7 +24,7 @@ PART_BITS, LINE_BITS = 28, 3
 def pack_line(
     orderkey: npt.NDArray[Any], linenumber: npt.NDArray[Any], partkey: npt.NDArray[Any]
 ) -> npt.NDArray[np.uint64]:
-    """Pack (orderkey, linenumber, partkey) in 64 bits: the LINE set of Dynamic Hash Tables on GPUs (S0-33).
+    """Pack (orderkey, linenumber, partkey) in 64 bits: the LINE set of Dynamic Hash Tables on GPUs, section 6.1.
 
     Raises
     ------

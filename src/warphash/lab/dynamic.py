@@ -1,6 +1,6 @@
 """A table whose keys come and go: batches of inserts, finds and erases, then all of them again with the roles swapped.
 
-Dynamic Hash Tables on GPUs, section 6.1 (S0-40). The paper does not say which keys are erased and found: here erases
+Dynamic Hash Tables on GPUs, section 6.1. The paper does not say which keys are erased and found: here erases
 take keys that are there, each once, and finds ask for keys of the batches so far, some of them erased since.
 """
 

@@ -88,7 +88,7 @@ def bounded(setting: Setting, alpha: float, beta: float) -> Setting:
     """A setting with which a table keeps its load factor in [alpha, beta].
 
     Designs that do so by themselves have the two as parameters. The others double or halve all their memory, at the
-    first failure of an insert too (S0-31); a table that does must have room for a factor of two, so that where alpha is
+    first failure of an insert too; a table that does must have room for a factor of two, so that where alpha is
     more than half of beta they keep to that half.
     """
     own = {parameter.name for parameter in registry.get(setting.design).parameters}

@@ -1,4 +1,4 @@
-"""The data sets of Dynamic Hash Tables on GPUs, Table 2 (S0-33): pairs of 32 bits, whose keys repeat as theirs do.
+"""The data sets of Dynamic Hash Tables on GPUs, Table 2: pairs of 32 bits, whose keys repeat as theirs do.
 
 A smaller run has a share of each, so that they stay in proportion; the largest one is RAND.
 """

@@ -1,7 +1,7 @@
 """How full a table is, in the measures of the papers, and what a design is made with to be so full.
 
 A table of slots is as full as its load factor says. A table of lists is made with a number of buckets, and how well its
-slabs are used follows from chance (A Dynamic Hash Table for the GPU, section III-C and Figure 4c; S3-20, S3-21).
+slabs are used follows from chance (A Dynamic Hash Table for the GPU, section III-C and Figure 4c).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Keys that repeat as those of data sets that are not public: so many pairs, unique keys, and copies of the commonest.
 
-Source: Dynamic Hash Tables on GPUs, Table 2 (S0-33). The paper does not tell how many keys have how many copies; here
+Source: Dynamic Hash Tables on GPUs, Table 2. The paper does not tell how many keys have how many copies; here
 each further copy is as likely as the one before, as far as the numbers allow.
 """
 

@@ -1,7 +1,7 @@
 """Batches whose inserts, erases and finds run together, drawn so that each operation has one right result.
 
 A mix gives the shares of new keys to insert, of present keys to erase, of present keys to find and of absent keys to
-find: Γ = (a, b, c, d) of A Dynamic Hash Table for the GPU, section VI-C (S3-33, S3-34).
+find: Γ = (a, b, c, d) of A Dynamic Hash Table for the GPU, section VI-C.
 
 What is right does not depend on the order of the operations, which is the device's: an inserted key is new and comes
 once, an erased one was there and comes once, nobody erases a key that is to be found or inserts one that is not.

@@ -1,6 +1,6 @@
 """What a GPU's own profiler counts while a table is filled: NVIDIA's `ncu`, around a process that does nothing else.
 
-Dynamic Hash Tables on GPUs, Figure 10 (S0-39): warp efficiency, cache and memory utilisation of insert kernels.
+Dynamic Hash Tables on GPUs, Figure 10: warp efficiency, cache and memory utilisation of insert kernels.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What one resizing takes: the batch that carries a table's load factor over a bound, of one pair.
 
-Dynamic Hash Tables on GPUs, section 6.3 (S0-37). The table's slots before and after tell how many pairs were moved.
+Dynamic Hash Tables on GPUs, section 6.3. The table's slots before and after tell how many pairs were moved.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Keys and values of any width, in place: rows that are made of a number, which tells every answer.
 
-Dynamic Hash Tables on GPUs, section 4 (S0-08). A row is words of 32 bits, each an odd multiple of the row's number: no
+Dynamic Hash Tables on GPUs, section 4.1. A row is words of 32 bits, each an odd multiple of the row's number: no
 two rows are equal.
 """
 

@@ -96,7 +96,7 @@ def slots_in_bounds(size: int, slots: int, bounds: tuple[float, float]) -> int |
     """Slots to rebuild into after a batch, so that the load factor is in ``bounds``; None to leave the table as it is.
 
     Everything is doubled or halved, as often as it takes: the policy of the baselines in Dynamic Hash Tables on GPUs,
-    section VI (S0-31).
+    section 6.1.
     """
     least, most = bounds
     wanted = slots
@@ -119,7 +119,7 @@ def subtable_sizes(buckets: int, subtables: int) -> list[int]:
 
 
 def subtable_to_enlarge(sizes: Sequence[int]) -> int:
-    """The smallest: so none is ever more than twice as large as another (Dynamic Hash Tables on GPUs, V-A; S0-19)."""
+    """The smallest: so none is ever more than twice as large as another (Dynamic Hash Tables on GPUs, section 5.1)."""
     return sizes.index(min(sizes))
 
 
@@ -161,7 +161,7 @@ def subtable_shares(
     """Which share of the keys begins at each subtable, after a resize.
 
     One step of the way to proportions of n / C(m, 2), n the buckets of a subtable and m its keys, which make conflicts
-    fewest (Dynamic Hash Tables on GPUs, theorem 1; S0-12, S0-46), where m counts those that the batch itself will have
+    fewest (Dynamic Hash Tables on GPUs, Theorem 1), where m counts those that the batch itself will have
     brought. The theorem knows no cost of a share that moves, but a lookup then also reads where the key began before:
     all the way at once, an absent key takes 1.6 lines and a present one 1.37; so 1.34 and 1.43.
 
@@ -186,7 +186,7 @@ def expected_nodes(keys: int, buckets: int, pairs_per_node: int) -> float:
     """Mean number of nodes, slabs for one, of ``buckets`` lists that hold ``keys`` keys, a first node each.
 
     Exact for keys that are spread evenly at random: the lengths are of a Poisson distribution (A Dynamic Hash Table for
-    the GPU, section III-C; S3-21, S3-23).
+    the GPU, section III-C).
     """
     mean = keys / buckets
     if mean > 1000:  # the last node of a list is as likely filled to one slot as to another
@@ -208,7 +208,7 @@ def parts_of(buckets: int, bucket_bytes: int, window_bytes: int, lanes: int, n: 
     only take the place of the buckets that pairs are evicted to. None where the order would not help: where half of the
     table lies in the cache as it is, or it has fewer than four parts; where a part would have so few buckets that the
     lanes swap against each other; or where the batch is so small that most elements have a line of their own all the
-    same. (Measured: docs/performance-log.md.)
+    same. (Measured: docs/performance/insert.md.)
     """
     table_bytes = buckets * bucket_bytes
     most = min(window_bytes // bucket_bytes, 4 * lanes)
@@ -226,7 +226,7 @@ def is_built_whole(n: int, slots: int, table_bytes: int, window_bytes: int) -> b
     """Whether a batch for an empty table is placed as whole pairs, which one more pass turns into columns.
 
     It pays where the batch is a third of the table, of which no more than half lies in the cache. (Measured:
-    docs/performance-log.md.)
+    docs/performance/columns.md.)
     """
     return 0 < 2 * window_bytes <= table_bytes and 3 * n >= slots
 

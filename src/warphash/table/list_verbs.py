@@ -20,7 +20,7 @@ class ListVerbs(BaseTable):
     """What maps, sets and multimaps share beyond `BaseTable`, where their design is one of lists."""
 
     def flush(self, buckets: int | slice | None = None) -> int:
-        """Drop erased slots: pack the lists of buckets into as few nodes as hold their keys (S3-07).
+        """Drop erased slots: pack the lists of buckets into as few nodes as hold their keys.
 
         The table does so by itself once there are more erased slots than keys.
 

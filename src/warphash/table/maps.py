@@ -45,7 +45,7 @@ class HashMap(PairTable):
     seed
         Of the hash constants; None draws one.
     hash
-        ``"mixer"``, or ``"universal"`` for the family of Better GPU Hash Tables, section VII (S4-11).
+        ``"mixer"``, or ``"universal"`` for the family of Better GPU Hash Tables, section VII.
     on_full
         ``"grow"``, or ``"raise"`` to get `TableFull` where a batch does not fit.
     attempts
@@ -184,7 +184,7 @@ class HashMap(PairTable):
         return self._find(keys, default)
 
     def execute(self, operations: Any, keys: Any, values: Any = None, default: Any = 0) -> tuple[Any, Any]:
-        """Finds, inserts, assigns and erases in one batch, all of which run at once (S3-09).
+        """Finds, inserts, assigns and erases in one batch, all of which run at once.
 
         They are linearizable: each happens at one moment while the call lasts, and an operation may see an insert of
         the same batch, or come before it. ``kernels/execute.cuh`` tells why.

@@ -21,7 +21,7 @@ MAX_BYTES = 8
 
 
 class MultiMap(PairTable):
-    """A hash map that keeps every pair: the lists of *A Dynamic Hash Table for the GPU*, section IV-C (S3-01, S3-06).
+    """A hash map that keeps every pair: the lists of *A Dynamic Hash Table for the GPU*, section III-B.
 
     The values of a key come in the order of the batches that inserted them, those of one batch in any order. A copy,
     and a table that was saved and loaded, or pickled, has the pairs and not their order.
@@ -90,7 +90,7 @@ class MultiMap(PairTable):
         return self._answered(keys, np.uint32, self._lock.reading, self._pairs.count)
 
     def find(self, keys: Any, default: Any = 0) -> tuple[Any, Any]:
-        """The value of each key that came first, ``default`` for absent keys: ``(values[n], found[n])`` (S3-05)."""
+        """The value of each key that came first, ``default`` for absent keys: ``(values[n], found[n])``."""
         return self._find(keys, default)
 
     def find_all(self, keys: Any) -> tuple[Any, Any]:
@@ -116,14 +116,14 @@ class MultiMap(PairTable):
         return values.export(), offsets.export()
 
     def erase(self, keys: Any) -> Any:
-        """Erase the pair of each key that came first: bool[n], True where there was one for this element (S3-03).
+        """Erase the pair of each key that came first: bool[n], True where there was one for this element.
 
         Elements with one key take its pairs one after the other, past those that are erased already.
         """
         return super().erase(keys)
 
     def erase_all(self, keys: Any) -> Any:
-        """Erase every pair of each key: uint32[n], how many this element erased (S3-04)."""
+        """Erase every pair of each key: uint32[n], how many this element erased."""
         return self._answered(keys, np.uint32, self._lock.writing, self._pairs.erase_all)
 
     def _check_design(self) -> None:

@@ -18,7 +18,7 @@ __all__ = ["SlabAllocator"]
 class SlabAllocator:
     """Slabs of 128 bytes in super blocks of memory blocks of 1,024, with addresses of 32 bits.
 
-    SlabAlloc of *A Dynamic Hash Table for the GPU* (Ashkiani et al., 2018), section V (S3-15, S3-16). Not safe from
+    SlabAlloc of *A Dynamic Hash Table for the GPU* (Ashkiani et al., 2018), section V. Not safe from
     several threads.
 
     Parameters

@@ -5,7 +5,7 @@
 //
 // Who does not get a lock. Under `voter`, it goes back to its warp: the lanes vote on who has work, look at their buckets, its
 // own among them again, and it asks once more. Under `spin` it asks until it has the lock, and its warp waits with it.
-// Source: Dynamic Hash Tables on GPUs, section IV-B (S0-09, S0-11).
+// Source: Dynamic Hash Tables on GPUs, section 4.2.
 #pragma once
 #include "core/abi.cuh"
 #include "platform/platform.cuh"

@@ -3,8 +3,8 @@
 // kMixer (the default): a bijective mixer of two multiplications over key ^ constant_i, then a multiply-high to the
 // number of buckets. No division; every input bit reaches every output bit.
 //
-// kUniversal: the seed's family, ((a k + b) mod p) mod buckets with random a, b (Better GPU Hash Tables, section VII;
-// S4-11). p = 4294967291 for 4-byte keys as there. 8-byte keys take p = 2^61 - 1, the first Mersenne prime that leaves
+// kUniversal: the family of the papers, ((a k + b) mod p) mod buckets with random a, b (Better GPU Hash Tables, section
+// VII). p = 4294967291 for 4-byte keys as there. 8-byte keys take p = 2^61 - 1, the first Mersenne prime that leaves
 // their products exact in 128 bits. They are longer than p, so a k + b alone would lose k div p: the nine keys q p would
 // have one hash value under all constants. The family is therefore that of vectors of two numbers:
 //
@@ -104,7 +104,7 @@ WARPHASH_FN u32 bucket_after(const Table& t, typename S::Word key, u32 from) {
   return next;
 }
 
-// Marsaglia's xorshift, for the victims of an eviction (section V-B of the seed).
+// Marsaglia's xorshift, for the victims of an eviction (Better GPU Hash Tables, section V-B).
 WARPHASH_FN u32 next_random(u32& state) {
   state ^= state << 13;
   state ^= state >> 17;

@@ -5,7 +5,7 @@
 //
 // Why lines. Every block adds to a count, and every warp asks whether a pair is homeless. An address that all of them use
 // is a queue: with one for both, classic cuckoo inserts ran at 6.9 G/s on an H200, with 32 at 7.7, and with counts and
-// signals in lines of their own at 7.9 (docs/performance-log.md).
+// signals in lines of their own at 7.9 (docs/performance/insert.md).
 //
 // Suspension. The thread that is left with a homeless pair sets every signal, then goes on. A thread that
 // starts later evicts nothing, so the homeless are at most the threads that were under way: kHomelessCapacity holds them.

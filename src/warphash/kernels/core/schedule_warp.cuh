@@ -11,8 +11,9 @@
 //
 // Why. Random access on this hardware is priced by lines touched, if enough of them are in flight and each is fetched by
 // few instructions: two lanes of 2 x 16 bytes for a line of 64 reached 34 G lookups/s where sixteen lanes of 8 bytes
-// for one of 128 reached 17 (docs/performance-log.md). The seed reads a bucket of b slots with b lanes, one key of the tile at a time
-// (Better GPU Hash Tables, Listing 1; S4-10); the work queue of its ballot is step 2 here. A bucket of 256 bytes is at
+// for one of 128 reached 17 (docs/performance/find.md). The
+// paper reads a bucket of b slots with b lanes, one key of the tile at a time
+// (Better GPU Hash Tables, Listing 1); the work queue of its ballot is step 2 here. A bucket of 256 bytes is at
 // the memory's bandwidth, and its second half is seldom needed.
 #pragma once
 #include "core/report.cuh"
@@ -214,7 +215,7 @@ WARPHASH_FN void enter_lists_of_warp(const Batch& b, const typename Task::State&
 // ones while their neighbours go on: it is done when the work is, not when the lane is that had the longest operations. The
 // grid is as large as the device holds at once (runtime/cuda/program.py). Inserts into lists of 1.3 slabs took a fifth less
 // time so; finds, which neighbours end together and whose answers are written together, and the exchanges of
-// cuckoo hashing took more (docs/performance-log.md).
+// cuckoo hashing took more (docs/performance/lists.md).
 template <class Task>
 WARPHASH_FN void for_each_refilling(const Table& t, const Batch& b) {
   static_assert(Task::kReads, "a round is a look at a bucket");

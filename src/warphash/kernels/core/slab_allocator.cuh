@@ -1,5 +1,5 @@
 // A pool of units, slabs of 128 bytes or smaller nodes of a list, that lanes of a running kernel take and give back.
-// Source: A Dynamic Hash Table for the GPU (Ashkiani et al., 2018), section V: SlabAlloc (S3-15, S3-16, S3-25).
+// Source: A Dynamic Hash Table for the GPU (Ashkiani et al., 2018), section V: SlabAlloc.
 //
 // Layout
 //   pool          [ memory blocks in a super block 64 | super blocks 64 | bytes of a unit 64 | exhausted 64 |
@@ -8,7 +8,7 @@
 //   super block   [ bitmaps: 32 words of 32 bits for each memory block ][ units: 1024 for each ]
 //                 bit u of word w: unit 32 w + u of that memory block is free
 //   address       [ super block 8 | memory block 14 | unit 10 ], of a slab; all ones is none, so there are 255 super blocks
-//   SlabAlloc-light (S3-17) has one super block, whose address is in the Table: a slab is found without a look at the pool.
+//   SlabAlloc-light has one super block, whose address is in the Table: a slab is found without a look at the pool.
 //
 // Protocol, allocate. All lanes of a warp call it, those that want a slab say so.
 //   1. The warp has a resident memory block; lane l keeps word l of its bitmap as it was when last seen.
@@ -20,7 +20,7 @@
 //      is exhausted, and says so to those who come later. So nobody spins, and nobody gives up while a unit stays free.
 // Release sets the bit, lowers the count, and clears the word that says exhausted.
 //
-// Why. One atomic serves up to 32 lanes, where the seed's serves one. Its resident blocks and hashed moves keep warps out
+// Why. One atomic serves up to 32 lanes, where the paper's serves one. Its resident blocks and hashed moves keep warps out
 // of each other's way; a full pool, which it does not speak of, ends in step 5.
 // Counts save the host a kernel over all bitmaps; many lines, since one would be the place that all warps meet at.
 //

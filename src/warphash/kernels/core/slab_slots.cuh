@@ -7,15 +7,15 @@
 //   of one 8-byte keys   [ key 8 | unused 4 | next 4 ]          8 + 8 bytes   [ pair 16 | unused 12 | next 4 ]
 //   `next` is always the last word of 32 bits: the address of a unit of the pool (core/slab_allocator.cuh), all ones at the
 //   end of a list. The auxiliary word is not used.
-// The seed has the slabs for 4 bytes (A Dynamic Hash Table for the GPU, section IV-A, S3-10); those for 8 bytes are ours.
-// The node of one key is that of its baseline, the list of Misra and Chaudhuri (S3-27, S3-34).
+// The slabs for 4 bytes are those of A Dynamic Hash Table for the GPU, section IV-B; those for 8 bytes are ours.
+// The node of one key is that of its baseline, the list of Misra and Chaudhuri (section VI-C).
 //
 // Numbers. Slabs below buckets + annex are the base slabs, one a bucket, in one array; the others are of the pool, by
 // their address behind that.
 //
 // States of a slot: as core/slot.cuh has them, but an erased slot is never used again before the list is rebuilt. So
 // the slots of a list fill in one order, two inserts of one key swap against the same slot, and one of them wins: with
-// slots that are used again, a key is stored a second time in front of its first (S3-40, open in the authors' code).
+// slots that are used again, a key is stored a second time in front of its first (an open fault of the authors' code).
 #pragma once
 #include "core/slab_allocator.cuh"
 

@@ -13,7 +13,7 @@
 // A slot goes Empty -> key -> (key | Tombstone)*, never back to Empty. Buckets are filled from their first vacant slot,
 // so the empty slots of a bucket are always its last ones, and "has an empty slot" means "was never full": no key was
 // ever turned away from it. That is what lets find stop early and stay right after an erase
-// (Better GPU Hash Tables, section III-A, allows the early exit only because nothing is ever erased: S4-08).
+// (Better GPU Hash Tables, section III-A, allows the early exit only because nothing is ever erased there).
 //
 // No key value is taken from the caller by these three patterns: keys that equal one of them live in the *annex*, the
 // buckets behind the hashed ones, under the names 0, 1 and 2 (their distance from kBusy). Each algorithm then runs on

@@ -6,17 +6,17 @@
 //   [ locks    n words of 32 bits (core/bucket_lock.cuh) ]
 //   [ guests   n pairs of words of 32 bits: keys that are here though their place is elsewhere have set two bits of one word ]
 // A key of 128 bytes fills a bucket. The annex (core/slot.cuh) is one more, small subtable behind the others.
-// Source: Dynamic Hash Tables on GPUs (the seed), section IV-A (S0-07, S0-08).
+// Source: Dynamic Hash Tables on GPUs, section 4.1.
 //
 // Numbers. A bucket is named by 32 bits: [ subtable 4 | bucket of it 28 ].
 //
 // Hashing. Subtable i has n_i buckets and takes a key to scale(hash_i, n_i) of them. After n_i has doubled, the bucket is
-// twice what it was, or that and one: the two halves of a bucket lie side by side, and no two buckets share one (S0-22; the
-// seed takes the remainder instead, so that its halves are n_i apart: S0-13).
+// twice what it was, or that and one: the two halves of a bucket lie side by side, and no two buckets share one. (The
+// paper takes the remainder instead, so its halves are n_i apart: section 5.3.)
 //
-// First subtable. The seed draws it at random with probability ~ n_i / C(m_i, 2), m_i the keys of subtable i, which makes
-// conflicts fewest (Theorem 1, S0-12). Here the key itself draws: 32 bits of its hash lie in the share of one subtable. A find
-// can so begin where the key most likely is; an evicted key goes from subtable i to i + 1 (S0-10), and a find goes the same way.
+// First subtable. The paper draws it at random with probability ~ n_i / C(m_i, 2), m_i the keys of subtable i, which makes
+// conflicts fewest (Theorem 1). Here the key itself draws: 32 bits of its hash lie in the share of one subtable. A find
+// can so begin where the key most likely is; an evicted key goes from subtable i to i + 1, and a find goes the same way.
 //
 // Guests. A key may be elsewhere than in its first subtable: that bucket was full, or the shares have moved since. A find reads
 // the buckets of those subtables whose share the draw has lain in since their keys were last told apart (least_begins,
@@ -27,7 +27,7 @@
 // key of a table that has often grown takes 1.35 lines instead of 3. The words of all buckets are a sixteenth of the keys,
 // which a GPU reads from its cache, and has it keep. (A mark at the bucket that a key was turned away from, as in Boost's flat
 // tables, is one word to read instead of two; but to renew it takes the keys of the other subtables, and unrenewed, it made 2.7
-// lines: docs/performance-log.md.)
+// lines: docs/performance/subtables.md.)
 // A CPU does not ask: it has prefetched the lines, whose number it can predict then, in less time than it waits for a word.
 // While shares have never moved (early_exit), a first bucket that was never full (core/slot.cuh) has sent no key away.
 #pragma once

@@ -9,7 +9,7 @@
 // whether the bucket is open.
 //
 // Why. A load of 16 bytes is one instruction, as one of 8 is: with two of them for each lane, two lanes read a line of 64, and
-// a warp has more lines in flight than with a lane for each slot (docs/performance-log.md).
+// a warp has more lines in flight than with a lane for each slot (docs/performance/find.md).
 #pragma once
 #include "core/bucket.cuh"
 

@@ -1,6 +1,6 @@
 // Bucketed cuckoo hashing: a key lives in one of h buckets of b slots; a key that finds its bucket full takes the slot
 // of another, which moves on. With b = 1 and h = 4 this is the classic GPU cuckoo table.
-// Source: Better GPU Hash Tables (Awad et al., 2021), sections III-A and V-B, Listings 3 and 4 (S4-02, S4-03, S4-04).
+// Source: Better GPU Hash Tables (Awad et al., 2021), sections III-A and V-B, Listings 3 and 4.
 //
 // Layout: buckets of b slots (core/slot.cuh), b in {1, 8, 16, 32}, no metadata.
 //
@@ -14,14 +14,14 @@
 // A call that starts when something is homeless already evicts nothing: it reports that its key was not placed, so the
 // list is bounded by the calls in flight.
 //
-// Place, `placement="least_loaded"` (S4-04): reads all h buckets and takes the emptiest, first on ties; where all are
+// Place, `placement="least_loaded"` (section III-A): reads all h buckets and takes the emptiest, first on ties; where all are
 // full, exchanges with a random slot of a random one of them. A key may then skip an open bucket, so find reads on.
 //
 // With b = 1 step 1 is left out, as in CUDPP: an exchange with a vacant slot is a swap into it (8.0 against 7.6 G inserts/s
-// on an H200: docs/performance-log.md).
+// on an H200: docs/performance/insert.md).
 //
 // Departures from the listings. Listing 3 returns false where it succeeds and overwrites `bucket` by name; Listing 4's
-// `i != num_hash_functions` is always true (both S4-39).
+// `i != num_hash_functions` is always true.
 #pragma once
 #include "core/design.cuh"
 

@@ -1,5 +1,5 @@
-// Cuckoo hashing with buckets of one slot and four functions, as CUDPP has it (Better GPU Hash Tables, section VII: 1CHT;
-// S4-02). The bucketed table with b = 1: an eviction there exchanges with the bucket's only slot.
+// Cuckoo hashing with buckets of one slot and four functions, as CUDPP has it (Better GPU Hash Tables, section VII:
+// 1CHT). The bucketed table with b = 1: an eviction there exchanges with the bucket's only slot.
 #pragma once
 #include "designs/bucketed_cuckoo.cuh"
 

@@ -1,5 +1,5 @@
 // DyHash: cuckoo hashing over d subtables of lines of keys, with a lock on each bucket.
-// Source: Dynamic Hash Tables on GPUs (the seed), sections IV and V-B (S0-06…12).
+// Source: Dynamic Hash Tables on GPUs, sections 4 and 5.2.
 //
 // Layout: core/subtables.cuh. The locks are words beside the lines: a find never reads one.
 //
@@ -11,7 +11,7 @@
 //   2. take its lock (core/bucket_lock.cuh);
 //   3. there was a vacant slot, and it still is: the pair goes there; unlock, done. Else unlock, and step 1;
 //   4. the bucket is full: the pair takes a random slot; unlock; the victim goes on to subtable i + 1, after the last comes the
-//      first (S0-10), from step 1. After chain_limit victims the pair in hand has no home: it goes to the homeless list, and a
+//      first, from step 1. After chain_limit victims the pair in hand has no home: it goes to the homeless list, and a
 //      subtable is enlarged.
 // Who comes into a bucket that is not its first is marked as a guest there (core/subtables.cuh).
 // While a subtable is halved (resize.cuh), steps 3 and 4 pass it over. A call that starts when something is homeless evicts
@@ -20,10 +20,10 @@
 // Why look before the lock. The lanes of a tile read a line together, and one alone has its lock: what it has to confirm then is
 // one slot, as whoever came first took the first vacant one.
 //
-// Departures. The seed puts a key into the one bucket that it drew, by eviction where that is full, and looks for the key
-// nowhere else: one that is inserted again while it lives in another subtable is stored twice (S0-48). Who looks everywhere
+// Departures. The paper puts a key into the one bucket that it drew, by eviction where that is full, and looks for the key
+// nowhere else: one that is inserted again while it lives in another subtable is stored twice. Who looks everywhere
 // sees vacant slots everywhere. A lock for each put, as there, made 4.75 G inserts/s on an H200 where the swap of a word
-// makes 6.3 (docs/performance-log.md); wider keys are put under the lock.
+// makes 6.3 (docs/performance/subtables.md); wider keys are put under the lock.
 // Its warp serves one of its lanes at a time; here each lane asks for a lock of its own.
 #pragma once
 #include "core/design.cuh"

@@ -1,5 +1,5 @@
 // Linear probing: a key lives in the first bucket with room from its own on.
-// Source: the baseline Linear of Dynamic Hash Tables on GPUs (section VI; S0-29).
+// Source: the baseline Linear of Dynamic Hash Tables on GPUs (section 6.1).
 //
 // Layout: buckets of b slots (core/slot.cuh), b in {1, 8, 16, 32}, no metadata. The buckets are a ring: behind the last
 // hashed one comes the first. The annex is no part of it.
@@ -10,12 +10,12 @@
 // slot: swap the pair in, another was faster: read again; full: the next bucket. Back at the first, or behind probe_limit
 // of them: not placed.
 //
-// Why buckets. The seed's table is probed slot by slot, each thread a line of its own: b = 1. With more, a probe reads a
+// Why buckets. The paper's table is probed slot by slot, each thread a line of its own: b = 1. With more, a probe reads a
 // bucket, which is what a GPU's memory, or a CPU's, gives at once; and a run of full slots that ends inside a bucket costs
 // nothing. No key moves, but runs grow like 1 / (1 - load factor)^2.
 //
-// Why a limit. Without one, each key of a batch beyond the room of a table looks at all of it. The seed's keys fail, too
-// (S0-26), and it does not say where: with 512 slots about as often as these. At a load factor x the share of keys that go
+// Why a limit. Without one, each key of a batch beyond the room of a table looks at all of it. The paper's keys fail, too
+// (Tables 4 to 8), and it does not say where: with 512 slots about as often as these. At a load factor x the share of keys that go
 // further than n slots falls like exp(-n (1 - x)^2): of three million keys at 0.95, none went further than 4,096. The
 // default is 16,384.
 #pragma once

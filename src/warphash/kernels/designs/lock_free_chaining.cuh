@@ -1,6 +1,6 @@
 // Lock-free chaining: a bucket is a list of nodes of one key, the first in an array, the others from a pool.
 // Source: the table of Misra and Chaudhuri (2012), which A Dynamic Hash Table for the GPU (Ashkiani et al., 2018), section
-// VI-C, measures itself against (S3-27, S3-34).
+// VI-C, measures itself against.
 //
 // Layout: core/slab_slots.cuh, the nodes of one key. A key of 4 bytes is half of its node: the table uses at most 50 % of
 // its memory.

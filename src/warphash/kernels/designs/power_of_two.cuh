@@ -1,5 +1,5 @@
 // The power of two choices: a key goes into the emptier of two buckets and never moves.
-// Source: Better GPU Hash Tables (Awad et al., 2021), sections III-B and V-C, Listing 5 (S4-05).
+// Source: Better GPU Hash Tables (Awad et al., 2021), sections III-B and V-C, Listing 5.
 //
 // Layout: buckets of b slots (core/slot.cuh), b in {8, 16, 32}, no metadata.
 //

@@ -7,7 +7,7 @@ Most batches are left to the device (`UnawaitedStore`).
 What may go wrong, and what follows:
 
 1. Chains of evictions end without a slot: pairs are strays, and elements that came later are unplaced. The smallest
-   subtable is enlarged (S0-15), the strays are placed first, then the elements. When each subtable was enlarged and
+   subtable is enlarged, the strays are placed first, then the elements. When each subtable was enlarged and
    there still are strays, the keys may share their buckets at every size: all pairs move into subtables with other hash
    constants.
 2. There is no memory, or the table may not grow: the keys that the batch added are erased again. There is room for the

@@ -5,7 +5,7 @@ evictions find no slot become the table's own at once, and whoever looks at the 
 first. Nor for an erase, after which that one may halve a subtable. What comes behind such a batch is launched
 before its end is waited for, so that the device is not idle: an insert settles, an erase is done, unless pairs were
 left without a home; and a find, which is told where these are, waits for nobody. (Of 390 us for a million inserts, a
-million finds and 0.4 million erases the device had been idle for 90: docs/performance-log.md.)
+million finds and 0.4 million erases the device had been idle for 90: docs/performance/subtables.md.)
 """
 
 from __future__ import annotations

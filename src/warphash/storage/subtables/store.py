@@ -73,7 +73,7 @@ class SubtableStore(Store):
     Attributes
     ----------
     subtables
-        Of at most twice the size of each other (S0-19); the last one is the annex.
+        None is more than twice as large as another; the last one is the annex.
     report
         What the kernels of inserts count.
     account
@@ -341,7 +341,7 @@ class SubtableStore(Store):
 
     # ---- sizes
     def enlarge(self, number: int, stream: Any = None, memory: Buffer | None = None) -> None:
-        """Make one subtable twice as large, in one kernel (S0-13); ``memory``, if it was taken, of `memory_to_enlarge`.
+        """Make one subtable twice as large, in one kernel; ``memory``, if it was taken, of `memory_to_enlarge`.
 
         Raises
         ------
@@ -375,7 +375,7 @@ class SubtableStore(Store):
         return memory
 
     def halve(self, number: int, stream: Any = None) -> Strays:
-        """Make one subtable half as large (S0-14): the pairs that found no place. Waits.
+        """Make one subtable half as large: the pairs that found no place. Waits.
 
         Raises
         ------
