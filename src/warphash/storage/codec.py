@@ -114,6 +114,10 @@ class WordStorage:
                 self._narrow(at, min(found, room), out, width, word, stream)
         return found
 
+    def copy(self, stream: Any) -> WordStorage:
+        """As `Storage.copy`."""
+        return WordStorage(self.store.copy(stream), self.key_bytes, self.value_bytes)
+
     def clear(self, stream: Any) -> None:
         self.store.clear(stream)
 

@@ -251,6 +251,21 @@ class RowStorage:
             self._gather_values(rows.ptr, n, out_values, stream)
         return found
 
+    def copy(self, stream: Any) -> RowStorage:
+        """As `Storage.copy`."""
+        state = self._state
+        twin = RowStorage(state.store.copy(stream), self.key_bytes, self.value_bytes)
+        keys, values, free_list = (
+            self._twin_of(memory, stream) for memory in (state.keys, state.values, state.free_list)
+        )
+        twin._state = replace(state, store=twin.store, keys=keys, values=values, free_list=free_list)
+        return twin
+
+    def _twin_of(self, memory: Buffer, stream: Any) -> Buffer:
+        twin = self._engine.allocate(memory.nbytes, stream)
+        self._engine.copy(twin.ptr, memory.ptr, memory.nbytes, stream)
+        return twin
+
     def clear(self, stream: Any) -> None:
         self.store.clear(stream)
         self._state = replace(self._state, end=0, free=0)
