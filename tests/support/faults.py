@@ -1,0 +1,586 @@
+"""Faults in the middle of a verb: memory that is refused, and an interrupt at a line of the package.
+
+A `Scenario` is a table with some history, and one call. `refusals` makes the call once for each allocation that it
+asks for, and refuses that one; `interrupts` makes it once for each line that it runs, and raises KeyboardInterrupt
+there. Each call is made on a table of its own. Afterwards the whole table is compared with a dict, from another thread,
+so that a lock that is still held shows.
+
+``python -m support.faults`` prints which lines do harm.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import json
+import os
+import re
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+
+import warphash
+from support.refusals import refusing
+from support.types import Array
+from warphash import HashMap, MultiMap, Operation, TableFull
+from warphash.designs import registry
+from warphash.runtime.devices import engine_for
+
+__all__ = [
+    "FAMILIES",
+    "LOCKS",
+    "STORAGE_AND_TABLE",
+    "VERBS",
+    "Family",
+    "Fault",
+    "Scenario",
+    "Verb",
+    "interrupts",
+    "lines_of",
+    "refusals",
+    "scenarios",
+]
+
+Model = dict[int, tuple[int, ...]]
+"""The values of each key, the first to come first; of a map there is one."""
+
+PACKAGE = Path(warphash.__file__).parent
+STORAGE_AND_TABLE = re.compile(r"storage/|table/(?!locks\.py)")
+LOCKS = re.compile(r"table/locks\.py")
+"""Files of the package, by the paths in it."""
+
+TURNS = 8
+"""A call that comes to one line more often is interrupted there no more."""
+
+
+# ---- tables
+@dataclass(frozen=True)
+class Family:
+    """One way to keep pairs: a kind of table, a design of it, and types that lead there."""
+
+    name: str
+    design: str
+    key: str = "u8"
+    value: str = "u8"
+    multi: bool = False
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def sums(self) -> bool:
+        """Whether values can be added."""
+        return self.value == "u8"
+
+    def table(self, capacity: int, device: str) -> Any:
+        kind = MultiMap if self.multi else HashMap
+        return kind(self.key, self.value, capacity=capacity, design=self.design, device=device, seed=3)
+
+    def keys(self, ids: Any) -> Array:
+        return _rows(ids, self.key)
+
+    def values(self, numbers: Any) -> Array:
+        return _rows(numbers, self.value)
+
+    def state(self, table: Any) -> Model:
+        """All pairs of a table."""
+        held = table.to_arrays()
+        model: dict[int, list[int]] = {}
+        for key, value in zip(*map(_numbers, held), strict=True):
+            model.setdefault(key, []).append(value)
+        return {key: tuple(sorted(values)) for key, values in model.items()}
+
+
+def _rows(numbers: Any, dtype: str) -> Array:
+    """Rows that consist of one number each: a torn one does not."""
+    words = np.asarray(numbers, np.uint64)
+    wide = np.dtype(dtype).itemsize // 8
+    return words if wide == 1 else np.repeat(words, wide).view(dtype)
+
+
+def _numbers(rows: Array) -> list[int]:
+    words = np.ascontiguousarray(rows).view(np.uint64).reshape(len(rows), rows.dtype.itemsize // 8)
+    torn = (words != words[:, :1]).any(axis=1)
+    assert not torn.any(), f"{torn.sum()} rows are torn, the first is {words[torn][0]}"
+    return [int(number) for number in words[:, 0]]
+
+
+FAMILIES = {
+    family.name: family
+    for family in (
+        Family("buckets", "bucketed_cuckoo"),
+        Family("rows", "bucketed_cuckoo", "V24", "V40"),
+        Family("wide-keys", "bucketed_cuckoo", "V24"),
+        Family("lists", "slab"),
+        Family("lists-of-pairs", "slab", multi=True),
+        Family("rows-in-lists", "slab", "V24", "V40"),
+        Family("subtables", "dynamic_cuckoo"),
+        Family("wide-subtables", "dynamic_cuckoo", "V24", "V40"),
+    )
+}
+
+
+# ---- calls
+@dataclass(frozen=True)
+class Verb:
+    """One public call with a batch.
+
+    Attributes
+    ----------
+    call
+        Makes it: of the family, the table and the numbers of the batch's keys.
+    after
+        What the table holds after it, of what it held before.
+    needs
+        The capability of a design.
+    kinds
+        ``"map"``, ``"multi"`` or both.
+    whole
+        Whether a call that raises leaves the table as it was. Of `execute`, each operation is a call of its own.
+    batch
+        Which keys it takes: ``"both"`` present and absent ones, of which some repeat; ``"present"`` ones; or each
+        ``"once"``.
+    """
+
+    name: str
+    call: Callable[[Family, Any, Array], Any]
+    after: Callable[[Family, Model, Array], Model]
+    needs: str | None = None
+    kinds: tuple[str, ...] = ("map", "multi")
+    whole: bool = True
+    batch: str = "both"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _new(ids: Any) -> Any:
+    return 3 * np.asarray(ids, np.uint64) + np.uint64(1)
+
+
+def _same(family: Family, model: Model, ids: Array) -> Model:
+    return dict(model)
+
+
+def _empty(family: Family, model: Model, ids: Array) -> Model:
+    return {}
+
+
+def _inserted(family: Family, model: Model, ids: Array) -> Model:
+    held = dict(model)
+    for key in map(int, ids):
+        if family.multi:
+            held[key] = (*held.get(key, ()), 3 * key + 1)
+        else:
+            held.setdefault(key, (3 * key + 1,))
+    return {key: tuple(sorted(values)) for key, values in held.items()}
+
+
+def _assigned(family: Family, model: Model, ids: Array) -> Model:
+    return model | {int(key): (3 * int(key) + 1,) for key in ids}
+
+
+def _upserted(family: Family, model: Model, ids: Array) -> Model:
+    if not family.sums:
+        return _assigned(family, model, ids)
+    times = Counter(map(int, ids))
+    return model | {key: (sum(model.get(key, ())) + n * (3 * key + 1),) for key, n in times.items()}
+
+
+def _erased(family: Family, model: Model, ids: Array) -> Model:
+    held = dict(model)
+    for key in map(int, ids):
+        held[key] = held.get(key, ())[1:] if family.multi else ()
+    return {key: values for key, values in held.items() if values}
+
+
+def _erased_all(family: Family, model: Model, ids: Array) -> Model:
+    gone = set(map(int, ids))
+    return {key: values for key, values in model.items() if key not in gone}
+
+
+def _operations(ids: Array) -> Array:
+    """An operation for each key, one kind after the other."""
+    every = [Operation.INSERT, Operation.ASSIGN, Operation.ERASE, Operation.FIND]
+    return np.array([every[i % 4] for i in range(len(ids))], np.uint8)
+
+
+def _executed(family: Family, model: Model, ids: Array) -> Model:
+    held = dict(model)
+    for key, operation in zip(map(int, ids), _operations(ids).tolist(), strict=True):
+        if operation == Operation.ERASE:
+            held.pop(key, None)
+        elif operation == Operation.ASSIGN or (operation == Operation.INSERT and key not in held):
+            held[key] = (3 * key + 1,)
+    return held
+
+
+def _execute(family: Family, table: Any, ids: Array) -> Any:
+    return table.execute(_operations(ids), family.keys(ids), family.values(_new(ids)))
+
+
+def _give(method: str) -> Callable[[Family, Any, Array], Any]:
+    """A call with keys and values."""
+    return lambda family, table, ids: getattr(table, method)(family.keys(ids), family.values(_new(ids)))
+
+
+def _ask(method: str) -> Callable[[Family, Any, Array], Any]:
+    """A call with keys."""
+    return lambda family, table, ids: getattr(table, method)(family.keys(ids))
+
+
+def _bare(method: str) -> Callable[[Family, Any, Array], Any]:
+    """A call with nothing."""
+    return lambda family, table, ids: getattr(table, method)()
+
+
+def _upsert(family: Family, table: Any, ids: Array) -> Any:
+    return table.upsert(family.keys(ids), family.values(_new(ids)), "add" if family.sums else "last")
+
+
+VERBS = {
+    verb.name: verb
+    for verb in (
+        Verb("insert", _give("insert"), _inserted),
+        Verb("assign", _give("assign"), _assigned, kinds=("map",)),
+        Verb("upsert", _upsert, _upserted, kinds=("map",)),
+        Verb("find_or_insert", _give("find_or_insert"), _inserted, kinds=("map",)),
+        Verb("erase", _ask("erase"), _erased, needs="erase"),
+        Verb("erase_all", _ask("erase_all"), _erased_all, kinds=("multi",)),
+        Verb("__setitem__", _give("__setitem__"), _assigned, kinds=("map",)),
+        Verb("__delitem__", _ask("__delitem__"), _erased_all, needs="erase", kinds=("map",), batch="present"),
+        Verb("execute", _execute, _executed, needs="execute", kinds=("map",), whole=False, batch="once"),
+        Verb("reserve", lambda family, table, ids: table.reserve(600), _same),
+        Verb("shrink", _bare("shrink"), _same),
+        Verb("flush", _bare("flush"), _same, needs="flush"),
+        Verb("clear", _bare("clear"), _empty),
+        Verb("find", _ask("find"), _same),
+        Verb("contains", _ask("contains"), _same),
+        Verb("__getitem__", _ask("__getitem__"), _same, kinds=("map",), batch="present"),
+        Verb("find_all", _ask("find_all"), _same, kinds=("multi",)),
+        Verb("count", _ask("count"), _same, kinds=("multi",)),
+        Verb("probe_counts", _ask("probe_counts"), _same),
+        Verb("to_arrays", _bare("to_arrays"), _same),
+        Verb("copy", _bare("copy"), _same),
+        Verb("check", _bare("check"), _same),
+        Verb("stats", _bare("stats"), _same),
+        Verb("__len__", _bare("__len__"), _same),
+    )
+}
+
+
+# ---- scenarios
+ERASED, OLD = np.arange(1, 11), np.arange(11, 71)
+"""Keys that were in the table, and those that are."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A table with some history, and one call.
+
+    Attributes
+    ----------
+    grows
+        The table has hardly room for more than it holds, and the batch is larger than a block of threads of the
+        emulated engine; else the batch is small and fits.
+    """
+
+    family: Family
+    verb: Verb
+    device: str = "cpu"
+    grows: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.device}-{self.family}-{self.verb}-{'grows' if self.grows else 'fits'}"
+
+    @property
+    def ids(self) -> Array:
+        """Numbers of the batch's keys."""
+        present, absent = (20, 70) if self.grows else (4, 6)
+        old, new = OLD[:present], np.arange(1000, 1000 + absent)
+        if self.verb.batch == "present":
+            return old
+        once = np.random.default_rng(5).permutation(np.concatenate([old, new]))
+        return once if self.verb.batch == "once" else np.concatenate([once, old[:2], new[:2]])
+
+    @property
+    def before(self) -> Model:
+        """What the table holds."""
+        return {int(key): (int(key),) for key in OLD}
+
+    @property
+    def after(self) -> Model:
+        """What the table holds when the call has returned."""
+        return self.verb.after(self.family, self.before, self.ids)
+
+    def make(self) -> Any:
+        """The table; a batch may be under way in it."""
+        table = self.family.table(72 if self.grows else 400, self.device)
+        for part in np.array_split(np.concatenate([OLD, ERASED]), 3):
+            table.insert(self.family.keys(part), self.family.values(part))
+        table.erase(self.family.keys(ERASED))
+        return table
+
+    def call(self, table: Any) -> Any:
+        return self.verb.call(self.family, table, self.ids)
+
+    # ---- what holds after a fault
+    def problem(self, table: Any, *, done: bool, whole: bool, patience: float = 10) -> str:
+        """What is wrong with a table after a fault; nothing: an empty string.
+
+        Parameters
+        ----------
+        done
+            The call has returned: all of it is done.
+        whole
+            If it has not, nothing is done; else each key is wholly in or wholly out.
+        patience
+            Seconds after which a call of another thread counts as one that waits for ever.
+        """
+        step, said = ["a lookup"], [""]
+
+        def look() -> None:
+            try:
+                for step[0], verify in self._verifications(table, done, whole):
+                    verify()
+            except BaseException as error:
+                lines = str(error).strip().splitlines() or [""]
+                said[0] = f"{step[0]}: {type(error).__name__}: {lines[0]}"
+
+        thread = threading.Thread(target=look, daemon=True)
+        thread.start()
+        thread.join(patience)
+        return f"{step[0]} of another thread does not return" if thread.is_alive() else said[0]
+
+    def _verifications(self, table: Any, done: bool, whole: bool) -> Iterator[tuple[str, Callable[[], None]]]:
+        family, held = self.family, dict[int, tuple[int, ...]]()
+        fresh = np.arange(5000, 5005)
+
+        def lookup() -> None:
+            table.contains(family.keys(OLD))
+
+        def pairs() -> None:
+            held.update(family.state(table))
+            before, after = self.before, self.after
+            for key in before.keys() | after.keys() | held.keys():
+                legal = {after.get(key)} if done else {before.get(key)} if whole else {before.get(key), after.get(key)}
+                assert held.get(key) in legal, f"key {key} has {held.get(key)}, not one of {legal}"
+
+        def size() -> None:
+            pairs = sum(map(len, held.values()))
+            assert len(table) == pairs, f"len is {len(table)}, and there are {pairs} pairs"
+            assert table.contains(family.keys(list(held))).all(), "a listed key is not found"
+
+        def next_insert() -> None:
+            table.insert(family.keys(fresh), family.values(_new(fresh)))
+            assert family.state(table) == _inserted(family, held, fresh)
+
+        def next_erase() -> None:
+            if "erase" in registry.get(family.design).capabilities:
+                assert table.erase(family.keys(fresh)).all()
+                assert family.state(table) == held
+
+        def again() -> None:
+            if self.verb.batch != "present" or set(map(int, self.ids)) <= held.keys():
+                self.call(table)
+                assert family.state(table) == self.verb.after(family, held, self.ids)
+            table.check()
+
+        yield "a lookup", lookup
+        yield "the pairs", pairs
+        yield "the size", size
+        yield "check()", table.check
+        yield "an insert", next_insert
+        yield "an erase", next_erase
+        yield "the same call", again
+
+
+def scenarios(device: str, families: Any = FAMILIES, verbs: Any = VERBS) -> list[Scenario]:
+    """Every verb that a family has, with a batch that fits and with one that makes the table grow."""
+    return [
+        Scenario(FAMILIES[family], VERBS[verb], device, grows)
+        for family in families
+        for verb in verbs
+        if _has(FAMILIES[family], VERBS[verb])
+        for grows in (False, True)
+    ]
+
+
+def _has(family: Family, verb: Verb) -> bool:
+    kind = "multi" if family.multi else "map"
+    if verb.name == "execute" and family.key != "u8":  # takes keys that lie in the slot
+        return False
+    return kind in verb.kinds and (verb.needs is None or verb.needs in registry.get(family.design).capabilities)
+
+
+# ---- faults
+@dataclass(frozen=True)
+class Fault:
+    """A call that was hit, and the table that it left.
+
+    Attributes
+    ----------
+    number, place
+        Which of the call's allocations or lines, and where that is.
+    done
+        The call returned all the same.
+    whole
+        A call that did not return has to leave the table as it was; else each key is wholly in or wholly out.
+    """
+
+    scenario: Scenario
+    number: int
+    place: str
+    table: Any
+    done: bool
+    whole: bool
+
+    def harm(self, patience: float = 10) -> str:
+        """What the fault broke; nothing: an empty string. See `Scenario.problem`."""
+        return self.scenario.problem(self.table, done=self.done, whole=self.whole, patience=patience)
+
+
+def refusals(scenario: Scenario, *, once: bool, start: int = 1) -> Iterator[Fault]:
+    """Refuse each allocation of the call in turn, ``once`` or all behind it too."""
+    for number in range(start, 1000):
+        table, said = scenario.make(), ""
+        with refusing(engine_for(scenario.device), number, once=once) as count:
+            try:
+                scenario.call(table)
+            except (MemoryError, TableFull) as error:
+                said = f": {error}"
+        if not count.refused:
+            return
+        yield Fault(scenario, number, f"allocation {number}{said}", table, not said, scenario.verb.whole)
+    raise AssertionError(f"{scenario} still asks for memory after 1,000 allocations")
+
+
+class _Interrupt:
+    """Raises KeyboardInterrupt at the ``number``-th line that this thread begins in some files of the package.
+
+    A line of a loop counts `TURNS` times, and no more.
+
+    The end of a ``with`` statement counts as no line, though a trace function sees its line again there: between the
+    last instruction of the block and the call of ``__exit__`` the interpreter does not look for signals, so no
+    interrupt comes there. One does come at the first line inside an ``__exit__`` that is written in Python.
+    """
+
+    def __init__(self, number: int, files: re.Pattern[str]) -> None:
+        self._number, self._files = number, files
+        self.lines, self.place = 0, ""
+        self._turns: Counter[tuple[CodeType, int]] = Counter()
+
+    def __call__(self, frame: FrameType, event: str, argument: Any) -> Any:
+        return self._line if _is_among(frame.f_code.co_filename, self._files) else None
+
+    def _line(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if event != "line" or frame.f_lasti in _ends_of_with(frame.f_code):
+            return self._line
+        self._turns[here := (frame.f_code, frame.f_lineno)] += 1
+        if self._turns[here] > TURNS:
+            return self._line
+        self.lines += 1
+        if self.lines != self._number:
+            return self._line
+        self.place = f"{Path(frame.f_code.co_filename).relative_to(PACKAGE)}:{frame.f_lineno}"
+        raise KeyboardInterrupt
+
+
+@functools.cache
+def _is_among(path: str, files: re.Pattern[str]) -> bool:
+    return path.startswith(f"{PACKAGE}/") and bool(files.match(path[len(f"{PACKAGE}/") :]))
+
+
+@functools.cache
+def _ends_of_with(code: CodeType) -> frozenset[int]:
+    """Where the calls of ``__exit__`` without an error begin: three Nones, under the value that is returned."""
+    steps = [step for step in dis.get_instructions(code) if step.opname not in ("CACHE", "PRECALL", "NOP")]
+    ends = set()
+    for i in range(1, len(steps) - 3):
+        nones = all(step.opname == "LOAD_CONST" and step.argval is None for step in steps[i : i + 3])
+        if nones and steps[i + 3].opname == "CALL":
+            ends |= {steps[i].offset, *([steps[i - 1].offset] if steps[i - 1].opname == "SWAP" else [])}
+    return frozenset(ends)
+
+
+def interrupts(
+    scenario: Scenario, *, every: int = 1, start: int = 1, files: re.Pattern[str] = STORAGE_AND_TABLE
+) -> Iterator[Fault]:
+    """Interrupt the call at each ``every``-th line that it runs in some files of the package, up to its end."""
+    number = start
+    while True:
+        table = scenario.make()
+        interrupt, done = _interrupted(scenario, table, number, files)
+        if not interrupt.place:
+            return
+        yield Fault(scenario, number, interrupt.place, table, done, False)
+        number += every
+
+
+def lines_of(scenario: Scenario, files: re.Pattern[str] = STORAGE_AND_TABLE) -> int:
+    """How many lines the call runs in some files of the package."""
+    return _interrupted(scenario, scenario.make(), 0, files)[0].lines
+
+
+def _interrupted(scenario: Scenario, table: Any, number: int, files: re.Pattern[str]) -> tuple[_Interrupt, bool]:
+    """Make the call; whether it returned."""
+    interrupt, before = _Interrupt(number, files), sys.gettrace()
+    sys.settrace(interrupt)
+    try:
+        scenario.call(table)
+    except KeyboardInterrupt:
+        return interrupt, False
+    finally:
+        sys.settrace(before)
+    return interrupt, True
+
+
+# ---- the list of what does harm
+def main(words: list[str]) -> None:
+    """Print what faults break: ``python -m support.faults DEVICE [EVERY [FAMILY [VERB ...]]]``."""
+    device, every = words[0] if words else "cpu", int(words[1]) if len(words) > 1 else 1
+    for scenario in scenarios(device, words[2:3] or FAMILIES, words[3:] or VERBS):
+        for files, where in ((STORAGE_AND_TABLE, "interrupts"), (LOCKS, "interrupts in the lock")):
+            _report(f"{scenario}: {where}", every, functools.partial(interrupts, scenario, every=every, files=files))
+        for once, how in ((True, "once"), (False, "for good")):
+            _report(f"{scenario}: refused {how}", 1, functools.partial(refusals, scenario, once=once))
+
+
+def _report(title: str, every: int, faults: Callable[..., Iterator[Fault]]) -> None:
+    """Print the harm of some faults. They run in processes of their own, some of which die."""
+    start, total, seen = 1, 0, Counter[tuple[str, str]]()
+    ended = False
+    while not ended:
+        reader, writer = os.pipe()
+        if not (child := os.fork()):
+            with os.fdopen(writer, "w", buffering=1) as out:
+                for fault in faults(start=start):
+                    print(json.dumps([fault.number, fault.place]), file=out)
+                    print(json.dumps(fault.harm(patience=0.5)), file=out)
+                os._exit(0)
+        os.close(writer)
+        with os.fdopen(reader) as lines:
+            told = [json.loads(line) for line in lines]
+        _, status = os.waitpid(child, 0)
+        ended = not status
+        if not ended and len(told) % 2 == 0:
+            print(f"{title}: no table could be made for fault {start + len(told) // 2 * every}", flush=True)
+            return
+        told += [] if ended else [f"the process dies: {os.waitstatus_to_exitcode(status)}"]
+        seen.update((place, harm) for (_, place), harm in zip(told[::2], told[1::2], strict=True) if harm)
+        total += len(told) // 2
+        start = told[-2][0] + every if told else start
+    print(f"{title}: {sum(seen.values())} of {total} break", flush=True)
+    for (place, harm), times in seen.items():
+        print(f"    {place}{f' ({times} times)' if times > 1 else ''}: {harm}", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
