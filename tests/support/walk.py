@@ -1,0 +1,109 @@
+"""The walk of a call through the package: which files its Python calls enter, one after the other.
+
+``python -m support.walk`` prints the walks that `tests/test_call_walk.py` bounds.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+import warphash
+
+__all__ = ["WALKS", "Step", "Walk", "walk"]
+
+PACKAGE = Path(warphash.__file__).parent
+
+
+@dataclass(frozen=True)
+class Step:
+    """A call of a function of the package."""
+
+    file: str
+    function: str
+
+
+@dataclass(frozen=True)
+class Walk:
+    """All calls of functions of the package that one call makes, in their order."""
+
+    steps: tuple[Step, ...]
+
+    @property
+    def files(self) -> int:
+        """How many files are entered."""
+        return len({step.file for step in self.steps})
+
+    @property
+    def changes(self) -> int:
+        """How often a function is in another file than the one that was entered before it."""
+        return max(0, len([file for file, _ in groupby(self.steps, lambda step: step.file)]) - 1)
+
+    def __str__(self) -> str:
+        rows = [
+            f"{file:32} {', '.join(step.function for step in steps)}"
+            for file, steps in groupby(self.steps, lambda step: step.file)
+        ]
+        return "\n".join([f"{self.files} files, {self.changes} changes of file, {len(self.steps)} calls", *rows])
+
+
+def walk(call: Callable[[], Any]) -> Walk:
+    """What ``call`` walks through; it is made twice, and the second one counts.
+
+    The walk ends at the engine: what a function of ``runtime/`` calls is left out.
+    """
+    steps: list[Step] = []
+
+    def enter(frame: FrameType, event: str, argument: Any) -> None:
+        if event == "call" and (file := _file_of(frame)) and not (_file_of(frame.f_back) or "").startswith("runtime/"):
+            steps.append(Step(file, frame.f_code.co_qualname))
+
+    call()
+    before = sys.getprofile()
+    sys.setprofile(enter)
+    try:
+        call()
+    finally:
+        sys.setprofile(before)
+    return Walk(tuple(steps))
+
+
+def _file_of(frame: FrameType | None) -> str | None:
+    """Where a function lies in the package."""
+    path = Path(frame.f_code.co_filename) if frame else Path()
+    return str(path.relative_to(PACKAGE)) if path.is_relative_to(PACKAGE) else None
+
+
+KEYS = np.arange(1, 101, dtype=np.uint64)
+
+
+def find(device: str) -> Walk:
+    """A lookup in a map of the default design."""
+    table = warphash.HashMap("u8", "u8", device=device, seed=1)
+    table.insert(KEYS, KEYS)
+    len(table)
+    return walk(lambda: table.find(KEYS))
+
+
+def insert(device: str) -> Walk:
+    """An insert of new keys for which ``dynamic_cuckoo`` has room."""
+    table = warphash.HashMap("u8", "u8", device=device, seed=1, design="dynamic_cuckoo", capacity=4000)
+    table.insert(KEYS, KEYS)
+    len(table)
+    more = iter((KEYS + np.uint64(1000), KEYS + np.uint64(2000)))
+    return walk(lambda: table.insert(next(more), KEYS))
+
+
+WALKS = {"find": find, "insert": insert}
+
+if __name__ == "__main__":
+    for name, made in WALKS.items():
+        for device in sys.argv[1:] or ["cpu", "emulated"]:
+            print(f"\n{name} on {device}: {made(device)}")

@@ -1,0 +1,27 @@
+"""How far the Python code of a call walks: one way through few files, as ARCHITECTURE.md tells it."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.walk import WALKS, walk
+
+TOO_LONG = pytest.mark.xfail(strict=True, reason="the walk goes through more files than its steps need")
+
+
+@pytest.mark.parametrize(
+    ("name", "files", "changes"),
+    [pytest.param("find", 8, 12, marks=TOO_LONG), pytest.param("insert", 10, 24, marks=TOO_LONG)],
+)
+def test_a_call_walks_through_few_files(name: str, files: int, changes: int) -> None:
+    made = WALKS[name]("cpu")
+    assert made.files <= files and made.changes <= changes, f"{name}: {made}"
+
+
+def test_a_walk_has_the_calls_of_the_package_in_their_order() -> None:
+    found = WALKS["find"]("cpu")
+    entered = [step.file for step in found.steps]
+    assert entered[0] == "table/maps.py" and found.steps[0].function == "HashMap.find"
+    assert "runtime/cpu.py" in entered and entered.index("runtime/cpu.py") > entered.index("storage/buckets/store.py")
+    assert found.files <= found.changes + 1 <= len(found.steps)
+    assert (walk(int).files, walk(int).steps) == (0, ())
