@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import threading
-import time
 from typing import Any
 
 import numpy as np
@@ -219,23 +218,33 @@ def test_the_heap_for_malloc_in_kernels_never_shrinks(engine: cuda.CudaEngine) -
         assert engine.call(engine._driver.cuCtxGetLimit, limit)[1] >= 16 << 20
 
 
-def test_cost_of_a_launch(engine: cuda.CudaEngine, program: cuda.CudaProgram, foreign: int) -> None:
-    buffer = engine.allocate(8000)
-    batch, table = Batch(n=1000, keys=buffer.ptr, out_values=buffer.ptr), toy.table(1)
-    for name, stream in [("own", None), ("legacy", 0), ("foreign", foreign)]:
-        started = time.perf_counter()
-        for _ in range(2000):
-            program.run("scale_add", table, batch, 1000, stream)
-        print(f"launch on the {name} stream: {(time.perf_counter() - started) / 2000 * 1e6:.1f} us")
-        engine.synchronize(stream)
-    started = time.perf_counter()
-    for _ in range(2000):
-        engine.to_host(buffer.ptr, np.uint64, 8)
-    print(f"reading a report: {(time.perf_counter() - started) / 2000 * 1e6:.1f} us")
-    started = time.perf_counter()
-    for _ in range(2000):
-        engine.allocate(4096)
-    print(f"allocating and freeing: {(time.perf_counter() - started) / 2000 * 1e6:.1f} us")
+def test_a_launch_allocates_nothing_and_waits_for_nothing(
+    engine: cuda.CudaEngine, program: cuda.CudaProgram, foreign: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is one order to the driver, for which both structures are copied: the next launch may change them."""
+    launches, table = 2000, toy.table(1)
+    order, orders = engine.order, list[Any]()
+
+    def noted(stream: Any, function: Any, *arguments: Any) -> Any:
+        orders.append(function)
+        return order(stream, function, *arguments)
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("a launch needs more than its order")
+
+    for stream in (None, 0, foreign):
+        buffer = engine.from_host(np.zeros(1000, np.uint64), stream)
+        batch = Batch(n=1000, keys=buffer.ptr, out_values=buffer.ptr)
+        program.run("scale_add", table, batch, 1000, stream)  # finds the entry
+        orders.clear()
+        with monkeypatch.context() as patch:
+            for name in ("allocate", "allocate_pinned", "synchronize", "call"):
+                patch.setattr(engine, name, refuse)
+            patch.setattr(engine, "order", noted)
+            for batch.default_value in range(launches):
+                program.run("scale_add", table, batch, 1000, stream)
+        assert orders == [program._launch] * launches
+        assert (engine.to_host(buffer.ptr, np.uint64, 1000, stream) == sum(range(launches))).all()
 
 
 def test_small_pinned_memory_is_taken_again(engine: cuda.CudaEngine) -> None:
