@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
@@ -31,6 +34,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             for case in CASES[name](engine)
         ]
         metafunc.parametrize(name, parameters)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out what a test is not `support.cases.only` of."""
+    items[:] = [item for item in items if all(_is_wanted(item, *mark.args) for mark in item.iter_markers("only"))]
+
+
+def _is_wanted(item: pytest.Item, wanted: Callable[..., bool]) -> bool:
+    given = item.callspec.params
+    return wanted(*(given[name] for name in inspect.signature(wanted).parameters))
 
 
 @pytest.fixture

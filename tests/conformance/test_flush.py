@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 from support.cases import Case, list_designs
-from support.engines import ENGINES, missing
+from support.engines import ENGINES, one_of_each
 from support.model import Model
 from support.types import Array, special_keys
 from warphash import HashMap, MultiMap, ParameterError
@@ -19,11 +18,9 @@ PRIME = 4294967291
 LISTS = 13
 
 
-@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.cuda] * (name == "cuda")) for name in ENGINES])
-def device(request: pytest.FixtureRequest) -> Iterator[str]:
-    if reason := missing(request.param):
-        pytest.skip(reason)
-    yield request.param
+@pytest.fixture(params=one_of_each(*ENGINES))
+def device(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture(params=list_designs())

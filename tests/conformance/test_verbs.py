@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from support.cases import Case
+from support.cases import Case, is_map, only
 from support.model import OPS_OF_KIND, Model
 from support.types import Array, as_bytes, some_values, special_keys
 
@@ -84,9 +84,8 @@ def test_from_arrays(case: Case, rng: np.random.Generator) -> None:
         table.check()
 
 
+@only(is_map)
 def test_assign_overwrites(case: Case, rng: np.random.Generator) -> None:
-    if case.is_set:
-        pytest.skip("a set has no values")
     present, new = halves(case, rng, max(8, case.n // 2))
     table, model = case.table(capacity=len(present)), Model()
     for batch in (present, np.concatenate([present, new]), repeated(present, rng)):
@@ -95,9 +94,8 @@ def test_assign_overwrites(case: Case, rng: np.random.Generator) -> None:
     model.agrees(table)
 
 
+@only(is_map)
 def test_assign_never_mixes_two_values(case: Case, rng: np.random.Generator) -> None:
-    if case.is_set:
-        pytest.skip("a set has no values")
     keys = case.keys(3, rng)
     table, model = case.table(capacity=8), Model()
     batch = repeated(keys, rng, max(4, case.n // 8))
@@ -105,10 +103,9 @@ def test_assign_never_mixes_two_values(case: Case, rng: np.random.Generator) -> 
     model.assigned(batch, values, table.assign(batch, values), table)
 
 
+@only(lambda case, op: is_map(case) and op in OPS_OF_KIND.get(case.value_dtype.kind, ()))
 @pytest.mark.parametrize("op", ["add", "min", "max", "or", "and", "xor", "first", "last"])
 def test_upsert(case: Case, op: str, rng: np.random.Generator) -> None:
-    if case.is_set or op not in OPS_OF_KIND.get(case.value_dtype.kind, ()):
-        pytest.skip("no such operation on this type")
     present, new = halves(case, rng, max(8, case.n // 3))
     table, model = case.table(capacity=len(present)), Model()
     for batch in (present, np.concatenate([present, new]), repeated(np.concatenate([present, new]), rng)):
@@ -119,9 +116,8 @@ def test_upsert(case: Case, op: str, rng: np.random.Generator) -> None:
     model.agrees(table)
 
 
+@only(is_map)
 def test_find_default(case: Case, rng: np.random.Generator) -> None:
-    if case.is_set:
-        pytest.skip("a set has no values")
     present, absent = halves(case, rng, 50)
     table = case.from_arrays(present, case.values(len(present), rng))
     numeric = case.value_dtype.kind in "iuf"
@@ -131,9 +127,8 @@ def test_find_default(case: Case, rng: np.random.Generator) -> None:
     assert (np.asarray(values) == (77 if numeric else np.zeros((), values.dtype))).all()
 
 
+@only(is_map)
 def test_find_or_insert(case: Case, rng: np.random.Generator) -> None:
-    if case.is_set:
-        pytest.skip("a set has no values")
     present, new = halves(case, rng, max(8, case.n // 3))
     table, model = case.table(capacity=len(present)), Model()
     for batch in (present, repeated(np.concatenate([present, new]), rng, 2)):
@@ -200,10 +195,9 @@ def test_special_keys_present_and_absent(case: Case, rng: np.random.Generator) -
     model.agrees(table, special)
 
 
+@only(is_map)
 def test_special_values(case: Case, rng: np.random.Generator) -> None:
     """All ones as a value, alone and beside an all-ones key, is a value like any other."""
-    if case.is_set:
-        pytest.skip("a set has no values")
     keys = np.concatenate([special_keys(case.key_dtype), case.keys(24, rng)])
     values = np.resize(special_keys(case.value_dtype), (len(keys), *case.value_dtype.shape))
     table, model = case.table(capacity=len(keys)), Model()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.engines import missing, one_of_each
+from support.engines import one_of_each
 from support.lists import nodes_of_a_list
 from support.model import Model
 from support.types import Array
@@ -252,12 +252,10 @@ def test_a_list_has_a_node_for_each_key(load: float, million: Array) -> None:
 
 
 # ---- what is read
-@pytest.mark.parametrize("device", ["cpu", "emulated"])
+@pytest.mark.parametrize("device", one_of_each("cpu", "emulated"))
 @pytest.mark.parametrize("design", ["slab", "cuckoo"])
 def test_at_best_everything_reads_one_bucket(design: str, device: str, million: Array) -> None:
     """An insert and a find of each key, and of a slab list a find of an absent one, as long as no list has a second."""
-    if reason := missing(device):
-        pytest.skip(reason)
     own = {"buckets": 4096} if design == "slab" else {}
     table = HashMap("u4", "u4", design=design, device=device, capacity=4096, count_probes=True, seed=5, **own)
     for key in million[:20]:
@@ -267,12 +265,10 @@ def test_at_best_everything_reads_one_bucket(design: str, device: str, million: 
     assert (table.probe_counts(million[20:40]) == 1).all()
 
 
-@pytest.mark.parametrize("device", ["cpu", "emulated"])
+@pytest.mark.parametrize("device", one_of_each("cpu", "emulated"))
 @pytest.mark.parametrize("name", KINDS)
 def test_each_slab_of_a_list_is_one_more_read(name: str, device: str, million: Array) -> None:
     """Of its only list, an insert reads all slabs that there are, and the one that it adds."""
-    if reason := missing(device):
-        pytest.skip(reason)
     kind = KINDS[name]
     n = 3 * kind.pairs + 1
     # Of a table that may grow, the batch that first needs a slab finds no pool, and begins once more.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.engines import missing
+from support.engines import ENGINES, one_of_each
 from warphash import ParameterError
 from warphash.lab import allocators
 from warphash.lab.allocators import ALLOCATORS, measure_allocator
@@ -13,11 +13,9 @@ from warphash.lab.runner import Lab
 N = {"cpu": 40_000, "emulated": 300, "cuda": 40_000}
 
 
-@pytest.mark.parametrize("device", ["cpu", "emulated", pytest.param("cuda", marks=pytest.mark.cuda)])
+@pytest.mark.parametrize("device", one_of_each(*ENGINES))
 @pytest.mark.parametrize("name", ALLOCATORS)
 def test_everybody_gets_a_unit(name: str, device: str) -> None:
-    if reason := missing(device):
-        pytest.skip(reason)
     made = measure_allocator(Lab(device, repetitions=2), name, N[device])
     assert (made.allocator, made.n, made.mismatches) == (name, N[device], 0)
     assert made.rate_per_s == pytest.approx(made.n / made.seconds)

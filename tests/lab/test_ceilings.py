@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from support.engines import missing
+from support.engines import ENGINES, one_of_each
 from warphash.lab import ceilings, workloads
 from warphash.lab.ceilings import Ceiling, Ceilings, Reads, reads_of
 from warphash.lab.runner import Lab, Setting
@@ -28,8 +28,6 @@ def quick(monkeypatch):
 
 def walked(device: str, entry: str, width: int, places: int = PLACES) -> np.ndarray:
     """The region's words of 4 bytes after a walk, one row a place."""
-    if reason := missing(device):
-        pytest.skip(reason)
     engine = engine_for(device)
     region = engine.allocate(places * width)
     engine.fill(region.ptr, 0, places * width)
@@ -39,7 +37,7 @@ def walked(device: str, entry: str, width: int, places: int = PLACES) -> np.ndar
     return engine.to_host(region.ptr, np.uint32, places * width // 4).reshape(places, width // 4)
 
 
-@pytest.mark.parametrize("device", ["cpu", "emulated", pytest.param("cuda", marks=pytest.mark.cuda)])
+@pytest.mark.parametrize("device", one_of_each(*ENGINES))
 @pytest.mark.parametrize("width", WIDTHS_BYTES)
 def test_a_swap_adds_one_to_each_place_read(device, width):
     counts = walked(device, "read_and_swap", width)
@@ -52,7 +50,7 @@ def test_a_swap_adds_one_to_each_place_read(device, width):
     assert abs(quarters - GATHERS / 4).max() < GATHERS / 16
 
 
-@pytest.mark.parametrize("device", ["cpu", "emulated", pytest.param("cuda", marks=pytest.mark.cuda)])
+@pytest.mark.parametrize("device", one_of_each(*ENGINES))
 @pytest.mark.parametrize("width", WIDTHS_BYTES)
 def test_an_exchange_writes_to_each_place_read(device, width):
     per_place = walked(device, "read_and_exchange", width).sum(axis=1)
@@ -60,7 +58,7 @@ def test_an_exchange_writes_to_each_place_read(device, width):
     assert per_place.sum() <= GATHERS  # of two that read the same, one is written over
 
 
-@pytest.mark.parametrize("device", ["cpu", "emulated", pytest.param("cuda", marks=pytest.mark.cuda)])
+@pytest.mark.parametrize("device", one_of_each(*ENGINES))
 @pytest.mark.parametrize("width", WIDTHS_BYTES)
 def test_a_read_changes_nothing(device, width):
     assert not walked(device, "read", width).any()

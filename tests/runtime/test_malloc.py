@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.engines import missing
+from support.engines import ENGINES, one_of_each
 from warphash.runtime.abi import Batch, Table
 from warphash.runtime.devices import engine_for
 from warphash.runtime.source import MALLOC
@@ -16,10 +16,8 @@ from warphash.storage.chains.node_pool import SLAB_BYTES
 N = {"cpu": 40_000, "emulated": 500, "cuda": 40_000}  # the first is work for several threads
 
 
-@pytest.mark.parametrize("device", ["cpu", "emulated", pytest.param("cuda", marks=pytest.mark.cuda)])
+@pytest.mark.parametrize("device", one_of_each(*ENGINES))
 def test_units_of_the_heap_do_not_overlap(device: str) -> None:
-    if reason := missing(device):
-        pytest.skip(reason)
     engine: Any = engine_for(device)
     n = N[device]
     engine.reserve_heap(64 << 20)

@@ -150,9 +150,8 @@ def test_a_table_that_is_full_names_the_keys_that_did_not_fit(device: str, monke
     assert np.isin(left, keys).all() and len(np.unique(left)) == len(left)
 
 
+@pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
 def test_without_memory_for_copies_the_batch_goes_as_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
-    if reason := missing("emulated"):
-        pytest.skip(reason)
     engine = engine_for("emulated")
     table = HashMap("uint32", "uint32", capacity=4000, design="cuckoo", device="emulated")
     store = table._backing.elastic.store

@@ -7,10 +7,12 @@ takes. A new design in the registry is crossed with no line here; a line in `VAR
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pytest
 
 import warphash
 from support.types import KEY_TYPES, VALUE_TYPES, Array, distinct_keys, some_values
@@ -141,6 +143,16 @@ class MultiCase(Case):
 
     def load(self, path: Any) -> Any:
         return warphash.MultiMap.load(path, device=self.engine)
+
+
+def only(wanted: Callable[..., bool]) -> pytest.MarkDecorator:
+    """Collect a test for those of its parameters that ``wanted``, which names some of them, is true of."""
+    return pytest.mark.only.with_args(wanted)
+
+
+def is_map(case: Case) -> bool:
+    """Whether its tables have values."""
+    return not case.is_set
 
 
 def design_names() -> list[str]:

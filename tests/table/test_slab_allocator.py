@@ -8,16 +8,12 @@ import numpy as np
 import pytest
 
 import warphash
-from support.engines import ENGINES, missing
+from support.engines import ENGINES, one_of_each
 from warphash import ParameterError, ShapeError, SlabAllocator
 
 
-@pytest.fixture(
-    params=[pytest.param(name, marks=[pytest.mark.cuda] * (name == "cuda")) for name in ENGINES],
-)
+@pytest.fixture(params=one_of_each(*ENGINES))
 def device(request: pytest.FixtureRequest) -> str:
-    if reason := missing(request.param):
-        pytest.skip(reason)
     return str(request.param)
 
 
