@@ -18,7 +18,7 @@ import re
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType
@@ -36,6 +36,7 @@ from warphash.runtime.devices import engine_for
 __all__ = [
     "FAMILIES",
     "LOCKS",
+    "SOME",
     "STORAGE_AND_TABLE",
     "VERBS",
     "Family",
@@ -125,6 +126,8 @@ FAMILIES = {
         Family("wide-subtables", "dynamic_cuckoo", "V24", "V40"),
     )
 }
+SOME = ("buckets", "rows", "lists", "lists-of-pairs", "subtables")
+"""For every day; the others keep wider rows in the same storage."""
 
 
 # ---- calls
@@ -332,7 +335,7 @@ class Scenario:
         return self.verb.call(self.family, table, self.ids)
 
     # ---- what holds after a fault
-    def problem(self, table: Any, *, done: bool, whole: bool, patience: float = 10) -> str:
+    def problem(self, table: Any, *, done: bool, whole: bool, patience: float = 30) -> str:
         """What is wrong with a table after a fault; nothing: an empty string.
 
         Parameters
@@ -402,8 +405,9 @@ class Scenario:
         yield "the same call", again
 
 
-def scenarios(device: str, families: Any = FAMILIES, verbs: Any = VERBS) -> list[Scenario]:
+def scenarios(device: str, families: Iterable[str] = FAMILIES, verbs: Iterable[str] = VERBS) -> list[Scenario]:
     """Every verb that a family has, with a batch that fits and with one that makes the table grow."""
+    verbs = list(verbs)
     return [
         Scenario(FAMILIES[family], VERBS[verb], device, grows)
         for family in families
@@ -442,7 +446,7 @@ class Fault:
     done: bool
     whole: bool
 
-    def harm(self, patience: float = 10) -> str:
+    def harm(self, patience: float = 30) -> str:
         """What the fault broke; nothing: an empty string. See `Scenario.problem`."""
         return self.scenario.problem(self.table, done=self.done, whole=self.whole, patience=patience)
 

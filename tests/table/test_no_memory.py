@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from support.cases import design_names
+from support.engines import missing
+from support.faults import FAMILIES, SOME, VERBS, Scenario, refusals, scenarios
 from warphash import HashMap, TableFull
 
 DESIGNS = [name for name in design_names() if name != "dynamic_cuckoo"]
@@ -69,3 +71,28 @@ def test_no_memory_leaves_the_table_as_it_was(
         table.check()
     expected = {"erase": 200, "shrink": 300, "reserve": 300}.get(verb, 800)
     assert len(table) == expected
+
+
+READ = ("find", "contains", "__getitem__", "find_all", "count", "probe_counts", "check", "stats", "__len__")
+"""Verbs that only look; `copy` and `to_arrays`, which ask for much memory, are tried like updates."""
+
+
+def crossed() -> list[Any]:
+    """Every verb that asks for memory, with every family and engine; on any day, fewer of the emulated engine."""
+    verbs = [verb for verb in VERBS if verb not in (*READ, "clear")]
+    marked = []
+    for device in ("cpu", "emulated"):
+        for scenario in [] if missing(device) else scenarios(device, FAMILIES, verbs):
+            daily = scenario.family.name in SOME
+            if device == "emulated":
+                daily &= scenario.verb.name in ("insert", "erase", "shrink") and not scenario.grows
+            marked.append(pytest.param(scenario, id=str(scenario), marks=[pytest.mark.slow] * (not daily)))
+    return marked
+
+
+@pytest.mark.parametrize("once", [True, False], ids=["once", "for_good"])
+@pytest.mark.parametrize("scenario", crossed())
+def test_a_call_that_is_refused_memory_changes_nothing(scenario: Scenario, once: bool) -> None:
+    """Each allocation in turn is refused, ``once`` or with all behind it."""
+    for fault in refusals(scenario, once=once):
+        assert not fault.harm(), fault

@@ -1,0 +1,116 @@
+"""Ctrl-C at any line of a verb: no key is lost or changed halfway, the lock is free, and the table works on.
+
+A key of the batch is wholly in or wholly out afterwards. `support.faults` says what is compared, and prints where an
+interrupt does harm: ``python -m support.faults``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from support.engines import missing
+from support.faults import FAMILIES, LOCKS, SOME, Fault, Scenario, interrupts, scenarios
+
+UNAWAITED = ("insert", "upsert", "erase", "reserve", "find", "__len__")
+"""Verbs that leave a batch under way, or find one, on an engine that works beside the host."""
+
+UNAWAITED_FAMILIES = ("buckets", "lists", "subtables")
+BROKEN_UNAWAITED = ("buckets", "subtables")
+"""Of these, batches that fit do not bear an interrupt at each seventh line."""
+
+UPDATES = "insert assign upsert find_or_insert erase __setitem__ __delitem__"
+ROW_UPDATES = f"{UPDATES} reserve shrink clear"
+LIST_UPKEEP = "reserve shrink flush clear to_arrays copy check stats __len__"
+BROKEN = {
+    "buckets": f"{UPDATES} clear",
+    "rows": ROW_UPDATES,
+    "wide-keys": ROW_UPDATES,
+    "lists": f"insert assign upsert find_or_insert erase-grows __setitem__ execute {LIST_UPKEEP}",
+    "lists-of-pairs": f"insert erase-grows erase_all-grows {LIST_UPKEEP}",
+    "rows-in-lists": ROW_UPDATES,
+    "subtables": f"{UPDATES} clear",
+    "wide-subtables": f"{UPDATES} clear",
+}
+"""What does not bear an interrupt at each of its lines: verbs, or one of a verb's two scenarios, of each family."""
+
+FATAL = {"subtables": "reserve", "wide-subtables": "reserve"}
+"""Of these, an interrupt ends the process: a subtable is read where its memory no longer is."""
+
+
+def harms(faults: Iterable[Fault], most: int = 5, patience: float = 30) -> list[str]:
+    """What the first faults that do harm break."""
+    said = []
+    for fault in faults:
+        if harm := fault.harm(patience):
+            said.append(f"{fault.scenario} at line {fault.number}, {fault.place}: {harm}")
+        if len(said) == most:
+            break
+    return said
+
+
+def xfail(reason: str, **options: Any) -> pytest.MarkDecorator:
+    """An expected failure, which fails once it passes."""
+    return pytest.mark.xfail(strict=True, reason=reason, **options)
+
+
+def by_family(device: str, families: Iterable[str], broken: Iterable[str]) -> list[Any]:
+    """Families on a device, as far as it can run here."""
+    marks = {family: [xfail("an interrupt does harm")] if family in broken else [] for family in families}
+    return [
+        pytest.param(device, family, id=f"{device}-{family}", marks=marks[family])
+        for family in families
+        if not missing(device)
+    ]
+
+
+def by_scenario(device: str) -> list[Any]:
+    """All scenarios of a device."""
+    marked = []
+    for scenario in scenarios(device):
+        family, verb = scenario.family.name, scenario.verb.name
+        marks = []
+        if verb in FATAL.get(family, "").split():
+            marks = [xfail("an interrupt ends the process", run=False)]
+        elif {verb, str(scenario).removeprefix(f"{device}-{family}-")} & set(BROKEN.get(family, "").split()):
+            marks = [xfail("an interrupt does harm")]
+        marked.append(pytest.param(scenario, id=str(scenario), marks=marks))
+    return marked
+
+
+@pytest.mark.parametrize(("device", "family"), by_family("cpu", SOME, BROKEN))
+def test_an_interrupt_loses_no_key(device: str, family: str) -> None:
+    said = harms(fault for scenario in scenarios(device, [family]) for fault in interrupts(scenario, every=7))
+    assert not said, "\n".join(said)
+
+
+@pytest.mark.parametrize(("device", "family"), by_family("emulated", UNAWAITED_FAMILIES, BROKEN_UNAWAITED))
+def test_an_interrupt_loses_no_key_of_a_batch_under_way(device: str, family: str) -> None:
+    crossed = [scenario for scenario in scenarios(device, [family], UNAWAITED) if not scenario.grows]
+    said = harms(fault for scenario in crossed for fault in interrupts(scenario, every=7))
+    assert not said, "\n".join(said)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", by_scenario("cpu"))
+def test_an_interrupt_at_any_line_loses_no_key(scenario: Scenario) -> None:
+    said = harms(interrupts(scenario), 1)
+    assert not said, said[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("device", "family"), by_family("emulated", FAMILIES, BROKEN))
+def test_an_interrupt_at_many_lines_loses_no_key_of_a_batch_under_way(device: str, family: str) -> None:
+    said = harms(fault for scenario in scenarios(device, [family]) for fault in interrupts(scenario, every=23))
+    assert not said, "\n".join(said)
+
+
+@xfail("an interrupt inside its own methods leaves the lock held")
+@pytest.mark.parametrize("verb", ["insert", "find", "__len__"])
+def test_an_interrupt_leaves_the_lock_free(verb: str) -> None:
+    """The lock is one class: one family shows it."""
+    crossed = scenarios("cpu", ["buckets"], [verb])
+    said = harms((fault for scenario in crossed for fault in interrupts(scenario, files=LOCKS)), 1, patience=5)
+    assert not said, said[0]
