@@ -28,7 +28,7 @@ def pytest_report_header() -> list[str]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     for name in CASES.keys() & set(metafunc.fixturenames):
         parameters = [
-            pytest.param(case, id=str(case), marks=marks_of(engine))
+            pytest.param(case, id=str(case), marks=marks_of(engine) + [pytest.mark.slow] * case.rare)
             for engine in ENGINES
             if not missing(engine)
             for case in CASES[name](engine)

@@ -20,8 +20,20 @@ from support.engines import missing
 
 pytestmark = pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
 
-SCHEDULES = 16
+
+def schedules(seeds: range) -> pytest.MarkDecorator:
+    """The seeds of the schedules of a test: a few for every day, and the others."""
+    few, others = seeds[:3], seeds[3:]
+    return pytest.mark.parametrize(
+        "seeds", [pytest.param(few, id="few"), pytest.param(others, id="others", marks=pytest.mark.slow)]
+    )
+
+
+SCHEDULES = range(1, 17)
 """Of each scenario and kind of table: more than a thousand in all."""
+
+IN_ORDER_FIRST = range(11)
+"""The first has the lanes in order."""
 
 TABLES = [
     ("cuckoo", {}),
@@ -68,10 +80,11 @@ MIXED_RACES = [
 ]
 
 
+@schedules(SCHEDULES)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 @pytest.mark.parametrize("races", RACES, ids=str)
-def test_no_schedule_breaks_it(races: Races, scenario: Scenario) -> None:
-    assert_no_failure(scenario, races, range(1, 1 + SCHEDULES))
+def test_no_schedule_breaks_it(races: Races, scenario: Scenario, seeds: range) -> None:
+    assert_no_failure(scenario, races, seeds)
 
 
 @pytest.mark.parametrize("races", RACES[::4], ids=str)
@@ -80,27 +93,37 @@ def test_lanes_in_order(races: Races) -> None:
         assert_no_failure(scenario, races, range(1))
 
 
+@schedules(IN_ORDER_FIRST)
 @pytest.mark.parametrize("scenario", MIXED_SCENARIOS, ids=lambda scenario: scenario.__name__)
 @pytest.mark.parametrize("races", MIXED_RACES, ids=str)
-def test_every_schedule_has_an_order(races: Races, scenario: Scenario) -> None:
+def test_every_schedule_has_an_order(races: Races, scenario: Scenario, seeds: range) -> None:
     """Thousands of mixed batches: each key's answers are those of some order of its operations."""
-    assert_no_failure(scenario, races, range(11))  # the first: lanes in order
+    assert_no_failure(scenario, races, seeds)
 
 
+@schedules(IN_ORDER_FIRST)
 @pytest.mark.parametrize("races", [races for races in MIXED_RACES if races.valued], ids=str)
-def test_no_schedule_loses_a_pair(races: Races) -> None:
-    assert_no_failure(pairs_that_repeat, races, range(11))
+def test_no_schedule_loses_a_pair(races: Races, seeds: range) -> None:
+    assert_no_failure(pairs_that_repeat, races, seeds)
 
 
+@schedules(range(16))
 @pytest.mark.parametrize("races", [races for races in MIXED_RACES if races.design == "lock_free_chaining"], ids=str)
-def test_no_batch_takes_more_nodes_than_it_is_held_for(races: Races) -> None:
+def test_no_batch_takes_more_nodes_than_it_is_held_for(races: Races, seeds: range) -> None:
     """Nodes of one key: where ends of lists are fought for most."""
-    assert_no_failure(batches_as_large_as_the_pool, races, range(SCHEDULES))
+    assert_no_failure(batches_as_large_as_the_pool, races, seeds)
+
+
+@schedules(range(16))
+@pytest.mark.parametrize(
+    "races", [races for races in RACES if races.design == "dynamic_cuckoo" and races.word == "u4"], ids=str
+)
+def test_no_schedule_loses_a_pair_between_lines(races: Races, seeds: range) -> None:
+    assert_no_failure(evictions_from_lines_of_one_key, races, seeds)
 
 
 @pytest.mark.parametrize(
     "races", [races for races in RACES if races.design == "dynamic_cuckoo" and races.word == "u4"], ids=str
 )
-def test_no_schedule_loses_a_pair_between_lines(races: Races) -> None:
-    assert_no_failure(evictions_from_lines_of_one_key, races, range(SCHEDULES))
+def test_no_schedule_loses_a_pair_of_a_subtable(races: Races) -> None:
     assert_no_failure(subtables_that_grow_and_shrink, races, range(2))

@@ -3,6 +3,8 @@
 The CPU takes every variant of every design with the types that sit in a slot, and every design with every type. The
 emulated engine runs each kernel on fibers, one thread at a time, so it takes fewer of both; a GPU takes what the CPU
 takes. A new design in the registry is crossed with no line here; a line in `VARIANTS` adds its parameters.
+
+Most cases are `Case.rare`, and marked ``slow``: `DAILY` has the types that every design and verb meets on any day.
 """
 
 from __future__ import annotations
@@ -64,22 +66,44 @@ LIST_TYPES = [*IN_SLOT, ("i4", "f4"), ("u4", "i8"), ("u8", "i4"), ("i2", "none")
 MULTI_TYPES = [("u4", "u4"), ("u8", "u8"), ("u4", "f8"), ("i8", "i4"), ("i2", "i4"), ("S5", "u4"), ("datetime", "u1")]
 EMULATED_TYPES = [("u4", "u4"), ("u8", "u8"), ("u4", "none")]
 EMULATED_MIXED = [("u8", "i4"), ("rows", "f4"), ("S5", "none")]
+DAILY = {
+    "emulated": {("u4", "u4"), ("u8", "u8"), ("u4", "none"), ("rows", "f4")},
+    "cpu": {
+        *(("u4", "u4"), ("u8", "u8"), ("u4", "none"), ("u8", "none")),
+        *(("u1", "u1"), ("S5", "u4"), ("V12", "none"), ("u4", "rows"), ("rows", "rows")),
+    },
+}
+"""Types of each kind: words of both sizes, bytes narrower than a word, and rows of a map and of a set."""
 N_KEYS = {"cpu": 2000, "emulated": 120, "cuda": 20_000}
 
 
 @dataclass(frozen=True)
 class Case:
-    """One place to run and one kind of table."""
+    """One place to run and one kind of table.
+
+    Attributes
+    ----------
+    variant
+        Number of the parameters among those of the design; 0 has the defaults.
+    """
 
     engine: str
     design: str
     key: str
     value: str
     parameters: dict[str, Any] = field(default_factory=dict)
+    variant: int = 0
 
     def __str__(self) -> str:
         words = [f"{name}={value}" for name, value in self.parameters.items()]
         return "-".join([self.engine, self.design, *words, f"{self.key}:{self.value}"])
+
+    @property
+    def rare(self) -> bool:
+        """Whether its types, or those with parameters that are not the default, add little to other cases."""
+        if self.variant:
+            return self.engine == "emulated" or (self.key, self.value) != ("u4", "u4")
+        return (self.key, self.value) not in DAILY.get(self.engine, DAILY["cpu"])
 
     @property
     def is_set(self) -> bool:
@@ -176,7 +200,7 @@ def cases(engine: str) -> list[Case]:
                 types = types + (EMULATED_MIXED if few else MIXED)
             elif few:
                 types = types[:1]
-            crossed += [Case(engine, design, key, value, parameters) for key, value in types]
+            crossed += [Case(engine, design, key, value, parameters, number) for key, value in types]
     return crossed
 
 
@@ -197,5 +221,6 @@ def _of_lists(
     for design in list_designs():
         for number, parameters in enumerate(LIST_VARIANTS.get(design, [{}])):
             few = emulated if engine == "emulated" else types
-            crossed += [kind(engine, design, key, value, parameters) for key, value in (few[:2] if number else few)]
+            few = few[:2] if number else few
+            crossed += [kind(engine, design, key, value, parameters, number) for key, value in few]
     return crossed
