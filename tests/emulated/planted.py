@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from emulated.scenarios import Scenario, without_cas128
 from support.planting import planted
 
-__all__ = ["Bug"]
+__all__ = ["Bug", "impatient"]
+
+PATIENCE, LITTLE_PATIENCE = "kMaxSwitchPoints = 1ull << 25;", "kMaxSwitchPoints = 1ull << 21;"
+"""Switch points after which a launch counts as one without end: half a minute of them, or two seconds."""
+
+
+def impatient(source: str) -> str:
+    """Kernels on a device that soon gives up a launch: a bug may make a ring of a list."""
+    return planted(source, PATIENCE, LITTLE_PATIENCE)
 
 
 @dataclass(frozen=True)
@@ -27,9 +35,13 @@ class Bug:
     def __str__(self) -> str:
         return self.name
 
+    def without(self) -> Bug:
+        """The same with nothing planted."""
+        return replace(self, name=f"{self.scenario.__name__} without a bug", wrong=self.right)
+
     def plant(self, source: str) -> str:
         """The source with the bug; the kernels of rows, which have none of this, as they are."""
         if "// bulk.cuh" not in source and '"bulk.cuh"' not in source:
             return source
-        wrong = planted(source, self.right, self.wrong)
+        wrong = impatient(planted(source, self.right, self.wrong))
         return without_cas128(wrong) if self.locks else wrong

@@ -22,3 +22,15 @@ def test_a_planted_bug_is_noticed(bug: Bug) -> None:
     races = Races(bug.design, bug.word, bug.parameters, bug.plant)
     found = next((said for seed in range(1, 1 + SCHEDULES) if (said := failure(bug.scenario, races, seed))), None)
     assert found, f"{SCHEDULES} schedules, and nobody noticed that {bug.name}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "bug",
+    {str((b.scenario.__name__, b.design, b.word, b.parameters, b.locks)): b.without() for b in BUGS}.values(),
+    ids=str,
+)
+def test_without_a_bug_nothing_is_noticed(bug: Bug) -> None:
+    """What is noticed above is the bug, and not that the device of these tests has little patience."""
+    races = Races(bug.design, bug.word, bug.parameters, bug.plant)
+    assert [failure(bug.scenario, races, seed) for seed in (1, 2)] == [None, None]
