@@ -17,7 +17,9 @@ SCHEDULES = 30
 BUGS = [*bugs_of_buckets.BUGS, *bugs_of_lists.BUGS, *bugs_of_subtables.BUGS]
 
 
-@pytest.mark.parametrize("bug", BUGS, ids=str)
+@pytest.mark.parametrize(
+    "bug", [pytest.param(bug, id=str(bug), marks=[pytest.mark.slow] * bool(i % 4)) for i, bug in enumerate(BUGS)]
+)
 def test_a_planted_bug_is_noticed(bug: Bug) -> None:
     races = Races(bug.design, bug.word, bug.parameters, bug.plant)
     found = next((said for seed in range(1, 1 + SCHEDULES) if (said := failure(bug.scenario, races, seed))), None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from emulated.scenarios import (
@@ -29,6 +31,17 @@ def schedules(seeds: range) -> pytest.MarkDecorator:
     )
 
 
+def crossed(every: list[Races]) -> list[Any]:
+    """Kinds of tables; each is compiled for itself, and those of a design beside the first one are slow."""
+    designs: set[str] = set()
+    marked = []
+    for races in every:
+        first = races.design not in designs or (races.design, races.word, races.parameters) in COLUMNS
+        marked.append(pytest.param(races, id=str(races), marks=[pytest.mark.slow] * (not first)))
+        designs.add(races.design)
+    return marked
+
+
 SCHEDULES = range(1, 17)
 """Of each scenario and kind of table: more than a thousand in all."""
 
@@ -54,10 +67,12 @@ RACES = [
     for design, parameters in TABLES
     for word, rewrite in (("u4", str), ("u8", str), ("u8", without_cas128))
 ]
-RACES += [  # keys and values in columns
-    Races(design, "u8", {"slots_per_bucket": slots})
+COLUMNS = [
+    (design, "u8", {"slots_per_bucket": slots})
     for design, slots in (("power_of_two", 32), ("iceberg", 16), ("linear_probing", 16))
 ]
+"""Tables whose keys and values lie in columns."""
+RACES += [Races(*columns) for columns in COLUMNS]
 RACES += [Races("lock_free_chaining", word, {"rebucket": False}) for word in ("u4", "u8")]
 
 LISTS = [
@@ -82,11 +97,12 @@ MIXED_RACES = [
 
 @schedules(SCHEDULES)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
-@pytest.mark.parametrize("races", RACES, ids=str)
+@pytest.mark.parametrize("races", crossed(RACES))
 def test_no_schedule_breaks_it(races: Races, scenario: Scenario, seeds: range) -> None:
     assert_no_failure(scenario, races, seeds)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("races", RACES[::4], ids=str)
 def test_lanes_in_order(races: Races) -> None:
     for scenario in SCENARIOS:
@@ -95,14 +111,14 @@ def test_lanes_in_order(races: Races) -> None:
 
 @schedules(IN_ORDER_FIRST)
 @pytest.mark.parametrize("scenario", MIXED_SCENARIOS, ids=lambda scenario: scenario.__name__)
-@pytest.mark.parametrize("races", MIXED_RACES, ids=str)
+@pytest.mark.parametrize("races", crossed(MIXED_RACES))
 def test_every_schedule_has_an_order(races: Races, scenario: Scenario, seeds: range) -> None:
     """Thousands of mixed batches: each key's answers are those of some order of its operations."""
     assert_no_failure(scenario, races, seeds)
 
 
 @schedules(IN_ORDER_FIRST)
-@pytest.mark.parametrize("races", [races for races in MIXED_RACES if races.valued], ids=str)
+@pytest.mark.parametrize("races", crossed([races for races in MIXED_RACES if races.valued]))
 def test_no_schedule_loses_a_pair(races: Races, seeds: range) -> None:
     assert_no_failure(pairs_that_repeat, races, seeds)
 
