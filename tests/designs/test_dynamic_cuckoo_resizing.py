@@ -16,7 +16,7 @@ from warphash import HashMap, HashSet, TableFull
 from warphash.runtime.abi import REPORT_WORDS
 from warphash.runtime.devices import engine_for
 from warphash.storage import policies
-from warphash.storage.subtables.store import LISTED_BYTES, SubtableStore
+from warphash.storage.subtables.array import RESERVE_BYTES, SubtableArray
 
 HERE = one_of_each("cpu", "emulated", "cuda")
 
@@ -67,10 +67,10 @@ def test_counts_of_subtables_are_those_that_are_there(device: str) -> None:
     table.assign(keys, keys + np.uint64(1))
     table.erase(keys[1::2])
     store = store_of(table)
-    for number, subtable in enumerate(store.hashed):
+    for number, subtable in enumerate(store.layout.subtables[:-1]):
         rows = store.engine.to_host(subtable.memory.ptr, np.uint64, subtable.buckets * store.spec.slots_per_bucket)
-        assert int((rows < np.uint64(2**64 - 2)).sum()) == subtable.keys, number
-    assert sum(subtable.keys for subtable in store.hashed) == len(table)
+        assert int((rows < np.uint64(2**64 - 2)).sum()) == store.keys[number], number
+    assert sum(store.keys) == len(table)
 
 
 @pytest.mark.parametrize("device", HERE)
@@ -82,7 +82,7 @@ def test_a_pair_stays_in_its_half_when_a_subtable_is_enlarged(device: str) -> No
     store = store_of(table)
 
     def lines(number: int) -> np.ndarray:
-        subtable = store.hashed[number]
+        subtable = store.layout.subtables[number]
         slots = store.spec.slots_per_bucket
         rows = store.engine.to_host(subtable.memory.ptr, np.uint64, subtable.buckets * slots)
         return rows.reshape(subtable.buckets, slots)
@@ -122,10 +122,10 @@ def test_what_finds_no_room_in_a_half_goes_elsewhere(device: str, subtables: int
         assert number is not None
         if table.load_factor > 0.7:
             break
-        before = elastic.store.hashed[number].keys
-        elastic._gather_strays(elastic.store.halve(number))
-        residuals += before - elastic.store.hashed[number].keys
-        elastic._house_all(None)
+        before = elastic.array.keys[number]
+        elastic._halve_subtable(number)
+        residuals += before - elastic.array.keys[number]
+        elastic._place_displaced(None)
         assert table.contains(keys).all() and len(table) == n
         table.check()
     assert residuals > 0
@@ -182,7 +182,7 @@ def test_without_memory_for_a_larger_subtable_the_table_is_as_it_was(device: str
     held = int(0.88 * table.stats().slots)
     table.insert(keys[:held], keys[:held])
     sizes = sizes_of(table)
-    with mock.patch.object(SubtableStore, "_memory_of", side_effect=MemoryError("none left")):
+    with mock.patch.object(SubtableArray, "_memory_of", side_effect=MemoryError("none left")):
         more = keys[held : held + table.stats().slots // 50]
         assert table.insert(more, more).all()  # beyond beta, but there is room
         with pytest.raises(TableFull, match="as it was"):
@@ -232,7 +232,7 @@ def test_the_peak_is_what_resizes_really_held(device: str, key: str, value: str,
             def measure(self: Any, *given: Any) -> Any:
                 nonlocal real
                 ahead = sum(memory.nbytes for memory in given if hasattr(memory, "nbytes"))
-                others = held.now - self._store.nbytes - ahead
+                others = held.now - self.array.nbytes - ahead
                 held.peak = held.now
                 try:
                     return resize(self, *given)
@@ -251,7 +251,7 @@ def test_the_peak_is_what_resizes_really_held(device: str, key: str, value: str,
             assert table.erase(keys[: n * 2 // 3]).all()
             after = table.stats()
             assert after.peak_nbytes == real and before < real and after.nbytes < before
-        reports = 6 * 8 * REPORT_WORDS + LISTED_BYTES  # which are not a resize's
+        reports = 6 * 8 * REPORT_WORDS + RESERVE_BYTES  # which are not a resize's
         with mock.patch.object(kind, "_replace", measured(kind._replace)):
             table.reserve(2 * n)
             real = 0
