@@ -248,7 +248,8 @@ def test_the_peak_is_what_resizes_really_held(device: str, key: str, value: str,
                 assert table.insert(*pairs).all()
             assert table.stats().peak_nbytes == real
             before = table.nbytes
-            assert table.erase(keys[: n * 2 // 3]).all()
+            for some in np.array_split(keys[: n * 2 // 3], 3):  # of more at once, the rest moves to a smaller table
+                assert table.erase(some).all()
             after = table.stats()
             assert after.peak_nbytes == real and before < real and after.nbytes < before
         reports = 6 * 8 * REPORT_WORDS + RESERVE_BYTES  # which are not a resize's
@@ -258,6 +259,59 @@ def test_the_peak_is_what_resizes_really_held(device: str, key: str, value: str,
             table.shrink()
         assert real - reports <= max(after.peak_nbytes, table.stats().peak_nbytes)
         assert table.contains(keys).sum() == len(table) == n - n * 2 // 3
+
+
+@pytest.mark.parametrize("device", HERE)
+@pytest.mark.parametrize("left", [0, 1])
+def test_an_erase_of_nearly_all_keys_moves_the_rest_once(device: str, left: int) -> None:
+    """Not subtable by subtable: the table has the size at once that the halvings would have led to."""
+    n = 2457 if device == "emulated" else 39_321  # 64 or 1,024 buckets in each subtable
+    table = table_of(device, capacity=n)
+    keys = numbers(2 * n)
+    table.insert(keys[:n], keys[:n])
+    sizes, rebuilds = sizes_of(table), table.stats().rebuilds
+    kept = left * n // 100
+    with counted_moves() as moves:
+        assert table.erase(keys[kept:n]).all() and len(table) == kept
+        assert not moves and table.stats().rebuilds == rebuilds + 1
+    expected = policies.sizes_after_erase(sizes, kept, store_of(table).spec.slots_per_bucket, 0.4)
+    assert sizes_of(table) == expected and sum(expected) < sum(sizes) // 2
+    assert table.contains(keys[:kept]).all() and not table.contains(keys[kept:n]).any()
+    with counted_moves() as moves:
+        assert table.insert(keys[n:], keys[n:]).all()
+        assert not moves and 0.4 < table.load_factor <= 0.9
+    assert table.contains(keys[n:]).all()
+    table.check()
+
+
+@pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
+def test_a_batch_behind_an_erase_of_all_keys_finds_the_table_as_large_and_without_tombstones(device: str) -> None:
+    n = scale(device, 40_000)
+    table = table_of(device, capacity=n)
+    keys = numbers(3 * n)
+    store, slots = table._backing.elastic, table.stats().slots
+    probes = []
+    for turn in range(3):
+        some, others = keys[turn * n : (turn + 1) * n], keys[(turn - 1) * n :][:n]
+        assert table.insert(some, some).all() and store.slots == slots and not store.rebuilds
+        probes.append(table.probe_counts(others).mean())
+        assert table.contains(some).all() and len(table) == n
+        table.check()
+        assert table.erase(some).all()
+    assert max(probes) < probes[0] + 0.1, "absent keys are looked for behind tombstones"
+
+
+@pytest.mark.parametrize("device", HERE)
+@pytest.mark.parametrize("copies", [1, 4])
+def test_a_batch_much_larger_than_the_table_makes_it_large_enough_at_once(device: str, copies: int) -> None:
+    n = scale(device, 400_000)
+    keys = np.tile(numbers(n // copies), copies)
+    table = table_of(device)
+    with counted_moves() as moves:
+        assert table.insert(keys, keys).sum() == n // copies
+    assert not moves and table.stats().rebuilds == 1 and table.load_factor > 0.6
+    assert table.contains(keys).all()
+    table.check()
 
 
 def test_reserve_enlarges_and_shrink_packs() -> None:

@@ -59,10 +59,21 @@ def test_an_insert_that_surely_fits_is_left_to_itself(device: str) -> None:
     assert len(table) == size - 40 and not under_way(table) and not table.contains(gone).any()
     table.assign(some, some)
     assert not under_way(table)  # values are combined when all keys have a place
-    large, before = np.arange(1, 2 * table.stats().slots, dtype="u4"), table.stats().resizes
+    large, before = np.arange(1, 3 * table.stats().slots // 2, dtype="u4"), table.stats().resizes
     table.insert(large, large)
     assert under_way(table)  # it had to grow, and then there was room
     assert table.contains(large).all() and len(table) == len(large) and table.stats().resizes > before
+
+
+@pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
+def test_an_upsert_behind_a_larger_insert_combines_all_its_values(device: str) -> None:
+    """What the pending batch has added is not counted as the upsert's."""
+    table, held, new = full_to(device, 0.3)
+    some, few = new[:80].astype("u4"), held[:30].astype("u4")
+    table.insert(some, some)
+    assert under_way(table)
+    table.upsert(few, few, "add")
+    assert (table.find(few)[0] == 2 * few).all() and (table.find(some)[0] == some).all()
 
 
 @contextlib.contextmanager
@@ -82,7 +93,7 @@ def noted_calls() -> Iterator[list[str]]:
 def test_memory_to_grow_is_asked_for_ahead_as_long_as_that_pays(device: str) -> None:
     table, held, new = full_to(device, 0.9)
     known, new = held.astype("u4"), new.astype("u4")
-    more = np.arange(10 * held.max(), 10 * held.max() + 4 * len(held), dtype="u4")
+    more = np.arange(10 * held.max(), 10 * held.max() + 2 * len(held), dtype="u4")
 
     def insert(keys: np.ndarray) -> str:
         calls.clear()

@@ -61,3 +61,11 @@ def test_two_slots_for_a_key_are_never_surely_enough() -> None:
     load = policies.load_surely_placed
     assert load(1, 2) == 0 and load(1, 3) == load(2, 2) == 0.75
     assert load(2, 3) == load(1, 8) == load(32, 2) == 1
+
+
+def test_a_mass_erase_leads_to_the_sizes_that_halvings_lead_to() -> None:
+    assert policies.sizes_after_erase([64, 64, 64], 40, 1, 0.4) == [32, 32, 32]
+    assert policies.sizes_after_erase([64, 64, 64], 60, 1, 0.4) == [32, 32, 64]
+    assert policies.sizes_after_erase([64, 128], 77, 1, 0.4) == [64, 128]
+    assert policies.sizes_after_erase([48, 24], 0, 1, 0.4) == [3, 3]
+    assert policies.sizes_after_erase([48, 24], 3 * 16, 16, 0.4) == [3, 3]

@@ -93,9 +93,8 @@ def make_backing(
     # What a table does not need, and what a process that makes none does not, is not imported.
     made_of: tuple[Any, Any] = (BucketArray, BucketStore)
     rest: dict[str, Any] = {}
-    if design.node_slots or in_place:
-        rest = {"keys": capacity, "fixed": not grows}
     if design.node_slots:
+        rest = {"keys": capacity, "fixed": not grows}
         from .chains.growth import ElasticLists, ElasticMultiLists
         from .chains.store import ListStore, MultiListStore
 

@@ -18,6 +18,7 @@ __all__ = [
     "nodes_to_hold",
     "parts_of",
     "pool_nodes",
+    "sizes_after_erase",
     "slots_after_failure",
     "slots_ahead",
     "slots_before_insert",
@@ -127,6 +128,21 @@ def subtable_to_halve(sizes: Sequence[int]) -> int | None:
     """The largest; None if it cannot be halved."""
     largest = max(sizes)
     return sizes.index(largest) if largest % 2 == 0 else None
+
+
+def sizes_after_erase(sizes: Sequence[int], keys: int, slots_per_bucket: int, least: float) -> list[int]:
+    """Buckets of each subtable when the largest has been halved until the load factor is ``least``, as far as it can.
+
+    Halving one subtable after another moves each key as often as all subtables are halved. Where less than half of the
+    slots remain, the few keys that are left had better move once, into new subtables of these sizes.
+    """
+    halved = list(sizes)
+    while keys < least * sum(halved) * slots_per_bucket:
+        number = subtable_to_halve(halved)
+        if number is None:
+            break
+        halved[number] //= 2
+    return halved
 
 
 def may_halve(size: int, slots: int, failed: tuple[int, int]) -> bool:

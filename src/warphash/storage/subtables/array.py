@@ -61,14 +61,15 @@ FILTER_WORDS_BYTES = 8
 BUCKET_WORDS_BYTES = 4 + FILTER_WORDS_BYTES
 """Of a bucket beside its line and values: its lock, and those."""
 
-RESERVE_BYTES = 1 << 14
-"""Of host memory to undo a batch with where the device has no memory left, beside `_RESERVED_PAIRS`."""
+RESERVE_BYTES = 1 << 12
+"""Of host memory to undo a batch with where the device has no memory left; more for pairs so wide that not
+`_RESERVED_PAIRS` can be placed in it. An engine has such pieces at hand (``runtime/cuda/pinned.py``)."""
 
 _RESERVED_PAIRS = 8
 """Displaced pairs, however wide, that there is always room to place."""
 
-_RESERVED_ARRAYS = 8
-"""Allocations of an insert in the reserve, each rounded up to 256 bytes."""
+_RESERVED_ALIGNMENT_BYTES = 6 * 256
+"""Of an insert in the reserve: six arrays, each aligned."""
 
 _WARP = 32
 
@@ -182,7 +183,9 @@ class SubtableArray:
         self._program = engine.program(self.spec)
         self.report = engine.allocate(8 * REPORT_WORDS, stream)
         self._answer = engine.answer(COUNT_WORDS)
-        self._reserve = engine.allocate_pinned(RESERVE_BYTES + _RESERVED_PAIRS * self._reserved_bytes_per_pair)
+        self._reserve = engine.allocate_pinned(
+            max(RESERVE_BYTES, _RESERVED_ALIGNMENT_BYTES + _RESERVED_PAIRS * self._reserved_bytes_per_pair)
+        )
         self.account = Account(engine)
         self._workbench = Workbench(engine, spec.slot_bytes)
         self._counted = True  # the report is not zero
@@ -360,8 +363,9 @@ class SubtableArray:
         """As `begin`, of distinct pairs that a resize moves. The working memory is counted in `account`."""
         self._reset_report(stream)
         allocate = allocate or self.account.allocate
-        workbench = Workbench(self.engine, self.spec.slot_bytes, allocate, kept_bytes=0)
-        return Insert(self, piece, workbench.of(piece.n, False, unique=True), False, allocate, stream, chain_limit)
+        memory = allocate(min(piece.n, HOMELESS_CAPACITY) * self.spec.slot_bytes, stream)
+        scratch = Scratch((piece.n, False, True), memory, self.report, Batch(homeless=memory.ptr), 0)
+        return Insert(self, piece, scratch, False, allocate, stream, chain_limit)
 
     def run(self, entry: str, batch: Batch, n: int, stream: Any, chain_limit: int | None = None) -> None:
         """Launch a kernel."""
@@ -488,8 +492,7 @@ class SubtableArray:
     @property
     def reserved_pairs(self) -> int:
         """Pairs that `begin_move` can work on in a `reserved_arena`."""
-        fixed = 8 * REPORT_WORDS + 256 * _RESERVED_ARRAYS
-        return (self._reserve.nbytes - fixed) // self._reserved_bytes_per_pair
+        return (self._reserve.nbytes - _RESERVED_ALIGNMENT_BYTES) // self._reserved_bytes_per_pair
 
     def reserved_arena(self) -> Arena:
         """The memory that is kept for the worst case. One insert at a time uses it."""

@@ -2,8 +2,8 @@
 
 If the table has room even when every key of a batch is new, and the table may grow, `SubtableStore.update` launches
 the batch and returns. Pairs whose evictions find no slot then stay in the insert's scratch memory: they are the
-table's from that moment on, and `SubtableStore.finish` gives them slots. An erase is not waited for either; `finish` then halves
-subtables if that is due.
+table's from that moment on, and `SubtableStore.finish` gives them slots. An erase is not waited for either; `finish`
+then halves subtables if that is due.
 
 Work behind such a batch is launched before its end is waited for, so that the device is not idle. An insert settles,
 and an erase erases; the kernels of both do nothing if pairs were displaced, and are launched again. A find is told

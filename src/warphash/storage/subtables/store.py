@@ -3,7 +3,7 @@
 An insert settles what fits without moving anybody, which also tells how many new keys are left. The smallest subtable
 is made larger until these fit within the bounds, and then they are placed. So a batch knows its size before it evicts.
 Most batches are left to the device (``pending.py``). A batch that needs a much larger table, and an erase that leaves a
-much smaller one, replace all subtables at once (`_MANY_TIMES`, `policies.sizes_after_erase`).
+much smaller one, replace all subtables at once (`_ONE_STEP`).
 
 What may go wrong, and what follows:
 
@@ -55,6 +55,7 @@ from ...errors import TableFull
 from ...runtime.abi import Batch, Flag, Op
 from ...runtime.engine import Buffer, Engine, KernelSpec
 from .. import policies
+from ..estimate import estimate_new_keys
 from ..partition import Copies, in_parts
 from ..scratch import Allocate, Scratch, flags_at
 from ..storage import MemoryUse, Outcome, Recovery
@@ -65,8 +66,8 @@ from .pending import PendingBatch
 
 __all__ = ["SubtableStore"]
 
-_MANY_TIMES = 4
-"""As many elements as slots, beyond which a table is built anew: its own pairs are few beside those that come."""
+_ONE_STEP = 2
+"""Times as large, or as small, that a table becomes subtable by subtable. Beyond it, all are replaced at once."""
 
 _HOPELESS = 256
 """Slots a key beyond which a batch that still does not fit has another cause than the lack of room."""
@@ -368,14 +369,14 @@ class SubtableStore:
         if n == 0:
             return
         self._finish_before_update(stream, n)
+        self._make_many_slots(keys, n, unique, stream)
         array, engine, spec, asked = self.array, self.engine, self.spec, flags
         # All that comes before the first wait has the time that an earlier batch takes.
         most = min(n, SETTLED_UNIQUE if unique else SETTLED)
         scratch = array.scratch(most, unique)
         array.incoming = n
-        source: Any = array
         # Where nobody asks which of several equal keys was added, the elements may go in another order.
-        copies = in_parts(source, keys, values, n, stream) if op == Op.KEEP and (unique or not flags) else None
+        copies = in_parts(array, keys, values, n, stream) if op == Op.KEEP and (unique or not flags) else None
         if copies:
             keys, values, flags = copies.keys, copies.values, 0
         flags, _own_flags = flags_at(engine, flags, n, stream)
@@ -482,7 +483,8 @@ class SubtableStore:
         TableFull, MemoryError
             If not all keys fit. Some may have been added, and pairs displaced.
         """
-        size, insert = self.size, self._settled_ahead(update.parts[0], update)
+        insert = self._settled_ahead(update.parts[0], update)
+        size = self.size
         for part in update.parts:
             insert = insert or self._settled(part, update)
             update.launched += part.n
@@ -500,34 +502,28 @@ class SubtableStore:
         return self.array.begin(piece, update.scratch, self.counts_probes, update.stream)
 
     def _settled_ahead(self, piece: Piece, update: _Update) -> Insert | None:
-        """An insert that settles behind the pending batch: the device does so while the host waits for that.
+        """End the pending batch; an insert that settles behind it, while the host waits for the end.
 
-        None if nothing is pending, the table has to grow first, or that batch has displaced pairs: then the kernel has
-        done nothing, and is to be launched again.
+        None if nothing is pending, or that batch has displaced pairs: then the kernel has done nothing, and is to be
+        launched again.
         """
-        if self._pending is None or piece.n > _MANY_TIMES * self.array.slots:
-            return None
-        insert = self._begin(piece, update)
-        try:
-            insert.settle(update.unique)
-        except MemoryError:  # for the list of those that it leaves
-            return None
+        insert = None
+        if self._pending is not None:
+            insert = self._begin(piece, update)
+            try:
+                insert.settle(update.unique)
+            except MemoryError:  # for the list of those that it leaves
+                insert = None
         return None if self._end(update.stream) else insert
 
     def _settled(self, piece: Piece, update: _Update) -> Insert:
-        """An insert that has settled, into new subtables if the elements are many beside the slots.
-
-        The subtables are replaced before the insert begins: it ends in the array where it began.
+        """An insert that has settled.
 
         Raises
         ------
-        TableFull, MemoryError
+        MemoryError
             Nothing of the piece was launched.
         """
-        self._end(update.stream)
-        if self.bounds and piece.n > _MANY_TIMES * self.array.slots:
-            new = piece.n if update.unique else self._distinct(self._begin(piece, update))
-            self._replace_for(new, self.bounds[1], update.stream)
         insert = self._begin(piece, update)
         insert.settle(update.unique)
         return insert
@@ -605,13 +601,6 @@ class SubtableStore:
         update.launched = update.n
         self._take_back(update)
 
-    @staticmethod
-    def _distinct(insert: Insert) -> int:
-        """Keys of a batch."""
-        insert.claim()
-        insert.outcome()
-        return insert.left
-
     # ---- sizes
     @property
     def _surely_placed(self) -> float:
@@ -650,12 +639,18 @@ class SubtableStore:
                 self._enlarge(stream, memory)
                 memory = None
 
-    def _replace_for(self, new: int, most: float, stream: Any) -> None:
-        """Move all pairs into subtables with room for ``new`` keys more, if these are many and there is memory."""
-        if new > _MANY_TIMES * self.array.slots:
-            slots = int((self.size + new) / (most * (1 - 0.5 / (len(self.array.sizes) + 1))))
-            with suppress(MemoryError):
-                self._replace(self._sizes_for(slots), stream)
+    def _make_many_slots(self, keys: int, n: int, unique: bool, stream: Any) -> None:
+        """Move all pairs into larger subtables at once, before a batch that needs more than twice the slots."""
+        if self.bounds is None or n <= self.array.slots:
+            return
+        self.finish(stream)
+        room = int(self.bounds[1] * _ONE_STEP * self.array.slots) - self.size
+        with suppress(MemoryError):
+            new = n if unique else estimate_new_keys(self, keys, n, room, stream)
+            if new > room:
+                # To the middle of the load factors that a table has between two enlargements.
+                load_factor = self.bounds[1] * (1 - 0.5 / (len(self.array.sizes) + 1))
+                self._replace(self._sizes_for(int((self.size + new) / load_factor)), stream)
 
     def _enlarge(self, stream: Any, memory: Buffer | None = None) -> None:
         self.array.enlarge(policies.subtable_to_enlarge(self.array.sizes), stream, memory)
@@ -713,9 +708,27 @@ class SubtableStore:
         with suppress(MemoryError, TableFull):  # the batch is done, and the next call places what has no slot
             while self.size > most * self.array.slots:
                 self._enlarge(stream)
+            if erased:
+                self._shrink_at_once(least, coming, stream)
             while erased and self.size < least * self.array.slots:
                 if not self._halve(stream):
                     return
+
+    def _shrink_at_once(self, least: float, coming: int, stream: Any) -> None:
+        """Replace all subtables if an erase has left so few keys that less than half of the slots remain.
+
+        A table without keys is only cleared if the keys that come need its slots.
+        """
+        array, per_bucket = self.array, self.spec.slots_per_bucket
+        sizes = policies.sizes_after_erase(array.sizes, self.size, per_bucket, least)
+        if _ONE_STEP * sum(sizes) >= sum(array.sizes):
+            return
+        if not self.size and coming >= least * array.slots:
+            return array.clear(stream)
+        if policies.may_halve(self.size, sum(sizes) * per_bucket, self._failed):
+            with suppress(MemoryError):  # there may be enough to halve one
+                self._replace(sizes, stream)
+                self.resizes += len(sizes)
 
     def _halve(self, stream: Any) -> bool:
         """Halve a subtable; whether one could be halved, and its keys may have found slots there."""
