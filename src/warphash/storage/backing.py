@@ -104,7 +104,7 @@ def make_backing(
         from .subtables.store import SubtableStore
 
         sizes = sizes_for(slots, per_bucket, parameters["subtables"])
-        subtables: Any = SubtableStore(
+        subtables = SubtableStore(
             SubtableArray(engine, design, parameters, spec, sizes, seed, family),
             grows=grows,
             attempts=attempts,
@@ -112,9 +112,9 @@ def make_backing(
             bounds=design.own_bounds(parameters) if grows else None,
             counts_probes=counts_probes,
         )
-        from .codec import WordBacking
+        from .codec import WordStorage
 
-        return WordBacking(subtables, key_bytes, value_bytes)
+        return WordStorage(subtables, key_bytes, value_bytes)
     elastic = made_of[1](
         made_of[0](engine, design, parameters, spec, slots, seed, family, **rest),
         grows=grows,

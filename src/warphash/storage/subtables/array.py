@@ -40,7 +40,7 @@ from .. import policies
 from ..hash_constants import HASHES, draw_constants, range_of
 from ..lookup import LAUNCH_ELEMENTS, launch_find
 from ..reports import read_report, zeroed_report
-from ..scratch import Allocate, Scratch, Workbench, pieces
+from ..scratch import Allocate, Elements, Scratch, Workbench, pieces
 from ..storage import MemoryUse
 from .account import Account
 from .displaced import Arena, DisplacedPairs
@@ -436,9 +436,7 @@ class SubtableArray:
         while batches:
             run("combine", table, batch := batches.pop(), batch.n, stream)
 
-    def begin_erase(
-        self, keys: int, n: int, flags: int, only: npt.NDArray[np.int64] | None, stream: Any = None
-    ) -> None:
+    def begin_erase(self, keys: int, n: int, flags: int, only: Elements, stream: Any = None) -> None:
         """Erase keys; nothing, if the insert before has displaced pairs."""
         self._reset_report(stream)
         for at, count, indices, length in pieces(self.engine, n, min(n, LAUNCH_ELEMENTS), only, stream):

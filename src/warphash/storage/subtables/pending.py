@@ -8,7 +8,7 @@ then halves subtables if that is due.
 Work behind such a batch is launched before its end is waited for, so that the device is not idle. An insert settles,
 and an erase erases; the kernels of both do nothing if pairs were displaced, and are launched again. A find is told
 where the displaced pairs are, and waits for nobody. (Of 390 us for a million inserts, a million finds and 0.4 million
-erases the device had been idle for 90: docs/performance-log.md.)
+erases the device had been idle for 90: docs/performance/subtables.md.)
 """
 
 from __future__ import annotations

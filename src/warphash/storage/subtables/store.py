@@ -57,7 +57,7 @@ from ...runtime.engine import Buffer, Engine, KernelSpec
 from .. import policies
 from ..estimate import estimate_new_keys
 from ..partition import Copies, in_parts
-from ..scratch import Allocate, Scratch, flags_at
+from ..scratch import Allocate, Elements, Scratch, flags_at
 from ..storage import MemoryUse, Outcome, Recovery
 from .array import SETTLED, SETTLED_UNIQUE, Halving, SubtableArray, sizes_for
 from .displaced import DisplacedPairs
@@ -162,6 +162,7 @@ class SubtableStore:
         self.engine: Engine = array.engine
         self.design: Design = array.design
         self.spec: KernelSpec = array.spec
+        self.seed = array.seed
         self.grows, self.attempts, self.load_factor, self.bounds = grows, attempts, load_factor, bounds
         self.counts_probes = counts_probes
         self.size = self.rebuilds = self.resizes = self.probes = self.inserted = 0
@@ -417,11 +418,9 @@ class SubtableStore:
             self._bring_within_bounds(stream)
         self._withdraw_recovery()
 
-    def erase(
-        self, keys: int, n: int, flags: int = 0, only: npt.NDArray[np.int64] | None = None, stream: Any = None
-    ) -> None:
+    def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:
         """As `Store.erase`."""
-        if n == 0 or (only is not None and not len(only)):
+        if n == 0 or (isinstance(only, np.ndarray) and not len(only)):
             return
         self._finish_before_update(stream)
         array = self.array
@@ -776,6 +775,7 @@ class SubtableStore:
         new.account.peak_bytes = max(old.account.peak_bytes, old.account.held_bytes + new.account.peak_bytes)
         self.array = new
         self._failed = (0, 0)
+        self.seed = new.seed
         self.rebuilds += 1
 
     def _check_hope(self, slots: int, missing: int) -> None:
