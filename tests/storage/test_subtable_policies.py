@@ -63,9 +63,10 @@ def test_two_slots_for_a_key_are_never_surely_enough() -> None:
     assert load(2, 3) == load(1, 8) == load(32, 2) == 1
 
 
-def test_a_mass_erase_leads_to_the_sizes_that_halvings_lead_to() -> None:
-    assert policies.sizes_after_erase([64, 64, 64], 40, 1, 0.4) == [32, 32, 32]
-    assert policies.sizes_after_erase([64, 64, 64], 60, 1, 0.4) == [32, 32, 64]
-    assert policies.sizes_after_erase([64, 128], 77, 1, 0.4) == [64, 128]
-    assert policies.sizes_after_erase([48, 24], 0, 1, 0.4) == [3, 3]
-    assert policies.sizes_after_erase([48, 24], 3 * 16, 16, 0.4) == [3, 3]
+@pytest.mark.parametrize("subtables", [2, 3, 8])
+def test_new_subtables_are_between_two_resizes(subtables: int) -> None:
+    grown = 10_000 / policies.slots_between_enlargements(10_000, subtables, 0.9)
+    assert 0.9 * subtables / (subtables + 1) < grown < 0.9
+    shrunk = 10_000 / policies.slots_between_halvings(10_000, subtables, 0.4)
+    assert 0.4 * 1.016 < shrunk < 0.4 * 2 * subtables / (2 * subtables - 1)  # sizes are rounded up
+    assert policies.slots_between_halvings(0, subtables, 0.4) == 0

@@ -18,10 +18,11 @@ __all__ = [
     "nodes_to_hold",
     "parts_of",
     "pool_nodes",
-    "sizes_after_erase",
     "slots_after_failure",
     "slots_ahead",
     "slots_before_insert",
+    "slots_between_enlargements",
+    "slots_between_halvings",
     "slots_for",
     "slots_in_bounds",
     "subtable_shares",
@@ -130,19 +131,21 @@ def subtable_to_halve(sizes: Sequence[int]) -> int | None:
     return sizes.index(largest) if largest % 2 == 0 else None
 
 
-def sizes_after_erase(sizes: Sequence[int], keys: int, slots_per_bucket: int, least: float) -> list[int]:
-    """Buckets of each subtable when the largest has been halved until the load factor is ``least``, as far as it can.
+def slots_between_enlargements(keys: int, subtables: int, most: float) -> int:
+    """Slots for ``keys`` keys, at the middle of the load factors that a table has while it grows.
 
-    Halving one subtable after another moves each key as often as all subtables are halved. Where less than half of the
-    slots remain, the few keys that are left had better move once, into new subtables of these sizes.
+    Of equal subtables, enlarging one brings the load factor from ``most`` to ``most * subtables / (subtables + 1)``.
     """
-    halved = list(sizes)
-    while keys < least * sum(halved) * slots_per_bucket:
-        number = subtable_to_halve(halved)
-        if number is None:
-            break
-        halved[number] //= 2
-    return halved
+    return math.ceil(keys / (most * (1 - 0.5 / (subtables + 1))))
+
+
+def slots_between_halvings(keys: int, subtables: int, least: float) -> int:
+    """Slots for ``keys`` keys, at the middle of the load factors that a table has while it shrinks.
+
+    Of equal subtables, halving one brings the load factor from ``least`` to
+    ``least * 2 * subtables / (2 * subtables - 1)``.
+    """
+    return math.ceil(keys / (least * (1 + 0.5 / (2 * subtables - 1))))
 
 
 def may_halve(size: int, slots: int, failed: tuple[int, int]) -> bool:

@@ -647,9 +647,8 @@ class SubtableStore:
         with suppress(MemoryError):
             new = n if unique else estimate_new_keys(self, keys, n, room, stream)
             if new > room:
-                # To the middle of the load factors that a table has between two enlargements.
-                load_factor = self.bounds[1] * (1 - 0.5 / (len(self.array.sizes) + 1))
-                self._replace(self._sizes_for(int((self.size + new) / load_factor)), stream)
+                slots = policies.slots_between_enlargements(self.size + new, len(self.array.sizes), self.bounds[1])
+                self._replace(self._sizes_for(slots), stream)
 
     def _enlarge(self, stream: Any, memory: Buffer | None = None) -> None:
         self.array.enlarge(policies.subtable_to_enlarge(self.array.sizes), stream, memory)
@@ -707,7 +706,7 @@ class SubtableStore:
         with suppress(MemoryError, TableFull):  # the batch is done, and the next call places what has no slot
             while self.size > most * self.array.slots:
                 self._enlarge(stream)
-            if erased:
+            if erased and least:
                 self._shrink_at_once(least, coming, stream)
             while erased and self.size < least * self.array.slots:
                 if not self._halve(stream):
@@ -718,13 +717,13 @@ class SubtableStore:
 
         A table without keys is only cleared if the keys that come need its slots.
         """
-        array, per_bucket = self.array, self.spec.slots_per_bucket
-        sizes = policies.sizes_after_erase(array.sizes, self.size, per_bucket, least)
+        array = self.array
+        sizes = self._sizes_for(policies.slots_between_halvings(self.size, len(array.sizes), least))
         if _ONE_STEP * sum(sizes) >= sum(array.sizes):
             return
         if not self.size and coming >= least * array.slots:
             return array.clear(stream)
-        if policies.may_halve(self.size, sum(sizes) * per_bucket, self._failed):
+        if policies.may_halve(self.size, sum(sizes) * self.spec.slots_per_bucket, self._failed):
             with suppress(MemoryError):  # there may be enough to halve one
                 self._replace(sizes, stream)
                 self.resizes += len(sizes)
