@@ -16,7 +16,7 @@ from warphash import HashMap, HashSet, TableFull
 from warphash.runtime.abi import REPORT_WORDS
 from warphash.runtime.devices import engine_for
 from warphash.storage import policies
-from warphash.storage.subtables.store import LISTED_BYTES, SubtableStore
+from warphash.storage.subtables.array import RESERVE_BYTES, SubtableArray
 
 HERE = one_of_each("cpu", "emulated", "cuda")
 
@@ -67,10 +67,10 @@ def test_counts_of_subtables_are_those_that_are_there(device: str) -> None:
     table.assign(keys, keys + np.uint64(1))
     table.erase(keys[1::2])
     store = store_of(table)
-    for number, subtable in enumerate(store.hashed):
+    for number, subtable in enumerate(store.layout.subtables[:-1]):
         rows = store.engine.to_host(subtable.memory.ptr, np.uint64, subtable.buckets * store.spec.slots_per_bucket)
-        assert int((rows < np.uint64(2**64 - 2)).sum()) == subtable.keys, number
-    assert sum(subtable.keys for subtable in store.hashed) == len(table)
+        assert int((rows < np.uint64(2**64 - 2)).sum()) == store.keys[number], number
+    assert sum(store.keys) == len(table)
 
 
 @pytest.mark.parametrize("device", HERE)
@@ -82,7 +82,7 @@ def test_a_pair_stays_in_its_half_when_a_subtable_is_enlarged(device: str) -> No
     store = store_of(table)
 
     def lines(number: int) -> np.ndarray:
-        subtable = store.hashed[number]
+        subtable = store.layout.subtables[number]
         slots = store.spec.slots_per_bucket
         rows = store.engine.to_host(subtable.memory.ptr, np.uint64, subtable.buckets * slots)
         return rows.reshape(subtable.buckets, slots)
@@ -122,10 +122,10 @@ def test_what_finds_no_room_in_a_half_goes_elsewhere(device: str, subtables: int
         assert number is not None
         if table.load_factor > 0.7:
             break
-        before = elastic.store.hashed[number].keys
-        elastic._gather_strays(elastic.store.halve(number))
-        residuals += before - elastic.store.hashed[number].keys
-        elastic._house_all(None)
+        before = elastic.array.keys[number]
+        elastic._halve_subtable(number)
+        residuals += before - elastic.array.keys[number]
+        elastic._place_displaced(None)
         assert table.contains(keys).all() and len(table) == n
         table.check()
     assert residuals > 0
@@ -182,7 +182,7 @@ def test_without_memory_for_a_larger_subtable_the_table_is_as_it_was(device: str
     held = int(0.88 * table.stats().slots)
     table.insert(keys[:held], keys[:held])
     sizes = sizes_of(table)
-    with mock.patch.object(SubtableStore, "_memory_of", side_effect=MemoryError("none left")):
+    with mock.patch.object(SubtableArray, "_memory_of", side_effect=MemoryError("none left")):
         more = keys[held : held + table.stats().slots // 50]
         assert table.insert(more, more).all()  # beyond beta, but there is room
         with pytest.raises(TableFull, match="as it was"):
@@ -232,7 +232,7 @@ def test_the_peak_is_what_resizes_really_held(device: str, key: str, value: str,
             def measure(self: Any, *given: Any) -> Any:
                 nonlocal real
                 ahead = sum(memory.nbytes for memory in given if hasattr(memory, "nbytes"))
-                others = held.now - self._store.nbytes - ahead
+                others = held.now - self.array.nbytes - ahead
                 held.peak = held.now
                 try:
                     return resize(self, *given)
@@ -248,16 +248,70 @@ def test_the_peak_is_what_resizes_really_held(device: str, key: str, value: str,
                 assert table.insert(*pairs).all()
             assert table.stats().peak_nbytes == real
             before = table.nbytes
-            assert table.erase(keys[: n * 2 // 3]).all()
+            for some in np.array_split(keys[: n * 2 // 3], 3):  # of more at once, the rest moves to a smaller table
+                assert table.erase(some).all()
             after = table.stats()
             assert after.peak_nbytes == real and before < real and after.nbytes < before
-        reports = 6 * 8 * REPORT_WORDS + LISTED_BYTES  # which are not a resize's
+        reports = 6 * 8 * REPORT_WORDS + RESERVE_BYTES  # which are not a resize's
         with mock.patch.object(kind, "_replace", measured(kind._replace)):
             table.reserve(2 * n)
             real = 0
             table.shrink()
         assert real - reports <= max(after.peak_nbytes, table.stats().peak_nbytes)
         assert table.contains(keys).sum() == len(table) == n - n * 2 // 3
+
+
+@pytest.mark.parametrize("device", HERE)
+@pytest.mark.parametrize("left", [0, 1])
+def test_an_erase_of_nearly_all_keys_moves_the_rest_once(device: str, left: int) -> None:
+    """Not subtable by subtable: the table has a size at once that the halvings would have led to."""
+    n = scale(device, 40_000)
+    table = table_of(device, capacity=n)
+    keys = numbers(2 * n)
+    table.insert(keys[:n], keys[:n])
+    sizes, rebuilds = sizes_of(table), table.stats().rebuilds
+    kept = left * n // 100
+    with counted_moves() as moves:
+        assert table.erase(keys[kept:n]).all() and len(table) == kept
+        assert not moves and table.stats().rebuilds == rebuilds + 1
+    assert 0.4 <= table.load_factor < 0.5 if kept > 50 else max(sizes_of(table)) == 1
+    assert sum(sizes_of(table)) < sum(sizes) // 2
+    assert table.contains(keys[:kept]).all() and not table.contains(keys[kept:n]).any()
+    with counted_moves() as moves:
+        assert table.insert(keys[n:], keys[n:]).all()
+        assert not moves and 0.4 < table.load_factor <= 0.9
+    assert table.contains(keys[n:]).all()
+    table.check()
+
+
+@pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
+def test_a_batch_behind_an_erase_of_all_keys_finds_the_table_as_large_and_without_tombstones(device: str) -> None:
+    n = scale(device, 40_000)
+    table = table_of(device, capacity=n)
+    keys = numbers(3 * n)
+    store, slots = table._backing.elastic, table.stats().slots
+    probes = []
+    for turn in range(3):
+        some, others = keys[turn * n : (turn + 1) * n], keys[(turn - 1) * n :][:n]
+        assert table.insert(some, some).all() and store.slots == slots and not store.rebuilds
+        probes.append(table.probe_counts(others).mean())
+        assert table.contains(some).all() and len(table) == n
+        table.check()
+        assert table.erase(some).all()
+    assert max(probes) < probes[0] + 0.1, "absent keys are looked for behind tombstones"
+
+
+@pytest.mark.parametrize("device", HERE)
+@pytest.mark.parametrize("copies", [1, 4])
+def test_a_batch_much_larger_than_the_table_makes_it_large_enough_at_once(device: str, copies: int) -> None:
+    n = scale(device, 400_000)
+    keys = np.tile(numbers(n // copies), copies)
+    table = table_of(device)
+    with counted_moves() as moves:
+        assert table.insert(keys, keys).sum() == n // copies
+    assert not moves and table.stats().rebuilds == 1 and table.load_factor > 0.6
+    assert table.contains(keys).all()
+    table.check()
 
 
 def test_reserve_enlarges_and_shrink_packs() -> None:

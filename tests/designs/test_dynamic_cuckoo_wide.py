@@ -15,6 +15,8 @@ from support.resizes import counted_moves
 from support.subtables import scale, sizes_of, store_of, table_of
 from warphash import TableFull
 from warphash.runtime.devices import engine_for
+from warphash.storage.subtables.array import SubtableArray
+from warphash.storage.subtables.displaced import DisplacedPairs
 from warphash.storage.subtables.store import SubtableStore
 
 
@@ -109,18 +111,18 @@ def test_a_halving_is_undone_without_memory() -> None:
     keys = wide(ids, 128)
     table.insert(keys, ids)
     undone = 0
-    halve = SubtableStore.halve
+    end_halving = SubtableArray.end_halving
 
-    def halving(self: SubtableStore, number: int, stream: Any = None) -> Any:
-        strays = halve(self, number, stream)
-        if len(strays.keys):
-            refusals.append(mock.patch.object(SubtableStore, "_memory_of", side_effect=MemoryError("none left")))
+    def ending(self: SubtableArray, *given: Any) -> Any:
+        displaced = end_halving(self, *given)
+        if displaced.n:
+            refusals.append(mock.patch.object(SubtableArray, "_memory_of", side_effect=MemoryError("none left")))
             refusals[-1].start()
-        return strays
+        return displaced
 
     for some in np.array_split(np.arange(len(keys)), 40):
         refusals: list[Any] = []
-        with mock.patch.object(SubtableStore, "halve", halving):
+        with mock.patch.object(SubtableArray, "end_halving", ending):
             assert table.erase(keys[some]).all()
         for refusal in refusals:
             refusal.stop()
@@ -140,7 +142,7 @@ def test_pairs_that_cannot_be_placed_for_want_of_memory_are_placed_later(device:
     store, slots = store_of(table), table.stats().slots
     some = ids[held : int(0.94 * slots)]
     limit, store.table.chain_limit = store.table.chain_limit, 0  # no eviction leads anywhere
-    assert table.insert(some, some).all() and table._backing.elastic._begun is not None
+    assert table.insert(some, some).all() and table._backing.elastic._pending is not None
     store.table.chain_limit = limit
     calls = [
         lambda: len(table),
@@ -150,8 +152,9 @@ def test_pairs_that_cannot_be_placed_for_want_of_memory_are_placed_later(device:
         lambda: table.erase(ids[:5]),
         lambda: table.stats(),
     ]
+    nowhere = mock.patch.object(SubtableStore, "_left_of", lambda self, displaced, *given: displaced)
     for call in calls:  # an answer without these pairs would be wrong
-        with refusing(engine_for(device), 1, once=False), pytest.raises(MemoryError):
+        with refusing(engine_for(device), 1, once=False), nowhere, pytest.raises(MemoryError):
             call()
     size = held + len(some)
     assert len(table) == size and (table.contains(ids) == (ids <= size)).all()
@@ -160,16 +163,16 @@ def test_pairs_that_cannot_be_placed_for_want_of_memory_are_placed_later(device:
 
 
 def test_a_table_with_pairs_that_cannot_be_placed_can_be_cleared() -> None:
-    table = table_of("cpu", "V128", "u4", subtables=2, on_full="raise", capacity=64)
+    table = table_of("cpu", "V128", "u4", subtables=2, capacity=64)
     keys = wide(range(1, 20), 128)
     table.insert(keys, np.arange(19, dtype="u4"))
     elastic, store = table._backing.elastic, store_of(table)
-    never = mock.patch.object(store, "move", side_effect=MemoryError("none left"))
-    with never:
-        row = store.engine.to_host(store.hashed[0].memory.ptr, np.uint8, 128).reshape(1, 128)
-        elastic._gather_strays(type(elastic._strays)(row, np.zeros((1, 4), np.uint8)))
+    nowhere = mock.patch.object(SubtableStore, "_left_of", lambda self, displaced, *given: displaced)
+    with mock.patch.object(SubtableArray, "_memory_of", side_effect=MemoryError("none left")), nowhere:
+        row = store.engine.to_host(store.layout.subtables[0].memory.ptr, np.uint8, 128).reshape(1, 128)
+        elastic._displaced = DisplacedPairs(row, np.zeros((1, 4), np.uint8))
         with pytest.raises(MemoryError, match="1 pairs have no slot"):
-            elastic._house_all(None)
+            elastic._place_displaced(None)
         with pytest.raises(MemoryError, match="free some memory"):
             table.contains(keys)
         table.clear()

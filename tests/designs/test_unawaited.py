@@ -13,7 +13,7 @@ import pytest
 
 from support.engines import one_of_each
 from warphash import HashMap
-from warphash.storage.subtables.store import SubtableStore
+from warphash.storage.subtables.array import SubtableArray
 
 
 def full_to(device: str, load: float, key: str = "u4", value: str = "u4") -> tuple[Any, np.ndarray, np.ndarray]:
@@ -36,7 +36,7 @@ def as_values(ids: np.ndarray, value: str) -> np.ndarray:
 
 
 def under_way(table: Any) -> bool:
-    return table._backing.elastic._begun is not None
+    return table._backing.elastic._pending is not None
 
 
 @pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
@@ -59,10 +59,21 @@ def test_an_insert_that_surely_fits_is_left_to_itself(device: str) -> None:
     assert len(table) == size - 40 and not under_way(table) and not table.contains(gone).any()
     table.assign(some, some)
     assert not under_way(table)  # values are combined when all keys have a place
-    large, before = np.arange(1, 2 * table.stats().slots, dtype="u4"), table.stats().resizes
+    large, before = np.arange(1, 3 * table.stats().slots // 2, dtype="u4"), table.stats().resizes
     table.insert(large, large)
     assert under_way(table)  # it had to grow, and then there was room
     assert table.contains(large).all() and len(table) == len(large) and table.stats().resizes > before
+
+
+@pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
+def test_an_upsert_behind_a_larger_insert_combines_all_its_values(device: str) -> None:
+    """What the pending batch has added is not counted as the upsert's."""
+    table, held, new = full_to(device, 0.3)
+    some, few = new[:80].astype("u4"), held[:30].astype("u4")
+    table.insert(some, some)
+    assert under_way(table)
+    table.upsert(few, few, "add")
+    assert (table.find(few)[0] == 2 * few).all() and (table.find(some)[0] == some).all()
 
 
 @contextlib.contextmanager
@@ -71,10 +82,10 @@ def noted_calls() -> Iterator[list[str]]:
     calls: list[str] = []
 
     def noted(name: str, of: Any) -> Any:
-        return mock.patch.object(SubtableStore, of.__name__, lambda *given: calls.append(name) or of(*given))
+        return mock.patch.object(SubtableArray, of.__name__, lambda *given: calls.append(name) or of(*given))
 
-    asks = noted("ask", SubtableStore.memory_to_enlarge)
-    with asks, noted("wait", SubtableStore.answer), noted("grow", SubtableStore.enlarge):
+    asks = noted("ask", SubtableArray.memory_to_enlarge)
+    with asks, noted("wait", SubtableArray.answer), noted("grow", SubtableArray.enlarge):
         yield calls
 
 
@@ -82,7 +93,7 @@ def noted_calls() -> Iterator[list[str]]:
 def test_memory_to_grow_is_asked_for_ahead_as_long_as_that_pays(device: str) -> None:
     table, held, new = full_to(device, 0.9)
     known, new = held.astype("u4"), new.astype("u4")
-    more = np.arange(10 * held.max(), 10 * held.max() + 4 * len(held), dtype="u4")
+    more = np.arange(10 * held.max(), 10 * held.max() + 2 * len(held), dtype="u4")
 
     def insert(keys: np.ndarray) -> str:
         calls.clear()
@@ -154,7 +165,7 @@ def test_what_it_leaves_without_a_home_is_found_and_then_housed(
         values, found = table.find(ids.astype(key), as_values(np.array(7), value)[()])
         assert (found == there).all() and (values == as_values(ids if there else 0 * ids + 7, value)).all()
     assert under_way(table)
-    refused = mock.patch.object(SubtableStore, "_memory_of", side_effect=MemoryError("none left"))
+    refused = mock.patch.object(SubtableArray, "_memory_of", side_effect=MemoryError("none left"))
     with refused if not memory else contextlib.nullcontext():
         store.table.chain_limit = limit
         everybody = np.concatenate([held, some])
@@ -188,7 +199,7 @@ def test_an_insert_behind_one_that_left_some_without_a_home_meets_them(
     limit, store.table.chain_limit = store.table.chain_limit, 0
     assert table.insert(some.astype(key), as_values(some, value)).all() and under_way(table)
     store.table.chain_limit = limit
-    refused = mock.patch.object(SubtableStore, "_memory_of", side_effect=MemoryError("none left"))
+    refused = mock.patch.object(SubtableArray, "_memory_of", side_effect=MemoryError("none left"))
     with refused if not memory else contextlib.nullcontext():
         # An element of each key that has no home, and some that are new; the values of the first ones stay.
         twice = others if unique else np.concatenate([some, others, others])

@@ -13,7 +13,7 @@ from support.small import KEYS, VALUES, unchanged
 from warphash import HashMap, HashSet, TableFull
 from warphash.runtime.abi import Table
 from warphash.storage.buckets.array import BucketArray
-from warphash.storage.subtables.store import SubtableStore
+from warphash.storage.subtables.array import SubtableArray
 
 HERE = one_of_each("cpu", "emulated", "cuda")
 KEEPS_COPIES = ["cuckoo", "bucketed_cuckoo", "megakv"]
@@ -48,7 +48,7 @@ def test_keys_that_repeat_unawares_are_named_as_the_cause(design: str, device: s
 def test_who_vouched_for_nothing_is_not_blamed(design: str, vouched_before: bool) -> None:
     """A batch with ``assume_unique`` that was refused, or forgotten, is none that the table holds."""
     keys = np.arange(1000, 1600, dtype="u4")
-    describes = [mock.patch.object(kind, "_describe", blind(kind._describe)) for kind in (BucketArray, SubtableStore)]
+    describes = [mock.patch.object(kind, "_describe", blind(kind._describe)) for kind in (BucketArray, SubtableArray)]
     with describes[0], describes[1]:
         table = HashMap("u4", "u4", design=design, device="cpu", seed=1, capacity=100, hash="universal")
         if vouched_before:

@@ -61,3 +61,12 @@ def test_two_slots_for_a_key_are_never_surely_enough() -> None:
     load = policies.load_surely_placed
     assert load(1, 2) == 0 and load(1, 3) == load(2, 2) == 0.75
     assert load(2, 3) == load(1, 8) == load(32, 2) == 1
+
+
+@pytest.mark.parametrize("subtables", [2, 3, 8])
+def test_new_subtables_are_between_two_resizes(subtables: int) -> None:
+    grown = 10_000 / policies.slots_between_enlargements(10_000, subtables, 0.9)
+    assert 0.9 * subtables / (subtables + 1) < grown < 0.9
+    shrunk = 10_000 / policies.slots_between_halvings(10_000, subtables, 0.4)
+    assert 0.4 * 1.016 < shrunk < 0.4 * 2 * subtables / (2 * subtables - 1)  # sizes are rounded up
+    assert policies.slots_between_halvings(0, subtables, 0.4) == 0

@@ -56,7 +56,7 @@ def first_buckets(store: Any, keys: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 
 
 def subtable_buckets(store: Any, key: bytes) -> list[int]:
-    """The bucket of a wide key in each subtable of a `storage.subtables.store.SubtableStore`."""
+    """The bucket of a wide key in each subtable of a `storage.subtables.store.SubtableArray`."""
     table, buckets = store.table, []
     hashed = digest(key, int(table.multiplier[0]))
     for number, size in enumerate(store.sizes):

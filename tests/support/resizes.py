@@ -7,22 +7,22 @@ from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
-from warphash.storage.subtables.store import SubtableStore
+from warphash.storage.subtables.array import SubtableArray
 
 
 @contextlib.contextmanager
 def counted_moves() -> Iterator[list[int]]:
     """A list that gets the pairs of each subtable that is resized."""
     moves: list[int] = []
-    enlarge, halve = SubtableStore.enlarge, SubtableStore.halve
+    enlarge, begin_halving = SubtableArray.enlarge, SubtableArray.begin_halving
 
-    def enlarging(self: SubtableStore, number: int, *given: Any) -> None:
-        moves.append(self.hashed[number].keys)
+    def enlarging(self: SubtableArray, number: int, *given: Any) -> None:
+        moves.append(self.keys[number])
         enlarge(self, number, *given)
 
-    def halving(self: SubtableStore, number: int, stream: Any = None) -> Any:
-        moves.append(self.hashed[number].keys)
-        return halve(self, number, stream)
+    def halving(self: SubtableArray, number: int, stream: Any = None) -> Any:
+        moves.append(self.keys[number])
+        return begin_halving(self, number, stream)
 
-    with mock.patch.multiple(SubtableStore, enlarge=enlarging, halve=halving):
+    with mock.patch.multiple(SubtableArray, enlarge=enlarging, begin_halving=halving):
         yield moves

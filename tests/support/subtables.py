@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 
 from warphash import HashMap
-from warphash.storage.subtables.store import SubtableStore
+from warphash.storage.subtables.array import SubtableArray
 
 
 def table_of(device: str, key: Any = "u8", value: Any = "u8", **options: Any) -> Any:
     return HashMap(key, value, device=device, design="dynamic_cuckoo", **{"seed": 3, "capacity": 64, **options})
 
 
-def store_of(table: Any) -> SubtableStore:
+def store_of(table: Any) -> SubtableArray:
+    table._backing.elastic.finish()
     store = table._backing.elastic.store
-    assert isinstance(store, SubtableStore)
+    assert isinstance(store, SubtableArray)
     return store
 
 

@@ -18,7 +18,7 @@ UNAWAITED = ("insert", "upsert", "erase", "reserve", "find", "__len__")
 """Verbs that leave a batch under way, or find one, on an engine that works beside the host."""
 
 UNAWAITED_FAMILIES = ("buckets", "lists", "subtables")
-BROKEN_UNAWAITED = ("buckets", "subtables")
+BROKEN_UNAWAITED = ("buckets",)
 """Of these, batches that fit do not bear an interrupt at each seventh line."""
 
 UPDATES = "insert assign upsert find_or_insert erase __setitem__ __delitem__"
@@ -27,13 +27,8 @@ BROKEN = {
     "lists": f"insert assign upsert find_or_insert erase-grows __setitem__ execute {LIST_UPKEEP}",
     "lists-of-pairs": f"insert erase-grows erase_all-grows {LIST_UPKEEP}",
     "rows-in-lists": f"{UPDATES} reserve shrink clear",
-    "subtables": f"{UPDATES} clear",
-    "wide-subtables": f"{UPDATES} clear",
 }
 """What does not bear an interrupt at each of its lines: verbs, or one of a verb's two scenarios, of each family."""
-
-FATAL = {"subtables": "reserve", "wide-subtables": "reserve"}
-"""Of these, an interrupt ends the process: a subtable is read where its memory no longer is."""
 
 
 def harms(faults: Iterable[Fault], most: int = 5, patience: float = 30) -> list[str]:
@@ -68,9 +63,7 @@ def by_scenario(device: str) -> list[Any]:
     for scenario in scenarios(device):
         family, verb = scenario.family.name, scenario.verb.name
         marks = []
-        if verb in FATAL.get(family, "").split():
-            marks = [xfail("an interrupt ends the process", run=False)]
-        elif {verb, str(scenario).removeprefix(f"{device}-{family}-")} & set(BROKEN.get(family, "").split()):
+        if {verb, str(scenario).removeprefix(f"{device}-{family}-")} & set(BROKEN.get(family, "").split()):
             marks = [xfail("an interrupt does harm")]
         marked.append(pytest.param(scenario, id=str(scenario), marks=marks))
     return marked

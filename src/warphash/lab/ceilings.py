@@ -20,7 +20,7 @@ from ..runtime.abi import Batch, Table
 from ..runtime.devices import engine_for
 from ..runtime.engine import KernelSpec
 from ..runtime.source import CEILING
-from ..storage.subtables.store import BUCKET_WORDS_BYTES, GUEST_WORDS_BYTES
+from ..storage.subtables.array import BUCKET_WORDS_BYTES, FILTER_WORDS_BYTES
 from .clocks import clock_of
 
 __all__ = ["Ceiling", "Ceilings", "Reads", "reads_of"]
@@ -189,7 +189,7 @@ def reads_of(key_bytes: int, value_bytes: int, design: str, parameters: Mapping[
     made = registry.get(design)
     if made.line_bytes:
         bucket_bytes = made.line_bytes * (1 + value_bytes / max(4, key_bytes)) + BUCKET_WORDS_BYTES
-        return Reads(made.line_bytes, value_bytes, words_share=GUEST_WORDS_BYTES / bucket_bytes)
+        return Reads(made.line_bytes, value_bytes, words_share=FILTER_WORDS_BYTES / bucket_bytes)
     key, value = (0 if not width else 4 if width <= 4 else 8 for width in (key_bytes, value_bytes))
     slot_bytes = KernelSpec(design, key, value, 1).slot_bytes
     slots = made.slots_per_bucket(parameters, slot_bytes)

@@ -93,20 +93,28 @@ def make_backing(
     # What a table does not need, and what a process that makes none does not, is not imported.
     made_of: tuple[Any, Any] = (BucketArray, BucketStore)
     rest: dict[str, Any] = {}
-    if design.node_slots or in_place:
-        rest = {"keys": capacity, "fixed": not grows}
     if design.node_slots:
+        rest = {"keys": capacity, "fixed": not grows}
         from .chains.growth import ElasticLists, ElasticMultiLists
         from .chains.store import ListStore, MultiListStore
 
         made_of = (MultiListStore, ElasticMultiLists) if multi else (ListStore, ElasticLists)
     elif in_place:
-        from .subtables.growth import ElasticSubtables
+        from .subtables.array import SubtableArray, sizes_for
         from .subtables.store import SubtableStore
 
-        made_of = (SubtableStore, ElasticSubtables)
-        own = design.own_bounds(parameters)
-        bounds = own if grows else None
+        sizes = sizes_for(slots, per_bucket, parameters["subtables"])
+        subtables = SubtableStore(
+            SubtableArray(engine, design, parameters, spec, sizes, seed, family),
+            grows=grows,
+            attempts=attempts,
+            load_factor=load_factor,
+            bounds=design.own_bounds(parameters) if grows else None,
+            counts_probes=counts_probes,
+        )
+        from .codec import WordStorage
+
+        return WordStorage(subtables, key_bytes, value_bytes)
     elastic = made_of[1](
         made_of[0](engine, design, parameters, spec, slots, seed, family, **rest),
         grows=grows,

@@ -21,6 +21,8 @@ __all__ = [
     "slots_after_failure",
     "slots_ahead",
     "slots_before_insert",
+    "slots_between_enlargements",
+    "slots_between_halvings",
     "slots_for",
     "slots_in_bounds",
     "subtable_shares",
@@ -127,6 +129,23 @@ def subtable_to_halve(sizes: Sequence[int]) -> int | None:
     """The largest; None if it cannot be halved."""
     largest = max(sizes)
     return sizes.index(largest) if largest % 2 == 0 else None
+
+
+def slots_between_enlargements(keys: int, subtables: int, most: float) -> int:
+    """Slots for ``keys`` keys, at the middle of the load factors that a table has while it grows.
+
+    Of equal subtables, enlarging one brings the load factor from ``most`` to ``most * subtables / (subtables + 1)``.
+    """
+    return math.ceil(keys / (most * (1 - 0.5 / (subtables + 1))))
+
+
+def slots_between_halvings(keys: int, subtables: int, least: float) -> int:
+    """Slots for ``keys`` keys, at the middle of the load factors that a table has while it shrinks.
+
+    Of equal subtables, halving one brings the load factor from ``least`` to
+    ``least * 2 * subtables / (2 * subtables - 1)``.
+    """
+    return math.ceil(keys / (least * (1 + 0.5 / (2 * subtables - 1))))
 
 
 def may_halve(size: int, slots: int, failed: tuple[int, int]) -> bool:

@@ -101,12 +101,16 @@ class BaseTable(TableCore):
         """
         wanted = integer("n", n, 0)
         with self._lock.writing:
+            if self._backing.elastic.under_way:
+                self._backing.finish(None)
             if wanted > self._backing.elastic.capacity:
                 self._backing.rebuild(wanted, None)
 
     def shrink(self) -> None:
         """Rebuild into the memory that the present keys need, without tombstones."""
         with self._lock.writing:
+            if self._backing.elastic.under_way:
+                self._backing.finish(None)
             self._backing.rebuild(self._backing.elastic.size, None)
 
     def copy(self) -> Self:

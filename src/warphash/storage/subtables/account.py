@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-
-import numpy.typing as npt
+from weakref import WeakSet
 
 from ...runtime.engine import Buffer, Engine
 
@@ -21,37 +20,33 @@ class Account:
 
     Attributes
     ----------
-    held_bytes, peak_bytes
-        Bytes of all buffers that live, and the most that lived at one time.
+    peak_bytes
+        The most bytes that were held at one time.
     """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self.held_bytes = self.peak_bytes = 0
+        self._held: WeakSet[_Counted] = WeakSet()
+        self.peak_bytes = 0
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of all buffers that live."""
+        return sum(buffer.nbytes for buffer in self._held)
 
     def allocate(self, nbytes: int, stream: Any = None) -> Buffer:
         """As `Engine.allocate`."""
-        return _Counted(self._engine.allocate(nbytes, stream), self)
-
-    def from_host(self, array: npt.NDArray[Any], stream: Any = None) -> Buffer:
-        """As `Engine.from_host`."""
-        return _Counted(self._engine.from_host(array, stream), self)
-
-    def add(self, nbytes: int) -> None:
-        """Count bytes that are held from now on; fewer than none are given back."""
-        self.held_bytes += nbytes
+        buffer = _Counted(self._engine.allocate(nbytes, stream))
+        self._held.add(buffer)
         self.peak_bytes = max(self.peak_bytes, self.held_bytes)
+        return buffer
 
 
 class _Counted:
     """A buffer of an account."""
 
-    __slots__ = ("_account", "_buffer", "nbytes", "ptr")
+    __slots__ = ("__weakref__", "_buffer", "nbytes", "ptr")
 
-    def __init__(self, buffer: Buffer, account: Account) -> None:
-        self._buffer, self._account = buffer, account
+    def __init__(self, buffer: Buffer) -> None:
+        self._buffer = buffer
         self.ptr, self.nbytes = buffer.ptr, buffer.nbytes
-        account.add(self.nbytes)
-
-    def __del__(self) -> None:
-        self._account.add(-self.nbytes)

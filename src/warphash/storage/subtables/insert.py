@@ -9,13 +9,15 @@ import numpy.typing as npt
 
 from ...runtime.abi import HOMELESS_CAPACITY, LEFTOVER, WINNERS, Batch
 from ...runtime.engine import Buffer
-from ..buckets.store import Outcome
+from ..reports import read_report
 from ..scratch import Allocate, Scratch, pieces
+from ..storage import Outcome
+from .displaced import DisplacedPairs
 
 if TYPE_CHECKING:
-    from .store import SubtableStore
+    from .array import SubtableArray
 
-__all__ = ["Insert", "Piece", "Strays"]
+__all__ = ["Insert", "Piece"]
 
 
 class Piece(NamedTuple):
@@ -27,22 +29,6 @@ class Piece(NamedTuple):
     n: int
 
 
-class Strays(NamedTuple):
-    """Pairs that were thrown out of their buckets and have no other: rows of bytes on the host."""
-
-    keys: npt.NDArray[np.uint8]
-    values: npt.NDArray[np.uint8]
-
-    @classmethod
-    def none(cls, key_bytes: int, value_bytes: int) -> Strays:
-        """Of these widths."""
-        return cls(np.empty((0, key_bytes), np.uint8), np.empty((0, value_bytes), np.uint8))
-
-    def with_others(self, others: Strays) -> Strays:
-        """Both."""
-        return Strays(*(np.concatenate(rows) for rows in zip(self, others, strict=True)))
-
-
 class Insert:
     """Kernels of one insert, their scratch memory and what they counted.
 
@@ -50,32 +36,35 @@ class Insert:
     ----------
     allocate
         Where working memory beside ``scratch`` comes from.
+    chain_limit
+        Evictions of one chain; None for those that the table allows.
 
     Attributes
     ----------
     batch
         What the next kernel is given.
     left
-        How many elements the last of `claim` and `settle` listed, once `outcome` was asked for.
+        How many elements the last `claim` or `settle` listed; known after `outcome`.
     """
 
     def __init__(
         self,
-        store: SubtableStore,
+        array: SubtableArray,
         piece: Piece,
         scratch: Scratch,
         count_probes: bool,
         allocate: Allocate,
         stream: Any = None,
+        chain_limit: int | None = None,
     ) -> None:
-        self._store, self._piece, self._scratch, self._stream = store, piece, scratch, stream
-        self._allocate = allocate
+        self._array, self._piece, self._scratch, self._stream = array, piece, scratch, stream
+        self._allocate, self._chain_limit = allocate, chain_limit
         self.batch = batch = Batch.from_buffer_copy(scratch.batch)
-        batch.report = store.report.ptr
+        batch.report = array.report.ptr
         batch.n, batch.keys, batch.values, batch.out_flags = piece.n, piece.keys, piece.values, piece.flags
-        batch.count_probes, batch.random = count_probes, store.random_word()
-        spec, room = store.spec, min(scratch.purpose[0], HOMELESS_CAPACITY)
-        # Homeless keys and values have a place each, the wider first.
+        batch.count_probes, batch.random = count_probes, array.random_word()
+        spec, room = array.spec, min(scratch.purpose[0], HOMELESS_CAPACITY)
+        # The keys and the values of displaced pairs lie in two arrays, the wider first.
         if spec.word_bytes >= 8:
             batch.homeless_values = batch.homeless + room * spec.word_bytes
         else:
@@ -85,20 +74,12 @@ class Insert:
         self._asked = False
         self._leftovers: list[Buffer] = []
         self._spare: Buffer | None = None
-        self._before = (0, 0, (0,) * len(store.hashed))
+        self._before = (0, 0, (0,) * len(array.sizes))
 
     def claim(self) -> None:
         """List one element of each key."""
         self._run("claim", self._piece.n)
         self.batch.indices, self.batch.count = self.batch.winners, self.batch.report + WINNERS
-
-    def settle_rest(self) -> None:
-        """As `settle`, once more, of the elements that `outcome` found `left`: the table has more room now."""
-        self.batch.n, self.batch.count = self.left, 0
-        self._list_leftover()
-        self._store.engine.fill(self.batch.report + LEFTOVER, 0, 8, self._stream)
-        self._run("settle", self.left)
-        self.batch.indices, self.batch.count = self.batch.leftover, self.batch.report + LEFTOVER
 
     def settle(self, unique: bool) -> None:
         """Add the keys that fit without moving another; list one element of each other new key.
@@ -118,48 +99,55 @@ class Insert:
         if not unique:
             self.claim()
 
+    def settle_rest(self) -> None:
+        """Settle once more the elements that `outcome` found `left`: the table has more room now."""
+        self.batch.n, self.batch.count = self.left, 0
+        self._list_leftover()
+        self._array.engine.fill(self.batch.report + LEFTOVER, 0, 8, self._stream)
+        self._run("settle", self.left)
+        self.batch.indices, self.batch.count = self.batch.leftover, self.batch.report + LEFTOVER
+
     def _list_leftover(self) -> None:
-        """Room for the list of a `settle` of distinct keys."""
-        self.batch.unique = 1
+        """Make room for the list of a `settle` of distinct keys."""
         self._leftovers.append(self._allocate(4 * self._piece.n, self._stream))
-        self.batch.leftover = self._leftovers[-1].ptr
+        self.batch.unique, self.batch.leftover = 1, self._leftovers[-1].ptr
 
     def _prepare_to_place(self) -> None:
-        """Room for the values, if they are rows, of the pairs that `place` throws out of their slots."""
-        spec = self._store.spec
+        """Make room for the values of the pairs that `place` evicts, if values are rows."""
+        spec = self._array.spec
         if spec.value_is_row and self._spare is None:
             self._spare = self._allocate(self._piece.n * spec.value_bytes, self._stream)
             self.batch.spare_values = self._spare.ptr
 
     def place(self, only: npt.NDArray[np.int64] | None = None) -> None:
         """Add the keys of the listed elements, of those in ``only``, or of all: distinct, and none of them there."""
-        batch, engine = self.batch, self._store.engine
+        batch, engine = self.batch, self._array.engine
         self._prepare_to_place()
         if only is None:
             return self._run("place", self._piece.n)
         for _, n, batch.indices, batch.count in pieces(engine, self._piece.n, self._piece.n, only, self._stream):
             self._run("place", n)
 
-    def place_or_adopt(self) -> None:
-        """As `place`, of an insert that nobody waits for: pairs without a place are left homeless, in `strays`."""
+    def place_or_displace(self) -> None:
+        """Place all keys of an insert that no call waits for: those that find no slot become displaced pairs."""
         self.batch.adopts = 1
         self.place()
         self.ask(last=True)
 
     @property
-    def homeless(self) -> dict[str, int]:
-        """Where a find learns of pairs that are left without a home: fields of its batch."""
+    def displaced_fields(self) -> dict[str, int]:
+        """Fields that tell a find's batch where displaced pairs are."""
         batch = self.batch
         return {"report": batch.report, "homeless": batch.homeless, "homeless_values": batch.homeless_values}
 
     @property
-    def may_adopt(self) -> bool:
-        """Whether there is room for all pairs that may be left."""
+    def may_displace_all(self) -> bool:
+        """Whether the scratch memory has room for every pair that `place_or_displace` may displace."""
         return self._piece.n <= min(self._scratch.purpose[0], HOMELESS_CAPACITY)
 
     def ask(self, last: bool) -> None:
         """Ask for what `outcome` will tell; ``last``: no kernel of this insert follows."""
-        self._store.ask(self._scratch, last, self._stream)
+        self._array.ask(self._scratch, last, self._stream)
         self._asked = True
 
     def outcome(self, last: bool = True) -> Outcome:
@@ -170,22 +158,24 @@ class Insert:
         if not self._asked:
             self.ask(last)
         self._asked = False
-        report = self._store.answer()
+        report = self._array.answer()
         changed, probes, placed = self._before
         self._before = report.changed, report.probes, report.placed
         self.left = report.leftover if self.batch.unique else report.winners
-        self._store.add(now - before for now, before in zip(report.placed, placed, strict=False))
+        self._array.count(now - before for now, before in zip(report.placed, placed, strict=False))
         return Outcome(report.changed - changed, report.homeless, report.unplaced, report.probes - probes)
 
-    def strays(self, homeless: int) -> Strays:
-        """The pairs that were left without a home."""
-        spec, batch = self._store.spec, self.batch
-        return Strays(
+    def displaced(self, n: int | None = None) -> DisplacedPairs:
+        """The ``n`` pairs that this insert has displaced; None: as many as the report counts. Waits."""
+        engine, spec, batch = self._array.engine, self._array.spec, self.batch
+        if n is None:
+            n = read_report(engine, batch.report, self._stream).homeless
+        return DisplacedPairs(
             *(
-                self._store.engine.to_host(at, np.uint8, homeless * width, self._stream).reshape(homeless, width)
+                engine.to_host(at, np.uint8, n * width, self._stream).reshape(n, width)
                 for at, width in ((batch.homeless, spec.word_bytes), (batch.homeless_values, spec.value_bytes))
             )
         )
 
     def _run(self, entry: str, n: int) -> None:
-        self._store.run(entry, self.batch, n, self._stream)
+        self._array.run(entry, self.batch, n, self._stream, self._chain_limit)

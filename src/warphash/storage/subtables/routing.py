@@ -1,4 +1,4 @@
-"""Which subtable a key goes to first: a share of all draws for each, as ``kernels/core/subtables.cuh`` reads them."""
+"""Which subtable a key goes to first: each subtable has a share of all draws (``kernels/core/subtables.cuh``)."""
 
 from __future__ import annotations
 
@@ -7,41 +7,64 @@ from collections.abc import Sequence
 from ...runtime.abi import Table
 from .. import policies
 
-__all__ = ["Shares"]
+__all__ = ["Routing"]
 
 _DRAWS = 1 << 32
 
 
-class Shares:
-    """Neighbouring stretches of the draws, one for each subtable, in ``table``.
+class Routing:
+    """The shares of the subtables: neighbouring stretches of the draws. It does not change; a resize makes another.
 
-    A lookup also reads where a key may have gone before shares moved: ``table`` has the furthest ends of each stretch
-    since the guests of its subtable were told.
+    A lookup also reads where a key may have gone before the shares moved. So ``Table`` keeps the furthest ends that
+    each stretch has had since the overflow filter of its subtable was written anew.
+
+    Parameters
+    ----------
+    shares
+        Of each subtable; they sum to 1.
     """
 
-    def __init__(self, table: Table, sizes: Sequence[int]) -> None:
-        self._table = table
-        self._shares: Sequence[float] = [1 / len(sizes)] * len(sizes)
-        self.move(sizes, [0] * len(sizes), 0)
+    def __init__(self, shares: Sequence[float]) -> None:
+        self._shares = shares
+
+    @classmethod
+    def of_empty(cls, table: Table, sizes: Sequence[int]) -> Routing:
+        """Route the keys of an empty table whose subtables have so many buckets: write the stretches to ``table``."""
+        counts = [0] * len(sizes)
+        routing = cls(policies.subtable_shares(sizes, counts, 0, [1 / len(sizes)] * len(sizes)))
+        routing._write(table)
         table.early_exit = 1
         for number in range(len(sizes)):
-            self.tell_guests(number)
+            _forget_former_ends(table, number)
+        return routing
 
-    def move(self, sizes: Sequence[int], counts: Sequence[int], incoming: int) -> None:
-        """New shares for subtables of so many buckets and keys, of which a batch brings more (`policies`)."""
-        self._shares = policies.subtable_shares(sizes, counts, incoming, self._shares)
-        table, begin, end = self._table, 0, 0.0
+    def resized(self, table: Table, number: int, sizes: Sequence[int], counts: Sequence[int], incoming: int) -> Routing:
+        """Move the shares after one subtable was resized, and write them to ``table``.
+
+        Parameters
+        ----------
+        number
+            The subtable whose kernel writes its overflow filter anew: its residents are the keys in its share.
+        sizes, counts, incoming
+            Buckets and keys of each subtable, and the keys that a batch brings (`policies.subtable_shares`).
+        """
+        routing = Routing(policies.subtable_shares(sizes, counts, incoming, self._shares))
+        routing._write(table)
+        _forget_former_ends(table, number)
+        return routing
+
+    def _write(self, table: Table) -> None:
+        begin, end = 0, 0.0
         for number, share in enumerate(self._shares):
             end += share
-            border = _DRAWS if number == len(sizes) - 1 else round(min(end, 1.0) * _DRAWS)
+            border = _DRAWS if number == len(self._shares) - 1 else round(min(end, 1.0) * _DRAWS)
             table.early_exit &= table.shares[number] == border
             table.shares[number] = border
             table.least_begins[number] = min(table.least_begins[number], begin)
             table.most_ends[number] = max(table.most_ends[number], border)
             begin = border
 
-    def tell_guests(self, number: int) -> None:
-        """From now on, the residents of a subtable are the keys in its share; its kernel marks the others."""
-        table = self._table
-        table.least_begins[number] = table.shares[number - 1] if number else 0
-        table.most_ends[number] = table.shares[number]
+
+def _forget_former_ends(table: Table, number: int) -> None:
+    table.least_begins[number] = table.shares[number - 1] if number else 0
+    table.most_ends[number] = table.shares[number]

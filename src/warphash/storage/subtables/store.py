@@ -1,439 +1,889 @@
-"""A store of several subtables, one of which at a time is made twice or half as large.
+"""A `Store` of subtables: it grows and shrinks one of them at a time, within bounds of the load factor.
 
-The kernels are those of ``kernels/subtables.cuh``, ``kernels/subtable_insert.cuh`` and ``kernels/resize.cuh``; what a
-subtable is, and which one a key goes to first, is told at the head of ``kernels/core/subtables.cuh``.
+An insert settles what fits without moving anybody, which also tells how many new keys are left. The smallest subtable
+is made larger until these fit within the bounds, and then they are placed. So a batch knows its size before it evicts.
+Most batches are left to the device (``pending.py``). A batch that needs a much larger table, and an erase that leaves a
+much smaller one, replace all subtables at once (`_ONE_STEP`).
+
+What may go wrong, and what follows:
+
+1. Chains of evictions end without a slot: pairs are displaced, and elements that came later are unplaced. The smallest
+   subtable is enlarged (Dynamic Hash Tables on GPUs, section V-A), the displaced pairs are placed first, then the
+   elements. When each subtable was enlarged and there still are displaced pairs, the keys may share their buckets at
+   every size: all pairs move into subtables with other hash constants.
+2. There is no memory, or the table may not grow: the keys that the batch added are erased again. There is room for the
+   displaced pairs then, as there was before the batch: they are placed, by longer chains if need be. Values are
+   combined only when all keys have a place, so the table is as it was. All this allocates nothing (`Arena`).
+3. The keys of an erased table do not fit into the half of a subtable, though the load factor says that they should.
+   The subtable is enlarged again, and halved when fewer keys are left (`policies.may_halve`).
+4. Displaced pairs are left, and there is no memory for a larger subtable. `MemoryError` is raised, and the pairs are
+   kept on the host. Every call tries again to place them before it does anything else.
+
+**Interrupts.** A pair is always in a slot, or in one of three other places, each of which is an attribute before the
+first kernel that puts a pair there is launched:
+
+- `_displaced`: rows on the host;
+- `_insert`: the scratch memory of the insert whose `place` may have been launched, with the count in the report. The
+  report is reset only after these pairs have become rows;
+- `_halving`: the old copy of a subtable that is halved. Its residuals find slots in other subtables, after the half has
+  become the table's. Until the halving ends they are in the old copy, whether they have found a slot or not. If the
+  half has not become the table's yet, the old copy is still in use, and nothing was lost.
+
+A recovery makes rows of all of these, and drops the rows whose keys are in the table: no kernel changes the value of a
+pair between the time when it is displaced and the time when it has a slot, so a pair that is in two places is the same
+in both. Then it counts the keys of each subtable from the slots, and places the rows. It may be interrupted, too: as
+long as rows may be in two places, the next recovery drops those of them that are in the table.
+
+An enlargement, and a replacement of all subtables, only read the old memory, and end with one assignment. A batch that
+combines values is finished, or taken back, before the interrupt goes on: nobody could do so later, as the batch is the
+caller's.
 """
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Iterable
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import ParameterError
-from ...runtime.abi import (
-    ANNEX,
-    COUNT_WORDS,
-    HOMELESS_CAPACITY,
-    LEFTOVER,
-    MAX_HASHES,
-    MOST_SUBTABLES,
-    REPORT_WORDS,
-    Batch,
-    Flag,
-    Op,
-    Report,
-    Table,
-)
-from ...runtime.engine import Buffer
+from ...designs.base import Design
+from ...errors import TableFull
+from ...runtime.abi import Batch, Flag, Op
+from ...runtime.engine import Buffer, Engine, KernelSpec
 from .. import policies
-from ..buckets.memory import PRIMES, MemoryUse
-from ..buckets.store import PIECE_UNIQUE, Outcome, Store
-from ..scratch import Elements, Scratch, Workbench, pieces
-from .account import Account
-from .insert import Insert, Piece, Strays
-from .routing import Shares
+from ..estimate import estimate_new_keys
+from ..partition import Copies, in_parts
+from ..scratch import Allocate, Elements, Scratch, flags_at
+from ..storage import MemoryUse, Outcome, Recovery
+from .array import SETTLED, SETTLED_UNIQUE, Halving, SubtableArray, sizes_for
+from .displaced import DisplacedPairs
+from .insert import Insert, Piece
+from .pending import PendingBatch
 
-__all__ = ["Subtable", "SubtableStore"]
+__all__ = ["SubtableStore"]
 
-MOST_SUBTABLE_BUCKETS = 1 << 27
-"""Buckets of a subtable are numbered in 28 bits, and the slots of one that is halved in 32."""
+_ONE_STEP = 2
+"""Times as large, or as small, that a table becomes subtable by subtable. Beyond it, all are replaced at once."""
 
-SETTLED, SETTLED_UNIQUE = 1 << 22, 1 << 24
-"""Elements that go through the kernels of an insert together: so that claims stay in a GPU's cache; without claims."""
+_HOPELESS = 256
+"""Slots a key beyond which a batch that still does not fit has another cause than the lack of room."""
 
-GUEST_WORDS_BYTES = 8
-"""Of a bucket: two words for its guests."""
+_LONG_CHAIN = 1 << 12
+"""Evictions of the longest chains that are tried in a small table."""
 
-BUCKET_WORDS_BYTES = 4 + GUEST_WORDS_BYTES
-"""Of a bucket beside its line and values: its lock, and those."""
-
-LISTED_BYTES = 1 << 12
-"""Of host memory for a list of elements: to undo a batch where the device has no memory left."""
-
-_WARP = 32
+_EVICTIONS_PER_SLOT = 4
+"""Evictions of the longest chains that are tried, for each slot. Where a key has two slots to be in, a chain visits no
+slot more than twice before it ends, if it ends (Pagh and Rodler, Cuckoo Hashing, 2004)."""
 
 
 @dataclass
-class Subtable:
-    """Memory, buckets and keys of one subtable."""
-
-    memory: Buffer
-    buckets: int
-    keys: int = 0
-
-
-class SubtableStore(Store):
-    """A `Store` of subtables.
+class _Update:
+    """One call of `SubtableStore.update`.
 
     Attributes
     ----------
-    subtables
-        None is more than twice as large as another; the last one is the annex.
-    report
-        What the kernels of inserts count.
-    account
-        Allocates the subtables, and the working memory of the operations that resize them.
-    incoming
-        Keys of the batch under way, for the shares of subtables that are resized for it.
+    keys, n, flags
+        Address of the keys, how many, and address of what became of each.
+    parts
+        The elements that go through the kernels of an insert together.
+    combinations
+        Launches that are left to combine values, when all keys are placed.
+    copies, asked
+        Copies of the elements in another order, of which ``keys`` and ``flags`` are; and where the caller wants flags.
+    may_pend
+        Its keys may still be under way when the update returns, if there is surely room for them.
+    launched
+        Elements whose flags are known.
+    placed
+        Whether all keys have their slots.
     """
 
-    subtables: list[Subtable]
-    incoming: int = 0
+    keys: int
+    n: int
+    flags: int
+    parts: list[Piece]
+    scratch: Scratch
+    unique: bool
+    combinations: list[Batch]
+    copies: Copies | None
+    asked: int
+    may_pend: bool
+    stream: Any
+    launched: int = 0
+    placed: bool = False
 
-    # ---- memory
-    def _allocate(self, stream: Any) -> None:
-        self.report = self.engine.allocate(8 * REPORT_WORDS, stream)
-        self._answer = self.engine.answer(COUNT_WORDS)
-        self._listed = self.engine.allocate_pinned(LISTED_BYTES)
-        self._counted = True  # the report is not zero
-        self._claiming: Scratch | None = None  # whose claims the last insert may have made
-        self._unclaimed: Scratch | None = None  # whose claims are as an insert wants them
-        number = self.parameters["subtables"]
-        sizes = policies.subtable_sizes(self.buckets, number)
-        if max(sizes) > MOST_SUBTABLE_BUCKETS:
-            raise ParameterError(
-                f"a subtable has at most {MOST_SUBTABLE_BUCKETS:,} buckets, and {self.slots:,} slots in {number} "
-                f"subtables make {max(sizes):,}: use more subtables"
-            )
-        sizes.append(1 if self.spec.slots_per_bucket >= 3 else 3)
-        self.account = Account(self.engine)
-        self._resize_workbench = Workbench(self.engine, self.spec.slot_bytes, self.account.allocate, kept_bytes=0)
-        self.subtables = []
-        for buckets in sizes:
-            self.subtables.append(Subtable(self._memory_of(buckets, stream), buckets))
-        self._count()
 
-    def _memory_of(self, buckets: int, stream: Any) -> Buffer:
-        return self.account.allocate(self._bytes_of(buckets), stream)
+class SubtableStore:
+    """Subtables, and how they may change.
 
-    def _bytes_of(self, buckets: int) -> int:
-        return buckets * (self._line_bytes + BUCKET_WORDS_BYTES)
+    Parameters
+    ----------
+    array
+        Empty.
+    grows
+        Whether the table may take more memory.
+    attempts
+        Tries to place displaced pairs at one size, before the table grows or gives up.
+    load_factor
+        The one that a capacity is meant for.
+    bounds
+        Of the load factor: the least behind a batch that erases, the most behind any, if there is memory to change it.
+        None for a table of one size.
+
+    Attributes
+    ----------
+    size
+        Keys held, those of displaced pairs included.
+    rebuilds
+        How often all pairs were moved into new subtables.
+    resizes
+        How often a subtable was made larger or smaller.
+    probes, inserted
+        Buckets read by updates that counted them, and the keys these updates added.
+    vouched
+        Whether the table holds keys of a batch with ``unique``, which nobody has compared.
+    """
+
+    def __init__(
+        self,
+        array: SubtableArray,
+        *,
+        grows: bool,
+        attempts: int,
+        load_factor: float,
+        bounds: tuple[float, float] | None,
+        counts_probes: bool,
+    ) -> None:
+        self.array = array
+        self.engine: Engine = array.engine
+        self.design: Design = array.design
+        self.spec: KernelSpec = array.spec
+        self.seed = array.seed
+        self.grows, self.attempts, self.load_factor, self.bounds = grows, attempts, load_factor, bounds
+        self.counts_probes = counts_probes
+        self.size = self.rebuilds = self.resizes = self.probes = self.inserted = 0
+        self.vouched = False
+        self._grew = True  # when there last might not have been room
+        self._failed = (0, 0)  # slots and keys of the last table in which some keys found no slot
+        self._displaced = self._no_pairs = DisplacedPairs.none(self.spec.word_bytes, self.spec.value_bytes)
+        self._insert: Insert | None = None
+        self._halving: Halving | None = None
+        self._pending: PendingBatch | None = None
+        self._recovery = Recovery()
+
+    # ---- what it is
+    @property
+    def slots(self) -> int:
+        return self.array.slots
 
     @property
-    def _line_bytes(self) -> int:
-        """Of the keys and values of a bucket."""
-        return self.spec.slots_per_bucket * self.spec.slot_bytes
+    def capacity(self) -> int:
+        return policies.capacity_of(self.array.slots, self.load_factor)
 
     @property
     def nbytes(self) -> int:
-        return sum(subtable.memory.nbytes for subtable in self.subtables)
+        return self.array.nbytes
 
     @property
     def peak_nbytes(self) -> int:
-        """Most bytes held at one time: by the subtables, and as working memory of the operations that resize them."""
-        return self.account.peak_bytes
+        return self.array.peak_nbytes
+
+    @property
+    def insert_probes(self) -> float | None:
+        return self.probes / self.inserted if self.counts_probes and self.inserted else None
 
     def memory_use(self) -> MemoryUse:
-        return MemoryUse(sum(map(self._bytes_of, self.sizes)))
+        """As `Store.memory_use`."""
+        return self.array.memory_use()
 
-    def _count(self) -> None:
-        self.buckets = sum(self.sizes)
-        self.slots = self.buckets * self.spec.slots_per_bucket
+    def sibling(self, keys: int, stream: Any = None) -> SubtableStore:
+        """As `Store.sibling`."""
+        return self._of(self.array.sibling(self._sizes_for(self._slots_for(keys)), self.array.seed + 1, stream))
 
-    @property
-    def hashed(self) -> list[Subtable]:
-        """The subtables without the annex."""
-        return self.subtables[:-1]
+    def copy(self, stream: Any = None) -> SubtableStore:
+        """As `Store.copy`."""
+        self.finish(stream)
+        other = self._of(self.array.copy(stream))
+        other.size, other.vouched, other._failed = self.size, self.vouched, self._failed
+        return other
 
-    @property
-    def sizes(self) -> list[int]:
-        """Buckets of each."""
-        return [subtable.buckets for subtable in self.hashed]
-
-    def _numbered(self) -> list[tuple[int, Subtable]]:
-        return [*enumerate(self.hashed), (ANNEX, self.subtables[-1])]
-
-    # ---- the table
-    def _describe(self) -> Table:
-        prime = PRIMES[4 if self.spec.word_bytes == 4 else 8] if self.family == "universal" else 1 << 64
-        draw = self._random.randrange
-        table = Table(
-            chain_limit=self.design.chain_limit(self.slots),
-            salts=tuple(draw(1, prime) for _ in range(MOST_SUBTABLES + 1)),
-            multiplier=tuple(draw(1, prime) for _ in range(MAX_HASHES)),
-            addend=tuple(draw(prime) for _ in range(MAX_HASHES)),
-            **self._constants,
+    def _of(self, array: SubtableArray) -> SubtableStore:
+        return SubtableStore(
+            array,
+            grows=self.grows,
+            attempts=self.attempts,
+            load_factor=self.load_factor,
+            bounds=self.bounds,
+            counts_probes=self.counts_probes,
         )
-        for number, subtable in self._numbered():
-            self._place_in(table, number, subtable)
-        return table
 
-    def _place_in(self, table: Table, number: int, subtable: Subtable) -> None:
-        table.bases[number], table.sizes[number] = subtable.memory.ptr, subtable.buckets
-        table.bucket_words[number] = subtable.memory.ptr + subtable.buckets * self._line_bytes
+    def _slots_for(self, keys: int) -> int:
+        return policies.slots_for(max(1, keys), self.load_factor)
 
-    _builds = False
+    def _sizes_for(self, slots: int) -> list[int]:
+        return sizes_for(slots, self.spec.slots_per_bucket, len(self.array.sizes))
 
-    def clear(self, stream: Any = None) -> None:
-        self._cleared = True
-        for subtable in self.subtables:
-            self._empty(subtable.memory, subtable.buckets, stream)
-            subtable.keys = 0
-        self._shares = Shares(self.table, self.sizes)
+    # ---- what is under way
+    @property
+    def pending(self) -> bool:
+        return self._pending is not None or self._recovery.due
 
-    def _empty(self, memory: Buffer, buckets: int, stream: Any) -> None:
-        keys = buckets * self.spec.slots_per_bucket * self.spec.word_bytes
-        self.engine.fill(memory.ptr, 0xFF, keys, stream)
-        self._clear_words(memory, buckets, stream)
+    @property
+    def lookups_wait(self) -> bool:
+        return self._recovery.due
 
-    def _clear_words(self, memory: Buffer, buckets: int, stream: Any) -> None:
-        self.engine.fill(memory.ptr + buckets * self._line_bytes, 0, buckets * BUCKET_WORDS_BYTES, stream)
+    @property
+    def store(self) -> SubtableArray:
+        """The array, under the name that other families give theirs."""
+        return self.array
 
-    # ---- operations that change nothing
+    @property
+    def under_way(self) -> bool:
+        """As `pending`."""
+        return self.pending
+
+    @property
+    def lookups_end_first(self) -> bool:
+        """As `lookups_wait`."""
+        return self.lookups_wait
+
+    def finish(self, stream: Any = None) -> None:
+        """As `Store.finish`.
+
+        Raises
+        ------
+        MemoryError, TableFull
+            If displaced pairs are left. The next call tries again.
+        """
+        self._recovery.run(self.engine, stream)
+        self._end(stream)
+        self._withdraw_recovery()
+
+    def _withdraw_recovery(self) -> None:
+        """The table is whole, unless displaced pairs are left: then the next call tries again to place them."""
+        if not self._displaced.n:
+            self._recovery.withdraw()
+
+    def _end(self, stream: Any, coming: int = 0) -> bool:
+        """Wait for the pending batch, count its keys, and place displaced pairs; whether there were any.
+
+        The recovery stays noted: the caller has launched other work, or withdraws it. ``coming``: keys that the next
+        batch brings.
+        """
+        pending = self._pending
+        if pending is None:
+            return False
+        self._recovery.note(self._recover)
+        if pending.insert is None:
+            self._record_erased(stream, coming)
+            return False
+        outcome = pending.insert.outcome()
+        self._record(outcome)
+        self._keep_displaced(pending.insert, outcome)
+        if outcome.homeless:
+            with suppress(MemoryError):
+                self._enlarge_for_displaced(0, stream)
+            self._place_displaced(stream)
+        return outcome.homeless > 0
+
+    def _record(self, outcome: Outcome) -> None:
+        self.size += outcome.changed
+        if self.counts_probes:
+            self.probes, self.inserted = self.probes + outcome.probes, self.inserted + outcome.changed
+
+    def _record_erased(self, stream: Any, coming: int = 0) -> None:
+        """Count the keys that an erase has found. Waits."""
+        self.size -= self.array.erased()
+        self._pending = None
+        self._bring_within_bounds(stream, erased=True, coming=coming)
+
+    def _keep_displaced(self, insert: Insert, outcome: Outcome) -> None:
+        """Make rows of the pairs that an insert has displaced; it is over."""
+        if outcome.homeless:
+            self._displaced = self._displaced.and_others(insert.displaced(outcome.homeless))
+        self._insert = self._pending = None
+
+    # ---- after an interrupt
+    def _recover(self, stream: Any) -> None:
+        """Make the table whole; see the head of this module."""
+        self._gather_displaced(stream)
+        self.size = self.array.count_slots(stream) + self._displaced.n
+        self._place_displaced(stream)
+
+    def _gather_displaced(self, stream: Any) -> None:
+        """Make rows of all displaced pairs that are not in the table. No kernel runs any more. Allocates nothing."""
+        displaced = self._displaced
+        if self._halving is not None:
+            displaced = displaced.and_others(self.array.residuals(self._halving, stream))
+        if self._insert is not None:
+            displaced = displaced.and_others(self._insert.displaced())
+        self._displaced = displaced  # first, as what comes next may overwrite the memory where they were
+        self._insert = self._halving = self._pending = None
+        self.array.forget_reports()
+        self._displaced = self.array.absent(displaced, stream)
+
+    # ---- lookups
+    def find(
+        self,
+        keys: int,
+        n: int,
+        values: int,
+        flags: int,
+        default: int,
+        stream: Any = None,
+        *,
+        counts: int = 0,
+        entry: str = "find",
+    ) -> None:
+        """As `Store.find`; of an insert that is under way it sees the displaced pairs, too."""
+        if self.lookups_wait:
+            self.finish(stream)
+        displaced = self._pending.displaced if self._pending is not None else {}
+        self.array.find(keys, n, values, flags, default, stream, counts=counts, entry=entry, fields=displaced)
+
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
-        report = self._zeroed_report(stream)
-        for number, subtable in self._numbered():
-            n = subtable.buckets * self.spec.slots_per_bucket
-            batch = Batch(
-                n=n,
-                out_keys=out_keys,
-                out_values=out_values,
-                report=report.ptr,
-                default_value=room,
-                subtable=number,
-            )
-            self._program.run("scan", self.table, batch, n, stream)
-        return self._read(report, stream).winners
+        """As `Store.scan`."""
+        return self.array.scan(room, out_keys, out_values, stream)
 
     def broken_buckets(self, stream: Any = None) -> int:
-        report = self._zeroed_report(stream)
-        for number, subtable in self._numbered():
-            batch = Batch(n=subtable.buckets, report=report.ptr, subtable=number)
-            self._program.run("audit", self.table, batch, batch.n, stream)
-        return self._read(report, stream).mismatches
+        """As `Store.broken_buckets`."""
+        return self.array.broken_buckets(stream)
 
-    # ---- keys come and go
-    def begin(self, piece: Piece, scratch: Scratch, count_probes: bool, stream: Any = None) -> Insert:
-        """An insert of these elements, of which nothing is launched yet."""
-        self._begin_to_count(stream)
-        if self._unclaimed is not scratch:
-            self._workbench.forget_claims(scratch, stream)
-        self._unclaimed = self._claiming = None
-        return Insert(self, piece, scratch, count_probes, self.engine.allocate, stream)
-
-    def begin_move(self, piece: Piece, stream: Any = None) -> Insert:
-        """As `begin`, of distinct pairs that a resize moves: the working memory is counted in `account`."""
-        self._begin_to_count(stream)
-        scratch = self._resize_workbench.of(piece.n, False, unique=True)
-        return Insert(self, piece, scratch, False, self.account.allocate, stream)
-
-    def run(self, entry: str, batch: Batch, n: int, stream: Any) -> None:
-        """Launch a kernel."""
-        self._program.run(entry, self.table, batch, n, stream)
-
-    def _begin_to_count(self, stream: Any) -> None:
-        if self._counted:
-            self.engine.fill(self.report.ptr, 0, self.report.nbytes, stream)
-        self._counted = True
-
-    def ask(self, scratch: Scratch | None, last: bool, stream: Any) -> None:
-        """Ask what was counted into the report.
-
-        After the ``last`` time, the report is ready for the next operation; its signals stay: one that is set keeps the
-        next `settle` from what is not its turn. So are the claims of ``scratch``, if it turns out that nobody made any.
-        """
-        batch = Batch(n=COUNT_WORDS, report=self.report.ptr, answer=self._answer.ptr, default_value=last)
-        self._program.run("hand_over", self.table, batch, COUNT_WORDS, stream)
-        self._answer.follow(stream)
-        if last:
-            self._counted = False
-            self._claiming = scratch if scratch is self._workbench.kept else None
-
-    def answer(self) -> Report:
-        """What was asked for. Waits."""
-        self._answer.wait()
-        report = Report.of(self._answer.words)
-        self._counted |= report.homeless > 0  # its signals are set
-        if not report.winners:
-            self._unclaimed = self._claiming or self._unclaimed
-        self._claiming = None
-        return report
-
-    def random_word(self) -> int:
-        """For the victims of a launch."""
-        return self._random.getrandbits(32)
-
-    def combine(self, piece: Piece, op: Op, kind: int, stream: Any = None) -> None:
-        """Apply ``op`` to the values of the keys that elements not flagged as new have. Allocates nothing."""
-        self._begin_to_count(stream)
-        batch = Batch(n=piece.n, keys=piece.keys, values=piece.values, out_flags=piece.flags, op=op, kind=kind)
-        batch.report = self.report.ptr
-        self._program.run("combine", self.table, batch, piece.n, stream)
-
-    def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int:
-        if n == 0 or (isinstance(only, np.ndarray) and not len(only)):
-            return 0
-        self.begin_erase(keys, n, flags, only, stream)
-        self.ask(None, True, stream)
-        return self.erased()
-
-    def begin_erase(self, keys: int, n: int, flags: int, only: Elements, stream: Any = None) -> None:
-        """Erase keys; nothing, if the insert before has left pairs without a home."""
-        self._begin_to_count(stream)
-        for at, count, indices, length in pieces(self.engine, n, min(n, PIECE_UNIQUE), only, stream):
-            batch = Batch(
-                n=count,
-                keys=keys + at * self.spec.word_bytes,
-                indices=indices,
-                count=length,
-                out_flags=flags and flags + at,
-                report=self.report.ptr,
-            )
-            self._program.run("erase", self.table, batch, count, stream)
-
-    def erase_listed(self, keys: int, n: int, which: npt.NDArray[np.int64], stream: Any = None) -> None:
-        """As `erase` of ``which`` elements, and a few at a time if there is no memory to list all. Waits."""
-        try:
-            self.erase(keys, n, 0, which, stream)
+    # ---- updates
+    def update(
+        self,
+        keys: int,
+        values: int,
+        n: int,
+        *,
+        op: Op = Op.KEEP,
+        kind: int = 0,
+        flags: int = 0,
+        unique: bool = False,
+        stream: Any = None,
+    ) -> None:
+        """As `Store.update`."""
+        if n == 0:
             return
-        except MemoryError:
-            lists: Any = (ctypes.c_uint32 * (self._listed.nbytes // 4)).from_address(self._listed.ptr)
-        words = np.frombuffer(lists, np.uint32)  # the length, in 64 bits, then the list
-        most = len(words) - 2
-        for at in range(0, len(which), most):
-            some = which[at : at + most]
-            words[:2], words[2 : 2 + len(some)] = (len(some), 0), some
-            self._begin_to_count(stream)
-            batch = Batch(n=len(some), keys=keys, indices=self._listed.ptr + 8, count=self._listed.ptr)
-            batch.report = self.report.ptr
-            self._program.run("erase", self.table, batch, batch.n, stream)
-            self.ask(None, True, stream)
-            self.erased()
+        self._finish_before_update(stream, n)
+        self._make_many_slots(keys, n, unique, stream)
+        array, engine, spec, asked = self.array, self.engine, self.spec, flags
+        # All that comes before the first wait has the time that an earlier batch takes.
+        most = min(n, SETTLED_UNIQUE if unique else SETTLED)
+        scratch = array.scratch(most, unique)
+        array.incoming = n
+        # Where nobody asks which of several equal keys was added, the elements may go in another order.
+        copies = in_parts(array, keys, values, n, stream) if op == Op.KEEP and (unique or not flags) else None
+        if copies:
+            keys, values, flags = copies.keys, copies.values, 0
+        flags, _own_flags = flags_at(engine, flags, n, stream)
+        accumulates = op not in (Op.KEEP, Op.REPLACE)
+        if accumulates:
+            engine.fill(flags, 0, n, stream)  # an interrupt needs the flags of all elements
+        width, row = spec.word_bytes, spec.value_bytes
+        update = _Update(
+            keys=keys,
+            n=n,
+            flags=flags,
+            parts=[
+                Piece(keys + at * width, values and values + at * row, flags + at, min(most, n - at))
+                for at in range(0, n, most)
+            ],
+            scratch=scratch,
+            unique=unique,
+            combinations=array.combinations(keys, values, n, flags, op, kind) if op != Op.KEEP else [],
+            copies=copies,
+            asked=asked,
+            may_pend=n == most and op == Op.KEEP and not copies and self.bounds is not None and engine.asynchronous,
+            stream=stream,
+        )
+        vouched = self.vouched
+        self._recovery.note(self._recover)
+        self.vouched = vouched or unique
+        try:
+            pends = self._insert_or_take_back(update)
+        except (TableFull, MemoryError):
+            self.vouched = vouched
+            self._withdraw_recovery()
+            raise
+        except BaseException:
+            if accumulates:
+                self._end_accumulation(update)
+            raise
+        if not pends:
+            self._bring_within_bounds(stream)
+        self._withdraw_recovery()
 
-    def erased(self) -> int:
-        """How many keys the last erase found, which was asked for. Waits."""
-        erased = self.answer()
-        self.add(erased.placed, -1)
-        return erased.changed
+    def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:
+        """As `Store.erase`."""
+        if n == 0 or (isinstance(only, np.ndarray) and not len(only)):
+            return
+        self._finish_before_update(stream)
+        array = self.array
+        self._recovery.note(self._recover)
+        array.begin_erase(keys, n, flags, only, stream)
+        if self._end(stream):
+            self.array.begin_erase(keys, n, flags, only, stream)
+        self.array.ask(None, True, stream)
+        if self.engine.asynchronous and only is None:
+            least = self.bounds[0] if self.bounds else 0.0
+            self._pending = PendingBatch(None, updates_wait=self.size - n < least * self.array.slots)
+        else:
+            self._record_erased(stream)
+        self._withdraw_recovery()
 
-    def take_over(self, other: Store, homeless: int, stream: Any = None) -> Outcome:
-        """Place all pairs of ``other``, which has left none without a home. Waits."""
-        assert isinstance(other, SubtableStore) and not homeless
-        n = sum(subtable.keys for subtable in other.hashed) + ANNEX  # the annex is not counted
-        keys = self.account.allocate(n * self.spec.word_bytes, stream)
-        values = self.account.allocate(max(1, n * self.spec.value_bytes), stream)
-        flags = self.account.allocate(n, stream)
-        n = other.scan(n, keys.ptr, values.ptr if self.spec.value_bytes else 0, stream)
-        for at in range(0, n, SETTLED_UNIQUE):
-            piece = Piece(
-                keys.ptr + at * self.spec.word_bytes,
-                values.ptr + at * self.spec.value_bytes,
-                flags.ptr + at,
-                min(SETTLED_UNIQUE, n - at),
-            )
-            outcome = self.move(piece, stream)[0]
-            if not outcome.complete:
-                return outcome
-        return Outcome(n, 0, 0, 0)
+    def clear(self, stream: Any = None) -> None:
+        """As `Store.clear`."""
+        self._recovery.note(self._forget_all)
+        self._forget_all(stream)
+        self._withdraw_recovery()
 
-    def move(self, piece: Piece, stream: Any = None) -> tuple[Outcome, Strays]:
-        """Add distinct pairs that are not in the table; and the pairs that lost their slots to them. Waits."""
-        insert = self.begin_move(piece, stream)
-        insert.settle(unique=True)
+    def _forget_all(self, stream: Any) -> None:
+        self._displaced, self._insert, self._halving, self._pending = self._no_pairs, None, None, None
+        self.array.forget_reports()
+        self.array.clear(stream)
+        self.size, self.vouched, self._failed = 0, False, (0, 0)
+
+    def rebuild(self, keys: int, stream: Any = None) -> None:
+        """As `Store.rebuild`. A table that has to grow for it enlarges its subtables: that takes the least memory."""
+        self.finish(stream)
+        if keys <= self.capacity:
+            return self._replace(self._sizes_for(self._slots_for(max(keys, self.size))), stream)
+        while keys > self.capacity:
+            self._enlarge(stream)
+
+    # ---- the steps of an update
+    def _finish_before_update(self, stream: Any, coming: int = 0) -> None:
+        """Nothing that counts keys may be launched between an erase and the halving that it makes due."""
+        if self._recovery.due or (self._pending is not None and self._pending.updates_wait):
+            self._recovery.run(self.engine, stream)
+            self._end(stream, coming)
+            self._withdraw_recovery()
+
+    def _insert_or_take_back(self, update: _Update) -> bool:
+        """Insert a batch, or raise `TableFull` with the table as it was; whether the batch is pending."""
+        try:
+            return self._insert_all(update)
+        except (TableFull, MemoryError) as error:
+            unplaced = self._take_back(update)
+            if update.copies:
+                unplaced = update.copies.originals(unplaced, update.stream)
+            raise TableFull(f"{error}; the table is as it was", unplaced) from error
+
+    def _insert_all(self, update: _Update) -> bool:
+        """Add the keys of all parts, then combine values; whether the batch is pending.
+
+        Raises
+        ------
+        TableFull, MemoryError
+            If not all keys fit. Some may have been added, and pairs displaced.
+        """
+        insert = self._settled_ahead(update.parts[0], update)
+        size = self.size
+        for part in update.parts:
+            insert = insert or self._settled(part, update)
+            update.launched += part.n
+            if self._insert_part(part, insert, update):
+                return True
+            insert = None
+        update.placed = True
+        if self.size - size < update.n:
+            self.array.combine(update.combinations, update.stream)
+        if update.copies and update.asked:
+            update.copies.flag(update.asked, update.flags, self.size - size, update.stream)
+        return False
+
+    def _begin(self, piece: Piece, update: _Update) -> Insert:
+        return self.array.begin(piece, update.scratch, self.counts_probes, update.stream)
+
+    def _settled_ahead(self, piece: Piece, update: _Update) -> Insert | None:
+        """End the pending batch; an insert that settles behind it, while the host waits for the end.
+
+        None if nothing is pending, or that batch has displaced pairs: then the kernel has done nothing, and is to be
+        launched again.
+        """
+        insert = None
+        if self._pending is not None:
+            insert = self._begin(piece, update)
+            try:
+                insert.settle(update.unique)
+            except MemoryError:  # for the list of those that it leaves
+                insert = None
+        return None if self._end(update.stream) else insert
+
+    def _settled(self, piece: Piece, update: _Update) -> Insert:
+        """An insert that has settled.
+
+        Raises
+        ------
+        MemoryError
+            Nothing of the piece was launched.
+        """
+        insert = self._begin(piece, update)
+        insert.settle(update.unique)
+        return insert
+
+    def _insert_part(self, piece: Piece, insert: Insert, update: _Update) -> bool:
+        """Add the keys of a piece that ``insert`` has settled; whether they are still under way."""
+        stream = update.stream
+        most, coming = self._most_load * self.array.slots, piece.n
+        if self.size + coming > most:
+            insert.ask(last=False)
+            memory = self._memory_ahead(stream)
+            self._record(insert.outcome())
+            coming, resizes = insert.left, self.resizes
+            self._make_room_for(coming, stream, memory)
+            self._grew = self.resizes > resizes
+            if not coming:
+                return False
+            most = self._most_load * self.array.slots
+            insert.settle_rest()
+        most = min(most, self._surely_placed * self.array.slots)
+        self._insert = insert
+        if update.may_pend and insert.may_displace_all and self.size + coming <= most:
+            insert.place_or_displace()
+            self._pending = PendingBatch(insert, updates_wait=False)
+            return True
+        self._place(piece, insert, update)
+        return False
+
+    def _place(self, piece: Piece, insert: Insert, update: _Update) -> None:
+        """Add the keys that ``insert`` has not settled."""
         insert.place()
-        outcome = insert.outcome()
-        return outcome, insert.strays(outcome.homeless)
+        for attempt in count(1):
+            outcome = insert.outcome()
+            self._record(outcome)
+            self._keep_displaced(insert, outcome)
+            if outcome.complete:
+                return
+            self._enlarge_after(attempt, outcome.unplaced, update.stream)
+            tries = attempt
+            while not self._placed_displaced(self.array.table.chain_limit, update.stream):
+                tries += 1
+                self._enlarge_after(tries, outcome.unplaced, update.stream)
+            flags = self.engine.to_host(piece.flags, np.uint8, piece.n, update.stream)
+            only = np.flatnonzero(flags == Flag.UNPLACED)
+            if not len(only):
+                return
+            insert = self._begin(piece, update)
+            self._insert = insert
+            insert.place(only)
+
+    def _take_back(self, update: _Update) -> npt.NDArray[np.int64]:
+        """Undo a batch before its values are combined; which elements did not fit. Allocates nothing.
+
+        The keys that the batch added are erased, wherever they are now, and the pairs that it displaced are placed.
+        """
+        width, stream = self.spec.word_bytes, update.stream
+        done = self.engine.to_host(update.flags, np.uint8, update.launched, stream)
+        added, n_displaced = np.flatnonzero(done == Flag.CHANGED), self._displaced.n
+        rows = self.engine.to_host(update.keys, np.uint8, update.n * width, stream).reshape(update.n, width)[added]
+        self._displaced = self._displaced.which(~np.isin(self._displaced.words, rows.view(f"V{width}").ravel()))
+        self.array.erase_listed(update.keys, added, stream)
+        self.size = self.array.count_slots(stream) + self._displaced.n
+        self._place_displaced(stream)
+        # As many new keys as displaced pairs did not fit, even if the displaced pairs are others.
+        return np.union1d(
+            np.flatnonzero(done == Flag.UNPLACED), added[len(added) - min(n_displaced, len(added)) :]
+        ).astype(np.int64)
+
+    def _end_accumulation(self, update: _Update) -> None:
+        """Finish an interrupted batch that adds to values, or take it back: all values of a key are added, or none."""
+        if update.placed:
+            return self.array.combine(update.combinations, update.stream)
+        self.engine.synchronize(None)
+        self._gather_displaced(update.stream)
+        update.launched = update.n
+        self._take_back(update)
 
     # ---- sizes
-    def enlarge(self, number: int, stream: Any = None, memory: Buffer | None = None) -> None:
-        """Make one subtable twice as large, in one kernel; ``memory``, if it was taken, of `memory_to_enlarge`.
+    @property
+    def _surely_placed(self) -> float:
+        return policies.load_surely_placed(self.spec.slots_per_bucket, len(self.array.sizes))
+
+    @property
+    def _most_load(self) -> float:
+        return self.bounds[1] if self.bounds else 1.0
+
+    def _memory_ahead(self, stream: Any) -> Buffer | None:
+        """What the next enlargement will take, if one is due: asked for while the host has nothing else to do.
+
+        Not if it was in vain the last time: a table near its bound, whose batches bring few new keys, would map memory
+        for each of them.
+        """
+        if self._grew and self.bounds is not None and self.engine.asynchronous:
+            with suppress(MemoryError):
+                return self.array.memory_to_enlarge(policies.subtable_to_enlarge(self.array.sizes), stream)
+        return None
+
+    def _make_room_for(self, new: int, stream: Any, memory: Buffer | None = None) -> None:
+        """Enlarge the smallest subtable until so many keys more are within the bounds, if there is memory for it.
+
+        ``memory``: of `_memory_ahead`.
+        """
+        wanted = self.size + new
+        if self.bounds is None:
+            if wanted > self.array.slots:
+                raise TableFull(
+                    f"{wanted:,} keys do not fit into {self.array.slots:,} slots of design {self.design.name!r}; "
+                    "allow on_full='grow', or give a larger capacity"
+                )
+            return
+        with suppress(MemoryError):
+            while wanted > self.bounds[1] * self.array.slots:
+                self._enlarge(stream, memory)
+                memory = None
+
+    def _make_many_slots(self, keys: int, n: int, unique: bool, stream: Any) -> None:
+        """Move all pairs into larger subtables at once, before a batch that needs more than twice the slots."""
+        if self.bounds is None or n <= self.array.slots:
+            return
+        self.finish(stream)
+        room = int(self.bounds[1] * _ONE_STEP * self.array.slots) - self.size
+        with suppress(MemoryError):
+            new = n if unique else estimate_new_keys(self, keys, n, room, stream)
+            if new > room:
+                slots = policies.slots_between_enlargements(self.size + new, len(self.array.sizes), self.bounds[1])
+                self._replace(self._sizes_for(slots), stream)
+
+    def _enlarge(self, stream: Any, memory: Buffer | None = None) -> None:
+        self.array.enlarge(policies.subtable_to_enlarge(self.array.sizes), stream, memory)
+        self.resizes += 1
+
+    def _enlarge_for_displaced(self, unplaced: int, stream: Any, memory: Buffer | None = None) -> None:
+        """Make more slots for pairs, and for elements, that evictions found none for.
+
+        ``memory``: as of `_place_displaced`.
+        """
+        array = self.array
+        self._failed = (array.slots, self.size + unplaced)
+        self._check_hope(2 * array.slots, unplaced)
+        if memory is not None:
+            memory = array.memory_to_undo(memory, policies.subtable_to_enlarge(array.sizes), stream)
+        self._enlarge(stream, memory)
+
+    def _enlarge_after(self, attempt: int, unplaced: int, stream: Any) -> None:
+        """Make more room after evictions that led nowhere; take other hash constants where that did not help."""
+        if not self.grows and attempt >= self.attempts:
+            raise TableFull(
+                f"{unplaced + self._displaced.n:,} keys found no place beside {self.size:,} others in "
+                f"{self.array.slots:,} slots; allow on_full='grow', or give a larger capacity"
+            )
+        if attempt % (len(self.array.sizes) + 1) == 0 and self._fits_anew(unplaced):
+            with suppress(MemoryError, TableFull):
+                self._redraw(stream)
+        elif self.grows:
+            self._enlarge_for_displaced(unplaced, stream)
+
+    def _fits_anew(self, unplaced: int) -> bool:
+        """Whether all pairs find slots under other hash constants, too: a table of one size has no others for them."""
+        return self.grows or 2 * (self.size + unplaced) <= self._surely_placed * self.array.slots
+
+    def _redraw(self, stream: Any) -> None:
+        """Move all pairs but the displaced ones into subtables of the same number of slots with other hash constants.
+
+        Keys that share their buckets under the present constants do so in larger subtables, too.
 
         Raises
         ------
         MemoryError
-            If there is none for the new copy beside the old one, or more buckets than can be numbered; the table is as
-            it was.
+            If there is no room for both. The table is as it was.
         """
-        old = self.hashed[number]
-        self._resize(number, 2 * old.buckets, memory or self.memory_to_enlarge(number, stream))
-        batch = Batch(
-            n=old.buckets * self.spec.slots_per_bucket,
-            keys=old.memory.ptr,
-            source_buckets=old.buckets,
-            subtable=number,
+        self._replace(self._sizes_for(self.array.slots), stream)
+
+    def _bring_within_bounds(self, stream: Any, erased: bool = False, coming: int = 0) -> None:
+        """Bring the load factor back within the bounds, if there is memory for it. Only an erase makes a table smaller.
+
+        ``coming``: keys that the next batch brings.
+        """
+        if self.bounds is None:
+            return
+        least, most = self.bounds
+        with suppress(MemoryError, TableFull):  # the batch is done, and the next call places what has no slot
+            while self.size > most * self.array.slots:
+                self._enlarge(stream)
+            if erased and least:
+                self._shrink_at_once(least, coming, stream)
+            while erased and self.size < least * self.array.slots:
+                if not self._halve(stream):
+                    return
+
+    def _shrink_at_once(self, least: float, coming: int, stream: Any) -> None:
+        """Replace all subtables if an erase has left so few keys that less than half of the slots remain.
+
+        A table without keys is only cleared if the keys that come need its slots.
+        """
+        array = self.array
+        sizes = self._sizes_for(policies.slots_between_halvings(self.size, len(array.sizes), least))
+        if _ONE_STEP * sum(sizes) >= sum(array.sizes):
+            return
+        if not self.size and coming >= least * array.slots:
+            return array.clear(stream)
+        if policies.may_halve(self.size, sum(sizes) * self.spec.slots_per_bucket, self._failed):
+            with suppress(MemoryError):  # there may be enough to halve one
+                self._replace(sizes, stream)
+                self.resizes += len(sizes)
+
+    def _halve(self, stream: Any) -> bool:
+        """Halve a subtable; whether one could be halved, and its keys may have found slots there."""
+        array = self.array
+        number = policies.subtable_to_halve(array.sizes)
+        if number is None:
+            return False
+        slots = array.slots - array.sizes[number] // 2 * self.spec.slots_per_bucket
+        if not policies.may_halve(self.size, slots, self._failed):
+            return False
+        self._place_displaced(stream, self._halve_subtable(number, stream))
+        return True
+
+    def _halve_subtable(self, number: int, stream: Any = None) -> Buffer:
+        """Make one subtable half as large, and keep the pairs that are displaced by it; the memory of its old copy."""
+        self.array.incoming = 0
+        halving = self.array.begin_halving(number, stream)
+        self._halving, self._insert = halving, halving.insert
+        self.array.halve(halving, stream)
+        self._displaced = self._displaced.and_others(self.array.end_halving(halving, stream))
+        self._insert = self._halving = None
+        self.resizes += 1
+        return halving.old.memory
+
+    def _replace(self, sizes: Sequence[int], stream: Any) -> None:
+        """Move all pairs but the displaced ones into new subtables of these sizes, with other hash constants.
+
+        Raises
+        ------
+        MemoryError, TableFull
+            If there is no room for it. The table is as it was.
+        """
+        old = self.array
+        for attempt in count(1):
+            new = old.sibling(sizes, old.seed + attempt, stream)
+            if new.take_over(old, stream):
+                break
+            if attempt % self.attempts == 0:
+                if not self.grows:
+                    slots = sum(sizes) * self.spec.slots_per_bucket
+                    raise TableFull(f"{self.size:,} keys could not be placed anew in {slots:,} slots")
+                sizes = [2 * buckets for buckets in sizes]
+                self._check_hope(sum(sizes) * self.spec.slots_per_bucket, 0)
+        new.incoming = old.incoming
+        new.account.peak_bytes = max(old.account.peak_bytes, old.account.held_bytes + new.account.peak_bytes)
+        self.array = new
+        self._failed = (0, 0)
+        self.seed = new.seed
+        self.rebuilds += 1
+
+    def _check_hope(self, slots: int, missing: int) -> None:
+        """Raise `TableFull` if more slots cannot help: ``slots`` are more than `_HOPELESS` for each key."""
+        keys = self.size + missing
+        if slots > _HOPELESS * max(keys, 1024):
+            raise TableFull(
+                f"{keys:,} keys found no place in fewer than {slots:,} slots of design {self.design.name!r}, "
+                f"{self._why_hopeless}"
+            )
+
+    @property
+    def _why_hopeless(self) -> str:
+        """Why keys find no place that had room enough, and the mend."""
+        if self.vouched:
+            return (
+                "though all were tried: do keys of a batch with assume_unique=True repeat? Insert such keys without it"
+            )
+        return (
+            "under any of the hash constants that were tried: too many of them share their buckets; give another seed, "
+            "or design='slab', whose buckets have no end"
         )
-        self._program.run("enlarge", self.table, batch, batch.n, stream)
 
-    def memory_to_enlarge(self, number: int, stream: Any = None) -> Buffer:
-        """What `enlarge` will take for the new copy."""
-        buckets = 2 * self.hashed[number].buckets
-        if buckets > MOST_SUBTABLE_BUCKETS:
-            raise MemoryError(f"a subtable has at most {MOST_SUBTABLE_BUCKETS:,} buckets: use more subtables")
-        return self._memory_to_resize(buckets, stream)
+    # ---- displaced pairs
+    def _placed_displaced(self, chain_limit: int, stream: Any) -> bool:
+        """Try once to place all displaced pairs, with chains of so many evictions; whether none is left.
 
-    def memory_to_undo(self, memory: Buffer, number: int, stream: Any = None) -> Buffer | None:
-        """The old copy of a subtable that was halved, as memory to `enlarge` with; None if the size is another."""
-        buckets = 2 * self.hashed[number].buckets
-        if memory.nbytes != self._bytes_of(buckets):
-            return None
-        self._clear_words(memory, buckets, stream)
-        return memory
+        Where there is no memory to try all at once, a few at a time are tried.
+        """
+        displaced, array = self._displaced, self.array
+        if not displaced.n:
+            return True
+        try:
+            self._displaced = self._left_of(displaced, array.account.allocate, chain_limit, stream)
+        except MemoryError:
+            for _ in range(0, displaced.n, array.reserved_pairs):
+                some = self._displaced.which(slice(array.reserved_pairs))
+                rest = self._displaced.which(slice(array.reserved_pairs, None))
+                left = self._left_of(some, array.reserved_arena().allocate, chain_limit, stream)
+                self._displaced = rest.and_others(left)
+        self._insert = None
+        return not self._displaced.n
 
-    def halve(self, number: int, stream: Any = None) -> Strays:
-        """Make one subtable half as large: the pairs that found no place. Waits.
+    def _left_of(self, displaced: DisplacedPairs, allocate: Allocate, chain_limit: int, stream: Any) -> DisplacedPairs:
+        """Try to place displaced pairs; those that have no slot afterwards, and those that lost theirs.
 
         Raises
         ------
         MemoryError
-            As `enlarge`.
+            If ``allocate`` does. Nothing was launched.
         """
-        old = self.hashed[number]
-        assert old.buckets % 2 == 0
-        slots = old.buckets // 2 * self.spec.slots_per_bucket
-        residuals = self.account.allocate(4 * (old.keys // 2 + 1), stream)  # a bucket has no more than half of its keys
-        flags = self.account.allocate(2 * slots, stream)
-        values = old.memory.ptr + old.buckets * self.spec.slots_per_bucket * self.spec.word_bytes
-        # The residuals are elements of the old copy, which also has room for the values that they throw out.
-        piece = Piece(old.memory.ptr, values, flags.ptr, min(slots, HOMELESS_CAPACITY))
-        insert = self.begin_move(piece, stream)
-        batch = insert.batch
-        batch.leftover, batch.source_buckets, batch.subtable = residuals.ptr, old.buckets, number
-        batch.n = -(-slots // _WARP) * _WARP
-        self._resize(number, old.buckets // 2, self._memory_to_resize(old.buckets // 2, stream))
-        self._program.run("halve", self.table, batch, batch.n, stream)
-        batch.indices, batch.count = batch.leftover, batch.report + LEFTOVER
-        batch.closed, batch.spare_values, batch.unique = number + 1, values, 1
-        self._program.run("place", self.table, batch, slots, stream)
+        engine, n = self.engine, displaced.n
+        held = [allocate(max(1, rows.size), stream) for rows in displaced]
+        flags = allocate(n, stream)
+        insert = self.array.begin_move(Piece(held[0].ptr, held[1].ptr, flags.ptr, n), stream, allocate, chain_limit)
+        for memory, rows in zip(held, displaced, strict=True):
+            engine.upload(memory.ptr, np.ascontiguousarray(rows).reshape(-1), stream)
+        insert.settle(unique=True)
+        self._insert = insert
+        insert.place()
         outcome = insert.outcome()
-        self.hashed[number].keys -= outcome.changed + outcome.unplaced
-        strays = insert.strays(outcome.homeless)
-        if not outcome.unplaced:
-            return strays
-        listed = self.engine.to_host(residuals.ptr, np.uint32, insert.left, stream)
-        unplaced = listed[self.engine.to_host(flags.ptr, np.uint8, 2 * slots, stream)[listed] == Flag.UNPLACED]
-        rows = (
-            self.engine.to_host(at, np.uint8, 2 * slots * width, stream).reshape(2 * slots, width)[unplaced]
-            for at, width in ((old.memory.ptr, self.spec.word_bytes), (values, self.spec.value_bytes))
+        left = displaced.which(engine.to_host(flags.ptr, np.uint8, n, stream) == Flag.UNPLACED)
+        return left.and_others(insert.displaced(outcome.homeless))
+
+    def _place_displaced(self, stream: Any, memory: Buffer | None = None) -> None:
+        """Place all displaced pairs.
+
+        After `attempts` tries the table is enlarged, if it may grow: into ``memory`` if that is what a subtable was
+        halved from. Where the table cannot grow, each try has chains twice as long, until a chain that finds no slot
+        shows that there is none.
+
+        Raises
+        ------
+        MemoryError, TableFull
+            If displaced pairs are left. The next call tries again.
+        """
+        self._recovery.note(self._recover)
+        chain_limit, tries, rounds, refused = self.array.table.chain_limit, 0, 0, False
+        while not self._placed_displaced(chain_limit, stream):
+            tries += 1
+            if tries < self.attempts:
+                continue
+            if self.grows:
+                rounds += 1
+                try:
+                    if rounds % (len(self.array.sizes) + 1) == 0:
+                        self._redraw(stream)
+                    else:
+                        self._enlarge_for_displaced(0, stream, memory)
+                except MemoryError:
+                    refused = True
+                else:
+                    chain_limit, tries, memory = self.array.table.chain_limit, 0, None
+                    continue
+            if chain_limit >= max(_LONG_CHAIN, _EVICTIONS_PER_SLOT * self.array.slots):
+                raise self._no_slots(refused)
+            chain_limit = 2 * max(1, chain_limit)
+
+    def _no_slots(self, refused: bool) -> Exception:
+        """What to raise if displaced pairs are left; ``refused``: there was no memory to enlarge the table."""
+        n = self._displaced.n
+        if refused:
+            return MemoryError(
+                f"{n:,} pairs have no slot, and there is no memory to enlarge the table for them: free some memory. "
+                "The table keeps these pairs, and the next call tries again to place them"
+            )
+        return TableFull(
+            f"{n:,} pairs found no slot beside {self.size - n:,} others in {self.array.slots:,} slots, "
+            f"{self._why_hopeless}. The table keeps these pairs, and the next call tries again to place them; clear() "
+            "forgets all",
+            np.empty(0, np.int64),
         )
-        return strays.with_others(Strays(*rows))
-
-    def _memory_to_resize(self, buckets: int, stream: Any) -> Buffer:
-        """For a copy of a subtable, whose kernel fills its lines and tells its guests."""
-        memory = self._memory_of(buckets, stream)
-        self._clear_words(memory, buckets, stream)
-        return memory
-
-    def _resize(self, number: int, buckets: int, memory: Buffer) -> None:
-        """New memory for a subtable; the caller holds the old, and launches the kernel."""
-        self.subtables[number] = Subtable(memory, buckets, self.subtables[number].keys)
-        self._place_in(self.table, number, self.subtables[number])
-        self._count()
-        self.table.chain_limit = self.design.chain_limit(self.slots)
-        self._shares.move(self.sizes, [subtable.keys for subtable in self.hashed], self.incoming)
-        self._shares.tell_guests(number)
-
-    # ---- scratch memory
-    def scratch(self, piece: int, unique: bool) -> Scratch:
-        """What an insert of so many elements needs; kept, if it is no larger than the table."""
-        self._workbench.kept_bytes = max(1 << 20, self.nbytes)
-        return self._workbench.of(piece, False, unique)
-
-    def add(self, placed: Iterable[int], sign: int = 1) -> None:
-        """Count keys that came into each subtable, or left it."""
-        for subtable, number in zip(self.hashed, placed, strict=False):
-            subtable.keys += sign * number

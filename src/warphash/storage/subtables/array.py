@@ -1,0 +1,666 @@
+"""An array of several subtables, one of which at a time is made twice or half as large: its memory and its kernels.
+
+The kernels are those of ``kernels/subtables.cuh``, ``kernels/subtable_insert.cuh`` and ``kernels/resize.cuh``; what a
+subtable is, and which one a key goes to first, is told at the head of ``kernels/core/subtables.cuh``.
+
+Memory, sizes and what kernels are told of them lie in one `Layout`. A resize makes another one, launches its kernel
+with it, and makes it the array's by one assignment. The kernels of a resize only read the old copy of the subtable, so
+until that assignment the array is as it was. How many keys each subtable has is counted from the reports of kernels,
+and from the slots if an update was interrupted (`SubtableArray.count_slots`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ...designs.base import Design
+from ...errors import ParameterError
+from ...runtime.abi import (
+    ANNEX,
+    COUNT_WORDS,
+    HOMELESS_CAPACITY,
+    LEFTOVER,
+    MOST_SUBTABLES,
+    REPORT_WORDS,
+    Batch,
+    Flag,
+    Op,
+    Report,
+    Table,
+)
+from ...runtime.engine import Buffer, Engine, KernelSpec
+from .. import policies
+from ..hash_constants import HASHES, draw_constants, range_of
+from ..lookup import LAUNCH_ELEMENTS, launch_find
+from ..reports import read_report, zeroed_report
+from ..scratch import Allocate, Elements, Scratch, Workbench, pieces
+from ..storage import MemoryUse
+from .account import Account
+from .displaced import Arena, DisplacedPairs
+from .insert import Insert, Piece
+from .routing import Routing
+
+__all__ = ["Halving", "Layout", "Subtable", "SubtableArray"]
+
+MOST_SUBTABLE_BUCKETS = 1 << 27
+"""Buckets of a subtable are numbered in 28 bits, and the slots of one that is halved in 32."""
+
+SETTLED, SETTLED_UNIQUE = 1 << 22, 1 << 24
+"""Elements that go through the kernels of an insert together: so that claims stay in a GPU's cache; without claims."""
+
+FILTER_WORDS_BYTES = 8
+"""Of a bucket: two words of its overflow filter."""
+
+BUCKET_WORDS_BYTES = 4 + FILTER_WORDS_BYTES
+"""Of a bucket beside its line and values: its lock, and those."""
+
+RESERVE_BYTES = 1 << 12
+"""Of host memory to undo a batch with where the device has no memory left; more for pairs so wide that not
+`_RESERVED_PAIRS` can be placed in it. An engine has such pieces at hand (``runtime/cuda/pinned.py``)."""
+
+_RESERVED_PAIRS = 8
+"""Displaced pairs, however wide, that there is always room to place."""
+
+_RESERVED_ALIGNMENT_BYTES = 6 * 256
+"""Of an insert in the reserve: six arrays, each aligned."""
+
+_WARP = 32
+
+
+class Subtable(NamedTuple):
+    """Memory and buckets of one subtable."""
+
+    memory: Buffer
+    buckets: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The subtables and what kernels are told of them.
+
+    Attributes
+    ----------
+    subtables
+        Each at most twice as large as another (Dynamic Hash Tables on GPUs, section V-A); the reserved buckets last.
+    """
+
+    subtables: tuple[Subtable, ...]
+    table: Table
+    routing: Routing
+
+    @property
+    def sizes(self) -> list[int]:
+        """Buckets of each subtable."""
+        return [subtable.buckets for subtable in self.subtables[:-1]]
+
+    @property
+    def numbered(self) -> list[tuple[int, Subtable]]:
+        """All subtables, with the numbers that kernels know them by."""
+        return _numbered(self.subtables)
+
+
+def _numbered(subtables: tuple[Subtable, ...]) -> list[tuple[int, Subtable]]:
+    return [*enumerate(subtables[:-1]), (ANNEX, subtables[-1])]
+
+
+class Halving(NamedTuple):
+    """A subtable that is made half as large.
+
+    Attributes
+    ----------
+    number, old
+        Which one, and its copy of before: it holds all its pairs until the halving ends.
+    layout
+        What the array's layout becomes.
+    insert
+        Places the residuals, which found no slot in the half, in other subtables.
+    residuals, flags
+        The elements of the old copy that these are, and what became of each.
+    """
+
+    number: int
+    old: Subtable
+    layout: Layout
+    insert: Insert
+    residuals: Buffer
+    flags: Buffer
+
+
+class SubtableArray:
+    """Subtables in the memory of one engine.
+
+    Parameters
+    ----------
+    sizes
+        Buckets of each subtable.
+    seed
+        Of the hash constants and the victims of evictions.
+    family
+        One of `hash_constants.HASHES`.
+
+    Attributes
+    ----------
+    layout
+        The memory, and what kernels are told of it.
+    keys
+        Of each subtable, those of the reserved buckets not included.
+    report
+        What the kernels of updates count.
+    account
+        Allocates the subtables, and the working memory of the operations that resize them.
+    incoming
+        Keys of the present batch, for the routing after a resize.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        design: Design,
+        parameters: Mapping[str, Any],
+        spec: KernelSpec,
+        sizes: Sequence[int],
+        seed: int,
+        family: str,
+        stream: Any = None,
+    ) -> None:
+        if max(sizes) > MOST_SUBTABLE_BUCKETS:
+            raise ParameterError(
+                f"a subtable has at most {MOST_SUBTABLE_BUCKETS:,} buckets, and {sum(sizes) * spec.slots_per_bucket:,} "
+                f"slots in {len(sizes)} subtables make {max(sizes):,}: use more subtables"
+            )
+        self._constants = {**design.fields(parameters), "family": HASHES.index(family), "value_bytes": spec.value_bytes}
+        self.engine, self.design, self.parameters = engine, design, parameters
+        self.spec = replace(spec, constants=tuple(sorted(self._constants.items())))
+        self.seed, self.family, self.incoming = seed, family, 0
+        self._random = random.Random(seed)
+        self._program = engine.program(self.spec)
+        self.report = engine.allocate(8 * REPORT_WORDS, stream)
+        self._answer = engine.answer(COUNT_WORDS)
+        self._reserve = engine.allocate_pinned(
+            max(RESERVE_BYTES, _RESERVED_ALIGNMENT_BYTES + _RESERVED_PAIRS * self._reserved_bytes_per_pair)
+        )
+        self.account = Account(engine)
+        self._workbench = Workbench(engine, spec.slot_bytes)
+        self._counted = True  # the report is not zero
+        self._claiming: Scratch | None = None  # whose claims the last insert may have made
+        self._unclaimed: Scratch | None = None  # whose claims are as an insert wants them
+        reserved = 1 if spec.slots_per_bucket >= 3 else 3
+        subtables = tuple(Subtable(self._memory_of(buckets, stream), buckets) for buckets in (*sizes, reserved))
+        table = self._describe()
+        table.chain_limit = design.chain_limit(sum(sizes) * spec.slots_per_bucket)
+        self._enter(table, *_numbered(subtables))
+        self.layout = Layout(subtables, table, Routing.of_empty(table, sizes))
+        self.keys: tuple[int, ...] = (0,) * len(sizes)
+        self._empty(stream)
+
+    def _describe(self) -> Table:
+        """Hash constants, and what the parameters say."""
+        end = range_of(self.family, self.spec.word_bytes)
+        salts = tuple(self._random.randrange(1, end) for _ in range(MOST_SUBTABLES + 1))
+        return Table(salts=salts, **draw_constants(self._random, self.family, self.spec.word_bytes), **self._constants)
+
+    def _enter(self, table: Table, *subtables: tuple[int, Subtable]) -> None:
+        """Write to ``table`` where subtables of these numbers are."""
+        for number, (memory, buckets) in subtables:
+            table.bases[number], table.sizes[number] = memory.ptr, buckets
+            table.bucket_words[number] = memory.ptr + buckets * self._line_bytes
+
+    def sibling(self, sizes: Sequence[int], seed: int, stream: Any = None) -> SubtableArray:
+        """An empty array with other hash constants."""
+        return SubtableArray(self.engine, self.design, self.parameters, self.spec, sizes, seed, self.family, stream)
+
+    def copy(self, stream: Any = None) -> SubtableArray:
+        """An array with the same pairs and hash constants in memory of its own."""
+        other = self.sibling(self.sizes, self.seed, stream)
+        for ours, its in zip(self.layout.subtables, other.layout.subtables, strict=True):
+            self.engine.copy(its.memory.ptr, ours.memory.ptr, ours.memory.nbytes, stream)
+        table = Table.from_buffer_copy(self.table)
+        other._enter(table, *other.layout.numbered)
+        other.layout, other.keys = Layout(other.layout.subtables, table, self.layout.routing), self.keys
+        return other
+
+    # ---- memory
+    def _memory_of(self, buckets: int, stream: Any) -> Buffer:
+        return self.account.allocate(self._bytes_of(buckets), stream)
+
+    def _bytes_of(self, buckets: int) -> int:
+        return buckets * (self._line_bytes + BUCKET_WORDS_BYTES)
+
+    @property
+    def _line_bytes(self) -> int:
+        """Of the keys and values of a bucket."""
+        return self.spec.slots_per_bucket * self.spec.slot_bytes
+
+    @property
+    def table(self) -> Table:
+        """What kernels are told."""
+        return self.layout.table
+
+    @property
+    def sizes(self) -> list[int]:
+        """Buckets of each subtable."""
+        return self.layout.sizes
+
+    @property
+    def buckets(self) -> int:
+        """Buckets of all subtables, the reserved ones not included."""
+        return sum(self.sizes)
+
+    @property
+    def slots(self) -> int:
+        """Slots for keys, those of the reserved buckets not included."""
+        return self.buckets * self.spec.slots_per_bucket
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all subtables."""
+        return sum(subtable.memory.nbytes for subtable in self.layout.subtables)
+
+    @property
+    def peak_nbytes(self) -> int:
+        """Most bytes held at one time: by the subtables, and as working memory of the operations that resize them."""
+        return self.account.peak_bytes
+
+    def memory_use(self) -> MemoryUse:
+        """What the memory is used for."""
+        return MemoryUse(sum(map(self._bytes_of, self.sizes)))
+
+    def clear(self, stream: Any = None) -> None:
+        """Forget all keys, and the routing that they had. May be run again if it was interrupted."""
+        self._empty(stream)
+        table = Table.from_buffer_copy(self.table)
+        self.layout = Layout(self.layout.subtables, table, Routing.of_empty(table, self.sizes))
+        self.keys = (0,) * len(self.sizes)
+
+    def _empty(self, stream: Any) -> None:
+        for memory, buckets in self.layout.subtables:
+            self.engine.fill(memory.ptr, 0xFF, buckets * self.spec.slots_per_bucket * self.spec.word_bytes, stream)
+            self._clear_words(memory, buckets, stream)
+
+    def _clear_words(self, memory: Buffer, buckets: int, stream: Any) -> None:
+        """Free the locks of a subtable, and empty its overflow filter."""
+        self.engine.fill(memory.ptr + buckets * self._line_bytes, 0, buckets * BUCKET_WORDS_BYTES, stream)
+
+    # ---- operations that change nothing
+    def find(
+        self,
+        keys: int,
+        n: int,
+        values: int,
+        flags: int,
+        default: int,
+        stream: Any = None,
+        *,
+        counts: int = 0,
+        entry: str = "find",
+        fields: Mapping[str, int] | None = None,
+    ) -> None:
+        """As `Store.find`; ``fields``: further ones of the batch."""
+        launch_find(
+            self._program,
+            self.spec,
+            self.table,
+            keys,
+            n,
+            values,
+            flags,
+            default,
+            stream,
+            counts=counts,
+            entry=entry,
+            fields=fields or {},
+        )
+
+    def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
+        """Copy up to ``room`` pairs out, in no particular order; how many there are. Waits."""
+        report = zeroed_report(self.engine, stream)
+        for number, subtable in self.layout.numbered:
+            self._scan(number, subtable, Batch(out_keys=out_keys, out_values=out_values), room, report, stream)
+        return read_report(self.engine, report.ptr, stream).winners
+
+    def _scan(self, number: int, subtable: Subtable, batch: Batch, room: int, report: Buffer, stream: Any) -> None:
+        batch.n, batch.subtable = subtable.buckets * self.spec.slots_per_bucket, number
+        batch.report, batch.default_value = report.ptr, room
+        self._program.run("scan", self.table, batch, batch.n, stream)
+
+    def count_slots(self, stream: Any = None) -> int:
+        """Count the keys of each subtable from its slots; how many all hold. Allocates nothing. Waits."""
+        keys = []
+        for number, subtable in self.layout.numbered:
+            self._reset_report(stream)
+            self._scan(number, subtable, Batch(), 0, self.report, stream)
+            keys.append(read_report(self.engine, self.report.ptr, stream).winners)
+        self.keys = tuple(keys[:-1])
+        return sum(keys)
+
+    def broken_buckets(self, stream: Any = None) -> int:
+        """Buckets that break the rules of their layout; 0 is right. Waits."""
+        report = zeroed_report(self.engine, stream)
+        for number, subtable in self.layout.numbered:
+            batch = Batch(n=subtable.buckets, report=report.ptr, subtable=number)
+            self._program.run("audit", self.table, batch, batch.n, stream)
+        return read_report(self.engine, report.ptr, stream).mismatches
+
+    # ---- keys come and go
+    def begin(self, piece: Piece, scratch: Scratch, count_probes: bool, stream: Any = None) -> Insert:
+        """An insert of these elements, of which nothing is launched yet."""
+        self._reset_report(stream)
+        if self._unclaimed is not scratch:
+            self._workbench.forget_claims(scratch, stream)
+        self._unclaimed = self._claiming = None
+        return Insert(self, piece, scratch, count_probes, self.engine.allocate, stream)
+
+    def begin_move(
+        self, piece: Piece, stream: Any = None, allocate: Allocate | None = None, chain_limit: int | None = None
+    ) -> Insert:
+        """As `begin`, of distinct pairs that a resize moves. The working memory is counted in `account`."""
+        self._reset_report(stream)
+        allocate = allocate or self.account.allocate
+        memory = allocate(min(piece.n, HOMELESS_CAPACITY) * self.spec.slot_bytes, stream)
+        scratch = Scratch((piece.n, False, True), memory, self.report, Batch(homeless=memory.ptr), 0)
+        return Insert(self, piece, scratch, False, allocate, stream, chain_limit)
+
+    def run(self, entry: str, batch: Batch, n: int, stream: Any, chain_limit: int | None = None) -> None:
+        """Launch a kernel."""
+        table = self.table
+        if chain_limit is not None:
+            table = Table.from_buffer_copy(table)
+            table.chain_limit = chain_limit
+        self._program.run(entry, table, batch, n, stream)
+
+    def _reset_report(self, stream: Any) -> None:
+        if self._counted:
+            self.engine.fill(self.report.ptr, 0, self.report.nbytes, stream)
+        self._counted = True
+
+    def forget_reports(self) -> None:
+        """Expect the worst of the report and the claims: kernels of an update that was interrupted have used them."""
+        self._counted = True
+        self._claiming = self._unclaimed = None
+
+    def ask(self, scratch: Scratch | None, last: bool, stream: Any) -> None:
+        """Ask what was counted into the report.
+
+        After the ``last`` time the report is ready for the next operation. Its signals and the number of displaced
+        pairs stay: while a signal is set, the next `settle` does nothing. If it turns out that nobody made any claims
+        of ``scratch``, these are ready, too.
+        """
+        batch = Batch(n=COUNT_WORDS, report=self.report.ptr, answer=self._answer.ptr, default_value=last)
+        self._program.run("hand_over", self.table, batch, COUNT_WORDS, stream)
+        self._answer.follow(stream)
+        if last:
+            self._counted = False
+            self._claiming = scratch if scratch is self._workbench.kept else None
+
+    def answer(self) -> Report:
+        """What was asked for. Waits."""
+        self._answer.wait()
+        report = Report.of(self._answer.words)
+        self._counted |= report.homeless > 0  # its signals are set
+        if not report.winners:
+            self._unclaimed = self._claiming or self._unclaimed
+        self._claiming = None
+        return report
+
+    def random_word(self) -> int:
+        """For the victims of a launch."""
+        return self._random.getrandbits(32)
+
+    def combinations(self, keys: int, values: int, n: int, flags: int, op: Op, kind: int) -> list[Batch]:
+        """What `combine` launches: apply ``op`` to the values of the keys whose elements are not flagged as new."""
+        spec = self.spec
+        return [
+            Batch(
+                n=min(LAUNCH_ELEMENTS, n - at),
+                keys=keys + at * spec.word_bytes,
+                values=values + at * spec.value_bytes,
+                out_flags=flags + at,
+                op=op,
+                kind=kind,
+                report=self.report.ptr,
+            )
+            for at in range(0, n, LAUNCH_ELEMENTS)
+        ]
+
+    def combine(self, batches: list[Batch], stream: Any = None) -> None:
+        """Launch the batches that are left of `combinations`, and take each from the list. Allocates nothing."""
+        self._reset_report(stream)
+        run, table = self._program.run, self.table
+        while batches:
+            run("combine", table, batch := batches.pop(), batch.n, stream)
+
+    def begin_erase(self, keys: int, n: int, flags: int, only: Elements, stream: Any = None) -> None:
+        """Erase keys; nothing, if the insert before has displaced pairs."""
+        self._reset_report(stream)
+        for at, count, indices, length in pieces(self.engine, n, min(n, LAUNCH_ELEMENTS), only, stream):
+            batch = Batch(
+                n=count,
+                keys=keys + at * self.spec.word_bytes,
+                indices=indices,
+                count=length,
+                out_flags=flags and flags + at,
+                report=self.report.ptr,
+            )
+            self._program.run("erase", self.table, batch, count, stream)
+
+    def erased(self) -> int:
+        """How many keys the last erase found, which was asked for. Waits."""
+        erased = self.answer()
+        self.count(-placed for placed in erased.placed)
+        return erased.changed
+
+    def count(self, placed: Iterable[int]) -> None:
+        """Count keys that came into each subtable; fewer than none have left it."""
+        self.keys = tuple(keys + more for keys, more in zip(self.keys, placed, strict=False))
+
+    # ---- where the device has no memory left: in host memory, a few at a time
+    def erase_listed(self, keys: int, which: npt.NDArray[np.int64], stream: Any = None) -> None:
+        """Erase the keys of ``which`` elements. Allocates nothing. Waits."""
+        words = self._reserved_bytes().view(np.uint32)  # the length, in 64 bits, then the list
+        for at in range(0, len(which), len(words) - 2):
+            some = which[at : at + len(words) - 2]
+            words[:2], words[2 : 2 + len(some)] = (len(some), 0), some
+            self._reset_report(stream)
+            batch = Batch(n=len(some), keys=keys, indices=self._reserve.ptr + 8, count=self._reserve.ptr)
+            batch.report = self.report.ptr
+            self._program.run("erase", self.table, batch, batch.n, stream)
+            self.ask(None, True, stream)
+            self.erased()
+
+    def absent(self, pairs: DisplacedPairs, stream: Any = None) -> DisplacedPairs:
+        """The pairs whose keys are not in the table, each key once. Allocates nothing. Waits."""
+        pairs = pairs.which(np.unique(pairs.words, return_index=True)[1])
+        memory, width, there = self._reserved_bytes(), self.spec.word_bytes, np.zeros(pairs.n, np.bool_)
+        most = len(memory) // (width + 1)
+        for at in range(0, pairs.n, most):
+            keys = pairs.keys[at : at + most]
+            memory[: keys.size] = keys.ravel()
+            self.find(self._reserve.ptr, len(keys), 0, self._reserve.ptr + keys.size, 0, stream)
+            self.engine.synchronize(stream)
+            there[at : at + most] = memory[keys.size : keys.size + len(keys)]
+        return pairs.which(~there)
+
+    @property
+    def reserved_pairs(self) -> int:
+        """Pairs that `begin_move` can work on in a `reserved_arena`."""
+        return (self._reserve.nbytes - _RESERVED_ALIGNMENT_BYTES) // self._reserved_bytes_per_pair
+
+    def reserved_arena(self) -> Arena:
+        """The memory that is kept for the worst case. One insert at a time uses it."""
+        return Arena(self._reserve)
+
+    @property
+    def _reserved_bytes_per_pair(self) -> int:
+        """Of a pair, where it comes from and where it may be displaced to; a spare value, a flag and an element."""
+        return 2 * self.spec.slot_bytes + self.spec.value_bytes + 1 + 4
+
+    def _reserved_bytes(self) -> npt.NDArray[np.uint8]:
+        memory: Any = (ctypes.c_uint8 * self._reserve.nbytes).from_address(self._reserve.ptr)
+        return np.frombuffer(memory, np.uint8)
+
+    # ---- sizes
+    def take_over(self, other: SubtableArray, stream: Any = None) -> bool:
+        """Place all pairs of another array in this empty one; whether all found slots. Waits."""
+        n = sum(other.keys) + ANNEX  # the keys of the reserved buckets are not counted
+        keys = self.account.allocate(n * self.spec.word_bytes, stream)
+        values = self.account.allocate(max(1, n * self.spec.value_bytes), stream)
+        flags = self.account.allocate(n, stream)
+        n = other.scan(n, keys.ptr, values.ptr if self.spec.value_bytes else 0, stream)
+        for at in range(0, n, SETTLED_UNIQUE):
+            piece = Piece(
+                keys.ptr + at * self.spec.word_bytes,
+                values.ptr + at * self.spec.value_bytes,
+                flags.ptr + at,
+                min(SETTLED_UNIQUE, n - at),
+            )
+            insert = self.begin_move(piece, stream)
+            insert.settle(unique=True)
+            insert.place()
+            if not insert.outcome().complete:
+                return False
+        return True
+
+    def enlarge(self, number: int, stream: Any = None, memory: Buffer | None = None) -> None:
+        """Make one subtable twice as large, in one kernel (Dynamic Hash Tables on GPUs, section V-C).
+
+        ``memory``, if it was taken, of `memory_to_enlarge`.
+
+        Raises
+        ------
+        MemoryError
+            If there is none for the new copy beside the old one, or more buckets than can be numbered; the array is as
+            it was.
+        """
+        old = self.layout.subtables[number]
+        memory = memory or self.memory_to_enlarge(number, stream)
+        layout = self._resized(number, Subtable(memory, 2 * old.buckets))
+        batch = Batch(n=old.buckets * self.spec.slots_per_bucket, keys=old.memory.ptr, source_buckets=old.buckets)
+        batch.subtable = number
+        self._program.run("enlarge", layout.table, batch, batch.n, stream)
+        self.layout = layout
+
+    def memory_to_enlarge(self, number: int, stream: Any = None) -> Buffer:
+        """What `enlarge` will take for the new copy."""
+        buckets = 2 * self.sizes[number]
+        if buckets > MOST_SUBTABLE_BUCKETS:
+            raise MemoryError(f"a subtable has at most {MOST_SUBTABLE_BUCKETS:,} buckets: use more subtables")
+        return self._memory_to_resize(buckets, stream)
+
+    def memory_to_undo(self, memory: Buffer, number: int, stream: Any = None) -> Buffer | None:
+        """The old copy of a subtable that was halved, as memory to `enlarge` with; None if the size is another."""
+        buckets = 2 * self.sizes[number]
+        if memory.nbytes != self._bytes_of(buckets):
+            return None
+        self._clear_words(memory, buckets, stream)
+        return memory
+
+    def begin_halving(self, number: int, stream: Any = None) -> Halving:
+        """Take the memory to make one subtable half as large. Nothing of the array changes.
+
+        Raises
+        ------
+        MemoryError
+            As `enlarge`.
+        """
+        old = self.layout.subtables[number]
+        assert old.buckets % 2 == 0
+        slots = old.buckets // 2 * self.spec.slots_per_bucket
+        # A bucket has no more residuals than half of its keys.
+        residuals = self.account.allocate(4 * (self.keys[number] // 2 + 1), stream)
+        flags = self.account.allocate(2 * slots, stream)
+        # The residuals are elements of the old copy, which also has room for the values that they evict.
+        piece = Piece(old.memory.ptr, self._values_of(old), flags.ptr, min(slots, HOMELESS_CAPACITY))
+        insert = self.begin_move(piece, stream)
+        half = Subtable(self._memory_to_resize(old.buckets // 2, stream), old.buckets // 2)
+        return Halving(number, old, self._resized(number, half), insert, residuals, flags)
+
+    def halve(self, halving: Halving, stream: Any = None) -> None:
+        """Launch the kernels that make a subtable half as large (Dynamic Hash Tables on GPUs, section V-C).
+
+        The second kernel changes other subtables, and comes behind the assignment of the layout. From there on the
+        residuals are in the old copy alone until they are placed.
+        """
+        number, old, batch = halving.number, halving.old, halving.insert.batch
+        slots = old.buckets // 2 * self.spec.slots_per_bucket
+        batch.leftover, batch.source_buckets, batch.subtable = halving.residuals.ptr, old.buckets, number
+        batch.n = -(-slots // _WARP) * _WARP
+        self._program.run("halve", halving.layout.table, batch, batch.n, stream)
+        self.layout = halving.layout
+        batch.indices, batch.count = batch.leftover, batch.report + LEFTOVER
+        batch.closed, batch.spare_values, batch.unique = number + 1, self._values_of(old), 1
+        self._program.run("place", self.table, batch, slots, stream)
+
+    def end_halving(self, halving: Halving, stream: Any = None) -> DisplacedPairs:
+        """Count what `halve` did; the pairs that have no slot now. Waits.
+
+        The report keeps its counts, as `residuals` needs them.
+        """
+        outcome = halving.insert.outcome(last=False)
+        left = outcome.changed + outcome.unplaced
+        self.count(-left if number == halving.number else 0 for number in range(len(self.keys)))
+        displaced = halving.insert.displaced(outcome.homeless)
+        if not outcome.unplaced:
+            return displaced
+        listed = self.engine.to_host(halving.residuals.ptr, np.uint32, halving.insert.left, stream)
+        flags = self.engine.to_host(halving.flags.ptr, np.uint8, self._slots_of(halving.old), stream)
+        return displaced.and_others(self._rows(halving.old, listed[flags[listed] == Flag.UNPLACED], stream))
+
+    def residuals(self, halving: Halving, stream: Any = None) -> DisplacedPairs:
+        """All residuals of a halving that was interrupted, also those that `halve` has placed; none before `halve`."""
+        if any(subtable.memory is halving.old.memory for subtable in self.layout.subtables):
+            return DisplacedPairs.none(self.spec.word_bytes, self.spec.value_bytes)
+        n = read_report(self.engine, self.report.ptr, stream).leftover
+        listed = self.engine.to_host(halving.residuals.ptr, np.uint32, n, stream)
+        return self._rows(halving.old, listed, stream)
+
+    def _rows(self, subtable: Subtable, slots: npt.NDArray[Any], stream: Any) -> DisplacedPairs:
+        """The pairs in some slots of a subtable."""
+        total, spec = self._slots_of(subtable), self.spec
+        arrays = ((subtable.memory.ptr, spec.word_bytes), (self._values_of(subtable), spec.value_bytes))
+        return DisplacedPairs(
+            *(
+                self.engine.to_host(at, np.uint8, total * width, stream).reshape(total, width)[slots]
+                for at, width in arrays
+            )
+        )
+
+    def _slots_of(self, subtable: Subtable) -> int:
+        return subtable.buckets * self.spec.slots_per_bucket
+
+    def _values_of(self, subtable: Subtable) -> int:
+        """Address of the values of a subtable."""
+        return subtable.memory.ptr + self._slots_of(subtable) * self.spec.word_bytes
+
+    def _memory_to_resize(self, buckets: int, stream: Any) -> Buffer:
+        """For a copy of a subtable, whose kernel fills its lines and its overflow filter."""
+        memory = self._memory_of(buckets, stream)
+        self._clear_words(memory, buckets, stream)
+        return memory
+
+    def _resized(self, number: int, subtable: Subtable) -> Layout:
+        """The layout with another copy of one subtable."""
+        subtables = (*self.layout.subtables[:number], subtable, *self.layout.subtables[number + 1 :])
+        table = Table.from_buffer_copy(self.table)
+        self._enter(table, (number, subtable))
+        sizes = [subtable.buckets for subtable in subtables[:-1]]
+        table.chain_limit = self.design.chain_limit(sum(sizes) * self.spec.slots_per_bucket)
+        routing = self.layout.routing.resized(table, number, sizes, self.keys, self.incoming)
+        return Layout(subtables, table, routing)
+
+    # ---- scratch memory
+    def scratch(self, piece: int, unique: bool) -> Scratch:
+        """What an insert of so many elements needs; kept, if it is no larger than the table."""
+        self._workbench.kept_bytes = max(1 << 20, self.nbytes)
+        return self._workbench.of(piece, False, unique)
+
+
+def sizes_for(slots: int, slots_per_bucket: int, subtables: int) -> list[int]:
+    """Buckets of equal subtables that have at least so many slots between them."""
+    return policies.subtable_sizes(max(1, -(-slots // slots_per_bucket)), subtables)
