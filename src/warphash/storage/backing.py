@@ -93,13 +93,15 @@ def make_backing(
     # What a table does not need, and what a process that makes none does not, is not imported.
     made_of: tuple[Any, Any] = (BucketArray, BucketStore)
     rest: dict[str, Any] = {}
+    tries = {} if design.node_slots else {"attempts": attempts}
     if design.node_slots or in_place:
         rest = {"keys": capacity, "fixed": not grows}
     if design.node_slots:
-        from .chains.growth import ElasticLists, ElasticMultiLists
-        from .chains.store import ListStore, MultiListStore
+        from .chains.chain_array import ChainArray
+        from .chains.store import ChainStore
 
-        made_of = (MultiListStore, ElasticMultiLists) if multi else (ListStore, ElasticLists)
+        made_of = (ChainArray, ChainStore)
+        rest["repeats"] = multi
     elif in_place:
         from .subtables.growth import ElasticSubtables
         from .subtables.store import SubtableStore
@@ -110,15 +112,11 @@ def make_backing(
     elastic = made_of[1](
         made_of[0](engine, design, parameters, spec, slots, seed, family, **rest),
         grows=grows,
-        attempts=attempts,
         load_factor=load_factor,
         bounds=bounds,
         counts_probes=counts_probes,
+        **tries,
     )
-    if multi:
-        from .chains.codec import MultiWordBacking
-
-        return MultiWordBacking(elastic, key_bytes, value_bytes)
     if wide:
         from .row_store import RowStorage
 
