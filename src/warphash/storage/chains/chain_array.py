@@ -30,8 +30,8 @@ from .node_pool import BLOCK_UNITS, MAX_BLOCKS, MAX_SUPER_BLOCKS, SlabPool
 
 __all__ = ["ChainArray", "Snapshot"]
 
-Snapshot = list[Buffer | npt.NDArray[np.uint8]]
-"""Copies of the regions of memory that hold pairs, on the device or, where there was no memory, on the host."""
+Snapshot = Buffer | npt.NDArray[np.uint8]
+"""A copy of all memory that holds pairs, on the device or, where there was no memory, on the host."""
 
 
 class ChainArray:
@@ -191,26 +191,31 @@ class ChainArray:
         return [(self._memory.ptr, self._memory.nbytes), *self.pool.regions]
 
     def snapshot(self, stream: Any = None) -> Snapshot:
-        """Copies of all memory that holds pairs, on the host if there is no memory on the device."""
-        copies: Snapshot = []
-        for at, nbytes in self._regions:
-            try:
-                held = self.engine.allocate(nbytes, stream)
-                self.engine.copy(held.ptr, at, nbytes, stream)
-                copies.append(held)
-            except MemoryError:
-                copies.append(self.engine.to_host(at, np.uint8, nbytes, stream))
-        return copies
+        """A copy of all memory that holds pairs."""
+        engine, regions = self.engine, self._regions
+        try:
+            held = engine.allocate(sum(nbytes for _, nbytes in regions), stream)
+        except MemoryError:
+            return np.concatenate([engine.to_host(at, np.uint8, nbytes, stream) for at, nbytes in regions])
+        begin = held.ptr
+        for at, nbytes in regions:
+            engine.copy(begin, at, nbytes, stream)
+            begin += nbytes
+        return held
 
     def restore(self, snapshot: Snapshot, stream: Any = None) -> None:
-        """Put copies back. Nodes that came later are free. Allocates nothing. To be repeated if it was interrupted."""
+        """Put a copy back. Nodes that came later are free. Allocates nothing. To be repeated if it was interrupted."""
         self._forget_tails(stream)
         self.pool.clear(stream)
-        for (at, nbytes), held in zip(self._regions, snapshot, strict=False):
-            if isinstance(held, np.ndarray):
-                self.engine.upload(at, held, stream)
+        begin = 0
+        for at, nbytes in self._regions:
+            if begin == snapshot.nbytes:
+                break
+            if isinstance(snapshot, np.ndarray):
+                self.engine.upload(at, snapshot[begin : begin + nbytes], stream)
             else:
-                self.engine.copy(at, held.ptr, nbytes, stream)
+                self.engine.copy(at, snapshot.ptr + begin, nbytes, stream)
+            begin += nbytes
         self.pool.forget()
 
     # ---- operations that change nothing

@@ -398,6 +398,7 @@ class ChainStore:
             before = array.ledger.read(stream)
             array.pool.lend(n if which is None else len(which))
             launch(which)
+            self._ask_for_nodes(n, stream)
             after = array.ledger.read(stream)
             if after.unplaced == before.unplaced:
                 return
@@ -439,13 +440,13 @@ class ChainStore:
         if n <= LAUNCH_ELEMENTS and (array.pool.surely_free >= most or array.pool.free(stream) >= most):
             return lambda stream: None  # it is one launch, which finds its nodes
         counts = self._read(stream)
-        undo = partial(self._put_back, array, counts, array.snapshot(stream) if counts.size else [])
+        undo = partial(self._put_back, array, counts, array.snapshot(stream) if counts.size else None)
         self._recovery.note(undo)
         return undo
 
-    def _put_back(self, array: ChainArray, counts: _Counts, snapshot: Snapshot, stream: Any) -> None:
+    def _put_back(self, array: ChainArray, counts: _Counts, snapshot: Snapshot | None, stream: Any) -> None:
         """Go back to chains, and what was in them."""
-        if counts.size:
+        if snapshot is not None:
             array.restore(snapshot, stream)
             before = counts.minus(array.ledger.read(stream))
         else:
@@ -501,7 +502,7 @@ class ChainStore:
         return pool.surely_free >= most
 
     def _ask_for_nodes(self, n: int, stream: Any) -> None:
-        """Ask how many nodes a batch of ``n`` elements took, if too few are surely left for many more."""
+        """Ask how many nodes are left behind a batch of ``n`` elements, if too few surely are for many more."""
         pool = self.array.pool
         if pool.surely_free < 3 * n and self.engine.asynchronous:
             pool.learn()
