@@ -116,6 +116,7 @@ class ChainStore:
     ) -> None:
         self.engine: Engine = array.engine
         self.design: Design = array.design
+        self.spec: KernelSpec = array.spec
         self.grows, self.load_factor, self.bounds = grows, load_factor, bounds
         self.counts_probes = counts_probes
         self._safe_load_factor = array.design.safe_load_factor(array.parameters)
@@ -150,10 +151,6 @@ class ChainStore:
     def array(self) -> ChainArray:
         """The chains."""
         return self._state.array
-
-    @property
-    def spec(self) -> KernelSpec:
-        return self.array.spec
 
     @property
     def size(self) -> int:
