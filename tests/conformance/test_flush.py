@@ -144,7 +144,7 @@ def test_buckets_that_are_none(design: str, wrong: Any) -> None:
     assert table.stats().nodes == nodes and len(table) == 250
 
 
-# ---- the annex: its lists grow into the pool as others do, and only their first nodes tell whose they are
+# ---- reserved buckets: their lists grow into the pool as others do, and only their first nodes tell whose they are
 @pytest.mark.parametrize("key", ["u4", "u8"])
 def test_reserved_keys_come_and_go(design: str, key: str, device: str) -> None:
     case = Case(device, design, key, key, {})

@@ -17,12 +17,13 @@ import numpy.typing as npt
 
 from ...designs.base import Design
 from ...errors import ParameterError
-from ...runtime.abi import REPORT_WORDS, Batch, Op, Report, Table
+from ...runtime.abi import REPORT_WORDS, WINNERS, Batch, Op, Report, Table
 from ...runtime.engine import Buffer, Engine, KernelSpec
 from .. import policies
 from ..hash_constants import HASHES, MAX_BUCKETS, draw_constants
 from ..lookup import LAUNCH_ELEMENTS, launch_find
 from ..reports import read_report, zeroed_report
+from ..scratch import DeviceList, Elements
 from ..storage import MemoryUse, Outcome
 from .element_lists import ElementLists, Piece
 from .ledger import Ledger
@@ -306,7 +307,7 @@ class ChainArray:
         op: Op = Op.KEEP,
         kind: int = 0,
         count_probes: bool = False,
-        which: npt.NDArray[np.int64] | None = None,
+        which: Elements = None,
         stream: Any = None,
     ) -> None:
         """Run kernel ``entry`` over ``n`` elements, or those of ``which``, and count in the ledger.
@@ -323,7 +324,7 @@ class ChainArray:
         batch.report, batch.default_value = self.ledger.report, default
         batch.op, batch.kind, batch.count_probes = op, kind, count_probes
         self.ledger.open()
-        for at, count, indices, length in _pieces(n) if which is None else self._lists.pieces(which, stream):
+        for at, count, indices, length in self._pieces_of(n, which, stream):
             batch.n, batch.indices, batch.count = count, indices, length
             batch.keys, batch.values = keys + at * width, values and values + at * width
             batch.operations = operations and operations + at
@@ -333,6 +334,13 @@ class ChainArray:
             self._program.run(entry, self.table, batch, count, stream)
 
     # ---- launches
+    def _pieces_of(self, n: int, which: Elements, stream: Any) -> Iterable[Piece]:
+        if which is None:
+            return _pieces(n)
+        if isinstance(which, DeviceList):
+            return (Piece(0, n, which.indices, which.report + WINNERS),)
+        return self._lists.pieces(which, stream)
+
     def _run_over_lists(self, entry: str, batch: Batch, stream: Any, first: int = 0, lists: int | None = None) -> None:
         for at, count, *_ in _pieces(self.lists if lists is None else lists):
             batch.n, batch.keys = count, first + at

@@ -10,7 +10,7 @@ from ...runtime.abi import Batch, Table
 from ...runtime.source import ROWS
 
 if TYPE_CHECKING:
-    from ..codec import WordBacking
+    from ..codec import WordStorage
     from .store import ChainStore
 
 __all__ = ["RepeatedKeys"]
@@ -28,9 +28,9 @@ class RepeatedKeys:
         A codec whose store is a `ChainStore` of keys that repeat.
     """
 
-    def __init__(self, words: WordBacking) -> None:
+    def __init__(self, words: WordStorage) -> None:
         self._words = words
-        store: Any = words.elastic
+        store: Any = words.store
         self._chains: ChainStore = store
         self._engine = store.engine
 

@@ -33,14 +33,11 @@ from ...runtime.engine import Engine, KernelSpec
 from .. import policies
 from ..estimate import estimate_new_keys
 from ..lookup import LAUNCH_ELEMENTS
-from ..scratch import flags_at
+from ..scratch import Elements, flags_at
 from ..storage import MemoryUse, Recovery
 from .chain_array import ChainArray, Snapshot
 
 __all__ = ["ChainStore"]
-
-Elements = npt.NDArray[np.int64] | None
-"""Numbers of elements, ascending; None for all of a batch."""
 
 
 class _Counts(NamedTuple):
@@ -117,6 +114,7 @@ class ChainStore:
         self.engine: Engine = array.engine
         self.design: Design = array.design
         self.spec: KernelSpec = array.spec
+        self.seed: int = array.seed
         self.grows, self.load_factor, self.bounds = grows, load_factor, bounds
         self.counts_probes = counts_probes
         self._safe_load_factor = array.design.safe_load_factor(array.parameters)
@@ -176,6 +174,26 @@ class ChainStore:
     @property
     def nbytes(self) -> int:
         return self.array.nbytes
+
+    @property
+    def probes(self) -> int:
+        """Buckets read by updates that counted them."""
+        return self._counts().probes
+
+    @probes.setter
+    def probes(self, probes: int) -> None:
+        array, before = self._state
+        self._state = _State(array, before._replace(probes=probes - array.ledger.read().probes))
+
+    @property
+    def inserted(self) -> int:
+        """Keys that updates added."""
+        return self._counts().inserted
+
+    @inserted.setter
+    def inserted(self, inserted: int) -> None:
+        array, before = self._state
+        self._state = _State(array, before._replace(inserted=inserted - array.ledger.read().changed))
 
     @property
     def insert_probes(self) -> float | None:
@@ -366,7 +384,7 @@ class ChainStore:
     ) -> None:
         """As `Store.erase`; or what another ``entry`` erases, and writes to ``counts``. The batch is only launched."""
         self._recovery.run(self.engine, stream)
-        elements = n if only is None else len(only)
+        elements = len(only) if isinstance(only, np.ndarray) else n
         if elements:
             self._erases_left -= elements
             self.array.launch(entry, n, keys=keys, flags=flags, out_counts=counts, which=only, stream=stream)
@@ -389,7 +407,7 @@ class ChainStore:
         TableFull
             If some have not: its ``keys``. Others may have.
         """
-        which: Elements = None
+        which: npt.NDArray[np.int64] | None = None
         while n:
             array = self.array
             before = array.ledger.read(stream)
@@ -645,24 +663,6 @@ class ChainStore:
     @property
     def lookups_end_first(self) -> bool:
         return self.lookups_wait
-
-    @property
-    def probes(self) -> int:
-        return self._counts().probes
-
-    @probes.setter
-    def probes(self, probes: int) -> None:
-        array, before = self._state
-        self._state = _State(array, before._replace(probes=probes - array.ledger.read().probes))
-
-    @property
-    def inserted(self) -> int:
-        return self._counts().inserted
-
-    @inserted.setter
-    def inserted(self, inserted: int) -> None:
-        array, before = self._state
-        self._state = _State(array, before._replace(inserted=inserted - array.ledger.read().changed))
 
 
 class _TakeBack:
