@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from support.lists import nodes_of_a_list
-from warphash.storage.policies import expected_nodes, most_tombstones, nodes_for_batch, nodes_to_hold, pool_nodes
+from warphash.storage.policies import (
+    expected_nodes,
+    most_tombstones,
+    moves_instead_of_packing,
+    nodes_for_batch,
+    nodes_to_hold,
+    pool_nodes,
+)
 
 PAIRS = [1, 2, 7, 15, 30]
 MEANS = [1e-9, 1e-3, 0.1, 0.7, 3.0, 10.5, 30.0, 99.0, 450.0, 999.0, 1000.0, 1001.0, 5000.0, 1e6]
@@ -165,3 +172,12 @@ def test_flushes_are_paid_for_by_erases(rng: np.random.Generator) -> None:
     assert flushes > 10
     assert most_tombstones(0) == most_tombstones(1024) == 1024
     assert most_tombstones(10**6) == 10**6
+
+
+# ---- moves_instead_of_packing
+def test_few_pairs_are_moved_and_many_are_packed() -> None:
+    lists, nodes, capacity = 950_000, 1_000_000, 1_200_000
+    ways = [moves_instead_of_packing(size, lists, nodes, capacity) for size in range(0, 4_000_000, 100_000)]
+    assert ways == sorted(ways, reverse=True), "the more pairs, the dearer is moving them"
+    assert ways[0] and not ways[-1]
+    assert not moves_instead_of_packing(0, lists, 0, 100 * capacity), "a large pool is not filled for few nodes"

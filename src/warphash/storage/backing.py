@@ -8,10 +8,8 @@ from typing import Any, Protocol
 from ..designs.base import Design
 from ..runtime.abi import Op
 from ..runtime.engine import Engine, KernelSpec
-from .buckets.array import BucketArray
-from .buckets.bucket_store import BucketStore
 from .policies import slots_for
-from .storage import MemoryUse
+from .storage import MemoryUse, Store
 
 __all__ = ["Backing", "make_backing"]
 
@@ -87,50 +85,36 @@ def make_backing(
         subtables=in_place,
         splits=design.splits(parameters, slot_bytes),
     )
-    buckets = parameters.get("buckets")
+    lists = parameters.get("buckets")
     pairs = design.pairs_per_bucket(per_bucket, slot_bytes)
-    slots = buckets * pairs if buckets else slots_for(capacity, load_factor)
+    slots = lists * pairs if lists else slots_for(capacity, load_factor)
     # What a table does not need, and what a process that makes none does not, is not imported.
-    made_of: tuple[Any, Any] = (BucketArray, BucketStore)
-    rest: dict[str, Any] = {}
+    like = (engine, design, parameters, spec)
+    policy: dict[str, Any] = {"grows": grows, "load_factor": load_factor, "counts_probes": counts_probes}
+    store: Store
     if design.node_slots:
-        rest = {"keys": capacity, "fixed": not grows}
-        from .chains.growth import ElasticLists, ElasticMultiLists
-        from .chains.store import ListStore, MultiListStore
+        from .chains.chain_array import ChainArray
+        from .chains.store import ChainStore
 
-        made_of = (MultiListStore, ElasticMultiLists) if multi else (ListStore, ElasticLists)
+        chains = ChainArray(*like, slots, seed, family, keys=capacity, fixed=not grows, repeats=multi)
+        store = ChainStore(chains, bounds=bounds, **policy)
     elif in_place:
         from .subtables.array import SubtableArray, sizes_for
         from .subtables.store import SubtableStore
 
-        sizes = sizes_for(slots, per_bucket, parameters["subtables"])
-        subtables = SubtableStore(
-            SubtableArray(engine, design, parameters, spec, sizes, seed, family),
-            grows=grows,
-            attempts=attempts,
-            load_factor=load_factor,
-            bounds=design.own_bounds(parameters) if grows else None,
-            counts_probes=counts_probes,
-        )
-        from .codec import WordStorage
+        subtables = SubtableArray(*like, sizes_for(slots, per_bucket, parameters["subtables"]), seed, family)
+        own = design.own_bounds(parameters) if grows else None
+        store = SubtableStore(subtables, bounds=own, attempts=attempts, **policy)
+    else:
+        from .buckets.array import BucketArray
+        from .buckets.bucket_store import BucketStore
 
-        return WordStorage(subtables, key_bytes, value_bytes)
-    elastic = made_of[1](
-        made_of[0](engine, design, parameters, spec, slots, seed, family, **rest),
-        grows=grows,
-        attempts=attempts,
-        load_factor=load_factor,
-        bounds=bounds,
-        counts_probes=counts_probes,
-    )
-    if multi:
-        from .chains.codec import MultiWordBacking
-
-        return MultiWordBacking(elastic, key_bytes, value_bytes)
+        buckets = BucketArray(*like, slots, seed, family)
+        store = BucketStore(buckets, bounds=bounds, attempts=attempts, **policy)
     if wide:
         from .row_store import RowStorage
 
-        return RowStorage(elastic, key_bytes, value_bytes)
+        return RowStorage(store, key_bytes, value_bytes)
     from .codec import WordStorage
 
-    return WordStorage(elastic, key_bytes, value_bytes)
+    return WordStorage(store, key_bytes, value_bytes)

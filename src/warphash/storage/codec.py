@@ -95,7 +95,7 @@ class WordStorage:
     def execute(
         self, operations: int, keys: int, values: int, n: int, out: int, flags: int, default: bytes, stream: Any
     ) -> None:
-        """A mixed batch on lists; see `ElasticLists.execute`."""
+        """A mixed batch on lists; see `ChainStore.execute`."""
         store: Any = self.store
         key_words, value_words = self._keys(keys, n, stream), self._values(values, n, stream)
         landing, held = self._landing(out, n, self.value_bytes, self._value_word, stream)

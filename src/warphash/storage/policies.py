@@ -14,6 +14,7 @@ __all__ = [
     "may_halve",
     "most_keys",
     "most_tombstones",
+    "moves_instead_of_packing",
     "nodes_for_batch",
     "nodes_to_hold",
     "parts_of",
@@ -272,6 +273,21 @@ def build_parts_of(buckets: int, bucket_bytes: int, slots: int, stage_bytes: int
 def most_tombstones(size: int) -> int:
     """Erased slots, which finds still read, that a table of lists keeps: as many as it has keys."""
     return max(size, 1024)
+
+
+def moves_instead_of_packing(size: int, lists: int, nodes: int, capacity: int) -> bool:
+    """Whether moving ``size`` pairs to new lists touches fewer lines of memory than packing the lists in place.
+
+    Both ways read every node. Packing writes the first node of each list; of each further node it wipes a line and
+    changes a bitmap. New lists are filled line by line in order, which a GPU does four times as fast as it reaches
+    lines in no order; then each pair reads a line and writes it.
+
+    Parameters
+    ----------
+    nodes, capacity
+        Nodes of the pool in use; and all that a pool for the new lists has.
+    """
+    return 2 * size + (lists + capacity) / 4 < lists + 2 * nodes
 
 
 FEWEST_BLOCKS = 64

@@ -87,7 +87,9 @@ class Workbench:
         allocate = self._allocate or self._engine.allocate
         memory = allocate(max(256, starts[-1]), None)
         report = allocate(8 * REPORT_WORDS, None)
-        self._engine.fill(report.ptr, 0, report.nbytes)  # an interrupted update is asked for the pairs that it displaced
+        self._engine.fill(
+            report.ptr, 0, report.nbytes
+        )  # an interrupted update is asked for the pairs that it displaced
         at = [memory.ptr + start if end > start else 0 for start, end in pairwise(starts)]
         lists = dict(zip(("claims", "leftover", "winners", "losers", "homeless"), at, strict=True))
         batch = Batch(report=report.ptr, claim_mask=claims - 1, **lists)

@@ -12,6 +12,7 @@ from ..arrays.row_type import Column
 from ..designs import registry
 from ..errors import DtypeError, ParameterError
 from ..runtime.abi import Op
+from ..storage.chains.repeated_keys import RepeatedKeys
 from .pairs import PairTable
 
 __all__ = ["MultiMap"]
@@ -72,8 +73,9 @@ class MultiMap(PairTable):
         return table
 
     @property
-    def _pairs(self) -> Any:  # the `storage.chains.codec.MultiWordBacking`
-        return self._backing
+    def _pairs(self) -> RepeatedKeys:
+        words: Any = self._backing  # keys and values lie in the slots
+        return RepeatedKeys(words)
 
     def insert(self, keys: Any, values: Any) -> None:
         """Add every pair, whatever is there, in constant time each.

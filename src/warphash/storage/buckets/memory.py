@@ -35,7 +35,7 @@ class SlotMemory:
     family
         One of `HASHES`.
     keys
-        How many are expected (`chains.store.ListStore`).
+        How many are expected (`chains.chain_array.ChainArray`).
     fixed
         The memory is all there will be.
     """

@@ -1,8 +1,7 @@
-"""What the kernels of one store have counted since it was made, and the host's knowledge of it."""
+"""What the kernels of one `chain_array.ChainArray` have counted, and the host's knowledge of it."""
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
@@ -12,41 +11,46 @@ from ...runtime.engine import Engine
 
 __all__ = ["Ledger"]
 
-
 _NOTHING = Report(0, 0, 0, 0, 0, 0, 0, 0)
 
 
 class Ledger:
-    """A ``struct Report`` that is never zeroed again: kernels add to it, and nobody waits before somebody asks.
+    """A ``struct Report`` to which kernels add. The host reads it when it needs the counts, and not after each kernel.
 
-    Readers of the table may `read` at once; who launches kernels, or restarts, holds the table's lock alone.
+    The report in device memory is the truth about a batch that was launched, also if the call that launched the batch
+    was interrupted.
+
+    Attributes
+    ----------
+    known
+        All counts, as of the last `read`.
+    is_open
+        Whether a kernel may have added to the report since then.
     """
 
     def __init__(self, engine: Engine, stream: Any = None) -> None:
         self._engine = engine
         self._report = engine.allocate(8 * REPORT_WORDS, stream)
-        self._reading = threading.Lock()
+        self.known, self.is_open = _NOTHING, False
         self.restart(stream)
 
     def restart(self, stream: Any = None) -> None:
         """Count from zero again."""
         self._engine.fill(self._report.ptr, 0, 8 * REPORT_WORDS, stream)
-        self._known, self._open = _NOTHING, False
+        self.known, self.is_open = _NOTHING, False
 
     @property
     def report(self) -> int:
         """Address of the report, for kernels."""
         return self._report.ptr
 
-    def reopen(self) -> None:
-        """Say that a kernel has been launched which adds to it."""
-        self._open = True
+    def open(self) -> None:
+        """Note that a kernel is going to be launched that adds to the report."""
+        self.is_open = True
 
     def read(self, stream: Any = None) -> Report:
         """All counts so far. Waits for the kernels that were launched since the last time."""
-        with self._reading:
-            if self._open:
-                self._open = False
-                words = self._engine.to_host(self._report.ptr, np.uint64, COUNT_WORDS, stream)
-                self._known = Report.of(words)
-            return self._known
+        if self.is_open:
+            self.known = Report.of(self._engine.to_host(self._report.ptr, np.uint64, COUNT_WORDS, stream))
+            self.is_open = False
+        return self.known

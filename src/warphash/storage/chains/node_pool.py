@@ -1,16 +1,21 @@
 """The memory of slabs, or of smaller nodes, on one engine: super blocks, and the pool's descriptor that kernels read.
 
-How lanes take slabs while a kernel runs is told in ``kernels/core/slab_allocator.cuh``; here the pool is made, and
-grows between kernels.
+``kernels/core/slab_allocator.cuh`` tells how lanes take slabs while a kernel runs. This module makes the pool, and lets
+it grow between kernels.
 
-Kernels may be under way that take units. So the host knows how many were taken when it asked last, and how many it lent
-since then: the most that kernels launched later can have taken. It may ask behind each kernel, and go on.
+Kernels that take units may be under way. So the host knows a bound: the units that were free when they were counted
+last, less those that later kernels may take. The host can ask for a count behind a kernel, and go on.
+
+An interrupted call leaves the pool usable. All of its memory is one object, which a growing pool replaces by one
+assignment. The bound is lowered before a kernel is launched, and raised after memory is there: it is too low at worst.
 """
 
 from __future__ import annotations
 
+import copy
 from collections import deque
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +43,9 @@ _BITMAP_BYTES = BLOCK_UNITS // 8
 _COUNT_BYTES = 32 * 64
 """Lines of counts, as `kernels/core/slab_allocator.cuh` has them."""
 
+_EXHAUSTED_WORD = 3
+"""Of the ``struct Pool``."""
+
 _MOST_ASKED = 4
 """Counts on their way to the host at a time."""
 
@@ -45,6 +53,24 @@ _MOST_ASKED = 4
 def _sum(counts: npt.NDArray[np.uint64]) -> int:
     """Sum of the first word of each line; kernels count in its lower half."""
     return int(counts[::8].sum())
+
+
+class PoolMemory(NamedTuple):
+    """Super blocks, and the ``struct Pool`` that names them.
+
+    Attributes
+    ----------
+    buffers
+        What the super blocks lie in, one or several in a buffer.
+    bases
+        Addresses of the super blocks.
+    descriptor
+        The ``struct Pool``.
+    """
+
+    buffers: tuple[Buffer, ...]
+    bases: tuple[int, ...]
+    descriptor: Buffer
 
 
 class SlabPool:
@@ -70,7 +96,9 @@ class SlabPool:
     blocks
         Memory blocks in a super block.
     surely_free
-        Units that can be taken, as far as is known without counting.
+        At least so many units can be taken.
+    memory
+        Super blocks and descriptor.
     """
 
     def __init__(
@@ -94,20 +122,29 @@ class SlabPool:
         self._answers: list[Answer] = []  # to be asked again
         self._engine = engine
         self._program = engine.program(SLABS)
-        self._memory: list[Buffer] = []
-        self._bases: list[int] = []
         self._report = engine.allocate(8 * REPORT_WORDS, stream)
         self._counts = engine.allocate(_COUNT_BYTES, stream)
         self._engine.fill(self._counts.ptr, 0, _COUNT_BYTES, stream)
-        self._descriptor: Buffer
-        if super_blocks:
-            self._add(super_blocks, stream)
+        buffers, bases = self._allocate(super_blocks, stream) if super_blocks else ((), ())
+        self.memory = PoolMemory(buffers, bases, self._describe(bases, stream))
+        self._withhold(stream)
         self.surely_free = self.capacity
-        self._describe(stream)
+
+    def copy(self, stream: Any = None) -> Self:
+        """A pool of the same units, free and taken, in memory of its own."""
+        engine, twin = self._engine, copy.copy(self)
+        twin._asked, twin._answers = deque(), []
+        twin._report = engine.allocate(8 * REPORT_WORDS, stream)
+        twin._counts = engine.allocate(_COUNT_BYTES, stream)
+        buffers, bases = self._allocate(self.super_blocks, stream) if self.super_blocks else ((), ())
+        twin.memory = PoolMemory(buffers, bases, twin._describe(bases, stream))
+        for (source, nbytes), (target, _) in zip(self.regions, twin.regions, strict=True):
+            engine.copy(target, source, nbytes, stream)
+        return twin
 
     def clear(self, stream: Any = None) -> None:
-        """Free all slabs, and fill them."""
-        for memory in self._memory:
+        """Free all slabs, and fill them. Allocates nothing."""
+        for memory in self.memory.buffers:
             self._engine.fill(memory.ptr, 0xFF, memory.nbytes, stream)
         self._withhold(stream)
         self._engine.fill(self._counts.ptr, 0, _COUNT_BYTES, stream)
@@ -116,17 +153,17 @@ class SlabPool:
     @property
     def regions(self) -> list[tuple[int, int]]:
         """Address and bytes of the counts and of each super block."""
-        return [(self._counts.ptr, _COUNT_BYTES), *((base, self._super_block_bytes) for base in self._bases)]
+        return [(self._counts.ptr, _COUNT_BYTES), *((base, self._super_block_bytes) for base in self.memory.bases)]
 
     @property
     def units(self) -> list[tuple[int, int]]:
         """Address of the units of each super block, and how many they are."""
-        return [(base + self.blocks * _BITMAP_BYTES, self.blocks * BLOCK_UNITS) for base in self._bases]
+        return [(base + self.blocks * _BITMAP_BYTES, self.blocks * BLOCK_UNITS) for base in self.memory.bases]
 
     @property
     def super_blocks(self) -> int:
         """How many there are now."""
-        return len(self._bases)
+        return len(self.memory.bases)
 
     @property
     def capacity(self) -> int:
@@ -141,7 +178,7 @@ class SlabPool:
     @property
     def descriptor(self) -> int:
         """Address of the ``struct Pool``."""
-        return self._descriptor.ptr
+        return self.memory.descriptor.ptr
 
     @property
     def only_units(self) -> int:
@@ -155,7 +192,7 @@ class SlabPool:
 
     def reopen(self, stream: Any = None) -> None:
         """Let lanes look for units again after some found the pool exhausted."""
-        self._describe(stream)
+        self._engine.fill(self.descriptor + 8 * _EXHAUSTED_WORD, 0, 8, stream)
 
     def grow(self, stream: Any = None) -> None:
         """Add a super block.
@@ -172,20 +209,18 @@ class SlabPool:
         if not self.can_grow:
             raise MemoryError(f"the pool has at most {self._most_super_blocks} super blocks: make it of larger ones")
         wanted = max(1, -(-units // (self.blocks * BLOCK_UNITS)))
-        had, more = len(self._memory), min(wanted, self._most_super_blocks - self.super_blocks)
+        more = min(wanted, self._most_super_blocks - self.super_blocks)
         while True:
             try:
-                self._add(more, stream)
+                buffers, bases = self._allocate(more, stream)
                 break
             except MemoryError:
                 if more == 1:
                     raise
                 more //= 2
-        try:
-            self._describe(stream)
-        except MemoryError:
-            del self._memory[had:], self._bases[-more:]
-            raise
+        old = self.memory
+        bases = old.bases + bases
+        self.memory = PoolMemory(old.buffers + buffers, bases, self._describe(bases, stream))
         self.surely_free += more * self.blocks * BLOCK_UNITS
 
     def take(self, addresses: int, n: int, stream: Any = None) -> int:
@@ -217,9 +252,9 @@ class SlabPool:
         return self.surely_free
 
     def lend(self, n: int) -> None:
-        """Note that a kernel may take ``n`` units."""
-        self._lent += n
+        """Note that the kernel that is launched next takes up to ``n`` units."""
         self.surely_free -= n
+        self._lent += n
 
     @property
     def asked(self) -> bool:
@@ -227,11 +262,15 @@ class SlabPool:
         return bool(self._asked)
 
     def ask(self, stream: Any = None) -> None:
-        """Have the taken units counted behind the kernels so far, unless that is under way often; see `learn`."""
+        """Have the taken units counted behind the kernels so far; see `learn`.
+
+        Does nothing if many counts are on their way, or if there is no memory for the answer.
+        """
         if len(self._asked) < _MOST_ASKED:
-            answer = self._answers.pop() if self._answers else self._engine.answer(_COUNT_BYTES // 8)
-            answer.ask(self._counts.ptr, stream)
-            self._asked.append((answer, self._lent))
+            with suppress(MemoryError):
+                answer = self._answers.pop() if self._answers else self._engine.answer(_COUNT_BYTES // 8)
+                answer.ask(self._counts.ptr, stream)
+                self._asked.append((answer, self._lent))
 
     def learn(self, wait: bool = False) -> bool:
         """Take in what was counted by now, or ``wait`` for what was asked first; whether there was an answer."""
@@ -249,6 +288,11 @@ class SlabPool:
             learned = True
         return learned
 
+    def forget(self) -> None:
+        """Take no unit for surely free before they are counted again."""
+        self.surely_free = 0
+        self._asked.clear()
+
     def _know(self, taken: int) -> None:
         """So many were taken behind all kernels so far."""
         self._taken = taken
@@ -258,33 +302,33 @@ class SlabPool:
 
     def slab(self, address: int) -> int:
         """Where the slab of an address is in the engine's memory."""
-        units = self._bases[address >> 24] + self.blocks * _BITMAP_BYTES
+        units = self.memory.bases[address >> 24] + self.blocks * _BITMAP_BYTES
         return units + (address & 0xFFFFFF) * self._unit_bytes
 
     @property
     def _super_block_bytes(self) -> int:
         return self.blocks * (_BITMAP_BYTES + BLOCK_UNITS * self._unit_bytes)
 
-    def _add(self, super_blocks: int, stream: Any) -> None:
+    def _allocate(self, super_blocks: int, stream: Any) -> tuple[tuple[Buffer], tuple[int, ...]]:
+        """Memory of super blocks, all of whose units are free; and the address of each."""
         memory = self._engine.allocate(super_blocks * self._super_block_bytes, stream)
         self._engine.fill(memory.ptr, 0xFF, memory.nbytes, stream)
-        self._memory.append(memory)
-        self._bases += [memory.ptr + number * self._super_block_bytes for number in range(super_blocks)]
-        if len(self._memory) == 1:
-            self._withhold(stream)
+        return (memory,), tuple(memory.ptr + number * self._super_block_bytes for number in range(super_blocks))
 
     def _withhold(self, stream: Any) -> None:
-        """Mark the units as taken that nobody may take."""
-        if self._units is not None and self._bases:
-            free = np.arange(self.blocks * BLOCK_UNITS) < self._units
-            bitmaps = self._engine.from_host(np.packbits(free, bitorder="little"), stream)
-            self._engine.copy(self._bases[0], bitmaps.ptr, self.blocks * _BITMAP_BYTES, stream)
+        """Mark the units of a filled first super block as taken that nobody may take: those behind the last one."""
+        if self._units is not None and self.memory.bases:
+            bitmaps, (whole, rest) = self.memory.bases[0], divmod(self._units, 8)
+            nbytes = self.blocks * _BITMAP_BYTES
+            self._engine.fill(bitmaps + whole, 0, nbytes - whole, stream)
+            if rest:
+                self._engine.fill(bitmaps + whole, (1 << rest) - 1, 1, stream)
 
-    def _describe(self, stream: Any) -> None:
+    def _describe(self, bases: tuple[int, ...], stream: Any) -> Buffer:
         words = np.zeros(5 + MAX_SUPER_BLOCKS, np.uint64)
-        head = [self.blocks, self.super_blocks, self._unit_bytes, 0, self._counts.ptr, *self._bases]
+        head = [self.blocks, len(bases), self._unit_bytes, 0, self._counts.ptr, *bases]
         words[: len(head)] = head
-        self._descriptor = self._engine.from_host(words, stream)
+        return self._engine.from_host(words, stream)
 
     def _run(self, entry: str, batch: Batch, stream: Any) -> Report:
         self._engine.fill(self._report.ptr, 0, 8 * REPORT_WORDS, stream)

@@ -1,234 +1,691 @@
-"""A store whose buckets are lists: its nodes, and what only lists can do.
+"""`ChainStore`, a `storage.Store` whose buckets are chains: batches, transactions, and when the chains change.
 
-The kernels are those of ``kernels/lists.cuh``, ``append.cuh``, ``execute.cuh`` and ``multimap.cuh``.
+A batch fails for one reason only: the pool has no node for the end of a chain. A batch for which nodes surely suffice
+is launched, and nobody waits for it: what it adds and erases is in the array's ledger. Any other batch is waited for.
+Its elements that found no node are launched again after a flush, with a larger pool, or on more chains.
+
+**Transactions.** A kernel runs to its end, whatever becomes of the call that launched it, and counts in the ledger. So
+after one launch the table is whole, and an interruption leaves nothing to do. What takes several steps:
+
+- New chains (`rebuild`) are built beside the old ones, and become the table's by one assignment.
+- A flush packs chain after chain, each of which is right before and after.
+- `clear`, and the snapshot that a batch puts back which combines values and does not fit, are repeated (`Recovery`).
+- An insert that does not fit erases what it added, by lists in memory that was there before the batch. An interrupted
+  insert may have added some of its keys, each with its value. Where keys repeat, what it added is taken back at once,
+  since a pair that is there twice does not tell which of the two is older.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple, Self
 
-from ...runtime.abi import Batch, Op, Table
+import numpy as np
+import numpy.typing as npt
+
+from ...designs.base import Design
+from ...errors import TableFull
+from ...runtime.abi import Flag, Op, Report
+from ...runtime.engine import Engine, KernelSpec
 from .. import policies
-from ..buckets.memory import MAX_BUCKETS, MemoryUse
-from ..buckets.store import PIECE_UNIQUE, Outcome, Store
-from ..scratch import Elements, pieces
-from .ledger import Ledger
-from .node_pool import BLOCK_UNITS, MAX_BLOCKS, MAX_SUPER_BLOCKS, SlabPool
+from ..estimate import estimate_new_keys
+from ..lookup import LAUNCH_ELEMENTS
+from ..scratch import Elements, flags_at
+from ..storage import MemoryUse, Recovery
+from .chain_array import ChainArray, Snapshot
 
-__all__ = ["ListStore", "MultiListStore"]
+__all__ = ["ChainStore"]
 
 
-class ListStore(Store):
-    """A `Store` that has the first node of every list in its own memory, and the others from a pool.
+class _Counts(NamedTuple):
+    """Keys held; erased slots, at most; buckets that inserts read, and the keys they added."""
+
+    size: int = 0
+    tombstones: int = 0
+    probes: int = 0
+    inserted: int = 0
+
+    def plus(self, ledger: Report) -> _Counts:
+        """These counts, and those of a ledger."""
+        return _Counts(
+            self.size + ledger.changed - ledger.erased,
+            self.tombstones + ledger.erased,
+            self.probes + ledger.probes,
+            self.inserted + ledger.changed,
+        )
+
+    def minus(self, ledger: Report) -> _Counts:
+        """What, with those of a ledger, are these counts."""
+        return _Counts(
+            self.size - ledger.changed + ledger.erased,
+            self.tombstones - ledger.erased,
+            self.probes - ledger.probes,
+            self.inserted - ledger.changed,
+        )
+
+
+class _State(NamedTuple):
+    """The chains, and the counts from before their ledger was opened."""
+
+    array: ChainArray
+    before: _Counts
+
+
+class ChainStore:
+    """Chains, how many keys they hold, and how they may change.
+
+    Parameters
+    ----------
+    array
+        Empty.
+    grows
+        Whether the store may take more memory.
+    load_factor
+        Keys for each slot of the first nodes that `capacity` is meant for.
+    bounds
+        Of the load factor: the least behind a batch that erases, the most behind any, if there is memory to change it.
+        None for no bounds.
+    counts_probes
+        Whether inserts count the buckets that they read.
 
     Attributes
     ----------
-    pool
-        Sized for ``keys`` keys; a small table has no super block before a list grows. Of a table that may not grow, as
-        many nodes as buckets: so many keys as it has slots need no more, wherever they go.
-    ledger
-        What the kernels of batches have counted.
+    rebuilds
+        How often all pairs were moved into new chains.
+    resizes, peak_nbytes
+        None: the store resizes as a whole.
     """
 
-    pool: SlabPool
-    ledger: Ledger
+    resizes: int | None = None
+    peak_nbytes: int | None = None
 
-    def _allocate(self, stream: Any) -> None:
-        super()._allocate(stream)
-        most = 1 if self.parameters.get("allocator") == "slab_light" else MAX_SUPER_BLOCKS
-        nodes = policies.pool_nodes(self.keys, self.buckets, self._pairs_per_node)
-        if self.fixed:
-            nodes = max(nodes, self.buckets)
-        blocks = max(1, -(-nodes // BLOCK_UNITS))
-        super_blocks = -(-blocks // MAX_BLOCKS)
-        if super_blocks > most:
-            raise MemoryError(f"{nodes:,} nodes are more than a pool of {most} super blocks has")
-        if self.buckets < BLOCK_UNITS and nodes < BLOCK_UNITS and not self.fixed and most > 1:
-            super_blocks = 0
-        if not self.fixed and most > 1 and self.engine.asynchronous:
-            blocks = max(blocks, policies.FEWEST_BLOCKS, self.buckets // (8 * BLOCK_UNITS))
-        units = nodes if self.fixed and super_blocks == 1 else None
-        node_bytes = self.spec.slots_per_bucket * self.spec.slot_bytes
-        self.pool = SlabPool(self.engine, min(blocks, MAX_BLOCKS), super_blocks, units, node_bytes, most, stream)
-        self.ledger = Ledger(self.engine, stream)
-        self._batch = Batch()
+    def __init__(
+        self,
+        array: ChainArray,
+        *,
+        grows: bool,
+        load_factor: float,
+        bounds: tuple[float, float] | None,
+        counts_probes: bool,
+    ) -> None:
+        self.engine: Engine = array.engine
+        self.design: Design = array.design
+        self.spec: KernelSpec = array.spec
+        self.seed: int = array.seed
+        self.grows, self.load_factor, self.bounds = grows, load_factor, bounds
+        self.counts_probes = counts_probes
+        self._safe_load_factor = array.design.safe_load_factor(array.parameters)
+        self._recovery = Recovery()
+        self._state = _State(array, _Counts())
+        self.rebuilds = 0
+        self._plan_upkeep()
+
+    def sibling(self, keys: int, stream: Any = None) -> Self:
+        """As `Store.sibling`."""
+        return self._like(self.array.sibling(self._slots_for(keys), self.array.seed + 1, keys, stream))
+
+    def copy(self, stream: Any = None) -> Self:
+        """As `Store.copy`."""
+        self.finish(stream)
+        twin = self._like(self.array.copy(stream))
+        twin._state = _State(twin.array, self._read()._replace(probes=0, inserted=0))
+        twin._plan_upkeep()
+        return twin
+
+    def _like(self, array: ChainArray) -> Self:
+        return type(self)(
+            array,
+            grows=self.grows,
+            load_factor=self.load_factor,
+            bounds=self.bounds,
+            counts_probes=self.counts_probes,
+        )
+
+    # ---- what it is
+    @property
+    def array(self) -> ChainArray:
+        """The chains."""
+        return self._state.array
 
     @property
-    def _pairs_per_node(self) -> int:
-        return self.slots // self.buckets
+    def size(self) -> int:
+        """Keys held."""
+        return self._counts().size
 
-    def nodes_for_batch(self, n: int) -> int:
-        """Free nodes with which a batch of ``n`` elements cannot fail."""
-        return policies.nodes_for_batch(n, self._pairs_per_node)
+    @property
+    def tombstones(self) -> int:
+        """Erased slots that are not free yet, at most."""
+        return self._counts().tombstones
+
+    @property
+    def slots(self) -> int:
+        """Slots of the first nodes."""
+        return self.array.slots
+
+    @property
+    def capacity(self) -> int:
+        """Keys that the present memory is meant for."""
+        array = self.array
+        return array.keys if array.parameters["buckets"] else policies.capacity_of(array.slots, self.load_factor)
 
     @property
     def nbytes(self) -> int:
-        return super().nbytes + self.pool.nbytes
+        return self.array.nbytes
 
     @property
-    def regions(self) -> list[tuple[int, int]]:
-        """Address and bytes of all memory that holds pairs."""
-        return [*super().regions, *self.pool.regions]
+    def probes(self) -> int:
+        """Buckets read by updates that counted them."""
+        return self._counts().probes
+
+    @probes.setter
+    def probes(self, probes: int) -> None:
+        array, before = self._state
+        self._state = _State(array, before._replace(probes=probes - array.ledger.read().probes))
 
     @property
-    def lists(self) -> int:
-        """Buckets, those of the annex included."""
-        return self.total_slots // self.spec.slots_per_bucket
+    def inserted(self) -> int:
+        """Keys that updates added."""
+        return self._counts().inserted
+
+    @inserted.setter
+    def inserted(self, inserted: int) -> None:
+        array, before = self._state
+        self._state = _State(array, before._replace(inserted=inserted - array.ledger.read().changed))
+
+    @property
+    def insert_probes(self) -> float | None:
+        """As `Store.insert_probes`."""
+        counts = self._counts()
+        return counts.probes / counts.inserted if self.counts_probes and counts.inserted else None
 
     def memory_use(self) -> MemoryUse:
-        taken, free = self.pool.taken_and_free()
-        node_bytes = self.spec.slots_per_bucket * self.spec.slot_bytes
-        nodes = self.buckets + taken
-        return MemoryUse(nodes * node_bytes, free * node_bytes, nodes)
-
-    def _describe(self) -> Table:
-        table = super()._describe()
-        table.pool, table.pool_units = self.pool.descriptor, self.pool.only_units
-        return table
-
-    def _parts(self) -> list[tuple[int, int, int]]:
-        per_node = self.spec.slots_per_bucket
-        return [*super()._parts(), *((ptr, nodes * per_node, MAX_BUCKETS) for ptr, nodes in self.pool.units)]
-
-    def clear(self, stream: Any = None) -> None:
-        super().clear(stream)
-        self.pool.clear(stream)
-        self.ledger.restart(stream)
-
-    def restore(self, snapshot: Any, stream: Any = None) -> None:
-        """Put a copy back. Nodes that came later are free."""
-        self.pool.clear(stream)
-        super().restore(snapshot, stream)
-        self.pool.lend(self.pool.capacity)
-
-    def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
-        """As `Store.scan`; the pairs of one list follow each other, in its order."""
-        report = self._zeroed_report(stream)
-        for at in range(0, self.lists, PIECE_UNIQUE):
-            count = min(PIECE_UNIQUE, self.lists - at)
-            batch = Batch(
-                n=count, keys=at, out_keys=out_keys, out_values=out_values, report=report.ptr, default_value=room
-            )
-            self._program.run("scan", self.table, batch, count, stream)
-        return self._read(report, stream).winners
-
-    def take_over(self, other: Store, homeless: int, stream: Any = None) -> Outcome:
-        """Place all pairs of ``other``, those of one key in their order. Waits."""
-        assert isinstance(other, ListStore)
-        report = self._zeroed_report(stream)
-        self.pool.lend(self.pool.capacity)
-        for at in range(0, other.lists, PIECE_UNIQUE):
-            count = min(PIECE_UNIQUE, other.lists - at)
-            batch = Batch(
-                n=count,
-                keys=other.memory.ptr + at * self.spec.slots_per_bucket * self.spec.slot_bytes,
-                source_buckets=max(0, other.buckets - at),
-                source_pool=other.pool.descriptor,
-                report=report.ptr,
-            )
-            self._program.run("relist", self.table, batch, count, stream)
-        counts = self._read(report, stream)
-        return Outcome(counts.changed, 0, counts.unplaced, 0)
-
-    def reopen_pool(self, stream: Any = None) -> None:
-        """Let those look for nodes again that found none."""
-        self.pool.reopen(stream)
-        self.table.pool = self.pool.descriptor
-
-    def grow_pool(self, nodes: int, stream: Any = None) -> None:
-        """At least ``nodes`` more, or what there is memory for; raises `MemoryError` if for none."""
-        self.pool.grow_by(nodes, stream)
-        self.table.pool, self.table.pool_units = self.pool.descriptor, self.pool.only_units
-
-    def flush(self, first: int, buckets: int, stream: Any = None) -> tuple[int, int]:
-        """Pack the lists of so many buckets: nodes that are free now, and erased slots that are gone. Waits."""
-        report = self._zeroed_report(stream)
-        for at in range(0, buckets, PIECE_UNIQUE):
-            batch = Batch(n=min(PIECE_UNIQUE, buckets - at), keys=first + at, report=report.ptr)
-            self._program.run("flush", self.table, batch, batch.n, stream)
-        counts = self._read(report, stream)
-        return counts.erased, counts.changed
-
-    # ---- operations on the keys of a batch; nobody waits for them
-    def launch(
-        self,
-        entry: str,
-        n: int,
-        *,
-        keys: int,
-        values: int = 0,
-        operations: int = 0,
-        out_values: int = 0,
-        out_counts: int = 0,
-        flags: int = 0,
-        default: int = 0,
-        op: Op = Op.KEEP,
-        kind: int = 0,
-        count_probes: bool = False,
-        only: Elements = None,
-        stream: Any = None,
-    ) -> None:
-        """Run kernel ``entry`` over ``n`` elements, or ``only`` some of them, and count in the ledger.
-
-        Of operations that change the table, whose callers hold its lock alone: they share the batch and the ledger.
-
-        Parameters
-        ----------
-        keys, values, operations, out_values, out_counts, flags
-            Addresses of arrays with an item for each element; 0 for none.
-        """
-        width = self.spec.word_bytes
-        batch = self._batch
-        batch.report, batch.default_value = self.ledger.report, default
-        batch.op, batch.kind, batch.count_probes = op, kind, count_probes
-        for at, count, indices, length in pieces(self.engine, n, min(n, PIECE_UNIQUE), only, stream):
-            batch.n, batch.indices, batch.count = count, indices, length
-            batch.keys, batch.values = keys + at * width, values and values + at * width
-            batch.operations = operations and operations + at
-            batch.out_values = out_values and out_values + at * width
-            batch.out_counts = out_counts and out_counts + 4 * at
-            batch.out_flags = flags and flags + at
-            self._program.run(entry, self.table, batch, count, stream)
-        self.ledger.reopen()
-
-    def find_all(self, keys: int, n: int, offsets: int, values: int, stream: Any = None) -> None:
-        """Values of each key, from its offset (uint64, n + 1 of them) to the next."""
-        width = self.spec.word_bytes
-        for at in range(0, n, PIECE_UNIQUE):
-            count = min(PIECE_UNIQUE, n - at)
-            batch = Batch(n=count, keys=keys + at * width, out_counts=offsets + 8 * at, out_values=values)
-            self._program.run("find_all", self.table, batch, count, stream)
-
-
-class MultiListStore(ListStore):
-    """Lists in which keys repeat, so that some are long: the end of each is kept (``kernels/append.cuh``)."""
-
-    def _allocate(self, stream: Any) -> None:
-        super()._allocate(stream)
-        self._tails = self.engine.allocate(4 * self.lists, stream)
-        self._forget_tails(stream)
-
-    def _forget_tails(self, stream: Any) -> None:
-        self.engine.fill(self._tails.ptr, 0xFF, 4 * self.lists, stream)
+        """What the memory is used for. Waits."""
+        return self.array.memory_use()
 
     @property
-    def nbytes(self) -> int:
-        return super().nbytes + 4 * self.lists
+    def pending(self) -> bool:
+        """As `Store.pending`."""
+        return self._recovery.due or self.array.ledger.is_open
 
-    def _describe(self) -> Table:
-        table = super()._describe()
-        table.tails = self._tails.ptr
-        return table
+    @property
+    def lookups_wait(self) -> bool:
+        """As `Store.lookups_wait`: lookups see a batch that was launched."""
+        return self._recovery.due
+
+    def finish(self, stream: Any = None) -> None:
+        """As `Store.finish`."""
+        self._recovery.run(self.engine, stream)
+        if self.array.ledger.is_open:
+            self.array.ledger.read(stream)
+            self._plan_upkeep()
+
+    def _counts(self) -> _Counts:
+        """Counts for callers, who may not have called `finish`."""
+        if self.pending:
+            self.finish()
+        return self._read()
+
+    def _read(self, stream: Any = None) -> _Counts:
+        """Counts of now. Waits for batches that nobody has waited for."""
+        array, before = self._state
+        return before.plus(array.ledger.read(stream))
+
+    # ---- lookups
+    def find(
+        self,
+        keys: int,
+        n: int,
+        values: int,
+        flags: int,
+        default: int,
+        stream: Any = None,
+        *,
+        counts: int = 0,
+        entry: str = "find",
+    ) -> None:
+        """As `Store.find`."""
+        self._recovery.run(self.engine, stream)
+        self.array.find(keys, n, values, flags, default, stream, counts=counts, entry=entry)
+
+    def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
+        """As `Store.scan`; the pairs of one chain follow each other, in its order."""
+        return self.array.scan(room, out_keys, out_values, stream)
+
+    def broken_buckets(self, stream: Any = None) -> int:
+        """As `Store.broken_buckets`."""
+        return self.array.broken_buckets(stream)
+
+    # ---- batches
+    def update(
+        self,
+        keys: int,
+        values: int,
+        n: int,
+        *,
+        op: Op = Op.KEEP,
+        kind: int = 0,
+        flags: int = 0,
+        unique: bool = False,
+        stream: Any = None,
+    ) -> None:
+        """As `Store.update`; a batch that surely finds its nodes is only launched."""
+        self._recovery.run(self.engine, stream)
+        if n == 0:
+            return
+        self._grow_ahead(keys, n, unique, stream)
+
+        def launch(which: Elements = None) -> None:
+            self.array.launch(
+                "append" if self.array.repeats else "place",
+                n,
+                keys=keys,
+                values=values,
+                flags=flags,
+                op=op,
+                kind=kind,
+                count_probes=self.counts_probes,
+                which=which,
+                stream=stream,
+            )
+
+        if self._has_room_for(n, stream):
+            self._launch_inserts(launch, n, 0, stream)
+            return
+        flags, _own_flags = flags_at(self.engine, flags, n, stream)
+        self.array.reserve_lists(stream)
+        undo = self._undo_of(keys, values, n, op, flags, stream)
+        try:
+            self._complete_or_undo(n, launch, flags, undo, stream)
+        except BaseException:
+            if self.array.repeats:  # an interrupt: at the next call, the memory of the batch may be gone
+                undo(stream)
+            raise
+        self._upkeep_if_due(False, stream)
+
+    def _complete_or_undo(
+        self, n: int, launch: Callable[[Elements], None], flags: int, undo: Callable[[Any], None], stream: Any
+    ) -> None:
+        """Launch a batch until it is done. If nodes are missing, the table is as it was when this raises."""
+        try:
+            self._complete(n, launch, flags, stream)
+        except (TableFull, MemoryError) as error:
+            undo(stream)
+            self._recovery.withdraw()
+            self._upkeep_if_due(True, stream)
+            if isinstance(error, TableFull):
+                raise TableFull(f"{error}; the table is as it was", error.keys) from error
+            raise
+        self._recovery.withdraw()
+        self._plan_upkeep()
+
+    def execute(
+        self,
+        operations: int,
+        keys: int,
+        values: int,
+        n: int,
+        out_values: int,
+        flags: int,
+        default: int,
+        stream: Any = None,
+    ) -> None:
+        """Launch a mixed batch; wait for it, and launch again what found no node, unless nodes surely suffice.
+
+        Interrupted, each operation is done or not.
+
+        Raises
+        ------
+        TableFull
+            If there is no node for some keys. All other operations are done; ``keys`` are the numbers of the elements
+            that are not.
+        MemoryError
+            If there is no memory. Nothing is done.
+        """
+        self._recovery.run(self.engine, stream)
+
+        def launch(which: Elements = None) -> None:
+            self.array.launch(
+                "execute",
+                n,
+                keys=keys,
+                values=values,
+                operations=operations,
+                out_values=out_values,
+                flags=flags,
+                default=default,
+                which=which,
+                stream=stream,
+            )
+
+        if self._has_room_for(n, stream):
+            self._launch_inserts(launch, n, n, stream)
+            return
+        self.array.reserve_lists(stream)
+        try:
+            self._complete(n, launch, flags, stream)
+        except TableFull as error:
+            raise TableFull(f"{error}; all other operations are done", error.keys) from error
+        self._plan_upkeep()
+        self._upkeep_if_due(True, stream)
+
+    def erase(
+        self,
+        keys: int,
+        n: int,
+        flags: int = 0,
+        only: Elements = None,
+        stream: Any = None,
+        *,
+        counts: int = 0,
+        entry: str = "erase",
+    ) -> None:
+        """As `Store.erase`; or what another ``entry`` erases, and writes to ``counts``. The batch is only launched."""
+        self._recovery.run(self.engine, stream)
+        elements = len(only) if isinstance(only, np.ndarray) else n
+        if elements:
+            self._erases_left -= elements
+            self.array.launch(entry, n, keys=keys, flags=flags, out_counts=counts, which=only, stream=stream)
+            self._upkeep_if_due(True, stream)
+
+    def _launch_inserts(self, launch: Callable[[], None], inserts: int, erases: int, stream: Any) -> None:
+        """Launch a batch for which nodes suffice. What the host counts is lowered first: an interrupt does no harm."""
+        self._adds_left -= inserts
+        self._erases_left -= erases
+        self.array.pool.lend(inserts)
+        launch()
+        self._ask_for_nodes(inserts, stream)
+        self._upkeep_if_due(erases > 0, stream)
+
+    def _complete(self, n: int, launch: Callable[[Elements], None], flags: int, stream: Any) -> None:
+        """Launch a batch until all its elements have found room.
+
+        Raises
+        ------
+        TableFull
+            If some have not: its ``keys``. Others may have.
+        """
+        which: npt.NDArray[np.int64] | None = None
+        while n:
+            array = self.array
+            before = array.ledger.read(stream)
+            array.pool.lend(n if which is None else len(which))
+            launch(which)
+            self._ask_for_nodes(n, stream)
+            after = array.ledger.read(stream)
+            if after.unplaced == before.unplaced:
+                return
+            which = np.flatnonzero(self.engine.to_host(flags, np.uint8, n, stream) == Flag.UNPLACED)
+            try:
+                self._find_nodes(which, after.changed > before.changed, stream)
+            except (TableFull, MemoryError) as error:
+                self.array.pool.reopen(stream)  # some kept a node that others looked for in vain
+                raise TableFull(str(error), which) from error
 
     def clear(self, stream: Any = None) -> None:
-        super().clear(stream)
-        self._forget_tails(stream)
+        """As `Store.clear`."""
+        self._recovery.run(self.engine, stream)
+        before = _Counts()
+        if self.counts_probes:
+            counts = self._counts()
+            before = _Counts(probes=counts.probes, inserted=counts.inserted)
+        self._clear(_State(self.array, before), stream)
 
-    def restore(self, snapshot: Any, stream: Any = None) -> None:
-        super().restore(snapshot, stream)
-        self._forget_tails(stream)
+    def _clear(self, state: _State, stream: Any) -> None:
+        def step(stream: Any) -> None:
+            state.array.clear(stream)
+            self._state = state
 
-    def flush(self, first: int, buckets: int, stream: Any = None) -> tuple[int, int]:
-        reclaimed = super().flush(first, buckets, stream)
-        self._forget_tails(stream)
-        return reclaimed
+        self._recovery.note(step)
+        step(stream)
+        self._recovery.withdraw()
+        self._plan_upkeep()
+
+    # ---- undoing a batch that does not fit
+    def _undo_of(self, keys: int, values: int, n: int, op: Op, flags: int, stream: Any) -> Callable[[Any], None]:
+        """What takes a batch back, and needs no memory then; noted as a recovery if it may run at a later call."""
+        array = self.array
+        if op == Op.KEEP:
+            if array.repeats:
+                self.engine.fill(flags, Flag.PRESENT, n, stream)  # an interrupt may come before a kernel writes them
+            return _TakeBack(self, keys, values, n, flags)
+        most = policies.nodes_for_batch(n, array.pairs_per_node)
+        if n <= LAUNCH_ELEMENTS and (array.pool.surely_free >= most or array.pool.free(stream) >= most):
+            return lambda stream: None  # it is one launch, which finds its nodes
+        counts = self._read(stream)
+        undo = partial(self._put_back, array, counts, array.snapshot(stream) if counts.size else None)
+        self._recovery.note(undo)
+        return undo
+
+    def _put_back(self, array: ChainArray, counts: _Counts, snapshot: Snapshot | None, stream: Any) -> None:
+        """Go back to chains, and what was in them."""
+        if snapshot is not None:
+            array.restore(snapshot, stream)
+            before = counts.minus(array.ledger.read(stream))
+        else:
+            array.clear(stream)
+            before = counts._replace(tombstones=0)
+        self._state = _State(array, before)
+
+    # ---- nodes
+    def _find_nodes(self, missing: npt.NDArray[np.int64], progress: bool, stream: Any) -> None:
+        """Nodes for elements that found none.
+
+        Raises
+        ------
+        TableFull, MemoryError
+            If there are none.
+        """
+        pool, counts = self.array.pool, self._read(stream)
+        if counts.tombstones > (counts.size // 4 if self.grows else 0):
+            self._flush_all(stream)
+            pool.reopen(stream)
+        elif not self.grows:
+            # A lane that comes second at the end of a chain keeps a node of its own until its kernel ends: as long as
+            # keys are added, there may be room for the others too.
+            pool.reopen(stream)
+            if not progress:
+                raise TableFull(f"{len(missing):,} keys found no node; allow on_full='grow', or give a larger capacity")
+        elif pool.can_grow:
+            pool.grow_by(max(pool.capacity, len(missing)), stream)
+        else:
+            keys = 2 * (counts.size + len(missing))
+            self._replace(self._slots_for(keys), keys, stream, nodes=2 * pool.capacity)
+
+    def _has_room_for(self, n: int, stream: Any) -> bool:
+        """Whether there are surely nodes for any batch of ``n`` elements, perhaps after a wait for earlier ones.
+
+        So that the device does not run out of work meanwhile, a pool that may grow has nodes for several batches.
+        """
+        array, pool = self.array, self.array.pool
+        most = policies.nodes_for_batch(n, array.pairs_per_node)
+        if n > LAUNCH_ELEMENTS:  # several launches, between which an interrupt may come
+            return False
+        if pool.surely_free >= most:
+            return True
+        if not self.engine.asynchronous:
+            return False
+        pool.learn()
+        wanted = policies.nodes_to_hold(n, array.lists) if self.grows and pool.can_grow else 0
+        if wanted and pool.counted_free < 4 * n:
+            with suppress(MemoryError):  # by much, so that it is seldom
+                pool.grow_by(max(wanted - pool.counted_free, pool.capacity // 2), stream)
+        while pool.surely_free < most and pool.learn(wait=True):
+            pass
+        return pool.surely_free >= most
+
+    def _ask_for_nodes(self, n: int, stream: Any) -> None:
+        """Ask how many nodes are left behind a batch of ``n`` elements, if too few surely are for many more."""
+        pool = self.array.pool
+        if pool.surely_free < 3 * n and self.engine.asynchronous:
+            pool.learn()
+            if pool.surely_free < (2 * n if pool.asked else 3 * n):
+                pool.ask(stream)
+
+    # ---- sizes
+    def _slots_for(self, keys: int) -> int:
+        """Slots of a store for ``keys`` keys: those of now, if the number of chains is to stay."""
+        array = self.array
+        return policies.slots_for(max(1, keys), self.load_factor) if array.parameters["rebucket"] else array.slots
+
+    def rebuild(self, keys: int, stream: Any = None) -> None:
+        """As `Store.rebuild`."""
+        self.finish(stream)
+        keys = max(keys, self.size)
+        self._replace(self._slots_for(keys), keys, stream)
+
+    def _replace(self, slots: int, keys: int, stream: Any, nodes: int = 0) -> None:
+        """Move all pairs to new chains for ``keys`` keys, with at least ``nodes`` nodes in their pool.
+
+        Raises
+        ------
+        MemoryError
+            If there is no memory; the table is as it was.
+        """
+        old, counts = self.array, self._read(stream)
+        wanted = sized_for = max(keys, counts.size)
+        new = old.sibling(slots, old.seed + 1, wanted, stream)
+        # Twice until it is enough: keys may share chains more than chance has it.
+        while new.pool.capacity < nodes or not new.take_over(old, stream).complete:
+            sized_for = max(1, 2 * sized_for)
+            new = old.sibling(slots, old.seed + 1, sized_for, stream)
+        new.keys = wanted
+        self._state = _State(new, counts._replace(tombstones=0))
+        self.rebuilds += 1
+
+    def _grow_ahead(self, keys: int, n: int, unique: bool, stream: Any) -> None:
+        """Make the table larger, before the first kernel, for a batch that is large and brings more keys than fit.
+
+        Chains that are filled far beyond their load, and then moved, take several times as long. Behind a small batch,
+        they are moved as seldom.
+        """
+        if n <= self._adds_left or 2 * n < self._state.before.plus(self.array.ledger.known).size:
+            return
+        size, slots, most = self._read(stream).size, self.slots, self._most_keys
+        if size + n > most:
+            with suppress(MemoryError):
+                surely_new = unique or self.array.repeats
+                new = n if surely_new else estimate_new_keys(self, keys, n, int(most) - size, stream)
+                if size + new > most:
+                    slots = policies.slots_ahead(size + new, slots, self.load_factor, self.bounds)
+                    self._replace(slots, size + new, stream)
+        self._plan_upkeep()
+
+    # ---- upkeep
+    def flush(self, first: int, lists: int, stream: Any = None) -> int:
+        """Pack the pairs of so many chains; how many nodes are free now. Waits."""
+        self.finish(stream)
+        if lists == self.array.lists:
+            return self._flush_all(stream)
+        freed, reclaimed = self.array.flush(first, lists, stream)
+        self._lower_tombstones(reclaimed)
+        return freed
+
+    def _flush_all(self, stream: Any) -> int:
+        freed, _ = self.array.flush(0, self.array.lists, stream)
+        self._lower_tombstones(self._read(stream).tombstones)
+        return freed
+
+    def _lower_tombstones(self, gone: int) -> None:
+        array, before = self._state
+        self._state = _State(array, before._replace(tombstones=before.tombstones - gone))
+        self._plan_upkeep()
+
+    @property
+    def _most_keys(self) -> float:
+        """Beyond which a table that may grow gets more chains."""
+        if not self.grows:
+            return math.inf
+        return min(self._safe_load_factor, self.bounds[1] if self.bounds else math.inf) * self.slots
+
+    def _plan_upkeep(self) -> None:
+        """Find out how many keys can be added, and erased, before the chains need upkeep."""
+        size, tombstones, *_ = self._read()
+        least = self.bounds[0] if self.bounds else 0
+        self._adds_left = self._most_keys - size
+        # Each key that is erased is one slot more and one key less.
+        self._erases_left = min((policies.most_tombstones(size) - tombstones) // 2, size - least * self.slots)
+
+    def _upkeep_if_due(self, erased: bool, stream: Any) -> None:
+        if self._adds_left < 0 or (erased and self._erases_left < 0):
+            self._keep_up(erased, stream)
+            self._plan_upkeep()
+
+    def _keep_up(self, erased: bool, stream: Any) -> None:
+        """Bring the load factor within its bounds, if there is memory for it, and drop erased slots once they are many.
+
+        Only an erase makes a table smaller.
+        """
+        size = self._read(stream).size
+        if self.bounds:
+            keys, slots = size, self._slots_in_bounds(size, self.bounds[0] if erased else 0)
+        elif size > self._most_keys:  # few chains may have been asked for, and room for many keys
+            keys = max(size, self.capacity)
+            slots = self._slots_for(keys)
+        else:
+            keys, slots = size, self.slots
+        if slots != self.slots:
+            with suppress(MemoryError):
+                self._replace(slots, keys, stream)
+        if self._read(stream).tombstones > policies.most_tombstones(size):
+            self._drop_erased(size, stream)
+
+    def _slots_in_bounds(self, size: int, least: float) -> int:
+        assert self.bounds
+        return policies.slots_in_bounds(size, self.slots, (least, self.bounds[1])) or self.slots
+
+    def _drop_erased(self, size: int, stream: Any) -> None:
+        """Free all erased slots in the way that touches the fewest lines of memory."""
+        array = self.array
+        if not size:
+            self._clear(_State(array, self._read(stream)._replace(tombstones=0)), stream)
+            return
+        nodes = array.pool.capacity - array.pool.free(stream)
+        if policies.moves_instead_of_packing(size, array.lists, nodes, array.pool.capacity):
+            with suppress(MemoryError):
+                self._replace(array.slots, array.keys, stream, nodes=array.pool.capacity)
+                return
+        self._flush_all(stream)
+
+    # ---- names of before
+    @property
+    def store(self) -> ChainArray:
+        """The chains, whole."""
+        self._recovery.run(self.engine, None)
+        return self.array
+
+    @property
+    def under_way(self) -> bool:
+        return self.pending
+
+    @property
+    def lookups_end_first(self) -> bool:
+        return self.lookups_wait
+
+
+class _TakeBack:
+    """Erases what an insert added, by its flags. Interrupted and called again, it goes on.
+
+    Each element of the list erases one pair, list by list in order. So the ledger tells how far it came.
+    """
+
+    def __init__(self, store: ChainStore, keys: int, values: int, n: int, flags: int) -> None:
+        self._store, self._keys, self._values, self._n, self._flags = store, keys, values, n, flags
+        self._begun: tuple[npt.NDArray[np.int64], int] | None = None
+        self._done = False
+
+    def __call__(self, stream: Any) -> None:
+        if self._done:
+            return
+        store, array = self._store, self._store.array
+        if self._begun is None:
+            flags = array.engine.to_host(self._flags, np.uint8, self._n, stream)
+            self._begun = np.flatnonzero(flags == Flag.CHANGED), array.ledger.read(stream).erased
+        added, before = self._begun
+        left = added[array.ledger.read(stream).erased - before :]
+        store._erases_left -= len(left)
+        undo = "retract" if array.repeats else "erase"
+        array.launch(undo, self._n, keys=self._keys, values=self._values, which=left, stream=stream)
+        self._done = True

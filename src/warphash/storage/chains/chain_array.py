@@ -1,0 +1,360 @@
+"""The memory of a table of chains, and the launches of its kernels.
+
+A chain, the list of a bucket, has its first node in an array and the others from a pool. The kernels are those of
+``kernels/lists.cuh``, ``append.cuh``, ``execute.cuh`` and ``multimap.cuh``.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ...designs.base import Design
+from ...errors import ParameterError
+from ...runtime.abi import REPORT_WORDS, WINNERS, Batch, Op, Report, Table
+from ...runtime.engine import Buffer, Engine, KernelSpec
+from .. import policies
+from ..hash_constants import HASHES, MAX_BUCKETS, draw_constants
+from ..lookup import LAUNCH_ELEMENTS, launch_find
+from ..reports import read_report, zeroed_report
+from ..scratch import DeviceList, Elements
+from ..storage import MemoryUse, Outcome
+from .element_lists import ElementLists, Piece
+from .ledger import Ledger
+from .node_pool import BLOCK_UNITS, MAX_BLOCKS, MAX_SUPER_BLOCKS, SlabPool
+
+__all__ = ["ChainArray", "Snapshot"]
+
+Snapshot = Buffer | npt.NDArray[np.uint8]
+"""A copy of all memory that holds pairs, on the device or, where there was no memory, on the host."""
+
+
+class ChainArray:
+    """Chains of fixed number: their nodes, hash constants and counts. Not safe from several threads.
+
+    Parameters
+    ----------
+    slots
+        In the first nodes; at least so many, rounded up to whole nodes.
+    seed
+        Of the hash constants.
+    family
+        Of the hash functions, one of `HASHES`.
+    keys
+        How many the pool is meant for. A small table has no super block before a chain grows. A table that may not
+        grow has as many nodes as buckets: as many keys as it has slots need no more, wherever they go.
+    fixed
+        The table may not take more memory.
+    repeats
+        Keys repeat, so some chains are long: the last node of each is remembered (``kernels/append.cuh``).
+
+    Attributes
+    ----------
+    buckets, lists
+        Buckets that keys are hashed to; and with the reserved ones behind them.
+    repeats
+        As given.
+    pool
+        Nodes.
+    ledger
+        What the kernels of batches have counted.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        design: Design,
+        parameters: Mapping[str, Any],
+        spec: KernelSpec,
+        slots: int,
+        seed: int,
+        family: str,
+        keys: int = 0,
+        fixed: bool = False,
+        repeats: bool = False,
+        stream: Any = None,
+    ) -> None:
+        constants = {**design.fields(parameters), "family": HASHES.index(family)}
+        self.engine, self.design, self.parameters = engine, design, parameters
+        self.spec = replace(spec, constants=tuple(sorted(constants.items())))
+        self.seed, self.family, self.keys, self.fixed, self.repeats = seed, family, keys, fixed, repeats
+        per_node = spec.slots_per_bucket
+        self.pairs_per_node = design.pairs_per_bucket(per_node, spec.slot_bytes)
+        self.buckets = max(1, -(-slots // self.pairs_per_node))
+        if self.buckets > MAX_BUCKETS:
+            raise ParameterError(
+                f"a table has at most {MAX_BUCKETS:,} buckets, and {slots:,} slots of {per_node} a bucket "
+                f"make {self.buckets:,}: use a smaller capacity or a greater load_factor"
+            )
+        self.slots = self.buckets * self.pairs_per_node
+        self.lists = self.buckets + (1 if per_node >= 3 else 3)
+        self._node_bytes = per_node * spec.slot_bytes
+        self._program = engine.program(self.spec)
+        self._memory = engine.allocate(self.lists * self._node_bytes, stream)
+        self._tails = engine.allocate(4 * self.lists, stream) if repeats else None
+        self.pool = self._make_pool(stream)
+        self._allocate_counts(stream)
+        drawn = draw_constants(random.Random(seed), family, self.spec.word_bytes)
+        self._constants = {**constants, **drawn, "chain_limit": design.chain_limit(self.slots)}
+        self._described = (self.pool.memory, self._describe())
+        self.clear(stream)
+
+    def _make_pool(self, stream: Any) -> SlabPool:
+        most = 1 if self.parameters.get("allocator") == "slab_light" else MAX_SUPER_BLOCKS
+        nodes = policies.pool_nodes(self.keys, self.buckets, self.pairs_per_node)
+        if self.fixed:
+            nodes = max(nodes, self.buckets)
+        blocks = max(1, -(-nodes // BLOCK_UNITS))
+        super_blocks = -(-blocks // MAX_BLOCKS)
+        if super_blocks > most:
+            raise MemoryError(f"{nodes:,} nodes are more than a pool of {most} super blocks has")
+        if self.buckets < BLOCK_UNITS and nodes < BLOCK_UNITS and not self.fixed and most > 1:
+            super_blocks = 0
+        if not self.fixed and most > 1 and self.engine.asynchronous:
+            blocks = max(blocks, policies.FEWEST_BLOCKS, self.buckets // (8 * BLOCK_UNITS))
+        units = nodes if self.fixed and super_blocks == 1 else None
+        return SlabPool(self.engine, min(blocks, MAX_BLOCKS), super_blocks, units, self._node_bytes, most, stream)
+
+    def _allocate_counts(self, stream: Any) -> None:
+        self.ledger = Ledger(self.engine, stream)
+        self._report = self.engine.allocate(8 * REPORT_WORDS, stream)  # of kernels that are waited for
+        self._lists = ElementLists(self.engine)
+        self._batch = Batch()
+
+    def sibling(self, slots: int, seed: int, keys: int = 0, stream: Any = None) -> Self:
+        """Empty chains of the same kind with other hash constants; ``keys`` as for the class."""
+        like = (self.engine, self.design, self.parameters, self.spec)
+        return type(self)(*like, slots, seed, self.family, keys, self.fixed, self.repeats, stream)
+
+    def copy(self, stream: Any = None) -> Self:
+        """Chains with the same pairs, at the same places, in memory of their own."""
+        engine, twin = self.engine, copy.copy(self)
+        twin._memory = engine.allocate(self._memory.nbytes, stream)
+        engine.copy(twin._memory.ptr, self._memory.ptr, self._memory.nbytes, stream)
+        twin._tails = engine.allocate(4 * self.lists, stream) if self._tails else None
+        twin._forget_tails(stream)
+        twin.pool = self.pool.copy(stream)
+        twin._allocate_counts(stream)
+        twin._described = (twin.pool.memory, twin._describe())
+        return twin
+
+    # ---- memory
+    @property
+    def nbytes(self) -> int:
+        return self._memory.nbytes + self.pool.nbytes + (self._tails.nbytes if self._tails else 0)
+
+    @property
+    def table(self) -> Table:
+        """What kernels are given."""
+        described, table = self._described
+        if described is not self.pool.memory:  # the pool has grown
+            table = self._describe()
+            self._described = (self.pool.memory, table)
+        return table
+
+    def _describe(self) -> Table:
+        return Table(
+            slots=self._memory.ptr,
+            buckets=self.buckets,
+            pool=self.pool.descriptor,
+            pool_units=self.pool.only_units,
+            tails=self._tails.ptr if self._tails else 0,
+            **self._constants,
+        )
+
+    def memory_use(self) -> MemoryUse:
+        """What the memory is used for. Waits."""
+        taken, free = self.pool.taken_and_free()
+        nodes = self.buckets + taken
+        return MemoryUse(nodes * self._node_bytes, free * self._node_bytes, nodes)
+
+    def clear(self, stream: Any = None) -> None:
+        """Forget all keys and counts; keep the memory. Allocates nothing. To be repeated if it was interrupted."""
+        self._forget_tails(stream)
+        self.engine.fill(self._memory.ptr, 0xFF, self._memory.nbytes, stream)
+        self.pool.clear(stream)
+        self.ledger.restart(stream)
+
+    def _forget_tails(self, stream: Any) -> None:
+        """Before nodes are freed: a tail leads to a node of its chain."""
+        if self._tails:
+            self.engine.fill(self._tails.ptr, 0xFF, self._tails.nbytes, stream)
+
+    @property
+    def _regions(self) -> list[tuple[int, int]]:
+        """Address and bytes of all memory that holds pairs."""
+        return [(self._memory.ptr, self._memory.nbytes), *self.pool.regions]
+
+    def snapshot(self, stream: Any = None) -> Snapshot:
+        """A copy of all memory that holds pairs."""
+        engine, regions = self.engine, self._regions
+        try:
+            held = engine.allocate(sum(nbytes for _, nbytes in regions), stream)
+        except MemoryError:
+            return np.concatenate([engine.to_host(at, np.uint8, nbytes, stream) for at, nbytes in regions])
+        begin = held.ptr
+        for at, nbytes in regions:
+            engine.copy(begin, at, nbytes, stream)
+            begin += nbytes
+        return held
+
+    def restore(self, snapshot: Snapshot, stream: Any = None) -> None:
+        """Put a copy back. Nodes that came later are free. Allocates nothing. To be repeated if it was interrupted."""
+        self._forget_tails(stream)
+        self.pool.clear(stream)
+        begin = 0
+        for at, nbytes in self._regions:
+            if begin == snapshot.nbytes:
+                break
+            if isinstance(snapshot, np.ndarray):
+                self.engine.upload(at, snapshot[begin : begin + nbytes], stream)
+            else:
+                self.engine.copy(at, snapshot.ptr + begin, nbytes, stream)
+            begin += nbytes
+        self.pool.forget()
+
+    # ---- operations that change nothing
+    def find(
+        self,
+        keys: int,
+        n: int,
+        values: int,
+        flags: int,
+        default: int,
+        stream: Any = None,
+        *,
+        counts: int = 0,
+        entry: str = "find",
+    ) -> None:
+        """As `Store.find`."""
+        launch_find(
+            self._program, self.spec, self.table, keys, n, values, flags, default, stream, counts=counts, entry=entry
+        )
+
+    def find_all(self, keys: int, n: int, offsets: int, values: int, stream: Any = None) -> None:
+        """Values of each key, from its offset (uint64, n + 1 of them) to the next."""
+        width = self.spec.word_bytes
+        for at, count, *_ in _pieces(n):
+            batch = Batch(n=count, keys=keys + at * width, out_counts=offsets + 8 * at, out_values=values)
+            self._program.run("find_all", self.table, batch, count, stream)
+
+    def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
+        """As `Store.scan`; the pairs of one chain follow each other, in its order."""
+        report = zeroed_report(self.engine, stream)
+        batch = Batch(out_keys=out_keys, out_values=out_values, report=report.ptr, default_value=room)
+        self._run_over_lists("scan", batch, stream)
+        return read_report(self.engine, report.ptr, stream).winners
+
+    def broken_buckets(self, stream: Any = None) -> int:
+        """As `Store.broken_buckets`."""
+        report = zeroed_report(self.engine, stream)
+        nodes = [(self._memory.ptr, self.lists, self.buckets)]
+        nodes += [(at, count, MAX_BUCKETS) for at, count in self.pool.units]
+        for at, count, hashed in nodes:
+            table = Table.from_buffer_copy(self.table)
+            table.slots, table.buckets = at, hashed
+            self._program.run("audit", table, Batch(n=count, report=report.ptr), count, stream)
+        return read_report(self.engine, report.ptr, stream).mismatches
+
+    # ---- operations that change the chains, waited for. They allocate nothing.
+    def take_over(self, other: ChainArray, stream: Any = None) -> Outcome:
+        """Place all pairs of other chains, those of one key in their order."""
+        self.pool.lend(self.pool.capacity)
+        self._reset_report(stream)
+        for at, count, *_ in _pieces(other.lists):
+            batch = Batch(
+                n=count,
+                keys=other._memory.ptr + at * self._node_bytes,
+                source_buckets=max(0, other.buckets - at),
+                source_pool=other.pool.descriptor,
+                report=self._report.ptr,
+            )
+            self._program.run("relist", self.table, batch, count, stream)
+        counts = self._read_report(stream)
+        return Outcome(counts.changed, 0, counts.unplaced, 0)
+
+    def flush(self, first: int, lists: int, stream: Any = None) -> tuple[int, int]:
+        """Pack so many chains: how many nodes are free now, and erased slots gone. Interrupted, it has packed some."""
+        self._forget_tails(stream)
+        self._reset_report(stream)
+        self._run_over_lists("flush", Batch(report=self._report.ptr), stream, first, lists)
+        counts = self._read_report(stream)
+        return counts.erased, counts.changed
+
+    # ---- operations on the elements of a batch, not waited for
+    def reserve_lists(self, stream: Any = None) -> None:
+        """Make sure that a `launch` of some elements needs no memory."""
+        self._lists.reserve(stream)
+
+    def launch(
+        self,
+        entry: str,
+        n: int,
+        *,
+        keys: int,
+        values: int = 0,
+        operations: int = 0,
+        out_values: int = 0,
+        out_counts: int = 0,
+        flags: int = 0,
+        default: int = 0,
+        op: Op = Op.KEEP,
+        kind: int = 0,
+        count_probes: bool = False,
+        which: Elements = None,
+        stream: Any = None,
+    ) -> None:
+        """Run kernel ``entry`` over ``n`` elements, or those of ``which``, and count in the ledger.
+
+        For operations that change the table, whose callers hold its lock alone: they share the batch and the ledger.
+
+        Parameters
+        ----------
+        keys, values, operations, out_values, out_counts, flags
+            Addresses of arrays with an item for each element; 0 for none.
+        """
+        width = self.spec.word_bytes
+        batch = self._batch
+        batch.report, batch.default_value = self.ledger.report, default
+        batch.op, batch.kind, batch.count_probes = op, kind, count_probes
+        self.ledger.open()
+        for at, count, indices, length in self._pieces_of(n, which, stream):
+            batch.n, batch.indices, batch.count = count, indices, length
+            batch.keys, batch.values = keys + at * width, values and values + at * width
+            batch.operations = operations and operations + at
+            batch.out_values = out_values and out_values + at * width
+            batch.out_counts = out_counts and out_counts + 4 * at
+            batch.out_flags = flags and flags + at
+            self._program.run(entry, self.table, batch, count, stream)
+
+    # ---- launches
+    def _pieces_of(self, n: int, which: Elements, stream: Any) -> Iterable[Piece]:
+        if which is None:
+            return _pieces(n)
+        if isinstance(which, DeviceList):
+            return (Piece(0, n, which.indices, which.report + WINNERS),)
+        return self._lists.pieces(which, stream)
+
+    def _run_over_lists(self, entry: str, batch: Batch, stream: Any, first: int = 0, lists: int | None = None) -> None:
+        for at, count, *_ in _pieces(self.lists if lists is None else lists):
+            batch.n, batch.keys = count, first + at
+            self._program.run(entry, self.table, batch, count, stream)
+
+    def _reset_report(self, stream: Any) -> None:
+        self.engine.fill(self._report.ptr, 0, 8 * REPORT_WORDS, stream)
+
+    def _read_report(self, stream: Any) -> Report:
+        return read_report(self.engine, self._report.ptr, stream)
+
+
+def _pieces(n: int) -> Iterable[Piece]:
+    """The launches of a batch of ``n`` elements."""
+    if n <= LAUNCH_ELEMENTS:
+        return (Piece(0, n),)
+    return (Piece(at, min(LAUNCH_ELEMENTS, n - at)) for at in range(0, n, LAUNCH_ELEMENTS))

@@ -1,0 +1,79 @@
+"""Lists of elements, for kernels that process some elements of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ...runtime.engine import Buffer, Engine
+from ..lookup import LAUNCH_ELEMENTS
+
+__all__ = ["ElementLists", "Piece"]
+
+_KEPT_BYTES = 64 << 10
+"""A list of 16,000 elements: long enough that its launch takes longer than the copy of the list."""
+
+_LENGTH_WORDS = 2
+"""The length of a list, of 64 bits, lies in front of its numbers of 32 bits."""
+
+
+class Piece(NamedTuple):
+    """Elements of one launch.
+
+    Attributes
+    ----------
+    first
+        Number of the element that the arrays of the launch begin at.
+    elements
+        How many.
+    indices, length
+        Addresses of the list and of its length; 0 for all elements in order.
+    """
+
+    first: int
+    elements: int
+    indices: int = 0
+    length: int = 0
+
+
+class ElementLists:
+    """Device memory for one list at a time. The memory is there before a batch begins, so that a retry cannot fail."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._kept: Buffer | None = None
+
+    def reserve(self, stream: Any = None) -> Buffer:
+        """Make sure that `pieces` needs no memory.
+
+        Raises
+        ------
+        MemoryError
+            If there is none.
+        """
+        if self._kept is None:
+            self._kept = self._engine.allocate(_KEPT_BYTES, stream)
+        return self._kept
+
+    def pieces(self, which: npt.NDArray[np.int64], stream: Any = None) -> Iterator[Piece]:
+        """Launches over the elements ``which``, ascending: one if there is memory for the whole list.
+
+        Each list is overwritten, in the order of ``stream``, by the next one.
+        """
+        memory = self.reserve(stream)
+        if 4 * (_LENGTH_WORDS + len(which)) > memory.nbytes:
+            with suppress(MemoryError):
+                memory = self._engine.allocate(4 * (_LENGTH_WORDS + min(len(which), LAUNCH_ELEMENTS)), stream)
+        most = memory.nbytes // 4 - _LENGTH_WORDS
+        for at in range(0, len(which), most):
+            some = which[at : at + most]
+            first = int(some[0])
+            words = np.empty(_LENGTH_WORDS + len(some), np.uint32)
+            words[:_LENGTH_WORDS] = np.array([len(some)], np.uint64).view(np.uint32)
+            words[_LENGTH_WORDS:] = some - first
+            self._engine.upload(memory.ptr, words, stream)
+            yield Piece(first, len(some), memory.ptr + 4 * _LENGTH_WORDS, memory.ptr)

@@ -1,0 +1,71 @@
+"""What only a `MultiMap` asks: all pairs of a key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...runtime.abi import Batch, Table
+from ...runtime.source import ROWS
+
+if TYPE_CHECKING:
+    from ..codec import WordStorage
+    from .store import ChainStore
+
+__all__ = ["RepeatedKeys"]
+
+CHUNK = 256
+"""Counts that one element of the kernels ``chunk_sums`` and ``offsets`` sums up."""
+
+
+class RepeatedKeys:
+    """Operations on all pairs of a key: packed rows in, packed rows out.
+
+    Parameters
+    ----------
+    words
+        A codec whose store is a `ChainStore` of keys that repeat.
+    """
+
+    def __init__(self, words: WordStorage) -> None:
+        self._words = words
+        store: Any = words.store
+        self._chains: ChainStore = store
+        self._engine = store.engine
+
+    def count(self, keys: int, n: int, out: int, stream: Any) -> None:
+        """Pairs of each key: uint32[n]."""
+        words = self._words._keys(keys, n, stream)
+        self._chains.find(words[0], n, 0, 0, 0, stream, counts=out, entry="count")
+
+    def erase_all(self, keys: int, n: int, out: int, stream: Any) -> None:
+        """Erase every pair of each key: uint32[n], how many each element erased."""
+        words = self._words._keys(keys, n, stream)
+        self._chains.erase(words[0], n, stream=stream, counts=out, entry="erase_all")
+
+    def offsets(self, keys: int, n: int, out: int, stream: Any) -> int:
+        """Where the values of each key begin, uint64[n + 1]; how many there are. Waits."""
+        engine, rows = self._engine, self._engine.program(ROWS)
+        counts = engine.allocate(4 * max(1, n), stream)
+        self.count(keys, n, counts.ptr, stream)
+        chunks = -(-n // CHUNK)
+        sums = engine.allocate(8 * max(1, chunks), stream)
+        batch = Batch(n=chunks, keys=counts.ptr, default_value=n, out_values=sums.ptr)
+        rows.run("chunk_sums", Table(), batch, chunks, stream)
+        starts = np.zeros(chunks + 1, np.uint64)
+        np.cumsum(engine.to_host(sums.ptr, np.uint64, chunks, stream), out=starts[1:])
+        held = engine.from_host(starts, stream)
+        batch = Batch(n=chunks, keys=counts.ptr, values=held.ptr, default_value=n, out_values=out)
+        rows.run("offsets", Table(), batch, chunks, stream)
+        engine.copy(out + 8 * n, held.ptr + 8 * chunks, 8, stream)
+        return int(starts[-1])
+
+    def find_all(self, keys: int, n: int, offsets: int, total: int, values: int, stream: Any) -> None:
+        """The ``total`` values of all keys, those of each from its offset on."""
+        codec = self._words
+        words = codec._keys(keys, n, stream)
+        landing, held = codec._landing(values, total, codec.value_bytes, codec._value_word, stream)
+        self._chains.array.find_all(words[0], n, offsets, landing, stream)
+        if held is not None:
+            codec._narrow(landing, total, values, codec.value_bytes, codec._value_word, stream)
