@@ -11,7 +11,7 @@ import pytest
 from support.refusals import held_memory
 from warphash import HashMap, TableFull
 from warphash.storage.buckets.array import BucketArray
-from warphash.storage.buckets.bucket_store import BucketStore
+from warphash.storage.buckets.store import BucketStore
 from warphash.storage.storage import Outcome
 
 KEYS = np.arange(1, 61, dtype="u8")

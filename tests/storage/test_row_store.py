@@ -16,7 +16,7 @@ from support.types import Array, as_bytes
 from warphash import HashMap, TableFull
 from warphash.runtime.abi import COUNT_WORDS, Op, kind_of
 from warphash.storage import row_store
-from warphash.storage.buckets.bucket_store import BucketStore
+from warphash.storage.buckets.store import BucketStore
 from warphash.storage.row_store import RowStorage
 
 IN_ROWS = [name for name in design_names() if name != "dynamic_cuckoo"]

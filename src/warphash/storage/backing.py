@@ -107,7 +107,7 @@ def make_backing(
         store = SubtableStore(subtables, bounds=own, attempts=attempts, **policy)
     else:
         from .buckets.array import BucketArray
-        from .buckets.bucket_store import BucketStore
+        from .buckets.store import BucketStore
 
         buckets = BucketArray(*like, slots, seed, family)
         store = BucketStore(buckets, bounds=bounds, attempts=attempts, **policy)

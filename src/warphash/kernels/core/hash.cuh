@@ -21,7 +21,7 @@
 //      up to three bits is, by a quarter of the constants and more.
 //   2. So n keys have, on average, at most n^2 / m pairs that share one of m buckets. Once m exceeds n^2, some constants give
 //      each key a bucket of its own under the first function alone, and no design refuses that. A table grows to 2^18 slots at
-//      least before it gives up (storage/buckets/growth.py): enough for some hundred keys of whatever pattern.
+//      least before it gives up (storage/buckets/store.py): enough for some hundred keys of whatever pattern.
 //   3. More keys have 256 slots each by then, and a key may live in many: 32 with linear probing, 16 with MegaKV and the power of
 //      two, 24 with iceberg, 16 with bucketed cuckoo, 2 with cuckoo, as many as there are subtables with these; or more. Keys
 //      are refused only if more of them share all these slots than there are, under several sets of constants in a row. By

@@ -1,36 +1,204 @@
-"""A table on one engine, in words and addresses: the kernels of each operation.
+"""The store of designs whose buckets lie in one array: how an update ends, when the array is replaced, and by what.
 
-The sequence of kernels that an update takes, and why, is told at the head of ``kernels/insert.cuh``.
+What an update may leave undone, and what follows:
+
+1. All is placed: done.
+2. Pairs are displaced without a slot, or elements are unplaced. The displaced pairs are few: the first pair without a
+   slot keeps all other elements from displacing more. They are tried again in the same array, whose evictions then take
+   other ways; a table that is near the limit of its design succeeds so, and is not built anew. If that does not help, a
+   new array, larger or with other hash constants, takes over all pairs. Then the unplaced elements are tried again.
+3. The policy, or the memory, allows no more: the table becomes what it was, and `TableFull` is raised. Where the batch
+   is large enough to fail by its size (`policies.is_risky`), a snapshot was taken before it, and is put back. A smaller
+   batch fails only with a freak of the hash constants: its keys are erased, which leaves room for the displaced pairs.
+
+The recovery of an interrupted update (`storage.Recovery`) follows from this. With a snapshot, it is put back, and all
+keys of the batch are out. Without one, the displaced pairs are read from the array's scratch memory and placed, and the
+keys are counted anew. An array whose layout is open had no keys before, and is cleared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any
+import ctypes
+from contextlib import suppress
+from functools import partial
+from itertools import count
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ...runtime.abi import COUNT_WORDS, LEFTOVER, LISTS_BYTES, LOSERS, REPORT_WORDS, WINNERS, Batch, Op, Report, Table
+from ...errors import TableFull
+from ...runtime.abi import Flag, Op, Table
 from ...runtime.engine import Buffer
-from ..policies import build_parts_of, is_built_whole
-from ..result_slot import Mailbox
-from ..scratch import Elements, Scratch, pieces
-from ..storage import Outcome
-from .memory import MAX_BUCKETS, SlotMemory
+from .. import policies
+from ..estimate import estimate_new_keys
+from ..partition import in_parts
+from ..scratch import Elements, flags_at
+from ..storage import MemoryUse, Outcome, Recovery
+from .array import BucketArray, Listed, Pairs
 
-__all__ = ["Outcome", "Store"]
+__all__ = ["BucketStore"]
 
-PIECE_UNIQUE = 1 << 30
-"""Elements of one launch, where nothing but 32-bit element numbers bounds it."""
+_TRIES_IN_PLACE = 64
+"""Sets of hash constants after which a rebuild in place has failed: keys repeat that should not."""
 
-PIECE = 1 << 22
-"""Elements settled, claimed and placed together: the claims of so many stay in the second-level cache of a GPU."""
+_TRIES_TO_PLACE = 4
+"""How often displaced pairs are tried in one array before the array is replaced."""
+
+_HOPELESS = 256
+"""Slots a key beyond which a rebuild that still fails has another cause than the lack of room."""
+
+_LISTED_BYTES = 1 << 12
+"""Of host memory for a list of elements: to undo a batch where the device has no memory left."""
 
 
-class Store(SlotMemory):
-    """One table. Not safe from several threads; `table` holds the lock."""
+class _State(NamedTuple):
+    """What a commit replaces.
+
+    Attributes
+    ----------
+    tombstones
+        Erased slots since the array was made (an upper bound: an insert may have taken some again).
+    vouched
+        Whether the table holds keys of a batch with ``unique``, which nobody has compared.
+    """
+
+    array: BucketArray
+    size: int
+    tombstones: int
+    vouched: bool
+
+
+class _Undo(NamedTuple):
+    """How to get back to the table before an update. ``snapshot`` is None for a table without keys."""
+
+    state: _State
+    table: Table
+    snapshot: Buffer | npt.NDArray[np.uint8] | None
+
+
+class BucketStore:
+    """As `storage.Store`, of designs with one array of buckets.
+
+    Parameters
+    ----------
+    array
+        Empty.
+    grows
+        Whether the store may take more memory.
+    attempts
+        How often a batch may fail at one size before the store grows, or gives up.
+    bounds
+        Of the load factor: the least behind a batch that erases, the most behind any, if there is memory to change it.
+        None for no bounds.
+
+    Attributes
+    ----------
+    probes, inserted
+        Buckets read by updates that counted them, and the keys that these updates added.
+    """
+
+    resizes = None
+    peak_nbytes = None
+
+    def __init__(
+        self,
+        array: BucketArray,
+        *,
+        grows: bool,
+        attempts: int,
+        load_factor: float,
+        bounds: tuple[float, float] | None,
+        counts_probes: bool,
+    ) -> None:
+        self.engine, self.design, self.parameters, self.spec = array.engine, array.design, array.parameters, array.spec
+        self.grows, self.attempts, self.load_factor, self.bounds = grows, attempts, load_factor, bounds
+        self.counts_probes = counts_probes
+        self.safe_load_factor = array.design.safe_load_factor(array.parameters)
+        self.seed = array.seed
+        self.rebuilds = self.probes = self.inserted = 0
+        self._state = _State(array, 0, 0, False)
+        self._recovery = Recovery()
+        self._new_share = 1.0  # of the elements of the last update
+        self._no_pairs = self._displaced = Pairs.none(array.spec)  # taken from the array's scratch memory
+        self._listed = array.engine.allocate_pinned(_LISTED_BYTES)
+
+    # ---- what the store is; nothing of it waits or changes anything
+    @property
+    def array(self) -> BucketArray:
+        """The buckets."""
+        return self._state.array
+
+    @property
+    def size(self) -> int:
+        return self._state.size
+
+    @property
+    def tombstones(self) -> int:
+        return self._state.tombstones
+
+    @property
+    def slots(self) -> int:
+        return self._state.array.slots
+
+    @property
+    def capacity(self) -> int:
+        return policies.capacity_of(self._state.array.slots, self.load_factor)
+
+    @property
+    def nbytes(self) -> int:
+        return self._state.array.nbytes
+
+    @property
+    def insert_probes(self) -> float | None:
+        return self.probes / self.inserted if self.counts_probes and self.inserted else None
+
+    @property
+    def pending(self) -> bool:
+        return self._recovery.due
+
+    @property
+    def lookups_wait(self) -> bool:
+        return self._recovery.due
+
+    # transitional names
+    @property
+    def store(self) -> BucketArray:
+        return self._state.array
+
+    under_way = pending
+    lookups_end_first = lookups_wait
+
+    def memory_use(self) -> MemoryUse:
+        return self._state.array.memory_use()
+
+    def finish(self, stream: Any = None) -> None:
+        self._recovery.run(self.engine, stream)
+
+    # ---- other stores
+    def _like_this(self, array: BucketArray) -> BucketStore:
+        return BucketStore(
+            array,
+            grows=self.grows,
+            attempts=self.attempts,
+            load_factor=self.load_factor,
+            bounds=self.bounds,
+            counts_probes=self.counts_probes,
+        )
+
+    def sibling(self, keys: int, stream: Any = None) -> BucketStore:
+        array = self._state.array
+        return self._like_this(array.sibling(self._slots_for(keys), array.seed + 1, stream))
+
+    def copy(self, stream: Any = None) -> BucketStore:
+        state = self._state
+        twin = self._like_this(state.array.copy(stream))
+        twin._state = state._replace(array=twin.array)
+        twin.rebuilds, twin.probes, twin.inserted = self.rebuilds, self.probes, self.inserted
+        return twin
+
+    def _slots_for(self, keys: int) -> int:
+        return policies.slots_for(max(1, keys), self.load_factor)
 
     # ---- operations that change nothing
     def find(
@@ -44,49 +212,16 @@ class Store(SlotMemory):
         *,
         counts: int = 0,
         entry: str = "find",
-        fields: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        """Values and presence of ``n`` keys; or what another ``entry`` of a find writes to ``counts`` for each.
-
-        ``fields``: further ones of the batch.
-        """
-        key_bytes, value_bytes = self.spec.word_bytes, self.spec.value_word_bytes
-        for at in range(0, n, PIECE_UNIQUE):
-            batch = Batch(
-                n=min(PIECE_UNIQUE, n - at),
-                keys=keys + at * key_bytes,
-                out_values=values and values + at * value_bytes,
-                out_flags=flags and flags + at,
-                out_counts=counts and counts + at * 4,
-                default_value=default,
-                **fields,
-            )
-            self._program.run(entry, self.table, batch, batch.n, stream)
+        self._state.array.find(keys, n, values, flags, default, stream, counts=counts, entry=entry)
 
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
-        """Copy up to ``room`` pairs out, in no particular order; how many there are. Waits."""
-        report = self._zeroed_report(stream)
-        per_piece = PIECE_UNIQUE // self.spec.slots_per_bucket * self.spec.slots_per_bucket
-        for at in range(0, self.total_slots, per_piece):
-            table = Table.from_buffer_copy(self.table)
-            table.slots = self.memory.ptr + at * self.spec.slot_bytes
-            table.buckets = max(0, self.buckets - at // self.spec.slots_per_bucket)
-            n = min(per_piece, self.total_slots - at)
-            batch = Batch(n=n, out_keys=out_keys, out_values=out_values, report=report.ptr, default_value=room)
-            self._program.run("scan", table, batch, n, stream)
-        return self._read(report, stream).winners
+        return self._state.array.scan(room, out_keys, out_values, stream)
 
     def broken_buckets(self, stream: Any = None) -> int:
-        """Buckets that break the rules of ``core/slot.cuh``; 0 is right. Waits."""
-        report = self._zeroed_report(stream)
-        for part, slots, hashed in self._parts():
-            table = Table.from_buffer_copy(self.table)
-            table.slots, table.buckets = part, hashed
-            n = slots // self.spec.slots_per_bucket
-            self._program.run("audit", table, Batch(n=n, report=report.ptr), n, stream)
-        return self._read(report, stream).mismatches
+        return self._state.array.broken_buckets(stream)
 
-    # ---- operations that change the table
+    # ---- updates
     def update(
         self,
         keys: int,
@@ -97,173 +232,370 @@ class Store(SlotMemory):
         kind: int = 0,
         flags: int = 0,
         unique: bool = False,
-        displaced: bool = False,
-        fresh: bool = False,
-        count_probes: bool = False,
-        only: npt.NDArray[np.int64] | None = None,
         stream: Any = None,
-    ) -> Outcome:
-        """Add the keys that are absent; apply ``op`` to the values of the others. Waits.
+    ) -> None:
+        """As `Store.update`; returns when the batch is done.
 
-        Parameters
-        ----------
-        keys, values, flags
-            Addresses of ``n`` words, words and bytes; ``flags`` (`abi.Flag`) may be 0.
-        unique
-            The caller vouches that the keys differ from each other and from those in the table.
-        displaced
-            The keys are not in the table, and their first buckets are full; but some may repeat.
-        fresh
-            No key was put into the table since it was cleared.
-        only
-            Elements to take part, ascending; all of them if None.
+        Elements may go in another order (`partition`), if they are unique or nobody asks what became of each.
         """
-        unique = unique or self.design.places_at_once
-        # Those that throw pairs out pass them on. A second piece may have keys that the first has put into the table.
-        displaced = displaced and self.design.moves_keys and (unique or n <= PIECE)
-        place = "place_next" if displaced else "place"
-        piece = min(n, PIECE_UNIQUE if unique else PIECE)
-        if only is not None and not len(only):
-            return Outcome(0, 0, 0, 0)
-        fresh = fresh and unique and self.spec.splits
-        whole = fresh and is_built_whole(n, self.slots, self._base_bytes, self.engine.window_bytes)
-        place = "place_pairs" if whole else place
-        combines = op not in (Op.KEEP, Op.REPLACE)
-        scratch = self._workbench.of(piece, combines and not unique, unique)
-        small = n <= self._program.block_threads
-        if not small:
-            self._workbench.restart(scratch, stream)
-        batch = scratch.batch
-        batch.op, batch.kind, batch.count_probes = op, kind, count_probes
-        width = self.spec.word_bytes
-        dirty_claims = False
-        for at, count, indices, length in pieces(self.engine, n, piece, only, stream):
-            batch.n, batch.indices, batch.count = count, indices, length
-            batch.keys, batch.values = keys + at * width, values and values + at * width
-            batch.out_flags = flags and flags + at
-            batch.random = self._random.getrandbits(32)
-            if small:
-                return self._run_block("update_block", batch, scratch, stream)
-            if unique:
-                self._program.run(place, self.table, batch, count, stream)
-            else:
-                if dirty_claims:
-                    self._workbench.restart(scratch, stream, LISTS_BYTES)
-                dirty_claims = True
-                if self.design.settles and not displaced:
-                    self._program.run("settle", self.table, batch, count, stream)
-                    batch.indices, batch.count = batch.leftover, batch.report + LEFTOVER
-                self._claim_and_place(batch, place, stream)
-        if whole:
-            self._program.run("split", self.table, Batch(n=self.total_slots), self.total_slots, stream)
-        report = self._read(scratch.report, stream)
-        self._homeless = scratch if report.homeless else None
-        return Outcome(report.changed, report.homeless, report.unplaced, report.probes)
+        if n == 0:
+            return
+        self.finish(stream)
+        self._grow_ahead(keys, n, unique, stream)
+        before, asked = self._state, flags
+        array = before.array
+        may_reorder = op == Op.KEEP and (unique or not flags)
+        if may_reorder and self._build(keys, values, n, flags, unique, stream):
+            return self._keep_in_bounds(stream)
+        copies = in_parts(array, keys, values, n, stream) if may_reorder else None
+        if copies:
+            keys, values, flags = copies.keys, copies.values, 0
+        flags, _own_flags = flags_at(self.engine, flags, n, stream)
+        undo = self._undo(n, stream)
+        outcome: Outcome | None = None
+        listed: Listed | None = None
+        self._recovery.note(partial(self._put_back, undo) if undo else self._recover)
+        try:
+            for attempt in count(1):
+                array, fresh = self._state.array, not self._state.size and not self._state.tombstones
+                outcome = array.update(
+                    keys,
+                    values,
+                    n,
+                    op=op,
+                    kind=kind,
+                    flags=flags,
+                    unique=unique,
+                    fresh=fresh,
+                    count_probes=self.counts_probes,
+                    listed=listed,
+                    stream=stream,
+                )
+                self._add(outcome, unique)
+                if outcome.complete:
+                    break
+                listed = array.list_unplaced(flags, n, stream)
+                self._make_room(outcome, listed.n, attempt, undo, stream)
+        except (TableFull, MemoryError) as error:
+            if outcome is None:  # no kernel was launched
+                self._recovery.withdraw()
+                raise
+            left = self._taken_back(keys, n, flags, outcome, undo, before, stream)
+            raise TableFull(
+                f"{error}; the table is as it was", copies.originals(left, stream) if copies else left
+            ) from error
+        if copies and asked:
+            copies.flag(asked, flags, self._state.size - before.size, stream)
+        self._recovery.withdraw()
+        self._new_share = (self._state.size - before.size) / n
+        self._keep_in_bounds(stream)
 
-    def build(self, keys: int, values: int, n: int, unique: bool, stream: Any = None) -> Outcome | None:
-        """As `update`, of a table without keys, by ``kernels/build.cuh``; None where that would not help. Waits.
+    def _add(self, outcome: Outcome, unique: bool) -> None:
+        """Count the keys that an update has added."""
+        state = self._state
+        self._state = state._replace(size=state.size + outcome.changed, vouched=state.vouched or unique)
+        if self.counts_probes:
+            self.probes, self.inserted = self.probes + outcome.probes, self.inserted + outcome.changed
 
-        If the outcome is not complete, or there is no memory, the store is to be cleared.
+    def _build(self, keys: int, values: int, n: int, flags: int, unique: bool, stream: Any) -> bool:
+        """Do a batch for a table without keys in one build, if all of it can be done so; otherwise do nothing.
+
+        A batch that may not fit is not tried: the work would be done twice.
         """
-        engine, spec = self.engine, self.spec
-        bucket_bytes = spec.slots_per_bucket * spec.slot_bytes
-        parts = build_parts_of(self.buckets, bucket_bytes, self.slots, engine.stage_bytes, n)
-        if parts is None or not self._builds:
+        array, size, *_ = self._state
+        if size or self.counts_probes or n > self.safe_load_factor * array.slots:
+            return False
+        self._recovery.note(self._recover)
+        try:
+            outcome = array.build(keys, values, n, unique, stream)
+        except MemoryError:
+            outcome = None
+            array.clear(stream)
+        # Keys may repeat that should not. Then nobody knows which element was added.
+        done = outcome is not None and outcome.complete and not (flags and outcome.changed < n)
+        if outcome is not None and done:
+            if flags:
+                self.engine.fill(flags, Flag.CHANGED, n, stream)
+            self._state = _State(array, outcome.changed, 0, unique)
+        elif outcome is not None:
+            array.clear(stream)
+        self._recovery.withdraw()
+        return done
+
+    def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:
+        self.finish(stream)
+        self._recovery.note(self._recover)
+        try:
+            erased = self._state.array.erase(keys, n, flags, only, stream)
+        except MemoryError:  # before a kernel was launched
+            self._recovery.withdraw()
+            raise
+        state = self._state
+        self._state = state._replace(size=state.size - erased, tombstones=state.tombstones + erased)
+        self._recovery.withdraw()
+        self._keep_in_bounds(stream, erased=True)
+
+    def clear(self, stream: Any = None) -> None:
+        self._recovery.note(self._clear)
+        self._clear(stream)
+        self._recovery.withdraw()
+
+    def _clear(self, stream: Any) -> None:
+        array = self._state.array
+        array.clear(stream)
+        self._state, self._displaced = _State(array, 0, 0, False), self._no_pairs
+
+    def rebuild(self, keys: int, stream: Any = None) -> None:
+        self.finish(stream)
+        self._replace(self._slots_for(max(keys, self._state.size)), stream)
+
+    # ---- size
+    def _grow_ahead(self, keys: int, n: int, unique: bool, stream: Any) -> None:
+        """Make a table larger that is as full as it should be, or that the new keys of the batch would fill."""
+        if not self.grows:
+            return
+        array, size, tombstones, _ = self._state
+        slots = policies.slots_before_insert(size, tombstones, array.slots, self.safe_load_factor)
+        with suppress(MemoryError):  # the batch may fit all the same
+            most = policies.most_keys(array.slots, self.load_factor, self.safe_load_factor, self.bounds)
+            if size + n > most and size + 4 * self._new_share * n > most:
+                new = n if unique else estimate_new_keys(self, keys, n, most - size, stream)
+                if size + new > most:
+                    slots = max(
+                        slots or 0, policies.slots_ahead(size + new, array.slots, self.load_factor, self.bounds)
+                    )
+            if slots is not None:
+                self._replace(max(slots, size), stream)
+
+    def _keep_in_bounds(self, stream: Any, erased: bool = False) -> None:
+        """Bring the load factor back within the bounds. Only an erase makes the table smaller."""
+        if self.bounds is None:
+            return
+        least, most = self.bounds
+        slots = policies.slots_in_bounds(self.size, self.slots, (least if erased else 0, most))
+        if slots is not None:
+            with suppress(MemoryError, TableFull):  # the batch is done, and the table right as it is
+                self._replace(slots, stream)
+
+    def _make_room(self, outcome: Outcome, missing: int, attempt: int, undo: _Undo | None, stream: Any) -> None:
+        """Give all displaced pairs slots, in an array where the missing elements have a better chance."""
+        self._gather_displaced(stream)
+        if attempt < self.attempts and outcome.homeless and self._place_displaced(stream):
+            return
+        array, size, *_ = self._state
+        slots = array.slots
+        if self.grows and (undo is not None or attempt >= self.attempts):
+            slots = self._checked(policies.slots_after_failure(size, missing, slots, self.load_factor), missing)
+        elif attempt >= self.attempts or (missing and size >= slots):
+            raise TableFull(
+                f"{size + missing:,} keys do not fit into {slots:,} slots of design {self.design.name!r} "
+                f"(tried {attempt} times); allow on_full='grow', or give a larger capacity"
+            )
+        try:
+            self._replace(slots, stream)
+        except MemoryError:
+            if undo is not None:
+                raise
+            self._rebuild_in_place(stream)
+
+    def _gather_displaced(self, stream: Any) -> None:
+        """Take the pairs that the last update displaced from the array's scratch memory."""
+        array = self._state.array
+        if array.displaced is not None:
+            pairs = array.displaced_pairs(stream)
+            if len(pairs.keys):
+                self._displaced = pairs.with_others(self._displaced)
+            array.displaced = None
+
+    def _place_displaced(self, stream: Any) -> bool:
+        """Place the displaced pairs in the array that displaced them, by other evictions; whether all have slots."""
+        array = self._state.array
+        for _ in range(_TRIES_TO_PLACE):
+            flags = self._insert_displaced(array, stream)
+            if flags is None:
+                self._displaced = self._no_pairs
+                return True
+            left = self._displaced.where(flags == Flag.UNPLACED)
+            self._displaced = array.displaced_pairs(stream).with_others(left)
+            array.displaced = None
+        return False
+
+    def _insert_displaced(self, array: BucketArray, stream: Any) -> npt.NDArray[np.uint8] | None:
+        """Add the displaced pairs: the flag of each; None if all have slots.
+
+        After an interruption, some may have slots already. Of the copies of a key that ``unique`` brought in, each is
+        added: otherwise the count of keys would be wrong.
+        """
+        pairs, engine = self._displaced, self.engine
+        if not len(pairs.keys):
             return None
-        width = spec.word_bytes
-        left = [engine.allocate(n * width, stream) for _ in range(2 if values else 1)]
-        chunks = engine.allocate(8 * parts[0], stream)
-        report = self._zeroed_report(stream)
-        engine.fill(chunks.ptr, 0, chunks.nbytes, stream)
-        batch = Batch(n=n, keys=keys, values=values, out_keys=left[0].ptr, out_values=left[-1].ptr if values else 0)
-        batch.report, batch.out_counts, (batch.parts, batch.part_shift) = report.ptr, chunks.ptr, parts
-        hashed = self.buckets * bucket_bytes
-        engine.fill(self._memory.ptr + hashed, 0xFF, self._base_bytes - hashed, stream)
-        self._program.run("scatter_parts", self._table, batch, n, stream)
-        self._program.run("build_parts", self._table, batch, self.buckets, stream)
-        self._cleared = True
-        built = self._read(report, stream)
-        outcome = Outcome(built.changed, 0, built.unplaced, 0)
-        for first, count, displaced in ((0, built.leftover, True), (n - built.winners, built.winners, False)):
-            if outcome.complete and count:
-                at = [column and column + first * width for column in (batch.out_keys, batch.out_values)]
-                rest = self.update(at[0], at[1], count, unique=unique, displaced=displaced, stream=stream)
-                outcome = Outcome(outcome.changed + rest.changed, rest.homeless, rest.unplaced, 0)
-        return outcome
+        keys, flags = engine.from_host(pairs.keys, stream), engine.allocate(len(pairs.keys), stream)
+        values = None if pairs.values is None else engine.from_host(pairs.values, stream)
+        at = values.ptr if values else 0
+        outcome = array.update(
+            keys.ptr, at, len(pairs.keys), flags=flags.ptr, unique=self._state.vouched, stream=stream
+        )
+        return None if outcome.complete else engine.to_host(flags.ptr, np.uint8, len(pairs.keys), stream)
 
-    def _run_block(self, entry: str, batch: Batch, scratch: Scratch, stream: Any) -> Outcome:
-        """One launch of ``kernels/one_block.cuh``, and its answer."""
-        self._mailbox = self._mailbox or Mailbox(self.engine)
-        self._mailbox.address(batch)
-        self._program.run(entry, self.table, batch, batch.n, stream)
-        homeless, unplaced, changed, probes = self._mailbox.outcome(stream)
-        self._homeless = scratch if homeless else None
-        return Outcome(changed, homeless, unplaced, probes)
+    def _replace(self, slots: int, stream: Any) -> None:
+        """Move all pairs, the displaced ones, too, into a new array.
 
-    def _claim_and_place(self, batch: Batch, place: str, stream: Any) -> None:
-        report, n = batch.report, batch.n
-        run = self._program.run
-        run("claim", self.table, batch, n, stream)
-        batch.indices, batch.count = batch.winners, report + WINNERS
-        run(place, self.table, batch, n, stream)
-        if batch.losers:
-            batch.indices, batch.count = batch.losers, report + LOSERS
-            run("combine", self.table, batch, n, stream)
+        Raises
+        ------
+        MemoryError, TableFull
+            The array is the old one, with the pairs that it had.
+        """
+        seed = self._state.array.seed
+        for attempt in count(1):
+            new = self._moved(slots, seed + attempt, stream)
+            if new is not None:
+                self._state = self._state._replace(array=new, tombstones=0)
+                self._displaced = self._no_pairs
+                self.rebuilds += 1
+                return
+            if attempt % self.attempts == 0:
+                if not self.grows:
+                    raise TableFull(f"{self.size:,} keys could not be placed anew in {slots:,} slots")
+                slots = self._checked(2 * slots, 0)
 
-    def migrate(self, slots: int, n: int, hashed_buckets: int, stream: Any = None) -> Outcome:
-        """Place the pairs of ``n`` slots at ``slots``; behind ``hashed_buckets`` buckets is the annex. Waits."""
-        scratch = self._workbench.of(min(n, PIECE_UNIQUE), False, True)
-        self._workbench.restart(scratch, stream)
-        per_bucket = self.spec.slots_per_bucket
-        for at in range(0, n, PIECE_UNIQUE):
-            count = min(PIECE_UNIQUE, n - at)
-            batch = Batch(
-                n=count,
-                keys=slots + at * self.spec.slot_bytes,
-                source_buckets=max(0, hashed_buckets - at // per_bucket),
-                random=self._random.getrandbits(32),
-                report=scratch.report.ptr,
-                homeless=scratch.batch.homeless,
+    def _moved(self, slots: int, seed: int, stream: Any) -> BucketArray | None:
+        """A new array with all pairs, the displaced ones, too; None if some have no slot there."""
+        old = self._state.array
+        new = old.sibling(slots, seed, stream)
+        complete = new.take_over(old, stream).complete and self._insert_displaced(new, stream) is None
+        return new if complete else None
+
+    def _checked(self, slots: int, missing: int) -> int:
+        """``slots``, unless more of them cannot help.
+
+        Raises
+        ------
+        TableFull
+            If these are more than `_HOPELESS` for each key.
+        """
+        keys = self.size + missing
+        if slots <= _HOPELESS * max(keys, 1024):
+            return slots
+        raise TableFull(
+            f"{keys:,} keys found no place in fewer than {slots:,} slots of design {self.design.name!r}, "
+            f"{self._why_hopeless}"
+        )
+
+    @property
+    def _why_hopeless(self) -> str:
+        """Why keys find no place that had room enough, and the mend."""
+        if self._state.vouched:
+            return (
+                "though all were tried: do keys of a batch with assume_unique=True repeat? Insert such keys without it"
             )
-            self._program.run("migrate", self.table, batch, count, stream)
-        report = self._read(scratch.report, stream)
-        return Outcome(report.changed, report.homeless, report.unplaced, 0)
+        return (
+            "under any of the hash constants that were tried: too many of them share their buckets; give another seed, "
+            "or design='slab', whose buckets have no end"
+        )
 
-    def take_over(self, other: Store, homeless: int, stream: Any = None) -> Outcome:
-        """Place all pairs of ``other``, with the ``homeless`` ones that its last update left. Waits."""
-        outcome = self.migrate(other.memory.ptr, other.total_slots, other.buckets, stream)
-        if not outcome.complete or not homeless:
-            return outcome
-        assert other._homeless is not None
-        stray = self.migrate(other._homeless.batch.homeless, homeless, MAX_BUCKETS, stream)
-        return Outcome(outcome.changed + stray.changed, stray.homeless, stray.unplaced, 0)
+    def _rebuild_in_place(self, stream: Any) -> None:
+        """Place all pairs anew in the memory of the present array, by way of the host.
 
-    def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int:
-        """Erase keys; how many were there. Waits."""
-        if n == 0 or (isinstance(only, np.ndarray) and not len(only)):
-            return 0
-        small = n <= self._program.block_threads
-        scratch = (self._workbench.kept or self._workbench.of(n, False, True)) if small else None
-        report = scratch.report if scratch else self._zeroed_report(stream)
-        for at, count, indices, length in pieces(self.engine, n, min(n, PIECE_UNIQUE), only, stream):
-            batch = Batch(
-                n=count,
-                keys=keys + at * self.spec.word_bytes,
-                indices=indices,
-                count=length,
-                out_flags=flags and flags + at,
-                report=report.ptr,
-            )
-            if scratch:
-                return self._run_block("erase_block", batch, scratch, stream).changed
-            self._program.run("erase", self.table, batch, count, stream)
-        return self._read(report, stream).changed
+        Raises
+        ------
+        MemoryError
+            If there is no memory for a piece of the slots. Nothing has changed.
+        TableFull
+            If no set of hash constants has a slot for each pair. The slots are as they were.
+        """
+        array, engine = self._state.array, self.engine
+        slot_bytes, per_bucket, table = array.spec.slot_bytes, array.spec.slots_per_bucket, array.table
+        piece = min(array.total_slots, 1 << 16)
+        held = engine.allocate(piece * slot_bytes, stream)
+        slots = engine.to_host(table.slots, np.uint8, array.nbytes, stream)
+        self._recovery.note(partial(self._put_slots_back, array, table, slots))
+        for _ in range(_TRIES_IN_PLACE):
+            array.rehash(stream)
+            complete = True
+            for at in range(0, array.total_slots, piece):
+                some = slots[at * slot_bytes : (at + piece) * slot_bytes]
+                engine.upload(held.ptr, some, stream)
+                rest = max(0, array.buckets - at // per_bucket)
+                complete = complete and array.migrate(held.ptr, len(some) // slot_bytes, rest, stream).complete
+            if complete and self._insert_displaced(array, stream) is None:
+                self._recovery.note(self._recover)
+                self._displaced = self._no_pairs
+                self.rebuilds += 1
+                return
+        array.restore(table, slots, stream)
+        self._recovery.note(self._recover)
+        raise TableFull(f"{self.size:,} keys could not be placed anew in {array.slots:,} slots, {self._why_hopeless}")
 
-    # ---- reports
-    def _zeroed_report(self, stream: Any) -> Buffer:
-        report = self.engine.allocate(8 * REPORT_WORDS, stream)
-        self.engine.fill(report.ptr, 0, 8 * REPORT_WORDS, stream)
-        return report
+    # ---- undoing, and recovery
+    def _undo(self, n: int, stream: Any) -> _Undo | None:
+        """A way back for a batch that may not fit."""
+        state = self._state
+        if not policies.is_risky(state.size, n, state.array.slots, self.safe_load_factor):
+            return None
+        table = state.array.table
+        return _Undo(state, table, state.array.snapshot(stream) if state.size else None)
 
-    def _read(self, report: Buffer, stream: Any) -> Report:
-        return Report.of(self.engine.to_host(report.ptr, np.uint64, COUNT_WORDS, stream))
+    def _put_back(self, undo: _Undo, stream: Any) -> None:
+        """Make the table what it was."""
+        array = undo.state.array
+        if undo.snapshot is None:
+            array.clear(stream)
+        else:
+            array.restore(undo.table, undo.snapshot, stream)
+        self._state, self._displaced = undo.state, self._no_pairs
+
+    def _taken_back(
+        self, keys: int, n: int, flags: int, outcome: Outcome, undo: _Undo | None, before: _State, stream: Any
+    ) -> npt.NDArray[np.int64]:
+        """Take a batch back that does not fit: the numbers of its elements that found no slot."""
+        done = self.engine.to_host(flags, np.uint8, n, stream)
+        added = np.flatnonzero(done == Flag.CHANGED)
+        if undo is not None:
+            self._put_back(undo, stream)
+            self._recovery.withdraw()
+        else:
+            self._gather_displaced(stream)
+            self._erase_added(keys, n, added, stream)
+            with suppress(TableFull, MemoryError):  # the next call tries again
+                self.finish(stream)
+            self._state = self._state._replace(vouched=before.vouched)
+        # As many new keys as pairs were left without a slot did not fit, even if these pairs are others.
+        displaced = min(outcome.homeless, len(added))
+        return np.union1d(np.flatnonzero(done == Flag.UNPLACED), added[len(added) - displaced :])
+
+    def _erase_added(self, keys: int, n: int, added: npt.NDArray[np.int64], stream: Any) -> None:
+        """Erase the keys of some elements from the slots, and from the displaced pairs. Allocates no device memory."""
+        if len(self._displaced.keys):
+            ours = self.engine.to_host(keys, self._displaced.keys.dtype, n, stream)[added]
+            self._displaced = self._displaced.where(~np.isin(self._displaced.keys, ours))
+        memory: Any = (ctypes.c_uint32 * (_LISTED_BYTES // 4)).from_address(self._listed.ptr)
+        words = np.frombuffer(memory, np.uint32)
+        for at in range(0, len(added), len(words)):
+            some = added[at : at + len(words)]
+            words[: len(some)] = some
+            self._state.array.erase_listed(keys, self._listed.ptr, len(some), stream)
+
+    def _recover(self, stream: Any) -> None:
+        """Make the table whole after an update without a snapshot: give slots to displaced pairs, and count all keys.
+
+        Raises
+        ------
+        MemoryError, TableFull
+            If displaced pairs have no slot. They stay, and the next call tries again.
+        """
+        if self._state.array.layout_is_open:
+            return self._clear(stream)
+        vouched = self._state.vouched
+        self._state = self._state._replace(vouched=False)  # displaced pairs that have slots again are to be found there
+        self._gather_displaced(stream)
+        if not self._place_displaced(stream):
+            self._replace(self._checked(2 * self.slots, 0) if self.grows else self.slots, stream)
+        size = self._state.array.scan(0, 0, 0, stream)
+        erased = max(0, self.size - size)
+        self._state = _State(self.array, size, self.tombstones + erased, vouched)
+
+    def _put_slots_back(self, array: BucketArray, table: Table, slots: npt.NDArray[np.uint8], stream: Any) -> None:
+        """Undo a rebuild in place."""
+        array.restore(table, slots, stream)
+        self._recovery.note(self._recover)
+        self._recover(stream)
