@@ -19,7 +19,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import DeviceError, DtypeError, ShapeError
-from .dlpack import CPU_DEVICES, CUDA_DEVICES, LEGACY_STREAM, DeviceArray, read_capsule
+from .dlpack import (
+    CPU_DEVICES,
+    CUDA_DEVICES,
+    LEGACY_STREAM,
+    DeviceArray,
+    ask_capsule,
+    ask_device,
+    ask_host_array,
+    read_capsule,
+)
 from .exact import exactly
 
 __all__ = ["MAX_ROWS", "Allocator", "ArrayView", "empty_like_kind", "view"]
@@ -361,9 +370,9 @@ def _view_interface(array: Any, kind: str = "interface") -> ArrayView:
     if strides is not None and 0 not in shape and tuple(strides) != _contiguous_strides(shape, dtype.itemsize, strides):
         raise ShapeError(f"expected a C-contiguous array, got shape {shape} with strides {strides}; copy it first")
     # The interface does not say which GPU; where the object does not either, it is the first.
-    device = array.__dlpack_device__()[1] if hasattr(array, "__dlpack_device__") else 0
+    device = ask_device(array)[1] if hasattr(array, "__dlpack_device__") else 0
     stream = interface.get("stream") or LEGACY_STREAM
-    return ArrayView(interface["data"][0] or 0, shape, dtype, f"cuda:{int(device)}", kind, int(stream), array, None)
+    return ArrayView(interface["data"][0] or 0, shape, dtype, f"cuda:{device}", kind, int(stream), array, None)
 
 
 def _contiguous_strides(shape: Shape, itemsize: int, given: Any) -> Shape:
@@ -376,14 +385,14 @@ def _contiguous_strides(shape: Shape, itemsize: int, given: Any) -> Shape:
 
 
 def _view_dlpack(array: Any, kind: str = "") -> ArrayView:
-    device_type, index = (int(part) for part in array.__dlpack_device__())
+    device_type, index = ask_device(array)
     kind = kind or ("array_api" if hasattr(array, "__array_namespace__") else "interface")
     if device_type in CPU_DEVICES:
-        seen = _view_numpy(np.asarray(array) if hasattr(array, "__array__") else np.from_dlpack(array))
+        seen = _view_numpy(_as_numpy(array) if hasattr(array, "__array__") else ask_host_array(array))
         return seen._replace(kind=kind, owner=array) if kind == "array_api" else seen
     if device_type not in CUDA_DEVICES:
         raise DeviceError(f"expected an array on a CPU or an NVIDIA GPU, got DLPack device type {device_type}")
-    capsule = array.__dlpack__(stream=LEGACY_STREAM)
+    capsule = ask_capsule(array, LEGACY_STREAM)
     tensor = read_capsule(capsule)
     if not tensor.contiguous:
         raise ShapeError(f"expected a C-contiguous array, got a strided one of shape {tensor.shape}; copy it first")
