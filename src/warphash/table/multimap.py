@@ -7,12 +7,13 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import array_view as arrays
 from ..arrays.row_type import Column
+from ..arrays.view import view
 from ..designs import registry
 from ..errors import DtypeError, ParameterError
 from ..runtime.abi import Op
-from .pairs import PairTable
+from .base import COUNT
+from .items import PairTable
 
 __all__ = ["MultiMap"]
 
@@ -21,7 +22,7 @@ MAX_BYTES = 8
 
 
 class MultiMap(PairTable):
-    """A hash map that keeps every pair: the lists of *A Dynamic Hash Table for the GPU*, section III-B.
+    """A hash map that keeps every pair: the lists of *A Dynamic Hash Table for the GPU*, section IV-C (S3-01, S3-06).
 
     The values of a key come in the order of the batches that inserted them, those of one batch in any order. A copy,
     and a table that was saved and loaded, or pickled, has the pairs and not their order.
@@ -63,12 +64,11 @@ class MultiMap(PairTable):
     @classmethod
     def from_arrays(cls, keys: Any, values: Any, *, capacity: int | None = None, **options: Any) -> Self:
         """Build a table of ``keys`` and ``values`` in one pass; see `HashMap.from_arrays`."""
-        key_view, value_view = arrays.view(keys), arrays.view(values)
-        options.setdefault("device", key_view.device if key_view.host is None else None)
-        n = key_view.rows if key_view.shape else 1
-        types = Column.of_array(key_view, "keys").numpy, Column.of_array(value_view, "values").numpy
-        table = cls(*types, capacity=n if capacity is None else capacity, **options)
-        table.insert(key_view.owner, value_view.owner)
+        seen, value_view = view(keys), view(values)
+        options.setdefault("device", seen.device if seen.host is None else None)
+        types = Column.of_array(seen, "keys").numpy, Column.of_array(value_view, "values").numpy
+        table = cls(*types, capacity=seen.rows if capacity is None else capacity, **options)
+        table._update(seen, value_view, Op.KEEP, answers=False)
         return table
 
     @property
@@ -83,15 +83,18 @@ class MultiMap(PairTable):
         TableFull
             If a batch does not fit and the table may not grow; the table is as it was.
         """
+        self._need("insert")
         self._update(keys, values, Op.KEEP, answers=False)
 
     def count(self, keys: Any) -> Any:
         """How many pairs each key has: uint32[n]. Reads the whole list of each."""
-        return self._answered(keys, np.uint32, self._lock.reading, self._pairs.count)
+        self._need("count")
+        return self._answered(keys, COUNT, self._lock.reading, self._pairs.count)
 
     def find(self, keys: Any, default: Any = 0) -> tuple[Any, Any]:
-        """The value of each key that came first, ``default`` for absent keys: ``(values[n], found[n])``."""
-        return self._find(keys, default)
+        """The value of each key that came first, ``default`` for absent keys: ``(values[n], found[n])`` (S3-05)."""
+        self._need("find")
+        return self._look_up(keys, self._value, default)
 
     def find_all(self, keys: Any) -> tuple[Any, Any]:
         """All values of all keys.
@@ -101,30 +104,35 @@ class MultiMap(PairTable):
         values[m], offsets[n + 1]
             Those of key i are ``values[offsets[i]:offsets[i + 1]]``; offsets are int64. Waits, to learn m.
         """
-        view, column = self._view_keys(keys), self._values
-        n, stream = view.rows, view.stream
-        offsets = arrays.empty_like_kind(view, (n + 1,), np.int64, self._engine)
+        self._need("find_all")
+        seen, column = self._view_keys(keys), self._values
+        library, n, stream = seen.library, seen.rows, seen.stream
+        offsets = library.empty(seen, (n + 1,), np.dtype(np.int64), self._engine)
+        made = []
+
+        def body(n: int, at: list[int], to: list[int]) -> None:
+            total = self._pairs.offsets(at[0], n, to[0], stream)
+            values = library.empty(seen, (total, *column.shape), column.dtype, self._engine)
+            made.append(values)
+            self._run(
+                lambda _n, _at, out: self._pairs.find_all(at[0], n, to[0], total, out[0], stream), [], [values], stream
+            )
+
         with self._lock.reading:
-            at, _keys = self._transfer.to_read(view, stream)
-            offsets_at, offsets_held = self._transfer.to_write(offsets, stream)
-            total = self._pairs.offsets(at, n, offsets_at, stream)
-            values = arrays.empty_like_kind(view, (total, *column.shape), column.dtype, self._engine)
-            values_at, values_held = self._transfer.to_write(values, stream)
-            self._pairs.find_all(at, n, offsets_at, total, values_at, stream)
-            self._transfer.deliver(offsets_held, offsets, stream)
-            self._transfer.deliver(values_held, values, stream)
-        return values.export(), offsets.export()
+            self._run(body, [seen], [offsets], stream)
+        return library.export(made[0]), library.export(offsets)
 
     def erase(self, keys: Any) -> Any:
-        """Erase the pair of each key that came first: bool[n], True where there was one for this element.
+        """Erase the pair of each key that came first: bool[n], True where there was one for this element (S3-03).
 
         Elements with one key take its pairs one after the other, past those that are erased already.
         """
         return super().erase(keys)
 
     def erase_all(self, keys: Any) -> Any:
-        """Erase every pair of each key: uint32[n], how many this element erased."""
-        return self._answered(keys, np.uint32, self._lock.writing, self._pairs.erase_all)
+        """Erase every pair of each key: uint32[n], how many this element erased (S3-04)."""
+        self._need("erase_all")
+        return self._answered(keys, COUNT, self._lock.writing, self._pairs.erase_all)
 
     def _check_design(self) -> None:
         for what, column in (("key", self._key), ("value", self._values)):
@@ -136,3 +144,9 @@ class MultiMap(PairTable):
         if self._design.node_slots is None:
             have = ", ".join(name for name in registry.names() if registry.get(name).node_slots)
             raise ParameterError(f"a MultiMap takes a design whose buckets are lists, not {self.design!r}: {have}")
+
+    def _values_of(self, key: Any) -> npt.NDArray[Any]:
+        seen = self._view_one(key)
+        if seen is None:
+            return np.empty(0, self._values.dtype)
+        return self._transfer.on_host(view(self.find_all(seen)[0]))

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from ..errors import DeviceError, EngineUnavailable
 from ..runtime.devices import engine_for
+from . import copies
 
 __all__ = ["as_bytes", "rebuild", "unpickle_to"]
 
@@ -80,7 +81,7 @@ def rebuild(
     columns = [
         None if raw is None else _rows(raw, description[name]) for name, raw in (("key", keys), ("value", values))
     ]
-    return kind._rebuilt(description, _device(device), *columns)
+    return copies.rebuilt(kind, description, _device(device), *columns)
 
 
 def as_bytes(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:

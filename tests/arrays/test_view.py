@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from warphash import HashMap
-from warphash.arrays.array_view import ArrayView, empty_like_kind, view
 from warphash.arrays.dlpack import DeviceArray, read_capsule
+from warphash.arrays.view import ArrayView, empty_like_kind, view
 from warphash.errors import DeviceError, DtypeError, ShapeError
 
 
@@ -354,7 +354,7 @@ def test_no_library_is_imported() -> None:
     script = """
 import sys
 import numpy as np
-from warphash.arrays.array_view import view
+from warphash.arrays.view import view
 view(np.arange(3)), view([1, 2], "u4")
 print([name for name in ("torch", "cupy", "jax", "numba", "pandas", "cuda") if name in sys.modules])
 """
