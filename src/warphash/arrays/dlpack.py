@@ -1,6 +1,6 @@
 """DLPack and ``__cuda_array_interface__`` for GPU memory, by hand: neither needs a library to be installed.
 
-`DeviceArray` is memory of ours that any library can take over; `read_capsule` looks at memory of theirs.
+`DeviceArray` is memory of an engine that any library can take over. `read_capsule` views the memory of a library.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _dying_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ch
 )
 
 _lent: dict[int, tuple[Any, ...]] = {}
-"""What each exported tensor keeps alive, by the tensor's address, until its consumer calls the deleter."""
+"""The objects that each exported tensor keeps alive until its consumer calls the deleter, by the tensor's address."""
 
 
 def _forget(address: int) -> None:
@@ -180,7 +180,7 @@ class DeviceArray:
 
 @dataclass(frozen=True)
 class Tensor:
-    """What a DLPack capsule says. The memory lives as long as the capsule."""
+    """The contents of a DLPack capsule. The memory lives as long as the capsule."""
 
     ptr: int
     shape: tuple[int, ...]

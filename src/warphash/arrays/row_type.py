@@ -1,4 +1,4 @@
-"""What a row of keys or of values is: a NumPy type and a shape."""
+"""The type of a row of keys or values: a NumPy type and a shape."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Column:
         return seen
 
     def default(self, value: Any) -> bytes:
-        """The bytes of one row that a caller gave as a default; 0 is all zeros, and a single item fills a row."""
+        """The bytes of the row that a caller gave as a default. 0 stands for zeros, and a single item fills a row."""
         if isinstance(value, int) and value == 0:
             return self._zeros
         try:
@@ -108,7 +108,7 @@ class Column:
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        """As one NumPy type, with the shape in it."""
+        """The type of a row as one NumPy type, with the shape in it."""
         return np.dtype((self.dtype, self.shape)) if self.shape else self.dtype
 
 

@@ -213,7 +213,7 @@ class BaseTable:
     def guest_counts(self, keys: Any) -> Any:
         """How many words find reads for each key to learn which other buckets may hold it: uint32[n].
 
-        Only of designs that keep such words (``dynamic_cuckoo``); none on a CPU, which reads the buckets instead.
+        Only ``dynamic_cuckoo`` keeps such words. On a CPU all counts are 0: there, find reads the buckets instead.
 
         Raises
         ------
@@ -253,10 +253,10 @@ class BaseTable:
 
     # ---- verbs that change the table
     def erase(self, keys: Any) -> Any:
-        """Take keys out: bool[n], True where this element erased its key; one element of several with one key.
+        """Erase keys: bool[n], True where this element erased its key. Of several elements with one key, one is True.
 
-        The slots become tombstones, which inserts use again and rebuilds remove: a bucket that was once full keeps
-        sending finds on, so lookups stay right and get no faster.
+        The slots become tombstones, which inserts use again and rebuilds remove. A find goes on behind a bucket that
+        was ever full, so lookups do not get faster.
         """
         self._need("erase")
         return self._answered(keys, BOOL, self._lock.writing, self._backing.erase)
@@ -268,7 +268,7 @@ class BaseTable:
             self._backing.clear(None)
 
     def reserve(self, n: int) -> None:
-        """Grow, if need be, so that ``n`` keys fit at the load factor that the table was made for.
+        """Make room for ``n`` keys at the load factor that the table was made for. Never shrinks the table.
 
         Raises
         ------
@@ -284,7 +284,7 @@ class BaseTable:
                 self._backing.rebuild(wanted, None)
 
     def shrink(self) -> None:
-        """Rebuild into the memory that the present keys need, without tombstones."""
+        """Rebuild the table in the memory that the present keys need, without tombstones."""
         self._need("shrink")
         with self._lock.writing:
             if self._backing.elastic.under_way:
@@ -292,24 +292,24 @@ class BaseTable:
             self._backing.rebuild(self._backing.elastic.size, None)
 
     def flush(self, buckets: int | slice | None = None) -> int:
-        """Drop erased slots: pack the lists of buckets into as few nodes as hold their keys (S3-07).
+        """Drop erased slots: pack the lists of buckets into as few nodes as hold their keys.
 
         The table does so by itself once there are more erased slots than keys.
 
         Parameters
         ----------
         buckets
-            One, a slice without a step, or None for all.
+            The number of a bucket, a slice of numbers without a step, or None for all buckets.
 
         Returns
         -------
         int
-            Nodes that are free now.
+            Number of nodes that were freed.
 
         Raises
         ------
         UnsupportedVerb
-            If the buckets of the design are no lists.
+            If the buckets of the design are not lists.
         ParameterError
             If there is no such bucket.
         """
@@ -321,9 +321,9 @@ class BaseTable:
 
     # ---- copies, pickles and files
     def copy(self) -> Self:
-        """Another table with the same keys and options, on the same device; what ``copy.copy`` gives.
+        """Another table with the same pairs and options, on the same device, as ``copy.copy`` makes it.
 
-        The attributes of a subclass are those of the table itself; ``copy.deepcopy`` copies these too.
+        The copy shares the attributes that a subclass has added; ``copy.deepcopy`` copies those, too.
         """
         self._need("copy")
         return copies.like(self, *self._snapshot())
@@ -341,9 +341,9 @@ class BaseTable:
         return twin
 
     def __replace__(self, /, **changes: Any) -> Self:
-        """Another table with the same keys and other options, also on another device; what ``copy.replace`` gives.
+        """Another table with the same pairs and other options, as ``copy.replace`` makes it. ``device`` is an option.
 
-        A design that is given starts from its own parameters and load factor.
+        With another design, the parameters and the load factor are the defaults of that design.
         """
         self._need("copy")
         return copies.replaced(self, *self._snapshot(), changes)
@@ -355,7 +355,10 @@ class BaseTable:
         return rebuild, (type(self), self.device, description, *arrays), self.__getstate__()
 
     def __getstate__(self) -> Any:
-        """What the caller keeps in attributes, as `object` gives state: None, a dict, or a dict and one of slots."""
+        """The attributes that the caller has added, in the form of ``object.__getstate__``.
+
+        That is None, a dict, or a dict and another one for slots.
+        """
         state: Any = super().__getstate__()
         attributes, slots = state if isinstance(state, tuple) else (state, {})
         own = {name: value for name, value in slots.items() if name not in BaseTable.__slots__}
@@ -370,12 +373,12 @@ class BaseTable:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the table to a file, which replaces an older one only when it is complete and on disk.
 
-        The older file's mode and owner stay. Of a link, the file that it leads to is replaced.
+        The mode and the owner of the older file stay. If ``path`` is a link, the file that it leads to is replaced.
 
         Raises
         ------
         PathError
-            Before the table is read, if ``path`` is a folder or a device, or its folder is missing or takes no file.
+            If ``path`` is a folder or a device, or its folder is missing or takes no file. The table is not read then.
         """
         from . import archive  # with what it imports, a quarter of our import time
 
@@ -391,8 +394,8 @@ class BaseTable:
     def load(cls, path: str | os.PathLike[str], *, device: str | None = None) -> Self:
         """Read a table that `save` wrote, on any device.
 
-        Where the keys of a table that may not grow find no room in their new order, it gets more slots than it had.
-        Where there is no memory for the capacity that a growing table had, it gets what its keys need.
+        A table that may not grow gets more slots than it had if its keys find no room in their new order. A table that
+        may grow gets only the memory that its keys need if there is none for the capacity that it had.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Many readers or one writer."""
+"""The lock of a table: many readers or one writer."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ __all__ = ["ReadWriteLock"]
 
 
 class ReadWriteLock:
-    """Lets operations that change nothing run together, and those that change a table run alone.
+    """A lock that many readers hold together, or one writer alone.
 
-    Neither side starves. A writer that waits keeps new readers out; and the readers that waited for a writer go before
-    the next one. Not reentrant.
+    Neither side starves. While a writer waits, new readers wait behind the writer. When a writer leaves, the readers
+    that waited go before the next writer. Not reentrant.
 
     Attributes
     ----------
     reading, writing
-        To hold in a ``with`` statement: the lock beside other readers, or alone.
+        Context managers that hold the lock beside other readers, or alone.
     """
 
     __slots__ = ("reading", "writing")

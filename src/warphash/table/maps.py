@@ -38,23 +38,23 @@ class HashMap(PairTable):
     device
         ``"cpu"``, ``"cuda"``, ``"cuda:1"``; None takes a GPU if one is usable.
     load_factor
-        In (0, 1]; None takes the design's own.
+        In (0, 1]; None takes the design's default.
     load_bounds
-        ``(least, most)``, with least at most half of most: behind a batch that leaves a higher load factor, or an erase
-        that leaves a lower one, the table is rebuilt into twice or half the slots. None doubles a table that is too
-        full for its design before an insert, and halves none.
+        ``(least, most)``, with least at most half of most. After a batch that leaves a higher load factor the slots are
+        doubled; after an erase that leaves a lower load factor they are halved. With None, a table that is too full
+        for its design is doubled before an insert, and no table is halved.
     seed
-        Of the hash constants; None draws one.
+        Seed of the hash constants; None draws a seed.
     hash
-        ``"mixer"``, or ``"universal"`` for the family of Better GPU Hash Tables, section VII (S4-11).
+        ``"mixer"``, or ``"universal"`` for the family of Better GPU Hash Tables, section VII.
     on_full
-        ``"grow"``, or ``"raise"`` to get `TableFull` where a batch does not fit.
+        ``"grow"``, or ``"raise"`` to get `TableFull` if a batch does not fit.
     attempts
-        Sets of hash constants to try before growing, or giving up.
+        How many sets of hash constants to try before the table grows, or raises `TableFull`.
     count_probes
         Count the buckets that inserts read, for ``stats().insert_probes``.
     **parameters
-        Of the design.
+        Parameters of the design.
 
     Raises
     ------
@@ -89,9 +89,9 @@ class HashMap(PairTable):
         keys, values
             Arrays of one length. The table goes to their device unless ``device`` is given.
         assume_unique
-            The caller vouches that no key repeats; saves the work of finding out. A table larger than a GPU's cache
-            is then built a third faster, with copies of keys and values beside it, if there is memory for them. On a
-            CPU it saves little.
+            The caller guarantees that no key repeats, which saves the work of finding out. A table larger than a GPU's
+            cache is then built a third faster, if there is memory for a copy of the keys and values. On a CPU this
+            saves little.
         capacity
             As for the class; the number of keys by default.
         **options
@@ -112,7 +112,7 @@ class HashMap(PairTable):
         keys, values
             Arrays of one length.
         assume_unique
-            The caller vouches that the keys differ from each other and from those in the table.
+            The caller guarantees that the keys differ from each other and from the keys in the table.
 
         Returns
         -------
@@ -128,24 +128,24 @@ class HashMap(PairTable):
         return self._update(keys, values, Op.KEEP, unique=assume_unique)
 
     def assign(self, keys: Any, values: Any) -> Any:
-        """Insert or overwrite: bool[n], True where new. Of several values for one key in the batch, one wins whole."""
+        """Insert or overwrite: bool[n], True where the key is new. Of several values for one key, one is kept whole."""
         self._need("assign")
         return self._update(keys, values, Op.REPLACE)
 
     def upsert(self, keys: Any, values: Any, op: str) -> Any:
-        """Insert, or combine with the value that is there: bool[n], True where new.
+        """Insert, or combine with the value that is there: bool[n], True where the key is new.
 
         Parameters
         ----------
         op
-            ``"add"``, ``"min"``, ``"max"``, ``"or"``, ``"and"``, ``"xor"``; ``"first"`` and ``"last"`` keep the value
-            of the first or last element of its key in the batch, ``"first"`` after the one that is there. Sums of
-            integers wrap around; sums of floats depend on the order, which is free.
+            ``"add"``, ``"min"``, ``"max"``, ``"or"``, ``"and"`` or ``"xor"``. ``"first"`` keeps the value that is
+            there, or the value of the key's first element in the batch. ``"last"`` keeps the value of the key's last
+            element. Sums of integers wrap around. Sums of floats depend on the order of additions, which is undefined.
 
         Raises
         ------
         UnsupportedVerb
-            Where the values have no such operation: bytes, rows, or bits of a float.
+            If the values have no such operation: bytes, rows, or bits of a float.
         """
         self._need("upsert")
         if op in ("first", "last"):
@@ -183,38 +183,38 @@ class HashMap(PairTable):
         return self._look_up(keys, self._value, default)
 
     def execute(self, operations: Any, keys: Any, values: Any = None, default: Any = 0) -> tuple[Any, Any]:
-        """Finds, inserts, assigns and erases in one batch, all of which run at once (S3-09).
+        """Find, insert, assign and erase in one batch, whose operations all run at once.
 
-        They are linearizable: each happens at one moment while the call lasts, and an operation may see an insert of
-        the same batch, or come before it. ``kernels/execute.cuh`` tells why.
+        The operations are linearizable: each takes effect at one moment during the call. A find may come before or
+        after an insert of the same batch. ``kernels/execute.cuh`` has the proof.
 
         Parameters
         ----------
         operations
-            Of `Operation`, uint8[n]; on a GPU nobody looks whether they are, and another number does nothing.
+            Codes of `Operation`, uint8[n]. Codes in GPU memory are not checked; an unknown code does nothing.
         keys
-            Array of that length.
+            Array of length n.
         values
-            Array of that length, of which inserts and assigns read theirs; None where there are no such. On a GPU
-            nobody looks, and they write zeros.
+            Array of length n, which inserts and assigns read; None if there are no such operations. If the codes are
+            in GPU memory, inserts and assigns without values write zeros.
         default
-            What the other operations, and finds of absent keys, have as value.
+            The answer of a find of an absent key, and of the other operations.
 
         Returns
         -------
         values[n], bool[n]
-            What each find found; and whether a find found its key, an insert or assign added it, an erase erased it.
+            The value that each find found; and True where a find found its key, an insert or assign added its key, or
+            an erase erased its key.
 
         Raises
         ------
         UnsupportedVerb
-            If the buckets of the design are no lists, or keys or values have more than 8 bytes.
+            If the buckets of the design are not lists, or keys or values have more than 8 bytes.
         TableFull
-            If there is no room for some keys, which its ``keys`` are. All other operations are done: a batch of which
-            each part is its own is no whole that could be undone.
+            If there is no room for some keys: the ``keys`` of the error. All other operations are done, since each is
+            an operation of its own.
         ParameterError
-            If some operations in memory of the host are none of `Operation`, or write and have no values; nothing was
-            done.
+            If codes in host memory are not of `Operation`, or write without values. Nothing was done.
         """
         done, found = mixed_batch.execute(self, operations, keys, values, self._values, default)
         return found, done
@@ -225,7 +225,7 @@ class HashMap(PairTable):
         Returns
         -------
         values[n], bool[n]
-            The value that each key has now; and True where this element added its key, as of `insert`.
+            The value that each key has now; and True where this element added its key, as `insert` answers.
 
         Raises
         ------
@@ -315,7 +315,7 @@ class HashSet(BaseTable):
         return self._update(keys, None, Op.KEEP, unique=assume_unique)
 
     def execute(self, operations: Any, keys: Any) -> Any:
-        """Finds, inserts and erases in one batch, all of which run at once: bool[n]. See `HashMap.execute`."""
+        """Find, insert and erase in one batch, whose operations all run at once: bool[n]. See `HashMap.execute`."""
         return mixed_batch.execute(self, operations, keys, None, None, 0)[0]
 
     def __iter__(self) -> Iterator[Any]:

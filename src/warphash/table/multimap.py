@@ -1,4 +1,4 @@
-"""MultiMap: a key stands as often as it was inserted. What all tables share is in `base`."""
+"""MultiMap: a table that keeps every pair, also of equal keys. What all tables share is in `base`."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from .items import PairTable
 __all__ = ["MultiMap"]
 
 MAX_BYTES = 8
-"""Of a key, and of a value: both lie in the slot."""
+"""Most bytes of a key, and of a value: both are stored in the slot."""
 
 
 class MultiMap(PairTable):
-    """A hash map that keeps every pair: the lists of *A Dynamic Hash Table for the GPU*, section IV-C (S3-01, S3-06).
+    """A hash map that keeps every pair: the lists of *A Dynamic Hash Table for the GPU*, section III-B.
 
-    The values of a key come in the order of the batches that inserted them, those of one batch in any order. A copy,
-    and a table that was saved and loaded, or pickled, has the pairs and not their order.
+    The values of a key come in the order of the batches that inserted them. The values of one batch come in any order.
+    A copy has the pairs and not their order. So has a table that was saved and loaded, or pickled.
 
-    Pairs of a key are appended in constant time, however many there are. `count`, `find_all` and `erase_all` read the
-    whole list of a key; `find` and `erase` its front, erased pairs included until `flush`, so many copies of a key
-    are better erased by one `erase_all` than by an `erase` each.
+    A pair is appended in constant time, however many pairs its key has. `count`, `find_all` and `erase_all` read the
+    whole list of a key. `find` and `erase` read the front of the list, with the erased pairs that `flush` has not yet
+    dropped. To erase many pairs of one key, call `erase_all` once instead of `erase` for each pair.
 
     Parameters
     ----------
     key, value
-        As for `HashMap`, of up to 8 bytes each.
+        Types as for `HashMap`, of up to 8 bytes each.
     capacity, design, **options
-        As for `HashMap`; a design whose buckets are lists.
+        As for `HashMap`. The design has to be one whose buckets are lists.
 
     Raises
     ------
@@ -76,7 +76,7 @@ class MultiMap(PairTable):
         return self._backing
 
     def insert(self, keys: Any, values: Any) -> None:
-        """Add every pair, whatever is there, in constant time each.
+        """Add every pair, also of keys that are there. Each pair takes constant time.
 
         Raises
         ------
@@ -87,12 +87,12 @@ class MultiMap(PairTable):
         self._update(keys, values, Op.KEEP, answers=False)
 
     def count(self, keys: Any) -> Any:
-        """How many pairs each key has: uint32[n]. Reads the whole list of each."""
+        """How many pairs each key has: uint32[n]. Reads the whole list of each key."""
         self._need("count")
         return self._answered(keys, COUNT, self._lock.reading, self._pairs.count)
 
     def find(self, keys: Any, default: Any = 0) -> tuple[Any, Any]:
-        """The value of each key that came first, ``default`` for absent keys: ``(values[n], found[n])`` (S3-05)."""
+        """The first value of each key, and ``default`` for absent keys: ``(values[n], found[n])``."""
         self._need("find")
         return self._look_up(keys, self._value, default)
 
@@ -102,7 +102,8 @@ class MultiMap(PairTable):
         Returns
         -------
         values[m], offsets[n + 1]
-            Those of key i are ``values[offsets[i]:offsets[i + 1]]``; offsets are int64. Waits, to learn m.
+            The values of key i are ``values[offsets[i]:offsets[i + 1]]``; offsets are int64. Waits for the device,
+            since the host needs to know m.
         """
         self._need("find_all")
         seen, column = self._view_keys(keys), self._values
@@ -123,14 +124,14 @@ class MultiMap(PairTable):
         return library.export(made[0]), library.export(offsets)
 
     def erase(self, keys: Any) -> Any:
-        """Erase the pair of each key that came first: bool[n], True where there was one for this element (S3-03).
+        """Erase the first pair of each key: bool[n], True where this element erased a pair.
 
-        Elements with one key take its pairs one after the other, past those that are erased already.
+        Several elements with one key erase its pairs one after the other.
         """
         return super().erase(keys)
 
     def erase_all(self, keys: Any) -> Any:
-        """Erase every pair of each key: uint32[n], how many this element erased (S3-04)."""
+        """Erase every pair of each key: uint32[n], how many pairs this element erased."""
         self._need("erase_all")
         return self._answered(keys, COUNT, self._lock.writing, self._pairs.erase_all)
 
