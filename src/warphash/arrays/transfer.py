@@ -73,8 +73,16 @@ class Transfer:
         body(n, at, to)
         for view, copy in zip(outs, room, strict=True):
             if copy is not None and view.host is not None:
-                raw = self._engine.to_host(copy.ptr, np.uint8, view.nbytes, stream)
-                view.host.reshape(-1).view(np.uint8)[:] = raw
+                self._deliver(copy, view, stream)
+
+    def _deliver(self, copy: Any, view: ArrayView, stream: Any) -> None:
+        """Copy a result to an array in host memory."""
+        if self._staging is not None:
+            self._staging.download(copy.ptr, view.host, stream)
+            return
+        assert view.host is not None
+        raw = self._engine.to_host(copy.ptr, np.uint8, view.nbytes, stream)
+        view.host.reshape(-1).view(np.uint8)[:] = raw
 
     def on_host(self, view: ArrayView) -> npt.NDArray[Any]:
         """An array's rows as a NumPy array. Waits if they are on a GPU."""

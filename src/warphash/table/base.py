@@ -410,7 +410,7 @@ class BaseTable:
 
     # ---- its own proof
     def check(self) -> None:
-        """Verify the table's invariants; O(slots), and memory for a copy of the keys.
+        """Verify the table's invariants. O(slots), with memory for a copy of the keys and for a set of them.
 
         Raises
         ------
