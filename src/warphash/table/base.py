@@ -20,6 +20,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -159,14 +160,14 @@ class BaseTable:
     def capacity(self) -> int:
         """Keys that the present memory holds at the load factor that the table was made for."""
         with self._settled():
-            return self._backing.elastic.capacity
+            return int(self._backing.elastic.capacity)
 
     @property
     def load_factor(self) -> float:
         """Keys held over slots."""
         with self._settled():
             elastic = self._backing.elastic
-            return elastic.size / elastic.store.slots
+            return float(elastic.size / elastic.store.slots)
 
     @property
     def nbytes(self) -> int:
@@ -176,7 +177,7 @@ class BaseTable:
 
     def __len__(self) -> int:
         with self._settled():
-            return self._backing.elastic.size
+            return int(self._backing.elastic.size)
 
     def __repr__(self) -> str:
         with self._settled():
@@ -524,33 +525,35 @@ class BaseTable:
         library, rows, engine = seen.library, seen.shape[:1], self._engine
         values = None if column is None else library.empty(seen, rows + column.shape, column.dtype, engine)
         found = library.empty(seen, rows, BOOL, engine)
+        if seen.device == self._device:
+            out = 0 if values is None else values.ptr
+            find = partial(self._backing.find, seen.ptr, rows[0], out, found.ptr, absent, seen.stream)
+        else:
+            find = partial(self._find_through_host, seen, values, found, absent)
         with self._lock.reading:
             waits = self._backing.lookups_wait
             if not waits:
-                self._find_locked(seen, values, found, absent)
+                find()
         if waits:
             with self._lock.writing:
                 self._backing.finish(None)
-                self._find_locked(seen, values, found, absent)
+                find()
         return None if values is None else library.export(values), library.export(found)
 
-    def _find_locked(self, keys: ArrayView, values: ArrayView | None, found: ArrayView, absent: bytes) -> None:
-        """Write presence to ``found``, and values to ``values`` if there are any."""
-        stream = keys.stream
-        if keys.device == self._device:
-            out = 0 if values is None else values.ptr
-            self._backing.find(keys.ptr, keys.shape[0], out, found.ptr, absent, stream)
-            return
+    def _find_through_host(self, keys: ArrayView, values: ArrayView | None, found: ArrayView, absent: bytes) -> None:
+        """Look up keys that are not in the engine's memory. The caller holds the lock."""
 
         def body(n: int, at: list[int], to: list[int]) -> None:
-            self._backing.find(at[0], n, to[1] if len(to) > 1 else 0, to[0], absent, stream)
+            self._backing.find(at[0], n, to[1] if len(to) > 1 else 0, to[0], absent, keys.stream)
 
-        self._transfer.run(body, [keys], [found] if values is None else [found, values], stream, in_pieces=True)
+        self._transfer.run(body, [keys], [found] if values is None else [found, values], keys.stream, in_pieces=True)
 
     def _present_locked(self, keys: ArrayView) -> ArrayView:
         """Which keys are there, in the same kind of memory as the keys."""
         found = keys.library.empty(keys, keys.shape[:1], BOOL, self._engine)
-        self._find_locked(keys, None, found, b"\0")
+        self._run(
+            lambda n, at, to: self._backing.find(at[0], n, 0, to[0], b"\0", keys.stream), [keys], [found], keys.stream
+        )
         return found
 
     # ---- the one path of verbs with one answer for each key

@@ -57,7 +57,7 @@ class Side:
     @property
     def size(self) -> int:
         """Number of keys."""
-        return self._table._backing.elastic.size
+        return int(self._table._backing.elastic.size)
 
     def held_by(self, other: Side) -> ArrayView:
         """Which of the keys the other set has, too."""
