@@ -77,10 +77,13 @@ def _device_and_stream(index: int) -> tuple[str, Callable[[], int]]:
 def _numpy_type(dtype: Any) -> Dtype:
     name = str(dtype).removeprefix("torch.")
     try:
-        return np.dtype(name)
+        found = np.dtype(name)
     except TypeError:
+        found = np.dtype(np.void)
+    if found.kind == "V":  # another library may have registered a type of that name, as JAX does with bfloat16
         mend = f"view it as an integer: tensor.view(torch.int{8 * dtype.itemsize})"
-        raise DtypeError(f"expected a type that NumPy has, got {name}; {mend}") from None
+        raise DtypeError(f"expected a type that NumPy has, got {name}; {mend}")
+    return found
 
 
 @lru_cache
