@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from warphash import HashMap
-from warphash.arrays.array_view import ArrayView, empty_like_kind, view
 from warphash.arrays.dlpack import DeviceArray
+from warphash.arrays.view import ArrayView, empty_like_kind, view
 from warphash.runtime.abi import Batch
 from warphash.runtime.cuda import engine as cuda
 

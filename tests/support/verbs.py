@@ -355,6 +355,18 @@ def _combine(combined: Callable[[Any, Any], Any], expected: Callable[[set[int], 
     return verb
 
 
+def _relate(related: Callable[[Any, Any], bool], expected: Callable[[set[int], set[int]], bool]) -> Call:
+    """A relation between sets of which one has keys that the other never has, either way round."""
+
+    def verb(world: World, own: Array) -> None:
+        kept, other = set(world.stable.tolist()), set(world.others.tolist())
+        assert related(world.table, world.other) == expected(kept, other)
+        assert related(world.other, world.table) == expected(other, kept)
+        assert related(world.table, world.table) == expected(kept, kept)
+
+    return verb
+
+
 def _no_attributes(world: World, own: Array) -> None:
     """Copies take along what a caller keeps in attributes: nothing here, and none of the table's own state."""
     assert world.table.__getstate__() is None
@@ -440,6 +452,12 @@ VERBS: dict[str, Call] = {
     "__and__": _combine(lambda a, b: a & b, set.intersection),
     "__sub__": _combine(lambda a, b: a - b, set.difference),
     "__xor__": _combine(lambda a, b: a ^ b, set.symmetric_difference),
+    "__le__": _relate(lambda a, b: a <= b, set.issubset),
+    "__lt__": _relate(lambda a, b: a < b, set.__lt__),
+    "__ge__": _relate(lambda a, b: a >= b, set.issuperset),
+    "__gt__": _relate(lambda a, b: a > b, set.__gt__),
+    "__eq__": _relate(lambda a, b: a == b, set.__eq__),
+    "isdisjoint": _relate(lambda a, b: a.isdisjoint(b), set.isdisjoint),
     "__len__": _len,
     "__repr__": _repr,
     "stats": _stats,

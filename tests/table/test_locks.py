@@ -15,6 +15,11 @@ MOMENT = 0.05
 """Seconds in which a thread that may go on does; those that must wait cost the suite as much."""
 
 
+def state_of(lock: Any) -> Any:
+    """Who holds the lock, and who waits."""
+    return lock.reading._state
+
+
 class Walk:
     """A thread that takes one side of a lock, and keeps it until it is told to leave."""
 
@@ -88,7 +93,7 @@ def test_readers_that_waited_go_before_the_next_writer(n_readers: int) -> None:
     with lock.writing:
         for thread in threads:
             thread.start()
-        until(lambda: lock._readers_waiting == n_readers)
+        until(lambda: state_of(lock).readers_waiting == n_readers)
     with lock.writing:
         seen.append("writer")
     assert seen == ["reader"] * n_readers + ["writer"]
@@ -101,11 +106,11 @@ def test_a_reader_that_is_interrupted_while_it_waits_lets_writers_in(monkeypatch
     writer = Walk(lock.writing)
     assert writer.is_inside
 
-    def interrupted() -> None:
+    def interrupted(_state: Any) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(lock, "_wait", interrupted)
+        patch.setattr(type(state_of(lock)), "wait", interrupted)
         with lock.reading:
             pass
     writer.leaves()
@@ -123,7 +128,7 @@ def test_many_of_both_sides_get_through() -> None:
             with side:
                 if which:
                     counts[1] += 1  # writers are alone
-                assert lock._writing == bool(which)
+                assert state_of(lock).writing == bool(which)
 
     sides = [(lock.writing, 1)] * 3 + [(lock.reading, 0)] * 3
     threads = [threading.Thread(target=work, args=each, daemon=True) for each in sides]
@@ -132,7 +137,8 @@ def test_many_of_both_sides_get_through() -> None:
     for thread in threads:
         thread.join(60)
         assert not thread.is_alive()
-    assert counts[1] == 1200 and not (lock._readers or lock._readers_waiting or lock._readers_due or lock._waiting)
+    left = state_of(lock)
+    assert counts[1] == 1200 and not (left.readers or left.readers_waiting or left.readers_due or left.waiting)
 
 
 def test_a_writer_that_is_interrupted_while_it_waits_lets_readers_in(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,11 +146,11 @@ def test_a_writer_that_is_interrupted_while_it_waits_lets_readers_in(monkeypatch
     old = Walk(lock.reading)
     assert old.is_inside
 
-    def interrupted() -> None:
+    def interrupted(_state: Any) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(lock, "_wait", interrupted)
+        patch.setattr(type(state_of(lock)), "wait", interrupted)
         with lock.writing:
             pass
     new = Walk(lock.reading)

@@ -1,6 +1,6 @@
 """DLPack and ``__cuda_array_interface__`` for GPU memory, by hand: neither needs a library to be installed.
 
-`DeviceArray` is memory of ours that any library can take over; `read_capsule` looks at memory of theirs.
+`DeviceArray` is memory of an engine that any library can take over. `read_capsule` views the memory of a library.
 """
 
 from __future__ import annotations
@@ -11,10 +11,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..errors import DtypeError, UnsupportedVerb
 
-__all__ = ["CPU_DEVICES", "CUDA_DEVICES", "LEGACY_STREAM", "DeviceArray", "Tensor", "read_capsule"]
+__all__ = [
+    "CPU_DEVICES",
+    "CUDA_DEVICES",
+    "LEGACY_STREAM",
+    "DeviceArray",
+    "Tensor",
+    "ask_capsule",
+    "ask_device",
+    "ask_host_array",
+    "read_capsule",
+]
 
 CPU_DEVICES = (1, 3)
 """DLPack's device types for host memory: plain and pinned."""
@@ -70,7 +81,7 @@ _dying_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ch
 )
 
 _lent: dict[int, tuple[Any, ...]] = {}
-"""What each exported tensor keeps alive, by the tensor's address, until its consumer calls the deleter."""
+"""The objects that each exported tensor keeps alive until its consumer calls the deleter, by the tensor's address."""
 
 
 def _forget(address: int) -> None:
@@ -169,7 +180,7 @@ class DeviceArray:
 
 @dataclass(frozen=True)
 class Tensor:
-    """What a DLPack capsule says. The memory lives as long as the capsule."""
+    """The contents of a DLPack capsule. The memory lives as long as the capsule."""
 
     ptr: int
     shape: tuple[int, ...]
@@ -206,3 +217,41 @@ def read_capsule(capsule: Any) -> Tensor:
         device=(tensor.device_type, tensor.device_id),
         contiguous=contiguous or 0 in shape,
     )
+
+
+def ask_device(array: Any) -> tuple[int, int]:
+    """The DLPack device type and the index that a foreign array names.
+
+    Raises
+    ------
+    DtypeError
+        If its library has no answer: some know only then that DLPack has no such element type.
+    """
+    device_type, index = _ask(array, array.__dlpack_device__)
+    return int(device_type), int(index)
+
+
+def ask_capsule(array: Any, stream: int) -> Any:
+    """The capsule of a foreign array in GPU memory, ready in the order of ``stream``. Raises as `ask_device`."""
+    return _ask(array, lambda: array.__dlpack__(stream=stream))
+
+
+def ask_host_array(array: Any) -> npt.NDArray[Any]:
+    """A foreign array in host memory as a NumPy array of the same memory. Raises as `ask_device`."""
+    seen: npt.NDArray[Any] = _ask(array, lambda: np.from_dlpack(array))
+    return seen
+
+
+def _ask(array: Any, question: Callable[[], Any]) -> Any:
+    try:
+        return question()
+    except MemoryError:
+        raise
+    except Exception as error:  # of any type: each library has its own
+        mend = (
+            "numpy.asarray(array)" if hasattr(array, "__array__") else "list(array), whose items are checked one by one"
+        )
+        raise DtypeError(
+            f"expected an array that its library gives out through DLPack, got {type(array).__name__}, which answers "
+            f"{type(error).__name__} ({error}): give {mend}"
+        ) from None

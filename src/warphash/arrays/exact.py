@@ -1,4 +1,4 @@
-"""Python values as items of a NumPy type: each exactly as it came, or an error.
+"""Python values as items of a NumPy type: each value is kept exactly, or refused.
 
 NumPy converts wherever it can. It cuts a string to the width of the type, a fraction to an integer and a time to whole
 days. It reads "1" as a number, and writes a number as b"1". A table that took such an item would hold another key than

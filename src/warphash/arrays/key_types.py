@@ -1,4 +1,4 @@
-"""Which types a key can have: those whose items are equal if and only if their bytes are.
+"""Which types a key can have: types whose items are equal if and only if their bytes are equal.
 
 Floating-point numbers are no such type: 0.0 equals -0.0 and NaN differs from itself. Nor are records with bytes that
 belong to no field. NaT is a key like any other: there is one pattern of bits for it, and the table finds it by that, as

@@ -1,20 +1,24 @@
-"""Between a caller's arrays and the memory that a table's engine works in; nothing to do where these are the same."""
+"""Between a caller's arrays and the memory that a table's engine works in."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import DeviceError
-from .array_view import ArrayView
+from .library import ArrayView
 
-__all__ = ["Transfer"]
+__all__ = ["Body", "Transfer"]
+
+Body = Callable[[int, list[int], list[int]], None]
+"""Work on arrays by their addresses: number of rows, addresses to read, addresses to write."""
 
 
 class Transfer:
-    """The way to one engine and back.
+    """The way from the host to one engine and back. Arrays in the engine's own memory need none.
 
     Parameters
     ----------
@@ -25,45 +29,64 @@ class Transfer:
     def __init__(self, engine: Any) -> None:
         self._engine = engine
         self._device: str = engine.device
+        self._staging: Any = getattr(engine, "staging", None)
 
-    def here(self, view: ArrayView, what: str) -> ArrayView:
-        """``view``, if the engine can take it.
+    def refuse(self, view: ArrayView, what: str) -> NoReturn:
+        """Raise `DeviceError` for an array on another GPU."""
+        raise DeviceError(
+            f"the table is on {self._device} and {what} are on {view.device}: move them, "
+            f"or make the table with device={view.device!r}"
+        )
 
-        Raises
-        ------
-        DeviceError
-            For an array on another GPU.
+    def run(
+        self,
+        body: Body,
+        ins: Sequence[ArrayView],
+        outs: Sequence[ArrayView],
+        stream: Any,
+        *,
+        in_pieces: bool = False,
+    ) -> None:
+        """Run ``body`` on arrays of which some are in host memory.
+
+        Those of ``ins`` are copied to the engine first, and those of ``outs`` to the host after.
+
+        Parameters
+        ----------
+        ins, outs
+            Arrays to read, the first of which has as many rows as the batch; and arrays to write.
+        in_pieces
+            ``body`` may be run on one part of the batch after the other. Copies of one part then run beside the work
+            on another.
         """
-        if view.device not in ("cpu", self._device):
-            raise DeviceError(
-                f"the table is on {self._device} and {what} are on {view.device}: move them, "
-                f"or make the table with device={view.device!r}"
-            )
-        return view
+        n = ins[0].rows if ins else 0
+        hosts = [view.host for view in (*ins, *outs)]
+        if in_pieces and n and self._staging is not None and all(host is not None for host in hosts):
+            self._staging.pipeline(hosts[: len(ins)], hosts[len(ins) :], body)
+            return
+        held = [None if view.device == self._device else self._engine.from_host(view.host, stream) for view in ins]
+        room = [
+            None if view.device == self._device else self._engine.allocate(max(1, view.nbytes), stream) for view in outs
+        ]
+        at = [view.ptr if copy is None else copy.ptr for view, copy in zip(ins, held, strict=True)]
+        to = [view.ptr if copy is None else copy.ptr for view, copy in zip(outs, room, strict=True)]
+        body(n, at, to)
+        for view, copy in zip(outs, room, strict=True):
+            if copy is not None and view.host is not None:
+                self._deliver(copy, view, stream)
 
-    def to_read(self, view: ArrayView, stream: Any) -> tuple[int, Any]:
-        """Address of an array's rows where the engine can read them, and what keeps that memory."""
-        if view.device == self._device:
-            return view.ptr, None
-        held = self._engine.from_host(view.host, stream)
-        return held.ptr, held
+    def _deliver(self, copy: Any, view: ArrayView, stream: Any) -> None:
+        """Copy a result to an array in host memory."""
+        if self._staging is not None:
+            self._staging.download(copy.ptr, view.host, stream)
+            return
+        assert view.host is not None
+        raw = self._engine.to_host(copy.ptr, np.uint8, view.nbytes, stream)
+        view.host.reshape(-1).view(np.uint8)[:] = raw
 
-    def to_write(self, view: ArrayView, stream: Any) -> tuple[int, Any]:
-        """Where the engine can write a result, and the memory there if `deliver` has to take it from it."""
-        if view.device == self._device:
-            return view.ptr, None
-        held = self._engine.allocate(max(1, view.nbytes), stream)
-        return held.ptr, held
-
-    def deliver(self, held: Any, view: ArrayView, stream: Any) -> None:
-        """Copy a result to where it belongs, if it is not there."""
-        if held is not None and view.host is not None:
-            raw = self._engine.to_host(held.ptr, np.uint8, view.nbytes, stream)
-            view.host.reshape(-1).view(np.uint8)[:] = raw
-
-    def on_host(self, view: ArrayView, stream: Any) -> npt.NDArray[Any]:
-        """An array's rows as a NumPy array. Waits, where they are on a GPU."""
+    def on_host(self, view: ArrayView) -> npt.NDArray[Any]:
+        """An array's rows as a NumPy array. Waits if they are on a GPU."""
         if view.host is not None:
             return view.host
-        raw: npt.NDArray[Any] = self._engine.to_host(view.ptr, np.uint8, view.nbytes, stream)
+        raw: npt.NDArray[Any] = self._engine.to_host(view.ptr, np.uint8, view.nbytes, view.stream)
         return raw.view(view.dtype).reshape(view.shape)

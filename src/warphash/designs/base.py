@@ -21,7 +21,7 @@ ALL_VERBS = frozenset(
 )
 """The public verbs of every design."""
 
-LIST_VERBS = ALL_VERBS | {"execute", "flush"}
+LIST_VERBS = ALL_VERBS | {"execute", "flush", "count", "find_all", "erase_all"}
 """And those of one whose buckets are lists, which also makes a `MultiMap`."""
 
 

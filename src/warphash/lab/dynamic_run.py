@@ -123,7 +123,7 @@ def measure_dynamic(lab: Lab, workload: Workload, plan: Plan, setting: Setting, 
         if not whole:
             return wrong
         keys, values = map(lab.back, held.to_arrays())
-        return wrong + Oracle(keys, values, lab.argsort).check_items(*done.table.to_arrays())
+        return wrong + Oracle(keys, values, lab.argsort).check_items(*done.table.to_arrays(like="numpy"))
 
     first, behind = begin(), []
     before = first.table.stats()

@@ -49,5 +49,5 @@ def measure_failures(
             table.insert(*(column[i : i + 1] for column in here), assume_unique=True)
         except TableFull:
             kept[i] = False
-    wrong = Oracle(keys[kept], values[kept], lab.argsort).check_items(*table.to_arrays())
+    wrong = Oracle(keys[kept], values[kept], lab.argsort).check_items(*table.to_arrays(like="numpy"))
     return Failures(len(keys), int((~kept).sum()), wrong)

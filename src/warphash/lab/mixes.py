@@ -166,5 +166,5 @@ def measure_mix(
         [np.concatenate([lab.back(part) for part in parts]) for parts in zip(*row, strict=True)] for row in results
     )
     wrong = sum(batch.mismatches(*answer) for answer in answers)
-    wrong += Oracle(batch.kept_keys, batch.kept_values, lab.argsort).check_items(*table.to_arrays())
+    wrong += Oracle(batch.kept_keys, batch.kept_values, lab.argsort).check_items(*table.to_arrays(like="numpy"))
     return lab.record(workload, table, operation, n * in_a_row, seconds, None, wrong)

@@ -91,5 +91,7 @@ def measure_resize(
         flags.clear()
         seconds = lab.timed(lambda: flags.append(table.insert(*part(0, moved), assume_unique=True)), fill_others)
     wrong = sum(int((~lab.back(answer)).sum()) for answer in flags)
-    wrong += Oracle(workload.keys[:left], workload.values[:left], lab.argsort).check_items(*table.to_arrays())
+    wrong += Oracle(workload.keys[:left], workload.values[:left], lab.argsort).check_items(
+        *table.to_arrays(like="numpy")
+    )
     return Resize(median(seconds), moved, wrong)

@@ -237,7 +237,7 @@ class Lab:
                 before=made.clear,
             )
         table = made[0]
-        items = (table.keys(), None) if workload.values is None else table.to_arrays()
+        items = (table.keys(like="numpy"), None) if workload.values is None else table.to_arrays(like="numpy")
         wrong = subject.wrong_items(*items)
         return table, self.record(
             workload, table, operation, len(workload.keys), seconds, table.stats().insert_probes, wrong

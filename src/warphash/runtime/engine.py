@@ -1,6 +1,6 @@
 """What a place to run must offer: memory, and the compiled kernels of a design.
 
-A table talks to an `Engine` in raw addresses. Arrays of any library are the business of ``arrays/array_view.py``;
+A table talks to an `Engine` in raw addresses. Arrays of any library are the business of ``arrays/``;
 which kernels make up an insert is the business of ``storage/buckets/store.py``. Three engines exist: `runtime.cpu`,
 `runtime.cuda`, and `runtime.emulated` (the CUDA kernels on fibers, for tests).
 """

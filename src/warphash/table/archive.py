@@ -1,4 +1,4 @@
-"""Saved tables: a file of keys and values with a description, that is complete or is not there.
+"""Saved tables: a file of keys and values with a description. The file is complete, or is not there.
 
 Layout
     8 bytes   magic, with the version of this layout
@@ -7,8 +7,8 @@ Layout
     keys, then values, packed rows
     32 bytes  SHA-256 of all that comes before
 
-The pairs are stored and not the slots: a file is then as small as its pairs, can be read on any device, and does not
-tie down how a design lays out its memory.
+The file holds the pairs and not the slots. So the file is as small as the pairs, any device can read it, and a design
+may change how it lays out its memory.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ..errors import CorruptFile, DtypeError
 __all__ = ["Contents", "read", "write"]
 
 Contents: TypeAlias = tuple[dict[str, Any], npt.NDArray[Any], npt.NDArray[Any] | None]
-"""Description, keys, and values if there are any."""
+"""Description, keys, and values; None for the values of a set."""
 
 _MAGIC = b"warphsh1"
 _DIGEST_BYTES = 32
@@ -57,13 +57,13 @@ _FIELDS: dict[str, tuple[type, ...]] = {
 """The header: each field, and the exact types of its value. Older files have no ``load_bounds``."""
 
 _COLUMNS = {"HashMap": 2, "HashSet": 1, "MultiMap": 2}
-"""Keys, and values unless the table has none."""
+"""Number of columns of each class: keys, and values if the class has values."""
 
 _MOST_SLOTS = 1 << 37
-"""Of a table of any design: 2^32 buckets of 32 slots."""
+"""Most slots of a table of any design: 2^32 buckets of 32 slots."""
 
 _SCALAR = re.compile(r"[<>|][biufcmMSUV][1-9][0-9]*(\[[0-9]*[A-Za-z]+\])?")
-"""NumPy's name of a type without fields. ``np.dtype`` takes more than such names, and parses some of that as Python."""
+"""NumPy's name of a type without fields. ``np.dtype`` takes other strings, too, and parses some of them as Python."""
 
 
 def write(path: str | os.PathLike[str], contents: Callable[[], Contents]) -> None:
@@ -74,7 +74,7 @@ def write(path: str | os.PathLike[str], contents: Callable[[], Contents]) -> Non
     path
         As `atomic_file.replace` takes it.
     contents
-        Gives the description, the keys and the values. Called once it is certain that ``path`` takes a file.
+        Returns the description, the keys and the values. Called only when it is certain that ``path`` takes a file.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def write(path: str | os.PathLike[str], contents: Callable[[], Contents]) -> Non
 def read(path: str | os.PathLike[str], kind: str) -> Contents:
     """Read what `write` wrote. The description also has the types of ``key`` and ``value``.
 
-    Whether a table takes the options in the description is for the table to say.
+    Whether the options in the description suit a table is checked when the table is made.
 
     Raises
     ------

@@ -1,48 +1,198 @@
-"""What maps and sets share: the verbs that take keys alone, and the one path of every lookup and update.
+"""The base class of all tables: what a table consists of, what its verbs promise, and the one path of each.
 
-Contract. A table maps each of its keys to one value. Every verb takes a batch and is one bulk operation: it happens as
-a whole, after those before it and before those after it, whatever thread or stream they came from; finds may run beside
-each other. Inside a batch, elements with one key count as one insert, and which of them it is, the flags say. A batch
-that does not fit leaves the table as it was. Keys are compared by their bits.
+Contract. A table maps each of its keys to one value (a `HashMap`), to none (a `HashSet`) or to several (a `MultiMap`).
+Every verb takes a batch and is one bulk operation: it happens as a whole, after those before it and before those after
+it, whatever thread or stream they came from; lookups may run beside each other. Inside a batch, elements with one key
+count as one insert, and the flags say which element that is. A batch that does not fit leaves the table as it was. Keys
+are compared by their bits. A verb that the design lacks raises `UnsupportedVerb`, which names the designs that have it.
 
-The walk of ``m.find(keys)``: this module checks and allocates, ``arrays/array_view.py`` sees the keys,
-``storage/codec.py`` makes words of them, ``storage/buckets/store.py`` launches ``kernels/bulk.cuh``, which asks
-``kernels/designs/*.cuh`` where to look.
+Reading changes nothing. A batch may be under way when a call returns. Verbs that need its end wait for it in
+`BaseTable._settled`, while they hold the table's lock alone.
+
+The walk of ``m.find(keys)``: ``maps.py`` names the verb. This module has the keys seen as an address and the results
+allocated (``arrays/row_type.py``, ``arrays/adapters/``), takes the lock (``locks.py``), and hands the addresses to the
+storage, which launches ``kernels/bulk.cuh``.
 """
 
 from __future__ import annotations
 
-import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
-from typing import Any, Self
+from functools import partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import array_view as arrays
+from ..arrays.adapters.engine import ENGINE_MEMORY
+from ..arrays.adapters.numpy import NUMPY
 from ..arrays.exact import exactly
-from ..errors import CorruptFile, DtypeError, ParameterError, ShapeError, TableFull, WarphashError
-from ..runtime.abi import Op
-from .core import TableCore
-from .options import integer
+from ..arrays.library import ArrayView, Library
+from ..arrays.row_type import Column
+from ..arrays.transfer import Body, Transfer
+from ..arrays.view import library_like, view
+from ..designs import registry
+from ..errors import DtypeError, ShapeError, TableFull, UnsupportedVerb, WarphashError
+from ..runtime.abi import Op, kind_of
+from ..runtime.devices import engine_for
+from ..storage import selection
+from ..storage.backing import Backing, make_backing
+from . import copies
+from .locks import ReadWriteLock
+from .options import bounds_of, buckets_of, check_options, chosen, integer, load_factor_of
 from .pickling import as_bytes, rebuild
+from .stats import Stats
 
 __all__ = ["BaseTable"]
 
-_HOPELESS = 16
-"""A table with this many times the room that its keys need is not too small, whatever is wrong."""
+BOOL, COUNT = np.dtype(np.bool_), np.dtype(np.uint32)
+
+_PROVING_DESIGNS = ("linear_probing", "bucketed_cuckoo")
+"""In which `BaseTable.check` counts different keys: the first one, or the second one for a table of the first."""
 
 
-class BaseTable(TableCore):
-    """What maps and sets share. See `HashMap` for the parameters."""
+class BaseTable:
+    """What all tables are and have. See `HashMap` for the parameters.
 
-    # ---- verbs of maps and sets
+    A table's own attributes are slots. So what is in its ``__dict__`` belongs to the caller, or to a subclass of the
+    caller's, and goes along when the table is copied or pickled (`__getstate__`).
+    """
+
+    __slots__ = (
+        "_backing",
+        "_bounds",
+        "_design",
+        "_device",
+        "_engine",
+        "_key",
+        "_like",
+        "_load_factor",
+        "_lock",
+        "_options",
+        "_parameters",
+        "_seed",
+        "_transfer",
+        "_value",
+        "_value_kind",
+    )
+
+    _kind: ClassVar[str] = "BaseTable"
+    _multi: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        key: npt.DTypeLike,
+        value: npt.DTypeLike | None,
+        *,
+        capacity: int = 1024,
+        design: str = "auto",
+        device: str | None = None,
+        load_factor: float | None = None,
+        load_bounds: tuple[float, float] | None = None,
+        seed: int | None = None,
+        hash: str = "mixer",
+        on_full: str = "grow",
+        attempts: int = 8,
+        count_probes: bool = False,
+        **parameters: Any,
+    ) -> None:
+        self._key = Column.of_keys(key)
+        self._value = None if value is None else Column.of_values(value)
+        self._value_kind = kind_of(self._value.dtype) if self._value else 0
+        self._design, self._parameters = chosen(design, parameters)
+        self._check_design()
+        self._load_factor = load_factor_of(load_factor, self._design, self._parameters)
+        check_options(capacity, hash, on_full, attempts)
+        self._bounds = bounds_of(load_bounds, on_full, self._design, self._parameters)
+        self._seed = int.from_bytes(os.urandom(8)) >> 1 if seed is None else integer("seed", seed, 0)
+        self._engine: Any = engine_for(device)
+        self._device: str = self._engine.device
+        self._transfer = Transfer(self._engine)
+        self._lock = ReadWriteLock()
+        self._like: tuple[Library, str] | None = None  # of the first keys given to keep: library and device
+        self._backing: Backing = make_backing(
+            self._engine,
+            self._design,
+            self._parameters,
+            key_bytes=self._key.nbytes,
+            value_bytes=self._value.nbytes if self._value else 0,
+            capacity=int(capacity),
+            seed=self._seed,
+            family=hash,
+            grows=on_full == "grow",
+            attempts=int(attempts),
+            load_factor=self._load_factor,
+            bounds=self._bounds,
+            counts_probes=bool(count_probes),
+            multi=self._multi,
+        )
+        self._options = {
+            "hash": hash,
+            "on_full": on_full,
+            "attempts": int(attempts),
+            "count_probes": bool(count_probes),
+        }
+
+    # ---- what the table is
+    @property
+    def design(self) -> str:
+        """Name of the design."""
+        return self._design.name
+
+    @property
+    def device(self) -> str:
+        """Where the table lives: ``"cpu"``, ``"cuda:0"``."""
+        return self._device
+
+    @property
+    def key_dtype(self) -> np.dtype[Any]:
+        """Type of a key; of a row of keys, with its shape."""
+        return self._key.numpy
+
+    @property
+    def seed(self) -> int:
+        """Seed of the hash constants; tables of one seed and history are alike."""
+        return self._seed
+
+    @property
+    def capacity(self) -> int:
+        """Keys that the present memory holds at the load factor that the table was made for."""
+        with self._settled():
+            return int(self._backing.elastic.capacity)
+
+    @property
+    def load_factor(self) -> float:
+        """Keys held over slots."""
+        with self._settled():
+            elastic = self._backing.elastic
+            return float(elastic.size / elastic.store.slots)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that the table holds."""
+        with self._settled():
+            return self._backing.nbytes
+
+    def __len__(self) -> int:
+        with self._settled():
+            return int(self._backing.elastic.size)
+
+    def __repr__(self) -> str:
+        with self._settled():
+            return self._repr_locked()
+
+    def stats(self) -> Stats:
+        """Figures of the table, without reading its slots."""
+        with self._settled():
+            return self._stats_locked()
+
+    # ---- verbs that look keys up
     def contains(self, keys: Any) -> Any:
         """Which keys are there: bool[n]. Reads at most one bucket per hash function and key."""
-        view = self._view_keys(keys)
-        return self._reading(lambda: self._contains_locked(view)).export()
+        self._need("contains")
+        return self._look_up(keys, None, 0)[1]
 
     def __contains__(self, key: Any) -> bool:
         """Whether one key is there. What the key type cannot represent exactly is not.
@@ -52,26 +202,19 @@ class BaseTable(TableCore):
         ShapeError
             For a batch of keys: `contains` answers for each.
         """
-        view = self._view_one(key)
-        return view is not None and bool(self._transfer.on_host(arrays.view(self.contains(view.owner)), view.stream)[0])
-
-    def erase(self, keys: Any) -> Any:
-        """Take keys out: bool[n], True where this element erased its key; one element of several with one key.
-
-        The slots become tombstones, which inserts use again and rebuilds remove: a bucket that was once full keeps
-        sending finds on, so lookups stay right and get no faster.
-        """
-        self._need("erase")
-        return self._answered(keys, np.bool_, self._lock.writing, self._backing.erase)
+        self._need("contains")
+        seen = self._view_one(key)
+        return seen is not None and bool(self._transfer.on_host(view(self._look_up(seen, None, 0)[1]))[0])
 
     def probe_counts(self, keys: Any) -> Any:
         """How many buckets find reads for each key: uint32[n]."""
-        return self._answered(keys, np.uint32, self._looking(), self._backing.counts)
+        self._need("probe_counts")
+        return self._answered(keys, COUNT, self._settled(), self._backing.counts)
 
     def guest_counts(self, keys: Any) -> Any:
         """How many words find reads for each key to learn which other buckets may hold it: uint32[n].
 
-        Only of designs that keep such words (``dynamic_cuckoo``); none on a CPU, which reads the buckets instead.
+        Only ``dynamic_cuckoo`` keeps such words. On a CPU all counts are 0: there, find reads the buckets instead.
 
         Raises
         ------
@@ -79,26 +222,61 @@ class BaseTable(TableCore):
             If the design keeps none.
         """
         self._need("guest_counts")
-        counts = functools.partial(self._backing.counts, entry="guest_counts")
-        return self._answered(keys, np.uint32, self._looking(), counts)
 
-    def keys(self) -> npt.NDArray[Any]:
-        """All keys, in no particular order, as a NumPy array."""
-        return self._items()[0]
+        def counts(at: int, n: int, out: int, stream: Any) -> None:
+            self._backing.counts(at, n, out, stream, entry="guest_counts")
+
+        return self._answered(keys, COUNT, self._settled(), counts)
+
+    # ---- verbs that read all keys
+    def keys(self, *, like: Any = None) -> Any:
+        """All keys, in no particular order.
+
+        Parameters
+        ----------
+        like
+            An array: the result is an array of its library, in host memory or on the GPU as this one is. Or the name of
+            a library, such as ``"torch"``: the result is on the table's device, or in host memory for ``"numpy"``. By
+            default, as the first keys that the table was given to keep. Keys of a table on a GPU stay there unless the
+            result is in host memory.
+
+        Raises
+        ------
+        DtypeError
+            If the library has no such type.
+        DeviceError
+            If ``like`` is on another GPU than the table, or the library has no arrays on the table's device.
+        ParameterError
+            If there is no library of that name.
+        """
+        self._need("keys")
+        return self._read_all(like, self._key)[0]
+
+    # ---- verbs that change the table
+    def erase(self, keys: Any) -> Any:
+        """Erase keys: bool[n], True where this element erased its key. Of several elements with one key, one is True.
+
+        The slots become tombstones, which inserts use again and rebuilds remove. A find goes on behind a bucket that
+        was ever full, so lookups do not get faster.
+        """
+        self._need("erase")
+        return self._answered(keys, BOOL, self._lock.writing, self._backing.erase)
 
     def clear(self) -> None:
         """Forget all keys; keep the memory."""
+        self._need("clear")
         with self._lock.writing:
             self._backing.clear(None)
 
     def reserve(self, n: int) -> None:
-        """Grow, if need be, so that ``n`` keys fit at the load factor that the table was made for.
+        """Make room for ``n`` keys at the load factor that the table was made for. Never shrinks the table.
 
         Raises
         ------
         MemoryError
             If there is no room; the table is as it was.
         """
+        self._need("reserve")
         wanted = integer("n", n, 0)
         with self._lock.writing:
             if self._backing.elastic.under_way:
@@ -107,96 +285,109 @@ class BaseTable(TableCore):
                 self._backing.rebuild(wanted, None)
 
     def shrink(self) -> None:
-        """Rebuild into the memory that the present keys need, without tombstones."""
+        """Rebuild the table in the memory that the present keys need, without tombstones."""
+        self._need("shrink")
         with self._lock.writing:
             if self._backing.elastic.under_way:
                 self._backing.finish(None)
             self._backing.rebuild(self._backing.elastic.size, None)
 
-    def copy(self) -> Self:
-        """Another table with the same keys and options, on the same device; what ``copy.copy`` gives.
+    def flush(self, buckets: int | slice | None = None) -> int:
+        """Drop erased slots: pack the lists of buckets into as few nodes as hold their keys.
 
-        The attributes of a subclass are those of the table itself; ``copy.deepcopy`` copies these too.
+        The table does so by itself once there are more erased slots than keys.
+
+        Parameters
+        ----------
+        buckets
+            The number of a bucket, a slice of numbers without a step, or None for all buckets.
+
+        Returns
+        -------
+        int
+            Number of nodes that were freed.
+
+        Raises
+        ------
+        UnsupportedVerb
+            If the buckets of the design are not lists.
+        ParameterError
+            If there is no such bucket.
         """
-        return self._like_this(*self._snapshot())
+        self._need("flush")
+        with self._lock.writing:
+            elastic: Any = self._backing.elastic
+            first, lists = buckets_of(buckets, elastic.store.buckets, elastic.store.lists)
+            return int(elastic.flush(first, lists))
+
+    # ---- copies, pickles and files
+    def copy(self) -> Self:
+        """Another table with the same pairs and options, on the same device, as ``copy.copy`` makes it.
+
+        The copy shares the attributes that a subclass has added; ``copy.deepcopy`` copies those, too.
+        """
+        self._need("copy")
+        return copies.like(self, *self._snapshot())
 
     def __copy__(self) -> Self:
         return self.copy()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        self._need("copy")
         description, keys, values = self._snapshot()
-        twin = self._rebuilt(description, self.device, keys, values)
+        twin = copies.rebuilt(type(self), description, self.device, keys, values)
         memo[id(self)] = twin  # an attribute may lead back to the table
-        twin._take_state(deepcopy(self.__getstate__(), memo))
+        copies.give_state(twin, deepcopy(self.__getstate__(), memo))
+        twin._like = self._like
         return twin
 
     def __replace__(self, /, **changes: Any) -> Self:
-        """Another table with the same keys and other options, also on another device; what ``copy.replace`` gives.
+        """Another table with the same pairs and other options, as ``copy.replace`` makes it. ``device`` is an option.
 
-        A design that is given starts from its own parameters and load factor.
+        With another design, the parameters and the load factor are the defaults of that design.
         """
-        if fixed := changes.keys() & {"key", "value"}:
-            raise ParameterError(
-                f"a table with other options has the same keys and values, and {' and '.join(sorted(fixed))} would be "
-                "another type: convert the arrays, and make a table with from_arrays"
-            )
-        description, keys, values = self._snapshot()
-        if "design" in changes:
-            description |= {"parameters": {}, "load_factor": None}
-        if "capacity" in changes:
-            changes["capacity"] = integer("capacity", changes["capacity"], 0)
-        device = changes.pop("device", self.device)
-        options = {name: changes.pop(name) for name in description.keys() - {"kind", "parameters"} if name in changes}
-        description |= {**options, "parameters": {**description["parameters"], **changes}}
-        twin = self._rebuilt(description, device, keys, values)
-        twin._take_state(self.__getstate__())
-        return twin
+        self._need("copy")
+        return copies.replaced(self, *self._snapshot(), changes)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        self._need("save")
         description, *columns = self._snapshot()
         arrays = (None if column is None else as_bytes(column) for column in columns)
         return rebuild, (type(self), self.device, description, *arrays), self.__getstate__()
 
-    def check(self) -> None:
-        """Verify the table's invariants; O(slots).
+    def __getstate__(self) -> Any:
+        """The attributes that the caller has added, in the form of ``object.__getstate__``.
 
-        Raises
-        ------
-        WarphashError
-            With the state, if one is broken.
+        That is None, a dict, or a dict and another one for slots.
         """
-        with self._looking():
-            keys, _ = self._items_locked()
-            elastic = self._backing.elastic
-            problems = []
-            if broken := elastic.store.broken_buckets():
-                problems.append(f"{broken:,} buckets break the rules of their layout")
-            if len(keys) != elastic.size:
-                problems.append(f"{len(keys):,} keys are stored, and {elastic.size:,} are counted")
-            rows = np.ascontiguousarray(keys).view(f"V{self._key.nbytes}").ravel()
-            if not self._multi and (distinct := len(np.unique(rows))) != len(keys):
-                problems.append(f"{len(keys) - distinct:,} keys are stored twice")
-            if len(keys) and not (found := self._contains_locked(self._view_keys(keys)).export()).all():
-                problems.append(f"{int((~found).sum()):,} stored keys cannot be found")
-            if problems:
-                state = f"State: {self._stats_locked()}"
-                raise WarphashError(f"{self._repr_locked()} is broken: {'; '.join(problems)}. {state}")
+        state: Any = super().__getstate__()
+        attributes, slots = state if isinstance(state, tuple) else (state, {})
+        own = {name: value for name, value in slots.items() if name not in BaseTable.__slots__}
+        return (attributes, own) if own else attributes
+
+    def __setstate__(self, state: Any) -> None:
+        attributes, slots = state if isinstance(state, tuple) else (state, {})
+        vars(self).update(attributes or {})
+        for name, value in slots.items():
+            setattr(self, name, value)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the table to a file, which replaces an older one only when it is complete and on disk.
 
-        The older file's mode and owner stay. Of a link, the file that it leads to is replaced.
+        The mode and the owner of the older file stay. If ``path`` is a link, the file that it leads to is replaced.
 
         Raises
         ------
         PathError
-            Before the table is read, if ``path`` is a folder or a device, or its folder is missing or takes no file.
+            If ``path`` is a folder or a device, or its folder is missing or takes no file. The table is not read then.
         """
         from . import archive  # with what it imports, a quarter of our import time
 
+        self._need("save")
+
         def content() -> tuple[dict[str, Any], npt.NDArray[Any], npt.NDArray[Any] | None]:
-            with self._looking():
-                return self._description(), *self._items_locked()
+            with self._settled():
+                return self._description(), *self._host_columns_locked()
 
         archive.write(path, content)
 
@@ -204,8 +395,8 @@ class BaseTable(TableCore):
     def load(cls, path: str | os.PathLike[str], *, device: str | None = None) -> Self:
         """Read a table that `save` wrote, on any device.
 
-        Where the keys of a table that may not grow find no room in their new order, it gets more slots than it had.
-        Where there is no memory for the capacity that a growing table had, it gets what its keys need.
+        A table that may not grow gets more slots than it had if its keys find no room in their new order. A table that
+        may grow gets only the memory that its keys need if there is none for the capacity that it had.
 
         Raises
         ------
@@ -216,164 +407,184 @@ class BaseTable(TableCore):
         """
         from . import archive
 
-        description, keys, values = archive.read(path, cls._kind)
-        try:
-            table = cls._rebuilt(description, device, keys, values, unique=False)
-        except (DtypeError, ParameterError, ShapeError, TableFull) as error:
-            raise CorruptFile(f"{os.fspath(path)} describes no table that could be saved: {error}") from None
-        if len(table) != len(keys):
-            raise CorruptFile(f"{os.fspath(path)} repeats {len(keys) - len(table):,} of its {len(keys):,} keys")
-        return table
+        return copies.loaded(cls, path, *archive.read(path, cls._kind), device)
 
-    # ---- inside
-    def _view_one(self, key: Any) -> arrays.ArrayView | None:
-        """One key, as an array of any type or a value; None if the key type does not represent it exactly."""
+    # ---- its own proof
+    def check(self) -> None:
+        """Verify the table's invariants. O(slots), with memory for a copy of the keys and for a set of them.
+
+        Raises
+        ------
+        WarphashError
+            With the state, if one is broken.
+        """
+        with self._settled():
+            (keys,) = self._scanned_locked(ENGINE_MEMORY, self._device, [self._key])
+            problems = []
+            if broken := self._backing.elastic.store.broken_buckets():
+                problems.append(f"{broken:,} buckets break the rules of their layout")
+            if not self._multi and (repeated := keys.rows - self._distinct(keys)):
+                problems.append(f"{repeated:,} keys are stored twice")
+            found = self._present_locked(keys)
+            if lost := keys.rows - selection.count(self._engine, found, keys.rows):
+                problems.append(f"{lost:,} stored keys cannot be found")
+            if problems:
+                state = f"State: {self._stats_locked()}"
+                raise WarphashError(f"{self._repr_locked()} is broken: {'; '.join(problems)}. {state}")
+
+    def _distinct(self, keys: ArrayView) -> int:
+        """How many different keys there are among ``keys``: the size of a set of another design."""
+        design = next(name for name in _PROVING_DESIGNS if name != self.design)
+        proof = BaseTable(self.key_dtype, None, capacity=max(1, keys.rows), design=design, device=self.device, seed=1)
+        proof._update_locked([keys], Op.KEEP, None)
+        return len(proof)
+
+    # ---- the lock, which is not reentrant: the caller of a method ``_*_locked`` holds it
+    @contextmanager
+    def _settled(self) -> Iterator[None]:
+        """Hold the lock while no batch is under way: beside readers, or alone to end a batch first."""
+        with self._lock.reading:
+            if not self._backing.pending:
+                yield
+                return
+        with self._lock.writing:
+            self._backing.finish(None)
+            yield
+
+    # ---- what a verb is made of
+    def _need(self, verb: str) -> None:
+        """Raise `UnsupportedVerb` if the design does not have a verb."""
+        if verb not in self._design.capabilities:
+            have = ", ".join(name for name in registry.names() if verb in registry.get(name).capabilities)
+            mend = f"these have: {have}" if have else "no other design has"
+            raise UnsupportedVerb(f"design {self.design!r} has no {verb}; {mend}")
+
+    def _view_keys(self, keys: Any) -> ArrayView:
+        """See the keys of a batch, and check them. A view that this table has checked passes."""
+        seen = self._key.view(keys, "keys")
+        if seen.device != self._device and seen.device != "cpu":
+            self._transfer.refuse(seen, "keys")
+        return seen
+
+    def _view_rows(self, column: Column, rows: Any, what: str, keys: ArrayView) -> ArrayView:
+        """See what goes along with ``keys``, and check it."""
+        seen = column.view(rows, what)
+        if seen.device != self._device and seen.device != "cpu":
+            self._transfer.refuse(seen, what)
+        if seen.shape[0] != keys.shape[0]:
+            raise ShapeError(f"keys and {what} must be of one length, got {keys.rows:,} keys and {seen.rows:,} {what}")
+        return seen
+
+    def _view_pairs(self, keys: Any, values: Any) -> list[ArrayView]:
+        seen = self._view_keys(keys)
+        return [seen] if self._value is None else [seen, self._view_rows(self._value, values, "values", seen)]
+
+    def _view_one(self, key: Any) -> ArrayView | None:
+        """See one key, as an array of any type or a value; None if the key type does not represent it exactly."""
         dtype, shape = self._key.dtype, self._key.shape
         try:
-            view = arrays.view(key, dtype)
-            if view.dtype != dtype:
-                view = arrays.view(exactly(self._transfer.on_host(view, view.stream), dtype))
+            seen = view(key, dtype)
+            if seen.dtype != dtype:
+                seen = view(exactly(self._transfer.on_host(seen), dtype))
         except DtypeError:
             return None
         except ShapeError:
             if isinstance(key, list | tuple):  # ragged
                 return None
             raise
-        if len(view.shape) > len(shape) and not isinstance(key, tuple):
+        if len(seen.shape) > len(shape) and not isinstance(key, tuple):
             raise ShapeError(
-                f"expected one key, of shape {shape}, got an array of shape {view.shape}: ask contains(keys)"
+                f"expected one key, of shape {shape}, got an array of shape {seen.shape}: ask contains(keys)"
             )
-        return self._view_keys(view.owner) if view.shape == shape else None
+        return self._view_keys(seen.owner) if seen.shape == shape else None
 
-    @classmethod
-    def _rebuilt(
-        cls,
-        description: dict[str, Any],
-        device: str | None,
-        keys: npt.NDArray[Any],
-        values: npt.NDArray[Any] | None,
-        *,
-        unique: bool = True,
-    ) -> Self:
-        """A table of a description, with pairs; of keys that repeat, one each.
+    def _run(self, body: Body, ins: Sequence[ArrayView], outs: Sequence[ArrayView], stream: Any) -> None:
+        """Run ``body`` on the addresses of arrays, or of copies that the engine can reach. The caller holds the lock.
 
-        Larger than described if they do not fit. A table that raises when it is full can hold more keys than its
-        capacity, if its hash constants and the order of its batches happened to allow that. Smaller if there is no
-        memory for the capacity, and the table may grow.
+        The work on ``stream`` comes behind the streams of all ``ins``.
         """
-        capacity = max(1, description["capacity"])
-        while True:
-            try:
-                table = cls._made(description, device, capacity)
-                table._update(keys, values, Op.KEEP, unique=unique, answers=False)
-            except MemoryError:
-                if capacity <= max(1, len(keys)) or description["on_full"] != "grow":
-                    raise
-                capacity = max(1, len(keys))
-            except TableFull:
-                if capacity > _HOPELESS * len(keys):
-                    raise
-                capacity = max(len(keys), capacity + capacity // 8 + 1)
-            else:
-                return table
+        device, here = self._device, True
+        for seen in ins:
+            here = here and seen.device == device
+            if seen.stream is not None and seen.stream != stream:
+                self._engine.wait(seen.stream)  # another library's; the engine's own streams follow each other
+        for made in outs:
+            here = here and made.device == device
+        if here:
+            body(ins[0].shape[0] if ins else 0, [seen.ptr for seen in ins], [made.ptr for made in outs])
+        else:
+            self._transfer.run(body, ins, outs, stream)
 
-    def _snapshot(self) -> tuple[dict[str, Any], npt.NDArray[Any], npt.NDArray[Any] | None]:
-        """What `_rebuilt` takes, of one moment."""
-        with self._looking():
-            return self._typed_description(), *self._items_locked()
+    # ---- the one path of lookups
+    def _look_up(self, keys: Any, column: Column | None, default: Any) -> tuple[Any, Any]:
+        """Values and presence of keys; None for the values without a ``column``."""
+        absent = b"\0" if column is None else column.default(default)
+        seen = self._key.view(keys, "keys")
+        if seen.device != self._device and seen.device != "cpu":
+            self._transfer.refuse(seen, "keys")
+        library, rows, engine = seen.library, seen.shape[:1], self._engine
+        values = None if column is None else library.empty(seen, rows + column.shape, column.dtype, engine)
+        found = library.empty(seen, rows, BOOL, engine)
+        if seen.device == self._device:
+            out = 0 if values is None else values.ptr
+            find = partial(self._backing.find, seen.ptr, rows[0], out, found.ptr, absent, seen.stream)
+        else:
+            find = partial(self._find_through_host, seen, values, found, absent)
+        with self._lock.reading:
+            waits = self._backing.lookups_wait
+            if not waits:
+                find()
+        if waits:
+            with self._lock.writing:
+                self._backing.finish(None)
+                find()
+        return None if values is None else library.export(values), library.export(found)
 
-    def _like_this(
-        self,
-        description: dict[str, Any],
-        keys: npt.NDArray[Any],
-        values: npt.NDArray[Any] | None,
-        *,
-        unique: bool = True,
-    ) -> Self:
-        """A table with other pairs, on the same device, with the attributes of a subclass."""
-        made = self._rebuilt(description, self.device, keys, values, unique=unique)
-        made._take_state(self.__getstate__())
-        return made
+    def _find_through_host(self, keys: ArrayView, values: ArrayView | None, found: ArrayView, absent: bytes) -> None:
+        """Look up keys that are not in the engine's memory. The caller holds the lock."""
 
-    def _take_state(self, state: Any) -> None:
-        if state is not None:
-            self.__setstate__(state)
+        def body(n: int, at: list[int], to: list[int]) -> None:
+            self._backing.find(at[0], n, to[1] if len(to) > 1 else 0, to[0], absent, keys.stream)
 
-    def _view_keys(self, keys: Any) -> arrays.ArrayView:
-        return self._transfer.here(self._key.view(keys, "keys"), "keys")
+        self._transfer.run(body, [keys], [found] if values is None else [found, values], keys.stream, in_pieces=True)
 
-    def _answered(self, keys: Any, dtype: npt.DTypeLike, lock: Any, verb: Callable[[int, int, int, Any], Any]) -> Any:
-        """What ``verb``, of a `Backing`, writes for each key while ``lock`` is held."""
-        view = self._view_keys(keys)
-        answers = arrays.empty_like_kind(view, view.shape[:1], dtype, self._engine)
-        with lock:
-            self._answer_locked(view, answers, verb)
-        return answers.export()
-
-    def _answer_locked(
-        self, keys: arrays.ArrayView, answers: arrays.ArrayView, verb: Callable[[int, int, int, Any], Any]
-    ) -> None:
-        at, _keys = self._transfer.to_read(keys, keys.stream)
-        out, held = self._transfer.to_write(answers, keys.stream)
-        verb(at, keys.rows, out, keys.stream)
-        self._transfer.deliver(held, answers, keys.stream)
-
-    def _contains_locked(self, keys: arrays.ArrayView) -> arrays.ArrayView:
-        found = arrays.empty_like_kind(keys, keys.shape[:1], np.bool_, self._engine)
-        self._look_up_locked(keys, None, found, b"\0")
+    def _present_locked(self, keys: ArrayView) -> ArrayView:
+        """Which keys are there, in the same kind of memory as the keys."""
+        found = keys.library.empty(keys, keys.shape[:1], BOOL, self._engine)
+        self._run(
+            lambda n, at, to: self._backing.find(at[0], n, 0, to[0], b"\0", keys.stream), [keys], [found], keys.stream
+        )
         return found
 
-    def _look_up_locked(
-        self, keys: arrays.ArrayView, values: arrays.ArrayView | None, found: arrays.ArrayView, default: bytes
-    ) -> None:
-        n, stream = keys.rows, keys.stream
-        if keys.host is not None and n and self._staging is not None:
-            self._look_up_in_pieces(keys, values, found, default)
-            return
-        at, _keys = self._transfer.to_read(keys, stream)
-        flags, flags_held = self._transfer.to_write(found, stream)
-        out, out_held = (0, None) if values is None else self._transfer.to_write(values, stream)
-        self._backing.find(at, n, out, flags, default, stream)
-        self._transfer.deliver(flags_held, found, stream)
-        if values is not None:
-            self._transfer.deliver(out_held, values, stream)
+    # ---- the one path of verbs with one answer for each key
+    def _answered(self, keys: Any, dtype: np.dtype[Any], lock: Any, verb: Callable[[int, int, int, Any], Any]) -> Any:
+        """What ``verb``, of a `Backing`, writes for each key while ``lock`` is held."""
+        seen = self._view_keys(keys)
+        answers = seen.library.empty(seen, seen.shape[:1], dtype, self._engine)
+        with lock:
+            self._answer_locked(seen, answers, verb)
+        return answers.library.export(answers)
 
-    def _look_up_in_pieces(
-        self, keys: arrays.ArrayView, values: arrays.ArrayView | None, found: arrays.ArrayView, default: bytes
-    ) -> None:
-        """Copies of one piece of the batch run beside the lookup of another."""
+    def _answer_locked(self, keys: ArrayView, answers: ArrayView, verb: Callable[[int, int, int, Any], Any]) -> None:
+        self._run(lambda n, at, to: verb(at[0], n, to[0], keys.stream), [keys], [answers], keys.stream)
 
-        def body(n: int, ins: list[int], outs: list[int]) -> None:
-            self._backing.find(ins[0], n, outs[0] if values is not None else 0, outs[-1], default, None)
-
-        self._staging.pipeline([keys.host], [view.host for view in (values, found) if view is not None], body)
-
-    def _view_pairs(self, keys: Any, values: Any) -> tuple[arrays.ArrayView, arrays.ArrayView | None]:
-        key_view = self._view_keys(keys)
-        if self._value is None:
-            return key_view, None
-        value_view = self._transfer.here(self._value.view(values, "values"), "values")
-        if value_view.rows != key_view.rows:
-            raise ShapeError(
-                f"keys and values must be of one length, got {key_view.rows:,} keys and {value_view.rows:,} values"
-            )
-        return key_view, value_view
-
+    # ---- the one path of updates
     def _update(self, keys: Any, values: Any, op: Op, *, unique: bool = False, answers: bool = True) -> Any:
         """Insert, assign or combine: bool[n], True where this element added its key; None without ``answers``."""
         pairs = self._view_pairs(keys, values)
-        added = arrays.empty_like_kind(pairs[0], (pairs[0].rows,), np.bool_, self._engine) if answers else None
+        seen = pairs[0]
+        self._note_kind(seen)
+        added = seen.library.empty(seen, seen.shape[:1], BOOL, self._engine) if answers else None
         with self._lock.writing:
-            self._update_locked(*pairs, op, added, unique=unique)
-        return added.export() if added else None
+            self._update_locked(pairs, op, added, unique=unique)
+        return None if added is None else added.library.export(added)
 
     def _update_locked(
         self,
-        keys: arrays.ArrayView,
-        values: arrays.ArrayView | None,
+        pairs: Sequence[ArrayView],
         op: Op,
-        added: arrays.ArrayView | None,
-        held: arrays.ArrayView | None = None,
+        added: ArrayView | None,
+        held: ArrayView | None = None,
         *,
         unique: bool = False,
     ) -> None:
@@ -381,43 +592,153 @@ class BaseTable(TableCore):
 
         Parameters
         ----------
+        pairs
+            Keys, and values if the table has values.
         added
             Receives which elements added their keys.
         held
             Receives the value that each key has after the update.
         """
-        n, stream, transfer = keys.rows, keys.stream, self._transfer
-        if values is not None and values.stream not in (None, stream):
-            self._engine.wait(values.stream)  # their own: the engine's streams follow each other
-        at, _keys = transfer.to_read(keys, stream)
-        values_at, _values = (0, None) if values is None else transfer.to_read(values, stream)
-        flags, flags_held = transfer.to_write(added, stream) if added else (0, None)
-        out, out_held = transfer.to_write(held, stream) if held else (0, None)
-        try:
+        stream = pairs[0].stream
+
+        def body(n: int, at: list[int], to: list[int]) -> None:
             self._backing.update(
-                at, values_at, n, op=op, kind=self._value_kind, flags=flags, held=out, unique=unique, stream=stream
+                at[0],
+                at[1] if len(at) > 1 else 0,
+                n,
+                op=op,
+                kind=self._value_kind,
+                flags=0 if added is None else to[0],
+                held=0 if held is None else to[-1],
+                unique=unique,
+                stream=stream,
             )
+
+        try:
+            self._run(body, pairs, [made for made in (added, held) if made is not None], stream)
         except TableFull as error:
-            raise TableFull(str(error), transfer.on_host(keys, stream)[error.keys]) from None
-        if added:
-            transfer.deliver(flags_held, added, stream)
-        if held:
-            transfer.deliver(out_held, held, stream)
+            raise TableFull(str(error), self._transfer.on_host(pairs[0])[error.keys]) from None
 
-    def _items(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
-        with self._looking():
-            return self._items_locked()
+    def _note_kind(self, keys: ArrayView) -> None:
+        """Remember what kind of array the first keys were that the table was given to keep."""
+        if self._like is None:
+            self._like = keys.library, keys.device
 
-    def _items_locked(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
-        n, engine = self._backing.elastic.size, self._engine
-        keys = engine.allocate(n * self._key.nbytes)
-        values = engine.allocate(n * self._value.nbytes) if self._value else None
-        found = self._backing.scan(n, keys.ptr, values.ptr if values else 0, None)
-        if found != n:
-            raise WarphashError(f"{self._repr_locked()} is broken: {found:,} keys are stored, and {n:,} are counted")
-        raw_keys = engine.to_host(keys.ptr, np.uint8, n * self._key.nbytes)
-        raw_values = engine.to_host(values.ptr, np.uint8, n * self._value.nbytes) if values and self._value else None
-        as_keys = raw_keys.view(self._key.dtype).reshape(n, *self._key.shape)
-        if raw_values is None or self._value is None:
-            return as_keys, None
-        return as_keys, raw_values.view(self._value.dtype).reshape(n, *self._value.shape)
+    # ---- the one path of verbs that read all keys
+    def _read_all(self, like: Any, *columns: Column) -> list[Any]:
+        """All rows of some columns, as arrays like ``like`` (`keys`)."""
+        library, device = self._kind_like(like)
+        with self._settled():
+            made = self._scanned_locked(library, device, columns)
+        return [library.export(column) for column in made]
+
+    def _kind_like(self, like: Any) -> tuple[Library, str]:
+        """The library and the device of results: of an array or a name; by default, of the first keys."""
+        own = self._device if self._device.startswith("cuda") else "cpu"
+        if like is None:
+            return self._like or (NUMPY, own)
+        if isinstance(like, str):
+            return library_like(like), own
+        seen = view(like)
+        if seen.device not in ("cpu", self._device):
+            self._transfer.refuse(seen, "like")
+        return seen.library, seen.device
+
+    def _scanned_locked(self, library: Library, device: str, columns: Sequence[Column]) -> list[ArrayView]:
+        """All rows of some columns: of keys, values, or both in this order."""
+        n = self._backing.elastic.size
+        like = library.see(library.example(device))
+        outs = [library.empty(like, (n, *column.shape), column.dtype, self._engine) for column in columns]
+        stored = n
+
+        def body(_n: int, _at: list[int], to: list[int]) -> None:
+            nonlocal stored
+            keys = to[0] if columns[0] is self._key else 0
+            values = to[-1] if columns[-1] is not self._key else 0
+            stored = self._backing.scan(n, keys, values, like.stream)
+
+        self._run(body, [], outs, like.stream)
+        if stored != n:
+            raise WarphashError(f"{self._repr_locked()} is broken: {stored:,} keys are stored, and {n:,} are counted")
+        return outs
+
+    def _host_columns_locked(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+        """All keys, and all values if the table has values, in host memory."""
+        columns = [self._key] if self._value is None else [self._key, self._value]
+        keys, *values = (made.owner for made in self._scanned_locked(NUMPY, "cpu", columns))
+        return keys, values[0] if values else None
+
+    def _repr_locked(self) -> str:
+        value = "" if self._value is None else f", value={self._value.numpy}"
+        elastic = self._backing.elastic
+        return (
+            f"<{type(self).__name__} key={self.key_dtype}{value}: {elastic.size:,} keys in "
+            f"{elastic.store.slots:,} slots, {self.design} on {self.device}>"
+        )
+
+    def _stats_locked(self) -> Stats:
+        elastic, nbytes = self._backing.elastic, self._backing.nbytes
+        size, store, use = elastic.size, elastic.store, self._backing.memory_use()
+        pair = self._key.nbytes + (self._value.nbytes if self._value else 0)
+        return Stats(
+            size=size,
+            slots=store.slots,
+            load_factor=size / store.slots,
+            nbytes=nbytes,
+            bytes_per_pair=nbytes / size if size else float("inf"),
+            memory_utilisation=size * pair / use.in_use,
+            reserve_nbytes=use.reserve,
+            design=self.design,
+            parameters=dict(self._parameters),
+            rebuilds=elastic.rebuilds,
+            resizes=getattr(elastic, "resizes", None),
+            peak_nbytes=getattr(store, "peak_nbytes", None),
+            nodes=use.nodes,
+            insert_probes=elastic.probes / elastic.inserted if elastic.counts_probes and elastic.inserted else None,
+        )
+
+    # ---- descriptions, of which tables like this one are made
+    def _check_design(self) -> None:
+        """Raise `ParameterError` if this kind of table cannot be of the design."""
+
+    def _description(self) -> dict[str, Any]:
+        """The options of the table. The caller holds the lock."""
+        return {
+            "kind": self._kind,
+            "capacity": self._backing.elastic.capacity,
+            "design": self.design,
+            "parameters": self._parameters,
+            "load_factor": self._load_factor,
+            "load_bounds": self._bounds,
+            "seed": self._seed,
+            **self._options,
+        }
+
+    def _typed_description(self) -> dict[str, Any]:
+        """The options of the table, and its types: all that `_made` needs. The caller holds the lock."""
+        value = self._value.numpy if self._value else None
+        return {**self._description(), "key": self.key_dtype, "value": value}
+
+    @classmethod
+    def _made(cls, description: dict[str, Any], device: str | None, capacity: int) -> Self:
+        """An empty table of a description."""
+        options = {name: description[name] for name in ("load_factor", "seed", "hash", "on_full", "attempts")}
+        table = cls.__new__(cls)
+        BaseTable.__init__(
+            table,
+            description["key"],
+            description["value"],
+            capacity=capacity,
+            design=description["design"],
+            device=device,
+            count_probes=description["count_probes"],
+            load_bounds=description.get("load_bounds"),  # which older files do not have
+            **options,
+            **description["parameters"],
+        )
+        return table
+
+    def _snapshot(self) -> tuple[dict[str, Any], npt.NDArray[Any], npt.NDArray[Any] | None]:
+        """The description and all pairs, of one moment."""
+        with self._settled():
+            return self._typed_description(), *self._host_columns_locked()

@@ -1,20 +1,21 @@
-"""HashMap and HashSet: the public verbs. What they share is in `base`."""
+"""HashMap and HashSet: the public verbs of tables in which a key stands once. What all tables share is in `base`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import array_view as arrays
+from ..arrays.library import ArrayView
 from ..arrays.row_type import Column, read_only
-from ..errors import DtypeError, ParameterError, ShapeError, UnsupportedVerb
+from ..arrays.view import view
+from ..errors import DtypeError, ParameterError, UnsupportedVerb
 from ..runtime.abi import Op
-from .list_verbs import ListVerbs
-from .pairs import PairTable
+from . import mixed_batch, set_algebra
+from .base import BOOL, BaseTable
+from .items import PairTable
 
 __all__ = ["HashMap", "HashSet"]
 
@@ -37,23 +38,23 @@ class HashMap(PairTable):
     device
         ``"cpu"``, ``"cuda"``, ``"cuda:1"``; None takes a GPU if one is usable.
     load_factor
-        In (0, 1]; None takes the design's own.
+        In (0, 1]; None takes the design's default.
     load_bounds
-        ``(least, most)``, with least at most half of most: behind a batch that leaves a higher load factor, or an erase
-        that leaves a lower one, the table is rebuilt into twice or half the slots. None doubles a table that is too
-        full for its design before an insert, and halves none.
+        ``(least, most)``, with least at most half of most. After a batch that leaves a higher load factor the slots are
+        doubled; after an erase that leaves a lower load factor they are halved. With None, a table that is too full
+        for its design is doubled before an insert, and no table is halved.
     seed
-        Of the hash constants; None draws one.
+        Seed of the hash constants; None draws a seed.
     hash
         ``"mixer"``, or ``"universal"`` for the family of Better GPU Hash Tables, section VII.
     on_full
-        ``"grow"``, or ``"raise"`` to get `TableFull` where a batch does not fit.
+        ``"grow"``, or ``"raise"`` to get `TableFull` if a batch does not fit.
     attempts
-        Sets of hash constants to try before growing, or giving up.
+        How many sets of hash constants to try before the table grows, or raises `TableFull`.
     count_probes
         Count the buckets that inserts read, for ``stats().insert_probes``.
     **parameters
-        Of the design.
+        Parameters of the design.
 
     Raises
     ------
@@ -88,21 +89,19 @@ class HashMap(PairTable):
         keys, values
             Arrays of one length. The table goes to their device unless ``device`` is given.
         assume_unique
-            The caller vouches that no key repeats; saves the work of finding out. A table larger than a GPU's cache
-            is then built a third faster, with copies of keys and values beside it, if there is memory for them. On a
-            CPU it saves little.
+            The caller guarantees that no key repeats, which saves the work of finding out. A table larger than a GPU's
+            cache is then built a third faster, if there is memory for a copy of the keys and values. On a CPU this
+            saves little.
         capacity
             As for the class; the number of keys by default.
         **options
             As for the class.
         """
-        key_view, value_view = arrays.view(keys), arrays.view(values)
-        options.setdefault("device", key_view.device if key_view.host is None else None)
-        n = key_view.rows if key_view.shape else 1
-        key = Column.of_array(key_view, "keys").numpy
-        value = Column.of_array(value_view, "values").numpy
-        table = cls(key, value, capacity=n if capacity is None else capacity, **options)
-        table._update(key_view.owner, value_view.owner, Op.KEEP, unique=assume_unique, answers=False)
+        seen, value_view = view(keys), view(values)
+        options.setdefault("device", seen.device if seen.host is None else None)
+        types = Column.of_array(seen, "keys").numpy, Column.of_array(value_view, "values").numpy
+        table = cls(*types, capacity=seen.rows if capacity is None else capacity, **options)
+        table._update(seen, value_view, Op.KEEP, unique=assume_unique, answers=False)
         return table
 
     def insert(self, keys: Any, values: Any, *, assume_unique: bool = False) -> Any:
@@ -113,7 +112,7 @@ class HashMap(PairTable):
         keys, values
             Arrays of one length.
         assume_unique
-            The caller vouches that the keys differ from each other and from those in the table.
+            The caller guarantees that the keys differ from each other and from the keys in the table.
 
         Returns
         -------
@@ -125,27 +124,30 @@ class HashMap(PairTable):
         TableFull
             If a batch does not fit and the table may not grow; the table is as it was.
         """
+        self._need("insert")
         return self._update(keys, values, Op.KEEP, unique=assume_unique)
 
     def assign(self, keys: Any, values: Any) -> Any:
-        """Insert or overwrite: bool[n], True where new. Of several values for one key in the batch, one wins whole."""
+        """Insert or overwrite: bool[n], True where the key is new. Of several values for one key, one is kept whole."""
+        self._need("assign")
         return self._update(keys, values, Op.REPLACE)
 
     def upsert(self, keys: Any, values: Any, op: str) -> Any:
-        """Insert, or combine with the value that is there: bool[n], True where new.
+        """Insert, or combine with the value that is there: bool[n], True where the key is new.
 
         Parameters
         ----------
         op
-            ``"add"``, ``"min"``, ``"max"``, ``"or"``, ``"and"``, ``"xor"``; ``"first"`` and ``"last"`` keep the value
-            of the first or last element of its key in the batch, ``"first"`` after the one that is there. Sums of
-            integers wrap around; sums of floats depend on the order, which is free.
+            ``"add"``, ``"min"``, ``"max"``, ``"or"``, ``"and"`` or ``"xor"``. ``"first"`` keeps the value that is
+            there, or the value of the key's first element in the batch. ``"last"`` keeps the value of the key's last
+            element. Sums of integers wrap around. Sums of floats depend on the order of additions, which is undefined.
 
         Raises
         ------
         UnsupportedVerb
-            Where the values have no such operation: bytes, rows, or bits of a float.
+            If the values have no such operation: bytes, rows, or bits of a float.
         """
+        self._need("upsert")
         if op in ("first", "last"):
             return self._upsert_in_order(keys, values, op)
         if op not in _COMBINING:
@@ -157,70 +159,65 @@ class HashMap(PairTable):
         return self._update(keys, values, _COMBINING[op])
 
     def _upsert_in_order(self, keys: Any, values: Any, op: str) -> Any:
-        """A bulk operation has no order: the place of each key's first or last element is found beforehand."""
-        view = self._view_keys(keys)
-        n = view.rows
-        host_keys = self._transfer.on_host(view, view.stream)
-        value_view = self._values.view(values, "values")
-        if value_view.rows != n:
-            raise ShapeError(f"keys and values must be of one length, got {n:,} keys and {value_view.rows:,} values")
-        host_values = self._transfer.on_host(value_view, value_view.stream)
+        """Upsert "first" or "last". A bulk operation has no order, so each key's element is found beforehand."""
+        seen, value_view = self._view_pairs(keys, values)
+        self._note_kind(seen)
+        n, host_keys, host_values = seen.rows, *map(self._transfer.on_host, (seen, value_view))
         places = np.arange(n, dtype=np.uint64)
         order = HashMap(self.key_dtype, np.uint64, capacity=max(1, n), device="cpu")
         order.upsert(host_keys, places, "min" if op == "first" else "max")
         chosen = order.find(host_keys)[0] == places
         added = np.zeros(n, np.bool_)
         added[chosen] = self._update(host_keys[chosen], host_values[chosen], Op.KEEP if op == "first" else Op.REPLACE)
-        out = arrays.empty_like_kind(view, (n,), np.bool_, self._engine)
+        out = seen.library.empty(seen, (n,), added.dtype, self._engine)
         if out.host is not None:
             out.host[:] = added
         elif n:
-            held = self._engine.from_host(added, view.stream)
-            self._engine.copy(out.ptr, held.ptr, n, view.stream)
-        return out.export()
+            held = self._engine.from_host(added, seen.stream)
+            self._engine.copy(out.ptr, held.ptr, n, seen.stream)
+        return out.library.export(out)
 
     def find(self, keys: Any, default: Any = 0) -> tuple[Any, Any]:
         """Values of keys: ``(values[n], found[n])``, with ``default`` for absent keys. Does not wait for the device."""
-        return self._find(keys, default)
+        self._need("find")
+        return self._look_up(keys, self._value, default)
 
     def execute(self, operations: Any, keys: Any, values: Any = None, default: Any = 0) -> tuple[Any, Any]:
-        """Finds, inserts, assigns and erases in one batch, all of which run at once.
+        """Find, insert, assign and erase in one batch, whose operations all run at once.
 
-        They are linearizable: each happens at one moment while the call lasts, and an operation may see an insert of
-        the same batch, or come before it. ``kernels/execute.cuh`` tells why.
+        The operations are linearizable: each takes effect at one moment during the call. A find may come before or
+        after an insert of the same batch. ``kernels/execute.cuh`` has the proof.
 
         Parameters
         ----------
         operations
-            Of `Operation`, uint8[n]; on a GPU nobody looks whether they are, and another number does nothing.
+            Codes of `Operation`, uint8[n]. Codes in GPU memory are not checked; an unknown code does nothing.
         keys
-            Array of that length.
+            Array of length n.
         values
-            Array of that length, of which inserts and assigns read theirs; None where there are no such. On a GPU
-            nobody looks, and they write zeros.
+            Array of length n, which inserts and assigns read; None if there are no such operations. If the codes are
+            in GPU memory, inserts and assigns without values write zeros.
         default
-            What the other operations, and finds of absent keys, have as value.
+            The answer of a find of an absent key, and of the other operations.
 
         Returns
         -------
         values[n], bool[n]
-            What each find found; and whether a find found its key, an insert or assign added it, an erase erased it.
+            The value that each find found; and True where a find found its key, an insert or assign added its key, or
+            an erase erased its key.
 
         Raises
         ------
         UnsupportedVerb
-            If the buckets of the design are no lists, or keys or values have more than 8 bytes.
+            If the buckets of the design are not lists, or keys or values have more than 8 bytes.
         TableFull
-            If there is no room for some keys, which its ``keys`` are. All other operations are done: a batch of which
-            each part is its own is no whole that could be undone.
+            If there is no room for some keys: the ``keys`` of the error. All other operations are done, since each is
+            an operation of its own.
         ParameterError
-            If some operations in memory of the host are none of `Operation`, or write and have no values; nothing was
-            done.
+            If codes in host memory are not of `Operation`, or write without values. Nothing was done.
         """
-        view, column = self._view_keys(keys), self._values
-        found = arrays.empty_like_kind(view, view.shape[:1] + column.shape, column.dtype, self._engine)
-        done = self._execute(operations, view, values, found, column.default(default))
-        return found.export(), done
+        done, found = mixed_batch.execute(self, operations, keys, values, self._values, default)
+        return found, done
 
     def find_or_insert(self, keys: Any, values: Any) -> tuple[Any, Any]:
         """Insert and find in one operation: ``(values[n], inserted[n])``.
@@ -228,58 +225,63 @@ class HashMap(PairTable):
         Returns
         -------
         values[n], bool[n]
-            The value that each key has now; and True where this element added its key, as of `insert`.
+            The value that each key has now; and True where this element added its key, as `insert` answers.
 
         Raises
         ------
         TableFull
             As `insert`.
         """
-        key_view, value_view = self._view_pairs(keys, values)
-        rows, column = key_view.shape[:1], self._values
-        inserted = arrays.empty_like_kind(key_view, rows, np.bool_, self._engine)
-        held = arrays.empty_like_kind(key_view, rows + column.shape, column.dtype, self._engine)
+        self._need("find_or_insert")
+        pairs, column = self._view_pairs(keys, values), self._values
+        seen = pairs[0]
+        self._note_kind(seen)
+        library, rows = seen.library, seen.shape[:1]
+        inserted = library.empty(seen, rows, BOOL, self._engine)
+        held = library.empty(seen, rows + column.shape, column.dtype, self._engine)
         with self._lock.writing:
-            self._update_locked(key_view, value_view, Op.KEEP, inserted, held)
-        return held.export(), inserted.export()
+            self._update_locked(pairs, Op.KEEP, inserted, held)
+        return library.export(held), library.export(inserted)
 
     # ---- the dict face
     def __iter__(self) -> Iterator[Any]:
-        return iter(read_only(self.keys()))
+        return iter(read_only(self.keys(like="numpy")))
 
     def __getitem__(self, keys: Any) -> Any:
-        view = arrays.view(keys, self._key.dtype)
-        values, found = self.find(view.owner)
-        self._raise_missing(view.owner, found)
-        return values[0] if view.shape == self._key.shape else values
+        self._need("find")
+        given = view(keys, self._key.dtype)
+        seen = self._view_keys(given.owner)
+        values, found = self._look_up(seen, self._value, 0)
+        self._raise_missing(seen, view(found))
+        return values[0] if given.shape == self._key.shape else values
 
     def __setitem__(self, keys: Any, values: Any) -> None:
-        view, value_view = self._view_keys(keys), arrays.view(values, self._values.dtype)
-        if value_view.shape == self._values.shape and view.rows != 1:
-            one = self._transfer.on_host(self._values.view(value_view.owner, "values"), value_view.stream)
-            self._update(view.owner, np.broadcast_to(one, (view.rows, *self._values.shape)), Op.REPLACE)
+        self._need("assign")
+        seen, value_view = self._view_keys(keys), view(values, self._values.dtype)
+        if value_view.shape == self._values.shape and seen.rows != 1:
+            one = self._transfer.on_host(self._values.view(value_view.owner, "values"))
+            self._update(seen, np.broadcast_to(one, (seen.rows, *self._values.shape)), Op.REPLACE)
         else:
-            self._update(view.owner, value_view.owner, Op.REPLACE)
+            self._update(seen, value_view.owner, Op.REPLACE)
 
     def __delitem__(self, keys: Any) -> None:
         self._need("erase")
-        view = self._view_keys(keys)
-        erased = arrays.empty_like_kind(view, view.shape[:1], np.bool_, self._engine)
+        seen = self._view_keys(keys)
+        erased = seen.library.empty(seen, seen.shape[:1], BOOL, self._engine)
         with self._lock.writing:
-            self._raise_missing(view.owner, self._contains_locked(view).export())
-            self._answer_locked(view, erased, self._backing.erase)
+            self._raise_missing(seen, self._present_locked(seen))
+            self._answer_locked(seen, erased, self._backing.erase)
 
-    def _raise_missing(self, keys: Any, found: Any) -> None:
-        view = self._view_keys(keys)
-        there = self._transfer.on_host(arrays.view(found), view.stream)
+    def _raise_missing(self, keys: ArrayView, found: ArrayView) -> None:
+        there = self._transfer.on_host(found)
         if not there.all():
             missing = np.flatnonzero(~there)
-            first = self._transfer.on_host(view, view.stream)[missing[0]]
+            first = self._transfer.on_host(keys)[missing[0]]
             others = f", and {len(missing) - 1:,} more keys that are not there" if len(missing) > 1 else ""
             raise KeyError(f"{first}{others}")
 
 
-class HashSet(ListVerbs):
+class HashSet(BaseTable):
     """A set of fixed-width keys on one device. Takes the parameters of `HashMap`, without ``value``.
 
     Examples
@@ -300,60 +302,70 @@ class HashSet(ListVerbs):
         cls, keys: Any, *, assume_unique: bool = False, capacity: int | None = None, **options: Any
     ) -> Self:
         """Build a set of ``keys`` in one pass; see `HashMap.from_arrays`."""
-        view = arrays.view(keys)
-        options.setdefault("device", view.device if view.host is None else None)
-        n = view.rows if view.shape else 1
-        table = cls(Column.of_array(view, "keys").numpy, capacity=n if capacity is None else capacity, **options)
-        table._update(view.owner, None, Op.KEEP, unique=assume_unique, answers=False)
+        seen = view(keys)
+        options.setdefault("device", seen.device if seen.host is None else None)
+        key = Column.of_array(seen, "keys").numpy
+        table = cls(key, capacity=seen.rows if capacity is None else capacity, **options)
+        table._update(seen, None, Op.KEEP, unique=assume_unique, answers=False)
         return table
 
     def insert(self, keys: Any, *, assume_unique: bool = False) -> Any:
         """Add keys: bool[n], True where this element added its key. See `HashMap.insert`."""
+        self._need("insert")
         return self._update(keys, None, Op.KEEP, unique=assume_unique)
 
     def execute(self, operations: Any, keys: Any) -> Any:
-        """Finds, inserts and erases in one batch, all of which run at once: bool[n]. See `HashMap.execute`."""
-        return self._execute(operations, self._view_keys(keys), None, None, b"")
+        """Find, insert and erase in one batch, whose operations all run at once: bool[n]. See `HashMap.execute`."""
+        return mixed_batch.execute(self, operations, keys, None, None, 0)[0]
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(read_only(self.keys()))
+        return iter(read_only(self.keys(like="numpy")))
 
-    def __or__(self, other: HashSet) -> HashSet:
-        return self._combined(other, lambda mine, theirs: [mine.keys, theirs.keys])
+    # ---- set algebra, on the device of the left set
+    def __or__(self, other: HashSet) -> Self:
+        return self._combined(other, set_algebra.union)
 
-    def __and__(self, other: HashSet) -> HashSet:
-        return self._combined(other, lambda mine, theirs: [mine.keys[theirs.holds(mine)]])
+    def __and__(self, other: HashSet) -> Self:
+        return self._combined(other, set_algebra.intersection)
 
-    def __sub__(self, other: HashSet) -> HashSet:
-        return self._combined(other, lambda mine, theirs: [mine.keys[~theirs.holds(mine)]])
+    def __sub__(self, other: HashSet) -> Self:
+        return self._combined(other, set_algebra.difference)
 
-    def __xor__(self, other: HashSet) -> HashSet:
-        return self._combined(
-            other, lambda mine, theirs: [mine.keys[~theirs.holds(mine)], theirs.keys[~mine.holds(theirs)]]
-        )
+    def __xor__(self, other: HashSet) -> Self:
+        return self._combined(other, set_algebra.symmetric_difference)
 
-    def _combined(self, other: HashSet, choose: Callable[[_Side, _Side], list[npt.NDArray[Any]]]) -> HashSet:
-        """A set of the keys that ``choose`` takes of both sets at one moment."""
+    def __le__(self, other: HashSet) -> bool:
+        """Whether the other set has all keys of this one."""
+        return self._related(other, set_algebra.is_subset)
+
+    def __lt__(self, other: HashSet) -> bool:
+        """Whether the other set has all keys of this one, and more."""
+        return self._related(other, set_algebra.is_proper_subset)
+
+    def __ge__(self, other: HashSet) -> bool:
+        """Whether this set has all keys of the other one."""
+        return self._related(other, set_algebra.is_superset)
+
+    def __gt__(self, other: HashSet) -> bool:
+        """Whether this set has all keys of the other one, and more."""
+        return self._related(other, set_algebra.is_proper_superset)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both sets have the same keys of the same type, whatever their designs and devices are."""
+        if isinstance(other, HashSet) and other.key_dtype != self.key_dtype:
+            return False
+        return self._related(other, set_algebra.is_equal)
+
+    __hash__ = None  # type: ignore[assignment]  # as of Python's sets: what changes has no hash
+
+    def isdisjoint(self, other: HashSet) -> bool:
+        """Whether no key is in both sets."""
         if not isinstance(other, HashSet):
-            return NotImplemented
-        if other.key_dtype != self.key_dtype:
-            raise DtypeError(f"both sets must hold one key type, got {self.key_dtype} and {other.key_dtype}")
-        with ExitStack() as locks:
-            # All threads lock two sets in the same order: otherwise they could wait for each other.
-            for table in sorted({self, other}, key=id):
-                locks.enter_context(table._looking())
-            description = self._typed_description()
-            chosen = np.concatenate(choose(_Side(self), _Side(other)))
-        return self._like_this({**description, "capacity": len(chosen)}, chosen, None, unique=False)
+            raise ParameterError(f"expected a HashSet, got {type(other).__name__}: make one with HashSet.from_arrays")
+        return self._related(other, set_algebra.is_disjoint)
 
+    def _combined(self, other: HashSet, choose: set_algebra.Choice) -> Self:
+        return set_algebra.combined(self, other, choose) if isinstance(other, HashSet) else NotImplemented
 
-class _Side:
-    """One of the two sets that are combined, while its lock is held."""
-
-    def __init__(self, table: HashSet) -> None:
-        self._table, self.keys = table, table._items_locked()[0]
-
-    def holds(self, other: _Side) -> npt.NDArray[np.bool_]:
-        """Which keys of the other one this one has, too."""
-        found: npt.NDArray[np.bool_] = self._table._contains_locked(self._table._view_keys(other.keys)).export()
-        return found
+    def _related(self, other: object, holds: set_algebra.Relation) -> bool:
+        return set_algebra.related(self, other, holds) if isinstance(other, HashSet) else NotImplemented

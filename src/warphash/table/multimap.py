@@ -1,4 +1,4 @@
-"""MultiMap: a key stands as often as it was inserted. What all tables share is in `base`."""
+"""MultiMap: a table that keeps every pair, also of equal keys. What all tables share is in `base`."""
 
 from __future__ import annotations
 
@@ -7,36 +7,37 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import array_view as arrays
 from ..arrays.row_type import Column
+from ..arrays.view import view
 from ..designs import registry
 from ..errors import DtypeError, ParameterError
 from ..runtime.abi import Op
 from ..storage.chains.repeated_keys import RepeatedKeys
-from .pairs import PairTable
+from .base import COUNT
+from .items import PairTable
 
 __all__ = ["MultiMap"]
 
 MAX_BYTES = 8
-"""Of a key, and of a value: both lie in the slot."""
+"""Most bytes of a key, and of a value: both are stored in the slot."""
 
 
 class MultiMap(PairTable):
     """A hash map that keeps every pair: the lists of *A Dynamic Hash Table for the GPU*, section III-B.
 
-    The values of a key come in the order of the batches that inserted them, those of one batch in any order. A copy,
-    and a table that was saved and loaded, or pickled, has the pairs and not their order.
+    The values of a key come in the order of the batches that inserted them. The values of one batch come in any order.
+    A copy has the pairs and not their order. So has a table that was saved and loaded, or pickled.
 
-    Pairs of a key are appended in constant time, however many there are. `count`, `find_all` and `erase_all` read the
-    whole list of a key; `find` and `erase` its front, erased pairs included until `flush`, so many copies of a key
-    are better erased by one `erase_all` than by an `erase` each.
+    A pair is appended in constant time, however many pairs its key has. `count`, `find_all` and `erase_all` read the
+    whole list of a key. `find` and `erase` read the front of the list, with the erased pairs that `flush` has not yet
+    dropped. To erase many pairs of one key, call `erase_all` once instead of `erase` for each pair.
 
     Parameters
     ----------
     key, value
-        As for `HashMap`, of up to 8 bytes each.
+        Types as for `HashMap`, of up to 8 bytes each.
     capacity, design, **options
-        As for `HashMap`; a design whose buckets are lists.
+        As for `HashMap`. The design has to be one whose buckets are lists.
 
     Raises
     ------
@@ -64,12 +65,11 @@ class MultiMap(PairTable):
     @classmethod
     def from_arrays(cls, keys: Any, values: Any, *, capacity: int | None = None, **options: Any) -> Self:
         """Build a table of ``keys`` and ``values`` in one pass; see `HashMap.from_arrays`."""
-        key_view, value_view = arrays.view(keys), arrays.view(values)
-        options.setdefault("device", key_view.device if key_view.host is None else None)
-        n = key_view.rows if key_view.shape else 1
-        types = Column.of_array(key_view, "keys").numpy, Column.of_array(value_view, "values").numpy
-        table = cls(*types, capacity=n if capacity is None else capacity, **options)
-        table.insert(key_view.owner, value_view.owner)
+        seen, value_view = view(keys), view(values)
+        options.setdefault("device", seen.device if seen.host is None else None)
+        types = Column.of_array(seen, "keys").numpy, Column.of_array(value_view, "values").numpy
+        table = cls(*types, capacity=seen.rows if capacity is None else capacity, **options)
+        table._update(seen, value_view, Op.KEEP, answers=False)
         return table
 
     @property
@@ -78,22 +78,25 @@ class MultiMap(PairTable):
         return RepeatedKeys(words)
 
     def insert(self, keys: Any, values: Any) -> None:
-        """Add every pair, whatever is there, in constant time each.
+        """Add every pair, also of keys that are there. Each pair takes constant time.
 
         Raises
         ------
         TableFull
             If a batch does not fit and the table may not grow; the table is as it was.
         """
+        self._need("insert")
         self._update(keys, values, Op.KEEP, answers=False)
 
     def count(self, keys: Any) -> Any:
-        """How many pairs each key has: uint32[n]. Reads the whole list of each."""
-        return self._answered(keys, np.uint32, self._lock.reading, self._pairs.count)
+        """How many pairs each key has: uint32[n]. Reads the whole list of each key."""
+        self._need("count")
+        return self._answered(keys, COUNT, self._lock.reading, self._pairs.count)
 
     def find(self, keys: Any, default: Any = 0) -> tuple[Any, Any]:
-        """The value of each key that came first, ``default`` for absent keys: ``(values[n], found[n])``."""
-        return self._find(keys, default)
+        """The first value of each key, and ``default`` for absent keys: ``(values[n], found[n])``."""
+        self._need("find")
+        return self._look_up(keys, self._value, default)
 
     def find_all(self, keys: Any) -> tuple[Any, Any]:
         """All values of all keys.
@@ -101,32 +104,38 @@ class MultiMap(PairTable):
         Returns
         -------
         values[m], offsets[n + 1]
-            Those of key i are ``values[offsets[i]:offsets[i + 1]]``; offsets are int64. Waits, to learn m.
+            The values of key i are ``values[offsets[i]:offsets[i + 1]]``; offsets are int64. Waits for the device,
+            since the host needs to know m.
         """
-        view, column = self._view_keys(keys), self._values
-        n, stream = view.rows, view.stream
-        offsets = arrays.empty_like_kind(view, (n + 1,), np.int64, self._engine)
+        self._need("find_all")
+        seen, column = self._view_keys(keys), self._values
+        library, n, stream = seen.library, seen.rows, seen.stream
+        offsets = library.empty(seen, (n + 1,), np.dtype(np.int64), self._engine)
+        made = []
+
+        def body(n: int, at: list[int], to: list[int]) -> None:
+            total = self._pairs.offsets(at[0], n, to[0], stream)
+            values = library.empty(seen, (total, *column.shape), column.dtype, self._engine)
+            made.append(values)
+            self._run(
+                lambda _n, _at, out: self._pairs.find_all(at[0], n, to[0], total, out[0], stream), [], [values], stream
+            )
+
         with self._lock.reading:
-            at, _keys = self._transfer.to_read(view, stream)
-            offsets_at, offsets_held = self._transfer.to_write(offsets, stream)
-            total = self._pairs.offsets(at, n, offsets_at, stream)
-            values = arrays.empty_like_kind(view, (total, *column.shape), column.dtype, self._engine)
-            values_at, values_held = self._transfer.to_write(values, stream)
-            self._pairs.find_all(at, n, offsets_at, total, values_at, stream)
-            self._transfer.deliver(offsets_held, offsets, stream)
-            self._transfer.deliver(values_held, values, stream)
-        return values.export(), offsets.export()
+            self._run(body, [seen], [offsets], stream)
+        return library.export(made[0]), library.export(offsets)
 
     def erase(self, keys: Any) -> Any:
-        """Erase the pair of each key that came first: bool[n], True where there was one for this element.
+        """Erase the first pair of each key: bool[n], True where this element erased a pair.
 
-        Elements with one key take its pairs one after the other, past those that are erased already.
+        Several elements with one key erase its pairs one after the other.
         """
         return super().erase(keys)
 
     def erase_all(self, keys: Any) -> Any:
-        """Erase every pair of each key: uint32[n], how many this element erased."""
-        return self._answered(keys, np.uint32, self._lock.writing, self._pairs.erase_all)
+        """Erase every pair of each key: uint32[n], how many pairs this element erased."""
+        self._need("erase_all")
+        return self._answered(keys, COUNT, self._lock.writing, self._pairs.erase_all)
 
     def _check_design(self) -> None:
         for what, column in (("key", self._key), ("value", self._values)):
@@ -138,3 +147,9 @@ class MultiMap(PairTable):
         if self._design.node_slots is None:
             have = ", ".join(name for name in registry.names() if registry.get(name).node_slots)
             raise ParameterError(f"a MultiMap takes a design whose buckets are lists, not {self.design!r}: {have}")
+
+    def _values_of(self, key: Any) -> npt.NDArray[Any]:
+        seen = self._view_one(key)
+        if seen is None:
+            return np.empty(0, self._values.dtype)
+        return self._transfer.on_host(view(self.find_all(seen)[0]))

@@ -14,11 +14,11 @@ from ..storage.hash_constants import HASHES
 __all__ = ["bounds_of", "buckets_of", "check_options", "chosen", "integer", "load_factor_of"]
 
 LEAST_LOAD_FACTOR = 1e-9
-"""A table of one key then fills the memory of a computer; the slots of a smaller one would be no number."""
+"""With a lower load factor, the slots of one key would exceed the memory of any computer."""
 
 
 def chosen(name: str, parameters: dict[str, Any]) -> tuple[Design, dict[str, Any]]:
-    """The design of a name, ``"auto"`` included, and all its parameters."""
+    """The design that a name stands for, also of ``"auto"``, and all parameters of the design."""
     if name == "auto":
         given = dict(parameters)
         name, chosen = auto.choose(given.pop("priorities", ()))
@@ -28,7 +28,7 @@ def chosen(name: str, parameters: dict[str, Any]) -> tuple[Design, dict[str, Any
 
 
 def load_factor_of(given: float | None, design: Design, parameters: dict[str, Any]) -> float:
-    """The load factor that was asked for, or the design's own."""
+    """The given load factor, checked; by default, the default of the design."""
     if given is None:
         return design.default_load_factor(parameters)
     is_number = isinstance(given, int | float | np.number) and not isinstance(given, bool)
@@ -38,7 +38,7 @@ def load_factor_of(given: float | None, design: Design, parameters: dict[str, An
 
 
 def bounds_of(given: Any, on_full: str, design: Design, parameters: dict[str, Any]) -> tuple[float, float] | None:
-    """The least and greatest load factor that were asked for; None for no such bounds."""
+    """The given bounds of the load factor, checked; None for no bounds."""
     own = design.own_bounds(parameters)
     if given is None:
         return None
@@ -64,7 +64,7 @@ def bounds_of(given: Any, on_full: str, design: Design, parameters: dict[str, An
 
 
 def integer(name: str, value: Any, least: int) -> int:
-    """``value`` as an ``int``, if it is one of at least ``least``."""
+    """``value`` as an ``int``. Raises `ParameterError` unless it is an integer of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ParameterError(f"{name} must be an integer of at least {least}, got {value!r}")
     if value >= 1 << 63:
@@ -73,7 +73,7 @@ def integer(name: str, value: Any, least: int) -> int:
 
 
 def buckets_of(given: Any, buckets: int, lists: int) -> tuple[int, int]:
-    """First bucket and number of those that ``given`` names; None means all, those behind the hashed ones included."""
+    """The first bucket that ``given`` names, and how many; None means all, with the buckets behind the hashed ones."""
     if given is None:
         return 0, lists
     if isinstance(given, slice):
@@ -88,7 +88,7 @@ def buckets_of(given: Any, buckets: int, lists: int) -> tuple[int, int]:
 
 
 def check_options(capacity: Any, hash: str, on_full: str, attempts: Any) -> None:
-    """Raise `ParameterError` for what no table can have."""
+    """Raise `ParameterError` for options that no table can have."""
     integer("capacity", capacity, 0)
     integer("attempts", attempts, 1)
     if hash not in HASHES:

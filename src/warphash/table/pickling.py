@@ -1,8 +1,7 @@
-"""Pickled tables: what a pickle holds, and on which device a table comes back.
+"""Pickled tables: what a pickle holds, and on which device the table is made again.
 
-A pickle holds the options of a table and its pairs, as `archive` does, and not its slots. Keys and values are two
-arrays of bytes, since NumPy gives those to protocol 5 out of band whatever type they stand for (of datetimes it does
-not).
+A pickle holds the options of a table and its pairs, as a file of `archive` does, and not its slots. Keys and values are
+two arrays of bytes: NumPy passes arrays of bytes out of band in protocol 5, and does not do so with datetimes.
 """
 
 from __future__ import annotations
@@ -17,11 +16,12 @@ import numpy.typing as npt
 
 from ..errors import DeviceError, EngineUnavailable
 from ..runtime.devices import engine_for
+from . import copies
 
 __all__ = ["as_bytes", "rebuild", "unpickle_to"]
 
 _chosen: ContextVar[tuple[str | None] | None] = ContextVar("warphash.unpickle_to", default=None)
-"""The device of the innermost `unpickle_to`, in a tuple, as None is a device too."""
+"""The device of the innermost `unpickle_to`, in a tuple, since None is a device, too."""
 
 
 @contextmanager
@@ -59,7 +59,7 @@ def rebuild(
     keys: npt.NDArray[np.uint8],
     values: npt.NDArray[np.uint8] | None,
 ) -> Any:
-    """Make a table of what was pickled: what a pickle calls.
+    """Make a table of what was pickled. A pickle calls this function by its name.
 
     Parameters
     ----------
@@ -70,17 +70,17 @@ def rebuild(
     description
         Its options, and the types of its keys and values.
     keys, values
-        The bytes of its pairs, possibly read-only or not aligned; no values of a set.
+        The bytes of its pairs, possibly read-only or not aligned; ``values`` is None for a set.
 
     Raises
     ------
     EngineUnavailable, DeviceError
-        If the device is not there; the message says how to load the table on another.
+        If the device cannot be used here; the message says how to load the table on another device.
     """
     columns = [
         None if raw is None else _rows(raw, description[name]) for name, raw in (("key", keys), ("value", values))
     ]
-    return kind._rebuilt(description, _device(device), *columns)
+    return copies.rebuilt(kind, description, _device(device), *columns)
 
 
 def as_bytes(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
@@ -89,14 +89,14 @@ def as_bytes(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
 
 
 def _rows(raw: npt.NDArray[np.uint8], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """What `as_bytes` took apart."""
+    """The array whose bytes `as_bytes` gave."""
     rows = raw.view(dtype.base).reshape(-1, *dtype.shape)
     # A copy of bytes, since a copy of rows leaves out the padding between their fields.
     return rows if rows.flags.aligned else _rows(raw.copy(), dtype)
 
 
 def _device(pickled_on: str) -> str | None:
-    """Where a table goes that was pickled on a device."""
+    """The device for a table that was pickled on a device."""
     if chosen := _chosen.get():
         return chosen[0]
     try:

@@ -18,17 +18,16 @@ __all__ = ["SlabAllocator"]
 class SlabAllocator:
     """Slabs of 128 bytes in super blocks of memory blocks of 1,024, with addresses of 32 bits.
 
-    SlabAlloc of *A Dynamic Hash Table for the GPU* (Ashkiani et al., 2018), section V. Not safe from
-    several threads.
+    SlabAlloc of *A Dynamic Hash Table for the GPU* (Ashkiani et al., 2018), section V. Not safe from several threads.
 
     Parameters
     ----------
     device
         ``"cpu"``, ``"cuda"``, ``"cuda:1"``; None takes a GPU if one is usable.
     blocks_per_super_block
-        1 to 16,384, of 128 KiB each.
+        Number of memory blocks in a super block, 1 to 16,384. A memory block has 128 KiB.
     super_blocks
-        To begin with, 1 to 255.
+        Number of super blocks at first, 1 to 255.
     on_full
         ``"grow"`` by a super block, or ``"raise"``.
 
@@ -76,12 +75,12 @@ class SlabAllocator:
 
     @property
     def capacity(self) -> int:
-        """Slabs, taken and free."""
+        """Number of slabs, taken and free."""
         return self._pool.capacity
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory, with the bitmaps."""
+        """Bytes of memory that the slabs and their bitmaps take."""
         return self._pool.nbytes
 
     def __len__(self) -> int:
@@ -101,12 +100,12 @@ class SlabAllocator:
         )
 
     def allocate(self, n: int) -> npt.NDArray[np.uint32]:
-        """Take slabs, all bytes of which are 0xFF: their addresses, uint32[n]. O(n).
+        """Take ``n`` slabs, and return their addresses: uint32[n]. All bytes of a new slab are 0xFF. O(n).
 
         Raises
         ------
         MemoryError
-            If there are too few and the allocator may not grow, or cannot; it is as it was, or larger.
+            If too few slabs are free, and the allocator may not grow or finds no memory. No slab is taken.
         """
         n = integer("n", n, 0)
         while (short := n - (self.capacity - self._taken)) > 0:
@@ -126,13 +125,13 @@ class SlabAllocator:
         Parameters
         ----------
         addresses
-            As `allocate` returned them, each once; uint32[n].
+            Addresses that `allocate` returned, each once; uint32[n].
 
         Raises
         ------
         ShapeError, ParameterError
-            If they are not one-dimensional, not addresses of this allocator's slabs, or not all of them were taken. The
-            others are free then.
+            If ``addresses`` has more than one axis, or if some of them are of no slab of this allocator or of a slab
+            that is free. The slabs of the other addresses are free then.
         """
         given = np.asarray(addresses)
         if given.ndim != 1:

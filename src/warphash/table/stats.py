@@ -1,4 +1,4 @@
-"""What a table says of itself."""
+"""The figures of a table."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ class Stats:
     size, slots, load_factor
         Keys held, slots to hold them, and their ratio.
     nbytes, bytes_per_pair
-        Memory of the table, and that over ``size``.
+        Memory of the table, and memory over ``size``.
     memory_utilisation
         Bytes of live pairs over bytes of buckets and nodes in use, and of the rows of wide keys: A Dynamic Hash Table
         for the GPU, section III-C.
     reserve_nbytes
-        Bytes of ``nbytes`` that are held in reserve: free nodes of a table whose buckets are lists, and free rows of
-        wide keys; otherwise 0.
+        The part of ``nbytes`` that is held in reserve: free nodes of a table whose buckets are lists, and free rows of
+        wide keys. 0 for other tables.
     design, parameters
-        What the table is.
+        Name and parameters of the table's design.
     rebuilds
-        How often it moved all its keys, to grow or to draw other hash constants.
+        How often the table moved all its keys, to grow or to use other hash constants.
     resizes, peak_nbytes
-        How often a subtable was doubled or halved, and the most device memory that the table and its resizes held at
-        one time; None for a table without subtables. A resize holds both copies of a subtable, or of all when the
-        table is built anew, and its working memory: lists, flags, and copies of pairs that move. What other calls work
-        with is not counted.
+        How often a subtable was doubled or halved; and the most device memory that the table and a resize held at one
+        time. None for a table without subtables. A resize holds both copies of a subtable (of all subtables, if the
+        table is rebuilt), and working memory: lists, flags, and copies of the pairs that move. The working memory of
+        other calls is not counted.
     nodes
-        Nodes in use, for slabs their number, of a table whose buckets are lists; otherwise None.
+        Number of nodes in use, such as slabs, of a table whose buckets are lists; None for other tables.
     insert_probes
-        Mean buckets read by an insert since the table was made, if it was made with ``count_probes=True``.
+        Mean number of buckets that an insert has read for a key, if the table was made with ``count_probes=True``.
     """
 
     size: int

@@ -1,4 +1,4 @@
-"""What tables of keys with values share."""
+"""Tables of keys with values: the verbs that read all values, and the view of all pairs."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import array_view as arrays
 from ..arrays.row_type import Column, read_only
-from .list_verbs import ListVerbs
+from ..arrays.view import view
+from .base import BaseTable
 
 __all__ = ["ItemsView", "PairTable"]
 
 
-class PairTable(ListVerbs):
+class PairTable(BaseTable):
     """Keys, each with one value or more."""
+
+    __slots__ = ()
 
     @property
     def value_dtype(self) -> np.dtype[Any]:
@@ -28,9 +30,10 @@ class PairTable(ListVerbs):
         assert self._value is not None
         return self._value
 
-    def values(self) -> npt.NDArray[Any]:
-        """All values, in the order of `keys` if nothing changed between."""
-        return self.to_arrays()[1]
+    def values(self, *, like: Any = None) -> Any:
+        """All values, in the order of `keys` if nothing changed between. ``like`` is as for `keys`."""
+        self._need("values")
+        return self._read_all(like, self._values)[0]
 
     def items(self) -> ItemsView:
         """All pairs, as those of a dict: a view with a length, whose every iteration is a snapshot of the table.
@@ -45,22 +48,26 @@ class PairTable(ListVerbs):
         >>> dict(m.items())
         {np.int64(7): np.float64(0.5)}
         """
+        self._need("items")
         return ItemsView(self)
 
-    def to_arrays(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """All keys and their values, as two NumPy arrays of one length; what ``from_arrays`` takes."""
-        keys, values = self._items()
-        assert values is not None
+    def to_arrays(self, *, like: Any = None) -> tuple[Any, Any]:
+        """All keys and their values, as two arrays of one length; what ``from_arrays`` takes.
+
+        ``like`` is as for `keys`: it says of which library both arrays are, and where.
+        """
+        self._need("to_arrays")
+        keys, values = self._read_all(like, self._key, self._values)
         return keys, values
 
-    def _find(self, keys: Any, default: Any) -> tuple[Any, Any]:
-        view, column = self._view_keys(keys), self._values
-        rows = view.shape[:1]
-        values = arrays.empty_like_kind(view, rows + column.shape, column.dtype, self._engine)
-        found = arrays.empty_like_kind(view, rows, np.bool_, self._engine)
-        absent = column.default(default)
-        self._reading(lambda: self._look_up_locked(view, values, found, absent))
-        return values.export(), found.export()
+    def _values_of(self, key: Any) -> npt.NDArray[Any]:
+        """The values of one key, in host memory."""
+        seen = self._view_one(key)
+        if seen is None:
+            return np.empty(0, self._values.dtype)
+        values, found = (self._transfer.on_host(view(made)) for made in self._look_up(seen, self._values, 0))
+        held: npt.NDArray[Any] = values[found]
+        return held
 
 
 class ItemsView(Collection[tuple[Any, Any]]):
@@ -79,14 +86,14 @@ class ItemsView(Collection[tuple[Any, Any]]):
         return len(self._table)
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        keys, values = self._table.to_arrays()
+        keys, values = self._table.to_arrays(like="numpy")
         return zip(read_only(keys), values, strict=True)
 
     def __contains__(self, pair: object) -> bool:
-        """Whether a pair is there. Reads the whole table: `find` of its key is faster."""
+        """Whether a pair is there. Looks its key up."""
         if not (isinstance(pair, tuple) and len(pair) == 2):
             return False
-        return any(all(map(np.array_equal, pair, held)) for held in self)
+        return any(np.array_equal(pair[1], value) for value in self._table._values_of(pair[0]))
 
     def __repr__(self) -> str:
         return f"<items of {self._table!r}>"

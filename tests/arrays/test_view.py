@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warphash.arrays.array_view import ArrayView, empty_like_kind, view
+from warphash import HashMap
 from warphash.arrays.dlpack import DeviceArray, read_capsule
+from warphash.arrays.view import ArrayView, empty_like_kind, view
 from warphash.errors import DeviceError, DtypeError, ShapeError
 
 
@@ -263,6 +264,39 @@ def test_other_devices_are_refused() -> None:
         view(FakeDlpackCuda(np.arange(3), device=(10, 0)))
 
 
+class RefusedByDlpack(FakeDlpackCuda):
+    """An array of a type that DLPack lacks, such as PyArrow's times with a zone: each library raises its own error."""
+
+    def __init__(self, device: tuple[int, int] | None, *, like_numpy: bool = False) -> None:
+        super().__init__(np.arange(3), device or (0, 0))
+        self.refused = device is None
+        if like_numpy:
+            self.__class__ = type("LikeNumpy", (RefusedByDlpack,), {"__array__": lambda self: self.array})
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        if self.refused:
+            raise LookupError("timestamp[us, tz=UTC] is not a type of DLPack's")
+        return self.device
+
+    def __dlpack__(self, stream: int | None = None, **_: Any) -> Any:
+        raise LookupError("timestamp[us, tz=UTC] is not a type of DLPack's")
+
+
+@pytest.mark.parametrize("device", [None, (1, 0), (2, 0)])
+def test_a_library_that_raises_an_error_of_its_own(device: tuple[int, int] | None) -> None:
+    with pytest.raises(DtypeError, match=r"got RefusedByDlpack.*LookupError.*tz=UTC.*give list\(array\)"):
+        view(RefusedByDlpack(device))
+    with pytest.raises(DtypeError, match=r"got RefusedByDlpack.*tz=UTC"):
+        HashMap("int64", "S3", device="cpu").insert([0], RefusedByDlpack(device))
+
+
+def test_the_mend_of_such_an_error_is_right() -> None:
+    refused = RefusedByDlpack(None, like_numpy=True)
+    with pytest.raises(DtypeError, match=r"give numpy\.asarray\(array\)"):
+        view(refused)
+    assert view(np.asarray(refused)).shape == (3,)
+
+
 def test_torch() -> None:
     torch = pytest.importorskip("torch")
     six = torch.arange(6)
@@ -320,7 +354,7 @@ def test_no_library_is_imported() -> None:
     script = """
 import sys
 import numpy as np
-from warphash.arrays.array_view import view
+from warphash.arrays.view import view
 view(np.arange(3)), view([1, 2], "u4")
 print([name for name in ("torch", "cupy", "jax", "numba", "pandas", "cuda") if name in sys.modules])
 """

@@ -1,0 +1,71 @@
+"""CuPy arrays, in the order of CuPy's current stream."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from ...errors import DeviceError, DtypeError
+from ..dlpack import LEGACY_STREAM
+from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Shape, device_index, refuse_rows
+
+__all__ = ["LIBRARY"]
+
+_DEVICES = tuple(f"cuda:{index}" for index in range(64))
+"""Names of GPUs: a lookup in place of formatting a string for every array."""
+
+
+class CupyLibrary:
+    """CuPy. ``place`` of a view is the array's ``cupy.cuda.Device`` if that was not the current one, else None."""
+
+    kind = "cupy"
+
+    def see(self, array: Any) -> ArrayView:
+        """View an array."""
+        cupy = sys.modules["cupy"]
+        if not isinstance(array, cupy.ndarray):
+            raise DtypeError(f"expected a dense cupy.ndarray, got {type(array).__name__}")
+        shape = array.shape
+        if shape and shape[0] > MAX_ROWS:
+            refuse_rows(shape[0])
+        index = array.data.device_id
+        place = None if cupy.cuda.runtime.getDevice() == index else array.device
+        if place is None:
+            return self._seen_here(cupy, array, index, None)
+        with place:
+            return self._seen_here(cupy, array, index, place)
+
+    def _seen_here(self, cupy: Any, array: Any, index: int, place: Any) -> ArrayView:
+        """View an array on the current device."""
+        shape = array.shape
+        if not array.flags.c_contiguous:
+            array = cupy.ascontiguousarray(array).reshape(shape)
+        stream = cupy.cuda.get_current_stream().ptr or LEGACY_STREAM
+        return ArrayView(array.data.ptr, shape, array.dtype, _DEVICES[index], stream, array, None, self, None, place)
+
+    def empty(self, like: ArrayView, shape: Shape, dtype: Dtype, allocator: Allocator | None) -> ArrayView:
+        """A new array of CuPy's own allocator."""
+        if dtype.kind not in "biufc":
+            raise DtypeError(f"CuPy has no type for {dtype}; pass NumPy arrays, or use another type")
+        make = sys.modules["cupy"].ndarray
+        if like.place is None:
+            made = make(shape, dtype)
+        else:
+            with like.place:
+                made = make(shape, dtype)
+        return ArrayView(made.data.ptr, shape, dtype, like.device, like.stream, made, None, self, None, like.place)
+
+    def export(self, made: ArrayView) -> Any:
+        """The array itself."""
+        return made.owner
+
+    def example(self, device: str) -> Any:
+        """An empty array."""
+        if device == "cpu":
+            raise DeviceError("CuPy has no arrays on cpu: pass like='numpy'")
+        cupy = sys.modules["cupy"]
+        with cupy.cuda.Device(device_index(device)):
+            return cupy.ndarray((0,), "u1")
+
+
+LIBRARY = CupyLibrary()

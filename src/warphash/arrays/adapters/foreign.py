@@ -1,0 +1,219 @@
+"""Arrays that are known by a protocol alone: ``__cuda_array_interface__`` (Numba's, too), DLPack, or ``__array__``.
+
+These libraries have no current stream to ask for: GPU arrays are made ready on CUDA's default stream, or on the stream
+that they name. Results on a GPU are memory of the engine, which any library takes over without a copy.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import DeviceError, DtypeError, ShapeError
+from ..dlpack import (
+    CPU_DEVICES,
+    CUDA_DEVICES,
+    LEGACY_STREAM,
+    DeviceArray,
+    ask_capsule,
+    ask_device,
+    ask_host_array,
+    read_capsule,
+)
+from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Library, Shape, device_index, refuse_rows
+from .numpy import NUMPY, address_of
+
+__all__ = ["INTERFACE", "NUMBA", "empty_on_gpu", "see_dlpack", "see_foreign"]
+
+
+class InterfaceLibrary:
+    """Any library that speaks ``__cuda_array_interface__`` or DLPack. Results are `DeviceArray`."""
+
+    kind = "interface"
+
+    def see(self, array: Any) -> ArrayView:
+        """View an array by ``__cuda_array_interface__``, else by DLPack."""
+        if hasattr(array, "__cuda_array_interface__"):
+            return see_interface(array, self)
+        return see_dlpack(array, self)
+
+    def empty(self, like: ArrayView, shape: Shape, dtype: Dtype, allocator: Allocator | None) -> ArrayView:
+        """Memory of the engine."""
+        return empty_on_gpu(like, shape, dtype, allocator)
+
+    def export(self, made: ArrayView) -> Any:
+        """The `DeviceArray`."""
+        return made.owner
+
+    def example(self, device: str) -> Any:
+        """An array without elements."""
+        if device == "cpu":
+            raise DeviceError(f"arrays of kind {self.kind!r} are on a GPU, and the table is on cpu: pass like='numpy'")
+        return DeviceArray(None, 0, (0,), np.dtype(np.uint8), device_index(device), lambda stream: None)
+
+
+class NumbaLibrary(InterfaceLibrary):
+    """Numba. An array in host memory is one of NumPy's, so only GPU arrays come here."""
+
+    kind = "numba"
+
+    def export(self, made: ArrayView) -> Any:
+        """A device array of Numba's."""
+        return sys.modules["numba.cuda"].as_cuda_array(made.owner)
+
+
+class ArrayApiLibrary:
+    """A library of the Python array API standard that is not known by name.
+
+    Parameters
+    ----------
+    namespace
+        What ``__array_namespace__()`` answers.
+    """
+
+    kind = "array_api"
+
+    def __init__(self, namespace: Any) -> None:
+        self._namespace = namespace
+
+    def see(self, array: Any) -> ArrayView:
+        """View an array by DLPack."""
+        return see_dlpack(array, self)
+
+    def empty(self, like: ArrayView, shape: Shape, dtype: Dtype, allocator: Allocator | None) -> ArrayView:
+        """An array that the library takes over by DLPack."""
+        if like.host is None:
+            made = empty_on_gpu(like, shape, dtype, allocator)
+            return made._replace(owner=self._namespace.from_dlpack(made.owner))
+        host = np.empty(shape, dtype)
+        owner = self._namespace.from_dlpack(host)
+        return ArrayView(address_of(host), shape, dtype, "cpu", None, owner, host, self)
+
+    def export(self, made: ArrayView) -> Any:
+        """The library's array."""
+        return made.owner
+
+    def example(self, device: str) -> Any:
+        """An empty array where the library makes arrays by default."""
+        array = self._namespace.empty(0)
+        if self.see(array).device != device:
+            raise DeviceError(f"{self._namespace.__name__} makes no arrays on {device} by default: pass one, as like=")
+        return array
+
+
+INTERFACE = InterfaceLibrary()
+NUMBA = NumbaLibrary()
+
+
+def see_foreign(array: Any) -> ArrayView | None:
+    """View an array of a library that no adapter is for; None for what is no array.
+
+    Raises
+    ------
+    DtypeError, DeviceError, ShapeError
+        As `view.view`.
+    """
+    if isinstance(shape := getattr(array, "shape", None), tuple) and shape and shape[0] > MAX_ROWS:
+        refuse_rows(shape[0])
+    _check_columns(array)
+    if hasattr(array, "__cuda_array_interface__"):
+        return INTERFACE.see(array)
+    if hasattr(array, "__dlpack__"):
+        if hasattr(array, "__array_namespace__"):
+            return ArrayApiLibrary(array.__array_namespace__()).see(array)
+        return INTERFACE.see(array)
+    if hasattr(array, "__array__") and not isinstance(array, np.generic):  # pandas, Polars, PyArrow
+        return NUMPY.see(_as_numpy(array))
+    return None
+
+
+def see_interface(array: Any, library: Library) -> ArrayView:
+    """View an array on a GPU by ``__cuda_array_interface__``."""
+    interface = array.__cuda_array_interface__
+    dtype, shape = np.dtype(interface["typestr"]), tuple(int(extent) for extent in interface["shape"])
+    if interface.get("mask") is not None:
+        raise ShapeError("expected an array without a mask; drop or fill the masked elements first")
+    strides = interface.get("strides")
+    if strides is not None and 0 not in shape and tuple(strides) != _contiguous_strides(shape, dtype.itemsize, strides):
+        raise ShapeError(f"expected a C-contiguous array, got shape {shape} with strides {strides}; copy it first")
+    # The interface does not name the GPU. Without DLPack, too, the array is taken to be on the first one.
+    device = ask_device(array)[1] if hasattr(array, "__dlpack_device__") else 0
+    stream = int(interface.get("stream") or LEGACY_STREAM)
+    return ArrayView(interface["data"][0] or 0, shape, dtype, f"cuda:{device}", stream, array, None, library)
+
+
+def see_dlpack(array: Any, library: Library) -> ArrayView:
+    """View an array by DLPack. In host memory, an array of no standard becomes one of NumPy's."""
+    device_type, index = ask_device(array)
+    if device_type in CPU_DEVICES:
+        seen = NUMPY.see(_as_numpy(array) if hasattr(array, "__array__") else ask_host_array(array))
+        return seen._replace(library=library, owner=array) if library.kind == "array_api" else seen
+    if device_type not in CUDA_DEVICES:
+        raise DeviceError(f"expected an array on a CPU or an NVIDIA GPU, got DLPack device type {device_type}")
+    capsule = ask_capsule(array, LEGACY_STREAM)
+    tensor = read_capsule(capsule)
+    if not tensor.contiguous:
+        raise ShapeError(f"expected a C-contiguous array, got a strided one of shape {tensor.shape}; copy it first")
+    device = f"cuda:{index}"
+    return ArrayView(tensor.ptr, tensor.shape, tensor.dtype, device, LEGACY_STREAM, array, None, library, capsule)
+
+
+def empty_on_gpu(like: ArrayView, shape: Shape, dtype: Dtype, allocator: Allocator | None) -> ArrayView:
+    """Memory of the engine, on the device and stream of ``like``; the owner is a `DeviceArray`."""
+    if allocator is None:
+        raise DeviceError(f"an array of kind {like.kind!r} on {like.device} needs the engine to allocate it")
+    buffer = allocator.allocate(math.prod(shape) * dtype.itemsize, like.stream)
+    owner = DeviceArray(buffer, buffer.ptr, shape, dtype, device_index(like.device), allocator.wait)
+    return ArrayView(buffer.ptr, shape, dtype, like.device, like.stream, owner, None, like.library, place=like.place)
+
+
+def _contiguous_strides(shape: Shape, itemsize: int, given: Any) -> Shape:
+    """The strides of a C-contiguous array; on axes of one element, where any will do, the given ones."""
+    strides, step = [], itemsize
+    for extent, stride in zip(reversed(shape), reversed(tuple(given)), strict=True):
+        strides.append(stride if extent == 1 else step)
+        step *= extent
+    return tuple(reversed(strides))
+
+
+# ---- columns of pandas, Polars and PyArrow
+
+
+def _as_numpy(array: Any) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(array)
+    except MemoryError:
+        raise
+    except Exception as error:  # of the library's own, as for its integers of 128 bits
+        raise DtypeError(
+            f"expected a type that NumPy has, got {type(array).__name__} ({error}): "
+            "give array.to_list(), whose items are checked one by one"
+        ) from None
+
+
+def _check_columns(array: Any) -> None:
+    """Refuse columns of pandas, Polars and PyArrow that NumPy would change: integers with nulls would become floats."""
+    types: list[Any] = [getattr(array, "dtype", None)]
+    if hasattr(array, "columns"):
+        types = list(array.dtypes if hasattr(array, "dtypes") else getattr(getattr(array, "schema", None), "types", ()))
+        if len(kinds := sorted(set(map(str, types)))) > 1:
+            raise DtypeError(
+                f"expected columns of one type, got {', '.join(kinds)}: give an array of a structured type"
+            )
+    if nulls := _count_nulls(array, types):
+        raise DtypeError(f"expected values, got {nulls:,} nulls among them: drop or fill the nulls first")
+
+
+def _count_nulls(array: Any, types: list[Any]) -> int:
+    if hasattr(array, "null_count"):
+        count = array.null_count
+        return int(np.sum(np.asarray(count() if callable(count) else count)))
+    if hasattr(array, "itercolumns"):  # of PyArrow
+        return sum(column.null_count for column in array.itercolumns())
+    if hasattr(array, "isna") and not all(isinstance(kind, np.dtype) for kind in types):  # NaN of NumPy's is a value
+        return int(np.sum(np.asarray(array.isna())))
+    return 0

@@ -1,0 +1,75 @@
+"""NumPy arrays."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import DtypeError, ShapeError
+from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Shape, refuse_rows
+
+__all__ = ["NUMPY", "NumpyLibrary", "address_of", "contiguous"]
+
+_HEADER_BYTES = object.__basicsize__
+_word_at = ctypes.c_size_t.from_address
+
+
+def address_of(array: npt.NDArray[Any]) -> int:
+    """Address of an array's first element.
+
+    The first field of NumPy's ``PyArrayObject``, where every compiled extension reads the address. A call needs three
+    addresses: this takes 0.16 us each, and ``array.ctypes.data`` 1.3 us.
+    """
+    return _word_at(id(array) + _HEADER_BYTES).value
+
+
+def contiguous(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A plain array with the same elements, C-contiguous and of native byte order; the same one if possible."""
+    if type(array) is not np.ndarray:
+        if isinstance(array, np.ma.MaskedArray):
+            raise ShapeError("expected an array without a mask; drop or fill the masked elements first")
+        array = np.asarray(array)
+    if array.shape and array.shape[0] > MAX_ROWS:
+        refuse_rows(array.shape[0])
+    if array.dtype.hasobject:
+        mend = "give list(array), whose items are checked one by one"
+        raise DtypeError(f"expected a fixed-width type, got an array of {array.dtype}: {mend}")
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if not array.flags.c_contiguous:
+        array = np.ascontiguousarray(array)
+    return array
+
+
+class NumpyLibrary:
+    """NumPy. Arrays are in host memory, whatever the table's device."""
+
+    kind = "numpy"
+
+    def see(self, array: npt.NDArray[Any]) -> ArrayView:
+        """View an array."""
+        dtype, shape = array.dtype, array.shape
+        is_plain = type(array) is np.ndarray and array.flags.c_contiguous and dtype.isnative
+        if not is_plain or dtype.hasobject or (shape and shape[0] > MAX_ROWS):
+            array = contiguous(array)
+            dtype, shape = array.dtype, array.shape
+        return ArrayView(_word_at(id(array) + _HEADER_BYTES).value, shape, dtype, "cpu", None, array, array, self)
+
+    def empty(self, like: ArrayView, shape: Shape, dtype: Dtype, allocator: Allocator | None) -> ArrayView:
+        """A new array in host memory."""
+        array = np.empty(shape, dtype)
+        return ArrayView(_word_at(id(array) + _HEADER_BYTES).value, shape, dtype, "cpu", None, array, array, self)
+
+    def export(self, made: ArrayView) -> Any:
+        """The array itself."""
+        return made.owner
+
+    def example(self, device: str) -> Any:
+        """An array in host memory, on whatever device the table is."""
+        return np.empty(0, np.uint8)
+
+
+NUMPY = NumpyLibrary()

@@ -1,0 +1,149 @@
+"""What a table needs of an array library: to see its arrays, and to make results of its kind."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, NoReturn, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ShapeError
+
+__all__ = ["MAX_ROWS", "Allocator", "ArrayView", "Dtype", "Library", "Shape", "device_index", "refuse_rows"]
+
+MAX_ROWS = 1 << 31
+"""Of an array: kernels number the elements of a batch in 32 bits."""
+
+Shape = tuple[int, ...]
+Dtype = np.dtype[Any]
+
+
+class Allocator(Protocol):
+    """The part of an engine that makes memory for a library which has no allocator to ask."""
+
+    def allocate(self, nbytes: int, stream: Any = None) -> Any:
+        """A buffer: an object with ``ptr``, freed with its last reference."""
+
+    def wait(self, consumer: int) -> None:
+        """Make a stream wait for all work so far."""
+
+
+class ArrayView(NamedTuple):
+    """One C-contiguous array, of any library. A named tuple, since a call makes one for each of its arrays.
+
+    Attributes
+    ----------
+    ptr, shape, dtype
+        Address, shape and element type.
+    device
+        ``"cpu"`` or ``"cuda:0"``.
+    stream
+        Handle of the CUDA stream in whose order the memory is ready; None on the CPU.
+    owner
+        The library's own array. It keeps the memory alive.
+    host
+        The memory as a NumPy array; None on a GPU.
+    library
+        The adapter of the library.
+    capsule
+        The DLPack capsule that keeps the memory alive, if the array came through DLPack.
+    place
+        What the adapter needs to make another array on the same device; None for most libraries.
+    """
+
+    ptr: int
+    shape: Shape
+    dtype: Dtype
+    device: str
+    stream: int | None
+    owner: Any
+    host: npt.NDArray[Any] | None
+    library: Library
+    capsule: Any = None
+    place: Any = None
+
+    @property
+    def rows(self) -> int:
+        """Extent of the first axis."""
+        return self.shape[0]
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def kind(self) -> str:
+        """Name of the library: ``Library.kind``."""
+        return self.library.kind
+
+    def export(self) -> Any:
+        """The array as its library's own type: what a caller is given."""
+        return self.library.export(self)
+
+
+class Library(Protocol):
+    """The adapter of one array library.
+
+    Attributes
+    ----------
+    kind
+        ``"numpy"``, ``"torch"``, ``"cupy"``, ``"jax"``, ``"numba"``, ``"array_api"``, ``"interface"`` or ``"engine"``.
+    """
+
+    @property
+    def kind(self) -> str:
+        """Name of the library."""
+
+    def see(self, array: Any) -> ArrayView:
+        """View an array of the library. The array is copied if it is not C-contiguous or of foreign byte order.
+
+        Raises
+        ------
+        DtypeError, DeviceError, ShapeError
+            As `view.view`.
+        """
+
+    def empty(self, like: ArrayView, shape: Shape, dtype: Dtype, allocator: Allocator | None) -> ArrayView:
+        """A new array on the device and the stream of ``like``, to be filled and then given out by `export`.
+
+        Parameters
+        ----------
+        like
+            An array of this library.
+        allocator
+            The engine; libraries with an allocator of their own take no memory from it.
+
+        Raises
+        ------
+        DtypeError
+            If the library has no such element type.
+        """
+
+    def export(self, made: ArrayView) -> Any:
+        """What a caller is given of an array that `empty` made, once the work that fills the array is launched."""
+
+    def example(self, device: str) -> Any:
+        """An array of the library on ``"cpu"`` or ``"cuda:N"``, of which only place and kind count.
+
+        Raises
+        ------
+        DeviceError
+            If the library has no arrays there.
+        """
+
+
+def device_index(device: str) -> int:
+    """Which GPU ``"cuda:1"`` is."""
+    return int(device.partition(":")[2])
+
+
+def refuse_rows(rows: int) -> NoReturn:
+    """Raise `ShapeError` for more than `MAX_ROWS` rows."""
+    raise ShapeError(f"a batch has at most 2**31 rows, got {rows:,}: give it in parts")

@@ -1,0 +1,117 @@
+"""Any array in, the same kind out.
+
+A library is known by the module of the array's type, and has an adapter (``adapters/``). Only a library that the caller
+has imported, or names, is ever touched. Host arrays of every library become NumPy views of the same memory. GPU arrays
+become an address, and the stream on which their library works now: a table runs there, and the library's own allocator
+gives the results, so that nothing waits.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ParameterError
+from .adapters.engine import ENGINE_MEMORY
+from .adapters.foreign import see_foreign
+from .adapters.numpy import NUMPY
+from .exact import exactly
+from .library import MAX_ROWS, Allocator, ArrayView, Library, Shape, refuse_rows
+
+__all__ = ["MAX_ROWS", "ArrayView", "Library", "empty_like_kind", "known_libraries", "library_like", "view"]
+
+_ADAPTERS = {
+    "cupy": "cupy.LIBRARY",
+    "jax": "jax.LIBRARY",
+    "jaxlib": "jax.LIBRARY",
+    "numba": "foreign.NUMBA",
+    "torch": "torch.LIBRARY",
+}
+"""The adapter of each library: its module under ``adapters``, and its name there. Loaded with the first array."""
+
+known_libraries: dict[type, Library] = {np.ndarray: NUMPY, ArrayView: ENGINE_MEMORY}
+"""The adapter for each type of array that was seen. A view is an array that was seen before."""
+
+
+def view(array: Any, dtype: npt.DTypeLike | None = None) -> ArrayView:
+    """See any array, list or scalar.
+
+    Parameters
+    ----------
+    array
+        Of any shape. Not contiguous, or of foreign byte order: copied. Read-only is fine.
+    dtype
+        What a list or a Python scalar becomes (`exact.exactly`); an array keeps its own type.
+
+    Raises
+    ------
+    DtypeError
+        For Python objects, for values that ``dtype`` does not hold, for nulls, and for columns of several types.
+    DeviceError
+        For memory that is neither the host's nor an NVIDIA GPU's.
+    ShapeError
+        For more than `MAX_ROWS` rows; for a GPU array that is not contiguous, of a library that cannot be asked to copy
+        it; ragged lists.
+    """
+    library = known_libraries.get(type(array)) or _library_of(type(array))
+    if library is not None:
+        return library.see(array)
+    if isinstance(array, list | tuple):
+        if len(array) > MAX_ROWS:
+            refuse_rows(len(array))
+    elif (seen := see_foreign(array)) is not None:
+        return seen
+    return NUMPY.see(exactly(array, None if dtype is None else np.dtype(dtype)))
+
+
+def empty_like_kind(
+    like: ArrayView, shape: Shape, dtype: npt.DTypeLike, allocator: Allocator | None = None
+) -> ArrayView:
+    """A new array of the same library, on the same device and stream. See `Library.empty`."""
+    return like.library.empty(like, shape, np.dtype(dtype), allocator)
+
+
+def library_like(like: Any) -> Library:
+    """The library of an array, or the one of a name such as ``"torch"``, which is imported.
+
+    Raises
+    ------
+    ParameterError
+        If there is no adapter of that name, or the library is not installed.
+    """
+    if not isinstance(like, str):
+        return view(like).library
+    if like == "numpy":
+        return NUMPY
+    if like not in _ADAPTERS or like == "jaxlib":
+        names = sorted({"numpy", *_ADAPTERS} - {"jaxlib"})
+        raise ParameterError(f"like must be an array or one of {', '.join(names)}, got {like!r}")
+    try:
+        import_module("numba.cuda" if like == "numba" else like)
+    except ImportError as error:
+        raise ParameterError(f"like={like!r} cannot be met, as {like} cannot be imported ({error})") from None
+    return _adapter(like)
+
+
+def _library_of(kind: type) -> Library | None:
+    """The adapter for a type of arrays; None if no adapter is for its library."""
+    if issubclass(kind, np.ndarray):
+        return NUMPY
+    if not (hasattr(kind, "__dlpack__") or hasattr(kind, "__cuda_array_interface__")):
+        return None
+    for base in kind.__mro__:  # a subclass may live anywhere
+        name = base.__module__.partition(".")[0]
+        if name in _ADAPTERS and name in sys.modules:
+            known_libraries[kind] = _adapter(name)
+            return known_libraries[kind]
+    return None
+
+
+def _adapter(library: str) -> Library:
+    module, _, name = _ADAPTERS[library].partition(".")
+    adapter: Library = getattr(import_module(f"{__package__}.adapters.{module}"), name)
+    return adapter

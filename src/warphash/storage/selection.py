@@ -1,0 +1,95 @@
+"""Rows that flags select, packed, in the engine's memory: nothing that grows with their number goes to the host.
+
+Arguments are buffers and not addresses, since their memory must live until the work on it is launched.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..runtime.abi import Batch, Flag, Table
+from ..runtime.engine import Buffer, Engine
+from ..runtime.source import ROWS
+
+__all__ = ["count", "inverted", "select"]
+
+CHUNK = 256
+"""Counts that one element of the kernels ``chunk_sums`` and ``offsets`` sums up (``kernels/rows.cuh``)."""
+
+
+def count(engine: Engine, flags: Buffer, n: int) -> int:
+    """How many of ``n`` flags, bytes of 0 or 1, are set. Waits."""
+    if n == 0:
+        return 0
+    counts = _widened(engine, flags, n)
+    while n > 1:
+        sums = _chunk_sums(engine, counts, n)
+        n = -(-n // CHUNK)
+        counts = _narrowed(engine, sums, n)
+    return int(engine.to_host(counts.ptr, np.uint32, 1)[0])
+
+
+def inverted(engine: Engine, flags: Buffer, n: int) -> Buffer:
+    """The opposite of ``n`` flags: 1 where there is 0, and 0 where there is 1."""
+    opposite, zeros = engine.allocate(max(1, n)), engine.allocate(8 * max(1, n))
+    engine.fill(opposite.ptr, Flag.CHANGED, n)
+    engine.fill(zeros.ptr, 0, 8 * max(1, n))
+    # The kernel clears the flag of a row that differs from its stored row: here a flag, and the byte 0.
+    batch = Batch(n=n, keys=flags.ptr, op=1, kind=1, values=zeros.ptr, source_buckets=zeros.ptr, out_flags=opposite.ptr)
+    if n:
+        engine.program(ROWS).run("match", Table(), batch, n, None)
+    return opposite
+
+
+def select(engine: Engine, rows: Buffer, width: int, n: int, flags: Buffer) -> tuple[Buffer, int]:
+    """Copies of those of ``n`` rows whose flag is set, in their order; and how many they are. Waits."""
+    if n == 0:
+        return engine.allocate(1), 0
+    places, selected = _starts(engine, _widened(engine, flags, n), n)
+    packed = engine.allocate(max(1, selected * width))
+    batch = Batch(
+        n=n, keys=rows.ptr, op=width, kind=width, values=places.ptr, source_buckets=packed.ptr, out_flags=flags.ptr
+    )
+    engine.program(ROWS).run("scatter", Table(), batch, n, None)
+    return packed, selected
+
+
+def _starts(engine: Engine, counts: Buffer, n: int) -> tuple[Buffer, int]:
+    """The sum of the counts before each of them, uint64[n]; and the sum of all."""
+    sums = _chunk_sums(engine, counts, n)
+    chunks = -(-n // CHUNK)
+    if chunks == 1:
+        total = int(engine.to_host(sums.ptr, np.uint64, 1)[0])
+        engine.fill(sums.ptr, 0, 8)
+        begins = sums
+    else:
+        begins, total = _starts(engine, _narrowed(engine, sums, chunks), chunks)
+    starts = engine.allocate(8 * n)
+    batch = Batch(n=chunks, keys=counts.ptr, values=begins.ptr, default_value=n, out_values=starts.ptr)
+    engine.program(ROWS).run("offsets", Table(), batch, chunks, None)
+    return starts, total
+
+
+def _chunk_sums(engine: Engine, counts: Buffer, n: int) -> Buffer:
+    """The sums of `CHUNK` counts each, uint64."""
+    chunks = -(-n // CHUNK)
+    sums = engine.allocate(8 * chunks)
+    batch = Batch(n=chunks, keys=counts.ptr, default_value=n, out_values=sums.ptr)
+    engine.program(ROWS).run("chunk_sums", Table(), batch, chunks, None)
+    return sums
+
+
+def _narrowed(engine: Engine, words: Buffer, n: int) -> Buffer:
+    """Words of 64 bits as words of 32 bits."""
+    narrow = engine.allocate(4 * n)
+    batch = Batch(n=n, keys=words.ptr, op=4, kind=8, out_keys=narrow.ptr)
+    engine.program(ROWS).run("narrow", Table(), batch, n, None)
+    return narrow
+
+
+def _widened(engine: Engine, flags: Buffer, n: int) -> Buffer:
+    """Bytes as words of 32 bits."""
+    counts = engine.allocate(4 * n)
+    batch = Batch(n=n, keys=flags.ptr, op=1, kind=4, out_keys=counts.ptr)
+    engine.program(ROWS).run("widen", Table(), batch, n, None)
+    return counts
