@@ -7,10 +7,10 @@
 
 #include WARPHASH_DESIGN_HEADER
 #if defined(WARPHASH_SUBTABLES)
-#include "resize.cuh"
+#include "subtables/resize.cuh"
 #else
-#include "build.cuh"
-#include "entries.cuh"
+#include "buckets/cpu/build.cuh"
+#include "buckets/entries.cuh"
 #endif
 
 namespace {

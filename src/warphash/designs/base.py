@@ -97,14 +97,14 @@ class Design:
     probes_in_a_row
         The next bucket of a key lies behind the one before.
     settles
-        An insert may begin with the kernel ``settle`` (kernels/insert.cuh); otherwise every element is claimed first.
+        An insert may begin with the kernel ``settle`` (core/insert.cuh); otherwise every element is claimed first.
     chain_limit
         Slots of a table to the evictions that one insert may cause.
     node_slots
-        Of a design whose bucket is a list (``kernels/core/slab_slots.cuh``): bytes of a slot to the slots of a node,
+        Of a design whose bucket is a list (``kernels/chains/slab_slots.cuh``): bytes of a slot to the slots of a node,
         those that hold no pair included. There an insert is the one kernel ``place``.
     line_bytes
-        Of a design with subtables (``kernels/core/subtables.cuh``): bytes of keys in a bucket, whatever their width.
+        Of a design with subtables (``kernels/subtables/lines.cuh``): bytes of keys in a bucket, whatever their width.
     own_bounds
         Parameters to the bounds of the load factor that the design itself keeps; None if it has none.
     capabilities
@@ -147,12 +147,12 @@ class Design:
         return slots_per_bucket - (2 if slot_bytes == 4 and slots_per_bucket > 2 else 1)
 
     def keeps_columns(self, slots_per_bucket: int, slot_bytes: int) -> bool:
-        """Keys and values of a bucket lie apart (``kernels/core/columns.cuh``): a look at keys reads half of it."""
+        """Keys and values of a bucket lie apart (``kernels/buckets/columns.cuh``): a look at keys reads half of it."""
         in_slots = self.moves_keys or self.node_slots is not None or self.line_bytes is not None
         return not in_slots and slot_bytes == 16 and slots_per_bucket >= 16
 
     def splits(self, parameters: Mapping[str, Any], slot_bytes: int) -> bool:
-        """Columns are built of whole pairs (``kernels/split.cuh``): no order of a batch keeps its writes together."""
+        """Columns are built of whole pairs (``buckets/gpu/split.cuh``): no order of a batch gathers its writes."""
         slots = self.slots_per_bucket(parameters, slot_bytes)
         columns = self.keeps_columns(slots, slot_bytes) and not self.fills_first_bucket(parameters)
         return columns and slots * slot_bytes <= 256  # whole pairs of larger buckets take longer to look at

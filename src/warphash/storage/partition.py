@@ -1,4 +1,4 @@
-"""A large batch in the order of the parts of the table that it goes to (``kernels/partition.cuh``), and back."""
+"""A large batch in the order of the parts of the table that it goes to (``buckets/gpu/partition.cuh``), and back."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ each other. Inside a batch, elements with one key count as one insert, and which
 that does not fit leaves the table as it was. Keys are compared by their bits.
 
 The walk of ``m.find(keys)``: this module checks and allocates, ``arrays/array_view.py`` sees the keys,
-``storage/codec.py`` makes words of them, ``storage/buckets/store.py`` launches ``kernels/bulk.cuh``, which asks
+``storage/codec.py`` makes words of them, ``storage/buckets/store.py`` launches ``kernels/core/bulk.cuh``, which asks
 ``kernels/designs/*.cuh`` where to look.
 """
 

@@ -187,7 +187,7 @@ class HashMap(PairTable):
         """Finds, inserts, assigns and erases in one batch, all of which run at once (S3-09).
 
         They are linearizable: each happens at one moment while the call lasts, and an operation may see an insert of
-        the same batch, or come before it. ``kernels/execute.cuh`` tells why.
+        the same batch, or come before it. ``kernels/chains/execute.cuh`` tells why.
 
         Parameters
         ----------

@@ -7,7 +7,7 @@
 // that only read (kFrozen) go through the read-only path.
 //
 // 16-byte slots. sm_90 and later have atom.cas.b128 and atom.exch.b128; below, and with WARPHASH_NO_CAS128 on any device,
-// the slot's key word is its lock (core/slot_lock.cuh).
+// the slot's key word is its lock (platform/slot_lock.cuh).
 #pragma once
 #include "core/abi.cuh"
 
@@ -20,7 +20,7 @@ namespace warphash {
 
 using Tallied = u32;
 
-// A lane notes the subtable of its last element; its warp adds them up (core/schedule_warp.cuh).
+// A lane notes the subtable of its last element; its warp adds them up (core/gpu/schedule.cuh).
 struct PerSubtable {
   u32 last = ~0u, mine = 0;
   WARPHASH_FN void add(u32 subtable) { last = subtable; }
@@ -92,7 +92,7 @@ WARPHASH_FN Quad load_whole_16_bytes(const void* p) {
 }
 #endif
 
-#if defined(WARPHASH_NO_CAS128)  // core/slot_lock.cuh
+#if defined(WARPHASH_NO_CAS128)  // platform/slot_lock.cuh
 WARPHASH_FN Quad load_released(const void* p);
 WARPHASH_FN Halves compare_exchange_halves(Halves* p, Halves expected, Halves desired);
 WARPHASH_FN Halves exchange_halves(Halves* p, Halves desired);

@@ -19,7 +19,7 @@ namespace warphash {
 
 using Tallied = u32;
 
-// A lane notes the subtable of its last element; its warp adds them up (core/schedule_warp.cuh).
+// A lane notes the subtable of its last element; its warp adds them up (core/gpu/schedule.cuh).
 struct PerSubtable {
   u32 last = ~0u, mine = 0;
   void add(u32 subtable) { last = subtable; }
@@ -99,7 +99,7 @@ struct alignas(16) Quad {
   u32 w[4];
 };
 
-#if defined(WARPHASH_NO_CAS128)  // core/slot_lock.cuh
+#if defined(WARPHASH_NO_CAS128)  // platform/slot_lock.cuh
 inline Quad load_released(const void* p);
 inline Halves compare_exchange_halves(Halves* p, Halves expected, Halves desired);
 inline Halves exchange_halves(Halves* p, Halves desired);

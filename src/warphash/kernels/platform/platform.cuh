@@ -18,7 +18,7 @@
 //   Tallied                                 the word in which a thread counts what its elements did
 //   PerSubtable                             and in which subtables
 //   kPrefetches                             whether what a step asks for with `prefetch` is there by the next step
-//   kAsksForGuests                          whether a word is read to save a bucket (core/subtables.cuh)
+//   kAsksForGuests                          whether a word is read to save a bucket (subtables/lines.cuh)
 //   malloc, free                            the platform's own heap for running threads (malloc.cuh)
 #pragma once
 #include "core/abi.cuh"
@@ -65,5 +65,5 @@ inline void store_relaxed(Halves* p, Halves x) {
 }  // namespace warphash
 #endif
 #if defined(WARPHASH_NO_CAS128)
-#include "core/slot_lock.cuh"
+#include "platform/slot_lock.cuh"
 #endif

@@ -2,7 +2,7 @@
 #pragma once
 #include "platform/platform.cuh"
 #if defined(WARPHASH_CUDA) || defined(WARPHASH_EMULATED)
-#include "core/schedule_warp.cuh"
+#include "core/gpu/schedule.cuh"
 #else
-#include "core/schedule_batch.cuh"
+#include "core/cpu/schedule.cuh"
 #endif

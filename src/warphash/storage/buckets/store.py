@@ -1,6 +1,6 @@
 """A table on one engine, in words and addresses: the kernels of each operation.
 
-The sequence of kernels that an update takes, and why, is told at the head of ``kernels/insert.cuh``.
+The sequence of kernels that an update takes, and why, is told at the head of ``kernels/core/insert.cuh``.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class Store(SlotMemory):
         return Outcome(report.changed, report.homeless, report.unplaced, report.probes)
 
     def build(self, keys: int, values: int, n: int, unique: bool, stream: Any = None) -> Outcome | None:
-        """As `update`, of a table without keys, by ``kernels/build.cuh``; None where that would not help. Waits.
+        """As `update`, of a table without keys, by ``buckets/cpu/build.cuh``; None where that would not help. Waits.
 
         If the outcome is not complete, or there is no memory, the store is to be cleared.
         """
@@ -204,7 +204,7 @@ class Store(SlotMemory):
         return outcome
 
     def _run_block(self, entry: str, batch: Batch, scratch: Scratch, stream: Any) -> Outcome:
-        """One launch of ``kernels/one_block.cuh``, and its answer."""
+        """One launch of ``kernels/buckets/gpu/one_block.cuh``, and its answer."""
         self._mailbox = self._mailbox or Mailbox(self.engine)
         self._mailbox.address(batch)
         self._program.run(entry, self.table, batch, batch.n, stream)

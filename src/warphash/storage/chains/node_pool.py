@@ -1,6 +1,6 @@
 """The memory of slabs, or of smaller nodes, on one engine: super blocks, and the pool's descriptor that kernels read.
 
-How lanes take slabs while a kernel runs is told in ``kernels/core/slab_allocator.cuh``; here the pool is made, and
+How lanes take slabs while a kernel runs is told in ``kernels/chains/slab_allocator.cuh``; here the pool is made, and
 grows between kernels.
 
 Kernels may be under way that take units. So the host knows how many were taken when it asked last, and how many it lent
@@ -36,7 +36,7 @@ NO_SLAB = (1 << 32) - 1
 _BITMAP_BYTES = BLOCK_UNITS // 8
 
 _COUNT_BYTES = 32 * 64
-"""Lines of counts, as `kernels/core/slab_allocator.cuh` has them."""
+"""Lines of counts, as `kernels/chains/slab_allocator.cuh` has them."""
 
 _MOST_ASKED = 4
 """Counts on their way to the host at a time."""

@@ -1,6 +1,6 @@
 """A store whose buckets are lists: its nodes, and what only lists can do.
 
-The kernels are those of ``kernels/lists.cuh``, ``append.cuh``, ``execute.cuh`` and ``multimap.cuh``.
+The kernels are those of ``kernels/chains/``: ``lists.cuh``, ``append.cuh``, ``execute.cuh`` and ``multimap.cuh``.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ class ListStore(Store):
 
 
 class MultiListStore(ListStore):
-    """Lists in which keys repeat, so that some are long: the end of each is kept (``kernels/append.cuh``)."""
+    """Lists in which keys repeat, so that some are long: the end of each is kept (``kernels/chains/append.cuh``)."""
 
     def _allocate(self, stream: Any) -> None:
         super()._allocate(stream)

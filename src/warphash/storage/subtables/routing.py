@@ -1,4 +1,4 @@
-"""Which subtable a key goes to first: a share of all draws for each, as ``kernels/core/subtables.cuh`` reads them."""
+"""Which subtable a key goes to first: a share of all draws for each, as ``kernels/subtables/lines.cuh`` reads them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A store of several subtables, one of which at a time is made twice or half as large.
 
-The kernels are those of ``kernels/subtables.cuh``, ``kernels/subtable_insert.cuh`` and ``kernels/resize.cuh``; what a
-subtable is, and which one a key goes to first, is told at the head of ``kernels/core/subtables.cuh``.
+The kernels are those of ``kernels/subtables/``: ``bulk.cuh``, ``insert.cuh`` and ``resize.cuh``; what a
+subtable is, and which one a key goes to first, is told at the head of ``kernels/subtables/lines.cuh``.
 """
 
 from __future__ import annotations

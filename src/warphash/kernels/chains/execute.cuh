@@ -20,7 +20,7 @@
 // changes one slot, and whoever sees slots filled further on reads these before in the same or in a later state: slots
 // before the first empty one never go back to empty.
 #pragma once
-#include "bulk.cuh"
+#include "core/bulk.cuh"
 
 namespace warphash {
 

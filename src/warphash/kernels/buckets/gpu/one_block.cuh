@@ -1,6 +1,6 @@
 // Whole operations of a single block, for batches of as many elements as it has threads: these are all latency.
 //
-//   update_block   settle, claim, place (insert.cuh) and combine (bulk.cuh), with a barrier where a kernel would end
+//   update_block   settle, claim, place (core/insert.cuh) and combine (core/bulk.cuh), with a barrier where a kernel would end
 //   erase_block    erase
 //
 // One launch does the work of up to six, and the host reads the outcome from memory of its own instead of asking for a
@@ -9,7 +9,7 @@
 // The answer, if `answer` is an address: words 1 to 4 are homeless, unplaced, changed and probes; then, released to the
 // host, word 0 becomes `ticket`, which the host waits for.
 #pragma once
-#include "insert.cuh"
+#include "core/insert.cuh"
 
 namespace warphash {
 

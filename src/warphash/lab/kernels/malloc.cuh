@@ -7,7 +7,7 @@
 //
 // Why no counters. take is timed, and whoever reads the addresses can count them.
 #pragma once
-#include "core/slab_allocator.cuh"
+#include "chains/slab_allocator.cuh"
 #include "core/straight.cuh"
 #include "platform/schedule.cuh"
 

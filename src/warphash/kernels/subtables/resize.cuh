@@ -5,7 +5,7 @@
 //
 // Source: Dynamic Hash Tables on GPUs, section V-C (S0-13, S0-14). A launch has a thread for each slot of the smaller of the two
 // copies, whose old one is `keys`, of `source_buckets` buckets; the table's is the new one, whose locks and guests are zero.
-// Which of the keys are guests is told anew: those whose first subtable is now another (core/subtables.cuh).
+// Which of the keys are guests is told anew: those whose first subtable is now another (subtables/lines.cuh).
 //
 // Enlarging. Two buckets never share one afterwards (S0-22), so that no slot is written twice and nothing is locked. The
 // half that does not get the pair has a tombstone in its place: empty slots stay the last ones, and a bucket that was once full
@@ -13,12 +13,12 @@
 //
 // Halving. Where only one of the two slots holds a key, it stays slot j. Where both do, that of bucket 2c stays, and the other,
 // the r-th of its kind in the bucket, takes the r-th slot that neither has filled; the lanes of a bucket vote on who is who.
-// Beyond the last such slot it is a residual, which `place` (subtable_insert.cuh), launched behind, inserts into the other
+// Beyond the last such slot it is a residual, which `place` (subtables/insert.cuh), launched behind, inserts into the other
 // subtables: of the one that is halved it sees only that it is closed (S0-14). A bucket is taken for once full if either of the
 // two was, or if it has residuals. The seed inserts residuals in the same kernel: here a warp in five has one, and all its lanes
 // waited for it, so that the kernel took 1.4 to 2 ms where both now take a tenth (docs/performance-log.md).
 #pragma once
-#include "subtable_insert.cuh"
+#include "subtables/insert.cuh"
 
 namespace warphash {
 

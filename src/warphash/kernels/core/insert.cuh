@@ -1,4 +1,4 @@
-// The insert, written once for any design (bulk.cuh).
+// The insert, written once for any design (core/bulk.cuh).
 //
 //   settle         keys that are there, or fit into their first bucket without moving anybody: done; the rest: leftover
 //   claim          of the elements with one key, one wins
@@ -12,7 +12,7 @@
 // and every copy of k becomes a leftover. claim then leaves one leftover of each key, and place has only unique keys
 // that are not in the table. (The seed asks the caller for unique keys: S4-42.)
 #pragma once
-#include "bulk.cuh"
+#include "core/bulk.cuh"
 
 namespace warphash {
 

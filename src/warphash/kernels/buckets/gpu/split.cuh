@@ -1,7 +1,7 @@
-// An empty table in columns (core/columns.cuh) built in two passes: all pairs are placed as if slots were whole, then keys
+// An empty table in columns (buckets/columns.cuh) built in two passes: all pairs are placed as if slots were whole, then keys
 // and values are moved into their columns.
 //
-//   place_pairs   place (insert.cuh), with pairs of 16 bytes for slots
+//   place_pairs   place (core/insert.cuh), with pairs of 16 bytes for slots
 //   split         the pairs of each bucket -> its columns, in the same memory
 //
 // Why. To place a pair in a column is a swap of the key and a write of the value elsewhere, each into a sector that memory
@@ -12,7 +12,7 @@
 // Protocol of split: a lane has a slot, and a warp whole buckets. A barrier keeps the writes of all its lanes behind their
 // reads.
 #pragma once
-#include "insert.cuh"
+#include "core/insert.cuh"
 
 namespace warphash {
 

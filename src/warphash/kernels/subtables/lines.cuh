@@ -3,7 +3,7 @@
 // Layout of a subtable of n buckets, one piece of memory (bytes):
 //   [ keys     n lines of 128: 128 / w slots of w bytes, w = 4, 8, 16, 32, 64 or 128 for the width of a key ]
 //   [ values   n * (128 / w) of v bytes: 0, 4, 8, or Table::value_bytes, a multiple of 4 ]
-//   [ locks    n words of 32 bits (core/bucket_lock.cuh) ]
+//   [ locks    n words of 32 bits (subtables/bucket_lock.cuh) ]
 //   [ guests   n pairs of words of 32 bits: keys that are here though their place is elsewhere have set two bits of one word ]
 // A key of 128 bytes fills a bucket. The annex (core/slot.cuh) is one more, small subtable behind the others.
 // Source: Dynamic Hash Tables on GPUs (the seed), section IV-A (S0-07, S0-08).
@@ -23,7 +23,7 @@
 // most_ends), and of the others only where the key may be a guest. Who puts a key into a bucket that is not its first sets its
 // bits there, as in a Bloom filter: the hash values of a bucket fall into 2^11 parts, in order, and the number of a part names
 // a word of the two, and two of its bits. Bits are not cleared by an erase, which costs a find a bucket too many; but whoever
-// resizes a subtable reads all its keys, and tells residents from guests anew, by the shares of then (resize.cuh). So an absent
+// resizes a subtable reads all its keys, and tells residents from guests anew, by the shares of then (subtables/resize.cuh). So an absent
 // key of a table that has often grown takes 1.35 lines instead of 3. The words of all buckets are a sixteenth of the keys,
 // which a GPU reads from its cache, and has it keep. (A mark at the bucket that a key was turned away from, as in Boost's flat
 // tables, is one word to read instead of two; but to renew it takes the keys of the other subtables, and unrenewed, it made 2.7
@@ -32,12 +32,12 @@
 // While shares have never moved (early_exit), a first bucket that was never full (core/slot.cuh) has sent no key away.
 #pragma once
 #include "core/bucket.cuh"
-#include "core/bucket_lock.cuh"
 #include "core/bytes.cuh"
 #include "core/hash.cuh"
-#include "core/row_copy.cuh"
 #include "core/value.cuh"
 #include "core/wide.cuh"
+#include "subtables/bucket_lock.cuh"
+#include "subtables/row_copy.cuh"
 
 namespace warphash {
 

@@ -1,10 +1,10 @@
 // The entry points of a design, by the names that storage/buckets/store.py launches.
 #pragma once
-#include "execute.cuh"
-#include "insert.cuh"
-#include "lists.cuh"
-#include "multimap.cuh"
-#include "one_block.cuh"
+#include "buckets/gpu/one_block.cuh"
+#include "chains/execute.cuh"
+#include "chains/lists.cuh"
+#include "chains/multimap.cuh"
+#include "core/insert.cuh"
 
 // The entry points of design D over slots of WORD (u32 or u64), VALUED or not, N to a bucket. What one becomes, a kernel
 // or an element of a list, is the platform's WARPHASH_ENTRY.

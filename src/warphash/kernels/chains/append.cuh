@@ -11,7 +11,7 @@
 // and not in n^2.
 // Memory order: relaxed. A node's number publishes nothing: it was linked before, and is read from its link or from here.
 #pragma once
-#include "insert.cuh"
+#include "core/insert.cuh"
 
 namespace warphash {
 

@@ -5,7 +5,7 @@
 //          8-byte keys   [ 15 keys | auxiliary 4 | next 4 ]     8 + 8 bytes   [ 7 pairs | unused 8 | auxiliary 4 | next 4 ]
 //   node   4-byte keys   [ key 4 | next 4 ]                     4 + 4 bytes   [ pair 8 | unused 4 | next 4 ]
 //   of one 8-byte keys   [ key 8 | unused 4 | next 4 ]          8 + 8 bytes   [ pair 16 | unused 12 | next 4 ]
-//   `next` is always the last word of 32 bits: the address of a unit of the pool (core/slab_allocator.cuh), all ones at the
+//   `next` is always the last word of 32 bits: the address of a unit of the pool (chains/slab_allocator.cuh), all ones at the
 //   end of a list. The auxiliary word is not used.
 // The seed has the slabs for 4 bytes (A Dynamic Hash Table for the GPU, section IV-A, S3-10); those for 8 bytes are ours.
 // The node of one key is that of its baseline, the list of Misra and Chaudhuri (S3-27, S3-34).
@@ -17,7 +17,7 @@
 // the slots of a list fill in one order, two inserts of one key swap against the same slot, and one of them wins: with
 // slots that are used again, a key is stored a second time in front of its first (S3-40, open in the authors' code).
 #pragma once
-#include "core/slab_allocator.cuh"
+#include "chains/slab_allocator.cuh"
 
 namespace warphash {
 

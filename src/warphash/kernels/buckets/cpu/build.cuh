@@ -22,7 +22,7 @@
 // Memory order: relaxed. A counter of chunks hands them out and publishes nothing; a part is built by one thread, behind
 // the join of those that scattered, which wait for their streams first.
 #pragma once
-#include "insert.cuh"
+#include "core/insert.cuh"
 
 namespace warphash {
 
@@ -100,7 +100,7 @@ struct ScatterParts {
   static constexpr u32 kRun = BuildParts<S>::kRun, kBlock = 64;
 
   static void run(const Table& table, const Batch& batch, u64 begin, u64 end) {
-    const Table t = table;  // of our own, as in core/schedule_batch.cuh
+    const Table t = table;  // of our own, as in core/cpu/schedule.cuh
     const Batch b = batch;
     void* const runs = aligned_alloc(kLineBytes, b.parts * kRunBytes);
     if (!runs) return give_up(b);

@@ -1,4 +1,4 @@
-// Every bulk operation on subtables (core/subtables.cuh) but the insert (subtable_insert.cuh): what an element of a batch does
+// Every bulk operation on subtables (subtables/lines.cuh) but the insert (subtables/insert.cuh): what an element of a batch does
 // from start to finish.
 //
 //   find           value and presence of each key
@@ -13,13 +13,13 @@
 // erase swaps a key of a word for a tombstone, and takes the lock for a wider one, so that of two elements one has erased it. find
 // and scan have no writers beside them.
 //
-// A host that does not wait for an insert (subtable_insert.cuh) may launch a find or an erase behind it before it knows of pairs
+// A host that does not wait for an insert (subtables/insert.cuh) may launch a find or an erase behind it before it knows of pairs
 // that were left homeless. A find, which is given their list, looks there for what it does not find; an erase does nothing, and is
 // launched again when they are housed.
 #pragma once
-#include "bulk.cuh"
+#include "core/bulk.cuh"
 #include "core/straight.cuh"
-#include "core/subtables.cuh"
+#include "subtables/lines.cuh"
 
 namespace warphash {
 

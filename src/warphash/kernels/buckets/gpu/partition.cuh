@@ -14,7 +14,7 @@
 // partition the elements that run at one time go to one part, whose lines stay in the cache until they are full. The
 // price is a batch that is read and written once more, and its keys a second time, in streams. (The idea is that of
 // radix-partitioned hash joins. Buckets of a key other than the first are as far as they were.) A CPU has a way of its own
-// (build.cuh).
+// (buckets/cpu/build.cuh).
 //
 // Protocol of partition, a block and its tile of 16 KiB of keys:
 //   1. Each thread adds its elements to the tile's counters of their parts, and learns their ranks there.
@@ -24,8 +24,8 @@
 // Memory order: relaxed. A counter hands out places and publishes nothing; barriers publish the tile to its block, and
 // the end of the kernel the output.
 #pragma once
-#include "core/subtables.cuh"
 #include "platform/schedule.cuh"
+#include "subtables/lines.cuh"
 
 namespace warphash {
 

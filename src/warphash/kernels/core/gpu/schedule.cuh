@@ -1,6 +1,6 @@
 // The schedule of a GPU: a lane owns an element, a tile of lanes reads a bucket together.
 //
-// Layout: core/tile.cuh says how a tile reads a part of a bucket.
+// Layout: core/gpu/tile.cuh says how a tile reads a part of a bucket.
 //
 // Protocol, until no lane of the warp has work:
 //   1. every lane with work names the part of the bucket that it wants to see;
@@ -15,9 +15,9 @@
 // (Better GPU Hash Tables, Listing 1; S4-10); the work queue of its ballot is step 2 here. A bucket of 256 bytes is at
 // the memory's bandwidth, and its second half is seldom needed.
 #pragma once
+#include "chains/slab_allocator.cuh"
+#include "core/gpu/tile.cuh"
 #include "core/report.cuh"
-#include "core/slab_allocator.cuh"
-#include "core/tile.cuh"
 
 namespace warphash {
 

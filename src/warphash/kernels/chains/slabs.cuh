@@ -1,4 +1,4 @@
-// The slab allocator by itself (core/slab_allocator.cuh), for storage/chains/node_pool.py.
+// The slab allocator by itself (chains/slab_allocator.cuh), for storage/chains/node_pool.py.
 //
 //   take       an address for each element, kNoSlab where the pool has none left; Report::changed counts the slabs
 //   give_back  wipes and frees slabs by their addresses; Report::changed counts those that were taken, mismatches the
@@ -6,7 +6,7 @@
 //
 // Of the table there is only `pool`; addresses are u32, in `out_values` and `keys`.
 #pragma once
-#include "core/slab_allocator.cuh"
+#include "chains/slab_allocator.cuh"
 #include "platform/schedule.cuh"
 
 namespace warphash {

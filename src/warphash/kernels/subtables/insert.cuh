@@ -1,10 +1,10 @@
-// The insert into subtables (core/subtables.cuh).
+// The insert into subtables (subtables/lines.cuh).
 //
 //   settle         keys that are there, or fit into one of their buckets without moving another: done; the rest: leftover
-//   claim          of the elements with one key, one wins (insert.cuh)
+//   claim          of the elements with one key, one wins (core/insert.cuh)
 //   place          puts a key into the table that no other element of the launch has, and moves others for it
 //
-// An insert is settle, claim and place, for the reasons that insert.cuh gives; of keys that the caller vouches for, settle and
+// An insert is settle, claim and place, for the reasons that core/insert.cuh gives; of keys that the caller vouches for, settle and
 // place. Values are left alone until all keys have a place: combine comes last, so that a batch that does not fit has changed
 // no value.
 //
@@ -23,9 +23,9 @@
 // place, where keys move, changes nothing without the lock of the bucket (designs/dynamic_cuckoo.cuh): a victim's value has to
 // be there with it.
 #pragma once
+#include "core/insert.cuh"
 #include "designs/dynamic_cuckoo.cuh"
-#include "insert.cuh"
-#include "subtables.cuh"
+#include "subtables/bulk.cuh"
 
 namespace warphash {
 

@@ -7,8 +7,8 @@
 //
 // Why. A bucket of 32 pairs has 512 bytes, of which a look that needs the keys alone reads 256, and an absent key costs half
 // as many lines. The price is a second random write for each insert, at 17 G/s. Large batches do not pay it: they come in
-// the order of the parts of the table (partition.cuh) or, where no order helps, build a table of whole pairs, which one pass
-// turns into columns (split.cuh). Buckets of 8 are one line, and stay pairs (docs/performance-log.md).
+// the order of the parts of the table (buckets/gpu/partition.cuh) or, where no order helps, build a table of whole pairs, which one pass
+// turns into columns (buckets/gpu/split.cuh). Buckets of 8 are one line, and stay pairs (docs/performance-log.md).
 //
 // One atomic no longer swaps a pair whole. A design that moves keys needs that, since a victim leaves with its value; in
 // one that does not there are three moments in which the two words of a slot could disagree:

@@ -1,4 +1,4 @@
-// Upkeep of tables whose buckets are lists (core/slab_slots.cuh), by kernels beside which nobody else changes the table.
+// Upkeep of tables whose buckets are lists (chains/slab_slots.cuh), by kernels beside which nobody else changes the table.
 //
 //   flush    packs the live pairs of lists into their first nodes, in order, and frees the others: max(1, ceil(live / pairs
 //            of a node)) stay (A Dynamic Hash Table for the GPU, section IV-C; S3-07, S3-26). Element i is list keys + i.
@@ -8,7 +8,7 @@
 //   relist   places the pairs of another table's lists; element i is list i. A list is walked in order by one lane, and a
 //            key lives in one list: so the pairs of one key keep their order (designs/slab.cuh, MultiMap).
 #pragma once
-#include "append.cuh"
+#include "chains/append.cuh"
 
 namespace warphash {
 

@@ -1,17 +1,17 @@
 // Lists that hold a key as often as it was inserted.
 // Source: A Dynamic Hash Table for the GPU (Ashkiani et al., 2018), section IV-C (S3-01, S3-04, S3-06).
 //
-//   append      adds every pair, whatever is there (append.cuh)
+//   append      adds every pair, whatever is there (chains/append.cuh)
 //   count       pairs of each key, u32, to out_counts
 //   find_all    values of the key of element i, to out_values from offset out_counts[i] (u64) on, in the order of the list
 //   erase_all   turns all slots of each key into tombstones; out_counts: how many this element erased
 //   retract     undoes append: turns the last slot that holds the pair of each listed element into a tombstone
 //
-// Order. Slots of a list are taken in order and keep their pairs until these are erased, and the upkeep of lists.cuh keeps
+// Order. Slots of a list are taken in order and keep their pairs until these are erased, and the upkeep of chains/lists.cuh keeps
 // their order: the values of a key come back in the order of the batches that inserted them, those of one batch in any.
 // The first is the "least recent" one of the seed, which find returns and erase takes.
 #pragma once
-#include "append.cuh"
+#include "chains/append.cuh"
 
 namespace warphash {
 
