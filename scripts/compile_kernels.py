@@ -49,6 +49,7 @@ def specs() -> Iterator[KernelSpec]:
     yield CEILING
     yield source.SLABS
     yield source.PARTITION
+    yield source.SUBTABLE_PARTITION
     yield MALLOC
 
 

@@ -5,12 +5,14 @@
 // one instruction set's template for another's.
 #include "entries.hpp"
 
+#include "core/cpu/schedule.cuh"
 #include WARPHASH_DESIGN_HEADER
 #if defined(WARPHASH_SUBTABLES)
-#include "subtables/resize.cuh"
-#else
-#include "buckets/cpu/build.cuh"
-#include "buckets/entries.cuh"
+#include "subtables/entries.cuh"
+#elif defined(WARPHASH_SLABS) || defined(WARPHASH_NODES)
+#include "chains/entries.cuh"
+#elif !defined(WARPHASH_PLAIN_ENTRIES)
+#include "buckets/cpu/entries.cuh"
 #endif
 
 namespace {
@@ -19,13 +21,8 @@ using warphash::u32;
 using warphash::u64;
 using warphash_cpu::Group;
 
-#if defined(WARPHASH_SLABS) || defined(WARPHASH_NODES)
-#define WARPHASH_DESIGN_ENTRIES WARPHASH_LIST_ENTRIES
-#else
-#define WARPHASH_DESIGN_ENTRIES(...) WARPHASH_CHOICE_ENTRIES(__VA_ARGS__) WARPHASH_BUILD_ENTRIES(__VA_ARGS__)
-#endif
 #define WARPHASH_LAYOUT(BYTES, WORD, VALUED, N) \
-  {BYTES, VALUED ? BYTES : 0, N, {WARPHASH_DESIGN_ENTRIES(WARPHASH_DESIGN, WORD, VALUED, N)}},
+  {BYTES, VALUED ? BYTES : 0, N, {WARPHASH_ENTRIES(WARPHASH_DESIGN, WORD, VALUED, N)}},
 #define WARPHASH_GROUP(N)           \
   WARPHASH_LAYOUT(4, u32, false, N) \
   WARPHASH_LAYOUT(4, u32, true, N)  \
@@ -33,7 +30,7 @@ using warphash_cpu::Group;
   WARPHASH_LAYOUT(8, u64, true, N)
 
 #define WARPHASH_LINES(BYTES, WORD, VALUE) \
-  {BYTES, VALUE, 128 / BYTES, {WARPHASH_SUBTABLE_ENTRIES(WARPHASH_DESIGN, WORD, VALUE)}},
+  {BYTES, VALUE, 128 / BYTES, {WARPHASH_ENTRIES(WARPHASH_DESIGN, WORD, VALUE, 0)}},
 #define WARPHASH_LINES_OF_WORDS(BYTES, WORD) \
   WARPHASH_LINES(BYTES, WORD, 0)             \
   WARPHASH_LINES(BYTES, WORD, 4) WARPHASH_LINES(BYTES, WORD, 8) WARPHASH_LINES(BYTES, WORD, -1)

@@ -32,9 +32,8 @@ inline void kernel(const Table& t, const Batch& b) {
   u64* counter = reinterpret_cast<u64*>(b.report);
 %s
 }
-template <class> inline void for_each(const Table& t, const Batch& b) { kernel(t, b); }
 }
-WARPHASH_ENTRY(kernel, void)
+WARPHASH_BLOCK_ENTRY(kernel, warphash::kernel)
 """
 
 

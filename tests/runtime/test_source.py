@@ -14,7 +14,8 @@ from warphash.runtime.source import amalgamate, class_name, translation_unit
 @pytest.fixture
 def headers(tmp_path: Path) -> Path:
     files = {
-        "buckets/entries.cuh": '#pragma once\n#include "core/hash.cuh"\n#include "core/slot.cuh"\nint entries;\n',
+        "core/gpu/schedule.cuh": '#pragma once\n#include "core/slot.cuh"\nint schedule;\n',
+        "buckets/gpu/entries.cuh": '#pragma once\n#include "core/hash.cuh"\n#include "core/slot.cuh"\nint entries;\n',
         "core/hash.cuh": "#pragma once\nint hash;\n",
         "core/slot.cuh": '#pragma once\n#include "core/hash.cuh"\n#include "platform/cuda.cuh"\nint slot;\n',
         "platform/cuda.cuh": "#pragma once\n#include <stdint.h>\n",
@@ -22,7 +23,7 @@ def headers(tmp_path: Path) -> Path:
     }
     for name, text in files.items():
         path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     return tmp_path
 
@@ -37,11 +38,11 @@ def test_each_header_comes_once_and_in_order(headers: Path) -> None:
 def test_unit_names_platform_class_and_the_wider_word(headers: Path) -> None:
     unit = translation_unit(KernelSpec("two_words", 4, 8, 16), "emulated", headers)
     assert unit.startswith('#line 1 "unit.cu"\n#define WARPHASH_EMULATED 1\n')
-    assert unit.endswith("WARPHASH_CHOICE_ENTRIES(TwoWords, warphash::u64, true, 16)\n")
+    assert unit.endswith("WARPHASH_ENTRIES(TwoWords, warphash::u64, true, 16)\n")
     of_set = translation_unit(KernelSpec("two_words", 4, 0, 1), "cuda", headers)
-    assert of_set.endswith("WARPHASH_CHOICE_ENTRIES(TwoWords, warphash::u32, false, 1)\n")
+    assert of_set.endswith("WARPHASH_ENTRIES(TwoWords, warphash::u32, false, 1)\n")
     of_lists = translation_unit(KernelSpec("two_words", 4, 0, 2, lists=True), "cuda", headers)
-    assert of_lists.endswith("WARPHASH_LIST_ENTRIES(TwoWords, warphash::u32, false, 2)\n")
+    assert of_lists.endswith("WARPHASH_ENTRIES(TwoWords, warphash::u32, false, 2)\n")
 
 
 def test_constants_are_built_into_gpu_kernels_only(headers: Path) -> None:

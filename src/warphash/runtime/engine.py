@@ -59,6 +59,11 @@ class KernelSpec:
     package: str = "warphash"
 
     @property
+    def family(self) -> str:
+        """The folder of ``kernels`` and ``storage`` that the design belongs to."""
+        return "subtables" if self.subtables else "chains" if self.lists else "buckets"
+
+    @property
     def refilling(self) -> frozenset[str]:
         """Entries of which a lane takes up one element after another (kRefills): no grid has a lane for each."""
         if self.subtables:

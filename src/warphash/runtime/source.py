@@ -19,6 +19,7 @@ __all__ = [
     "PLATFORMS",
     "ROWS",
     "SLABS",
+    "SUBTABLE_PARTITION",
     "amalgamate",
     "class_name",
     "kernel_root",
@@ -26,7 +27,17 @@ __all__ = [
 ]
 
 PLATFORMS = {"cuda": "WARPHASH_CUDA", "emulated": "WARPHASH_EMULATED"}
-"""The macro by which ``buckets/entries.cuh`` chooses a platform header."""
+"""The macro by which ``platform/platform.cuh`` chooses a platform."""
+
+SCHEDULE = "core/gpu/schedule.cuh"
+"""How elements are spread over lanes. The emulation has those of a GPU."""
+
+FAMILY_ENTRIES = {
+    "buckets": "buckets/gpu/entries.cuh",
+    "chains": "chains/entries.cuh",
+    "subtables": "subtables/entries.cuh",
+}
+"""The header of a family that defines ``WARPHASH_ENTRIES``."""
 
 ROWS = KernelSpec("rows", 0, 0, 0, header="rows/rows.cuh")
 """The kernels that no design changes: widening, narrowing, and wide rows."""
@@ -35,7 +46,10 @@ SLABS = KernelSpec("slabs", 0, 0, 0, header="chains/slabs.cuh")
 """The slab allocator by itself."""
 
 PARTITION = KernelSpec("partition", 0, 0, 0, header="buckets/gpu/partition.cuh")
-"""A batch brought in the order of the parts of a table."""
+"""A batch brought in the order of the parts of a table of buckets."""
+
+SUBTABLE_PARTITION = KernelSpec("subtable_partition", 0, 0, 0, header="subtables/gpu/partition.cuh")
+"""The same for a table of subtables."""
 
 _INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')
 _ONCE = re.compile(r"\s*#\s*pragma\s+once\b")
@@ -74,18 +88,15 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
     # The emulation runs one binary for all parameters: it is compiled by a slower compiler, and timed by nobody.
     constants = spec.constants if platform == "cuda" else ()
     word = f"warphash::u{8 * spec.word_bytes}" if spec.word_bytes <= 8 else f"warphash::Wide<{spec.word_bytes}>"
+    design, slots = class_name(spec.design), spec.slots_per_bucket
+    value = "true" if spec.value_bytes else "false"
     if spec.subtables:
         value = "warphash::kRow" if spec.value_is_row else str(spec.value_bytes)
-        entries = f"WARPHASH_SUBTABLE_ENTRIES({class_name(spec.design)}, {word}, {value})"
-        return _unit(platform, roots, ["subtables/resize.cuh", f"designs/{spec.design}.cuh"], entries, constants)
-    macro = "WARPHASH_LIST_ENTRIES" if spec.lists else "WARPHASH_CHOICE_ENTRIES"
-    valued = "true" if spec.value_bytes else "false"
-    design, slots = class_name(spec.design), spec.slots_per_bucket
-    headers = ["buckets/entries.cuh", f"designs/{spec.design}.cuh"]
-    entries = f"{macro}({design}, {word}, {valued}, {slots})"
+    headers = [FAMILY_ENTRIES[spec.family], f"designs/{spec.design}.cuh"]
+    entries = f"WARPHASH_ENTRIES({design}, {word}, {value}, {slots})"
     if spec.splits:
-        headers = [*headers, "buckets/gpu/split.cuh"]
-        entries = f"{entries}\nWARPHASH_SPLIT_ENTRIES({design}, {word}, {slots})"
+        headers.append("buckets/gpu/split.cuh")
+        entries += f"\nWARPHASH_SPLIT_ENTRIES({design}, {word}, {slots})"
     return _unit(platform, roots, headers, entries, constants)
 
 
@@ -103,7 +114,7 @@ def _unit(
         defines.append(
             f"#define WARPHASH_CONSTANTS {' '.join(f'known.{name} = {value};' for name, value in constants)}\n"
         )
-    text = "".join([*defines, *(f'#include "{header}"\n' for header in headers), last_line])
+    text = "".join([*defines, *(f'#include "{header}"\n' for header in (SCHEDULE, *headers)), last_line])
     return amalgamate(text + "\n", "unit.cu", *roots)
 
 

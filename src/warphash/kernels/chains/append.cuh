@@ -11,7 +11,7 @@
 // and not in n^2.
 // Memory order: relaxed. A node's number publishes nothing: it was linked before, and is read from its link or from here.
 #pragma once
-#include "core/insert.cuh"
+#include "chains/place.cuh"
 
 namespace warphash {
 
@@ -39,13 +39,13 @@ struct Way {
 };
 
 template <class D>
-struct Append : Place<D> {
+struct Append : PlaceInList<D> {
   using S = typename D::S;
-  struct State : Place<D>::State {
+  struct State : PlaceInList<D>::State {
     Way<S> way;
   };
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
-    const bool pending = Place<D>::start(t, b, i, s);
+    const bool pending = PlaceInList<D>::start(t, b, i, s);
     s.way = Way<S>::from(s.placement.bucket);
     return pending;
   }
@@ -55,7 +55,7 @@ struct Append : Place<D> {
     return s.outcome == Placed::kInserted;
   }
   WARPHASH_FN static bool supply(const Table& t, State& s, u32 slab) {
-    const bool done = Place<D>::supply(t, s, slab);
+    const bool done = PlaceInList<D>::supply(t, s, slab);
     s.way.go_on(t, s.placement.bucket);
     return done;
   }

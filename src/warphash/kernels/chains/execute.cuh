@@ -20,16 +20,17 @@
 // changes one slot, and whoever sees slots filled further on reads these before in the same or in a later state: slots
 // before the first empty one never go back to empty.
 #pragma once
+#include "chains/slab_allocator.cuh"
 #include "core/bulk.cuh"
 
 namespace warphash {
 
 template <class D>
-struct Execute {
+struct Execute : TakesSlabs {
   using S = typename D::S;
   using Word = typename S::Word;
   static constexpr bool kProbes = true, kReads = true, kSuspends = false, kCounts = true;
-  static constexpr bool kAllocates = true, kErases = true, kRefills = true;
+  static constexpr bool kErases = true, kRefills = true;
   static constexpr bool kFrozen = false, kVacancy = true;
   static constexpr int kLists = 0;
   static constexpr int kPartBytes = 128;

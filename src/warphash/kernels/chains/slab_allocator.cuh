@@ -145,6 +145,8 @@ class ResidentBlock {
     for (u32& word : free_) word = 0;
   }
 
+  WARPHASH_FN u32 allocate(const Table& t, bool wanted) { return allocate(pool_of(t), wanted); }
+
   // Address of a slab for each lane that wants one, kNoSlab for the others and where the pool has none left.
   WARPHASH_FN u32 allocate(Pool& pool, bool wanted) {
     u32 slab = kNoSlab;
@@ -176,12 +178,10 @@ class ResidentBlock {
   }
 };
 
-// Whether a task takes slabs of its table's pool. An element of which wants_slab() is true gets one from supply(), or
-// kNoSlab, which tells whether the element is done.
-template <class Task>
-constexpr bool kAllocates = false;
-template <class Task>
-  requires(Task::kAllocates)
-constexpr bool kAllocates<Task> = true;
+// What a task says that takes slabs of its table's pool (core/report.cuh).
+struct TakesSlabs {
+  using Allocator = ResidentBlock;
+  static constexpr bool kAllocates = true;
+};
 
 }  // namespace warphash

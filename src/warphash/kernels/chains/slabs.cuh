@@ -7,12 +7,12 @@
 // Of the table there is only `pool`; addresses are u32, in `out_values` and `keys`.
 #pragma once
 #include "chains/slab_allocator.cuh"
-#include "platform/schedule.cuh"
+#include "core/report.cuh"
 
 namespace warphash {
 
-struct Take {
-  static constexpr bool kProbes = false, kSuspends = false, kCounts = true, kAllocates = true;
+struct Take : TakesSlabs {
+  static constexpr bool kProbes = false, kSuspends = false, kCounts = true;
   static constexpr int kLists = 0;
   struct State {
     u32 slab;

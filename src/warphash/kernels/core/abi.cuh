@@ -3,14 +3,9 @@
 // Layout: every field is one 64-bit word, addresses included, so that g++, nvcc and NVRTC agree on it without a rule
 // about padding. A launch copies one Table and one Batch by value; 0 means "none" for an address.
 #pragma once
+#include "platform/types.cuh"
 
 namespace warphash {
-
-using u8 = unsigned char;
-using u32 = unsigned int;
-using i32 = int;
-using u64 = unsigned long long;
-using i64 = long long;
 
 constexpr u32 kMaxHashes = 4;
 constexpr u32 kMostSubtables = 8;

@@ -1,5 +1,5 @@
 // Every bulk operation but the insert, and what all of them share, written once for any design: what an element of a batch does
-// from start to finish. How elements are spread over lanes or threads is the schedule's business (platform/schedule.cuh); where
+// from start to finish. How elements are spread over lanes or threads is the schedule's business (core/cpu, core/gpu); where
 // a key may live and how it gets there is the design's (designs/*.cuh).
 //
 //   find           value and presence of each key
@@ -13,9 +13,9 @@
 // a finished element goes into, enter() puts its entry at a place that the schedule has reserved, many at a time.
 #pragma once
 #include "core/design.cuh"
+#include "core/report.cuh"
 #include "core/value.cuh"
 #include "core/wide.cuh"
-#include "platform/schedule.cuh"
 
 namespace warphash {
 

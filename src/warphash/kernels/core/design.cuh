@@ -1,6 +1,5 @@
 // What every design shares: the walk of a lookup, and a choice between buckets by load.
 #pragma once
-#include "buckets/columns.cuh"
 #include "core/bucket.cuh"
 #include "core/hash.cuh"
 

@@ -20,14 +20,65 @@ WARPHASH_FN Report* report_of(const Batch& b) { return reinterpret_cast<Report*>
 
 WARPHASH_FN CountLine& count_line(const Batch& b, u64 number) { return report_of(b)->counts[number % kReportLines]; }
 
+// In which subtables the elements of a thread added or erased keys. A lane of a warp notes the subtable of its last
+// element; its warp adds them up (core/gpu/schedule.cuh).
+template <bool kInWarps>
+struct PerSubtable {
+  u32 last = ~0u, mine = 0;
+  WARPHASH_FN void add(u32 subtable) { last = subtable; }
+};
+template <>
+struct PerSubtable<false> {
+  u64 count[kMostSubtables] = {};
+  WARPHASH_FN void add(u32 subtable) { ++count[subtable]; }
+};
+
 // What the elements of a thread did.
 struct Tally {
   Tallied changed = 0;
   Tallied probes = 0;
   Tallied mismatches = 0;
   Tallied erased = 0;
-  PerSubtable placed;
+  PerSubtable<(kWarpLanes > 1)> placed;
 };
+
+// Whether a lane takes up elements of a task one after another.
+template <class Task>
+constexpr bool kRefills = false;
+template <class Task>
+  requires(Task::kRefills)
+constexpr bool kRefills<Task> = true;
+
+// Whether a task goes about all of a batch in a way of its own, which is its run().
+template <class Task>
+constexpr bool kWalks = false;
+template <class Task>
+  requires(Task::kWalks)
+constexpr bool kWalks<Task> = true;
+
+// Whether elements of a task take units of memory while they run. An element of which wants_slab() is true gets the
+// address of a unit from supply(), or ~0u for none, which tells whether the element is done. Units come from a
+// Task::Allocator, of which each warp has one: all its lanes call its allocate(table, wanted).
+template <class Task>
+constexpr bool kAllocates = false;
+template <class Task>
+  requires(Task::kAllocates)
+constexpr bool kAllocates<Task> = true;
+
+struct NoAllocator {
+  WARPHASH_FN explicit NoAllocator(u32) {}
+};
+template <class Task>
+struct AllocatorChosen {
+  using type = NoAllocator;
+};
+template <class Task>
+  requires(kAllocates<Task>)
+struct AllocatorChosen<Task> {
+  using type = typename Task::Allocator;
+};
+template <class Task>
+using AllocatorOf = typename AllocatorChosen<Task>::type;
 
 // Whether a task both adds and erases keys.
 template <class Task>

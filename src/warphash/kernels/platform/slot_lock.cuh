@@ -11,7 +11,7 @@
 // For a platform without such an atomic (WARPHASH_NO_CAS128), behind its words: load_16_bytes, load_relaxed, store_relaxed,
 // store_release, acquire_fence, compare_exchange_word, exchange_word.
 #pragma once
-#include "core/abi.cuh"
+#include "platform/types.cuh"
 
 namespace warphash {
 

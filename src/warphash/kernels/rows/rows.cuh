@@ -26,7 +26,6 @@
 #include "core/hash.cuh"
 #include "core/straight.cuh"
 #include "core/value.cuh"
-#include "platform/schedule.cuh"
 
 namespace warphash {
 

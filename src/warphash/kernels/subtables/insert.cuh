@@ -24,7 +24,6 @@
 // be there with it.
 #pragma once
 #include "core/insert.cuh"
-#include "designs/dynamic_cuckoo.cuh"
 #include "subtables/bulk.cuh"
 
 namespace warphash {

@@ -41,6 +41,8 @@
 
 namespace warphash {
 
+// Whether a find reads a word of guests to save a bucket.
+constexpr bool kAsksForGuests = !kPrefetches;
 constexpr int kRow = -1;  // width of a value: what Table::value_bytes says
 constexpr u32 kSubtableShift = 28;
 constexpr u32 kAnnex = kMostSubtables;

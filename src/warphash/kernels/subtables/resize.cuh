@@ -125,19 +125,3 @@ struct Halve : ListsLeftover {
 };
 
 }  // namespace warphash
-
-// The entry points of design D over lines of keys of WORD, with values of so many bytes, or kRow.
-#define WARPHASH_SUBTABLE_ENTRIES(D, WORD, VALUE)                                                                    \
-  WARPHASH_ENTRY(find, warphash::FindPair<warphash::D<warphash::Lines<WORD, VALUE>>>)                                \
-  WARPHASH_ENTRY(probe_counts, warphash::ProbeCounts<warphash::FindPair<warphash::D<warphash::Lines<WORD, VALUE>>>>) \
-  WARPHASH_ENTRY(guest_counts, warphash::GuestCounts<warphash::D<warphash::Lines<WORD, VALUE>>>)                     \
-  WARPHASH_ENTRY(settle, warphash::SettlePair<warphash::D<warphash::Lines<WORD, VALUE>>>)                            \
-  WARPHASH_ENTRY(claim, warphash::ClaimLeftover<warphash::D<warphash::Lines<WORD, VALUE>>>)                          \
-  WARPHASH_ENTRY(place, warphash::PlacePair<warphash::D<warphash::Lines<WORD, VALUE>>>)                              \
-  WARPHASH_ENTRY(combine, warphash::CombinePair<warphash::D<warphash::Lines<WORD, VALUE>>>)                          \
-  WARPHASH_ENTRY(erase, warphash::ErasePair<warphash::D<warphash::Lines<WORD, VALUE>>>)                              \
-  WARPHASH_ENTRY(scan, warphash::ScanSubtable<warphash::D<warphash::Lines<WORD, VALUE>>>)                            \
-  WARPHASH_ENTRY(audit, warphash::AuditSubtable<warphash::D<warphash::Lines<WORD, VALUE>>>)                          \
-  WARPHASH_ENTRY(enlarge, warphash::Enlarge<warphash::D<warphash::Lines<WORD, VALUE>>>)                              \
-  WARPHASH_ENTRY(hand_over, warphash::HandOver)                                                                      \
-  WARPHASH_ENTRY(halve, warphash::Halve<warphash::D<warphash::Lines<WORD, VALUE>>>)

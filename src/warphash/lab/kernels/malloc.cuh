@@ -9,7 +9,6 @@
 #pragma once
 #include "chains/slab_allocator.cuh"
 #include "core/straight.cuh"
-#include "platform/schedule.cuh"
 
 namespace warphash {
 

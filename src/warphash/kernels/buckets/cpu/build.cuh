@@ -22,7 +22,8 @@
 // Memory order: relaxed. A counter of chunks hands them out and publishes nothing; a part is built by one thread, behind
 // the join of those that scattered, which wait for their streams first.
 #pragma once
-#include "core/insert.cuh"
+#include "buckets/insert.cuh"
+#include "core/cpu/schedule.cuh"
 
 namespace warphash {
 
@@ -263,8 +264,3 @@ struct PlaceNext : Place<D> {
 };
 
 }  // namespace warphash
-
-#define WARPHASH_BUILD_ENTRIES(D, WORD, VALUED, N)                                                       \
-  WARPHASH_ENTRY(scatter_parts, warphash::ScatterParts<warphash::TableOf<warphash::D, WORD, VALUED, N>>) \
-  WARPHASH_ENTRY(build_parts, warphash::BuildOfParts<warphash::TableOf<warphash::D, WORD, VALUED, N>>)   \
-  WARPHASH_ENTRY(place_next, warphash::PlaceNext<warphash::TableOf<warphash::D, WORD, VALUED, N>>)

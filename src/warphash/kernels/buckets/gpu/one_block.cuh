@@ -9,7 +9,8 @@
 // The answer, if `answer` is an address: words 1 to 4 are homeless, unplaced, changed and probes; then, released to the
 // host, word 0 becomes `ticket`, which the host waits for.
 #pragma once
-#include "core/insert.cuh"
+#include "buckets/insert.cuh"
+#include "core/gpu/schedule.cuh"
 
 namespace warphash {
 

@@ -12,7 +12,7 @@
 // Protocol of split: a lane has a slot, and a warp whole buckets. A barrier keeps the writes of all its lanes behind their
 // reads.
 #pragma once
-#include "core/insert.cuh"
+#include "buckets/insert.cuh"
 
 namespace warphash {
 

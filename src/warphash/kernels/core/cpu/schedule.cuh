@@ -4,7 +4,6 @@
 // round comes back to that element, kInFlight - 1 others have been stepped and the bucket's line is there. An element
 // that is done makes room for the next. One in flight builds at 6.7 M keys/s, 32 at 50 M.
 #pragma once
-#include "chains/slab_allocator.cuh"
 #include "core/bucket.cuh"
 #include "core/report.cuh"
 
@@ -129,7 +128,7 @@ inline void for_each_probing(const Table& table, const Batch& batch, u64 begin, 
   const Table t = table;  // of our own: the compiler then knows that no store to a slot or a flag changes them
   const Batch b = batch;
   Flight flights[kInFlight];
-  [[maybe_unused]] ResidentBlock resident(static_cast<u32>(begin));
+  [[maybe_unused]] AllocatorOf<Task> allocator(static_cast<u32>(begin));
   Tally tally;
   Lists<Task> lists;
   u64 next = begin;
@@ -160,7 +159,7 @@ inline void for_each_probing(const Table& table, const Batch& batch, u64 begin, 
       if constexpr (Task::kReads) seen = look<S, Task::kVacancy>(S::at(t, f.state.bucket()), f.state.key(), region);
       bool done = Task::step(t, b, f.state, seen);
       if constexpr (kAllocates<Task>)
-        if (!done && Task::wants_slab(f.state)) done = Task::supply(t, f.state, resident.allocate(pool_of(t), true));
+        if (!done && Task::wants_slab(f.state)) done = Task::supply(t, f.state, allocator.allocate(t, true));
       if (!done) {
         prefetch_bucket<S>(t, f.state.bucket());
         ++j;
@@ -182,7 +181,7 @@ template <class Task>
 inline void for_each_straight(const Table& t, const Batch& b, u64 begin, u64 end) {
   Tally tally;
   Lists<Task> lists;
-  [[maybe_unused]] ResidentBlock resident(static_cast<u32>(begin));
+  [[maybe_unused]] AllocatorOf<Task> allocator(static_cast<u32>(begin));
   for (u64 i = begin; i < end; i += kInFlight) {
     const u64 stop = end - i < kInFlight ? end : i + kInFlight;
     for (u64 k = i; k < stop; ++k) prefetch(Task::hint(b, k));
@@ -190,7 +189,7 @@ inline void for_each_straight(const Table& t, const Batch& b, u64 begin, u64 end
       typename Task::State state;
       Task::start(t, b, k, state);
       if constexpr (kAllocates<Task>)
-        if (Task::wants_slab(state)) Task::supply(t, state, resident.allocate(pool_of(t), true));
+        if (Task::wants_slab(state)) Task::supply(t, state, allocator.allocate(t, true));
       Task::finish(t, b, k, state, true, tally);
       lists.add(b, state);
     }

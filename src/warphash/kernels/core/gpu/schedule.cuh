@@ -15,11 +15,33 @@
 // (Better GPU Hash Tables, Listing 1; S4-10); the work queue of its ballot is step 2 here. A bucket of 256 bytes is at
 // the memory's bandwidth, and its second half is seldom needed.
 #pragma once
-#include "chains/slab_allocator.cuh"
 #include "core/gpu/tile.cuh"
 #include "core/report.cuh"
 
 namespace warphash {
+
+constexpr u32 kBlockThreads = 256;
+constexpr u32 kLookupBlockThreads = 128;  // of tasks that count nothing: the fewer wait for the slowest, the better
+
+template <class Task>
+WARPHASH_FN constexpr u32 most_threads() {
+  if constexpr (requires { Task::kThreads; })
+    return Task::kThreads;
+  else
+    return Task::kCounts && !kRefills<Task> ? kBlockThreads : kLookupBlockThreads;
+}
+
+// Blocks that must fit on a processor, 0 for as the compiler likes: it spills a few bytes to make room for one more where
+// buckets are large, or end in a pointer; and takes 80 registers for a mixed batch, which then runs a tenth slower.
+template <class Task>
+WARPHASH_FN constexpr u32 fewest_blocks() {
+  if constexpr (requires { Task::kBlocks; }) return Task::kBlocks;
+  if constexpr (requires { typename Task::S; }) {
+    if (kRefills<Task>) return sizeof(typename Task::S::Item) < 16 ? 8 : 6;
+    if (Task::S::kLinked || (!Task::kCounts && Task::S::kLookBytes > 128)) return 1;
+  }
+  return 0;
+}
 
 // The lanes of a bucket's slots, in order, call this for their own; all lanes of a warp call it.
 template <class S>
@@ -186,9 +208,9 @@ WARPHASH_FN bool observe(const Table& t, const typename Task::State& state, bool
 
 // Gives a slab to each pending element that wants one; true if this lane's goes on. All lanes of the warp call it.
 template <class Task>
-WARPHASH_FN bool supply_slabs(const Table& t, ResidentBlock& resident, typename Task::State& state, bool pending) {
+WARPHASH_FN bool supply_slabs(const Table& t, AllocatorOf<Task>& allocator, typename Task::State& state, bool pending) {
   const bool wanted = pending && Task::wants_slab(state);
-  const u32 slab = resident.allocate(pool_of(t), wanted);
+  const u32 slab = allocator.allocate(t, wanted);
   return wanted ? !Task::supply(t, state, slab) : pending;
 }
 
@@ -224,7 +246,7 @@ WARPHASH_FN void for_each_refilling(const Table& t, const Batch& b) {
   u32 next = static_cast<u32>(n * warp / warps), i = 0;
   typename Task::State state;
   Tally tally;
-  [[maybe_unused]] ResidentBlock resident(static_cast<u32>(warp));
+  [[maybe_unused]] AllocatorOf<Task> allocator(static_cast<u32>(warp));
   Seen<typename Task::S> seen = Seen<typename Task::S>::full();
   const i32 region = Task::region(t);
   bool pending = false;
@@ -248,7 +270,7 @@ WARPHASH_FN void for_each_refilling(const Table& t, const Batch& b) {
       ++tally.probes;
       goes_on = !Task::step(t, b, state, seen);
     }
-    if constexpr (kAllocates<Task>) goes_on = supply_slabs<Task>(t, resident, state, goes_on);
+    if constexpr (kAllocates<Task>) goes_on = supply_slabs<Task>(t, allocator, state, goes_on);
     const bool finished = pending && !goes_on;
     if (finished) Task::finish(t, b, i, state, true, tally);
     count_subtables<Task>(t, tally);
@@ -282,7 +304,7 @@ WARPHASH_FN void for_each_once(const Table& t, const Batch& b) {
   const bool live = i < n;
   typename Task::State state;
   Tally tally;
-  [[maybe_unused]] ResidentBlock resident(static_cast<u32>(i / kWarpLanes));
+  [[maybe_unused]] AllocatorOf<Task> allocator(static_cast<u32>(i / kWarpLanes));
   bool suspend = false;
   if constexpr (Task::kSuspends) suspend = suspended(b, i / 32);  // asked for before the key is waited for
   bool pending = live && Task::start(t, b, i, state);
@@ -303,10 +325,10 @@ WARPHASH_FN void for_each_once(const Table& t, const Batch& b) {
         ++tally.probes;
         pending = !Task::step(t, b, state, seen);
       }
-      if constexpr (kAllocates<Task>) pending = supply_slabs<Task>(t, resident, state, pending);
+      if constexpr (kAllocates<Task>) pending = supply_slabs<Task>(t, allocator, state, pending);
     }
   }
-  if constexpr (kAllocates<Task> && !Task::kProbes) supply_slabs<Task>(t, resident, state, live);
+  if constexpr (kAllocates<Task> && !Task::kProbes) supply_slabs<Task>(t, allocator, state, live);
   Task::finish(t, b, i, state, live, tally);
   count_subtables<Task>(t, tally);
   if constexpr (kCountsSubtables<Task> && Task::kLists > 0)
