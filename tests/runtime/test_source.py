@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from warphash.designs.base import class_name
 from warphash.errors import ParameterError
 from warphash.runtime.engine import KernelSpec
-from warphash.runtime.source import amalgamate, class_name, translation_unit
+from warphash.runtime.source import amalgamate, translation_unit
 
 
 @pytest.fixture

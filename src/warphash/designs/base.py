@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from numbers import Integral, Number, Real
 from typing import Any
-
-import numpy as np
 
 from ..errors import ParameterError
 
-__all__ = ["ALL_VERBS", "LIST_VERBS", "SLAB_BYTES", "Design", "Parameter", "chain_limit"]
+__all__ = ["ALL_VERBS", "LIST_VERBS", "SLAB_BYTES", "Design", "Layout", "Parameter", "chain_limit", "class_name"]
 
 SLAB_BYTES = 128
 
@@ -52,16 +51,16 @@ class Parameter:
         """
         if self.choices:
             expected = f"one of {self.choices}"
-            if isinstance(value, str | int | float | np.generic):  # of an array, == is no bool
+            if isinstance(value, str | Number):  # of an array, == is no bool
                 for choice in self.choices:
                     if value == choice and isinstance(value, bool) == isinstance(choice, bool):
                         return choice
         else:
             least, most = self.bounds or (0, 0)
             whole = isinstance(least, int)
-            numbers = (int, np.integer) if whole else (int, float, np.integer, np.floating)
+            number: type[Any] = Integral if whole else Real
             expected = f"{'an integer' if whole else 'a number'} in {self.bounds}"
-            if isinstance(value, numbers) and not isinstance(value, bool) and least <= value <= most:
+            if isinstance(value, number) and not isinstance(value, bool) and least <= value <= most:
                 return int(value) if whole else float(value)
             if value is None and self.default is None:
                 return None
@@ -71,6 +70,54 @@ class Parameter:
 def chain_limit(slots: int) -> int:
     """Evictions that one insert may cause: 7 log2(slots), as the authors' code has it (S4-09)."""
     return 7 * max(4, math.ceil(math.log2(max(2, slots))))
+
+
+def class_name(design: str) -> str:
+    """``"bucketed_cuckoo"`` -> ``"BucketedCuckoo"``: the class that a design's header defines."""
+    return "".join(part.capitalize() for part in design.split("_"))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The slots of a design as kernels are compiled for them.
+
+    Attributes
+    ----------
+    word_bytes
+        Width of a key as kernels take it.
+    value_bytes
+        Width of a value beside it; 0 for none.
+    slots_per_bucket
+        Of a line of subtables, the keys that it has.
+    in_lines
+        Values lie apart from lines of keys (``kernels/subtables/lines.cuh``).
+    """
+
+    word_bytes: int
+    value_bytes: int
+    slots_per_bucket: int
+    in_lines: bool = False
+
+    @property
+    def value_is_row(self) -> bool:
+        """Kernels carry the address of a value, and not the value itself."""
+        return self.in_lines and (self.word_bytes > 8 or self.value_bytes not in (0, 4, 8))
+
+    @property
+    def word(self) -> str:
+        """The type of a key in C++."""
+        return f"warphash::u{8 * self.word_bytes}" if self.word_bytes <= 8 else f"warphash::Wide<{self.word_bytes}>"
+
+    @property
+    def value(self) -> str:
+        """What the templates in C++ take of a value: its width in lines, otherwise whether there is one."""
+        if self.value_is_row:
+            return "warphash::kRow"
+        return str(self.value_bytes) if self.in_lines else str(self.value_bytes > 0).lower()
+
+
+_ROW_BYTES = 12
+"""Stands for all widths of a value that is no word."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +181,30 @@ class Design:
         if self.line_bytes:
             return self.line_bytes // slot_bytes
         return self.node_slots(slot_bytes) if self.node_slots else int(parameters.get("slots_per_bucket", 1))
+
+    @property
+    def class_name(self) -> str:
+        """The class that the header defines."""
+        return class_name(self.name)
+
+    @property
+    def family(self) -> str:
+        """The folder of ``kernels`` and ``storage`` that it belongs to."""
+        return "subtables" if self.line_bytes else "chains" if self.node_slots else "buckets"
+
+    def layouts(self) -> Iterator[Layout]:
+        """Yield the layouts that an engine compiles ahead of time: they serve keys and values of all widths."""
+        if self.line_bytes:
+            for word in (4, 8, 16, 32, 64, 128):
+                for value in (0, 4, 8, _ROW_BYTES) if word <= 8 else (_ROW_BYTES,):
+                    yield Layout(word, value, self.line_bytes // word, in_lines=True)
+            return
+        choices = next((p.choices for p in self.parameters if p.name == "slots_per_bucket"), None)
+        for slots_per_bucket in choices or (1,):
+            for word in (4, 8):
+                for value in (0, word):
+                    given = {"slots_per_bucket": slots_per_bucket}
+                    yield Layout(word, value, self.slots_per_bucket(given, word + value))
 
     @property
     def places_at_once(self) -> bool:

@@ -11,6 +11,7 @@ import re
 from importlib import resources
 from importlib.resources.abc import Traversable
 
+from ..designs.base import Layout, class_name
 from ..errors import ParameterError
 from .engine import KernelSpec
 
@@ -21,7 +22,6 @@ __all__ = [
     "SLABS",
     "SUBTABLE_PARTITION",
     "amalgamate",
-    "class_name",
     "kernel_root",
     "translation_unit",
 ]
@@ -60,11 +60,6 @@ def kernel_root(package: str = "warphash") -> Traversable:
     return resources.files(package) / "kernels"
 
 
-def class_name(design: str) -> str:
-    """``"bucketed_cuckoo"`` -> ``"BucketedCuckoo"``: the class that a design's header defines."""
-    return "".join(part.capitalize() for part in design.split("_"))
-
-
 def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None = None) -> str:
     """The whole source of one design's kernels for one slot layout.
 
@@ -85,18 +80,15 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
     roots = [root] if root else [kernel_root(spec.package), kernel_root()]
     if spec.header:
         return _unit(platform, roots, [spec.header], "WARPHASH_PLAIN_ENTRIES")
+    layout = Layout(spec.word_bytes, spec.value_bytes, spec.slots_per_bucket, spec.subtables)
     # The emulation runs one binary for all parameters: it is compiled by a slower compiler, and timed by nobody.
     constants = spec.constants if platform == "cuda" else ()
-    word = f"warphash::u{8 * spec.word_bytes}" if spec.word_bytes <= 8 else f"warphash::Wide<{spec.word_bytes}>"
     design, slots = class_name(spec.design), spec.slots_per_bucket
-    value = "true" if spec.value_bytes else "false"
-    if spec.subtables:
-        value = "warphash::kRow" if spec.value_is_row else str(spec.value_bytes)
     headers = [FAMILY_ENTRIES[spec.family], f"designs/{spec.design}.cuh"]
-    entries = f"WARPHASH_ENTRIES({design}, {word}, {value}, {slots})"
+    entries = f"WARPHASH_ENTRIES({design}, {layout.word}, {layout.value}, {slots})"
     if spec.splits:
         headers.append("buckets/gpu/split.cuh")
-        entries += f"\nWARPHASH_SPLIT_ENTRIES({design}, {word}, {slots})"
+        entries += f"\nWARPHASH_SPLIT_ENTRIES({design}, {layout.word}, {slots})"
     return _unit(platform, roots, headers, entries, constants)
 
 

@@ -4,6 +4,9 @@
 #include "buckets/columns.cuh"
 #include "buckets/insert.cuh"
 
+// Design D over slots of WORD (u32 or u64), VALUED or not, N to a bucket.
+#define WARPHASH_DESIGN(D, WORD, VALUED, N) warphash::TableOf<warphash::D, WORD, VALUED, N>
+
 #define WARPHASH_BUCKET_ENTRIES(...)                                               \
   WARPHASH_ENTRY(find, warphash::Find<__VA_ARGS__>)                                \
   WARPHASH_ENTRY(probe_counts, warphash::ProbeCounts<warphash::Find<__VA_ARGS__>>) \

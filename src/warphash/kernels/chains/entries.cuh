@@ -20,5 +20,7 @@
   WARPHASH_ENTRY(retract, warphash::Retract<__VA_ARGS__>)                          \
   WARPHASH_ENTRY(erase_all, warphash::EraseAll<__VA_ARGS__>)
 
-// Those of design D over slots of WORD (u32 or u64), VALUED or not, N to a node.
-#define WARPHASH_ENTRIES(D, WORD, VALUED, N) WARPHASH_LIST_ENTRIES(warphash::D<warphash::Slots<WORD, VALUED, N>>)
+// Design D over slots of WORD (u32 or u64), VALUED or not, N to a node.
+#define WARPHASH_DESIGN(D, WORD, VALUED, N) warphash::D<warphash::Slots<WORD, VALUED, N>>
+
+#define WARPHASH_ENTRIES(D, WORD, VALUED, N) WARPHASH_LIST_ENTRIES(WARPHASH_DESIGN(D, WORD, VALUED, N))

@@ -8,6 +8,6 @@
   WARPHASH_ENTRY(build_parts, warphash::BuildOfParts<__VA_ARGS__>)   \
   WARPHASH_ENTRY(place_next, warphash::PlaceNext<__VA_ARGS__>)
 
-#define WARPHASH_ENTRIES(D, WORD, VALUED, N)                               \
-  WARPHASH_BUCKET_ENTRIES(warphash::TableOf<warphash::D, WORD, VALUED, N>) \
-  WARPHASH_BUILD_ENTRIES(warphash::TableOf<warphash::D, WORD, VALUED, N>)
+#define WARPHASH_ENTRIES(D, WORD, VALUED, N)                   \
+  WARPHASH_BUCKET_ENTRIES(WARPHASH_DESIGN(D, WORD, VALUED, N)) \
+  WARPHASH_BUILD_ENTRIES(WARPHASH_DESIGN(D, WORD, VALUED, N))

@@ -7,6 +7,6 @@
   WARPHASH_BLOCK_ENTRY(update_block, warphash::update_block<__VA_ARGS__>) \
   WARPHASH_BLOCK_ENTRY(erase_block, warphash::erase_block<__VA_ARGS__>)
 
-#define WARPHASH_ENTRIES(D, WORD, VALUED, N)                               \
-  WARPHASH_BUCKET_ENTRIES(warphash::TableOf<warphash::D, WORD, VALUED, N>) \
-  WARPHASH_BLOCK_ENTRIES(warphash::TableOf<warphash::D, WORD, VALUED, N>)
+#define WARPHASH_ENTRIES(D, WORD, VALUED, N)                   \
+  WARPHASH_BUCKET_ENTRIES(WARPHASH_DESIGN(D, WORD, VALUED, N)) \
+  WARPHASH_BLOCK_ENTRIES(WARPHASH_DESIGN(D, WORD, VALUED, N))
