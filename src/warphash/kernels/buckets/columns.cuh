@@ -48,6 +48,7 @@ struct Columns : Slots<Word_, false, kSlots_> {
     return static_cast<Item*>(slots) + bucket * 2 * kSlots;
   }
   WARPHASH_FN static Item* at(const Table& t, u32 bucket) {
+    WARPHASH_ASSERT(bucket < t.buckets + Base::kAnnexBuckets);
     return bucket_of(reinterpret_cast<void*>(t.slots), bucket);
   }
   WARPHASH_FN static Word* value_of(Item* slot) { return &(slot + kSlots)->key; }
@@ -60,6 +61,7 @@ struct Columns : Slots<Word_, false, kSlots_> {
     *value_of(slot) = pair.value;
   }
   WARPHASH_FN static bool occupy(Item* slot, const Pair& pair, bool combined = false) {
+    WARPHASH_ASSERT(holds_key(pair));
     const Word first = combined ? Base::kBusy : pair.key;
     const Word old = compare_exchange_word(&slot->key, Base::kEmpty, first);
     if (old != Base::kEmpty && !(old == Base::kTombstone && compare_exchange_word(&slot->key, old, first) == old))

@@ -7,7 +7,7 @@
 
 namespace warphash {
 
-template <class D>
+template <IsDesign D>
 struct Settle : Settling {
   using S = typename D::S;
   using Word = typename S::Word;

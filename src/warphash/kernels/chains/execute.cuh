@@ -25,7 +25,7 @@
 
 namespace warphash {
 
-template <class D>
+template <IsDesign D>
 struct Execute : TakesSlabs {
   using S = typename D::S;
   using Word = typename S::Word;

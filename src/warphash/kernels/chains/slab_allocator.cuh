@@ -90,6 +90,7 @@ WARPHASH_FN void wipe_slab(const Pool& pool, u32 address) {
 
 // False if it was free.
 WARPHASH_FN bool release_slab(Pool& pool, u32 address) {
+  WARPHASH_ASSERT(is_slab(pool, address));
   u32* bitmap = reinterpret_cast<u32*>(pool.bases[address >> 24]) + (address >> 10 & 0x3fffu) * kBitmapWords;
   const u32 unit = address & (kBlockUnits - 1), bit = 1u << unit % 32;
   const bool was_taken = !(fetch_or(bitmap + unit / 32, bit) & bit);

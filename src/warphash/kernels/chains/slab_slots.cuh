@@ -49,6 +49,7 @@ struct SlabSlots : S_ {
     return sizeof(Word) == 4 ? static_cast<u32>(word) : static_cast<u32>(static_cast<u64>(word) >> 32);
   }
   WARPHASH_FN static bool occupy(Item* slot, const Item& item) {
+    WARPHASH_ASSERT(S_::holds_key(item));
     return compare_exchange(slot, S_::empty(), item).key == S_::kEmpty;
   }
 };

@@ -56,7 +56,7 @@ WARPHASH_FN void combine_hit(const Table& t, const Batch& b, u32 bucket, i32 slo
 }
 
 // ---- find
-template <class D>
+template <IsDesign D>
 struct Find {
   using S = typename D::S;
   using Word = typename S::Word;

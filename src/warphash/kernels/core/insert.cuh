@@ -93,7 +93,7 @@ struct Claim {
 };
 
 // ---- place, migrate
-template <class D>
+template <IsDesign D>
 struct Place {
   using S = typename D::S;
   using Word = typename S::Word;

@@ -11,8 +11,7 @@
 // starts later evicts nothing, so the homeless are at most the threads that were under way: kHomelessCapacity holds them.
 // Relaxed: the word publishes nothing, and a thread that reads it late counts as under way.
 #pragma once
-#include "core/abi.cuh"
-#include "platform/platform.cuh"
+#include "core/concepts.cuh"
 
 namespace warphash {
 
@@ -41,58 +40,6 @@ struct Tally {
   Tallied erased = 0;
   PerSubtable<(kWarpLanes > 1)> placed;
 };
-
-// Whether a lane takes up elements of a task one after another.
-template <class Task>
-constexpr bool kRefills = false;
-template <class Task>
-  requires(Task::kRefills)
-constexpr bool kRefills<Task> = true;
-
-// Whether a task goes about all of a batch in a way of its own, which is its run().
-template <class Task>
-constexpr bool kWalks = false;
-template <class Task>
-  requires(Task::kWalks)
-constexpr bool kWalks<Task> = true;
-
-// Whether elements of a task take units of memory while they run. An element of which wants_slab() is true gets the
-// address of a unit from supply(), or ~0u for none, which tells whether the element is done. Units come from a
-// Task::Allocator, of which each warp has one: all its lanes call its allocate(table, wanted).
-template <class Task>
-constexpr bool kAllocates = false;
-template <class Task>
-  requires(Task::kAllocates)
-constexpr bool kAllocates<Task> = true;
-
-struct NoAllocator {
-  WARPHASH_FN explicit NoAllocator(u32) {}
-};
-template <class Task>
-struct AllocatorChosen {
-  using type = NoAllocator;
-};
-template <class Task>
-  requires(kAllocates<Task>)
-struct AllocatorChosen<Task> {
-  using type = typename Task::Allocator;
-};
-template <class Task>
-using AllocatorOf = typename AllocatorChosen<Task>::type;
-
-// Whether a task both adds and erases keys.
-template <class Task>
-constexpr bool kErases = false;
-template <class Task>
-  requires(Task::kErases)
-constexpr bool kErases<Task> = true;
-
-// Whether a task says which subtables it changed.
-template <class Task>
-constexpr bool kCountsSubtables = false;
-template <class Task>
-  requires(Task::kCountsSubtables)
-constexpr bool kCountsSubtables<Task> = true;
 
 // Counts `number` keys of a subtable.
 WARPHASH_FN void count_placed(CountLine& line, u32 subtable, u64 number) {

@@ -87,6 +87,7 @@ struct Slots {
   }
   WARPHASH_FN static Item* bucket_of(void* slots, u64 bucket) { return static_cast<Item*>(slots) + bucket * kSlots; }
   WARPHASH_FN static Item* at(const Table& t, u32 bucket) {
+    WARPHASH_ASSERT(bucket < t.buckets + kAnnexBuckets);
     return bucket_of(reinterpret_cast<void*>(t.slots), bucket);
   }
   WARPHASH_FN static Word* value_of(Item* slot) { return &slot->value; }
@@ -102,6 +103,7 @@ struct Slots {
   // value.
   // Relaxed: a slot carries all of its pair, so nothing else is published by it.
   WARPHASH_FN static bool occupy(Item* slot, const Pair& item, [[maybe_unused]] bool combined = false) {
+    WARPHASH_ASSERT(holds_key(item));
     const Item old = compare_exchange(slot, empty(), item);
     if (old.key == kEmpty) return true;
     return old.key == kTombstone && compare_exchange(slot, tombstone(), item).key == kTombstone;

@@ -12,6 +12,8 @@
 #include "platform/fibers.cuh"
 #include "platform/types.cuh"
 
+#define WARPHASH_ASSERT(...) \
+  ((__VA_ARGS__) ? static_cast<void>(0) : warphash::emulation::fail("breaks the rule %s (%s)", #__VA_ARGS__, __func__))
 #define WARPHASH_FN inline
 #define WARPHASH_BLOCK_SHARED static __attribute__((section("warphash_shared")))
 

@@ -14,6 +14,7 @@
 //   warp_barrier()                          memory as the lanes of a warp left it before, where there are warps
 //   WARPHASH_BLOCK_ENTRY(name, function)    the same for work of a single block, where there are blocks
 //   load_once, store_once                   arrays of a batch, which pass through the caches
+//   WARPHASH_ASSERT(condition)              a rule of ours, which the emulation checks and nothing else evaluates
 //   WARPHASH_BLOCK_SHARED                   storage that a block shares
 //   Tallied                                 the word in which a thread counts what its elements did
 //   kPrefetches                             whether what a step asks for with `prefetch` is there by the next step

@@ -18,6 +18,9 @@ WARPHASH_FN bool try_lock(const Table& t, u32* lock) {
   } while (t.coordination == kSpin);
   return false;
 }
-WARPHASH_FN void unlock(u32* lock) { store_release(lock, 0u); }
+WARPHASH_FN void unlock(u32* lock) {
+  WARPHASH_ASSERT(*lock == 1);
+  store_release(lock, 0u);
+}
 
 }  // namespace warphash

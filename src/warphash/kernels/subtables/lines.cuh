@@ -92,6 +92,8 @@ struct Lines {
     return kValueBytes == kRow ? t.value_bytes : static_cast<u64>(kValueBytes);
   }
   WARPHASH_FN static Item* at(const Table& t, u32 bucket) {
+    WARPHASH_ASSERT(subtable_of(bucket) < t.hashes || subtable_of(bucket) == kAnnex);
+    WARPHASH_ASSERT(number_of(bucket) < of_subtable(t, t.sizes, subtable_of(bucket)));
     Item* const lines = reinterpret_cast<Item*>(of_subtable(t, t.bases, subtable_of(bucket)));
     return in_global(lines + static_cast<u64>(number_of(bucket)) * kSlots);
   }

@@ -200,6 +200,7 @@ inline void for_each_straight(const Table& t, const Batch& b, u64 begin, u64 end
 
 template <class Task>
 void for_each(const Table& t, const Batch& b, u64 begin, u64 end) {
+  if constexpr (!kWalks<Task>) check_task<Task>();
   if constexpr (kWalks<Task>)
     Task::run(t, b, begin, end);
   else if constexpr (Task::kProbes)

@@ -340,6 +340,7 @@ WARPHASH_FN void for_each_once(const Table& t, const Batch& b) {
 
 template <class Task>
 WARPHASH_FN void for_each(const Table& t, const Batch& b) {
+  if constexpr (!kWalks<Task>) check_task<Task>();
   if constexpr (kWalks<Task>)
     Task::run(t, b);
   else if constexpr (kRefills<Task> && Task::kProbes)
