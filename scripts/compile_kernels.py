@@ -12,6 +12,8 @@ import time
 from collections.abc import Iterator
 
 from warphash.designs import registry
+from warphash.lab.allocators import MALLOC
+from warphash.lab.ceilings import CEILING
 from warphash.runtime import source
 from warphash.runtime.cuda import nvrtc
 from warphash.runtime.engine import KernelSpec
@@ -44,10 +46,11 @@ def specs() -> Iterator[KernelSpec]:
                 splits = design.splits(parameters, slot_bytes)
                 yield KernelSpec(name, *widths, slots, constants, lists=lists, splits=splits)
     yield source.ROWS
-    yield source.CEILING
+    yield CEILING
     yield source.SLABS
     yield source.PARTITION
-    yield source.MALLOC
+    yield source.SUBTABLE_PARTITION
+    yield MALLOC
 
 
 def line(title: str, usages: dict[str, nvrtc.Usage]) -> str:

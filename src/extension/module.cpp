@@ -19,49 +19,30 @@ namespace nb = nanobind;
 using warphash_cpu::Groups;
 using warphash_cpu::Run;
 
-#define WARPHASH_DECLARE(DESIGN)   \
-  Groups groups_##DESIGN##_base(); \
-  Groups groups_##DESIGN##_fast();
-WARPHASH_DECLARE(cuckoo)
-WARPHASH_DECLARE(bucketed_cuckoo)
-WARPHASH_DECLARE(power_of_two)
-WARPHASH_DECLARE(iceberg)
-WARPHASH_DECLARE(slab)
-WARPHASH_DECLARE(lock_free_chaining)
-WARPHASH_DECLARE(linear_probing)
-WARPHASH_DECLARE(megakv)
-WARPHASH_DECLARE(dynamic_cuckoo)
-WARPHASH_DECLARE(rows)
-WARPHASH_DECLARE(ceiling)
-WARPHASH_DECLARE(slabs)
-WARPHASH_DECLARE(malloc)
+#define WARPHASH_UNIT(NAME) Groups groups_##NAME##_base();
+#include "units.inc"
+#undef WARPHASH_UNIT
+#if defined(__x86_64__)
+#define WARPHASH_UNIT(NAME) Groups groups_##NAME##_fast();
+#include "units.inc"
+#undef WARPHASH_UNIT
+#endif
 
 namespace {
 
-bool has_fast_isa() {
 #if defined(__x86_64__)
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
+bool has_fast_isa() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"); }
+#define WARPHASH_CHOOSE(NAME) (fast ? groups_##NAME##_fast() : groups_##NAME##_base())
 #else
-  return false;
+bool has_fast_isa() { return false; }
+#define WARPHASH_CHOOSE(NAME) groups_##NAME##_base()
 #endif
-}
 
-Groups groups_of(const std::string& design, bool fast) {
-#define WARPHASH_CHOOSE(DESIGN) \
-  if (design == #DESIGN) return fast ? groups_##DESIGN##_fast() : groups_##DESIGN##_base();
-  WARPHASH_CHOOSE(cuckoo)
-  WARPHASH_CHOOSE(bucketed_cuckoo)
-  WARPHASH_CHOOSE(power_of_two)
-  WARPHASH_CHOOSE(iceberg)
-  WARPHASH_CHOOSE(slab)
-  WARPHASH_CHOOSE(lock_free_chaining)
-  WARPHASH_CHOOSE(linear_probing)
-  WARPHASH_CHOOSE(megakv)
-  WARPHASH_CHOOSE(dynamic_cuckoo)
-  WARPHASH_CHOOSE(rows)
-  WARPHASH_CHOOSE(ceiling)
-  WARPHASH_CHOOSE(slabs)
-  WARPHASH_CHOOSE(malloc)
+Groups groups_of(const std::string& design, [[maybe_unused]] bool fast) {
+#define WARPHASH_UNIT(NAME) \
+  if (design == #NAME) return WARPHASH_CHOOSE(NAME);
+#include "units.inc"
+#undef WARPHASH_UNIT
   throw nb::key_error(("no design is compiled under the name " + design).c_str());
 }
 

@@ -41,7 +41,7 @@ class Bug:
 
     def plant(self, source: str) -> str:
         """The source with the bug; the kernels of rows, which have none of this, as they are."""
-        if "// bulk.cuh" not in source and '"bulk.cuh"' not in source:
+        if "// core/bulk.cuh" not in source and '"core/bulk.cuh"' not in source:
             return source
         wrong = impatient(planted(source, self.right, self.wrong))
         return without_cas128(wrong) if self.locks else wrong

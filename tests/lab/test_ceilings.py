@@ -7,11 +7,10 @@ import pytest
 
 from support.engines import ENGINES, one_of_each
 from warphash.lab import ceilings, workloads
-from warphash.lab.ceilings import Ceiling, Ceilings, Reads, reads_of
+from warphash.lab.ceilings import CEILING, Ceiling, Ceilings, Reads, reads_of
 from warphash.lab.runner import Lab, Setting
 from warphash.runtime.abi import Batch, Table
 from warphash.runtime.devices import engine_for
-from warphash.runtime.source import CEILING
 
 WIDTHS_BYTES = (4, 8, 16, 32, 64, 128, 256, 512)
 PLACES = 1 << 15

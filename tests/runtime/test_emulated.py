@@ -32,9 +32,8 @@ inline void kernel(const Table& t, const Batch& b) {
   u64* counter = reinterpret_cast<u64*>(b.report);
 %s
 }
-template <class> inline void for_each(const Table& t, const Batch& b) { kernel(t, b); }
 }
-WARPHASH_ENTRY(kernel, void)
+WARPHASH_BLOCK_ENTRY(kernel, warphash::kernel)
 """
 
 
@@ -208,3 +207,8 @@ def test_the_engine_behind_the_public_name() -> None:
     keys = np.arange(9, dtype=np.uint32)
     table[keys] = keys + 1
     np.testing.assert_array_equal(table[keys], keys + 1)
+
+
+def test_a_rule_that_is_broken_is_named_with_the_lane(engine: EmulatedEngine) -> None:
+    with pytest.raises(EmulationError, match=r"lane 8: breaks the rule i != 40 \(kernel\)"):
+        run(engine, "WARPHASH_ASSERT(i != 40); out[i] = i;")

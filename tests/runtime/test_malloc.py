@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from support.engines import ENGINES, one_of_each
+from warphash.lab.allocators import MALLOC
 from warphash.runtime.abi import Batch, Table
 from warphash.runtime.devices import engine_for
-from warphash.runtime.source import MALLOC
 from warphash.storage.chains.node_pool import SLAB_BYTES
 
 N = {"cpu": 40_000, "emulated": 500, "cuda": 40_000}  # the first is work for several threads

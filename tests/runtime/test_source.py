@@ -6,23 +6,25 @@ from pathlib import Path
 
 import pytest
 
+from warphash.designs.base import class_name
 from warphash.errors import ParameterError
 from warphash.runtime.engine import KernelSpec
-from warphash.runtime.source import amalgamate, class_name, translation_unit
+from warphash.runtime.source import amalgamate, translation_unit
 
 
 @pytest.fixture
 def headers(tmp_path: Path) -> Path:
     files = {
-        "entries.cuh": '#pragma once\n#include "core/hash.cuh"\n#include "core/slot.cuh"\nint entries;\n',
+        "core/gpu/schedule.cuh": '#pragma once\n#include "core/slot.cuh"\nint schedule;\n',
+        "buckets/gpu/entries.cuh": '#pragma once\n#include "core/hash.cuh"\n#include "core/slot.cuh"\nint entries;\n',
         "core/hash.cuh": "#pragma once\nint hash;\n",
-        "core/slot.cuh": '#pragma once\n#include "hash.cuh"\n#include "../platform/cuda.cuh"\nint slot;\n',
+        "core/slot.cuh": '#pragma once\n#include "core/hash.cuh"\n#include "platform/cuda.cuh"\nint slot;\n',
         "platform/cuda.cuh": "#pragma once\n#include <stdint.h>\n",
-        "designs/two_words.cuh": '#pragma once\n#include "../core/slot.cuh"\nint design;\n',
+        "designs/two_words.cuh": '#pragma once\n#include "core/slot.cuh"\nint design;\n',
     }
     for name, text in files.items():
         path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     return tmp_path
 
@@ -37,11 +39,11 @@ def test_each_header_comes_once_and_in_order(headers: Path) -> None:
 def test_unit_names_platform_class_and_the_wider_word(headers: Path) -> None:
     unit = translation_unit(KernelSpec("two_words", 4, 8, 16), "emulated", headers)
     assert unit.startswith('#line 1 "unit.cu"\n#define WARPHASH_EMULATED 1\n')
-    assert unit.endswith("WARPHASH_CHOICE_ENTRIES(TwoWords, warphash::u64, true, 16)\n")
+    assert unit.endswith("WARPHASH_ENTRIES(TwoWords, warphash::u64, true, 16)\n")
     of_set = translation_unit(KernelSpec("two_words", 4, 0, 1), "cuda", headers)
-    assert of_set.endswith("WARPHASH_CHOICE_ENTRIES(TwoWords, warphash::u32, false, 1)\n")
+    assert of_set.endswith("WARPHASH_ENTRIES(TwoWords, warphash::u32, false, 1)\n")
     of_lists = translation_unit(KernelSpec("two_words", 4, 0, 2, lists=True), "cuda", headers)
-    assert of_lists.endswith("WARPHASH_LIST_ENTRIES(TwoWords, warphash::u32, false, 2)\n")
+    assert of_lists.endswith("WARPHASH_ENTRIES(TwoWords, warphash::u32, false, 2)\n")
 
 
 def test_constants_are_built_into_gpu_kernels_only(headers: Path) -> None:
@@ -72,7 +74,7 @@ def test_class_name_is_the_stem_in_camel_case() -> None:
 def test_missing_header_is_left_to_the_compiler(headers: Path) -> None:
     (headers / "core/hash.cuh").unlink()
     unit = translation_unit(KernelSpec("two_words", 4, 4, 8), "cuda", headers)
-    assert '#include "core/hash.cuh"' in unit and '#include "hash.cuh"' in unit
+    assert unit.count('#include "core/hash.cuh"') == 2
 
 
 def test_unknown_platform_is_refused(headers: Path) -> None:

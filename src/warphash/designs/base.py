@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from numbers import Integral, Number, Real
 from typing import Any
-
-import numpy as np
 
 from ..errors import ParameterError
 
-__all__ = ["ALL_VERBS", "LIST_VERBS", "SLAB_BYTES", "Design", "Parameter", "chain_limit"]
+__all__ = ["ALL_VERBS", "LIST_VERBS", "SLAB_BYTES", "Design", "Layout", "Parameter", "chain_limit", "class_name"]
 
 SLAB_BYTES = 128
 
@@ -52,16 +51,16 @@ class Parameter:
         """
         if self.choices:
             expected = f"one of {self.choices}"
-            if isinstance(value, str | int | float | np.generic):  # of an array, == is no bool
+            if isinstance(value, str | Number):  # of an array, == is no bool
                 for choice in self.choices:
                     if value == choice and isinstance(value, bool) == isinstance(choice, bool):
                         return choice
         else:
             least, most = self.bounds or (0, 0)
             whole = isinstance(least, int)
-            numbers = (int, np.integer) if whole else (int, float, np.integer, np.floating)
+            number: type[Any] = Integral if whole else Real
             expected = f"{'an integer' if whole else 'a number'} in {self.bounds}"
-            if isinstance(value, numbers) and not isinstance(value, bool) and least <= value <= most:
+            if isinstance(value, number) and not isinstance(value, bool) and least <= value <= most:
                 return int(value) if whole else float(value)
             if value is None and self.default is None:
                 return None
@@ -71,6 +70,54 @@ class Parameter:
 def chain_limit(slots: int) -> int:
     """Evictions that one insert may cause: 7 log2(slots), as in the authors' code of Better GPU Hash Tables."""
     return 7 * max(4, math.ceil(math.log2(max(2, slots))))
+
+
+def class_name(design: str) -> str:
+    """``"bucketed_cuckoo"`` -> ``"BucketedCuckoo"``: the class that a design's header defines."""
+    return "".join(part.capitalize() for part in design.split("_"))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The slots of a design as kernels are compiled for them.
+
+    Attributes
+    ----------
+    word_bytes
+        Width of a key as kernels take it.
+    value_bytes
+        Width of a value beside it; 0 for none.
+    slots_per_bucket
+        Of a line of subtables, the keys that it has.
+    in_lines
+        Values lie apart from lines of keys (``kernels/subtables/lines.cuh``).
+    """
+
+    word_bytes: int
+    value_bytes: int
+    slots_per_bucket: int
+    in_lines: bool = False
+
+    @property
+    def value_is_row(self) -> bool:
+        """Kernels carry the address of a value, and not the value itself."""
+        return self.in_lines and (self.word_bytes > 8 or self.value_bytes not in (0, 4, 8))
+
+    @property
+    def word(self) -> str:
+        """The type of a key in C++."""
+        return f"warphash::u{8 * self.word_bytes}" if self.word_bytes <= 8 else f"warphash::Wide<{self.word_bytes}>"
+
+    @property
+    def value(self) -> str:
+        """What the templates in C++ take of a value: its width in lines, otherwise whether there is one."""
+        if self.value_is_row:
+            return "warphash::kRow"
+        return str(self.value_bytes) if self.in_lines else str(self.value_bytes > 0).lower()
+
+
+_ROW_BYTES = 12
+"""Stands for all widths of a value that is no word."""
 
 
 @dataclass(frozen=True)
@@ -97,14 +144,14 @@ class Design:
     probes_in_a_row
         The next bucket of a key lies behind the one before.
     settles
-        An insert may begin with the kernel ``settle`` (kernels/insert.cuh); otherwise every element is claimed first.
+        An insert may begin with the kernel ``settle`` (core/insert.cuh); otherwise every element is claimed first.
     chain_limit
         Slots of a table to the evictions that one insert may cause.
     node_slots
-        Of a design whose bucket is a list (``kernels/core/slab_slots.cuh``): bytes of a slot to the slots of a node,
+        Of a design whose bucket is a list (``kernels/chains/slab_slots.cuh``): bytes of a slot to the slots of a node,
         those that hold no pair included. There an insert is the one kernel ``place``.
     line_bytes
-        Of a design with subtables (``kernels/core/subtables.cuh``): bytes of keys in a bucket, whatever their width.
+        Of a design with subtables (``kernels/subtables/lines.cuh``): bytes of keys in a bucket, whatever their width.
     own_bounds
         Parameters to the bounds of the load factor that the design itself keeps; None if it has none.
     capabilities
@@ -136,6 +183,30 @@ class Design:
         return self.node_slots(slot_bytes) if self.node_slots else int(parameters.get("slots_per_bucket", 1))
 
     @property
+    def class_name(self) -> str:
+        """The class that the header defines."""
+        return class_name(self.name)
+
+    @property
+    def family(self) -> str:
+        """The folder of ``kernels`` and ``storage`` that it belongs to."""
+        return "subtables" if self.line_bytes else "chains" if self.node_slots else "buckets"
+
+    def layouts(self) -> Iterator[Layout]:
+        """Yield the layouts that an engine compiles ahead of time: they serve keys and values of all widths."""
+        if self.line_bytes:
+            for word in (4, 8, 16, 32, 64, 128):
+                for value in (0, 4, 8, _ROW_BYTES) if word <= 8 else (_ROW_BYTES,):
+                    yield Layout(word, value, self.line_bytes // word, in_lines=True)
+            return
+        choices = next((p.choices for p in self.parameters if p.name == "slots_per_bucket"), None)
+        for slots_per_bucket in choices or (1,):
+            for word in (4, 8):
+                for value in (0, word):
+                    given = {"slots_per_bucket": slots_per_bucket}
+                    yield Layout(word, value, self.slots_per_bucket(given, word + value))
+
+    @property
     def places_at_once(self) -> bool:
         """Elements of one key may be placed in one launch."""
         return self.node_slots is not None
@@ -147,12 +218,12 @@ class Design:
         return slots_per_bucket - (2 if slot_bytes == 4 and slots_per_bucket > 2 else 1)
 
     def keeps_columns(self, slots_per_bucket: int, slot_bytes: int) -> bool:
-        """Keys and values of a bucket lie apart (``kernels/core/columns.cuh``): a look at keys reads half of it."""
+        """Keys and values of a bucket lie apart (``kernels/buckets/columns.cuh``): a look at keys reads half of it."""
         in_slots = self.moves_keys or self.node_slots is not None or self.line_bytes is not None
         return not in_slots and slot_bytes == 16 and slots_per_bucket >= 16
 
     def splits(self, parameters: Mapping[str, Any], slot_bytes: int) -> bool:
-        """Columns are built of whole pairs (``kernels/split.cuh``): no order of a batch keeps its writes together."""
+        """Columns are built of whole pairs (``buckets/gpu/split.cuh``): no order of a batch gathers its writes."""
         slots = self.slots_per_bucket(parameters, slot_bytes)
         columns = self.keeps_columns(slots, slot_bytes) and not self.fills_first_bucket(parameters)
         return columns and slots * slot_bytes <= 256  # whole pairs of larger buckets take longer to look at

@@ -1,34 +1,27 @@
-"""The designs, one line each."""
+"""The designs, one line each: the stem of the design's file here and of its header in ``kernels/designs``."""
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from ..errors import ParameterError
-from . import (
-    bucketed_cuckoo,
-    cuckoo,
-    dynamic_cuckoo,
-    iceberg,
-    linear_probing,
-    lock_free_chaining,
-    megakv,
-    power_of_two,
-    slab,
-)
 from .base import Design
 
 __all__ = ["get", "names"]
 
-_DESIGNS: tuple[Design, ...] = (
-    cuckoo.DESIGN,
-    bucketed_cuckoo.DESIGN,
-    power_of_two.DESIGN,
-    iceberg.DESIGN,
-    slab.DESIGN,
-    lock_free_chaining.DESIGN,
-    linear_probing.DESIGN,
-    megakv.DESIGN,
-    dynamic_cuckoo.DESIGN,
+_STEMS = (
+    "cuckoo",
+    "bucketed_cuckoo",
+    "power_of_two",
+    "iceberg",
+    "slab",
+    "lock_free_chaining",
+    "linear_probing",
+    "megakv",
+    "dynamic_cuckoo",
 )
+
+_DESIGNS: tuple[Design, ...] = tuple(import_module(f".{stem}", __package__).DESIGN for stem in _STEMS)
 
 _BY_NAME = {name: design for design in _DESIGNS for name in (design.name, *design.aliases)}
 

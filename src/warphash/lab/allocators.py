@@ -1,7 +1,7 @@
 """Allocators against each other: how fast threads get one unit of 128 bytes each, all at once.
 
 The slab allocator is timed as a table's kernels use it, and the device's own ``malloc`` by a kernel that does nothing
-else (``kernels/malloc.cuh``). A Dynamic Hash Table for the GPU, section V, has the same contest.
+else (``lab/kernels/malloc.cuh``). A Dynamic Hash Table for the GPU, section V, has the same contest.
 """
 
 from __future__ import annotations
@@ -14,11 +14,15 @@ import numpy as np
 from ..errors import ParameterError
 from ..runtime.abi import REPORT_WORDS, Batch, Table
 from ..runtime.devices import engine_for
-from ..runtime.source import MALLOC, SLABS
+from ..runtime.engine import KernelSpec
+from ..runtime.source import SLABS
 from ..storage.chains.node_pool import BLOCK_UNITS, MAX_SUPER_BLOCKS, SLAB_BYTES, SlabPool
 from .runner import Lab
 
-__all__ = ["ALLOCATORS", "Allocation", "measure_allocator"]
+__all__ = ["ALLOCATORS", "MALLOC", "Allocation", "measure_allocator"]
+
+MALLOC = KernelSpec("malloc", 0, 0, 0, header="malloc.cuh", package="warphash.lab")
+"""The platform's own heap. On a GPU see `Engine.reserve_heap`."""
 
 _BLOCKS = 256
 """Memory blocks in a super block, as in the paper's section VI."""

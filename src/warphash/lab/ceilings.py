@@ -4,7 +4,7 @@ A find reads one bucket, at a random place, for each probe; the value of a key t
 from keys; and words that tell it which buckets to leave out, where a design keeps such. Its ceiling is how many random
 reads of as many contiguous bytes the device makes in a second, over a region as large as the table, or the words; that
 of a build is how many of these reads it makes with a 64-bit compare-and-swap behind each (32-bit in places of 4 bytes).
-``kernels/ceiling.cuh`` says how.
+``lab/kernels/places.cuh`` says how.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from ..designs import registry
 from ..runtime.abi import Batch, Table
 from ..runtime.devices import engine_for
 from ..runtime.engine import KernelSpec
-from ..runtime.source import CEILING
 from ..storage.subtables.array import BUCKET_WORDS_BYTES, FILTER_WORDS_BYTES
 from .clocks import clock_of
 
-__all__ = ["Ceiling", "Ceilings", "Reads", "reads_of"]
+__all__ = ["CEILING", "Ceiling", "Ceilings", "Reads", "reads_of"]
+
+CEILING = KernelSpec("ceiling", 0, 0, 0, header="gpu/ceiling.cuh", package="warphash.lab")
+"""Random reads with no table around them."""
 
 _ENOUGH_S = 0.1
 """Seconds of runs behind a ceiling, unless `_FEWEST` take longer: the eight ceilings of a standard run take one."""
@@ -35,7 +37,7 @@ _LINES = {"cpu": 1 << 21, "cuda": 1 << 27}
 """Lines of 64 bytes that one run reads, at least one a place: some 10 ms."""
 
 _GATHERS_PER_GROUP = 16
-"""Of the lanes that read a place together (``ceiling.cuh``)."""
+"""Of the lanes that read a place together (``gpu/ceiling.cuh``)."""
 
 
 _FETCHED_BYTES = {"cpu": 64, "cuda": 32}

@@ -17,7 +17,7 @@ MAX_HASHES = 4
 """Hash functions a table can have (``Table.multiplier`` and ``Table.addend`` hold one constant each)."""
 
 MOST_SUBTABLES = 8
-"""Of a table (``core/subtables.cuh``); arrays of one more have the annex last."""
+"""Of a table (``subtables/lines.cuh``); arrays of one more have the annex last."""
 
 ANNEX = MOST_SUBTABLES
 """Number of the subtable that has the keys which equal a mark."""

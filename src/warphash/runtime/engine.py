@@ -38,9 +38,13 @@ class KernelSpec:
     lists
         A bucket is a list of nodes.
     subtables
-        A bucket is a line of keys in one of several subtables (``kernels/core/subtables.cuh``).
+        A bucket is a line of keys in one of several subtables (``kernels/subtables/lines.cuh``).
     splits
-        Keys and values lie in columns, and batches come in no order that would help (``kernels/split.cuh``).
+        Keys and values lie in columns, and no order of a batch would help (``kernels/buckets/gpu/split.cuh``).
+    header
+        Of kernels that no design changes: their header, as seen from the folder ``kernels`` of ``package``.
+    package
+        The Python package with that folder.
     """
 
     design: str
@@ -51,6 +55,13 @@ class KernelSpec:
     lists: bool = False
     subtables: bool = False
     splits: bool = False
+    header: str = ""
+    package: str = "warphash"
+
+    @property
+    def family(self) -> str:
+        """The folder of ``kernels`` and ``storage`` that the design belongs to."""
+        return "subtables" if self.subtables else "chains" if self.lists else "buckets"
 
     @property
     def refilling(self) -> frozenset[str]:
@@ -118,7 +129,7 @@ class Program(Protocol):
     Attributes
     ----------
     block_threads
-        Most elements that ``kernels/one_block.cuh`` takes; 0 where there are no such kernels.
+        Most elements that ``kernels/buckets/gpu/one_block.cuh`` takes; 0 where there are no such kernels.
     """
 
     @property
@@ -139,7 +150,7 @@ class Engine(Protocol):
     lanes
         That run at once.
     stage_bytes
-        Part of a table that a thread builds in its own cache (``kernels/build.cuh``); 0 where there is no such kernel.
+        Part of a table that a thread builds in its own cache (``kernels/buckets/cpu/build.cuh``); 0 for no such kernel.
     """
 
     asynchronous: bool
@@ -178,6 +189,6 @@ class Engine(Protocol):
         """Copy a contiguous host array to memory that is there already. Allocates nothing on the device."""
 
     def reserve_heap(self, nbytes: int) -> None:
-        """Room for `source.MALLOC`, before its program is asked for: the heap of a GPU is of one size from then on."""
+        """Make room for ``malloc`` in kernels. Only before their program is loaded can the heap of a GPU change."""
 
     def synchronize(self, stream: Any = None) -> None: ...

@@ -10,54 +10,54 @@ from __future__ import annotations
 import re
 from importlib import resources
 from importlib.resources.abc import Traversable
-from pathlib import PurePosixPath
 
+from ..designs.base import Layout, class_name
 from ..errors import ParameterError
 from .engine import KernelSpec
 
 __all__ = [
-    "CEILING",
-    "MALLOC",
     "PARTITION",
     "PLATFORMS",
     "ROWS",
     "SLABS",
+    "SUBTABLE_PARTITION",
     "amalgamate",
-    "class_name",
     "kernel_root",
     "translation_unit",
 ]
 
 PLATFORMS = {"cuda": "WARPHASH_CUDA", "emulated": "WARPHASH_EMULATED"}
-"""The macro by which ``entries.cuh`` chooses a platform header."""
+"""The macro by which ``platform/platform.cuh`` chooses a platform."""
 
-ROWS = KernelSpec("rows", 0, 0, 0)
+SCHEDULE = "core/gpu/schedule.cuh"
+"""How elements are spread over lanes. The emulation has those of a GPU."""
+
+FAMILY_ENTRIES = {
+    "buckets": "buckets/gpu/entries.cuh",
+    "chains": "chains/entries.cuh",
+    "subtables": "subtables/entries.cuh",
+}
+"""The header of a family that defines ``WARPHASH_ENTRIES``."""
+
+ROWS = KernelSpec("rows", 0, 0, 0, header="rows/rows.cuh")
 """The kernels that no design changes: widening, narrowing, and wide rows."""
 
-CEILING = KernelSpec("ceiling", 0, 0, 0)
-"""Random reads with no table around them: what `lab.ceilings` times."""
-
-SLABS = KernelSpec("slabs", 0, 0, 0)
+SLABS = KernelSpec("slabs", 0, 0, 0, header="chains/slabs.cuh")
 """The slab allocator by itself."""
 
-PARTITION = KernelSpec("partition", 0, 0, 0)
-"""A batch brought in the order of the parts of a table."""
+PARTITION = KernelSpec("partition", 0, 0, 0, header="buckets/gpu/partition.cuh")
+"""A batch brought in the order of the parts of a table of buckets."""
 
-MALLOC = KernelSpec("malloc", 0, 0, 0)
-"""The platform's own heap: what `lab.allocators` times it against. On a GPU see `Engine.reserve_heap`."""
+SUBTABLE_PARTITION = KernelSpec("subtable_partition", 0, 0, 0, header="subtables/gpu/partition.cuh")
+"""The same for a table of subtables."""
 
 _INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')
 _ONCE = re.compile(r"\s*#\s*pragma\s+once\b")
 
 
-def kernel_root() -> Traversable:
-    """The folder of the headers, wherever the package is installed."""
-    return resources.files("warphash") / "kernels"
-
-
-def class_name(design: str) -> str:
-    """``"bucketed_cuckoo"`` -> ``"BucketedCuckoo"``: the class that a design's header defines."""
-    return "".join(part.capitalize() for part in design.split("_"))
+def kernel_root(package: str = "warphash") -> Traversable:
+    """The folder of a package's headers, wherever the package is installed."""
+    return resources.files(package) / "kernels"
 
 
 def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None = None) -> str:
@@ -66,38 +66,35 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
     Parameters
     ----------
     spec
-        Design and layout, or `ROWS`, `CEILING`, `SLABS`, `PARTITION` or `MALLOC`.
+        Design and layout, or kernels that no design changes.
     platform
         ``"cuda"`` or ``"emulated"``.
     root
-        Folder of the headers; the package's own by default.
+        Folder of the headers; by default the spec's package's own, then warphash's.
 
     Raises
     ------
     ParameterError
         For an unknown platform.
     """
-    if spec in (ROWS, CEILING, SLABS, PARTITION, MALLOC):
-        return _unit(platform, root, [f"{spec.design}.cuh"], "WARPHASH_PLAIN_ENTRIES")
+    roots = [root] if root else [kernel_root(spec.package), kernel_root()]
+    if spec.header:
+        return _unit(platform, roots, [spec.header], "WARPHASH_PLAIN_ENTRIES")
+    layout = Layout(spec.word_bytes, spec.value_bytes, spec.slots_per_bucket, spec.subtables)
     # The emulation runs one binary for all parameters: it is compiled by a slower compiler, and timed by nobody.
     constants = spec.constants if platform == "cuda" else ()
-    word = f"warphash::u{8 * spec.word_bytes}" if spec.word_bytes <= 8 else f"warphash::Wide<{spec.word_bytes}>"
-    if spec.subtables:
-        value = "warphash::kRow" if spec.value_is_row else str(spec.value_bytes)
-        entries = f"WARPHASH_SUBTABLE_ENTRIES({class_name(spec.design)}, {word}, {value})"
-        return _unit(platform, root, ["resize.cuh", f"designs/{spec.design}.cuh"], entries, constants)
-    macro = "WARPHASH_LIST_ENTRIES" if spec.lists else "WARPHASH_CHOICE_ENTRIES"
-    valued = "true" if spec.value_bytes else "false"
     design, slots = class_name(spec.design), spec.slots_per_bucket
-    headers, entries = ["entries.cuh", f"designs/{spec.design}.cuh"], f"{macro}({design}, {word}, {valued}, {slots})"
+    headers = [FAMILY_ENTRIES[spec.family], f"designs/{spec.design}.cuh"]
+    entries = f"WARPHASH_ENTRIES({design}, {layout.word}, {layout.value}, {slots})"
     if spec.splits:
-        headers, entries = [*headers, "split.cuh"], f"{entries}\nWARPHASH_SPLIT_ENTRIES({design}, {word}, {slots})"
-    return _unit(platform, root, headers, entries, constants)
+        headers.append("buckets/gpu/split.cuh")
+        entries += f"\nWARPHASH_SPLIT_ENTRIES({design}, {layout.word}, {slots})"
+    return _unit(platform, roots, headers, entries, constants)
 
 
 def _unit(
     platform: str,
-    root: Traversable | None,
+    roots: list[Traversable],
     headers: list[str],
     last_line: str,
     constants: tuple[tuple[str, int], ...] = (),
@@ -109,49 +106,41 @@ def _unit(
         defines.append(
             f"#define WARPHASH_CONSTANTS {' '.join(f'known.{name} = {value};' for name, value in constants)}\n"
         )
-    text = "".join([*defines, *(f'#include "{header}"\n' for header in headers), last_line])
-    return amalgamate(text + "\n", "unit.cu", root)
+    text = "".join([*defines, *(f'#include "{header}"\n' for header in (SCHEDULE, *headers)), last_line])
+    return amalgamate(text + "\n", "unit.cu", *roots)
 
 
-def amalgamate(text: str, name: str, root: Traversable | None = None) -> str:
+def amalgamate(text: str, name: str, *roots: Traversable) -> str:
     """Put every ``#include "..."`` of ``text`` in its place, each header once; ``<...>`` includes stay.
 
-    A header is looked for beside the one that names it, then at ``root``.
+    A header is looked for in each of the ``roots``, by default warphash's own.
     """
-    return "".join(_expand(text, PurePosixPath(name), root or kernel_root(), set()))
+    return "".join(_expand(text, name, roots or (kernel_root(),), set()))
 
 
-def _expand(text: str, name: PurePosixPath, root: Traversable, seen: set[PurePosixPath]) -> list[str]:
+def _expand(text: str, name: str, roots: tuple[Traversable, ...], seen: set[str]) -> list[str]:
     pieces = [f'#line 1 "{name}"\n']
     for number, line in enumerate(text.splitlines(), start=1):
         included = _INCLUDE.match(line)
-        header = _locate(included[1], name, root) if included else None
-        if header is None:
+        source = _read(roots, included[1]) if included else None
+        if included is None or source is None:
             # The amalgam is one main file, where the pragma means nothing and warns; the blank line keeps the count.
             # A header that is not there may stand in a branch for another platform: the compiler knows, and complains.
             pieces.append("\n" if _ONCE.match(line) else line + "\n")
             continue
+        header = included[1]
         if header in seen:
             pieces.append("\n")
             continue
         seen.add(header)
-        pieces += _expand(_read(root, header), header, root, seen)
+        pieces += _expand(source, header, roots, seen)
         pieces.append(f'#line {number + 1} "{name}"\n')
     return pieces
 
 
-def _locate(included: str, includer: PurePosixPath, root: Traversable) -> PurePosixPath | None:
-    for candidate in (includer.parent / included, PurePosixPath(included)):
-        parts: list[str] = []
-        for part in candidate.parts:
-            if part == ".." and parts:
-                parts.pop()
-            else:
-                parts.append(part)
-        if parts and root.joinpath(*parts).is_file():
-            return PurePosixPath(*parts)
+def _read(roots: tuple[Traversable, ...], header: str) -> str | None:
+    for root in roots:
+        file = root.joinpath(*header.split("/"))
+        if file.is_file():
+            return file.read_text(encoding="utf-8")
     return None
-
-
-def _read(root: Traversable, header: PurePosixPath) -> str:
-    return root.joinpath(*header.parts).read_text(encoding="utf-8")

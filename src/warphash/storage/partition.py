@@ -1,4 +1,4 @@
-"""A large batch in the order of the parts of the table that it goes to (``kernels/partition.cuh``), and back."""
+"""A large batch in the order of the parts of the table that it goes to (``core/gpu/partition.cuh``), and back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..runtime.abi import Batch, Flag
 from ..runtime.engine import Buffer, Engine
-from ..runtime.source import PARTITION
+from ..runtime.source import PARTITION, SUBTABLE_PARTITION
 from .policies import parts_of
 
 __all__ = ["Copies", "in_parts"]
@@ -82,6 +82,7 @@ def in_parts(store: Any, keys: int, values: int, n: int, stream: Any = None) -> 
     batch = Batch(n=n, keys=keys, values=values, out_keys=copies.keys, out_values=copies.values)
     batch.out_counts, batch.parts, batch.part_shift = counts.ptr, count, shift
     threads = -(-nbytes // _TILE_BYTES) * _TILE_THREADS
-    for entry in ("count_subtables", "partition_subtables") if spec.subtables else ("count_parts", "partition"):
-        engine.program(PARTITION).run(f"{entry}{spec.word_bytes}", store.table, batch, threads, stream)
+    program = engine.program(SUBTABLE_PARTITION if spec.subtables else PARTITION)
+    for entry in ("count_parts", "partition"):
+        program.run(f"{entry}{spec.word_bytes}", store.table, batch, threads, stream)
     return copies

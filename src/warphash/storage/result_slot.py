@@ -1,7 +1,7 @@
 """A line of host memory in which a kernel leaves its outcome: the host looks there instead of asking for a copy.
 
 A copy of the report costs an operation of the device and a wait of the driver; together they take longer than a small
-update itself. The kernel's side is ``kernels/one_block.cuh``.
+update itself. The kernel's side is ``kernels/buckets/gpu/one_block.cuh``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Layout. Key rows and value rows are two packed arrays beside the table. A value of up to 8 bytes takes a whole word
 there, so that an upsert can combine it atomically. Rows of erased keys are on the free list, a stack of row numbers in
 device memory. A new key takes a row from the free list, or the first row that was never used if the list is empty. As
-many rows are in use as there are keys. ``kernels/rows.cuh`` draws the arrays and names the kernels.
+many rows are in use as there are keys. ``kernels/rows/rows.cuh`` draws the arrays and names the kernels.
 
 An update, in steps:
 
@@ -119,7 +119,7 @@ class _Lookup:
     prints
         Fingerprints of the keys, uint64.
     rows
-        Address of row words, uint64 (``kernels/rows.cuh``).
+        Address of row words, uint64 (``kernels/rows/rows.cuh``).
     flags
         Address of flags, uint8: of `RowStorage._look_up`, whether the fingerprint was found; of an update, whether the
         element adds its key; of an erase, whether it erased its key.

@@ -14,7 +14,7 @@ from ..runtime.source import ROWS
 __all__ = ["count", "inverted", "select"]
 
 CHUNK = 256
-"""Counts that one element of the kernels ``chunk_sums`` and ``offsets`` sums up (``kernels/rows.cuh``)."""
+"""Counts that one element of the kernels ``chunk_sums`` and ``offsets`` sums up (``kernels/rows/rows.cuh``)."""
 
 
 def count(engine: Engine, flags: Buffer, n: int) -> int:

@@ -11,7 +11,7 @@ Reading changes nothing. A batch may be under way when a call returns. Verbs tha
 
 The walk of ``m.find(keys)``: ``maps.py`` names the verb. This module has the keys seen as an address and the results
 allocated (``arrays/row_type.py``, ``arrays/adapters/``), takes the lock (``locks.py``), and hands the addresses to the
-storage, which launches ``kernels/bulk.cuh``.
+storage, which launches ``kernels/core/bulk.cuh``.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ class HashMap(PairTable):
         """Find, insert, assign and erase in one batch, whose operations all run at once.
 
         The operations are linearizable: each takes effect at one moment during the call. A find may come before or
-        after an insert of the same batch. ``kernels/execute.cuh`` has the proof.
+        after an insert of the same batch. ``kernels/chains/execute.cuh`` has the proof.
 
         Parameters
         ----------

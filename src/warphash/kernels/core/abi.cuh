@@ -3,14 +3,9 @@
 // Layout: every field is one 64-bit word, addresses included, so that g++, nvcc and NVRTC agree on it without a rule
 // about padding. A launch copies one Table and one Batch by value; 0 means "none" for an address.
 #pragma once
+#include "platform/types.cuh"
 
 namespace warphash {
-
-using u8 = unsigned char;
-using u32 = unsigned int;
-using i32 = int;
-using u64 = unsigned long long;
-using i64 = long long;
 
 constexpr u32 kMaxHashes = 4;
 constexpr u32 kMostSubtables = 8;
@@ -26,13 +21,13 @@ struct Table {
   u64 family;       // Family
   u64 placement;    // Placement
   u64 early_exit;   // 1: find stops at a bucket that was never full
-  u64 pool;         // lists: address of a Pool (core/slab_allocator.cuh)
+  u64 pool;         // lists: address of a Pool (chains/slab_allocator.cuh)
   u64 pool_units;   // lists: address of the units of a pool that has one super block, or 0
-  u64 tails;        // lists of keys that repeat: address of a u32 for each list (append.cuh), or 0
+  u64 tails;        // lists of keys that repeat: address of a u32 for each list (chains/append.cuh), or 0
   // Constants of each hash function. With subtables, the first multiplier is the point of digests (core/wide.cuh).
   u64 multiplier[kMaxHashes];
   u64 addend[kMaxHashes];
-  // Subtables (core/subtables.cuh). Of the arrays of kMostSubtables + 1, the last element is the annex's.
+  // Subtables (subtables/lines.cuh). Of the arrays of kMostSubtables + 1, the last element is the annex's.
   u64 coordination;  // Coordination
   u64 value_bytes;   // of a value where it is no word, a multiple of 4
   u64 bases[kMostSubtables + 1];
@@ -74,17 +69,17 @@ struct Batch {
   u64 count_probes;     // 1: sum the buckets read into Report::probes
   u64 source_buckets;   // migrate, relist: hashed buckets of the table whose slots `keys` points at
   u64 source_pool;      // relist: address of its Pool
-  u64 answer;           // one_block.cuh: address, in memory of the host, of the outcome
+  u64 answer;           // buckets/gpu/one_block.cuh: address, in memory of the host, of the outcome
   u64 ticket;           // and what its first word becomes
   u64 operations;       // execute: u8 per element, Operation
-  u64 parts;            // partition.cuh: how many, at most kMostParts
+  u64 parts;            // buckets/gpu/partition.cuh: how many, at most kMostParts
   u64 part_shift;       // and the logarithm of the buckets of each
   u64 homeless_values;  // the values of `homeless`, where they lie apart from keys
   u64 spare_values;     // a value's room for each element, where values are no words
   u64 subtable;         // that is resized, scanned or audited
   u64 closed;           // the subtable, plus one, that nothing is placed in
   u64 unique;           // 1: the caller vouches that keys do not repeat, and are not in the table
-  u64 adopts;           // 1: elements that find no slot become homeless, too (subtable_insert.cuh)
+  u64 adopts;           // 1: elements that find no slot become homeless, too (subtables/insert.cuh)
 };
 
 constexpr u64 kReportLines = 32;
@@ -120,7 +115,7 @@ enum Op : u64 { kKeep = 0, kReplace, kAdd, kMin, kMax, kOr, kAnd, kXor };
 // How the bits of a value are read by an Op: class in the low byte, width in bits above it.
 enum Kind : u64 { kUnsigned = 0, kSigned = 1, kFloat = 2 };
 
-// What an element of a mixed batch does (kernels/execute.cuh).
+// What an element of a mixed batch does (kernels/chains/execute.cuh).
 enum Operation : u8 { kFindKey = 0, kInsertKey, kAssignKey, kEraseKey };
 
 enum Flag : u8 { kPresent = 0, kChanged = 1, kUnplaced = 2 };

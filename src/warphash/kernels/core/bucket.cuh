@@ -23,18 +23,4 @@ struct LineMasks {
   u32 empty, vacant;
 };
 
-// Whether a task has to know which slot a key is in, and not only that there is one: which is then told as slot 0.
-template <class Task>
-constexpr bool kSeesWhere = true;
-template <class Task>
-  requires(!Task::kSeesWhere)
-constexpr bool kSeesWhere<Task> = false;
-
-// Whether a task, of lists, has to know all slots of a key.
-template <class Task>
-constexpr bool kSeesAll = false;
-template <class Task>
-  requires(Task::kSeesAll)
-constexpr bool kSeesAll<Task> = true;
-
 }  // namespace warphash

@@ -1,7 +1,6 @@
 // What every design shares: the walk of a lookup, and a choice between buckets by load.
 #pragma once
 #include "core/bucket.cuh"
-#include "core/columns.cuh"
 #include "core/hash.cuh"
 
 namespace warphash {

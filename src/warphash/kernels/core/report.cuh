@@ -11,8 +11,7 @@
 // starts later evicts nothing, so the homeless are at most the threads that were under way: kHomelessCapacity holds them.
 // Relaxed: the word publishes nothing, and a thread that reads it late counts as under way.
 #pragma once
-#include "core/abi.cuh"
-#include "platform/platform.cuh"
+#include "core/concepts.cuh"
 
 namespace warphash {
 
@@ -20,28 +19,27 @@ WARPHASH_FN Report* report_of(const Batch& b) { return reinterpret_cast<Report*>
 
 WARPHASH_FN CountLine& count_line(const Batch& b, u64 number) { return report_of(b)->counts[number % kReportLines]; }
 
+// In which subtables the elements of a thread added or erased keys. A lane of a warp notes the subtable of its last
+// element; its warp adds them up (core/gpu/schedule.cuh).
+template <bool kInWarps>
+struct PerSubtable {
+  u32 last = ~0u, mine = 0;
+  WARPHASH_FN void add(u32 subtable) { last = subtable; }
+};
+template <>
+struct PerSubtable<false> {
+  u64 count[kMostSubtables] = {};
+  WARPHASH_FN void add(u32 subtable) { ++count[subtable]; }
+};
+
 // What the elements of a thread did.
 struct Tally {
   Tallied changed = 0;
   Tallied probes = 0;
   Tallied mismatches = 0;
   Tallied erased = 0;
-  PerSubtable placed;
+  PerSubtable<(kWarpLanes > 1)> placed;
 };
-
-// Whether a task both adds and erases keys.
-template <class Task>
-constexpr bool kErases = false;
-template <class Task>
-  requires(Task::kErases)
-constexpr bool kErases<Task> = true;
-
-// Whether a task says which subtables it changed.
-template <class Task>
-constexpr bool kCountsSubtables = false;
-template <class Task>
-  requires(Task::kCountsSubtables)
-constexpr bool kCountsSubtables<Task> = true;
 
 // Counts `number` keys of a subtable.
 WARPHASH_FN void count_placed(CountLine& line, u32 subtable, u64 number) {

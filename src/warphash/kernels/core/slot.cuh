@@ -4,7 +4,7 @@
 //   set, 4-byte keys    [ key 32 ]                     set, 8-byte keys    [ key 64 ]
 //   map, 4 + 4 bytes    [ key 32 | value 32 ]          map, 8 + 8 bytes    [ key 64 | value 64 ]
 //   A map whose key and value differ in width takes the wider for both, zero-extended. Where no key ever moves, pairs of
-//   8 + 8 bytes lie in columns instead (core/columns.cuh).
+//   8 + 8 bytes lie in columns instead (buckets/columns.cuh).
 //
 // States of a slot, told by its key word (all its other bits are then ones):
 //   kEmpty      ~0   never used since the table was made
@@ -61,10 +61,11 @@ struct Slots {
   static constexpr int kLookBytes = kBucketBytes;
   static constexpr u32 kAnnexBuckets = kSlots >= 3 ? 1 : 3;
   static constexpr int kDataSlots = kSlots;  // the first of these hold pairs
-  static constexpr bool kLinked = false;  // the last slot of a bucket holds a pointer to another (core/slab_slots.cuh)
-  static constexpr bool kApart = false;   // keys and values lie in columns (core/columns.cuh)
-  static constexpr bool kFar = false;     // the address of a bucket takes more than a multiplication
-  static constexpr bool kSpread = false;  // a lane's vectors of a bucket lie apart (core/tile.cuh)
+  static constexpr bool kLinked =
+      false;                             // the last slot of a bucket holds a pointer to another (chains/slab_slots.cuh)
+  static constexpr bool kApart = false;  // keys and values lie in columns (buckets/columns.cuh)
+  static constexpr bool kFar = false;    // the address of a bucket takes more than a multiplication
+  static constexpr bool kSpread = false;  // a lane's vectors of a bucket lie apart (core/gpu/tile.cuh)
   WARPHASH_FN static u32 next_in(const Item&) { return kNowhere; }
 
   static constexpr Word kEmpty = static_cast<Word>(~0ull);
@@ -86,6 +87,7 @@ struct Slots {
   }
   WARPHASH_FN static Item* bucket_of(void* slots, u64 bucket) { return static_cast<Item*>(slots) + bucket * kSlots; }
   WARPHASH_FN static Item* at(const Table& t, u32 bucket) {
+    WARPHASH_ASSERT(bucket < t.buckets + kAnnexBuckets);
     return bucket_of(reinterpret_cast<void*>(t.slots), bucket);
   }
   WARPHASH_FN static Word* value_of(Item* slot) { return &slot->value; }
@@ -101,6 +103,7 @@ struct Slots {
   // value.
   // Relaxed: a slot carries all of its pair, so nothing else is published by it.
   WARPHASH_FN static bool occupy(Item* slot, const Pair& item, [[maybe_unused]] bool combined = false) {
+    WARPHASH_ASSERT(holds_key(item));
     const Item old = compare_exchange(slot, empty(), item);
     if (old.key == kEmpty) return true;
     return old.key == kTombstone && compare_exchange(slot, tombstone(), item).key == kTombstone;

@@ -1,20 +1,20 @@
 // DyHash: cuckoo hashing over d subtables of lines of keys, with a lock on each bucket.
 // Source: Dynamic Hash Tables on GPUs, sections 4 and 5.2.
 //
-// Layout: core/subtables.cuh. The locks are words beside the lines: a find never reads one.
+// Layout: subtables/lines.cuh. The locks are words beside the lines: a find never reads one.
 //
-// A key goes into a vacant slot of its first subtable i, else of subtable i + 1, and so on (subtable_insert.cuh, settle). Only
+// A key goes into a vacant slot of its first subtable i, else of subtable i + 1, and so on (subtables/insert.cuh, settle). Only
 // where all its buckets are full, others move.
 //
 // Place (one key per call, no two calls with the same key, and the key is in no bucket), from the key's first subtable i on:
 //   1. look at the bucket of subtable i;
-//   2. take its lock (core/bucket_lock.cuh);
+//   2. take its lock (subtables/bucket_lock.cuh);
 //   3. there was a vacant slot, and it still is: the pair goes there; unlock, done. Else unlock, and step 1;
 //   4. the bucket is full: the pair takes a random slot; unlock; the victim goes on to subtable i + 1, after the last comes the
 //      first, from step 1. After chain_limit victims the pair in hand has no home: it goes to the homeless list, and a
 //      subtable is enlarged.
-// Who comes into a bucket that is not its first is marked as a guest there (core/subtables.cuh).
-// While a subtable is halved (resize.cuh), steps 3 and 4 pass it over. A call that starts when something is homeless evicts
+// Who comes into a bucket that is not its first is marked as a guest there (subtables/lines.cuh).
+// While a subtable is halved (subtables/resize.cuh), steps 3 and 4 pass it over. A call that starts when something is homeless evicts
 // nothing: it reports that its key was not placed.
 //
 // Why look before the lock. The lanes of a tile read a line together, and one alone has its lock: what it has to confirm then is
@@ -27,7 +27,7 @@
 // Its warp serves one of its lanes at a time; here each lane asks for a lock of its own.
 #pragma once
 #include "core/design.cuh"
-#include "core/subtables.cuh"
+#include "subtables/lines.cuh"
 
 namespace warphash {
 

@@ -2,7 +2,7 @@
 // Source: the table of Misra and Chaudhuri (2012), which A Dynamic Hash Table for the GPU (Ashkiani et al., 2018), section
 // VI-C, measures itself against.
 //
-// Layout: core/slab_slots.cuh, the nodes of one key. A key of 4 bytes is half of its node: the table uses at most 50 % of
+// Layout: chains/slab_slots.cuh, the nodes of one key. A key of 4 bytes is half of its node: the table uses at most 50 % of
 // its memory.
 //
 // Protocol: that of designs/slab.cuh, with a lane to each key instead of a tile of lanes to each slab.

@@ -1,7 +1,7 @@
 // The slab list: a bucket is a list of slabs of 128 bytes, the first in an array, the others from a pool.
 // Source: A Dynamic Hash Table for the GPU (Ashkiani et al., 2018), sections III and IV.
 //
-// Layout: core/slab_slots.cuh.
+// Layout: chains/slab_slots.cuh.
 //
 // Find: slab by slab, until the key is met or a slab has no next one.
 //
@@ -14,14 +14,14 @@
 // The pool is exhausted: the key is not placed, and the host lets the pool grow.
 //
 // Why one kernel. Slots of a list are taken in order and never become vacant again, so two copies of a key swap against
-// one slot: no copy can be overlooked, and nothing that the cuckoo tables need settle and claim for can happen (insert.cuh).
+// one slot: no copy can be overlooked, and nothing that the cuckoo tables need settle and claim for can happen (core/insert.cuh).
 //
 // Departures. The paper gives the losing slab back at once and takes another at the next end. REPLACE in its Figure 2
 // expects an empty pair where the key is (line 35), and the authors' code erases to empty: here the value of a present key
 // changes in place, and an erased slot stays so.
 #pragma once
+#include "chains/slab_slots.cuh"
 #include "core/design.cuh"
-#include "core/slab_slots.cuh"
 
 namespace warphash {
 

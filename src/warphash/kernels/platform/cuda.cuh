@@ -7,10 +7,11 @@
 // that only read (kFrozen) go through the read-only path.
 //
 // 16-byte slots. sm_90 and later have atom.cas.b128 and atom.exch.b128; below, and with WARPHASH_NO_CAS128 on any device,
-// the slot's key word is its lock (core/slot_lock.cuh).
+// the slot's key word is its lock (platform/slot_lock.cuh).
 #pragma once
-#include "core/abi.cuh"
+#include "platform/types.cuh"
 
+#define WARPHASH_ASSERT(...) static_cast<void>(0)
 #define WARPHASH_FN __device__ __forceinline__
 #if !defined(WARPHASH_NO_CAS128) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 #define WARPHASH_NO_CAS128
@@ -20,17 +21,8 @@ namespace warphash {
 
 using Tallied = u32;
 
-// A lane notes the subtable of its last element; its warp adds them up (core/schedule_warp.cuh).
-struct PerSubtable {
-  u32 last = ~0u, mine = 0;
-  WARPHASH_FN void add(u32 subtable) { last = subtable; }
-};
-
-constexpr u32 kBlockThreads = 256;
-constexpr u32 kLookupBlockThreads = 128;  // of tasks that count nothing: the fewer wait for the slowest, the better
 constexpr u32 kMostBlockThreads = 1024;
 constexpr u32 kWarpLanes = 32;
-constexpr bool kAsksForGuests = true;
 constexpr bool kPrefetches = false;  // a warp that waits lets others go on
 WARPHASH_FN void prefetch(const void*) {}
 constexpr u32 kAllLanes = 0xffffffffu;
@@ -92,7 +84,7 @@ WARPHASH_FN Quad load_whole_16_bytes(const void* p) {
 }
 #endif
 
-#if defined(WARPHASH_NO_CAS128)  // core/slot_lock.cuh
+#if defined(WARPHASH_NO_CAS128)  // platform/slot_lock.cuh
 WARPHASH_FN Quad load_released(const void* p);
 WARPHASH_FN Halves compare_exchange_halves(Halves* p, Halves expected, Halves desired);
 WARPHASH_FN Halves exchange_halves(Halves* p, Halves desired);
@@ -275,26 +267,6 @@ WARPHASH_FN T exchange(T* p, const T& desired) {
 }  // namespace warphash
 
 namespace warphash {
-template <class Task>
-WARPHASH_FN constexpr u32 most_threads() {
-  if constexpr (requires { Task::kThreads; })
-    return Task::kThreads;
-  else
-    return Task::kCounts && !kRefills<Task> ? kBlockThreads : kLookupBlockThreads;
-}
-
-// Blocks that must fit on a processor, 0 for as the compiler likes: it spills a few bytes to make room for one more where
-// buckets are large, or end in a pointer; and takes 80 registers for a mixed batch, which then runs a tenth slower.
-template <class Task>
-WARPHASH_FN constexpr u32 fewest_blocks() {
-  if constexpr (requires { Task::kBlocks; }) return Task::kBlocks;
-  if constexpr (requires { typename Task::S; }) {
-    if (kRefills<Task>) return sizeof(typename Task::S::Item) < 16 ? 8 : 6;
-    if (Task::S::kLinked || (!Task::kCounts && Task::S::kLookBytes > 128)) return 1;
-  }
-  return 0;
-}
-
 // A grid may be launched while the one before it in the stream still runs (runtime/cuda/program.py), so that its blocks are there
 // when that one's last ones end. It does nothing until then: the wait ends when all grids before it have ended, each having
 // waited itself, and what they wrote is visible. The grid behind may come as soon as all blocks of this one have.

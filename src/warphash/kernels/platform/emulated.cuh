@@ -9,9 +9,11 @@
 //
 // An address that is not aligned as the device wants it ends the launch with a message.
 #pragma once
-#include "core/abi.cuh"
 #include "platform/fibers.cuh"
+#include "platform/types.cuh"
 
+#define WARPHASH_ASSERT(...) \
+  ((__VA_ARGS__) ? static_cast<void>(0) : warphash::emulation::fail("breaks the rule %s (%s)", #__VA_ARGS__, __func__))
 #define WARPHASH_FN inline
 #define WARPHASH_BLOCK_SHARED static __attribute__((section("warphash_shared")))
 
@@ -19,21 +21,11 @@ namespace warphash {
 
 using Tallied = u32;
 
-// A lane notes the subtable of its last element; its warp adds them up (core/schedule_warp.cuh).
-struct PerSubtable {
-  u32 last = ~0u, mine = 0;
-  void add(u32 subtable) { last = subtable; }
-};
-
 constexpr u32 kMostBlockThreads = emulation::kBlockLanes;
 constexpr u32 kWarpLanes = emulation::kWarpLanes;
-constexpr bool kAsksForGuests = true;
+constexpr u64 kResidentLanes = emulation::kResidentBlocks * emulation::kBlockLanes;  // that run at once
 constexpr bool kPrefetches = false;
 inline void prefetch(const void*) {}
-
-// Lanes of a grid: those that refill are as many as run at once.
-template <class Task>
-constexpr u64 kMostLanes = kRefills<Task> ? emulation::kResidentBlocks * emulation::kBlockLanes : ~0ull;
 
 inline u32 lane() { return emulation::grid.lane; }
 inline u32 thread_in_block() {
@@ -99,7 +91,7 @@ struct alignas(16) Quad {
   u32 w[4];
 };
 
-#if defined(WARPHASH_NO_CAS128)  // core/slot_lock.cuh
+#if defined(WARPHASH_NO_CAS128)  // platform/slot_lock.cuh
 inline Quad load_released(const void* p);
 inline Halves compare_exchange_halves(Halves* p, Halves expected, Halves desired);
 inline Halves exchange_halves(Halves* p, Halves desired);
@@ -256,8 +248,9 @@ inline T exchange(T* p, const T& desired) {
       const warphash::Table* table, const warphash::Batch* batch, warphash::u64 n, warphash::u64 seed) { \
     return warphash::emulation::launch(__VA_ARGS__, *table, *batch, n < MOST ? n : MOST, seed);          \
   }
-#define WARPHASH_ENTRY(NAME, ...) \
-  WARPHASH_KERNEL(NAME, (warphash::kMostLanes<__VA_ARGS__>), warphash::for_each<__VA_ARGS__>)
+#define WARPHASH_ENTRY(NAME, ...)                                                             \
+  WARPHASH_KERNEL(NAME, (warphash::kRefills<__VA_ARGS__> ? warphash::kResidentLanes : ~0ull), \
+                  warphash::for_each<__VA_ARGS__>)
 #define WARPHASH_BLOCK_ENTRY(NAME, ...) WARPHASH_KERNEL(NAME, ~0ull, __VA_ARGS__)
 // Where the last launch met memory that is not there; null if it did not.
 extern "C" __attribute__((visibility("default"), used)) inline const warphash::u64* warphash_fault_address() {

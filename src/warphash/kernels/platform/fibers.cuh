@@ -29,8 +29,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "core/abi.cuh"
 #include "platform/stack_switch.cuh"
+#include "platform/types.cuh"
+
+namespace warphash {
+struct Table;
+struct Batch;
+}  // namespace warphash
 
 namespace warphash::emulation {
 

@@ -1,5 +1,5 @@
 // The platform of a CPU: a tile is one thread, a bucket is compared by SIMD, and a thread keeps many elements in flight
-// so that their cache misses overlap (core/schedule_batch.cuh).
+// so that their cache misses overlap (core/cpu/schedule.cuh).
 //
 // Compiled ahead of time, once per instruction set: the build renames the namespace for each, and the extension picks one
 // when it is loaded. __AVX2__ is the only instruction set that changes a line here; AVX-512 bought nothing over it.
@@ -21,21 +21,16 @@
 #include <emmintrin.h>
 #endif
 
-#include "core/abi.cuh"
+#include "platform/types.cuh"
 
+#define WARPHASH_ASSERT(...) static_cast<void>(0)
 #define WARPHASH_FN inline __attribute__((always_inline))
 
 namespace warphash {
 
 using Tallied = u64;
 
-constexpr bool kAsksForGuests = false;
 constexpr bool kPrefetches = true;
-
-struct PerSubtable {
-  u64 count[kMostSubtables] = {};
-  WARPHASH_FN void add(u32 subtable) { ++count[subtable]; }
-};
 
 template <class T>
 WARPHASH_FN T* in_global(T* p) {
@@ -135,7 +130,7 @@ WARPHASH_FN T compare_exchange(T* p, const T& expected, const T& desired) {
 }
 
 // 16 bytes are read word by word, and again until the key is the same before and behind the value: a find beside erases
-// (execute.cuh) has no swap that would fail for a pair whose halves come from two moments. Acquire keeps the three in
+// has no swap that would fail for a pair whose halves come from two moments. Acquire keeps the three in
 // order; on x86 it costs nothing.
 template <bool, class T>
 WARPHASH_FN T load_slot(const T* p) {
@@ -215,7 +210,7 @@ WARPHASH_FN SlotMasks survey(const typename S::Item* at, typename S::Word key) {
       // Empty and Tombstone differ in the lowest bit.
       const __m256i either = S::kVacantFrom != S::kEmpty ? _mm256_or_si256(slots, broadcast(Word(1))) : slots;
       masks.vacant |= equal_keys<S>(either, broadcast(S::kEmpty)) << j;
-      if constexpr (S::kVacantFrom < S::kTombstone)  // a busy slot is to be tried, too (core/columns.cuh)
+      if constexpr (S::kVacantFrom < S::kTombstone)  // a busy slot is to be tried, too
         masks.vacant |= equal_keys<S>(slots, broadcast(S::kVacantFrom)) << j;
     }
   }

@@ -9,19 +9,18 @@
 //   load_kept                               load_relaxed of a word that the cache is to keep when lines go through it
 //   compare_exchange_acquire, store_release a lock: what its last owner wrote is seen by the next
 //   release_to_host(p, word)                the host that sees the word sees all that this thread wrote before
-//   for_each<Task>(table, batch)            runs a task for every element of a batch (core/schedule_*.cuh)
-//   WARPHASH_ENTRY(name, Task)              defines the entry point of a bulk operation
+//   WARPHASH_ENTRY(name, Task)              defines the entry point of a bulk operation, which is for_each<Task>(table,
+//                                           batch) of the schedule (core/cpu, core/gpu)
 //   warp_barrier()                          memory as the lanes of a warp left it before, where there are warps
 //   WARPHASH_BLOCK_ENTRY(name, function)    the same for work of a single block, where there are blocks
 //   load_once, store_once                   arrays of a batch, which pass through the caches
+//   WARPHASH_ASSERT(condition)              a rule of ours, which the emulation checks and nothing else evaluates
 //   WARPHASH_BLOCK_SHARED                   storage that a block shares
 //   Tallied                                 the word in which a thread counts what its elements did
-//   PerSubtable                             and in which subtables
 //   kPrefetches                             whether what a step asks for with `prefetch` is there by the next step
-//   kAsksForGuests                          whether a word is read to save a bucket (core/subtables.cuh)
-//   malloc, free                            the platform's own heap for running threads (malloc.cuh)
+//   malloc, free                            the platform's own heap for running threads
 #pragma once
-#include "core/abi.cuh"
+#include "platform/types.cuh"
 
 namespace warphash {
 
@@ -29,20 +28,6 @@ namespace warphash {
 struct alignas(16) Halves {
   u64 low, high;
 };
-
-// Whether a lane takes up elements of a task one after another.
-template <class Task>
-constexpr bool kRefills = false;
-template <class Task>
-  requires(Task::kRefills)
-constexpr bool kRefills<Task> = true;
-
-// Whether a task goes about all of a batch in a way of its own, which is its run().
-template <class Task>
-constexpr bool kWalks = false;
-template <class Task>
-  requires(Task::kWalks)
-constexpr bool kWalks<Task> = true;
 
 }  // namespace warphash
 
@@ -65,5 +50,5 @@ inline void store_relaxed(Halves* p, Halves x) {
 }  // namespace warphash
 #endif
 #if defined(WARPHASH_NO_CAS128)
-#include "core/slot_lock.cuh"
+#include "platform/slot_lock.cuh"
 #endif

@@ -5,7 +5,7 @@
 #include <ucontext.h>
 #endif
 
-#include "core/abi.cuh"
+#include "platform/types.cuh"
 
 namespace warphash::emulation {
 

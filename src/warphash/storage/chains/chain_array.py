@@ -1,7 +1,7 @@
 """The memory of a table of chains, and the launches of its kernels.
 
 A chain, the list of a bucket, has its first node in an array and the others from a pool. The kernels are those of
-``kernels/lists.cuh``, ``append.cuh``, ``execute.cuh`` and ``multimap.cuh``.
+``kernels/chains/lists.cuh``, ``append.cuh``, ``execute.cuh`` and ``multimap.cuh``.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ChainArray:
     fixed
         The table may not take more memory.
     repeats
-        Keys repeat, so some chains are long: the last node of each is remembered (``kernels/append.cuh``).
+        Keys repeat, so some chains are long: the last node of each is remembered (``kernels/chains/append.cuh``).
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 """The memory of slabs, or of smaller nodes, on one engine: super blocks, and the pool's descriptor that kernels read.
 
-``kernels/core/slab_allocator.cuh`` tells how lanes take slabs while a kernel runs. This module makes the pool, and lets
+``kernels/chains/slab_allocator.cuh`` tells how lanes take slabs while a kernel runs. This module makes the pool, and lets
 it grow between kernels.
 
 Kernels that take units may be under way. So the host knows a bound: the units that were free when they were counted
@@ -41,7 +41,7 @@ NO_SLAB = (1 << 32) - 1
 _BITMAP_BYTES = BLOCK_UNITS // 8
 
 _COUNT_BYTES = 32 * 64
-"""Lines of counts, as `kernels/core/slab_allocator.cuh` has them."""
+"""Lines of counts, as `kernels/chains/slab_allocator.cuh` has them."""
 
 _EXHAUSTED_WORD = 3
 """Of the ``struct Pool``."""

@@ -1,4 +1,4 @@
-"""One insert into subtables: launches the kernels that ``kernels/subtable_insert.cuh`` has, one behind the other."""
+"""One insert into subtables: launches the kernels that ``kernels/subtables/insert.cuh`` has, one behind the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which subtable a key goes to first: each subtable has a share of all draws (``kernels/core/subtables.cuh``)."""
+"""Which subtable a key goes to first: each subtable has a share of all draws (``kernels/subtables/lines.cuh``)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,93 @@
+"""Write what the extension compiles, from the registry of the designs; CMake runs this with no package installed.
+
+Usage: generate.py OUTPUT_FOLDER
+
+For each design, and for each set of kernels that no design changes, ``NAME.cpp`` lists the entry points of the layouts
+that are compiled ahead of time. ``units.inc`` has a ``WARPHASH_UNIT(NAME)`` for each, and ``units.cmake`` their names.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1] / "warphash"
+PLAIN_HEADERS = {
+    "rows": "rows/rows.cuh",
+    "slabs": "chains/slabs.cuh",
+    "ceiling": "cpu/ceiling.cuh",
+    "malloc": "malloc.cuh",
+}
+"""Of the kernels that no design changes."""
+
+FAMILY_ENTRIES = {
+    "buckets": "buckets/cpu/entries.cuh",
+    "chains": "chains/entries.cuh",
+    "subtables": "subtables/entries.cuh",
+}
+"""The header of a family that defines ``WARPHASH_ENTRIES`` for a CPU."""
+
+UNIT = """// Written by src/extension/generate.py.
+#include "entries.hpp"
+
+#include "core/cpu/schedule.cuh"
+{includes}
+namespace {{
+
+const warphash_cpu::Group kGroups[] = {{
+{groups}
+}};
+
+}}  // namespace
+
+warphash_cpu::Groups WARPHASH_GROUPS() {{ return {{kGroups, sizeof(kGroups) / sizeof(kGroups[0])}}; }}
+"""
+
+
+def registry() -> types.ModuleType:
+    """Import the registry without the package around it, which needs NumPy and the extension itself."""
+    package = types.ModuleType("warphash")
+    package.__path__ = [str(PACKAGE)]
+    sys.modules["warphash"] = package
+    return import_module("warphash.designs.registry")
+
+
+def units() -> Iterator[tuple[str, str]]:
+    """Name and source of each unit: the longest compilations come first."""
+    designs = registry()
+    made = [designs.get(name) for name in designs.names()]
+    for design in sorted(made, key=lambda design: (design.family != "subtables", -len(list(design.layouts())))):
+        groups = []
+        for layout in design.layouts():
+            value_bytes = -1 if layout.value_is_row else layout.value_bytes
+            entries = f"WARPHASH_ENTRIES({design.class_name}, {layout.word}, {layout.value}, {layout.slots_per_bucket})"
+            groups.append(f"    {{{layout.word_bytes}, {value_bytes}, {layout.slots_per_bucket}, {{{entries}}}}},")
+        yield design.name, unit([f"designs/{design.name}.cuh", FAMILY_ENTRIES[design.family]], groups)
+    for name, header in PLAIN_HEADERS.items():
+        yield name, unit([header], ["    {0, 0, 0, {WARPHASH_PLAIN_ENTRIES}},"])
+
+
+def unit(headers: list[str], groups: list[str]) -> str:
+    """Return the source that lists ``groups``."""
+    includes = "".join(f'#include "{header}"\n' for header in headers)
+    return UNIT.format(includes=includes, groups="\n".join(groups))
+
+
+def main(folder: Path) -> None:
+    """Write the files; those that would not change are left alone, so that nothing is compiled again."""
+    sources = dict(units())
+    files = {f"{name}.cpp": source for name, source in sources.items()}
+    files["units.inc"] = "".join(f"WARPHASH_UNIT({name})\n" for name in sources)
+    files["units.cmake"] = f"set(UNITS {' '.join(sources)})\n"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        path = folder / name
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

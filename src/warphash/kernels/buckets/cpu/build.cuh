@@ -1,0 +1,266 @@
+// The build of a table from a batch, part by part, each in a thread's own cache; for Store.build, on a CPU.
+//
+//   scatter_parts  brings the pairs of a batch into the memory of the parts of the table that their first buckets are in
+//   build_parts    makes buckets of each part's pairs: an element is a bucket, a part goes to who has its first one
+//   place_next     places pairs whose first bucket is full, as place does, from their second one on
+//
+// Layout. A part is a range of buckets whose number is a power of two: bucket k lies in part k >> part_shift. There is no
+// table yet, so the pairs of a part wait, in no order, where the part's buckets will be. Those have more slots than there
+// are pairs, so nobody has to count first; they are given out in chunks, of which a thread fills one run by run:
+//   part   [ chunk | chunk | … ]       how many were given out: out_counts, a word for each part, zero at first
+//   chunk  [ run | run | … ]           ends with its last run, or before the first slot with kEmpty
+// out_keys and out_values take the pairs that go into no first bucket. From their front, Report::leftover pairs whose
+// bucket is full: their keys are nowhere in the table, but several may have the same. From their back, Report::winners
+// pairs of the annex, or of a part that has no room (which a batch of few keys may do, many times each): about these
+// nothing is known.
+//
+// Why. An insert of a pair fetches a line from memory and writes it back, into a table that was written once to be
+// cleared. Here memory sees streams, of pairs and of finished buckets. Pairs go past the caches: to read what they
+// overwrite would be for nothing. A run is four lines, because that one is full is a branch nobody can predict.
+// (The numbers, and what else was tried: docs/performance/cpu.md.)
+//
+// Memory order: relaxed. A counter of chunks hands them out and publishes nothing; a part is built by one thread, behind
+// the join of those that scattered, which wait for their streams first.
+#pragma once
+#include "buckets/insert.cuh"
+#include "core/cpu/schedule.cuh"
+
+namespace warphash {
+
+constexpr u32 kMostBuildParts = 1024;  // as in policies.py
+constexpr u32 kLineBytes = 64, kRunBytes = 4 * kLineBytes;
+constexpr u32 kChunksOfPart = 64;
+
+// The parts of a table.
+template <class S>
+struct BuildParts {
+  using Pair = typename S::Pair;
+  static constexpr u32 kRun = kRunBytes / sizeof(Pair);
+  u32 shift, buckets;
+  u32 chunk;    // slots
+  Pair* slots;  // also where pairs wait for their bucket: in any order, a column nowhere
+  u64* chunks;
+
+  BuildParts(const Table& t, const Batch& b)
+      : shift(static_cast<u32>(b.part_shift)),
+        buckets(static_cast<u32>(t.buckets)),
+        chunk((static_cast<u32>(S::kSlots) << shift) / kChunksOfPart),
+        slots(pointer<Pair>(t.slots)),
+        chunks(pointer<u64>(b.out_counts)) {
+    if (chunk < kRun) chunk = kRun;
+  }
+  WARPHASH_FN Pair* begin(u32 part) const { return slots + (static_cast<u64>(part) << shift) * S::kSlots; }
+  WARPHASH_FN u32 size(u32 part) const {  // buckets
+    const u32 left = buckets - (part << shift);
+    return left >> shift ? 1u << shift : left;
+  }
+  WARPHASH_FN u32 room(u32 part) const { return size(part) * S::kSlots / chunk; }  // chunks
+};
+
+// The first buckets of some keys. (A loop of its own is one that the compiler vectorizes.)
+template <u32 kMost, class KeyAt>
+WARPHASH_FN void find_buckets(const Table& t, u32 n, u32 (&buckets)[kMost], const KeyAt& key_at) {
+  for (u32 k = 0; k < n; ++k) buckets[k] = bucket_with(t, key_at(k), t.multiplier[0], t.addend[0]);
+}
+
+// One end of the list of pairs that go into no first bucket. A thread adds many at a time: its length is a line that all
+// of them write. (Out of line, here and below, is what is seldom done: the loops around it need the registers.)
+template <class S>
+class PairsLeft {
+  static constexpr u32 kHeld = 64;
+  typename S::Pair held_[kHeld];
+  u32 count_ = 0;
+  const bool front_;
+
+ public:
+  explicit PairsLeft(bool front) : front_(front) {}
+  WARPHASH_FN void add(const Batch& b, const typename S::Pair& pair) {
+    held_[count_++] = pair;
+    if (count_ == kHeld) flush(b);
+  }
+  [[gnu::noinline]] void flush(const Batch& b) {
+    Report* const report = report_of(b);
+    const u64 given = fetch_add(front_ ? &report->leftover : &report->winners, static_cast<u64>(count_));
+    const u64 at = front_ ? given : b.n - given - count_;
+    for (u32 k = 0; k < count_; ++k) {
+      pointer<typename S::Word>(b.out_keys)[at + k] = held_[k].key;
+      if constexpr (S::kHasValue) pointer<typename S::Word>(b.out_values)[at + k] = held_[k].payload();
+    }
+    count_ = 0;
+  }
+};
+
+// There was no memory to work in: the host is told that not all is done, and begins anew in another way.
+WARPHASH_FN void give_up(const Batch& b) { atomic_add(&report_of(b)->unplaced, 1ull); }
+
+template <class D>
+struct ScatterParts {
+  using S = typename D::S;
+  using Pair = typename S::Pair;
+  static constexpr bool kWalks = true;
+  static constexpr u32 kRun = BuildParts<S>::kRun, kBlock = 64;
+
+  static void run(const Table& table, const Batch& batch, u64 begin, u64 end) {
+    const Table t = table;  // of our own, as in core/cpu/schedule.cuh
+    const Batch b = batch;
+    void* const runs = aligned_alloc(kLineBytes, b.parts * kRunBytes);
+    if (!runs) return give_up(b);
+    Writer to(t, b, static_cast<Pair*>(runs));
+    for (u64 i = begin; i < end; i += kBlock) {
+      const u32 n = end - i < kBlock ? static_cast<u32>(end - i) : kBlock;
+      const typename S::Word* const keys = pointer<const typename S::Word>(b.keys) + i;
+      u32 buckets[kBlock];
+      find_buckets(t, n, buckets, [keys](u32 k) { return keys[k]; });
+      for (u32 k = 0; k < n; ++k) {
+        const Pair pair = Pair::make(keys[k], value_at<S>(b, static_cast<u32>(i + k)));
+        if (S::is_reserved(pair.key)) [[unlikely]]
+          to.left.add(b, pair);
+        else
+          to.add(b, buckets[k] >> to.parts.shift, pair);
+      }
+    }
+    to.flush(b);
+    end_streams();
+    free(runs);
+  }
+
+ private:
+  struct Writer {
+    const BuildParts<S> parts;
+    PairsLeft<S> left;
+    Pair* const runs;  // of each part, the one that its next pairs wait in
+    // And the slot of the part that the next of them is for; where that begins a chunk, the chunk is yet to be had.
+    u32 next[kMostBuildParts] = {};
+
+    Writer(const Table& t, const Batch& b, Pair* memory) : parts(t, b), left(false), runs(memory) {}
+    WARPHASH_FN Pair* run_of(u32 part) const { return runs + static_cast<u64>(part) * kRun; }
+    WARPHASH_FN void add(const Batch& b, u32 part, const Pair& pair) {
+      const u32 at = next[part]++;
+      run_of(part)[at % kRun] = pair;
+      if (at % kRun == kRun - 1) send(b, part, kRun);
+    }
+    // Writes the run of a part, of which that many are pairs; where the part has no room they are left.
+    [[gnu::noinline]] void send(const Batch& b, u32 part, u32 pairs) {
+      const Pair* const run = run_of(part);
+      u32 at = next[part] - pairs;
+      if (at % parts.chunk == 0) {
+        const u64 number = fetch_add(parts.chunks + part, 1ull);
+        if (number >= parts.room(part)) {
+          for (u32 k = 0; k < pairs; ++k) left.add(b, run[k]);
+          next[part] = 0;
+          return;
+        }
+        at = static_cast<u32>(number) * parts.chunk;
+      }
+      for (u32 k = 0; k < kRun; k += kLineBytes / sizeof(Pair)) stream_line(parts.begin(part) + at + k, run + k);
+      next[part] = at + kRun;
+    }
+    void flush(const Batch& b) {
+      for (u32 p = 0; p < b.parts; ++p) {
+        const u32 pairs = next[p] % kRun;
+        if (pairs == 0 && next[p] % parts.chunk == 0) continue;
+        for (u32 k = pairs; k < kRun; ++k) run_of(p)[k] = Pair::make(S::kEmpty, S::kEmpty);
+        send(b, p, pairs);
+      }
+      left.flush(b);
+    }
+  };
+};
+
+template <class D>
+struct BuildOfParts {
+  using S = typename D::S;
+  using Pair = typename S::Pair;
+  static constexpr bool kWalks = true;
+  static constexpr u32 kRun = BuildParts<S>::kRun, kBlock = 64;
+
+  static void run(const Table& table, const Batch& batch, u64 begin, u64 end) {
+    const Table t = table;
+    const Batch b = batch;
+    const u64 slots_bytes = static_cast<u64>(S::kBucketBytes) << b.part_shift;
+    const u64 bytes = slots_bytes + (1ull << b.part_shift);
+    void* const stage = aligned_alloc(kLineBytes, (bytes + kLineBytes - 1) / kLineBytes * kLineBytes);
+    if (!stage) return give_up(b);
+    Builder builder(t, b, stage, static_cast<u8*>(stage) + slots_bytes);
+    for (u64 p = (begin + (1ull << b.part_shift) - 1) >> b.part_shift; p << b.part_shift < end; ++p)
+      builder.build(t, b, static_cast<u32>(p));
+    builder.left.flush(b);
+    flush<BuildOfParts>(b, builder.tally);
+    free(stage);
+  }
+
+ private:
+  struct Builder {
+    const BuildParts<S> parts;
+    void* const stage;  // the buckets of a part
+    u8* const loads;    // and how many pairs each has
+    PairsLeft<S> left;
+    Tally tally;
+
+    Builder(const Table& t, const Batch& b, void* slots, u8* bytes)
+        : parts(t, b), stage(slots), loads(bytes), left(true) {}
+
+    void build(const Table& t, const Batch& b, u32 part) {
+      const u64 size = parts.size(part), bytes = size * S::kBucketBytes;
+      const u64 chunks = parts.chunks[part] < parts.room(part) ? parts.chunks[part] : parts.room(part);
+      std::memset(stage, 0xFF, bytes);
+      std::memset(loads, 0, size);
+      for (u64 c = 0; c < chunks; ++c) {
+        const Pair* const chunk = parts.begin(part) + c * parts.chunk;
+        for (u32 i = 0, n = kBlock; i < parts.chunk && n == kBlock; i += n) {
+          n = pairs_of(chunk + i, parts.chunk - i < kBlock ? parts.chunk - i : kBlock);
+          add(t, b, part, chunk + i, n);
+        }
+      }
+      std::memcpy(static_cast<void*>(parts.begin(part)), stage, bytes);
+    }
+
+    // How many pairs some runs of a chunk have, up to where it ends.
+    WARPHASH_FN static u32 pairs_of(const Pair* runs, u32 n) {
+      u32 pairs = 0;
+      while (pairs < n && (pairs == 0 || runs[pairs - 1].key != S::kEmpty)) pairs += kRun;
+      while (pairs > 0 && runs[pairs - 1].key == S::kEmpty) --pairs;
+      return pairs;
+    }
+
+    WARPHASH_FN void add(const Table& t, const Batch& b, u32 part, const Pair* pairs, u32 n) {
+      const u32 first = part << parts.shift, room = static_cast<u32>(D::settle_slots(t));
+      void* const slots = stage;  // of our own: a store to a byte could change any member
+      u8* const all_loads = loads;
+      u32 buckets[kBlock], changed = 0;
+      find_buckets(t, n, buckets, [pairs](u32 k) { return pairs[k].key; });
+      for (u32 k = 0; k < n; ++k) {
+        const Pair pair = pairs[k];
+        const u64 at = buckets[k] - first;
+        typename S::Item* const bucket = S::bucket_of(slots, at);
+        if (holds<S>(bucket, pair.key)) continue;
+        const u32 load = all_loads[at];
+        if (load < room) {
+          S::put(bucket + load, pair);
+          all_loads[at] = static_cast<u8>(load + 1);
+          ++changed;
+        } else {
+          left.add(b, pair);
+        }
+      }
+      tally.changed += changed;
+    }
+  };
+};
+
+// For designs that throw a pair out of a full bucket: that one passes on the new pair itself is as good.
+template <class D>
+struct PlaceNext : Place<D> {
+  using S = typename D::S;
+  using typename Place<D>::State;
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
+    s.element = element_of(b, i);
+    s.outcome = Placed::kGoesOn;
+    Probe<S> probe{Named<S>::of(key_at<S>(b, s.element)), 1, 0};
+    probe.bucket = bucket_of(t, probe.named, 1);
+    s.placement = D::start(probe, value_at<S>(b, s.element), random_start(b.random, s.element));
+    return true;
+  }
+};
+
+}  // namespace warphash

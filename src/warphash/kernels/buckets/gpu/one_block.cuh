@@ -1,0 +1,74 @@
+// Whole operations of a single block, for batches of as many elements as it has threads: these are all latency.
+//
+//   update_block   settle, claim, place (core/insert.cuh) and combine (core/bulk.cuh), with a barrier where a kernel would end
+//   erase_block    erase
+//
+// One launch does the work of up to six, and the host reads the outcome from memory of its own instead of asking for a
+// copy. The report and the claims may hold anything at the start.
+//
+// The answer, if `answer` is an address: words 1 to 4 are homeless, unplaced, changed and probes; then, released to the
+// host, word 0 becomes `ticket`, which the host waits for.
+#pragma once
+#include "buckets/insert.cuh"
+#include "core/gpu/schedule.cuh"
+
+namespace warphash {
+
+WARPHASH_FN void begin_block(const Batch& b) {
+  u64* words = reinterpret_cast<u64*>(report_of(b));
+  for (u64 w = thread_in_block(); w < sizeof(Report) / 8; w += threads_in_block()) words[w] = 0;
+  if (u32* claims = pointer<u32>(b.claims))
+    for (u64 c = thread_in_block(); c <= b.claim_mask; c += threads_in_block()) claims[c] = kNowhere;
+  block_barrier();
+}
+
+WARPHASH_FN void end_block(const Batch& b) {
+  block_barrier();
+  if (!b.answer || thread_in_block() >= 32) return;
+  static_assert(kReportLines == 32, "a lane sums up a line");
+  const CountLine& line = report_of(b)->counts[lane()];
+  const u64 changed = warp_sum(line.changed), probes = warp_sum(line.probes);
+  if (lane() > 0) return;
+  u64* answer = pointer<u64>(b.answer);
+  answer[1] = report_of(b)->homeless;
+  answer[2] = report_of(b)->unplaced;
+  answer[3] = changed;
+  answer[4] = probes;
+  release_to_host(answer, b.ticket);
+}
+
+template <class D>
+WARPHASH_FN void update_block(const Table& t, const Batch& batch) {
+  Batch b = batch;
+  Report* report = report_of(b);
+  const auto listed = [&b](u64 list, const u64* length) {  // for the next kernel, had it been one
+    block_barrier();
+    b.indices = list;
+    b.count = reinterpret_cast<u64>(length);
+    return *length > 0;
+  };
+  begin_block(b);
+  bool left = true;
+  if (b.claims) {
+    if constexpr (D::kSettles) {
+      for_each<Settle<D>>(t, b);
+      left = listed(b.leftover, &report->leftover);
+    }
+    if (left) {
+      for_each<Claim<D>>(t, b);
+      listed(b.winners, &report->winners);
+    }
+  }
+  if (left) for_each<Place<D>>(t, b);
+  if (left && b.losers && listed(b.losers, &report->losers)) for_each<Combine<D>>(t, b);
+  end_block(b);
+}
+
+template <class D>
+WARPHASH_FN void erase_block(const Table& t, const Batch& b) {
+  begin_block(b);
+  for_each<Erase<D>>(t, b);
+  end_block(b);
+}
+
+}  // namespace warphash

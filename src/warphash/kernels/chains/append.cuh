@@ -1,0 +1,64 @@
+// A pair behind all that its list holds, whatever these are: the inserts of a MultiMap, and of lists that are made anew.
+// Source: A Dynamic Hash Table for the GPU (Ashkiani et al., 2018), section III-B.
+//
+// A list is as long as its keys repeat, so each has a tail.
+//
+// Layout: Table::tails has for each list a node such that all nodes before it are full, or kNowhere. No slot becomes vacant
+// again, so what a lane stores there stays true, whoever stores last; until the nodes are given back: then the host
+// forgets all tails.
+// Protocol: from the first node on, as every other element; the node kNear behind it is left for the tail, and from there
+// on each step is stored as the new one. So short lists know nothing of it, and n copies of a key are appended in n steps
+// and not in n^2.
+// Memory order: relaxed. A node's number publishes nothing: it was linked before, and is read from its link or from here.
+#pragma once
+#include "chains/place.cuh"
+
+namespace warphash {
+
+// The way of a pair to the end of its list.
+template <class S>
+struct Way {
+  static constexpr u32 kNear = 8;
+
+  u32 list, node, nodes;
+
+  WARPHASH_FN static Way from(u32 first) { return {first, first, 0}; }
+
+  // The element goes on to `next`, if that is not where it was.
+  WARPHASH_FN void go_on(const Table& t, u32& next) {
+    if (!t.tails || next == node) return;
+    u32* tail = pointer<u32>(t.tails) + list;
+    if (++nodes > kNear) {
+      store_relaxed(tail, next);
+    } else if (nodes == kNear) {
+      const u32 far = load_relaxed(tail);
+      if (far != kNowhere) next = far;
+    }
+    node = next;
+  }
+};
+
+template <class D>
+struct Append : PlaceInList<D> {
+  using S = typename D::S;
+  struct State : PlaceInList<D>::State {
+    Way<S> way;
+  };
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
+    const bool pending = PlaceInList<D>::start(t, b, i, s);
+    s.way = Way<S>::from(s.placement.bucket);
+    return pending;
+  }
+  WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const Seen<S>& seen) {
+    s.outcome = D::append(t, s.placement, seen);
+    s.way.go_on(t, s.placement.bucket);
+    return s.outcome == Placed::kInserted;
+  }
+  WARPHASH_FN static bool supply(const Table& t, State& s, u32 slab) {
+    const bool done = PlaceInList<D>::supply(t, s, slab);
+    s.way.go_on(t, s.placement.bucket);
+    return done;
+  }
+};
+
+}  // namespace warphash

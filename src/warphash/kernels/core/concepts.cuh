@@ -1,0 +1,192 @@
+// What the schedules take of a task, what tasks take of a design, and what both take of the slots of a table: the members that
+// each must have, and the defaults of those that it may leave out.
+//
+//   slots    where a key may lie in a bucket, and the states of a slot (core/slot.cuh)
+//   design   which buckets a key may live in, and how it gets there (designs/*.cuh)
+//   task     what is done for an element of a batch (core/bulk.cuh, core/insert.cuh)
+//
+// A class that lacks a member is refused where it is used, by a message that names the member.
+#pragma once
+#include "core/abi.cuh"
+#include "platform/platform.cuh"
+
+namespace warphash {
+
+struct Tally;
+template <class S>
+struct Seen;
+template <class S>
+struct Probe;
+enum class Placed;
+
+// ---- optional members of a task
+
+// A lane takes up elements one after another.
+template <class Task>
+constexpr bool kRefills = false;
+template <class Task>
+  requires(Task::kRefills)
+constexpr bool kRefills<Task> = true;
+
+// The task goes about all of a batch in a way of its own, which is its run().
+template <class Task>
+constexpr bool kWalks = false;
+template <class Task>
+  requires(Task::kWalks)
+constexpr bool kWalks<Task> = true;
+
+// It both adds and erases keys.
+template <class Task>
+constexpr bool kErases = false;
+template <class Task>
+  requires(Task::kErases)
+constexpr bool kErases<Task> = true;
+
+// It says which subtables it changed.
+template <class Task>
+constexpr bool kCountsSubtables = false;
+template <class Task>
+  requires(Task::kCountsSubtables)
+constexpr bool kCountsSubtables<Task> = true;
+
+// It has to know which slot a key is in, and not only that there is one: which is then told as slot 0.
+template <class Task>
+constexpr bool kSeesWhere = true;
+template <class Task>
+  requires(!Task::kSeesWhere)
+constexpr bool kSeesWhere<Task> = false;
+
+// It has to know all slots of a key.
+template <class Task>
+constexpr bool kSeesAll = false;
+template <class Task>
+  requires(Task::kSeesAll)
+constexpr bool kSeesAll<Task> = true;
+
+// Its elements take units of memory while they run. An element of which wants_slab() is true gets the address of a unit
+// from supply(), or ~0u for none, which tells whether the element is done. Units come from a Task::Allocator, of which each
+// warp has one: all its lanes call its allocate(table, wanted).
+template <class Task>
+constexpr bool kAllocates = false;
+template <class Task>
+  requires(Task::kAllocates)
+constexpr bool kAllocates<Task> = true;
+
+struct NoAllocator {
+  WARPHASH_FN explicit NoAllocator(u32) {}
+};
+template <class Task>
+struct AllocatorChosen {
+  using type = NoAllocator;
+};
+template <class Task>
+  requires(kAllocates<Task>)
+struct AllocatorChosen<Task> {
+  using type = typename Task::Allocator;
+};
+template <class Task>
+using AllocatorOf = typename AllocatorChosen<Task>::type;
+
+// ---- what there must be
+template <class A, class B>
+constexpr bool kSame = false;
+template <class A>
+constexpr bool kSame<A, A> = true;
+template <class A, class B>
+concept Same = kSame<A, B>;
+
+template <class A, class B>
+concept Converts = requires(A a, void (&take)(B)) { take(a); };
+
+template <class S>
+concept IsSlots = requires(const Table& t, u32 bucket, const typename S::Item& item, const typename S::Word& key) {
+  { S::kSlots + S::kDataSlots + S::kBucketBytes + S::kLookBytes } -> Same<int>;
+  { S::kLinked || S::kFar || S::kSpread || S::kHasValue } -> Same<bool>;
+  { S::is_empty(item) } -> Same<bool>;
+  { S::is_vacant(item) } -> Same<bool>;
+  { S::holds_key(item) } -> Same<bool>;
+  { S::is_reserved(key) } -> Same<bool>;
+  { S::at(t, bucket) } -> Same<typename S::Item*>;
+  { S::empty() } -> Same<typename S::Item>;
+  { S::next_in(item) } -> Same<u32>;
+};
+
+// A design over slots of buckets or of lists. That over subtables has an insert of its own (subtables/insert.cuh).
+template <class D>
+concept IsDesign =
+    IsSlots<typename D::S> &&
+    requires(const Table& t, Probe<typename D::S>& probe, const Probe<typename D::S>& first,
+             typename D::Placement& placement, const Seen<typename D::S>& seen, typename D::S::Word value) {
+      { D::kSettles && D::kMovesKeys && D::kReadsFirst } -> Same<bool>;
+      { D::settle_slots(t) } -> Same<i32>;
+      { D::region(t) } -> Same<i32>;
+      { D::advance(t, probe, seen) } -> Same<bool>;
+      { D::start(first, value, u32()) } -> Same<typename D::Placement>;
+      { D::step(t, placement, seen) } -> Same<Placed>;
+      placement.bucket;
+      placement.hand;
+    };
+
+// A task that looks at buckets.
+template <class Task>
+concept IsProbing = IsSlots<typename Task::S> && requires(const Table& t, const Batch& b, typename Task::State& s,
+                                                          const Seen<typename Task::S>& seen) {
+  { Task::kReads && Task::kFrozen && Task::kVacancy } -> Same<bool>;
+  { Task::kPartBytes + 0 } -> Same<int>;
+  { Task::region(t) } -> Same<i32>;
+  { Task::step(t, b, s, seen) } -> Same<bool>;
+  { s.bucket() } -> Same<u32>;
+  s.key();
+};
+
+// A task whose elements wait to be told that a pair is homeless (core/report.cuh).
+template <class Task>
+concept IsSuspending = requires(typename Task::State& s) {
+  { Task::suspend(s) } -> Same<bool>;
+};
+
+// A task that leaves entries in lists for another kernel.
+template <class Task>
+concept IsListing = requires(const Batch& b, const typename Task::State& s, const typename Task::Entry& entry) {
+  { Task::length(b, 0) } -> Same<u64*>;
+  { Task::lists(0, s) } -> Same<bool>;
+  { Task::entry(s) } -> Same<typename Task::Entry>;
+  Task::enter(b, 0, u64(), entry);
+};
+
+template <class Task>
+concept IsAllocating = requires(const Table& t, typename Task::State& s, typename Task::Allocator& allocator) {
+  { Task::wants_slab(s) } -> Same<bool>;
+  { Task::supply(t, s, u32()) } -> Same<bool>;
+  { allocator.allocate(t, true) } -> Same<u32>;
+};
+
+// Where an element will look first: a CPU asks for the line.
+template <class Task>
+concept HasHint = requires(const Batch& b) {
+  { Task::hint(b, u64()) } -> Converts<const void*>;
+};
+
+template <class Task>
+concept IsTask = requires(const Table& t, const Batch& b, typename Task::State& s, Tally& tally) {
+  { Task::kProbes || Task::kSuspends || Task::kCounts } -> Same<bool>;
+  { Task::kLists + 0 } -> Same<int>;
+  { Task::start(t, b, u64(), s) } -> Same<bool>;
+  Task::finish(t, b, u64(), s, true, tally);
+};
+
+// Refuses a task that lacks a member of those that its own words ask for. (One by one: of a disjunction of concepts, compilers
+// do not tell which part is missing.)
+template <class Task>
+WARPHASH_FN constexpr void check_task() {
+  static_assert(IsTask<Task>);
+  if constexpr (Task::kProbes)
+    static_assert(IsProbing<Task>);
+  else
+    static_assert(HasHint<Task>);
+  if constexpr (Task::kSuspends) static_assert(IsSuspending<Task>);
+  if constexpr (Task::kLists > 0) static_assert(IsListing<Task>);
+  if constexpr (kAllocates<Task>) static_assert(IsAllocating<Task>);
+}
+
+}  // namespace warphash

@@ -1,0 +1,410 @@
+// Rows of bytes: what lies between the caller's keys and values and the words of a slot. No design changes these kernels.
+//
+//   widen        rows -> words of 4 or 8 bytes, or longer rows, zero-extended
+//   narrow       words -> rows
+//   fingerprint  rows of any width -> 64-bit fingerprints, salted
+//   sketch       rows -> registers that tell how many different rows there are
+//   list_flagged the numbers of the elements whose flag is `kind`
+//   match        clears the flag of an element whose fingerprint is in the table under another key; lists the others
+//   gather       stored rows -> rows
+//   number_rows  writes the row numbers 0, 1, 2, ...
+//   claim_rows   chooses one element of each new key, and ranks the chosen ones
+//   take_rows    gives each chosen element a free row
+//   scatter      rows of the chosen elements -> stored rows
+//   share_rows   gives the other elements of a new key its row; applies their upserts to the new value
+//   overwrite    values of elements whose keys were there -> stored rows
+//   merge        overwrites, or combines, stored values of one word, of keys that were there
+//   free_rows    pushes the rows of erased keys on the free list
+//   chunk_sums   counts (u32, `default_value` of them) -> their sum over each chunk (u64)
+//   offsets      counts, and where each chunk begins -> where each count begins (u64)
+//
+// Layout. Rows are packed, `op` bytes each. Stored rows lie at `source_buckets` (a base address), `kind` bytes each. Widen and
+// narrow write words, or rows, of `kind` bytes. `values` has a word of 64 bits for each element:
+//
+//   bit  63     62       61                                 0
+//        +------+--------+-----------------------------------+
+//        | done | shares | row number, rank or element       |
+//        +------+--------+-----------------------------------+
+//   done    the value of the element is not to be written to a row that was there: another element of its key writes one, or the
+//           key is new
+//   shares  the key is new, and the low bits are the number of the element that was chosen for it
+//
+// The row store (storage/row_store.py) keeps keys or values wider than a word: a slot then holds the fingerprint of a key and
+// the number of its row. The free list is a stack of row numbers (u64). The host knows how many rows are on the stack, and how
+// many were ever used (`end`).
+//
+//             +-----+-----+-----+ - - +            +-------+-------+-------+ - - - - +
+//   free list | 17  |  4  | 90  |     |   key rows | row 0 | row 1 | row 2 |         |   value rows likewise
+//             +-----+-----+-----+ - - +            +-------+-------+-------+ - - - - +
+//                          top: taken first                             end: taken when the stack is empty
+//
+// An insert of new keys.
+//   1. A find writes a row number and a flag (1: the fingerprint is in the table) for each element.
+//   2. claim_rows compares the stored key of each found element with the element's key. An element that was not found claims
+//      its fingerprint in a hash table of `claim_mask` cells: a compare-and-swap (relaxed) of an empty cell. The winner gets
+//      flag 1 (kChanged) and a rank, from one ticket counter (Report::winners), an atomic for each block. A loser compares its
+//      key with the winner's and notes the winner. Two different keys of one fingerprint are counted in
+//      CountLine::mismatches. Where elements overwrite values of more than a word, found ones claim too: one of each key writes.
+//   3. The host reads the report: how many rows to take, and whether to draw another salt. It allocates what is missing.
+//   4. take_rows turns ranks into row numbers: rank r takes the r-th row from the top of the stack, or row end + r - (rows on the
+//      stack). It writes the fingerprints and row numbers of the winners in the order of ranks, if there are other elements.
+//   5. scatter writes keys and values of the winners. share_rows combines the values of their losers. No slot leads there yet.
+//   6. The slots are entered. overwrite and merge change the values of keys that were there.
+// An erase lists the elements that match, erases these from the slots, and pushes the rows of the erased ones: a ticket counter
+// (Report::winners), an atomic for each block.
+// All accesses to the claims and counters are relaxed: they publish nothing, and the end of a kernel orders one step before the
+// next.
+//
+// Why claims. A row is taken for a key and not for an element, so no row has to be given back; different keys of one fingerprint
+// are found before the table changes; and the slots are entered as a batch of distinct, absent keys. A cell has 32 bits of the
+// fingerprint beside the element's number, so that a probe seldom reads another element's fingerprint.
+//
+// Fields, where they are not as above:
+//   match        report, leftover: where the numbers of matching elements go (u32), and Report::winners; or none
+//   claim_rows   out_keys: fingerprints. claims: u64, all ones. claim_mask: how many. random: of their hash. unique: 0 if found
+//                elements claim, too.
+//   take_rows    keys: fingerprints. source_buckets: stack. op: rows on it. kind: end. out_keys, out_values: what goes into the
+//                slots, or none.
+//   share_rows, merge  keys: operands of `op` bytes. kind: of the operands. default_value: stride of a stored value, 4 or 8.
+//                claim_mask: Op, 0 in share_rows if nothing is to be combined.
+//   free_rows    source_buckets: the first place above the top of the stack. report.
+//
+// Two keys of one fingerprint never live in the table together: the store draws another salt. No two different rows have one
+// fingerprint under every salt. The salt is part of each word that is multiplied, by a constant:
+// no row has a factor of zero under every salt, and under a salt that makes one zero, the words behind it count as before. Two
+// rows of one word differ under the salt that cancels one of them, since only a factor of zero folds to zero. Of longer rows
+// there is no proof. A model with words of 8 bits was tried out: any two of its 2^16 rows of two words are told apart by four
+// fifths of the salts.
+#pragma once
+#include "core/bytes.cuh"
+#include "core/hash.cuh"
+#include "core/straight.cuh"
+#include "core/value.cuh"
+
+namespace warphash {
+
+WARPHASH_FN const u8* row_of(const Batch& b, u64 i) { return reinterpret_cast<const u8*>(b.keys) + i * b.op; }
+constexpr u64 kValueDone = 1ull << 63, kSharesRow = 1ull << 62, kRowNumber = kSharesRow - 1;
+
+WARPHASH_FN u64* row_words(const Batch& b) { return reinterpret_cast<u64*>(b.values); }
+WARPHASH_FN u64 row_number(const Batch& b, u64 i) { return row_words(b)[i] & kRowNumber; }
+WARPHASH_FN u8* stored_row(const Batch& b, u64 row) { return reinterpret_cast<u8*>(b.source_buckets) + row * b.kind; }
+WARPHASH_FN u8* flags_of(const Batch& b) { return reinterpret_cast<u8*>(b.out_flags); }
+WARPHASH_FN bool flagged(const Batch& b, u64 i) { return !b.out_flags || flags_of(b)[i] == kChanged; }
+// Whether the key of an element was there, and its value is to be changed.
+WARPHASH_FN bool changes_value(const Batch& b, u64 i) { return !flagged(b, i) && !(row_words(b)[i] & kValueDone); }
+
+struct RowComparison {
+  const u8* a;
+  const u8* b;
+  u64 bytes;
+  bool* same;
+  template <class Word>
+  WARPHASH_FN void by() const {
+    if constexpr (sizeof(Word) > 8) {
+      RowComparison{a, b, bytes, same}.template by<u64>();
+    } else {
+      Word difference = 0;
+      for (u64 j = 0; j < bytes; j += sizeof(Word))
+        difference |= *reinterpret_cast<const Word*>(a + j) ^ *reinterpret_cast<const Word*>(b + j);
+      *same = difference == 0;
+    }
+  }
+};
+WARPHASH_FN bool equal_rows(const u8* a, const u8* b, u64 bytes) {
+  bool same = false;
+  by_words(reinterpret_cast<u64>(a) | reinterpret_cast<u64>(b) | bytes, RowComparison{a, b, bytes, &same});
+  return same;
+}
+
+WARPHASH_FN u64 read_word(const u8* p, u64 bytes) {
+  u64 x = 0;
+  for (u64 j = 0; j < bytes; ++j) x |= static_cast<u64>(p[j]) << (8 * j);
+  return x;
+}
+
+WARPHASH_FN void copy_extended(u8* to, const u8* from, u64 bytes, u64 longer) {
+  for (u64 j = 0; j < longer; ++j) to[j] = j < bytes ? from[j] : 0;
+}
+
+struct Widen : Straight {
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
+    const u8* row = row_of(b, i);
+    if (b.kind == 4)
+      reinterpret_cast<u32*>(b.out_keys)[i] = static_cast<u32>(read_word(row, b.op));
+    else if (b.kind == 8)
+      reinterpret_cast<u64*>(b.out_keys)[i] = read_word(row, b.op);
+    else
+      copy_extended(reinterpret_cast<u8*>(b.out_keys) + i * b.kind, row, b.op, b.kind);
+    return false;
+  }
+};
+
+struct Narrow : Straight {
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
+    const u8* word = reinterpret_cast<const u8*>(b.keys) + i * b.kind;
+    u8* row = reinterpret_cast<u8*>(b.out_keys) + i * b.op;
+    for (u64 j = 0; j < b.op; ++j) row[j] = word[j];
+    return false;
+  }
+};
+
+// The fingerprint of `bytes` bytes under a salt.
+WARPHASH_FN u64 fingerprint_of(const u8* row, u64 bytes, u64 salt) {
+  const bool aligned = (reinterpret_cast<u64>(row) & 7) == 0;
+  u64 x = salt ^ bytes;
+  for (u64 j = 0; j < bytes; j += 8) {
+    const u64 left = bytes - j;
+    const u64 word =
+        left >= 8 && aligned ? *reinterpret_cast<const u64*>(row + j) : read_word(row + j, left < 8 ? left : 8);
+    const u64 m = (x ^ word) * 0x9fb21c651e98df25ull;
+    x = mix(m ^ multiply_high(x ^ word, 0x9fb21c651e98df25ull)) + salt;
+  }
+  return x;
+}
+
+struct Fingerprint : Straight {
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
+    reinterpret_cast<u64*>(b.out_keys)[i] = fingerprint_of(row_of(b, i), b.op, b.random);
+    return false;
+  }
+};
+
+// Enters rows into a sketch: each of its 2^13 registers (u32, at `out_counts`) keeps the greatest rank of the rows that
+// fall to it; the rank is the number of leading zeros of a fingerprint, plus one. The greatest rank tells how many
+// different rows there were (Flajolet et al., HyperLogLog, 2007). Relaxed: a register publishes nothing, and only rises.
+constexpr u32 kSketchBits = 13;
+
+struct Sketch : Straight {
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
+    const u64 print = fingerprint_of(row_of(b, i), b.op, b.random);
+    u32* const at = reinterpret_cast<u32*>(b.out_counts) + (print & ((1u << kSketchBits) - 1));
+    u32 rank = 1;
+    for (u64 rest = print; rank <= 64 - kSketchBits && !(rest >> 63); rest <<= 1) ++rank;
+    u32 seen = load_relaxed(at);
+    while (seen < rank) {
+      const u32 before = compare_exchange_word(at, seen, rank);
+      if (before == seen) break;
+      seen = before;
+    }
+    return false;
+  }
+};
+
+// A task that lists elements in Report::winners.
+struct ListsElements : Straight {
+  static constexpr int kLists = 1;
+  struct State {
+    u32 element;
+    bool listed;
+  };
+  using Entry = u32;
+  WARPHASH_FN static u64* length(const Batch& b, int) { return b.report ? &report_of(b)->winners : nullptr; }
+  WARPHASH_FN static bool lists(int, const State& s) { return s.listed; }
+  WARPHASH_FN static Entry entry(const State& s) { return s.element; }
+  WARPHASH_FN static void finish(const Table&, const Batch&, u64, State&, bool, Tally&) {}
+};
+
+// Lists the elements whose flag is `kind`, in `leftover`.
+struct ListFlagged : ListsElements {
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State& s) {
+    s = {static_cast<u32>(i), flags_of(b)[i] == b.kind};
+    return false;
+  }
+  WARPHASH_FN static void enter(const Batch& b, int, u64 place, Entry e) {
+    reinterpret_cast<u32*>(b.leftover)[place] = e;
+  }
+};
+
+struct Match : ListsElements {
+  WARPHASH_FN static const void* hint(const Batch& b, u64 i) {
+    return flagged(b, i) ? stored_row(b, row_number(b, i)) : nullptr;
+  }
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State& s) {
+    const bool found = flagged(b, i);
+    s = {static_cast<u32>(i), found && equal_rows(stored_row(b, row_number(b, i)), row_of(b, i), b.op)};
+    if (found && !s.listed) flags_of(b)[i] = kPresent;
+    return false;
+  }
+  WARPHASH_FN static void enter(const Batch& b, int, u64 place, Entry e) {
+    reinterpret_cast<u32*>(b.leftover)[place] = e;
+  }
+};
+
+struct Gather : Straight {
+  WARPHASH_FN static const void* hint(const Batch& b, u64 i) {
+    return flagged(b, i) ? stored_row(b, row_number(b, i)) : nullptr;
+  }
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
+    const u8* from = flagged(b, i) ? stored_row(b, row_number(b, i)) : reinterpret_cast<const u8*>(b.default_value);
+    copy_row(reinterpret_cast<u8*>(b.out_values) + i * b.op, from, b.op);
+    return false;
+  }
+};
+
+struct NumberRows : Straight {
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
+    row_words(b)[i] = i;
+    return false;
+  }
+};
+
+// ---- updates
+struct ClaimRows : ListsElements {
+  static constexpr bool kCounts = true;
+  static constexpr u64 kEmptyCell = ~0ull;  // no element has this number
+  struct State : ListsElements::State {
+    bool shared;  // the fingerprint is that of another key, too
+  };
+  WARPHASH_FN static u64 fingerprint_of(const Batch& b, u64 i) { return reinterpret_cast<const u64*>(b.out_keys)[i]; }
+  WARPHASH_FN static u64* cell(const Batch& b, u64 at) { return reinterpret_cast<u64*>(b.claims) + at; }
+  WARPHASH_FN static u64 home(const Batch& b, u64 fingerprint) {
+    return multiply_high(mix(fingerprint ^ b.random), b.claim_mask);
+  }
+  WARPHASH_FN static const void* hint(const Batch& b, u64 i) {
+    if (flags_of(b)[i] == kChanged) return stored_row(b, row_number(b, i));
+    return cell(b, home(b, fingerprint_of(b, i)));
+  }
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State& s) {
+    s.element = static_cast<u32>(i);
+    s.listed = s.shared = false;
+    const bool found = flags_of(b)[i] == kChanged;
+    if (found) {
+      s.shared = !equal_rows(stored_row(b, row_number(b, i)), row_of(b, i), b.op);
+      flags_of(b)[i] = kPresent;
+      if (s.shared || b.unique) return false;
+    }
+    const u64 fingerprint = fingerprint_of(b, i), mine = fingerprint << 32 | i;
+    for (u64 at = home(b, fingerprint);; at = at + 1 < b.claim_mask ? at + 1 : 0) {
+      const u64 claim = compare_exchange_word(cell(b, at), kEmptyCell, mine);
+      if (claim == kEmptyCell) {
+        s.listed = !found;
+        return false;
+      }
+      const u64 owner = claim & 0xffffffffu;
+      if ((claim ^ mine) >> 32 || fingerprint_of(b, owner) != fingerprint) continue;
+      s.shared = !equal_rows(row_of(b, owner), row_of(b, i), b.op);
+      row_words(b)[i] = found ? row_words(b)[i] | kValueDone : owner | kSharesRow | kValueDone;
+      return false;
+    }
+  }
+  WARPHASH_FN static void enter(const Batch& b, int, u64 place, Entry e) {
+    row_words(b)[e] = place;
+    flags_of(b)[e] = kChanged;
+  }
+  WARPHASH_FN static void finish(const Table&, const Batch&, u64, State& s, bool live, Tally& tally) {
+    tally.mismatches += live && s.shared;
+  }
+};
+
+struct TakeRows : Straight {
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
+    if (!flagged(b, i)) return false;
+    const u64 rank = row_words(b)[i], free = b.op, end = b.kind;
+    const u64 row = rank < free ? reinterpret_cast<const u64*>(b.source_buckets)[free - 1 - rank] : end + rank - free;
+    row_words(b)[i] = row;
+    if (b.out_keys) {
+      reinterpret_cast<u64*>(b.out_keys)[rank] = reinterpret_cast<const u64*>(b.keys)[i];
+      reinterpret_cast<u64*>(b.out_values)[rank] = row;
+    }
+    return false;
+  }
+};
+
+struct Scatter : Straight {
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
+    if (flagged(b, i)) copy_row(stored_row(b, row_number(b, i)), row_of(b, i), b.op);
+    return false;
+  }
+};
+
+WARPHASH_FN void merge_value(const Batch& b, u64 i, u64 row) {
+  const u64 operand = read_word(row_of(b, i), b.op);
+  u8* base = reinterpret_cast<u8*>(b.source_buckets);
+  if (b.default_value == 4)
+    combine(reinterpret_cast<u32*>(base) + row, static_cast<u32>(operand), b.claim_mask, b.kind);
+  else
+    combine(reinterpret_cast<u64*>(base) + row, operand, b.claim_mask, b.kind);
+}
+
+// The word of a chosen element is not written here, so another element may read it.
+struct ShareRows : Straight {
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
+    if (!(row_words(b)[i] & kSharesRow)) return false;
+    const u64 row = row_number(b, row_number(b, i));
+    row_words(b)[i] = row | kValueDone;
+    if (b.claim_mask) merge_value(b, i, row);
+    return false;
+  }
+};
+
+struct Overwrite : Straight {
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
+    if (changes_value(b, i)) copy_row(stored_row(b, row_number(b, i)), row_of(b, i), b.op);
+    return false;
+  }
+};
+
+struct Merge : Straight {
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
+    if (changes_value(b, i)) merge_value(b, i, row_number(b, i));
+    return false;
+  }
+};
+
+// ---- erase
+struct FreeRows : ListsElements {
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State& s) {
+    s = {static_cast<u32>(i), flagged(b, i)};
+    return false;
+  }
+  WARPHASH_FN static void enter(const Batch& b, int, u64 place, Entry e) {
+    reinterpret_cast<u64*>(b.source_buckets)[place] = row_number(b, e);
+  }
+};
+
+// A chunk is summed by one thread: the next one's line of counts is the one after its own.
+constexpr u64 kChunk = 256;
+
+struct ChunkSums : Straight {
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
+    const u32* counts = reinterpret_cast<const u32*>(b.keys);
+    u64 sum = 0;
+    for (u64 j = i * kChunk; j < (i + 1) * kChunk && j < b.default_value; ++j) sum += counts[j];
+    reinterpret_cast<u64*>(b.out_values)[i] = sum;
+    return false;
+  }
+};
+
+struct Offsets : Straight {
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
+    const u32* counts = reinterpret_cast<const u32*>(b.keys);
+    u64 at = reinterpret_cast<const u64*>(b.values)[i];
+    for (u64 j = i * kChunk; j < (i + 1) * kChunk && j < b.default_value; ++j) {
+      reinterpret_cast<u64*>(b.out_values)[j] = at;
+      at += counts[j];
+    }
+    return false;
+  }
+};
+
+}  // namespace warphash
+
+#define WARPHASH_PLAIN_ENTRIES                        \
+  WARPHASH_ENTRY(widen, warphash::Widen)              \
+  WARPHASH_ENTRY(narrow, warphash::Narrow)            \
+  WARPHASH_ENTRY(fingerprint, warphash::Fingerprint)  \
+  WARPHASH_ENTRY(sketch, warphash::Sketch)            \
+  WARPHASH_ENTRY(list_flagged, warphash::ListFlagged) \
+  WARPHASH_ENTRY(match, warphash::Match)              \
+  WARPHASH_ENTRY(gather, warphash::Gather)            \
+  WARPHASH_ENTRY(number_rows, warphash::NumberRows)   \
+  WARPHASH_ENTRY(claim_rows, warphash::ClaimRows)     \
+  WARPHASH_ENTRY(take_rows, warphash::TakeRows)       \
+  WARPHASH_ENTRY(scatter, warphash::Scatter)          \
+  WARPHASH_ENTRY(share_rows, warphash::ShareRows)     \
+  WARPHASH_ENTRY(overwrite, warphash::Overwrite)      \
+  WARPHASH_ENTRY(merge, warphash::Merge)              \
+  WARPHASH_ENTRY(free_rows, warphash::FreeRows)       \
+  WARPHASH_ENTRY(chunk_sums, warphash::ChunkSums)     \
+  WARPHASH_ENTRY(offsets, warphash::Offsets)

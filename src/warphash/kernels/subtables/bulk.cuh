@@ -1,0 +1,298 @@
+// Every bulk operation on subtables (subtables/lines.cuh) but the insert (subtables/insert.cuh): what an element of a batch does
+// from start to finish.
+//
+//   find           value and presence of each key
+//   probe_counts   how many buckets find reads for each key
+//   guest_counts   and how many words of guests
+//   combine        applies an upsert to the keys that were there before
+//   erase          turns a key's slot into a tombstone
+//   scan           copies all pairs out
+//   audit          counts buckets that break the rules
+//   hand_over      copies the counts of a report to the host
+//
+// erase swaps a key of a word for a tombstone, and takes the lock for a wider one, so that of two elements one has erased it. find
+// and scan have no writers beside them.
+//
+// A host that does not wait for an insert (subtables/insert.cuh) may launch a find or an erase behind it before it knows of pairs
+// that were left homeless. A find, which is given their list, looks there for what it does not find; an erase does nothing, and is
+// launched again when they are housed.
+#pragma once
+#include "core/bulk.cuh"
+#include "core/straight.cuh"
+#include "subtables/lines.cuh"
+
+namespace warphash {
+
+// A key came into a bucket, or left it: counted with its subtable, or by itself in the annex.
+WARPHASH_FN void count(Tally& tally, u32 bucket) {
+  if (subtable_of(bucket) == kAnnex)
+    ++tally.changed;
+  else
+    tally.placed.add(subtable_of(bucket));
+}
+
+// ---- find
+template <class D>
+struct FindPair {
+  using S = typename D::S;
+  using Word = typename S::Word;
+  using Value = typename D::Value::Word;
+  static constexpr bool kProbes = true, kReads = true, kSuspends = false, kCounts = false;
+  static constexpr bool kFrozen = true, kVacancy = false;
+  static constexpr int kLists = 0, kPartBytes = 128;
+  // The copy of a row takes registers. Of wider keys some would be spilled.
+  static constexpr u32 kBlocks = S::kValueBytes != kRow ? 0 : sizeof(Word) <= 32 ? 7 : 1;
+  struct State {
+    SubtableProbe<S> probe;
+    Value value;
+    bool found;
+    WARPHASH_FN u32 bucket() const { return probe.bucket; }
+    WARPHASH_FN const Word& key() const { return probe.named.key; }
+  };
+  WARPHASH_FN static i32 region(const Table& t) { return D::region(t); }
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
+    s = {SubtableProbe<S>::start(t, key_at<S>(b, static_cast<u32>(i))), static_cast<Value>(b.default_value), false};
+    return true;
+  }
+  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
+    if (seen.hit < 0) {
+      if (kPrefetches) s.found = false;
+      if (s.probe.advance(t, seen)) return false;
+      if (b.homeless && suspended(b, subtable_of(s.probe.bucket))) look_among_homeless(t, b, s);
+      return true;
+    }
+    if (b.out_values) {
+      const u8* at = S::value_at(t, s.probe.bucket, static_cast<u32>(seen.hit));
+      if (kPrefetches && S::kValueBytes != 0 && !s.found) {  // the value lies apart: it is there by the next look
+        prefetch(at);
+        s.found = true;
+        return false;
+      }
+      if constexpr (S::kValueBytes == kRow)
+        s.value = reinterpret_cast<u64>(at);
+      else if constexpr (S::kValueBytes > 0)
+        s.value = load_slot<true>(reinterpret_cast<const Value*>(at));
+    }
+    return s.found = true;
+  }
+  WARPHASH_FN static void finish(const Table& t, const Batch& b, u64 i, State& s, bool live, Tally&) {
+    if constexpr (S::kValueBytes == kRow)
+      if (b.out_values)
+        copy_rows(pointer<u8>(b.out_values) + i * t.value_bytes, pointer<const u8>(s.value), live, t.value_bytes);
+    if (!live) return;
+    if constexpr (S::kValueBytes > 0)
+      if (b.out_values) store_once(pointer<Value>(b.out_values) + i, s.value);
+    set_flag(b, static_cast<u32>(i), s.found);
+  }
+
+ private:
+  // They are few, if there are any, and in no order. A key with another name is never among them: the annex has its slot.
+  WARPHASH_FN static void look_among_homeless(const Table& t, const Batch& b, State& s) {
+    const u64 homeless = subtable_of(s.probe.bucket) == kAnnex ? 0 : load_relaxed(&report_of(b)->homeless);
+#pragma unroll 1
+    for (u64 j = 0; j < homeless && !s.found; ++j) {
+      s.found = pointer<const Word>(b.homeless)[j] == s.probe.named.key;
+      const u64 at = b.homeless_values + j * S::value_bytes(t);
+      if (!s.found) continue;
+      if constexpr (S::kValueBytes == kRow)
+        s.value = at;
+      else if constexpr (S::kValueBytes > 0)
+        s.value = *pointer<const Value>(at);
+    }
+  }
+};
+
+// A find, asked how many words of guests it reads.
+template <class D>
+struct GuestCounts : ProbeCounts<FindPair<D>> {
+  using S = typename D::S;
+  using typename ProbeCounts<FindPair<D>>::State;
+  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
+    const bool asked = s.probe.asked;
+    const u32 unsure = bit_count(s.probe.left & ~s.probe.wanted);
+    const bool done = FindPair<D>::step(t, b, s, seen);
+    if (kAsksForGuests && s.probe.asked && !asked) s.count += unsure;
+    return done;
+  }
+};
+
+// ---- combine, erase
+// A find of elements that may be listed, in a table that others are changing.
+template <class D>
+struct SeekPair {
+  using S = typename D::S;
+  using Word = typename S::Word;
+  static constexpr bool kProbes = true, kReads = true, kSuspends = false, kCounts = true;
+  static constexpr bool kFrozen = false, kVacancy = false;
+  static constexpr int kLists = 0, kPartBytes = 128;
+  struct State {
+    SubtableProbe<S> probe;
+    u32 element;
+    bool found;
+    WARPHASH_FN u32 bucket() const { return probe.bucket; }
+    WARPHASH_FN const Word& key() const { return probe.named.key; }
+  };
+  WARPHASH_FN static i32 region(const Table& t) { return D::region(t); }
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
+    const u32 e = element_of(b, i);
+    s = {SubtableProbe<S>::start(t, key_at<S>(b, e)), e, false};
+    return true;
+  }
+};
+
+template <class D>
+struct CombinePair : SeekPair<D> {
+  using S = typename D::S;
+  using typename SeekPair<D>::State;
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
+    return pointer<const u8>(b.out_flags)[element_of(b, i)] != kChanged && SeekPair<D>::start(t, b, i, s);
+  }
+  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
+    if (seen.hit < 0) return !s.probe.advance(t, seen);
+    u8* const at = S::value_at(t, s.probe.bucket, static_cast<u32>(seen.hit));
+    if constexpr (S::kValueBytes == kRow)
+      return combine_row(t, b, s, at);
+    else if constexpr (S::kValueBytes > 0) {
+      using Value = typename D::Value::Word;
+      combine(reinterpret_cast<Value*>(at), D::Value::of(b, s.element, 0), b.op, b.kind);
+    }
+    return true;
+  }
+  WARPHASH_FN static void finish(const Table&, const Batch&, u64, State&, bool, Tally&) {}
+
+ private:
+  // Of several values for one key one wins whole: under the lock.
+  WARPHASH_FN static bool combine_row(const Table& t, const Batch& b, const State& s, u8* at) {
+    const u64 bytes = t.value_bytes;
+    const u8* const operand = pointer<const u8>(b.values) + s.element * bytes;
+    u32* const lock = S::lock_at(t, s.probe.bucket);
+    if (!try_lock(t, lock)) return false;
+    if (b.op == kReplace)
+      copy_row(at, operand, bytes);
+    else if (bytes == 4)
+      combine(reinterpret_cast<u32*>(at), *reinterpret_cast<const u32*>(operand), b.op, b.kind);
+    else if (bytes == 8)
+      combine(reinterpret_cast<u64*>(at), *reinterpret_cast<const u64*>(operand), b.op, b.kind);
+    unlock(lock);
+    return true;
+  }
+};
+
+template <class D>
+struct ErasePair : SeekPair<D> {
+  using S = typename D::S;
+  using typename SeekPair<D>::State;
+  static constexpr bool kSuspends = true, kCountsSubtables = true;
+  static constexpr u32 kThreads = 128, kBlocks = sizeof(typename S::Word) == 4 ? 9 : 0;
+  // The batch before has left a pair homeless, which may have this key: the host houses it, and erases anew.
+  WARPHASH_FN static bool suspend(State&) { return false; }
+  WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const Seen<S>& seen) {
+    if (seen.hit < 0) return !s.probe.advance(t, seen);
+    auto* const slot = &(S::at(t, s.probe.bucket) + seen.hit)->key;
+    if constexpr (S::kWide) {
+      u32* const lock = S::lock_at(t, s.probe.bucket);
+      if (!try_lock(t, lock)) return false;
+      s.found = load_relaxed(slot) == s.probe.named.key;
+      if (s.found) store_relaxed(slot, S::kTombstone);
+      unlock(lock);
+      return s.found;  // otherwise words of two keys were seen: once more
+    } else {
+      // Only another erase of this key can make the swap fail.
+      s.found = compare_exchange_word(slot, s.probe.named.key, S::kTombstone) == s.probe.named.key;
+      return true;
+    }
+  }
+  WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally& tally) {
+    if (!live) return;
+    if (s.found) count(tally, s.probe.bucket);
+    set_flag(b, s.element, s.found);
+  }
+};
+
+// ---- hand_over
+// A word an element, of the counts at `report`, to `answer`; they are zero then, if default_value says so, but for the number of
+// the homeless, whom a find behind an insert looks for. A copy and a fill of the driver's took 10 us of a batch, for most of
+// which the device was idle (docs/performance/subtables.md).
+struct HandOver : Straight {
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
+    u64* const word = pointer<u64>(b.report) + i;
+    pointer<u64>(b.answer)[i] = *word;
+    if (b.default_value && word != &report_of(b)->homeless) *word = 0;
+    return false;
+  }
+};
+
+// ---- scan, audit: of one subtable, `subtable`, whose slots or buckets are the elements
+template <class D>
+struct ScanSubtable {
+  using S = typename D::S;
+  using Word = typename S::Word;
+  static constexpr bool kProbes = false, kSuspends = false, kCounts = true;
+  static constexpr int kLists = 1;
+  struct State {
+    Word key;
+    const u8* value;
+    u64 value_bytes;
+  };
+  WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
+    const u32 bucket = bucket_named(static_cast<u32>(b.subtable), static_cast<u32>(i / S::kSlots));
+    const u32 slot = static_cast<u32>(i % S::kSlots);
+    s = {load_relaxed(&(S::at(t, bucket) + slot)->key), S::value_at(t, bucket, slot), S::value_bytes(t)};
+    return false;
+  }
+  WARPHASH_FN static void finish(const Table&, const Batch&, u64, State&, bool, Tally&) {}
+  using Entry = State;
+  WARPHASH_FN static u64* length(const Batch& b, int) { return &report_of(b)->winners; }
+  WARPHASH_FN static bool lists(int, const State& s) { return S::holds_key(typename S::Item{s.key}); }
+  WARPHASH_FN static Entry entry(const State& s) { return s; }
+  WARPHASH_FN static void enter(const Batch& b, int, u64 place, const Entry& e) {
+    if (place >= b.default_value) return;  // room in the output
+    if (b.out_keys) store_once(pointer<Word>(b.out_keys) + place, b.subtable == kAnnex ? mark_of_name(e.key) : e.key);
+    if (S::kValueBytes != 0 && b.out_values)
+      copy_row(pointer<u8>(b.out_values) + place * e.value_bytes, e.value, e.value_bytes);
+  }
+};
+
+// A bucket is sound if its empty slots come last, its keys belong there and are found there, and nobody has its lock.
+template <class D>
+struct AuditSubtable {
+  using S = typename D::S;
+  using Word = typename S::Word;
+  static constexpr bool kProbes = false, kSuspends = false, kCounts = true;
+  static constexpr int kLists = 0;
+  struct State {
+    u32 broken;
+  };
+  WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
+    const u32 bucket = bucket_named(static_cast<u32>(b.subtable), static_cast<u32>(i));
+    s.broken = load_relaxed(S::lock_at(t, bucket)) != 0;
+    bool empty_before = false;
+    for (int j = 0; j < S::kSlots; ++j) {
+      const typename S::Item item = {load_relaxed(&(S::at(t, bucket) + j)->key)};
+      const bool empty = S::is_empty(item);
+      s.broken += empty_before && !empty;
+      empty_before = empty;
+      if (!S::holds_key(item)) continue;
+      if (b.subtable == kAnnex)
+        s.broken += number_of_name(item.key) > 2 || S::annex_bucket(item.key) != bucket;
+      else
+        s.broken +=
+            bucket_in(t, static_cast<u32>(b.subtable), digest(t, item.key)) != bucket || !is_found(t, bucket, item.key);
+    }
+    return false;
+  }
+  WARPHASH_FN static void finish(const Table&, const Batch&, u64, State& s, bool live, Tally& tally) {
+    if (live) tally.mismatches += s.broken;
+  }
+
+ private:
+  WARPHASH_FN static bool is_found(const Table& t, u32 bucket, const Word& key) {
+    const bool is_resident = First::of(t, digest(t, key)).possible >> subtable_of(bucket) & 1;
+    const Guests guests = Guests::of<S>(t, subtable_of(bucket), digest(t, key));
+    return is_resident || guests.may_be_in(load_relaxed(guests.word));
+  }
+};
+
+}  // namespace warphash

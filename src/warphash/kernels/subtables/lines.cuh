@@ -1,0 +1,307 @@
+// The subtables of a table, and a key's way through them.
+//
+// Layout of a subtable of n buckets, one piece of memory (bytes):
+//   [ keys     n lines of 128: 128 / w slots of w bytes, w = 4, 8, 16, 32, 64 or 128 for the width of a key ]
+//   [ values   n * (128 / w) of v bytes: 0, 4, 8, or Table::value_bytes, a multiple of 4 ]
+//   [ locks    n words of 32 bits (subtables/bucket_lock.cuh) ]
+//   [ guests   n pairs of words of 32 bits: keys that are here though their place is elsewhere have set two bits of one word ]
+// A key of 128 bytes fills a bucket. The annex (core/slot.cuh) is one more, small subtable behind the others.
+// Source: Dynamic Hash Tables on GPUs, section 4.1.
+//
+// Numbers. A bucket is named by 32 bits: [ subtable 4 | bucket of it 28 ].
+//
+// Hashing. Subtable i has n_i buckets and takes a key to scale(hash_i, n_i) of them. After n_i has doubled, the bucket is
+// twice what it was, or that and one: the two halves of a bucket lie side by side, and no two buckets share one. (The
+// paper takes the remainder instead, so its halves are n_i apart: section 5.3.)
+//
+// First subtable. The paper draws it at random with probability ~ n_i / C(m_i, 2), m_i the keys of subtable i, which makes
+// conflicts fewest (Theorem 1). Here the key itself draws: 32 bits of its hash lie in the share of one subtable. A find
+// can so begin where the key most likely is; an evicted key goes from subtable i to i + 1, and a find goes the same way.
+//
+// Guests. A key may be elsewhere than in its first subtable: that bucket was full, or the shares have moved since. A find reads
+// the buckets of those subtables whose share the draw has lain in since their keys were last told apart (least_begins,
+// most_ends), and of the others only where the key may be a guest. Who puts a key into a bucket that is not its first sets its
+// bits there, as in a Bloom filter: the hash values of a bucket fall into 2^11 parts, in order, and the number of a part names
+// a word of the two, and two of its bits. Bits are not cleared by an erase, which costs a find a bucket too many; but whoever
+// resizes a subtable reads all its keys, and tells residents from guests anew, by the shares of then (subtables/resize.cuh). So an absent
+// key of a table that has often grown takes 1.35 lines instead of 3. The words of all buckets are a sixteenth of the keys,
+// which a GPU reads from its cache, and has it keep. (A mark at the bucket that a key was turned away from, as in Boost's flat
+// tables, is one word to read instead of two; but to renew it takes the keys of the other subtables, and unrenewed, it made 2.7
+// lines: docs/performance/subtables.md.)
+// A CPU does not ask: it has prefetched the lines, whose number it can predict then, in less time than it waits for a word.
+// While shares have never moved (early_exit), a first bucket that was never full (core/slot.cuh) has sent no key away.
+#pragma once
+#include "core/bucket.cuh"
+#include "core/bytes.cuh"
+#include "core/hash.cuh"
+#include "core/value.cuh"
+#include "core/wide.cuh"
+#include "subtables/bucket_lock.cuh"
+#include "subtables/row_copy.cuh"
+
+namespace warphash {
+
+// Whether a find reads a word of guests to save a bucket.
+constexpr bool kAsksForGuests = !kPrefetches;
+constexpr int kRow = -1;  // width of a value: what Table::value_bytes says
+constexpr u32 kSubtableShift = 28;
+constexpr u32 kAnnex = kMostSubtables;
+
+WARPHASH_FN u32 subtable_of(u32 bucket) { return bucket >> kSubtableShift; }
+WARPHASH_FN u32 bucket_named(u32 subtable, u32 number) { return subtable << kSubtableShift | number; }
+WARPHASH_FN u32 number_of(u32 bucket) { return bucket & ((1u << kSubtableShift) - 1); }
+WARPHASH_FN u32 subtable_after(const Table& t, u32 subtable) { return subtable + 1 < t.hashes ? subtable + 1 : 0; }
+
+// Element `subtable` of an array of the table: selects, as an indexed parameter would go through local memory.
+WARPHASH_FN u64 of_subtable(const Table& t, const u64 (&array)[kMostSubtables + 1], u32 subtable) {
+  u64 x = array[kAnnex];
+#pragma unroll
+  for (u32 j = 0; j < kMostSubtables; ++j)
+    if (j < t.hashes) x = subtable == j ? array[j] : x;
+  return x;
+}
+
+// What the slots of subtables are; for `Seen` and the schedules, a bucket of keys alone.
+template <class Word_, int kValueBytes_>
+struct Lines {
+  using Word = Word_;
+  using Item = Slot<Word, false>;
+  static constexpr int kValueBytes = kValueBytes_;
+  static constexpr bool kHasValue = false, kLinked = false, kFar = true;
+  static constexpr bool kWide = sizeof(Word) > 8, kSpread = sizeof(Word) <= 16;
+  static constexpr int kBucketBytes = 128, kLookBytes = kBucketBytes;
+  static constexpr int kSlots = kBucketBytes / static_cast<int>(sizeof(Word));
+  static constexpr int kDataSlots = kSlots;
+  static constexpr u32 kAllSlots = kSlots == 32 ? ~0u : (1u << kSlots) - 1;
+  static constexpr Word kEmpty = mark<Word>(0);
+  static constexpr Word kTombstone = mark<Word>(1);
+  static constexpr Word kVacantFrom = kTombstone;
+
+  WARPHASH_FN static Item empty() { return {kEmpty}; }
+  WARPHASH_FN static bool is_vacant(const Item& s) { return is_mark(s.key, 1); }
+  WARPHASH_FN static bool is_empty(const Item& s) { return is_mark(s.key, 0); }
+  WARPHASH_FN static bool holds_key(const Item& s) { return !is_mark(s.key, 1); }
+  WARPHASH_FN static bool is_reserved(const Word& key) { return is_mark(key, 2); }
+  WARPHASH_FN static Word annex_name(const Word& key) { return name_of_mark(key); }
+  WARPHASH_FN static u32 annex_bucket(const Word& name) {
+    return bucket_named(kAnnex, kSlots >= 3 ? 0 : number_of_name(name));
+  }
+  WARPHASH_FN static u32 next_in(const Item&) { return kNowhere; }
+
+  WARPHASH_FN static u64 value_bytes(const Table& t) {
+    return kValueBytes == kRow ? t.value_bytes : static_cast<u64>(kValueBytes);
+  }
+  WARPHASH_FN static Item* at(const Table& t, u32 bucket) {
+    WARPHASH_ASSERT(subtable_of(bucket) < t.hashes || subtable_of(bucket) == kAnnex);
+    WARPHASH_ASSERT(number_of(bucket) < of_subtable(t, t.sizes, subtable_of(bucket)));
+    Item* const lines = reinterpret_cast<Item*>(of_subtable(t, t.bases, subtable_of(bucket)));
+    return in_global(lines + static_cast<u64>(number_of(bucket)) * kSlots);
+  }
+  WARPHASH_FN static u8* value_at(const Table& t, u32 bucket, u32 slot) {
+    const u32 subtable = subtable_of(bucket);
+    const u64 values = of_subtable(t, t.bases, subtable) + of_subtable(t, t.sizes, subtable) * kBucketBytes;
+    const u64 number = static_cast<u64>(number_of(bucket)) * kSlots + slot;
+    return in_global(reinterpret_cast<u8*>(values) + number * value_bytes(t));
+  }
+  WARPHASH_FN static u32* lock_at(const Table& t, u32 bucket) {
+    return in_global(reinterpret_cast<u32*>(of_subtable(t, t.bucket_words, subtable_of(bucket))) + number_of(bucket));
+  }
+  WARPHASH_FN static u32* guests_at(const Table& t, u32 subtable, u32 number) {
+    const u64 words = of_subtable(t, t.bucket_words, subtable);
+    return in_global(reinterpret_cast<u32*>(words) + of_subtable(t, t.sizes, subtable) + 2ull * number);
+  }
+};
+
+// A value under way: the word itself or, of wider ones, where it lies.
+template <int kBytes>
+struct Carried {
+  using Word = u64;  // address
+  WARPHASH_FN static Word of(const Batch& b, u64 element, u64 bytes) { return b.values + element * bytes; }
+  WARPHASH_FN static void put(u8* at, Word value, u64 bytes) {
+    copy_row(at, reinterpret_cast<const u8*>(value), bytes);
+  }
+  // Takes the value at `at` for `value`; the one taken lies at `spare`, where `value` may lie already.
+  WARPHASH_FN static Word swap(u8* at, Word value, u8* spare, u64 bytes) {
+    exchange_row(at, reinterpret_cast<const u8*>(value), spare, bytes);
+    return reinterpret_cast<u64>(spare);
+  }
+};
+template <class W>
+struct CarriedWord {
+  using Word = W;
+  WARPHASH_FN static Word of(const Batch& b, u64 element, u64) {
+    return load_once(reinterpret_cast<const Word*>(b.values) + element);
+  }
+  WARPHASH_FN static void put(u8* at, Word value, u64) { store_relaxed(reinterpret_cast<Word*>(at), value); }
+  WARPHASH_FN static Word swap(u8* at, Word value, u8*, u64) {
+    const Word old = load_relaxed(reinterpret_cast<const Word*>(at));
+    store_relaxed(reinterpret_cast<Word*>(at), value);
+    return old;
+  }
+};
+template <>
+struct Carried<4> : CarriedWord<u32> {};
+template <>
+struct Carried<8> : CarriedWord<u64> {};
+template <>
+struct Carried<0> {
+  using Word = u32;
+  WARPHASH_FN static Word of(const Batch&, u64, u64) { return 0; }
+  WARPHASH_FN static void put(u8*, Word, u64) {}
+  WARPHASH_FN static Word swap(u8*, Word, u8*, u64) { return 0; }
+};
+
+WARPHASH_FN u32 hash_with(const Table& t, u32 digest, u64 salt, u64 addend) {
+  if (t.family == kUniversal) return static_cast<u32>(universal(digest, salt, addend));
+  return mix(digest ^ static_cast<u32>(salt));
+}
+WARPHASH_FN u64 hash_with(const Table& t, u64 digest, u64 salt, u64 addend) {
+  if (t.family == kUniversal) return universal(digest, salt, addend) << 3;  // a product below 2^61
+  return mix(digest ^ salt);
+}
+
+// Hash of a digest in a subtable.
+template <class Digest>
+WARPHASH_FN Digest hash_in(const Table& t, u32 subtable, Digest digest) {
+  const u64 salt = of_subtable(t, t.salts, subtable);
+  u64 addend = t.addend[0];
+#pragma unroll
+  for (u32 j = 1; j < kMaxHashes; ++j) addend = subtable % kMaxHashes == j ? t.addend[j] : addend;
+  return hash_with(t, digest, salt, addend);
+}
+
+// Bucket of a digest in a subtable.
+template <class Digest>
+WARPHASH_FN u32 bucket_in(const Table& t, u32 subtable, Digest digest) {
+  return bucket_named(subtable, scale(hash_in(t, subtable, digest), of_subtable(t, t.sizes, subtable)));
+}
+
+// Where a digest would be told among the guests of its bucket in a subtable.
+struct Guests {
+  u32* word;
+  u32 bits;
+
+  template <class S, class Digest>
+  WARPHASH_FN static Guests of(const Table& t, u32 subtable, Digest digest) {
+    const Digest hash = hash_in(t, subtable, digest);
+    const u64 buckets = of_subtable(t, t.sizes, subtable);
+    const u32 part = part_of_2048(hash, buckets);  // [ word 1 | bit 5 | bit 5 ]
+    return {S::guests_at(t, subtable, scale(hash, buckets)) + (part >> 10),
+            1u << (part >> 5 & 31u) | 1u << (part & 31u)};
+  }
+  WARPHASH_FN bool may_be_in(u32 read) const { return (read & bits) == bits; }
+  // Relaxed: nobody relies on the bits before the next launch.
+  WARPHASH_FN void add() const { fetch_or(word, bits); }
+};
+
+// The subtable that a key goes to first, and those that may have been it; sets of subtables are bits of a word.
+struct First {
+  u32 subtable;
+  u32 possible;
+
+  template <class Digest>
+  WARPHASH_FN static First of(const Table& t, Digest hashed) {
+    const u32 draw = static_cast<u32>(mix(static_cast<u64>(hashed) ^ t.salts[kAnnex]) >> 32);
+    First first = {0, 0};
+#pragma unroll
+    for (u32 j = 0; j < kMostSubtables; ++j) {
+      if (j >= t.hashes) continue;
+      if (j + 1 < t.hashes) first.subtable += draw >= t.shares[j];
+      first.possible |= static_cast<u32>(draw >= t.least_begins[j] && draw < t.most_ends[j]) << j;
+    }
+    return first;
+  }
+};
+
+// A key has come into a bucket.
+template <class S, class Digest>
+WARPHASH_FN void receive(const Table& t, u32 bucket, Digest digest) {
+  if (First::of(t, digest).subtable != subtable_of(bucket)) Guests::of<S>(t, subtable_of(bucket), digest).add();
+}
+
+// The number of a bucket among those of all subtables, one behind the other.
+WARPHASH_FN u64 number_of_all(const Table& t, u32 bucket) {
+  u64 before = 0;
+#pragma unroll
+  for (u32 j = 0; j < kMostSubtables; ++j) before += j < subtable_of(bucket) ? t.sizes[j] : 0;
+  return before + number_of(bucket);
+}
+
+// The walk of a lookup: the key's first subtable, then those that it may be in. From each, the one after it in turn.
+template <class S>
+struct SubtableProbe {
+  using Word = typename S::Word;
+  Named<S> named;
+  u32 bucket;
+  u32 wanted : 8;  // subtables to look at after this one
+  u32 left : 8;    // and those that nobody has looked at
+  u32 asked : 1;   // whether `wanted` has those, too, where the key may be a guest
+
+  WARPHASH_FN static SubtableProbe start(const Table& t, const Word& key) {
+    SubtableProbe p{Named<S>::of(key), 0, 0, 0, true};
+    if (p.named.reserved) {
+      p.bucket = S::annex_bucket(p.named.key);
+      return p;
+    }
+    const auto hashed = digest(t, p.named.key);
+    const First first = First::of(t, hashed);
+    p.wanted = first.possible;
+    p.left = (1u << t.hashes) - 1;
+    p.asked = false;
+    p.move_to(t, first.subtable, hashed);
+    return p;
+  }
+  WARPHASH_FN bool at_first(const Table& t) const { return named.reserved || bit_count(left) + 1 == t.hashes; }
+  // Also wants the subtables where the key may be a guest.
+  WARPHASH_FN void ask(const Table& t) {
+    if (asked) return;
+    asked = true;
+    if constexpr (!kAsksForGuests) {
+      wanted = left;
+      return;
+    }
+    const auto hashed = digest(t, named.key);
+    const u32 unsure = left & ~wanted;
+    Guests guests[kMostSubtables];
+    u32 words[kMostSubtables];
+#pragma unroll
+    for (u32 j = 0; j < kMostSubtables; ++j) {  // all are asked for before one is waited for
+      if (j >= t.hashes) continue;
+      guests[j] = Guests::of<S>(t, j, hashed);
+      words[j] = unsure >> j & 1 ? load_kept(guests[j].word) : 0;
+    }
+#pragma unroll
+    for (u32 j = 0; j < kMostSubtables; ++j)
+      if (j < t.hashes && guests[j].may_be_in(words[j])) wanted |= 1u << j;
+  }
+  // The key is in no subtable: it only looks for room.
+  WARPHASH_FN void want_room_alone() {
+    wanted = 0;
+    asked = true;
+  }
+  // And that in any subtable but this one.
+  WARPHASH_FN void leave_for_good(const Table& t) {
+    want_room_alone();
+    left = ((1u << t.hashes) - 1) & ~(1u << subtable_of(bucket));
+  }
+  // The key is not in the bucket that was seen: moves on to the next subtable that it wants; or, as long as it has seen no
+  // room, to the next one that is left. False if there is none.
+  WARPHASH_FN bool advance(const Table& t, const Seen<S>& seen, bool seeks_room = false) {
+    if (!(t.early_exit && seen.open)) ask(t);
+    const u32 among = seeks_room ? left : wanted;
+    if (!among) return false;
+    const u32 behind = among & ~((2u << subtable_of(bucket)) - 1);
+    move_to(t, first_bit(behind ? behind : among), digest(t, named.key));
+    return true;
+  }
+
+ private:
+  template <class Digest>
+  WARPHASH_FN void move_to(const Table& t, u32 subtable, Digest hashed) {
+    wanted &= ~(1u << subtable);
+    left &= ~(1u << subtable);
+    bucket = bucket_in(t, subtable, hashed);
+  }
+};
+
+}  // namespace warphash

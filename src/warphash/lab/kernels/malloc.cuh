@@ -1,0 +1,33 @@
+// The heap that the platform itself has for running threads, against which the slab allocator is measured
+// (A Dynamic Hash Table for the GPU, section V; lab/allocators.py): device-side malloc on a GPU, the C library's
+// on a CPU.
+//
+//   take       one malloc of kSlabBytes for each element; its address, 0 where there was no room, to out_values (u64)
+//   give_back  frees the units at keys (u64)
+//
+// Why no counters. take is timed, and whoever reads the addresses can count them.
+#pragma once
+#include "chains/slab_allocator.cuh"
+#include "core/straight.cuh"
+
+namespace warphash {
+
+struct MallocTake : Straight {
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
+    store_once(reinterpret_cast<u64*>(b.out_values) + i, reinterpret_cast<u64>(malloc(kSlabBytes)));
+    return false;
+  }
+};
+
+struct MallocGiveBack : Straight {
+  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
+    free(reinterpret_cast<void*>(reinterpret_cast<const u64*>(b.keys)[i]));
+    return false;
+  }
+};
+
+}  // namespace warphash
+
+#define WARPHASH_PLAIN_ENTRIES               \
+  WARPHASH_ENTRY(take, warphash::MallocTake) \
+  WARPHASH_ENTRY(give_back, warphash::MallocGiveBack)

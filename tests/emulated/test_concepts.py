@@ -1,0 +1,33 @@
+"""A design or task that lacks a member is refused by a message that names it (``core/concepts.cuh``)."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.engines import missing
+from support.planting import planted
+from warphash.runtime.cuda.nvrtc import CompileError
+from warphash.runtime.emulated.engine import EmulatedEngine
+from warphash.runtime.engine import KernelSpec
+
+pytestmark = pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
+
+SPEC = KernelSpec("power_of_two", 4, 4, 8)
+REGION = "  WARPHASH_FN static i32 region(const Table&) { return 0; }\n  WARPHASH_FN static bool advance"
+PARTS = "  static constexpr int kPartBytes = 256;  // a bucket of that size is read whole"
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "concept", "member"),
+    [
+        (REGION, "  WARPHASH_FN static bool advance", "IsDesign", "D::region"),
+        ("kMovesKeys = false, kReadsFirst = true", "kMovesKeys = false", "IsDesign", "D::kReadsFirst"),
+        (PARTS, "//", "IsProbing", "Task::kPartBytes"),
+    ],
+    ids=["function", "constant", "task"],
+)
+def test_a_missing_member_is_named(right: str, wrong: str, concept: str, member: str) -> None:
+    engine = EmulatedEngine(lambda source: planted(source, right, wrong))
+    with pytest.raises(CompileError) as caught:
+        engine.program(SPEC)
+    assert concept in str(caught.value) and member in str(caught.value)
