@@ -100,7 +100,7 @@ def test_without_memory_for_another_size_a_batch_is_done_all_the_same(monkeypatc
         raise MemoryError
 
     with monkeypatch.context() as context:
-        context.setattr(type(table._backing.elastic.store), "sibling", refuse)
+        context.setattr(type(table._storage.store.array), "sibling", refuse)
         assert table.erase(keys[:3900]).all() and slots_of(table) == slots
         assert table.contains(keys).sum() == 100
     assert table.erase(keys[3900:3901]).all() and slots_of(table) < slots / 8

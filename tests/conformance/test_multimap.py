@@ -272,12 +272,12 @@ def test_without_memory_nothing_changes(
     def refuse(*_: Any, **__: Any) -> None:
         raise MemoryError("no room")
 
-    elastic = checked.table._backing.elastic
+    store = checked.table._storage.store
     for name in ("grow", "grow_by"):
         monkeypatch.setattr(SlabPool, name, refuse)
-    monkeypatch.setattr(type(elastic), "_replace", refuse)
+    monkeypatch.setattr(type(store), "_replace", refuse)
     # One key has nearly all of them: the lists of the others stay short.
-    pairs = (elastic.store.pool.capacity + 1) * (elastic.store.slots // elastic.store.buckets)
+    pairs = (store.array.pool.capacity + 1) * (store.array.slots // store.array.buckets)
     batch = np.repeat(keys[[1, 0]], [pairs, 100], axis=0)
     with pytest.raises(TableFull, match="no room; the table is as it was"):
         checked.table.insert(batch, values_of(multi_case, len(batch), 1))

@@ -115,17 +115,17 @@ def test_what_finds_no_room_in_a_half_goes_elsewhere(device: str, subtables: int
     table: Any = HashSet(key, **options) if value == "none" else HashMap(key, value, **options)
     pairs = (keys,) if value == "none" else (keys, ids.astype(value))
     assert table.insert(*pairs).all()
-    elastic = table._backing.elastic
+    store = table._storage.store
     residuals = 0
     for _ in range(2):
-        number = policies.subtable_to_halve(elastic.store.sizes)
+        number = policies.subtable_to_halve(store.array.sizes)
         assert number is not None
         if table.load_factor > 0.7:
             break
-        before = elastic.array.keys[number]
-        elastic._halve_subtable(number)
-        residuals += before - elastic.array.keys[number]
-        elastic._place_displaced(None)
+        before = store.array.keys[number]
+        store._halve_subtable(number)
+        residuals += before - store.array.keys[number]
+        store._place_displaced(None)
         assert table.contains(keys).all() and len(table) == n
         table.check()
     assert residuals > 0
@@ -222,7 +222,7 @@ def test_the_peak_is_what_resizes_really_held(device: str, key: str, value: str,
     engine = engine_for(device)
     with held_memory(engine) as held:
         table: Any = HashSet(key, **options) if value == "none" else HashMap(key, value, **options)
-        elastic = table._backing.elastic
+        store = table._storage.store
         real = table.nbytes
         assert table.stats().peak_nbytes == real
 
@@ -241,7 +241,7 @@ def test_the_peak_is_what_resizes_really_held(device: str, key: str, value: str,
 
             return measure
 
-        kind = type(elastic)
+        kind = type(store)
         with mock.patch.multiple(kind, _halve=measured(kind._halve), _enlarge=measured(kind._enlarge)):
             for some in np.array_split(np.arange(n), 9):
                 pairs = (keys[some],) if value == "none" else (keys[some], ids[some].astype(value))
@@ -289,7 +289,7 @@ def test_a_batch_behind_an_erase_of_all_keys_finds_the_table_as_large_and_withou
     n = scale(device, 40_000)
     table = table_of(device, capacity=n)
     keys = numbers(3 * n)
-    store, slots = table._backing.elastic, table.stats().slots
+    store, slots = table._storage.store, table.stats().slots
     probes = []
     for turn in range(3):
         some, others = keys[turn * n : (turn + 1) * n], keys[(turn - 1) * n :][:n]

@@ -142,7 +142,7 @@ def test_pairs_that_cannot_be_placed_for_want_of_memory_are_placed_later(device:
     store, slots = store_of(table), table.stats().slots
     some = ids[held : int(0.94 * slots)]
     limit, store.table.chain_limit = store.table.chain_limit, 0  # no eviction leads anywhere
-    assert table.insert(some, some).all() and table._backing.elastic._pending is not None
+    assert table.insert(some, some).all() and table._storage.store._pending is not None
     store.table.chain_limit = limit
     calls = [
         lambda: len(table),
@@ -166,7 +166,7 @@ def test_a_table_with_pairs_that_cannot_be_placed_can_be_cleared() -> None:
     table = table_of("cpu", "V128", "u4", subtables=2, capacity=64)
     keys = wide(range(1, 20), 128)
     table.insert(keys, np.arange(19, dtype="u4"))
-    elastic, store = table._backing.elastic, store_of(table)
+    elastic, store = table._storage.store, store_of(table)
     nowhere = mock.patch.object(SubtableStore, "_left_of", lambda self, displaced, *given: displaced)
     with mock.patch.object(SubtableArray, "_memory_of", side_effect=MemoryError("none left")), nowhere:
         row = store.engine.to_host(store.layout.subtables[0].memory.ptr, np.uint8, 128).reshape(1, 128)

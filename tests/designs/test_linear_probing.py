@@ -34,7 +34,7 @@ def test_keys_go_as_far_as_the_buckets_before_are_too_full(device: str, slots: i
     table = HashSet.from_arrays(
         present, device=device, design="linear_probing", load_factor=load_factor, slots_per_bucket=slots, seed=1
     )
-    store = table._backing.elastic.store
+    store = table._storage.store.array
     sent, held = overflows(first_buckets(store, present), store.buckets, slots)
     assert table.contains(present).all() and not table.contains(absent).any()
     assert int(table.probe_counts(present).sum()) == n + int(sent.sum())

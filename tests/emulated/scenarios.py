@@ -281,7 +281,7 @@ def batches_as_large_as_the_pool(case: Case, rng: np.random.Generator) -> None:
     """As many elements as nodes are free: while they are placed, some hold nodes that others need."""
     keys = pool(case, rng, 150)
     table, model = case.table(capacity=24, on_full="raise"), Model(case.is_set)
-    nodes = table._backing.elastic.store.pool
+    nodes = table._storage.store.array.pool
     while (n := min(nodes.free(), len(keys) - len(model))) > 0:
         batch = keys[len(model) :][:n]
         try:

@@ -157,7 +157,7 @@ def test_buckets_are_first_buckets_where_there_is_room(builds: list[bool]) -> No
     keys = some_keys(3000, "uint32")
     keys = keys[keys < 2**32 - 3]  # without the annex
     table = HashMap.from_arrays(keys, ~keys, assume_unique=True, device="cpu", load_factor=0.5, seed=1, **BCHT)
-    loads = np.bincount(first_buckets(table._backing.elastic.store, keys))
+    loads = np.bincount(first_buckets(table._storage.store.array, keys))
     displaced = int(np.maximum(loads - 8, 0).sum())
     assert builds == [True] and 0 < displaced < 100
     at_home = (table.probe_counts(keys) == 1).sum()
@@ -177,7 +177,7 @@ def test_a_table_that_is_full_names_the_keys_that_did_not_fit(unique: bool, buil
         except TableFull as error:
             left = np.asarray(error.keys)
             assert np.isin(left, keys).all() and len(np.unique(left)) == len(left)
-            assert len(left) >= len(keys) - table._backing.elastic.store.slots
+            assert len(left) >= len(keys) - table._storage.store.array.slots
             assert len(table) == 0 and not table.contains(keys).any()
         else:
             assert grown and (np.sort(table.keys()) == np.sort(keys)).all()
@@ -193,7 +193,7 @@ def test_a_batch_for_an_empty_table_says_what_it_added(builds: list[bool]) -> No
         assert table.insert(keys, ~keys, assume_unique=True).all()
         assert table.erase(keys).all() and len(table) == 0  # and the next build takes the tombstones away
     assert table.insert(keys, keys, assume_unique=True).all() and builds == [True] * 3
-    assert (table.find(keys)[0] == keys).all() and table._backing.elastic.tombstones == 0
+    assert (table.find(keys)[0] == keys).all() and table._storage.store.tombstones == 0
     table.check()
     table.clear()
     assert table.insert(np.concatenate([keys[:3000], keys[:900]]), np.arange(3900, dtype=np.uint32)).sum() == 3000

@@ -230,14 +230,14 @@ def test_a_copy_has_memory_of_its_own() -> None:
         table = table_of(kind, "slab", "cpu", "grow")
         keys = batch_of(900)
         table.insert(keys, keys)
-        store = table._backing.store
+        store = table._storage.store
         kept, twin = pairs(table), store.copy()
-        table._backing.store = twin
+        table._storage.store = twin
         assert pairs(table) == kept and twin.size == store.size
         table.insert(keys + np.uint64(7000), keys)
         table.check()
         table.erase(keys)
-        table._backing.store = store
+        table._storage.store = store
         assert pairs(table) == kept
         table.check()
 
@@ -252,7 +252,7 @@ def test_erased_slots_are_bounded_behind_every_erase(
     n = 2500 if device == "emulated" else 12000
     table = HashMap("u4", "u4", design=design, device=device, capacity=n, on_full=on_full, seed=3)
     keys = rng.permutation(np.arange(10 * n, dtype="u4"))
-    store, memory = table._backing.store, set()
+    store, memory = table._storage.store, set()
     for number in range(8):
         batch = keys[number * n : number * n + n]
         table.insert(batch, batch)
@@ -271,7 +271,7 @@ def test_an_erase_of_all_keys_clears_the_table(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delattr(ChainArray, "flush")
     assert table.erase(keys).all()
     stats = table.stats()
-    assert (stats.size, stats.rebuilds, table._backing.store.tombstones) == (0, 0, 0)
+    assert (stats.size, stats.rebuilds, table._storage.store.tombstones) == (0, 0, 0)
     assert stats.nodes == stats.slots // 15
     assert table.insert(keys, keys).all()
     table.check()
@@ -285,7 +285,7 @@ def test_the_cheaper_way_frees_erased_slots(kept: int, moves: bool) -> None:
         table.insert(keys, keys)
         memory = table.nbytes
         table.erase(keys[kept:])
-        assert table._backing.store.tombstones == 0
+        assert table._storage.store.tombstones == 0
         assert table.stats().rebuilds == moves and table.nbytes == memory
         assert pairs(table) == {key: (key,) for key in range(kept)}
         table.check()

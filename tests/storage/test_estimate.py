@@ -11,7 +11,7 @@ def estimated(table: HashSet, keys: np.ndarray) -> int:
     """What the table's store estimates of these keys, as its engine has them."""
     engine = table._engine
     held = engine.from_host(keys)
-    return estimate_new_keys(table._backing.elastic, held.ptr, len(keys))
+    return estimate_new_keys(table._storage.store, held.ptr, len(keys))
 
 
 @pytest.mark.parametrize("device", ["cpu", "emulated"])

@@ -66,7 +66,7 @@ def test_a_batch_in_the_order_of_the_parts(
     for setting in SETTINGS:
         make: Any = HashMap(dtype, dtype, capacity=n, device=device, **setting) if valued else None
         table = make or HashSet(dtype, capacity=n, device=device, **setting)
-        store = table._backing.elastic.store
+        store = table._storage.store.array
         bucket_bytes = store.spec.slots_per_bucket * store.spec.slot_bytes
         parts = policies.parts_of(store.buckets, bucket_bytes, window_bytes, lanes, n)
         assert parts is not None and 2 <= parts[0] <= policies.MOST_PARTS
@@ -154,7 +154,7 @@ def test_a_table_that_is_full_names_the_keys_that_did_not_fit(device: str, monke
 def test_without_memory_for_copies_the_batch_goes_as_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = engine_for("emulated")
     table = HashMap("uint32", "uint32", capacity=4000, design="cuckoo", device="emulated")
-    store = table._backing.elastic.store
+    store = table._storage.store.array
 
     def refuse(*_: Any) -> None:
         raise MemoryError
@@ -169,7 +169,7 @@ def disorder(engine: EmulatedEngine, seed: int, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(emulated, "schedule_seed", seed)
     n = 4500
     table = HashMap("uint32", "uint32", capacity=n, design="cuckoo", device="emulated")
-    store = table._backing.elastic.store
+    store = table._storage.store.array
     monkeypatch.setattr(store, "engine", engine)
     keys = some_keys(n, "uint32")
     try:

@@ -22,7 +22,7 @@ def table_of(**options: Any) -> tuple[HashMap, BucketStore]:
     options = {"design": "bucketed_cuckoo", "device": "cpu", "capacity": 100, "seed": 1, **options}
     table = HashMap("u8", "u8", **options)
     table.insert(KEYS, KEYS)
-    return table, table._backing.elastic
+    return table, table._storage.store
 
 
 def is_as_it_was(table: HashMap) -> None:
@@ -32,17 +32,17 @@ def is_as_it_was(table: HashMap) -> None:
 
 
 def test_a_rebuild_in_place_for_which_no_constants_will_do_is_given_up() -> None:
-    table, elastic = table_of()
+    table, store = table_of()
     rehash = mock.patch.object(BucketArray, "rehash", autospec=True, side_effect=BucketArray.rehash)
     with mock.patch.object(BucketArray, "migrate", return_value=FAILED), rehash as tries:
         with pytest.raises(TableFull, match="share their buckets"):
-            elastic._rebuild_in_place(None)
+            store._rebuild_in_place(None)
         assert tries.call_count <= 64
     is_as_it_was(table)
 
 
 def test_a_rebuild_in_place_tries_other_constants() -> None:
-    table, elastic = table_of()
+    table, store = table_of()
     migrate, calls = BucketArray.migrate, []
 
     def migrating(self: BucketArray, *given: Any) -> Outcome:
@@ -51,7 +51,7 @@ def test_a_rebuild_in_place_tries_other_constants() -> None:
         return FAILED if len(calls) < 9 else outcome
 
     with mock.patch.object(BucketArray, "migrate", migrating):
-        elastic._rebuild_in_place(None)
+        store._rebuild_in_place(None)
     is_as_it_was(table)
 
 

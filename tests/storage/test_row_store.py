@@ -38,7 +38,7 @@ def table_of(n: int, design: str = "bucketed_cuckoo", device: str = "cpu", **opt
 
 
 def rows_of(table: Any) -> RowStorage:
-    backing = table._backing
+    backing = table._storage
     assert isinstance(backing, RowStorage)
     return backing
 
@@ -122,13 +122,11 @@ def test_memory_is_in_use_or_in_reserve(design: str) -> None:
         for batch in (ids[:50], ids[:50], ids[:70]):
             table.assign(keys_of(batch), batch.astype("u8"))
             backing = rows_of(table)
-            use, slots = backing.memory_use(), backing.elastic.store.memory_use()
+            use, slots = backing.memory_use(), backing.store.array.memory_use()
             assert use.in_use - slots.in_use == ROW_BYTES * len(table)
-            assert (
-                use.in_use + use.reserve - slots.in_use - slots.reserve == table.nbytes - backing.elastic.store.nbytes
-            )
+            assert use.in_use + use.reserve - slots.in_use - slots.reserve == table.nbytes - backing.store.array.nbytes
     table.shrink()
-    assert table.nbytes - rows_of(table).elastic.store.nbytes <= ROW_BYTES * len(table) + 1
+    assert table.nbytes - rows_of(table).store.array.nbytes <= ROW_BYTES * len(table) + 1
 
 
 def test_rows_are_reserved_with_the_slots_and_cleared_ones_are_used_again() -> None:
@@ -334,7 +332,7 @@ def test_memory_that_is_refused_leaves_the_table_as_it_was(device: str, verb: st
     while refused:
         number += 1
         table, failed = table_of(30, device=device), False
-        elastic, before = rows_of(table).elastic, table.nbytes
+        store, before = rows_of(table).store, table.nbytes
         with refusing(rows_of(table)._engine, number, once=once) as refusals:
             try:
                 VERBS[verb](table)
@@ -343,7 +341,7 @@ def test_memory_that_is_refused_leaves_the_table_as_it_was(device: str, verb: st
         refused = refusals.refused
         assert refused or not failed
         if failed:
-            assert rows_of(table).elastic is elastic and table.nbytes < 2 * before
+            assert rows_of(table).store is store and table.nbytes < 2 * before
             holds(table, {number: number for number in range(30)})
         holds_outcomes(table, verb)
     assert number > (verb != "clear")
@@ -429,7 +427,7 @@ def row_numbers(table: Any) -> Array:
     backing = rows_of(table)
     n, engine = len(table), backing._engine
     rows = engine.allocate(8 * max(1, n))
-    assert backing.elastic.store.scan(n, 0, rows.ptr, None) == n
+    assert backing.store.array.scan(n, 0, rows.ptr, None) == n
     return engine.to_host(rows.ptr, np.uint64, n)
 
 

@@ -71,13 +71,13 @@ class Crowded(Scenario):
     def call(self, table: Any) -> Any:
         if self.chain_limit is None:
             return self._called(table)
-        array = table._backing.elastic.array
+        array = table._storage.store.array
         usual, array.table.chain_limit = array.table.chain_limit, self.chain_limit
         try:
             with mock.patch.object(Design, "chain_limit", lambda design, slots: self.chain_limit):
                 return self._called(table)
         finally:
-            table._backing.elastic.array.table.chain_limit = usual
+            table._storage.store.array.table.chain_limit = usual
 
     def _called(self, table: Any) -> Any:
         answer = super().call(table)

@@ -54,20 +54,20 @@ class Recorder:
 
     def _answers(self, operations: Array, keys: Array, values: Array | None) -> tuple[Array | None, Array]:
         """Of a batch that does not fit too, whose answers are still in the memory of the engine."""
-        elastic, of_failed = self.table._backing.elastic, []
-        whole = elastic.execute
+        store, of_failed = self.table._storage.store, []
+        whole = store.execute
 
         def execute(*arguments: Any) -> None:
             _, _, _, n, found, flags, _, stream = arguments
             try:
                 whole(*arguments)
             except TableFull:
-                of_failed.append(elastic.store.engine.to_host(flags, np.uint8, n, stream))
+                of_failed.append(store.array.engine.to_host(flags, np.uint8, n, stream))
                 if values is not None:
-                    of_failed.append(elastic.store.engine.to_host(found, values.dtype, n, stream))
+                    of_failed.append(store.array.engine.to_host(found, values.dtype, n, stream))
                 raise
 
-        with mock.patch.object(elastic, "execute", execute):
+        with mock.patch.object(store, "execute", execute):
             try:
                 if self.case.is_set:
                     return None, self.table.execute(operations, keys).astype(np.uint8)

@@ -15,8 +15,8 @@ def table_of(device: str, key: Any = "u8", value: Any = "u8", **options: Any) ->
 
 
 def store_of(table: Any) -> SubtableArray:
-    table._backing.elastic.finish()
-    store = table._backing.elastic.store
+    table._storage.store.finish()
+    store = table._storage.store.array
     assert isinstance(store, SubtableArray)
     return store
 

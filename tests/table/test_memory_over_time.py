@@ -80,7 +80,7 @@ def test_verbs_called_for_long_take_no_more_memory(
 def test_an_update_keeps_no_large_scratch_memory(monkeypatch: pytest.MonkeyPatch, design: str, device: str) -> None:
     table = HashMap("u4", "u4", design=design, device=device, capacity=500, seed=1)
     held = Held(monkeypatch, table._engine)
-    table._backing.elastic.store._workbench.kept_bytes = 0  # so these few keys are many
+    table._storage.store.array._workbench.kept_bytes = 0  # so these few keys are many
     keys = np.arange(200, dtype="u4")
     assert table.insert(keys, keys).all() and not table.insert(keys, keys).any()
     assert held.nbytes == 0

@@ -42,10 +42,6 @@ class WordStorage:
         return self.store.nbytes
 
     @property
-    def elastic(self) -> Any:
-        return self.store
-
-    @property
     def pending(self) -> bool:
         return self.store.pending
 

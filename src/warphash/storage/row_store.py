@@ -178,10 +178,6 @@ class RowStorage:
     def finish(self, stream: Any = None) -> None:
         self.store.finish(stream)
 
-    @property
-    def elastic(self) -> Any:
-        return self.store
-
     def memory_use(self) -> MemoryUse:
         use, state = self.store.memory_use(), self._state
         in_use = state.taken * (self.key_bytes + self._value_stride)

@@ -17,11 +17,10 @@ storage, which launches ``kernels/core/bulk.cuh``.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +37,8 @@ from ..errors import DtypeError, ShapeError, TableFull, UnsupportedVerb, Warphas
 from ..runtime.abi import Op, kind_of
 from ..runtime.devices import engine_for
 from ..storage import selection
-from ..storage.backing import Backing, make_backing
+from ..storage.make import make_storage
+from ..storage.storage import Storage
 from . import copies
 from .locks import ReadWriteLock
 from .options import bounds_of, buckets_of, check_options, chosen, integer, load_factor_of
@@ -46,6 +46,8 @@ from .pickling import as_bytes, rebuild
 from .stats import Stats
 
 __all__ = ["BaseTable"]
+
+T = TypeVar("T")
 
 BOOL, COUNT = np.dtype(np.bool_), np.dtype(np.uint32)
 
@@ -61,7 +63,6 @@ class BaseTable:
     """
 
     __slots__ = (
-        "_backing",
         "_bounds",
         "_design",
         "_device",
@@ -73,6 +74,7 @@ class BaseTable:
         "_options",
         "_parameters",
         "_seed",
+        "_storage",
         "_transfer",
         "_value",
         "_value_kind",
@@ -112,7 +114,7 @@ class BaseTable:
         self._transfer = Transfer(self._engine)
         self._lock = ReadWriteLock()
         self._like: tuple[Library, str] | None = None  # of the first keys given to keep: library and device
-        self._backing: Backing = make_backing(
+        self._storage: Storage = make_storage(
             self._engine,
             self._design,
             self._parameters,
@@ -159,34 +161,28 @@ class BaseTable:
     @property
     def capacity(self) -> int:
         """Keys that the present memory holds at the load factor that the table was made for."""
-        with self._settled():
-            return int(self._backing.elastic.capacity)
+        return self._settled(lambda: self._storage.store.capacity)
 
     @property
     def load_factor(self) -> float:
         """Keys held over slots."""
-        with self._settled():
-            elastic = self._backing.elastic
-            return float(elastic.size / elastic.store.slots)
+        store = self._storage.store
+        return self._settled(lambda: store.size / store.slots)
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory that the table holds."""
-        with self._settled():
-            return self._backing.nbytes
+        return self._settled(lambda: self._storage.nbytes)
 
     def __len__(self) -> int:
-        with self._settled():
-            return int(self._backing.elastic.size)
+        return self._settled(lambda: self._storage.store.size)
 
     def __repr__(self) -> str:
-        with self._settled():
-            return self._repr_locked()
+        return self._settled(self._repr_locked)
 
     def stats(self) -> Stats:
         """Figures of the table, without reading its slots."""
-        with self._settled():
-            return self._stats_locked()
+        return self._settled(self._stats_locked)
 
     # ---- verbs that look keys up
     def contains(self, keys: Any) -> Any:
@@ -209,7 +205,7 @@ class BaseTable:
     def probe_counts(self, keys: Any) -> Any:
         """How many buckets find reads for each key: uint32[n]."""
         self._need("probe_counts")
-        return self._answered(keys, COUNT, self._settled(), self._backing.counts)
+        return self._answered(keys, COUNT, self._settled, self._storage.counts)
 
     def guest_counts(self, keys: Any) -> Any:
         """How many words find reads for each key to learn which other buckets may hold it: uint32[n].
@@ -224,9 +220,9 @@ class BaseTable:
         self._need("guest_counts")
 
         def counts(at: int, n: int, out: int, stream: Any) -> None:
-            self._backing.counts(at, n, out, stream, entry="guest_counts")
+            self._storage.counts(at, n, out, stream, entry="guest_counts")
 
-        return self._answered(keys, COUNT, self._settled(), counts)
+        return self._answered(keys, COUNT, self._settled, counts)
 
     # ---- verbs that read all keys
     def keys(self, *, like: Any = None) -> Any:
@@ -260,13 +256,12 @@ class BaseTable:
         was ever full, so lookups do not get faster.
         """
         self._need("erase")
-        return self._answered(keys, BOOL, self._lock.writing, self._backing.erase)
+        return self._answered(keys, BOOL, self._lock.write, self._storage.erase)
 
     def clear(self) -> None:
         """Forget all keys; keep the memory."""
         self._need("clear")
-        with self._lock.writing:
-            self._backing.clear(None)
+        self._lock.write(self._storage.clear, None)
 
     def reserve(self, n: int) -> None:
         """Make room for ``n`` keys at the load factor that the table was made for. Never shrinks the table.
@@ -278,19 +273,19 @@ class BaseTable:
         """
         self._need("reserve")
         wanted = integer("n", n, 0)
-        with self._lock.writing:
-            if self._backing.elastic.under_way:
-                self._backing.finish(None)
-            if wanted > self._backing.elastic.capacity:
-                self._backing.rebuild(wanted, None)
+        self._lock.write(self._resize_locked, wanted)
 
     def shrink(self) -> None:
         """Rebuild the table in the memory that the present keys need, without tombstones."""
         self._need("shrink")
-        with self._lock.writing:
-            if self._backing.elastic.under_way:
-                self._backing.finish(None)
-            self._backing.rebuild(self._backing.elastic.size, None)
+        self._lock.write(self._resize_locked, None)
+
+    def _resize_locked(self, keys: int | None) -> None:
+        """Make room for ``keys`` keys, if there is less; or rebuild for the present keys."""
+        storage = self._storage
+        storage.finish(None)
+        if keys is None or keys > storage.store.capacity:
+            storage.rebuild(storage.store.size if keys is None else keys, None)
 
     def flush(self, buckets: int | slice | None = None) -> int:
         """Drop erased slots: pack the lists of buckets into as few nodes as hold their keys.
@@ -315,10 +310,13 @@ class BaseTable:
             If there is no such bucket.
         """
         self._need("flush")
-        with self._lock.writing:
-            elastic: Any = self._backing.elastic
-            first, lists = buckets_of(buckets, elastic.store.buckets, elastic.store.lists)
-            return int(elastic.flush(first, lists))
+
+        def flush() -> int:
+            self._storage.finish(None)
+            store: Any = self._storage.store  # of a design whose buckets are lists
+            return int(store.flush(*buckets_of(buckets, store.array.buckets, store.array.lists)))
+
+        return self._lock.write(flush)
 
     # ---- copies, pickles and files
     def copy(self) -> Self:
@@ -386,8 +384,7 @@ class BaseTable:
         self._need("save")
 
         def content() -> tuple[dict[str, Any], npt.NDArray[Any], npt.NDArray[Any] | None]:
-            with self._settled():
-                return self._description(), *self._host_columns_locked()
+            return self._settled(lambda: (self._description(), *self._host_columns_locked()))
 
         archive.write(path, content)
 
@@ -418,19 +415,21 @@ class BaseTable:
         WarphashError
             With the state, if one is broken.
         """
-        with self._settled():
-            (keys,) = self._scanned_locked(ENGINE_MEMORY, self._device, [self._key])
-            problems = []
-            if broken := self._backing.elastic.store.broken_buckets():
-                problems.append(f"{broken:,} buckets break the rules of their layout")
-            if not self._multi and (repeated := keys.rows - self._distinct(keys)):
-                problems.append(f"{repeated:,} keys are stored twice")
-            found = self._present_locked(keys)
-            if lost := keys.rows - selection.count(self._engine, found, keys.rows):
-                problems.append(f"{lost:,} stored keys cannot be found")
-            if problems:
-                state = f"State: {self._stats_locked()}"
-                raise WarphashError(f"{self._repr_locked()} is broken: {'; '.join(problems)}. {state}")
+        self._settled(self._check_locked)
+
+    def _check_locked(self) -> None:
+        (keys,) = self._scanned_locked(ENGINE_MEMORY, self._device, [self._key])
+        problems = []
+        if broken := self._storage.store.broken_buckets():
+            problems.append(f"{broken:,} buckets break the rules of their layout")
+        if not self._multi and (repeated := keys.rows - self._distinct(keys)):
+            problems.append(f"{repeated:,} keys are stored twice")
+        found = self._present_locked(keys)
+        if lost := keys.rows - selection.count(self._engine, found, keys.rows):
+            problems.append(f"{lost:,} stored keys cannot be found")
+        if problems:
+            state = f"State: {self._stats_locked()}"
+            raise WarphashError(f"{self._repr_locked()} is broken: {'; '.join(problems)}. {state}")
 
     def _distinct(self, keys: ArrayView) -> int:
         """How many different keys there are among ``keys``: the size of a set of another design."""
@@ -440,16 +439,18 @@ class BaseTable:
         return len(proof)
 
     # ---- the lock, which is not reentrant: the caller of a method ``_*_locked`` holds it
-    @contextmanager
-    def _settled(self) -> Iterator[None]:
-        """Hold the lock while no batch is under way: beside readers, or alone to end a batch first."""
-        with self._lock.reading:
-            if not self._backing.pending:
-                yield
-                return
-        with self._lock.writing:
-            self._backing.finish(None)
-            yield
+    def _settled(self, verb: Callable[..., T], *args: Any) -> T:
+        """Call ``verb`` while no batch is under way: beside readers, or alone, to end a batch first."""
+        return self._beside_readers(lambda: self._storage.pending, verb, *args)
+
+    def _beside_readers(self, waits: Callable[[], bool], verb: Callable[..., T], *args: Any) -> T:
+        """Call ``verb`` beside readers; or alone, behind the end of the batch that is under way, if ``waits``."""
+        done = self._lock.read(lambda: None if waits() else (verb(*args),))
+        return self._lock.write(self._finish_first, verb, *args) if done is None else done[0]
+
+    def _finish_first(self, verb: Callable[..., T], *args: Any) -> T:
+        self._storage.finish(None)
+        return verb(*args)
 
     # ---- what a verb is made of
     def _need(self, verb: str) -> None:
@@ -527,24 +528,17 @@ class BaseTable:
         found = library.empty(seen, rows, BOOL, engine)
         if seen.device == self._device:
             out = 0 if values is None else values.ptr
-            find = partial(self._backing.find, seen.ptr, rows[0], out, found.ptr, absent, seen.stream)
+            find = partial(self._storage.find, seen.ptr, rows[0], out, found.ptr, absent, seen.stream)
         else:
             find = partial(self._find_through_host, seen, values, found, absent)
-        with self._lock.reading:
-            waits = self._backing.lookups_wait
-            if not waits:
-                find()
-        if waits:
-            with self._lock.writing:
-                self._backing.finish(None)
-                find()
+        self._beside_readers(lambda: self._storage.lookups_wait, find)
         return None if values is None else library.export(values), library.export(found)
 
     def _find_through_host(self, keys: ArrayView, values: ArrayView | None, found: ArrayView, absent: bytes) -> None:
         """Look up keys that are not in the engine's memory. The caller holds the lock."""
 
         def body(n: int, at: list[int], to: list[int]) -> None:
-            self._backing.find(at[0], n, to[1] if len(to) > 1 else 0, to[0], absent, keys.stream)
+            self._storage.find(at[0], n, to[1] if len(to) > 1 else 0, to[0], absent, keys.stream)
 
         self._transfer.run(body, [keys], [found] if values is None else [found, values], keys.stream, in_pieces=True)
 
@@ -552,17 +546,16 @@ class BaseTable:
         """Which keys are there, in the same kind of memory as the keys."""
         found = keys.library.empty(keys, keys.shape[:1], BOOL, self._engine)
         self._run(
-            lambda n, at, to: self._backing.find(at[0], n, 0, to[0], b"\0", keys.stream), [keys], [found], keys.stream
+            lambda n, at, to: self._storage.find(at[0], n, 0, to[0], b"\0", keys.stream), [keys], [found], keys.stream
         )
         return found
 
     # ---- the one path of verbs with one answer for each key
-    def _answered(self, keys: Any, dtype: np.dtype[Any], lock: Any, verb: Callable[[int, int, int, Any], Any]) -> Any:
-        """What ``verb``, of a `Backing`, writes for each key while ``lock`` is held."""
+    def _answered(self, keys: Any, dtype: np.dtype[Any], run: Any, verb: Callable[[int, int, int, Any], Any]) -> Any:
+        """What ``verb``, of a `Storage`, writes for each key; ``run`` calls it under the lock."""
         seen = self._view_keys(keys)
         answers = seen.library.empty(seen, seen.shape[:1], dtype, self._engine)
-        with lock:
-            self._answer_locked(seen, answers, verb)
+        run(self._answer_locked, seen, answers, verb)
         return answers.library.export(answers)
 
     def _answer_locked(self, keys: ArrayView, answers: ArrayView, verb: Callable[[int, int, int, Any], Any]) -> None:
@@ -575,8 +568,7 @@ class BaseTable:
         seen = pairs[0]
         self._note_kind(seen)
         added = seen.library.empty(seen, seen.shape[:1], BOOL, self._engine) if answers else None
-        with self._lock.writing:
-            self._update_locked(pairs, op, added, unique=unique)
+        self._lock.write(self._update_locked, pairs, op, added, unique=unique)
         return None if added is None else added.library.export(added)
 
     def _update_locked(
@@ -602,7 +594,7 @@ class BaseTable:
         stream = pairs[0].stream
 
         def body(n: int, at: list[int], to: list[int]) -> None:
-            self._backing.update(
+            self._storage.update(
                 at[0],
                 at[1] if len(at) > 1 else 0,
                 n,
@@ -628,8 +620,7 @@ class BaseTable:
     def _read_all(self, like: Any, *columns: Column) -> list[Any]:
         """All rows of some columns, as arrays like ``like`` (`keys`)."""
         library, device = self._kind_like(like)
-        with self._settled():
-            made = self._scanned_locked(library, device, columns)
+        made = self._settled(self._scanned_locked, library, device, columns)
         return [library.export(column) for column in made]
 
     def _kind_like(self, like: Any) -> tuple[Library, str]:
@@ -646,7 +637,7 @@ class BaseTable:
 
     def _scanned_locked(self, library: Library, device: str, columns: Sequence[Column]) -> list[ArrayView]:
         """All rows of some columns: of keys, values, or both in this order."""
-        n = self._backing.elastic.size
+        n = self._storage.store.size
         like = library.see(library.example(device))
         outs = [library.empty(like, (n, *column.shape), column.dtype, self._engine) for column in columns]
         stored = n
@@ -655,7 +646,7 @@ class BaseTable:
             nonlocal stored
             keys = to[0] if columns[0] is self._key else 0
             values = to[-1] if columns[-1] is not self._key else 0
-            stored = self._backing.scan(n, keys, values, like.stream)
+            stored = self._storage.scan(n, keys, values, like.stream)
 
         self._run(body, [], outs, like.stream)
         if stored != n:
@@ -670,15 +661,15 @@ class BaseTable:
 
     def _repr_locked(self) -> str:
         value = "" if self._value is None else f", value={self._value.numpy}"
-        elastic = self._backing.elastic
+        store = self._storage.store
         return (
-            f"<{type(self).__name__} key={self.key_dtype}{value}: {elastic.size:,} keys in "
-            f"{elastic.store.slots:,} slots, {self.design} on {self.device}>"
+            f"<{type(self).__name__} key={self.key_dtype}{value}: {store.size:,} keys in "
+            f"{store.slots:,} slots, {self.design} on {self.device}>"
         )
 
     def _stats_locked(self) -> Stats:
-        elastic, nbytes = self._backing.elastic, self._backing.nbytes
-        size, store, use = elastic.size, elastic.store, self._backing.memory_use()
+        store, nbytes, use = self._storage.store, self._storage.nbytes, self._storage.memory_use()
+        size = store.size
         pair = self._key.nbytes + (self._value.nbytes if self._value else 0)
         return Stats(
             size=size,
@@ -690,11 +681,11 @@ class BaseTable:
             reserve_nbytes=use.reserve,
             design=self.design,
             parameters=dict(self._parameters),
-            rebuilds=elastic.rebuilds,
-            resizes=getattr(elastic, "resizes", None),
-            peak_nbytes=getattr(store, "peak_nbytes", None),
+            rebuilds=store.rebuilds,
+            resizes=store.resizes,
+            peak_nbytes=store.peak_nbytes,
             nodes=use.nodes,
-            insert_probes=elastic.probes / elastic.inserted if elastic.counts_probes and elastic.inserted else None,
+            insert_probes=store.insert_probes,
         )
 
     # ---- descriptions, of which tables like this one are made
@@ -705,7 +696,7 @@ class BaseTable:
         """The options of the table. The caller holds the lock."""
         return {
             "kind": self._kind,
-            "capacity": self._backing.elastic.capacity,
+            "capacity": self._storage.store.capacity,
             "design": self.design,
             "parameters": self._parameters,
             "load_factor": self._load_factor,
@@ -740,5 +731,4 @@ class BaseTable:
 
     def _snapshot(self) -> tuple[dict[str, Any], npt.NDArray[Any], npt.NDArray[Any] | None]:
         """The description and all pairs, of one moment."""
-        with self._settled():
-            return self._typed_description(), *self._host_columns_locked()
+        return self._settled(lambda: (self._typed_description(), *self._host_columns_locked()))

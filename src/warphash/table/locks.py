@@ -1,12 +1,21 @@
-"""The lock of a table: many readers or one writer."""
+"""The lock of a table: many readers or one writer.
+
+A verb may be interrupted at any line (`KeyboardInterrupt`), also while it takes the lock or lets go of it. So the lock
+is no context manager, whose ``__exit__`` runs once and may stop half way. It runs the verb, and lets go twice: if the
+first time is interrupted, the second is not. To let go twice changes nothing, as the lock notes which threads hold it,
+and not how many.
+"""
 
 from __future__ import annotations
 
 import threading
-from contextlib import AbstractContextManager
-from types import TracebackType
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
 __all__ = ["ReadWriteLock"]
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 class ReadWriteLock:
@@ -14,131 +23,91 @@ class ReadWriteLock:
 
     Neither side starves. While a writer waits, new readers wait behind the writer. When a writer leaves, the readers
     that waited go before the next writer. Not reentrant.
-
-    Attributes
-    ----------
-    reading, writing
-        Context managers that hold the lock beside other readers, or alone.
     """
 
-    __slots__ = ("reading", "writing")
-
-    def __init__(self) -> None:
-        # Both sides share one state, and none refers to the lock: a table is freed with its last reference.
-        state = _State()
-        self.reading: AbstractContextManager[None] = _Reading(state)
-        self.writing: AbstractContextManager[None] = _Writing(state)
-
-
-class _State:
-    """Who holds a lock, and who waits for it."""
-
     __slots__ = (
-        "changed",
-        "mutex",
-        "readers",
-        "readers_due",
-        "readers_waiting",
-        "waiting",
-        "writers_waiting",
-        "writing",
+        "_changed",
+        "_due",
+        "_known",
+        "_mutex",
+        "_reading",
+        "_waiting_to_read",
+        "_waiting_to_write",
+        "_writing",
     )
 
     def __init__(self) -> None:
-        self.mutex = threading.Lock()
-        self.changed: threading.Condition | None = None  # of a lock that nobody ever waited for
-        self.waiting = self.writers_waiting = self.readers_waiting = 0
-        self.readers_due = 0  # readers that go before the next writer
-        self.readers = 0
-        self.writing = False
+        self._mutex = threading.Lock()
+        self._changed: threading.Condition | None = None  # of a lock that nobody ever waited for
+        # All of these are sets of thread identifiers.
+        self._known: set[int] = set()  # threads in any of the others
+        self._reading: set[int] = set()
+        self._writing: set[int] = set()
+        self._waiting_to_read: set[int] = set()
+        self._waiting_to_write: set[int] = set()
+        self._due: set[int] = set()  # readers that go before the next writer
 
-    def wait(self) -> None:
-        """Let go of the mutex until somebody calls `tell`."""
-        if self.changed is None:
-            self.changed = threading.Condition(self.mutex)
-        self.waiting += 1
+    def read(self, verb: Callable[_P, _T], *args: _P.args, **options: _P.kwargs) -> _T:
+        """Call ``verb`` beside other readers, and return what the verb returns."""
+        thread = threading.get_ident()
         try:
-            self.changed.wait()
+            try:
+                self._known.add(thread)
+                with self._mutex:
+                    if self._writing or self._waiting_to_write or self._due:
+                        self._wait_to_read(thread)
+                    self._reading.add(thread)
+                return verb(*args, **options)
+            finally:
+                self._leave(thread)
         finally:
-            self.waiting -= 1
+            self._leave(thread)
 
-    def tell(self) -> None:
-        """Wake all who wait."""
-        if self.changed is not None:
-            self.changed.notify_all()
-
-    def wait_to_read(self) -> None:
-        """Wait until a reader may go on."""
-        self.readers_waiting += 1
+    def write(self, verb: Callable[_P, _T], *args: _P.args, **options: _P.kwargs) -> _T:
+        """Call ``verb`` alone, and return what the verb returns."""
+        thread = threading.get_ident()
         try:
-            while (self.writing or self.writers_waiting) and not self.readers_due:
-                self.wait()
-        except BaseException:
-            self.tell()  # writers that waited for this reader
-            raise
+            try:
+                self._known.add(thread)
+                with self._mutex:
+                    if self._writing or self._reading or self._due:
+                        self._wait_to_write(thread)
+                    self._writing.add(thread)
+                return verb(*args, **options)
+            finally:
+                self._leave(thread)
         finally:
-            self.readers_waiting -= 1
-            self.readers_due = max(0, self.readers_due - 1)
+            self._leave(thread)
 
-    def wait_to_write(self) -> None:
-        """Wait until a writer may go on, and let the writer in."""
-        self.writers_waiting += 1
-        try:
-            while self.writing or self.readers or self.readers_due:
-                self.wait()
-            self.writing = True
-        except BaseException:
-            self.tell()  # readers that waited for this writer
-            raise
-        finally:
-            self.writers_waiting -= 1
+    def _wait_to_read(self, thread: int) -> None:
+        """Wait until a reader may go on. The caller holds the mutex."""
+        self._waiting_to_read.add(thread)
+        while (self._writing or self._waiting_to_write) and thread not in self._due:
+            self._wait()
+        self._waiting_to_read.discard(thread)
 
+    def _wait_to_write(self, thread: int) -> None:
+        """Wait until a writer may go on. The caller holds the mutex."""
+        self._waiting_to_write.add(thread)
+        while self._writing or self._reading or self._due:
+            self._wait()
+        self._waiting_to_write.discard(thread)
 
-class _Side:
-    # A class and not a generator, and the bare mutex while nobody waits: the two calls of a lookup take 0.6 us.
-    __slots__ = ("_state",)
+    def _wait(self) -> None:
+        """Let go of the mutex until another thread leaves."""
+        if self._changed is None:
+            self._changed = threading.Condition(self._mutex)
+        self._changed.wait()
 
-    def __init__(self, state: _State) -> None:
-        self._state = state
-
-
-class _Reading(_Side):
-    __slots__ = ()
-
-    def __enter__(self) -> None:
-        state = self._state
-        with state.mutex:
-            if state.writing or state.writers_waiting or state.readers_due:
-                state.wait_to_read()
-            state.readers += 1
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        state = self._state
-        with state.mutex:
-            state.readers -= 1
-            if state.waiting and not state.readers:
-                state.tell()
-
-
-class _Writing(_Side):
-    __slots__ = ()
-
-    def __enter__(self) -> None:
-        state = self._state
-        with state.mutex:
-            if state.writing or state.readers or state.readers_due:
-                state.wait_to_write()
-            else:
-                state.writing = True
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        state = self._state
-        with state.mutex:
-            state.writing = False
-            if state.waiting:
-                state.readers_due = state.readers_waiting
-                state.tell()
+    def _leave(self, thread: int) -> None:
+        """Forget a thread, whatever it was about to do, and wake those that wait."""
+        if thread not in self._known:
+            return
+        with self._mutex:
+            if thread in self._writing:
+                self._due |= self._waiting_to_read
+            if self._changed is not None:
+                self._changed.notify_all()  # who wakes looks when the mutex is free
+            for threads in (self._due, self._waiting_to_read, self._waiting_to_write, self._reading, self._writing):
+                threads.discard(thread)
+            self._known.discard(thread)

@@ -239,8 +239,7 @@ class HashMap(PairTable):
         library, rows = seen.library, seen.shape[:1]
         inserted = library.empty(seen, rows, BOOL, self._engine)
         held = library.empty(seen, rows + column.shape, column.dtype, self._engine)
-        with self._lock.writing:
-            self._update_locked(pairs, Op.KEEP, inserted, held)
+        self._lock.write(self._update_locked, pairs, Op.KEEP, inserted, held)
         return library.export(held), library.export(inserted)
 
     # ---- the dict face
@@ -268,9 +267,13 @@ class HashMap(PairTable):
         self._need("erase")
         seen = self._view_keys(keys)
         erased = seen.library.empty(seen, seen.shape[:1], BOOL, self._engine)
-        with self._lock.writing:
+
+        def erase() -> None:
+            self._storage.finish(None)
             self._raise_missing(seen, self._present_locked(seen))
-            self._answer_locked(seen, erased, self._backing.erase)
+            self._answer_locked(seen, erased, self._storage.erase)
+
+        self._lock.write(erase)
 
     def _raise_missing(self, keys: ArrayView, found: ArrayView) -> None:
         there = self._transfer.on_host(found)

@@ -52,13 +52,12 @@ def execute(
 
     def body(n: int, at: list[int], to: list[int]) -> None:
         given, out = at[2] if len(at) > 2 else 0, to[1] if len(to) > 1 else 0
-        table._backing.execute(at[1], at[0], given, n, out, to[0], absent, stream)
+        table._storage.execute(at[1], at[0], given, n, out, to[0], absent, stream)
 
-    with table._lock.writing:
-        try:
-            table._run(body, ins, outs, stream)
-        except TableFull as error:
-            raise TableFull(str(error), table._transfer.on_host(seen)[error.keys]) from None
+    try:
+        table._lock.write(table._run, body, ins, outs, stream)
+    except TableFull as error:
+        raise TableFull(str(error), table._transfer.on_host(seen)[error.keys]) from None
     done, *answers = (library.export(made) for made in outs)
     return done, answers[0] if answers else None
 

@@ -74,7 +74,7 @@ class MultiMap(PairTable):
 
     @property
     def _pairs(self) -> RepeatedKeys:
-        words: Any = self._backing  # keys and values lie in the slots
+        words: Any = self._storage  # keys and values lie in the slots
         return RepeatedKeys(words)
 
     def insert(self, keys: Any, values: Any) -> None:
@@ -91,7 +91,7 @@ class MultiMap(PairTable):
     def count(self, keys: Any) -> Any:
         """How many pairs each key has: uint32[n]. Reads the whole list of each key."""
         self._need("count")
-        return self._answered(keys, COUNT, self._lock.reading, self._pairs.count)
+        return self._answered(keys, COUNT, self._settled, self._pairs.count)
 
     def find(self, keys: Any, default: Any = 0) -> tuple[Any, Any]:
         """The first value of each key, and ``default`` for absent keys: ``(values[n], found[n])``."""
@@ -121,8 +121,7 @@ class MultiMap(PairTable):
                 lambda _n, _at, out: self._pairs.find_all(at[0], n, to[0], total, out[0], stream), [], [values], stream
             )
 
-        with self._lock.reading:
-            self._run(body, [seen], [offsets], stream)
+        self._settled(self._run, body, [seen], [offsets], stream)
         return library.export(made[0]), library.export(offsets)
 
     def erase(self, keys: Any) -> Any:
@@ -135,7 +134,7 @@ class MultiMap(PairTable):
     def erase_all(self, keys: Any) -> Any:
         """Erase every pair of each key: uint32[n], how many pairs this element erased."""
         self._need("erase_all")
-        return self._answered(keys, COUNT, self._lock.writing, self._pairs.erase_all)
+        return self._answered(keys, COUNT, self._lock.write, self._pairs.erase_all)
 
     def _check_design(self) -> None:
         for what, column in (("key", self._key), ("value", self._values)):

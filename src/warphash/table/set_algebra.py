@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from functools import cached_property
 from typing import TypeAlias, TypeVar
 
@@ -34,6 +33,7 @@ __all__ = [
 ]
 
 AnySet = TypeVar("AnySet", bound=BaseTable)
+T = TypeVar("T")
 
 
 class Side:
@@ -57,7 +57,7 @@ class Side:
     @property
     def size(self) -> int:
         """Number of keys."""
-        return int(self._table._backing.elastic.size)
+        return self._table._storage.store.size
 
     def held_by(self, other: Side) -> ArrayView:
         """Which of the keys the other set has, too."""
@@ -137,35 +137,37 @@ def is_disjoint(left: Side, right: Side) -> bool:
 
 def combined(left: AnySet, right: BaseTable, choose: Choice) -> AnySet:
     """A set, on the left one's device and with its options, of the keys that ``choose`` takes of both at one moment."""
-    with _both(left, right) as sides:
-        description = left._typed_description()
-        keys = _joined(left, choose(*sides))
+    description, keys = _of_both(left, right, lambda *sides: (left._typed_description(), _joined(left, choose(*sides))))
     return copies.like(left, {**description, "capacity": keys.rows}, keys, None, unique=False)
 
 
 def related(left: BaseTable, right: BaseTable, holds: Relation) -> bool:
     """Whether ``holds`` is true of two sets at one moment."""
-    with _both(left, right) as sides:
-        return holds(*sides)
+    return _of_both(left, right, holds)
 
 
-@contextmanager
-def _both(left: BaseTable, right: BaseTable) -> Iterator[tuple[Side, Side]]:
-    """Hold the locks of two sets. All threads lock two sets in the same order, so none waits for another for ever."""
+def _of_both(left: BaseTable, right: BaseTable, ask: Callable[[Side, Side], T]) -> T:
+    """What ``ask`` answers of two sets, while the locks of both are held.
+
+    All threads lock two sets in the same order, so none waits for another for ever.
+    """
     for table in (left, right):
         table._need("keys")
         table._need("contains")
     if right.key_dtype != left.key_dtype:
         raise DtypeError(f"both sets must hold one key type, got {left.key_dtype} and {right.key_dtype}")
-    tables = {id(table): table for table in (left, right)}
-    with ExitStack() as locks:
-        for _, table in sorted(tables.items()):
-            locks.enter_context(table._settled())
+
+    def answer() -> T:
         near: BaseTable = right
         if right.device != left.device:
             keys, _ = right._host_columns_locked()
             near = copies.rebuilt(type(right), right._typed_description(), left.device, keys, None)
-        yield Side(left), Side(near)
+        return ask(Side(left), Side(near))
+
+    if left is right:
+        return left._settled(answer)
+    first, second = sorted((left, right), key=id)
+    return first._settled(lambda: second._settled(answer))
 
 
 def _joined(table: BaseTable, parts: list[ArrayView]) -> ArrayView:

@@ -1,6 +1,6 @@
 """An array of buckets in the memory of one engine, its hash constants, and the kernels that run over it.
 
-The sequence of kernels that an update takes, and why, is told at the head of ``kernels/core/insert.cuh``. An array keeps no
+The head of ``kernels/core/insert.cuh`` tells the sequence of kernels that an update takes, and why. An array keeps no
 count of its keys, and decides nothing: it launches what it is told, and reports the outcome.
 
 Two facts about a batch that stopped half way are kept here, because they are facts about the memory:
@@ -365,9 +365,9 @@ class BucketArray:
             run("combine", table, batch, n, stream)
 
     def build(self, keys: int, values: int, n: int, unique: bool, stream: Any = None) -> Outcome | None:
-        """As `update`, of an array without pairs, by ``kernels/buckets/cpu/build.cuh``; None where that would not help. Waits.
+        """As `update`, of an array without pairs (``kernels/buckets/cpu/build.cuh``). Waits.
 
-        If the outcome is not complete, the array is to be cleared.
+        None where a build would not help. If the outcome is not complete, the array is to be cleared.
 
         Raises
         ------

@@ -161,14 +161,6 @@ class BucketStore:
     def lookups_wait(self) -> bool:
         return self._recovery.due
 
-    # transitional names
-    @property
-    def store(self) -> BucketArray:
-        return self._state.array
-
-    under_way = pending
-    lookups_end_first = lookups_wait
-
     def memory_use(self) -> MemoryUse:
         return self._state.array.memory_use()
 

@@ -1,7 +1,7 @@
 """The memory of slabs, or of smaller nodes, on one engine: super blocks, and the pool's descriptor that kernels read.
 
-``kernels/chains/slab_allocator.cuh`` tells how lanes take slabs while a kernel runs. This module makes the pool, and lets
-it grow between kernels.
+``kernels/chains/slab_allocator.cuh`` tells how lanes take slabs while a kernel runs. This module makes the pool, and
+lets it grow between kernels.
 
 Kernels that take units may be under way. So the host knows a bound: the units that were free when they were counted
 last, less those that later kernels may take. The host can ask for a count behind a kernel, and go on.

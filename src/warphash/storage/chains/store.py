@@ -649,21 +649,6 @@ class ChainStore:
                 return
         self._flush_all(stream)
 
-    # ---- names of before
-    @property
-    def store(self) -> ChainArray:
-        """The chains, whole."""
-        self._recovery.run(self.engine, None)
-        return self.array
-
-    @property
-    def under_way(self) -> bool:
-        return self.pending
-
-    @property
-    def lookups_end_first(self) -> bool:
-        return self.lookups_wait
-
 
 class _TakeBack:
     """Erases what an insert added, by its flags. Interrupted and called again, it goes on.

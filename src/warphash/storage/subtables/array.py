@@ -1,7 +1,7 @@
 """An array of several subtables, one of which at a time is made twice or half as large: its memory and its kernels.
 
-The kernels are those of ``kernels/subtables/bulk.cuh``, ``kernels/subtables/insert.cuh`` and ``kernels/subtables/resize.cuh``; what a
-subtable is, and which one a key goes to first, is told at the head of ``kernels/subtables/lines.cuh``.
+The kernels are those of ``kernels/subtables/``: ``bulk.cuh``, ``insert.cuh`` and ``resize.cuh``. The head of
+``lines.cuh`` tells what a subtable is, and which one a key goes to first.
 
 Memory, sizes and what kernels are told of them lie in one `Layout`. A resize makes another one, launches its kernel
 with it, and makes it the array's by one assignment. The kernels of a resize only read the old copy of the subtable, so

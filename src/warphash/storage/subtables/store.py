@@ -236,21 +236,6 @@ class SubtableStore:
     def lookups_wait(self) -> bool:
         return self._recovery.due
 
-    @property
-    def store(self) -> SubtableArray:
-        """The array, under the name that other families give theirs."""
-        return self.array
-
-    @property
-    def under_way(self) -> bool:
-        """As `pending`."""
-        return self.pending
-
-    @property
-    def lookups_end_first(self) -> bool:
-        """As `lookups_wait`."""
-        return self.lookups_wait
-
     def finish(self, stream: Any = None) -> None:
         """As `Store.finish`.
 

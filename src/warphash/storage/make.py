@@ -1,47 +1,16 @@
-"""What keeps the rows of a table: words in the slots, or a row store behind them."""
+"""Makes the storage of a table: a store of its design's family, with a codec or a row store before it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from ..designs.base import Design
-from ..runtime.abi import Op
 from ..runtime.engine import Engine, KernelSpec
 from .policies import slots_for
-from .storage import MemoryUse, Store
+from .storage import Storage, Store
 
-__all__ = ["Backing", "make_backing"]
-
-
-class Backing(Protocol):
-    """Operations on packed rows, by address. ``flags`` are bytes, `abi.Flag`; addresses of 0 are not written.
-
-    ``held``, of an update, receives the value that each key has after it.
-    """
-
-    @property
-    def elastic(self) -> Any: ...
-    @property
-    def nbytes(self) -> int: ...
-    @property
-    def pending(self) -> bool: ...
-    @property
-    def lookups_wait(self) -> bool: ...
-    def finish(self, stream: Any = None) -> None: ...
-    def memory_use(self) -> MemoryUse: ...
-    def find(self, keys: int, n: int, values: int, flags: int, default: bytes, stream: Any) -> None: ...
-    def counts(self, keys: int, n: int, out: int, stream: Any, entry: str = "probe_counts") -> None: ...
-    def update(
-        self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, held: int, unique: bool, stream: Any
-    ) -> None: ...
-    def erase(self, keys: int, n: int, flags: int, stream: Any) -> None: ...
-    def scan(self, room: int, out_keys: int, out_values: int, stream: Any) -> int: ...
-    def clear(self, stream: Any) -> None: ...
-    def rebuild(self, keys: int, stream: Any) -> None: ...
-    def execute(
-        self, operations: int, keys: int, values: int, n: int, out: int, flags: int, default: bytes, stream: Any
-    ) -> None: ...
+__all__ = ["make_storage"]
 
 
 def _word(nbytes: int) -> int:
@@ -55,7 +24,7 @@ def _widths(key_bytes: int, value_bytes: int) -> tuple[int, int]:
     return key, -(-value_bytes // 4) * 4 if row else _word(value_bytes) if value_bytes else 0
 
 
-def make_backing(
+def make_storage(
     engine: Engine,
     design: Design,
     parameters: Mapping[str, Any],
@@ -71,7 +40,7 @@ def make_backing(
     bounds: tuple[float, float] | None,
     counts_probes: bool,
     multi: bool = False,
-) -> Backing:
+) -> Storage:
     """Keys and values of up to 8 bytes, and any of subtables, go into slots; others into rows.
 
     ``multi``: keys repeat.
