@@ -98,8 +98,8 @@ def test_a_table_that_loses_a_key_is_seen(monkeypatch: pytest.MonkeyPatch) -> No
 
     def forgetful(*arguments, **options):
         table = whole(*arguments, **options)
-        monkeypatch.setattr(type(table), "to_arrays", lambda self: (self.keys()[1:], self.values()[1:]))
-        monkeypatch.setattr(type(table), "values", lambda self: self.find(self.keys())[0])
+        monkeypatch.setattr(type(table), "to_arrays", lambda self, like=None: (self.keys()[1:], self.values()[1:]))
+        monkeypatch.setattr(type(table), "values", lambda self, like=None: self.find(self.keys())[0])
         return table
 
     monkeypatch.setattr(lab, "empty", forgetful)

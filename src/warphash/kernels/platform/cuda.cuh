@@ -177,7 +177,7 @@ WARPHASH_FN void release_to_host(u64* p, u64 x) {
   asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(p), "l"(x) : "memory");
 }
 // An address that was chosen of several: where the compiler does not know that it is global, an atomic takes three times as
-// long (docs/performance/subtables.md).
+// long (docs/performance/).
 template <class Word>
 WARPHASH_FN Word* in_global(Word* p) {
   __builtin_assume(__isGlobal(p));

@@ -570,7 +570,7 @@ class ChainStore:
                 new = n if surely_new else estimate_new_keys(self, keys, n, int(most) - size, stream)
                 if size + new > most:
                     slots = policies.slots_ahead(size + new, slots, self.load_factor, self.bounds)
-                    self._replace(slots, size + new, stream)
+                    self._replace(slots, max(size + new, self.array.keys), stream)
         self._plan_upkeep()
 
     # ---- upkeep
