@@ -27,25 +27,25 @@ __all__ = ["FEWEST_SKETCHED", "estimate_new_keys"]
 FEWEST_SKETCHED = 1 << 13
 """Elements up to which all absent ones are taken for different keys: room for them costs less than the sketch."""
 
-_SAMPLE = 1 << 13
+_SAMPLE = 1 << 10
 """Elements that are looked up."""
+
+_PLACES = np.random.default_rng(1).random(_SAMPLE)
+"""Where the elements of a sample lie in a batch, from 0 to 1."""
 
 _REGISTERS = 1 << 13
 """Of a sketch; ``kSketchBits`` in ``kernels/rows``."""
 
-_MARGIN = 1.035
-"""Three standard errors of the sketch: one estimate in a thousand is too small, and the table then grows once more."""
-
 
 def estimate_new_keys(store: Store, keys: int, n: int, room: int = 0, stream: Any = None) -> int:
-    """Estimate how many different keys of a batch are not in the store; rather too many than too few. Waits.
+    """Estimate how many different keys of a batch are not in the store. Waits.
 
     Parameters
     ----------
     keys
         Address of ``n`` words.
     room
-        New keys that change nothing: if there are surely no more, the estimate need not be near.
+        New keys that change nothing: if there are no more, the estimate need not be near.
 
     Raises
     ------
@@ -54,28 +54,25 @@ def estimate_new_keys(store: Store, keys: int, n: int, room: int = 0, stream: An
     """
     absent = n
     if store.size:
-        share, sampled = _absent_share(store, keys, n, stream)
-        error = 0.0 if sampled == n else 3 * math.sqrt((share * (1 - share) + 1 / sampled) / sampled)
-        absent = min(n, math.ceil((share + error) * n))
+        absent = math.ceil(_absent_share(store, keys, n, stream) * n)
     if absent <= max(room, FEWEST_SKETCHED):
         return absent
-    return min(absent, math.ceil(_MARGIN * _distinct(_sketch(store, keys, n, stream))))
+    return min(absent, math.ceil(_distinct(_sketch(store, keys, n, stream))))
 
 
-def _absent_share(store: Store, keys: int, n: int, stream: Any) -> tuple[float, int]:
-    """The share of absent keys in a sample of a batch, and the number of elements in the sample."""
+def _absent_share(store: Store, keys: int, n: int, stream: Any) -> float:
+    """The share of absent keys in a sample of a batch."""
     engine, width, sampled = store.engine, store.spec.word_bytes, min(n, _SAMPLE)
     at, held = keys, None
     if sampled < n:
         held = engine.allocate(sampled * width, stream)
-        chosen = np.random.default_rng(n).integers(0, n, sampled, np.uint64)
-        numbers = engine.from_host(chosen, stream)
+        numbers = engine.from_host((_PLACES * n).astype(np.uint64), stream)
         batch = Batch(n=sampled, values=numbers.ptr, op=width, kind=width, source_buckets=keys, out_values=held.ptr)
         engine.program(ROWS).run("gather", Table(), batch, sampled, stream)
         at = held.ptr
     flags = engine.allocate(sampled, stream)
     store.find(at, sampled, 0, flags.ptr, 0, stream)
-    return 1 - float(np.mean(engine.to_host(flags.ptr, np.uint8, sampled, stream))), sampled
+    return 1 - np.count_nonzero(engine.to_host(flags.ptr, np.uint8, sampled, stream)) / sampled
 
 
 def _sketch(store: Store, keys: int, n: int, stream: Any) -> npt.NDArray[np.uint32]:

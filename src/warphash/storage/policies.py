@@ -85,7 +85,11 @@ def most_keys(slots: int, load_factor: float, safe_load_factor: float, bounds: t
 
 
 def slots_ahead(keys: int, slots: int, load_factor: float, bounds: tuple[float, float] | None) -> int:
-    """Slots to grow into before a batch after which the table has ``keys`` keys; at least double."""
+    """Slots to grow into before a batch after which the table has about ``keys`` keys; at least double.
+
+    The number of keys is an estimate (`estimate`), and three standard errors are added.
+    """
+    keys = math.ceil(1.035 * keys)
     if bounds is not None:
         return slots_in_bounds(keys, slots, (0, bounds[1])) or 2 * slots
     return max(2 * slots, slots_for(keys, load_factor))

@@ -325,7 +325,16 @@ class BaseTable:
         The copy shares the attributes that a subclass has added; ``copy.deepcopy`` copies those, too.
         """
         self._need("copy")
-        return copies.like(self, *self._snapshot())
+        twin = self._settled(self._copied_locked)
+        copies.give_state(twin, self.__getstate__())
+        return twin
+
+    def _copied_locked(self) -> Self:
+        """A table with the same pairs and options; the pairs are copied on the device."""
+        twin = self._made({**self._typed_description(), "capacity": 1}, self.device, 1)
+        twin._storage = self._storage.copy(None)
+        twin._like = self._like
+        return twin
 
     def __copy__(self) -> Self:
         return self.copy()

@@ -171,7 +171,7 @@ struct Fingerprint : Straight {
 };
 
 // Enters rows into a sketch: each of its 2^13 registers (u32, at `out_counts`) keeps the greatest rank of the rows that
-// fall to it; the rank is the number of leading zeros of a fingerprint, plus one. The greatest rank tells how many
+// fall to it; the rank is the number of trailing zeros in the upper half of a fingerprint, plus one. The greatest rank tells how many
 // different rows there were (Flajolet et al., HyperLogLog, 2007). Relaxed: a register publishes nothing, and only rises.
 constexpr u32 kSketchBits = 13;
 
@@ -179,8 +179,8 @@ struct Sketch : Straight {
   WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
     const u64 print = fingerprint_of(row_of(b, i), b.op, b.random);
     u32* const at = reinterpret_cast<u32*>(b.out_counts) + (print & ((1u << kSketchBits) - 1));
-    u32 rank = 1;
-    for (u64 rest = print; rank <= 64 - kSketchBits && !(rest >> 63); rest <<= 1) ++rank;
+    const u32 rest = static_cast<u32>(print >> 32);
+    const u32 rank = rest ? first_bit(rest) + 1 : 33;
     u32 seen = load_relaxed(at);
     while (seen < rank) {
       const u32 before = compare_exchange_word(at, seen, rank);

@@ -445,12 +445,15 @@ class BucketArray:
             self._program.run("erase", table, batch, count, stream)
         return read_report(self.engine, report.ptr, stream).changed
 
-    def erase_listed(self, keys: int, numbers: int, n: int, stream: Any = None) -> None:
-        """Erase the keys of ``n`` elements whose numbers (uint32) lie at an address. Allocates nothing. Waits."""
+    def erase_listed(self, keys: int, numbers: int, n: int, stream: Any = None) -> int:
+        """Erase the keys of ``n`` elements whose numbers (uint32) lie at an address; how many were there. Waits.
+
+        Allocates nothing. Of elements with one key, only one is sure to erase a copy of the key.
+        """
         self.engine.fill(self._report.ptr, 0, self._report.nbytes, stream)
         batch = Batch(n=n, keys=keys, indices=numbers, report=self._report.ptr)
         self._program.run("erase", self.table, batch, n, stream)
-        read_report(self.engine, self._report.ptr, stream)
+        return read_report(self.engine, self._report.ptr, stream).changed
 
     def _run_block(self, entry: str, table: Table, batch: Batch, stream: Any) -> Outcome:
         """One launch of ``kernels/buckets/gpu/one_block.cuh``, and its answer."""

@@ -565,7 +565,9 @@ class BucketStore:
         for at in range(0, len(added), len(words)):
             some = added[at : at + len(words)]
             words[: len(some)] = some
-            self._state.array.erase_listed(keys, self._listed.ptr, len(some), stream)
+            left = len(some)  # more than one launch takes only copies of a key, which ``unique`` brought in
+            while left > 0 and (erased := self._state.array.erase_listed(keys, self._listed.ptr, len(some), stream)):
+                left -= erased
 
     def _recover(self, stream: Any) -> None:
         """Make the table whole after an update without a snapshot: give slots to displaced pairs, and count all keys.
