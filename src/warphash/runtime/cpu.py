@@ -18,6 +18,10 @@ from .memory import HostAnswer
 __all__ = ["CpuEngine", "engine", "thread_count"]
 
 
+_FEWEST_FOR_THREADS = 1 << 14
+"""Elements up to which one thread does the work: ``kLeastElements`` of the extension."""
+
+
 def thread_count() -> int:
     """Threads of a bulk operation: ``WARPHASH_NUM_THREADS``, or the processors this process may use."""
     given = os.environ.get("WARPHASH_NUM_THREADS", "")
@@ -43,7 +47,8 @@ class _CpuProgram:
             value_bytes = -1 if s.value_is_row else s.value_word_bytes
             address = _cpu.entry(s.design, s.word_bytes, value_bytes, s.slots_per_bucket, entry, self._isa)
             self._entries[entry] = address
-        _cpu.run(address, ctypes.addressof(table), ctypes.addressof(batch), batch.count, n, thread_count())
+        threads = thread_count() if n > _FEWEST_FOR_THREADS else 1
+        _cpu.run(address, ctypes.addressof(table), ctypes.addressof(batch), batch.count, n, threads)
 
 
 class CpuEngine:

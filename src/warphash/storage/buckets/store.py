@@ -233,7 +233,9 @@ class BucketStore:
         if n == 0:
             return
         self.finish(stream)
-        self._grow_ahead(keys, n, unique, stream)
+        fits = self._surely_fits(n)
+        if not fits:
+            self._grow_ahead(keys, n, unique, stream)
         before, asked = self._state, flags
         array = before.array
         may_reorder = op == Op.KEEP and (unique or not flags)
@@ -243,7 +245,7 @@ class BucketStore:
         if copies:
             keys, values, flags = copies.keys, copies.values, 0
         flags, _own_flags = flags_at(self.engine, flags, n, stream)
-        undo = self._undo(n, stream)
+        undo = None if fits else self._undo(n, stream)
         outcome: Outcome | None = None
         listed: Listed | None = None
         self._recovery.note(partial(self._put_back, undo) if undo else self._recover)
@@ -284,8 +286,8 @@ class BucketStore:
 
     def _add(self, outcome: Outcome, unique: bool) -> None:
         """Count the keys that an update has added."""
-        state = self._state
-        self._state = state._replace(size=state.size + outcome.changed, vouched=state.vouched or unique)
+        array, size, tombstones, vouched = self._state
+        self._state = _State(array, size + outcome.changed, tombstones, vouched or unique)
         if self.counts_probes:
             self.probes, self.inserted = self.probes + outcome.probes, self.inserted + outcome.changed
 
@@ -342,6 +344,11 @@ class BucketStore:
         self._replace(self._slots_for(max(keys, self._state.size)), stream)
 
     # ---- size
+    def _surely_fits(self, n: int) -> bool:
+        """Whether a batch fits, and the table needs no rebuild before it, even if every key of the batch is new."""
+        array, size, tombstones, _ = self._state
+        return 2 * (size + n) <= self.safe_load_factor * array.slots and 2 * tombstones <= array.slots
+
     def _grow_ahead(self, keys: int, n: int, unique: bool, stream: Any) -> None:
         """Make a table larger that is as full as it should be, or that the new keys of the batch would fill."""
         if not self.grows:
