@@ -41,6 +41,7 @@ __all__ = [
     "VERBS",
     "Family",
     "Fault",
+    "Interrupt",
     "Scenario",
     "Verb",
     "interrupts",
@@ -466,7 +467,7 @@ def refusals(scenario: Scenario, *, once: bool, start: int = 1) -> Iterator[Faul
     raise AssertionError(f"{scenario} still asks for memory after 1,000 allocations")
 
 
-class _Interrupt:
+class Interrupt:
     """Raises KeyboardInterrupt at the ``number``-th line that this thread begins in some files of the package.
 
     A line of a loop counts `TURNS` times, and no more.
@@ -533,9 +534,9 @@ def lines_of(scenario: Scenario, files: re.Pattern[str] = STORAGE_AND_TABLE) -> 
     return _interrupted(scenario, scenario.make(), 0, files)[0].lines
 
 
-def _interrupted(scenario: Scenario, table: Any, number: int, files: re.Pattern[str]) -> tuple[_Interrupt, bool]:
+def _interrupted(scenario: Scenario, table: Any, number: int, files: re.Pattern[str]) -> tuple[Interrupt, bool]:
     """Make the call; whether it returned."""
-    interrupt, before = _Interrupt(number, files), sys.gettrace()
+    interrupt, before = Interrupt(number, files), sys.gettrace()
     sys.settrace(interrupt)
     try:
         scenario.call(table)

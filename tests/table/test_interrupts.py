@@ -96,7 +96,6 @@ def test_an_interrupt_at_many_lines_loses_no_key_of_a_batch_under_way(device: st
     assert not said, "\n".join(said)
 
 
-@xfail("an interrupt inside its own methods leaves the lock held")
 @pytest.mark.parametrize("verb", ["insert", "find", "__len__"])
 def test_an_interrupt_leaves_the_lock_free(verb: str) -> None:
     """The lock is one class: one family shows it."""

@@ -125,18 +125,20 @@ def test_a_verb_beside_itself_and_a_writer_on_kernels_of_a_gpu(device: str, kind
     try_out(World(kind, design, device=device, size=40), verb, times=2)
 
 
-class _Counted:
-    """A side of a lock, and how often this thread has taken it."""
+class _Counted(ReadWriteLock):
+    """A lock, and how often a verb has taken it."""
 
-    def __init__(self, side: Any, taken: list[int]) -> None:
-        self._side, self._taken = side, taken
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken = 0
 
-    def __enter__(self) -> None:
-        self._taken[0] += 1
-        self._side.__enter__()
+    def read(self, *given: Any, **options: Any) -> Any:
+        self.taken += 1
+        return super().read(*given, **options)
 
-    def __exit__(self, *error: Any) -> None:
-        self._side.__exit__(*error)
+    def write(self, *given: Any, **options: Any) -> Any:
+        self.taken += 1
+        return super().write(*given, **options)
 
 
 @pytest.mark.parametrize(
@@ -150,20 +152,18 @@ class _Counted:
 )
 def test_a_verb_takes_the_lock_once(monkeypatch: pytest.MonkeyPatch, kind: str, verb: str) -> None:
     """So nobody can change the table in its midst."""
-    taken, seen = [0], []
+    lock, seen = _Counted(), list[int]()
     world = World(kind, "slab" if has("slab", verb) else "dynamic_cuckoo", size=40)
-    lock = ReadWriteLock()
-    lock.reading, lock.writing = _Counted(lock.reading, taken), _Counted(lock.writing, taken)
     world.table._lock = lock
     of = next(vars(each)[verb] for each in KINDS[kind].__mro__ if verb in vars(each))
 
     def counted(*given: Any, **options: Any) -> Any:
-        before = taken[0]
+        before = lock.taken
         try:
             return (of.fget if isinstance(of, property) else of)(*given, **options)
         finally:
             if any(table is world.table for table in given[:2]):
-                seen.append(taken[0] - before)
+                seen.append(lock.taken - before)
 
     monkeypatch.setattr(KINDS[kind], verb, property(counted) if isinstance(of, property) else counted)
     call(world, verb, world.owns[0])
