@@ -18,17 +18,6 @@ UNAWAITED = ("insert", "upsert", "erase", "reserve", "find", "__len__")
 """Verbs that leave a batch under way, or find one, on an engine that works beside the host."""
 
 UNAWAITED_FAMILIES = ("buckets", "lists", "subtables")
-BROKEN_UNAWAITED = ("buckets",)
-"""Of these, batches that fit do not bear an interrupt at each seventh line."""
-
-UPDATES = "insert assign upsert find_or_insert erase __setitem__ __delitem__"
-LIST_UPKEEP = "reserve shrink flush clear to_arrays copy check stats __len__"
-BROKEN = {
-    "lists": f"insert assign upsert find_or_insert erase-grows __setitem__ execute {LIST_UPKEEP}",
-    "lists-of-pairs": f"insert erase-grows erase_all-grows {LIST_UPKEEP}",
-    "rows-in-lists": f"{UPDATES} reserve shrink clear",
-}
-"""What does not bear an interrupt at each of its lines: verbs, or one of a verb's two scenarios, of each family."""
 
 
 def harms(faults: Iterable[Fault], most: int = 5, patience: float = 30) -> list[str]:
@@ -42,40 +31,18 @@ def harms(faults: Iterable[Fault], most: int = 5, patience: float = 30) -> list[
     return said
 
 
-def xfail(reason: str, **options: Any) -> pytest.MarkDecorator:
-    """An expected failure, which fails once it passes."""
-    return pytest.mark.xfail(strict=True, reason=reason, **options)
-
-
-def by_family(device: str, families: Iterable[str], broken: Iterable[str]) -> list[Any]:
+def families_on(device: str, families: Iterable[str]) -> list[Any]:
     """Families on a device, as far as it can run here."""
-    marks = {family: [xfail("an interrupt does harm")] if family in broken else [] for family in families}
-    return [
-        pytest.param(device, family, id=f"{device}-{family}", marks=marks[family])
-        for family in families
-        if not missing(device)
-    ]
+    return [pytest.param(device, family, id=f"{device}-{family}") for family in families if not missing(device)]
 
 
-def by_scenario(device: str) -> list[Any]:
-    """All scenarios of a device."""
-    marked = []
-    for scenario in scenarios(device):
-        family, verb = scenario.family.name, scenario.verb.name
-        marks = []
-        if {verb, str(scenario).removeprefix(f"{device}-{family}-")} & set(BROKEN.get(family, "").split()):
-            marks = [xfail("an interrupt does harm")]
-        marked.append(pytest.param(scenario, id=str(scenario), marks=marks))
-    return marked
-
-
-@pytest.mark.parametrize(("device", "family"), by_family("cpu", SOME, BROKEN))
+@pytest.mark.parametrize(("device", "family"), families_on("cpu", SOME))
 def test_an_interrupt_loses_no_key(device: str, family: str) -> None:
     said = harms(fault for scenario in scenarios(device, [family]) for fault in interrupts(scenario, every=7))
     assert not said, "\n".join(said)
 
 
-@pytest.mark.parametrize(("device", "family"), by_family("emulated", UNAWAITED_FAMILIES, BROKEN_UNAWAITED))
+@pytest.mark.parametrize(("device", "family"), families_on("emulated", UNAWAITED_FAMILIES))
 def test_an_interrupt_loses_no_key_of_a_batch_under_way(device: str, family: str) -> None:
     crossed = [scenario for scenario in scenarios(device, [family], UNAWAITED) if not scenario.grows]
     said = harms(fault for scenario in crossed for fault in interrupts(scenario, every=7))
@@ -83,14 +50,14 @@ def test_an_interrupt_loses_no_key_of_a_batch_under_way(device: str, family: str
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", by_scenario("cpu"))
+@pytest.mark.parametrize("scenario", scenarios("cpu"), ids=str)
 def test_an_interrupt_at_any_line_loses_no_key(scenario: Scenario) -> None:
     said = harms(interrupts(scenario), 1)
     assert not said, said[0]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("device", "family"), by_family("emulated", FAMILIES, BROKEN))
+@pytest.mark.parametrize(("device", "family"), families_on("emulated", FAMILIES))
 def test_an_interrupt_at_many_lines_loses_no_key_of_a_batch_under_way(device: str, family: str) -> None:
     said = harms(fault for scenario in scenarios(device, [family]) for fault in interrupts(scenario, every=23))
     assert not said, "\n".join(said)
