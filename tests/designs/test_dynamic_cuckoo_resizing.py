@@ -16,6 +16,7 @@ from warphash import HashMap, HashSet, TableFull
 from warphash.runtime.abi import REPORT_WORDS
 from warphash.runtime.devices import engine_for
 from warphash.storage import policies
+from warphash.storage.subtables import store as store_module
 from warphash.storage.subtables.array import RESERVE_BYTES, SubtableArray
 
 HERE = one_of_each("cpu", "emulated", "cuda")
@@ -299,6 +300,27 @@ def test_a_batch_behind_an_erase_of_all_keys_finds_the_table_as_large_and_withou
         table.check()
         assert table.erase(some).all()
     assert max(probes) < probes[0] + 0.1, "absent keys are looked for behind tombstones"
+
+
+@pytest.mark.parametrize("device", HERE)
+@pytest.mark.parametrize("looks", [False, True])
+def test_churn_replaces_all_subtables_at_most_once_a_verb_and_resizes_none(device: str, looks: bool) -> None:
+    """Batches of several pieces; ``looks``: somebody asks for the size, so that the table shrinks behind each erase."""
+    n = scale(device, 400_000)
+    table = table_of(device, capacity=n)
+    rebuilds = 0
+    with counted_moves() as moves, mock.patch.object(store_module, "SETTLED", 3 * n // 7):
+        for turn, some in enumerate(np.split(numbers(4 * n), 4)):
+            for verb in (lambda some=some: table.insert(some, some), lambda some=some: table.erase(some)):
+                assert verb().all()
+                assert not looks or len(table) in (0, n)
+                assert table._storage.store.rebuilds <= rebuilds + 1 and not moves, turn
+                rebuilds = table._storage.store.rebuilds
+            assert not table.contains(some).any()
+    waits = looks or not table._engine.asynchronous
+    assert rebuilds == (7 if waits else 0)
+    assert table.stats().size == 0 and table.stats().rebuilds == (7 if waits else 1)
+    table.check()
 
 
 @pytest.mark.parametrize("device", HERE)

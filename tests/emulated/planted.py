@@ -7,6 +7,7 @@ from typing import Any
 
 from emulated.scenarios import Scenario, without_cas128
 from support.planting import planted
+from warphash.designs.base import class_name
 
 __all__ = ["Bug", "impatient"]
 
@@ -40,8 +41,8 @@ class Bug:
         return replace(self, name=f"{self.scenario.__name__} without a bug", wrong=self.right)
 
     def plant(self, source: str) -> str:
-        """The source with the bug; the kernels of rows, which have none of this, as they are."""
-        if "// core/bulk.cuh" not in source and '"core/bulk.cuh"' not in source:
+        """The source with the bug; other kernels as they are: those of rows, and of the design that proves a table."""
+        if f"WARPHASH_ENTRIES({class_name(self.design)}, " not in source:
             return source
         wrong = impatient(planted(source, self.right, self.wrong))
         return without_cas128(wrong) if self.locks else wrong

@@ -211,10 +211,13 @@ def subtables_that_grow_and_shrink(case: Case, rng: np.random.Generator) -> None
     table = case.table(capacity=64, alpha=0.4, beta=0.85)
     for batch in np.split(keys, 12):
         table.insert(batch, numbers(case, 100))
+    before = table.stats()
     for number, batch in enumerate(np.split(keys, 12)[:-1], 1):
         table.erase(batch)
         assert table.find(keys[100 * number :])[1].all()
         table.check()
+    after = table.stats()
+    assert after.resizes >= before.resizes + 3 and after.rebuilds == before.rebuilds, "not halved one by one"
 
 
 SCENARIOS: tuple[Scenario, ...] = (

@@ -683,7 +683,7 @@ class SubtableStore:
     def _bring_within_bounds(self, stream: Any, erased: bool = False, coming: int = 0) -> None:
         """Bring the load factor back within the bounds, if there is memory for it. Only an erase makes a table smaller.
 
-        ``coming``: keys that the next batch brings.
+        ``coming``: keys that the next batch brings. A table without keys is only cleared if these need its slots.
         """
         if self.bounds is None:
             return
@@ -691,23 +691,21 @@ class SubtableStore:
         with suppress(MemoryError, TableFull):  # the batch is done, and the next call places what has no slot
             while self.size > most * self.array.slots:
                 self._enlarge(stream)
-            if erased and least:
-                self._shrink_at_once(least, coming, stream)
-            while erased and self.size < least * self.array.slots:
+            if not erased or self.size >= least * self.array.slots:
+                return
+            if not self.size and coming >= least * self.array.slots:
+                return self.array.clear(stream)
+            self._shrink_at_once(least, stream)
+            while self.size < least * self.array.slots:
                 if not self._halve(stream):
                     return
 
-    def _shrink_at_once(self, least: float, coming: int, stream: Any) -> None:
-        """Replace all subtables if an erase has left so few keys that less than half of the slots remain.
-
-        A table without keys is only cleared if the keys that come need its slots.
-        """
+    def _shrink_at_once(self, least: float, stream: Any) -> None:
+        """Replace all subtables if an erase has left so few keys that less than half of the slots remain."""
         array = self.array
         sizes = self._sizes_for(policies.slots_between_halvings(self.size, len(array.sizes), least))
         if _ONE_STEP * sum(sizes) >= sum(array.sizes):
             return
-        if not self.size and coming >= least * array.slots:
-            return array.clear(stream)
         if policies.may_halve(self.size, sum(sizes) * self.spec.slots_per_bucket, self._failed):
             with suppress(MemoryError):  # there may be enough to halve one
                 self._replace(sizes, stream)
