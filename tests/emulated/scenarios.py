@@ -20,7 +20,6 @@ from support.multi_model import MultiModel
 from support.types import Array, special_keys
 from warphash import Operation
 from warphash.errors import TableFull, WarphashError
-from warphash.runtime.abi import COUNT_WORDS, REPORT_WORDS
 from warphash.runtime.cuda.nvrtc import CompileError
 from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine
@@ -173,15 +172,7 @@ def small_batches(case: Case, rng: np.random.Generator) -> None:
         batch = crowd(keys, 30, rng)
         model.erased(batch, table.erase(batch))
         assert len(table) == len(model)
-        _set_signals(table)
     model.agrees(table, keys)
-
-
-def _set_signals(table: Any) -> None:
-    """Leave the report of the next small batch as an update would that left a pair without a slot."""
-    workbench = getattr(table._storage.store.array, "_workbench", None)  # of a design that moves no key, there is none
-    if kept := workbench and workbench.kept:
-        table._engine.fill(kept.report.ptr + 8 * COUNT_WORDS, 0xFF, 8 * (REPORT_WORDS - COUNT_WORDS))
 
 
 def batches_that_grow(case: Case, rng: np.random.Generator) -> None:
