@@ -193,7 +193,7 @@ def test_a_missing_folder_or_one_that_takes_no_files_is_refused(
 
 def test_a_table_is_not_read_for_a_file_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     table = HashMap.from_arrays(KEYS, KEYS, device="cpu")
-    monkeypatch.setattr(HashMap, "_items", lambda _: pytest.fail("the table was read"))
+    monkeypatch.setattr(HashMap, "_host_columns_locked", lambda _: pytest.fail("the table was read"))
     with pytest.raises(PathError):
         table.save(tmp_path)
 

@@ -31,6 +31,9 @@ class DeviceList(NamedTuple):
 Elements = npt.NDArray[np.int64] | DeviceList | None
 """Elements of a batch to take part, ascending if they are on the host; all of them if None."""
 
+_LENGTHS_BYTES = 64
+"""Of a report: the lengths of its lists, and the numbers of displaced pairs and unplaced elements."""
+
 _KEPT_BYTES = 1 << 20
 """Scratch memory up to this size stays with a table, so that small updates of one size allocate nothing."""
 
@@ -87,9 +90,7 @@ class Workbench:
         allocate = self._allocate or self._engine.allocate
         memory = allocate(max(256, starts[-1]), None)
         report = allocate(8 * REPORT_WORDS, None)
-        self._engine.fill(
-            report.ptr, 0, report.nbytes
-        )  # an interrupted update is asked for the pairs that it displaced
+        self._engine.fill(report.ptr, 0, _LENGTHS_BYTES)  # which a recovery may read before a kernel writes
         at = [memory.ptr + start if end > start else 0 for start, end in pairwise(starts)]
         lists = dict(zip(("claims", "leftover", "winners", "losers", "homeless"), at, strict=True))
         batch = Batch(report=report.ptr, claim_mask=claims - 1, **lists)
