@@ -291,10 +291,11 @@ def test_a_library_that_raises_an_error_of_its_own(device: tuple[int, int] | Non
 
 
 def test_the_mend_of_such_an_error_is_right() -> None:
-    refused = RefusedByDlpack(None, like_numpy=True)
+    refused = RefusedByDlpack((2, 0), like_numpy=True)
     with pytest.raises(DtypeError, match=r"give numpy\.asarray\(array\)"):
         view(refused)
     assert view(np.asarray(refused)).shape == (3,)
+    assert view(RefusedByDlpack(None, like_numpy=True)).shape == (3,), "it cannot be on a GPU"
 
 
 def test_torch() -> None:
@@ -360,3 +361,21 @@ print([name for name in ("torch", "cupy", "jax", "numba", "pandas", "cuda") if n
 """
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+def test_an_array_whose_type_dlpack_does_not_know_goes_by_numpy() -> None:
+    """PyArrow answers for an array of dates that DLPack has no such type."""
+
+    class Dates:
+        def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+            return np.array(["2020-01-02"], "M8[D]")
+
+        def __dlpack__(self, **_: Any) -> Any:
+            raise TypeError("DataType is not compatible with DLPack")
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            raise TypeError("DataType is not compatible with DLPack")
+
+    table = HashMap("M8[D]", "i4", device="cpu")
+    table.insert(Dates(), [5])
+    assert table[Dates()].tolist() == [5] and table.find(np.array(["2020-01-02"], "M8[D]"))[0].tolist() == [5]

@@ -147,8 +147,16 @@ def see_interface(array: Any, library: Library) -> ArrayView:
 
 
 def see_dlpack(array: Any, library: Library) -> ArrayView:
-    """View an array by DLPack. In host memory, an array of no standard becomes one of NumPy's."""
-    device_type, index = ask_device(array)
+    """View an array by DLPack. In host memory, an array of no standard becomes one of NumPy's.
+
+    So does an array of a type that DLPack does not know, such as a date, if its library makes NumPy arrays of it.
+    """
+    try:
+        device_type, index = ask_device(array)
+    except DtypeError:
+        if not hasattr(array, "__array__"):
+            raise
+        return NUMPY.see(_as_numpy(array))
     if device_type in CPU_DEVICES:
         seen = NUMPY.see(_as_numpy(array) if hasattr(array, "__array__") else ask_host_array(array))
         return seen._replace(library=library, owner=array) if library.kind == "array_api" else seen
