@@ -13,7 +13,7 @@ from typing import Any
 from ..runtime.abi import Batch
 from ..runtime.engine import Engine
 
-__all__ = ["Mailbox"]
+__all__ = ["ResultSlot"]
 
 _WORDS = 8
 
@@ -21,12 +21,12 @@ _LOOKS = 400
 """About 20 us of looking, with no other thread of Python running; then the driver waits, and they run."""
 
 _tickets = itertools.count(1 << 32)
-"""Of all mailboxes. Memory from `Engine.allocate_pinned` may have had another owner, and the device may still leave his
-ticket there, or the copy of a count, which is smaller than any ticket: neither is what we wait for."""
+"""Of all result slots. Another owner may have had the memory from `Engine.allocate_pinned` before. The device may still
+write that owner's ticket there, or a copied count, which is smaller than any ticket. A slot waits for neither."""
 
 
-class Mailbox:
-    """Of one table, under its lock.
+class ResultSlot:
+    """The result slot of one table. Its caller holds the table's lock.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Mailbox:
         self._words = (ctypes.c_uint64 * _WORDS).from_address(self._memory.ptr)
 
     def address(self, batch: Batch) -> None:
-        """Make ``batch`` one that answers here."""
+        """Have the kernel of ``batch`` write its outcome here."""
         self._ticket = next(_tickets)
         batch.answer, batch.ticket = self._memory.ptr, self._ticket
 

@@ -42,7 +42,7 @@ from ..hash_constants import HASHES, MAX_BUCKETS, draw_constants
 from ..lookup import LAUNCH_ELEMENTS, launch_find
 from ..policies import build_parts_of, is_built_whole
 from ..reports import read_report, zeroed_report
-from ..result_slot import Mailbox
+from ..result_slot import ResultSlot
 from ..scratch import Elements, Scratch, Workbench, pieces
 from ..storage import MemoryUse, Outcome
 
@@ -136,7 +136,7 @@ class BucketArray:
         self._table = self._describe()
         self._report = engine.allocate(8 * REPORT_WORDS, stream)
         self._workbench = Workbench(engine, spec.slot_bytes if design.moves_keys else 0)
-        self._result_slot: Mailbox | None = None
+        self._result_slot: ResultSlot | None = None
         self._cleared = False
         self.clear(stream)
 
@@ -457,7 +457,7 @@ class BucketArray:
 
     def _run_block(self, entry: str, table: Table, batch: Batch, stream: Any) -> Outcome:
         """One launch of ``kernels/buckets/gpu/one_block.cuh``, and its answer."""
-        slot = self._result_slot or Mailbox(self.engine)
+        slot = self._result_slot or ResultSlot(self.engine)
         self._result_slot = slot
         slot.address(batch)
         self._program.run(entry, table, batch, batch.n, stream)
