@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 
 from support.cases import design_names
 from support.engines import one_of_each
+from support.faults import Interrupt
 from support.refusals import refusing
 from support.types import Array, as_bytes
 from warphash import HashMap, TableFull
@@ -273,6 +276,33 @@ def test_rows_that_an_interrupted_update_has_taken_come_back(monkeypatch: pytest
     assert rows_of(table)._state.taken == 400
     assert table.insert(keys_of(more[:1]), more[:1].astype("u8")).all()
     holds(table, {number: number for number in range(101)})
+
+
+@pytest.mark.parametrize("verb", ["insert", "erase"])
+def test_the_first_call_behind_an_interrupt_may_be_an_update(verb: str) -> None:
+    """Fingerprints that were displaced, and have no slot yet, are not absent: their keys were stored twice."""
+    ids = np.arange(80, 120)
+    for number in count(1):
+        table = table_of(0, "cuckoo", capacity=200, load_factor=0.6)
+        for some in (np.arange(90), ids):
+            table._storage.store.array.table.chain_limit = 1  # many are displaced
+            interrupt = Interrupt(number if some is ids else 0, re.compile("storage/buckets/"))
+            sys.settrace(interrupt)
+            try:
+                table.insert(keys_of(some), some.astype("u8"))
+            except KeyboardInterrupt:
+                break
+            finally:
+                sys.settrace(None)
+        else:
+            break
+        if verb == "insert":
+            table.insert(keys_of(ids), ids.astype("u8"))
+            holds(table, {key: key for key in range(120)})
+        else:
+            table.erase(keys_of(np.arange(120)))
+            holds(table, {})
+    assert number > 100
 
 
 GIVEN = np.concatenate([np.arange(15), np.arange(40, 70), np.arange(10, 45)])

@@ -208,6 +208,7 @@ class RowStorage:
             )
         if n == 0:
             return
+        self.store.finish(stream)  # a displaced fingerprint would be taken for an absent one
         flags, _own_flags = flags_at(self._engine, flags, n, stream)
         while not self._try_to_update(keys, values, n, op, kind, flags, held, stream):
             self._reload(self.store.capacity, _next_salt(self._state.salt), stream)
@@ -216,6 +217,7 @@ class RowStorage:
     def erase(self, keys: int, n: int, flags: int, stream: Any) -> None:
         if n == 0:
             return
+        self.store.finish(stream)
         flags, _own_flags = flags_at(self._engine, flags, n, stream)
         self._reserve_free_list(n, stream)
         batch = self._look_up(keys, n, flags, 4 * n, stream)
