@@ -36,7 +36,7 @@ def some_keys(n: int) -> np.ndarray:
 
 def launches(table: HashMap, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The entries that a table launches from now on."""
-    program, names = table._storage.store.array._program, []
+    program, names = table._storage.store.array.program, []
     run = program.run
 
     def noted(entry: str, *rest: Any) -> None:

@@ -41,17 +41,6 @@ class WordStorage:
     def nbytes(self) -> int:
         return self.store.nbytes
 
-    @property
-    def pending(self) -> bool:
-        return self.store.pending
-
-    @property
-    def lookups_wait(self) -> bool:
-        return self.store.lookups_wait
-
-    def finish(self, stream: Any = None) -> None:
-        self.store.finish(stream)
-
     def memory_use(self) -> MemoryUse:
         return self.store.memory_use()
 

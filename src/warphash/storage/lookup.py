@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 from ..runtime.abi import Batch, Table
 from ..runtime.engine import KernelSpec, Program
 
-__all__ = ["LAUNCH_ELEMENTS", "launch_find"]
+__all__ = ["LAUNCH_ELEMENTS", "Searchable", "launch_find"]
 
 LAUNCH_ELEMENTS = 1 << 30
 """Most elements of one launch: elements are numbered in 32 bits."""
 
 
+class Searchable(Protocol):
+    """The memory of a table, and the kernels that run over it."""
+
+    program: Program
+    spec: KernelSpec
+
+    @property
+    def table(self) -> Table:
+        """What kernels are given."""
+
+
 def launch_find(
-    program: Program,
-    spec: KernelSpec,
-    table: Table,
+    array: Searchable,
     keys: int,
     n: int,
     values: int,
@@ -30,7 +39,7 @@ def launch_find(
     fields: Mapping[str, int] = MappingProxyType({}),
 ) -> None:
     """As `Store.find`; ``fields``: further ones of the batch."""
-    key_bytes, value_bytes = spec.word_bytes, spec.value_word_bytes
+    key_bytes, value_bytes = array.spec.word_bytes, array.spec.value_word_bytes
     for at in range(0, n, LAUNCH_ELEMENTS):
         batch = Batch(
             n=min(LAUNCH_ELEMENTS, n - at),
@@ -41,4 +50,4 @@ def launch_find(
             default_value=default,
             **fields,
         )
-        program.run(entry, table, batch, batch.n, stream)
+        array.program.run(entry, array.table, batch, batch.n, stream)

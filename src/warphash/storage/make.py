@@ -1,4 +1,4 @@
-"""Makes the storage of a table: a store of its design's family, with a codec or a row store before it."""
+"""Makes the storage of a table: a store of its design's family, behind a codec or a row store."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from ..designs.base import Design
 from ..runtime.engine import Engine, KernelSpec
 from .policies import slots_for
-from .storage import Storage, Store
+from .storage import Storage, Store, StoreOptions
 
 __all__ = ["make_storage"]
 
@@ -34,18 +34,22 @@ def make_storage(
     capacity: int,
     seed: int,
     family: str,
-    grows: bool,
-    attempts: int,
-    load_factor: float,
-    bounds: tuple[float, float] | None,
-    counts_probes: bool,
+    options: StoreOptions,
     multi: bool = False,
 ) -> Storage:
-    """Keys and values of up to 8 bytes, and any of subtables, go into slots; others into rows.
+    """Make an empty storage for ``capacity`` keys.
 
-    ``multi``: keys repeat.
+    Keys and values of up to 8 bytes go into slots; in subtables, wider ones, too. In other families, wider keys or
+    values go into rows.
+
+    Parameters
+    ----------
+    family
+        Of hash functions: one of `hash_constants.HASHES`.
+    multi
+        Keys repeat.
     """
-    in_place = design.line_bytes is not None
+    in_place = design.family == "subtables"
     wide = not in_place and (key_bytes > 8 or value_bytes > 8)
     widths = (8, 8) if wide else _widths(key_bytes, value_bytes)
     slot_bytes = widths[0] if in_place else KernelSpec(design.name, *widths, 1).slot_bytes
@@ -54,36 +58,34 @@ def make_storage(
         design.name,
         *widths,
         per_bucket,
-        lists=design.node_slots is not None,
+        lists=design.family == "chains",
         subtables=in_place,
         splits=design.splits(parameters, slot_bytes),
     )
     lists = parameters.get("buckets")
     pairs = design.pairs_per_bucket(per_bucket, slot_bytes)
-    slots = lists * pairs if lists else slots_for(capacity, load_factor)
-    # What a table does not need, and what a process that makes none does not, is not imported.
+    slots = lists * pairs if lists else slots_for(capacity, options.load_factor)
     like = (engine, design, parameters, spec)
-    policy: dict[str, Any] = {"grows": grows, "load_factor": load_factor, "counts_probes": counts_probes}
     store: Store
-    if design.node_slots:
+    # A process imports only the family that its tables need.
+    if design.family == "chains":
         from .chains.chain_array import ChainArray
         from .chains.store import ChainStore
 
-        chains = ChainArray(*like, slots, seed, family, keys=capacity, fixed=not grows, repeats=multi)
-        store = ChainStore(chains, bounds=bounds, **policy)
-    elif in_place:
+        chains = ChainArray(*like, slots, seed, family, keys=capacity, fixed=not options.grows, repeats=multi)
+        store = ChainStore(chains, options)
+    elif design.family == "subtables":
         from .subtables.array import SubtableArray, sizes_for
         from .subtables.store import SubtableStore
 
         subtables = SubtableArray(*like, sizes_for(slots, per_bucket, parameters["subtables"]), seed, family)
-        own = design.own_bounds(parameters) if grows else None
-        store = SubtableStore(subtables, bounds=own, attempts=attempts, **policy)
+        own = design.own_bounds(parameters) if options.grows else None
+        store = SubtableStore(subtables, options._replace(bounds=own))
     else:
         from .buckets.array import BucketArray
         from .buckets.store import BucketStore
 
-        buckets = BucketArray(*like, slots, seed, family)
-        store = BucketStore(buckets, bounds=bounds, attempts=attempts, **policy)
+        store = BucketStore(BucketArray(*like, slots, seed, family), options)
     if wide:
         from .row_store import RowStorage
 

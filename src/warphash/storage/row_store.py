@@ -167,24 +167,13 @@ class RowStorage:
         state = self._state
         return state.store.nbytes + state.keys.nbytes + state.values.nbytes + state.free_list.nbytes
 
-    @property
-    def pending(self) -> bool:
-        return self.store.pending
-
-    @property
-    def lookups_wait(self) -> bool:
-        return self.store.lookups_wait
-
-    def finish(self, stream: Any = None) -> None:
-        self.store.finish(stream)
-
     def memory_use(self) -> MemoryUse:
         use, state = self.store.memory_use(), self._state
         in_use = state.taken * (self.key_bytes + self._value_stride)
         rows_bytes = state.keys.nbytes + state.values.nbytes + state.free_list.nbytes
         return MemoryUse(use.in_use + in_use, use.reserve + rows_bytes - in_use, use.nodes)
 
-    # ---- the operations of a backing
+    # ---- the operations of a storage
     def find(self, keys: int, n: int, values: int, flags: int, default: bytes, stream: Any) -> None:
         flags, _own_flags = flags_at(self._engine, flags, n, stream)
         prints, rows = self._fingerprints(keys, n, stream), self._engine.allocate(8 * max(1, n), stream)
@@ -201,7 +190,7 @@ class RowStorage:
     def update(
         self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, held: int, unique: bool, stream: Any
     ) -> None:
-        """As every backing's; ``unique`` saves nothing here (see the module)."""
+        """As `Storage.update`; ``unique`` saves nothing here (see the module)."""
         if op not in (Op.KEEP, Op.REPLACE) and self.value_bytes not in (4, 8):
             raise UnsupportedVerb(
                 "beside keys of more than 8 bytes, upsert combines values of 4 or 8 bytes: widen them"
@@ -230,6 +219,7 @@ class RowStorage:
         self._run(
             "free_rows", Batch(n=n, values=batch.rows, out_flags=flags, source_buckets=top, report=pushed.ptr), stream
         )
+        store.finish(stream)
         self._state = replace(state, free=state.free + size - store.size)
         self._trim(stream)
 
@@ -371,6 +361,8 @@ class RowStorage:
         try:
             state.store.update(prints, rows, added, unique=True, stream=stream)
         except (TableFull, MemoryError) as error:
+            with suppress(TableFull, MemoryError):  # the next call tries again
+                state.store.finish(stream)
             if state.store.size == size:
                 self._state = state
             if isinstance(error, TableFull) and error.keys is not None and added < n:
@@ -449,6 +441,7 @@ class RowStorage:
         There may be room for many more than the table is meant for, after an erase that made the table smaller; and an
         interrupted update keeps the rows that it took.
         """
+        self.store.finish(stream)
         size, capacity = self.store.size, self.store.capacity
         if self._state.room > _MOST_ROOM * max(size, capacity) or self._state.taken > size:
             with suppress(MemoryError, TableFull):
@@ -478,6 +471,7 @@ class RowStorage:
             store = old.store.sibling(capacity, stream)
             prints = self._fingerprints(keys.ptr, n, stream, salt)
             store.update(prints.ptr, rows.ptr, n, stream=stream)
+            store.finish(stream)
             if store.size == n:
                 break
             salt = _next_salt(salt)

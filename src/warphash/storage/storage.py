@@ -32,7 +32,32 @@ from ..runtime.abi import Op
 from ..runtime.engine import Engine, KernelSpec
 from .scratch import Elements
 
-__all__ = ["MemoryUse", "Outcome", "Recovery", "Storage", "Store"]
+__all__ = ["MemoryUse", "Outcome", "Recovery", "Storage", "Store", "StoreOptions"]
+
+
+class StoreOptions(NamedTuple):
+    """What a store may do, whatever its family.
+
+    Attributes
+    ----------
+    grows
+        The store may take more memory.
+    attempts
+        How often a batch may fail at one size before the store grows, or gives up. Chains fail for want of nodes alone.
+    load_factor
+        Keys for each slot that a capacity is meant for.
+    bounds
+        Of the load factor: the least behind a batch that erases, the most behind any, if there is memory to change it.
+        None for no bounds.
+    counts_probes
+        Updates count the buckets that they read.
+    """
+
+    grows: bool
+    attempts: int
+    load_factor: float
+    bounds: tuple[float, float] | None
+    counts_probes: bool
 
 
 class MemoryUse(NamedTuple):
@@ -243,15 +268,6 @@ class Storage(Protocol):
 
     @property
     def store(self) -> Store: ...
-    @property
-    def pending(self) -> bool:
-        """As `Store.pending`, of the store and of the rows beside it."""
-
-    @property
-    def lookups_wait(self) -> bool: ...
-    def finish(self, stream: Any = None) -> None:
-        """As `Store.finish`."""
-
     @property
     def nbytes(self) -> int: ...
     def memory_use(self) -> MemoryUse: ...

@@ -38,7 +38,7 @@ from ..runtime.abi import Op, kind_of
 from ..runtime.devices import engine_for
 from ..storage import selection
 from ..storage.make import make_storage
-from ..storage.storage import Storage
+from ..storage.storage import Storage, StoreOptions
 from . import copies
 from .locks import ReadWriteLock
 from .options import bounds_of, buckets_of, check_options, chosen, integer, load_factor_of
@@ -123,11 +123,7 @@ class BaseTable:
             capacity=int(capacity),
             seed=self._seed,
             family=hash,
-            grows=on_full == "grow",
-            attempts=int(attempts),
-            load_factor=self._load_factor,
-            bounds=self._bounds,
-            counts_probes=bool(count_probes),
+            options=StoreOptions(on_full == "grow", int(attempts), self._load_factor, self._bounds, bool(count_probes)),
             multi=self._multi,
         )
         self._options = {
@@ -166,8 +162,7 @@ class BaseTable:
     @property
     def load_factor(self) -> float:
         """Keys held over slots."""
-        store = self._storage.store
-        return self._settled(lambda: store.size / store.slots)
+        return self._settled(lambda: self._storage.store.size / self._storage.store.slots)
 
     @property
     def nbytes(self) -> int:
@@ -273,19 +268,18 @@ class BaseTable:
         """
         self._need("reserve")
         wanted = integer("n", n, 0)
-        self._lock.write(self._resize_locked, wanted)
+        self._alone(self._resize_locked, wanted)
 
     def shrink(self) -> None:
         """Rebuild the table in the memory that the present keys need, without tombstones."""
         self._need("shrink")
-        self._lock.write(self._resize_locked, None)
+        self._alone(self._resize_locked, None)
 
     def _resize_locked(self, keys: int | None) -> None:
         """Make room for ``keys`` keys, if there is less; or rebuild for the present keys."""
-        storage = self._storage
-        storage.finish(None)
-        if keys is None or keys > storage.store.capacity:
-            storage.rebuild(storage.store.size if keys is None else keys, None)
+        store = self._storage.store
+        if keys is None or keys > store.capacity:
+            self._storage.rebuild(store.size if keys is None else keys, None)
 
     def flush(self, buckets: int | slice | None = None) -> int:
         """Drop erased slots: pack the lists of buckets into as few nodes as hold their keys.
@@ -312,11 +306,10 @@ class BaseTable:
         self._need("flush")
 
         def flush() -> int:
-            self._storage.finish(None)
             store: Any = self._storage.store  # of a design whose buckets are lists
             return int(store.flush(*buckets_of(buckets, store.array.buckets, store.array.lists)))
 
-        return self._lock.write(flush)
+        return self._alone(flush)
 
     # ---- copies, pickles and files
     def copy(self) -> Self:
@@ -450,15 +443,19 @@ class BaseTable:
     # ---- the lock, which is not reentrant: the caller of a method ``_*_locked`` holds it
     def _settled(self, verb: Callable[..., T], *args: Any) -> T:
         """Call ``verb`` while no batch is under way: beside readers, or alone, to end a batch first."""
-        return self._beside_readers(lambda: self._storage.pending, verb, *args)
+        return self._beside_readers(lambda: self._storage.store.pending, verb, *args)
 
     def _beside_readers(self, waits: Callable[[], bool], verb: Callable[..., T], *args: Any) -> T:
         """Call ``verb`` beside readers; or alone, behind the end of the batch that is under way, if ``waits``."""
         done = self._lock.read(lambda: None if waits() else (verb(*args),))
-        return self._lock.write(self._finish_first, verb, *args) if done is None else done[0]
+        return self._alone(verb, *args) if done is None else done[0]
 
-    def _finish_first(self, verb: Callable[..., T], *args: Any) -> T:
-        self._storage.finish(None)
+    def _alone(self, verb: Callable[..., T], *args: Any) -> T:
+        """Call ``verb`` alone, behind the end of the batch that is under way."""
+        return self._lock.write(self._finish_and_call, verb, *args)
+
+    def _finish_and_call(self, verb: Callable[..., T], *args: Any) -> T:
+        self._storage.store.finish(None)
         return verb(*args)
 
     # ---- what a verb is made of
@@ -540,7 +537,7 @@ class BaseTable:
             find = partial(self._storage.find, seen.ptr, rows[0], out, found.ptr, absent, seen.stream)
         else:
             find = partial(self._find_through_host, seen, values, found, absent)
-        self._beside_readers(lambda: self._storage.lookups_wait, find)
+        self._beside_readers(lambda: self._storage.store.lookups_wait, find)
         return None if values is None else library.export(values), library.export(found)
 
     def _find_through_host(self, keys: ArrayView, values: ArrayView | None, found: ArrayView, absent: bytes) -> None:

@@ -269,11 +269,10 @@ class HashMap(PairTable):
         erased = seen.library.empty(seen, seen.shape[:1], BOOL, self._engine)
 
         def erase() -> None:
-            self._storage.finish(None)
             self._raise_missing(seen, self._present_locked(seen))
             self._answer_locked(seen, erased, self._storage.erase)
 
-        self._lock.write(erase)
+        self._alone(erase)
 
     def _raise_missing(self, keys: ArrayView, found: ArrayView) -> None:
         there = self._transfer.on_host(found)

@@ -39,7 +39,7 @@ from ...runtime.abi import (
 from ...runtime.engine import Buffer, Engine, KernelSpec
 from ...runtime.source import ROWS
 from ..hash_constants import HASHES, MAX_BUCKETS, draw_constants
-from ..lookup import LAUNCH_ELEMENTS, launch_find
+from ..lookup import LAUNCH_ELEMENTS
 from ..policies import build_parts_of, is_built_whole
 from ..reports import read_report, zeroed_report
 from ..result_slot import ResultSlot
@@ -131,7 +131,7 @@ class BucketArray:
         self.layout_is_open = False
         self._clearing = threading.Lock()
         self._memory = engine.allocate(self.nbytes, stream)
-        self._program = engine.program(spec)
+        self.program = engine.program(spec)
         self._random = random.Random(seed)
         self._table = self._describe()
         self._report = engine.allocate(8 * REPORT_WORDS, stream)
@@ -225,23 +225,6 @@ class BucketArray:
         self._table, self._cleared, self.layout_is_open, self.displaced = table, True, False, None
 
     # ---- operations that change nothing
-    def find(
-        self,
-        keys: int,
-        n: int,
-        values: int,
-        flags: int,
-        default: int,
-        stream: Any = None,
-        *,
-        counts: int = 0,
-        entry: str = "find",
-    ) -> None:
-        """As `Store.find`."""
-        launch_find(
-            self._program, self.spec, self.table, keys, n, values, flags, default, stream, counts=counts, entry=entry
-        )
-
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
         """As `Store.scan`."""
         report, base = zeroed_report(self.engine, stream), self.table
@@ -252,13 +235,13 @@ class BucketArray:
             table.buckets = max(0, self.buckets - at // self.spec.slots_per_bucket)
             n = min(per_launch, self.total_slots - at)
             batch = Batch(n=n, out_keys=out_keys, out_values=out_values, report=report.ptr, default_value=room)
-            self._program.run("scan", table, batch, n, stream)
+            self.program.run("scan", table, batch, n, stream)
         return read_report(self.engine, report.ptr, stream).winners
 
     def broken_buckets(self, stream: Any = None) -> int:
         """As `Store.broken_buckets`; the rules are those of ``core/slot.cuh``."""
         report, n = zeroed_report(self.engine, stream), self.total_slots // self.spec.slots_per_bucket
-        self._program.run("audit", self.table, Batch(n=n, report=report.ptr), n, stream)
+        self.program.run("audit", self.table, Batch(n=n, report=report.ptr), n, stream)
         return read_report(self.engine, report.ptr, stream).mismatches
 
     # ---- operations that change pairs
@@ -309,7 +292,7 @@ class BucketArray:
         place = "place_pairs" if whole else "place_next" if skips_first else "place"
         scratch = self._workbench.of(piece, op not in (Op.KEEP, Op.REPLACE) and not unique, unique)
         table = self.table
-        small = walked <= self._program.block_threads
+        small = walked <= self.program.block_threads
         if not small:
             self._workbench.restart(scratch, stream)
         if self.design.moves_keys:
@@ -331,14 +314,14 @@ class BucketArray:
             if small:
                 return self._closed(self._run_block("update_block", table, batch, stream))
             if unique:
-                self._program.run(place, table, batch, batch.n, stream)
+                self.program.run(place, table, batch, batch.n, stream)
             else:
                 if dirty_claims:
                     self._workbench.restart(scratch, stream, LISTS_BYTES)
                 dirty_claims = True
                 self._place_distinct(table, batch, place, self.design.settles and not skips_first, stream)
         if whole:
-            self._program.run("split", table, Batch(n=self.total_slots), self.total_slots, stream)
+            self.program.run("split", table, Batch(n=self.total_slots), self.total_slots, stream)
             self.layout_is_open = False
         report = read_report(self.engine, scratch.report.ptr, stream)
         return self._closed(Outcome(report.changed, report.homeless, report.unplaced, report.probes))
@@ -353,7 +336,7 @@ class BucketArray:
 
     def _place_distinct(self, table: Table, batch: Batch, place: str, settles: bool, stream: Any) -> None:
         """Launch the kernels of a piece in which keys may repeat."""
-        report, n, run = batch.report, batch.n, self._program.run
+        report, n, run = batch.report, batch.n, self.program.run
         if settles:
             run("settle", table, batch, n, stream)
             batch.indices, batch.count = batch.leftover, report + LEFTOVER
@@ -389,8 +372,8 @@ class BucketArray:
         hashed = self.buckets * bucket_bytes
         self.layout_is_open = True
         engine.fill(self._memory.ptr + hashed, 0xFF, self.nbytes - hashed, stream)
-        self._program.run("scatter_parts", self._table, batch, n, stream)
-        self._program.run("build_parts", self._table, batch, self.buckets, stream)
+        self.program.run("scatter_parts", self._table, batch, n, stream)
+        self.program.run("build_parts", self._table, batch, self.buckets, stream)
         built = read_report(engine, report.ptr, stream)
         self._cleared, self.layout_is_open = True, False
         outcome = Outcome(built.changed, 0, built.unplaced, 0)
@@ -416,7 +399,7 @@ class BucketArray:
                 report=scratch.report.ptr,
                 homeless=scratch.batch.homeless,
             )
-            self._program.run("migrate", table, batch, count, stream)
+            self.program.run("migrate", table, batch, count, stream)
         report = read_report(self.engine, scratch.report.ptr, stream)
         return Outcome(report.changed, report.homeless, report.unplaced, 0)
 
@@ -428,7 +411,7 @@ class BucketArray:
         """Erase keys; how many were there. Waits."""
         if n == 0 or (isinstance(only, np.ndarray) and not len(only)):
             return 0
-        small, table = n <= self._program.block_threads, self.table
+        small, table = n <= self.program.block_threads, self.table
         scratch = (self._workbench.kept or self._workbench.of(n, False, True)) if small else None
         report = scratch.report if scratch else zeroed_report(self.engine, stream)
         for at, count, indices, length in pieces(self.engine, n, min(n, LAUNCH_ELEMENTS), only, stream):
@@ -442,7 +425,7 @@ class BucketArray:
             )
             if scratch:
                 return self._run_block("erase_block", table, batch, stream).changed
-            self._program.run("erase", table, batch, count, stream)
+            self.program.run("erase", table, batch, count, stream)
         return read_report(self.engine, report.ptr, stream).changed
 
     def erase_listed(self, keys: int, numbers: int, n: int, stream: Any = None) -> int:
@@ -452,7 +435,7 @@ class BucketArray:
         """
         self.engine.fill(self._report.ptr, 0, self._report.nbytes, stream)
         batch = Batch(n=n, keys=keys, indices=numbers, report=self._report.ptr)
-        self._program.run("erase", self.table, batch, n, stream)
+        self.program.run("erase", self.table, batch, n, stream)
         return read_report(self.engine, self._report.ptr, stream).changed
 
     def _run_block(self, entry: str, table: Table, batch: Batch, stream: Any) -> Outcome:
@@ -460,7 +443,7 @@ class BucketArray:
         slot = self._result_slot or ResultSlot(self.engine)
         self._result_slot = slot
         slot.address(batch)
-        self._program.run(entry, table, batch, batch.n, stream)
+        self.program.run(entry, table, batch, batch.n, stream)
         homeless, unplaced, changed, probes = slot.outcome(stream)
         return Outcome(changed, homeless, unplaced, probes)
 

@@ -32,9 +32,11 @@ from ...runtime.abi import Flag, Op, Table
 from ...runtime.engine import Buffer
 from .. import policies
 from ..estimate import estimate_new_keys
+from ..giving_up import check_slots, why_no_slot
+from ..lookup import launch_find
 from ..partition import in_parts
 from ..scratch import Elements, flags_at
-from ..storage import MemoryUse, Outcome, Recovery
+from ..storage import MemoryUse, Outcome, Recovery, StoreOptions
 from .array import BucketArray, Listed, Pairs
 
 __all__ = ["BucketStore"]
@@ -44,9 +46,6 @@ _TRIES_IN_PLACE = 64
 
 _TRIES_TO_PLACE = 4
 """How often displaced pairs are tried in one array before the array is replaced."""
-
-_HOPELESS = 256
-"""Slots a key beyond which a rebuild that still fails has another cause than the lack of room."""
 
 _LISTED_BYTES = 1 << 12
 """Of host memory for a list of elements: to undo a batch where the device has no memory left."""
@@ -84,13 +83,8 @@ class BucketStore:
     ----------
     array
         Empty.
-    grows
-        Whether the store may take more memory.
-    attempts
-        How often a batch may fail at one size before the store grows, or gives up.
-    bounds
-        Of the load factor: the least behind a batch that erases, the most behind any, if there is memory to change it.
-        None for no bounds.
+    options
+        What the store may do.
 
     Attributes
     ----------
@@ -101,19 +95,10 @@ class BucketStore:
     resizes = None
     peak_nbytes = None
 
-    def __init__(
-        self,
-        array: BucketArray,
-        *,
-        grows: bool,
-        attempts: int,
-        load_factor: float,
-        bounds: tuple[float, float] | None,
-        counts_probes: bool,
-    ) -> None:
+    def __init__(self, array: BucketArray, options: StoreOptions) -> None:
         self.engine, self.design, self.parameters, self.spec = array.engine, array.design, array.parameters, array.spec
-        self.grows, self.attempts, self.load_factor, self.bounds = grows, attempts, load_factor, bounds
-        self.counts_probes = counts_probes
+        self._options = options
+        self.grows, self.attempts, self.load_factor, self.bounds, self.counts_probes = options
         self.safe_load_factor = array.design.safe_load_factor(array.parameters)
         self.seed = array.seed
         self.rebuilds = self.probes = self.inserted = 0
@@ -168,23 +153,13 @@ class BucketStore:
         self._recovery.run(self.engine, stream)
 
     # ---- other stores
-    def _like_this(self, array: BucketArray) -> BucketStore:
-        return BucketStore(
-            array,
-            grows=self.grows,
-            attempts=self.attempts,
-            load_factor=self.load_factor,
-            bounds=self.bounds,
-            counts_probes=self.counts_probes,
-        )
-
     def sibling(self, keys: int, stream: Any = None) -> BucketStore:
         array = self._state.array
-        return self._like_this(array.sibling(self._slots_for(keys), array.seed + 1, stream))
+        return BucketStore(array.sibling(self._slots_for(keys), array.seed + 1, stream), self._options)
 
     def copy(self, stream: Any = None) -> BucketStore:
         state = self._state
-        twin = self._like_this(state.array.copy(stream))
+        twin = BucketStore(state.array.copy(stream), self._options)
         twin._state = state._replace(array=twin.array)
         twin.rebuilds, twin.probes, twin.inserted = self.rebuilds, self.probes, self.inserted
         return twin
@@ -205,7 +180,7 @@ class BucketStore:
         counts: int = 0,
         entry: str = "find",
     ) -> None:
-        self._state.array.find(keys, n, values, flags, default, stream, counts=counts, entry=entry)
+        launch_find(self._state.array, keys, n, values, flags, default, stream, counts, entry)
 
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
         return self._state.array.scan(room, out_keys, out_values, stream)
@@ -384,7 +359,8 @@ class BucketStore:
         array, size, *_ = self._state
         slots = array.slots
         if self.grows and (undo is not None or attempt >= self.attempts):
-            slots = self._checked(policies.slots_after_failure(size, missing, slots, self.load_factor), missing)
+            slots = policies.slots_after_failure(size, missing, slots, self.load_factor)
+            self._check_slots(slots, missing)
         elif attempt >= self.attempts or (missing and size >= slots):
             raise TableFull(
                 f"{size + missing:,} keys do not fit into {slots:,} slots of design {self.design.name!r} "
@@ -455,7 +431,8 @@ class BucketStore:
             if attempt % self.attempts == 0:
                 if not self.grows:
                     raise TableFull(f"{self.size:,} keys could not be placed anew in {slots:,} slots")
-                slots = self._checked(2 * slots, 0)
+                slots *= 2
+                self._check_slots(slots, 0)
 
     def _moved(self, slots: int, seed: int, stream: Any) -> BucketArray | None:
         """A new array with all pairs, the displaced ones, too; None if some have no slot there."""
@@ -464,33 +441,9 @@ class BucketStore:
         complete = new.take_over(old, stream).complete and self._insert_displaced(new, stream) is None
         return new if complete else None
 
-    def _checked(self, slots: int, missing: int) -> int:
-        """``slots``, unless more of them cannot help.
-
-        Raises
-        ------
-        TableFull
-            If these are more than `_HOPELESS` for each key.
-        """
-        keys = self.size + missing
-        if slots <= _HOPELESS * max(keys, 1024):
-            return slots
-        raise TableFull(
-            f"{keys:,} keys found no place in fewer than {slots:,} slots of design {self.design.name!r}, "
-            f"{self._why_hopeless}"
-        )
-
-    @property
-    def _why_hopeless(self) -> str:
-        """Why keys find no place that had room enough, and the mend."""
-        if self._state.vouched:
-            return (
-                "though all were tried: do keys of a batch with assume_unique=True repeat? Insert such keys without it"
-            )
-        return (
-            "under any of the hash constants that were tried: too many of them share their buckets; give another seed, "
-            "or design='slab', whose buckets have no end"
-        )
+    def _check_slots(self, slots: int, missing: int) -> None:
+        """Raise `TableFull` if ``slots`` cannot help where fewer did not."""
+        check_slots(slots, self.size + missing, self.design.name, vouched=self._state.vouched)
 
     def _rebuild_in_place(self, stream: Any) -> None:
         """Place all pairs anew in the memory of the present array, by way of the host.
@@ -523,7 +476,9 @@ class BucketStore:
                 return
         array.restore(table, slots, stream)
         self._recovery.note(self._recover)
-        raise TableFull(f"{self.size:,} keys could not be placed anew in {array.slots:,} slots, {self._why_hopeless}")
+        raise TableFull(
+            f"{self.size:,} keys could not be placed anew in {array.slots:,} slots, {why_no_slot(self._state.vouched)}"
+        )
 
     # ---- undoing, and recovery
     def _undo(self, n: int, stream: Any) -> _Undo | None:
@@ -590,7 +545,11 @@ class BucketStore:
         self._state = self._state._replace(vouched=False)  # displaced pairs that have slots again are to be found there
         self._gather_displaced(stream)
         if not self._place_displaced(stream):
-            self._replace(self._checked(2 * self.slots, 0) if self.grows else self.slots, stream)
+            slots = self.slots
+            if self.grows:
+                slots *= 2
+                self._check_slots(slots, 0)
+            self._replace(slots, stream)
         size = self._state.array.scan(0, 0, 0, stream)
         erased = max(0, self.size - size)
         self._state = _State(self.array, size, self.tombstones + erased, vouched)

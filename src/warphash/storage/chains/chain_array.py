@@ -21,7 +21,7 @@ from ...runtime.abi import REPORT_WORDS, WINNERS, Batch, Op, Report, Table
 from ...runtime.engine import Buffer, Engine, KernelSpec
 from .. import policies
 from ..hash_constants import HASHES, MAX_BUCKETS, draw_constants
-from ..lookup import LAUNCH_ELEMENTS, launch_find
+from ..lookup import LAUNCH_ELEMENTS
 from ..reports import read_report, zeroed_report
 from ..scratch import DeviceList, Elements
 from ..storage import MemoryUse, Outcome
@@ -95,7 +95,7 @@ class ChainArray:
         self.slots = self.buckets * self.pairs_per_node
         self.lists = self.buckets + (1 if per_node >= 3 else 3)
         self._node_bytes = per_node * spec.slot_bytes
-        self._program = engine.program(self.spec)
+        self.program = engine.program(self.spec)
         self._memory = engine.allocate(self.lists * self._node_bytes, stream)
         self._tails = engine.allocate(4 * self.lists, stream) if repeats else None
         self.pool = self._make_pool(stream)
@@ -220,29 +220,12 @@ class ChainArray:
         self.pool.forget()
 
     # ---- operations that change nothing
-    def find(
-        self,
-        keys: int,
-        n: int,
-        values: int,
-        flags: int,
-        default: int,
-        stream: Any = None,
-        *,
-        counts: int = 0,
-        entry: str = "find",
-    ) -> None:
-        """As `Store.find`."""
-        launch_find(
-            self._program, self.spec, self.table, keys, n, values, flags, default, stream, counts=counts, entry=entry
-        )
-
     def find_all(self, keys: int, n: int, offsets: int, values: int, stream: Any = None) -> None:
         """Values of each key, from its offset (uint64, n + 1 of them) to the next."""
         width = self.spec.word_bytes
         for at, count, *_ in _pieces(n):
             batch = Batch(n=count, keys=keys + at * width, out_counts=offsets + 8 * at, out_values=values)
-            self._program.run("find_all", self.table, batch, count, stream)
+            self.program.run("find_all", self.table, batch, count, stream)
 
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
         """As `Store.scan`; the pairs of one chain follow each other, in its order."""
@@ -259,7 +242,7 @@ class ChainArray:
         for at, count, hashed in nodes:
             table = Table.from_buffer_copy(self.table)
             table.slots, table.buckets = at, hashed
-            self._program.run("audit", table, Batch(n=count, report=report.ptr), count, stream)
+            self.program.run("audit", table, Batch(n=count, report=report.ptr), count, stream)
         return read_report(self.engine, report.ptr, stream).mismatches
 
     # ---- operations that change the chains, waited for. They allocate nothing.
@@ -275,7 +258,7 @@ class ChainArray:
                 source_pool=other.pool.descriptor,
                 report=self._report.ptr,
             )
-            self._program.run("relist", self.table, batch, count, stream)
+            self.program.run("relist", self.table, batch, count, stream)
         counts = self._read_report(stream)
         return Outcome(counts.changed, 0, counts.unplaced, 0)
 
@@ -331,7 +314,7 @@ class ChainArray:
             batch.out_values = out_values and out_values + at * width
             batch.out_counts = out_counts and out_counts + 4 * at
             batch.out_flags = flags and flags + at
-            self._program.run(entry, self.table, batch, count, stream)
+            self.program.run(entry, self.table, batch, count, stream)
 
     # ---- launches
     def _pieces_of(self, n: int, which: Elements, stream: Any) -> Iterable[Piece]:
@@ -344,7 +327,7 @@ class ChainArray:
     def _run_over_lists(self, entry: str, batch: Batch, stream: Any, first: int = 0, lists: int | None = None) -> None:
         for at, count, *_ in _pieces(self.lists if lists is None else lists):
             batch.n, batch.keys = count, first + at
-            self._program.run(entry, self.table, batch, count, stream)
+            self.program.run(entry, self.table, batch, count, stream)
 
     def _reset_report(self, stream: Any) -> None:
         self.engine.fill(self._report.ptr, 0, 8 * REPORT_WORDS, stream)

@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,9 +32,9 @@ from ...runtime.abi import Flag, Op, Report
 from ...runtime.engine import Engine, KernelSpec
 from .. import policies
 from ..estimate import estimate_new_keys
-from ..lookup import LAUNCH_ELEMENTS
+from ..lookup import LAUNCH_ELEMENTS, launch_find
 from ..scratch import Elements, flags_at
-from ..storage import MemoryUse, Recovery
+from ..storage import MemoryUse, Recovery, StoreOptions
 from .chain_array import ChainArray, Snapshot
 
 __all__ = ["ChainStore"]
@@ -81,15 +81,8 @@ class ChainStore:
     ----------
     array
         Empty.
-    grows
-        Whether the store may take more memory.
-    load_factor
-        Keys for each slot of the first nodes that `capacity` is meant for.
-    bounds
-        Of the load factor: the least behind a batch that erases, the most behind any, if there is memory to change it.
-        None for no bounds.
-    counts_probes
-        Whether inserts count the buckets that they read.
+    options
+        What the store may do.
 
     Attributes
     ----------
@@ -102,47 +95,31 @@ class ChainStore:
     resizes: int | None = None
     peak_nbytes: int | None = None
 
-    def __init__(
-        self,
-        array: ChainArray,
-        *,
-        grows: bool,
-        load_factor: float,
-        bounds: tuple[float, float] | None,
-        counts_probes: bool,
-    ) -> None:
+    def __init__(self, array: ChainArray, options: StoreOptions) -> None:
         self.engine: Engine = array.engine
         self.design: Design = array.design
         self.spec: KernelSpec = array.spec
         self.seed: int = array.seed
-        self.grows, self.load_factor, self.bounds = grows, load_factor, bounds
-        self.counts_probes = counts_probes
+        self._options = options
+        self.grows, _, self.load_factor, self.bounds, self.counts_probes = options
         self._safe_load_factor = array.design.safe_load_factor(array.parameters)
         self._recovery = Recovery()
         self._state = _State(array, _Counts())
         self.rebuilds = 0
         self._plan_upkeep()
 
-    def sibling(self, keys: int, stream: Any = None) -> Self:
+    def sibling(self, keys: int, stream: Any = None) -> ChainStore:
         """As `Store.sibling`."""
-        return self._like(self.array.sibling(self._slots_for(keys), self.array.seed + 1, keys, stream))
+        array = self.array.sibling(self._slots_for(keys), self.array.seed + 1, keys, stream)
+        return ChainStore(array, self._options)
 
-    def copy(self, stream: Any = None) -> Self:
+    def copy(self, stream: Any = None) -> ChainStore:
         """As `Store.copy`."""
         self.finish(stream)
-        twin = self._like(self.array.copy(stream))
+        twin = ChainStore(self.array.copy(stream), self._options)
         twin._state = _State(twin.array, self._read()._replace(probes=0, inserted=0))
         twin._plan_upkeep()
         return twin
-
-    def _like(self, array: ChainArray) -> Self:
-        return type(self)(
-            array,
-            grows=self.grows,
-            load_factor=self.load_factor,
-            bounds=self.bounds,
-            counts_probes=self.counts_probes,
-        )
 
     # ---- what it is
     @property
@@ -223,10 +200,9 @@ class ChainStore:
             self._plan_upkeep()
 
     def _counts(self) -> _Counts:
-        """Counts for callers, who may not have called `finish`."""
-        if self.pending:
-            self.finish()
-        return self._read()
+        """Counts of the batches that were waited for."""
+        array, before = self._state
+        return before.plus(array.ledger.known)
 
     def _read(self, stream: Any = None) -> _Counts:
         """Counts of now. Waits for batches that nobody has waited for."""
@@ -247,8 +223,7 @@ class ChainStore:
         entry: str = "find",
     ) -> None:
         """As `Store.find`."""
-        self._recovery.run(self.engine, stream)
-        self.array.find(keys, n, values, flags, default, stream, counts=counts, entry=entry)
+        launch_find(self.array, keys, n, values, flags, default, stream, counts, entry)
 
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
         """As `Store.scan`; the pairs of one chain follow each other, in its order."""
@@ -429,7 +404,7 @@ class ChainStore:
         self._recovery.run(self.engine, stream)
         before = _Counts()
         if self.counts_probes:
-            counts = self._counts()
+            counts = self._read(stream)
             before = _Counts(probes=counts.probes, inserted=counts.inserted)
         self._clear(_State(self.array, before), stream)
 
@@ -561,7 +536,7 @@ class ChainStore:
         Chains that are filled far beyond their load, and then moved, take several times as long. Behind a small batch,
         they are moved as seldom.
         """
-        if n <= self._adds_left or 2 * n < self._state.before.plus(self.array.ledger.known).size:
+        if n <= self._adds_left or 2 * n < self.size:
             return
         size, slots, most = self._read(stream).size, self.slots, self._most_keys
         if size + n > most:

@@ -180,7 +180,7 @@ class SubtableArray:
         self.spec = replace(spec, constants=tuple(sorted(self._constants.items())))
         self.seed, self.family, self.incoming = seed, family, 0
         self._random = random.Random(seed)
-        self._program = engine.program(self.spec)
+        self.program = engine.program(self.spec)
         self.report = engine.allocate(8 * REPORT_WORDS, stream)
         self._answer = engine.answer(COUNT_WORDS)
         self._reserve = engine.allocate_pinned(
@@ -289,35 +289,6 @@ class SubtableArray:
         self.engine.fill(memory.ptr + buckets * self._line_bytes, 0, buckets * BUCKET_WORDS_BYTES, stream)
 
     # ---- operations that change nothing
-    def find(
-        self,
-        keys: int,
-        n: int,
-        values: int,
-        flags: int,
-        default: int,
-        stream: Any = None,
-        *,
-        counts: int = 0,
-        entry: str = "find",
-        fields: Mapping[str, int] | None = None,
-    ) -> None:
-        """As `Store.find`; ``fields``: further ones of the batch."""
-        launch_find(
-            self._program,
-            self.spec,
-            self.table,
-            keys,
-            n,
-            values,
-            flags,
-            default,
-            stream,
-            counts=counts,
-            entry=entry,
-            fields=fields or {},
-        )
-
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
         """Copy up to ``room`` pairs out, in no particular order; how many there are. Waits."""
         report = zeroed_report(self.engine, stream)
@@ -328,7 +299,7 @@ class SubtableArray:
     def _scan(self, number: int, subtable: Subtable, batch: Batch, room: int, report: Buffer, stream: Any) -> None:
         batch.n, batch.subtable = subtable.buckets * self.spec.slots_per_bucket, number
         batch.report, batch.default_value = report.ptr, room
-        self._program.run("scan", self.table, batch, batch.n, stream)
+        self.program.run("scan", self.table, batch, batch.n, stream)
 
     def count_slots(self, stream: Any = None) -> int:
         """Count the keys of each subtable from its slots; how many all hold. Allocates nothing. Waits."""
@@ -345,7 +316,7 @@ class SubtableArray:
         report = zeroed_report(self.engine, stream)
         for number, subtable in self.layout.numbered:
             batch = Batch(n=subtable.buckets, report=report.ptr, subtable=number)
-            self._program.run("audit", self.table, batch, batch.n, stream)
+            self.program.run("audit", self.table, batch, batch.n, stream)
         return read_report(self.engine, report.ptr, stream).mismatches
 
     # ---- keys come and go
@@ -373,7 +344,7 @@ class SubtableArray:
         if chain_limit is not None:
             table = Table.from_buffer_copy(table)
             table.chain_limit = chain_limit
-        self._program.run(entry, table, batch, n, stream)
+        self.program.run(entry, table, batch, n, stream)
 
     def _reset_report(self, stream: Any) -> None:
         if self._counted:
@@ -393,7 +364,7 @@ class SubtableArray:
         of ``scratch``, these are ready, too.
         """
         batch = Batch(n=COUNT_WORDS, report=self.report.ptr, answer=self._answer.ptr, default_value=last)
-        self._program.run("hand_over", self.table, batch, COUNT_WORDS, stream)
+        self.program.run("hand_over", self.table, batch, COUNT_WORDS, stream)
         self._answer.follow(stream)
         if last:
             self._counted = False
@@ -432,7 +403,7 @@ class SubtableArray:
     def combine(self, batches: list[Batch], stream: Any = None) -> None:
         """Launch the batches that are left of `combinations`, and take each from the list. Allocates nothing."""
         self._reset_report(stream)
-        run, table = self._program.run, self.table
+        run, table = self.program.run, self.table
         while batches:
             run("combine", table, batch := batches.pop(), batch.n, stream)
 
@@ -448,7 +419,7 @@ class SubtableArray:
                 out_flags=flags and flags + at,
                 report=self.report.ptr,
             )
-            self._program.run("erase", self.table, batch, count, stream)
+            self.program.run("erase", self.table, batch, count, stream)
 
     def erased(self) -> int:
         """How many keys the last erase found, which was asked for. Waits."""
@@ -470,7 +441,7 @@ class SubtableArray:
             self._reset_report(stream)
             batch = Batch(n=len(some), keys=keys, indices=self._reserve.ptr + 8, count=self._reserve.ptr)
             batch.report = self.report.ptr
-            self._program.run("erase", self.table, batch, batch.n, stream)
+            self.program.run("erase", self.table, batch, batch.n, stream)
             self.ask(None, True, stream)
             self.erased()
 
@@ -482,7 +453,7 @@ class SubtableArray:
         for at in range(0, pairs.n, most):
             keys = pairs.keys[at : at + most]
             memory[: keys.size] = keys.ravel()
-            self.find(self._reserve.ptr, len(keys), 0, self._reserve.ptr + keys.size, 0, stream)
+            launch_find(self, self._reserve.ptr, len(keys), 0, self._reserve.ptr + keys.size, 0, stream)
             self.engine.synchronize(stream)
             there[at : at + most] = memory[keys.size : keys.size + len(keys)]
         return pairs.which(~there)
@@ -543,7 +514,7 @@ class SubtableArray:
         layout = self._resized(number, Subtable(memory, 2 * old.buckets))
         batch = Batch(n=old.buckets * self.spec.slots_per_bucket, keys=old.memory.ptr, source_buckets=old.buckets)
         batch.subtable = number
-        self._program.run("enlarge", layout.table, batch, batch.n, stream)
+        self.program.run("enlarge", layout.table, batch, batch.n, stream)
         self.layout = layout
 
     def memory_to_enlarge(self, number: int, stream: Any = None) -> Buffer:
@@ -591,11 +562,11 @@ class SubtableArray:
         slots = old.buckets // 2 * self.spec.slots_per_bucket
         batch.leftover, batch.source_buckets, batch.subtable = halving.residuals.ptr, old.buckets, number
         batch.n = -(-slots // _WARP) * _WARP
-        self._program.run("halve", halving.layout.table, batch, batch.n, stream)
+        self.program.run("halve", halving.layout.table, batch, batch.n, stream)
         self.layout = halving.layout
         batch.indices, batch.count = batch.leftover, batch.report + LEFTOVER
         batch.closed, batch.spare_values, batch.unique = number + 1, self._values_of(old), 1
-        self._program.run("place", self.table, batch, slots, stream)
+        self.program.run("place", self.table, batch, slots, stream)
 
     def end_halving(self, halving: Halving, stream: Any = None) -> DisplacedPairs:
         """Count what `halve` did; the pairs that have no slot now. Waits.

@@ -56,9 +56,11 @@ from ...runtime.abi import Batch, Flag, Op
 from ...runtime.engine import Buffer, Engine, KernelSpec
 from .. import policies
 from ..estimate import estimate_new_keys
+from ..giving_up import check_slots, why_no_slot
+from ..lookup import launch_find
 from ..partition import Copies, in_parts
 from ..scratch import Allocate, Elements, Scratch, flags_at
-from ..storage import MemoryUse, Outcome, Recovery
+from ..storage import MemoryUse, Outcome, Recovery, StoreOptions
 from .array import SETTLED, SETTLED_UNIQUE, Halving, SubtableArray, sizes_for
 from .displaced import DisplacedPairs
 from .insert import Insert, Piece
@@ -68,9 +70,6 @@ __all__ = ["SubtableStore"]
 
 _ONE_STEP = 2
 """Times as large, or as small, that a table becomes subtable by subtable. Beyond it, all are replaced at once."""
-
-_HOPELESS = 256
-"""Slots a key beyond which a batch that still does not fit has another cause than the lack of room."""
 
 _LONG_CHAIN = 1 << 12
 """Evictions of the longest chains that are tried in a small table."""
@@ -124,15 +123,8 @@ class SubtableStore:
     ----------
     array
         Empty.
-    grows
-        Whether the table may take more memory.
-    attempts
-        Tries to place displaced pairs at one size, before the table grows or gives up.
-    load_factor
-        The one that a capacity is meant for.
-    bounds
-        Of the load factor: the least behind a batch that erases, the most behind any, if there is memory to change it.
-        None for a table of one size.
+    options
+        What the store may do.
 
     Attributes
     ----------
@@ -148,23 +140,14 @@ class SubtableStore:
         Whether the table holds keys of a batch with ``unique``, which nobody has compared.
     """
 
-    def __init__(
-        self,
-        array: SubtableArray,
-        *,
-        grows: bool,
-        attempts: int,
-        load_factor: float,
-        bounds: tuple[float, float] | None,
-        counts_probes: bool,
-    ) -> None:
+    def __init__(self, array: SubtableArray, options: StoreOptions) -> None:
         self.array = array
         self.engine: Engine = array.engine
         self.design: Design = array.design
         self.spec: KernelSpec = array.spec
         self.seed = array.seed
-        self.grows, self.attempts, self.load_factor, self.bounds = grows, attempts, load_factor, bounds
-        self.counts_probes = counts_probes
+        self._options = options
+        self.grows, self.attempts, self.load_factor, self.bounds, self.counts_probes = options
         self.size = self.rebuilds = self.resizes = self.probes = self.inserted = 0
         self.vouched = False
         self._grew = True  # when there last might not have been room
@@ -202,24 +185,15 @@ class SubtableStore:
 
     def sibling(self, keys: int, stream: Any = None) -> SubtableStore:
         """As `Store.sibling`."""
-        return self._of(self.array.sibling(self._sizes_for(self._slots_for(keys)), self.array.seed + 1, stream))
+        array = self.array.sibling(self._sizes_for(self._slots_for(keys)), self.array.seed + 1, stream)
+        return SubtableStore(array, self._options)
 
     def copy(self, stream: Any = None) -> SubtableStore:
         """As `Store.copy`."""
         self.finish(stream)
-        other = self._of(self.array.copy(stream))
+        other = SubtableStore(self.array.copy(stream), self._options)
         other.size, other.vouched, other._failed = self.size, self.vouched, self._failed
         return other
-
-    def _of(self, array: SubtableArray) -> SubtableStore:
-        return SubtableStore(
-            array,
-            grows=self.grows,
-            attempts=self.attempts,
-            load_factor=self.load_factor,
-            bounds=self.bounds,
-            counts_probes=self.counts_probes,
-        )
 
     def _slots_for(self, keys: int) -> int:
         return policies.slots_for(max(1, keys), self.load_factor)
@@ -325,10 +299,8 @@ class SubtableStore:
         entry: str = "find",
     ) -> None:
         """As `Store.find`; of an insert that is under way it sees the displaced pairs, too."""
-        if self.lookups_wait:
-            self.finish(stream)
         displaced = self._pending.displaced if self._pending is not None else {}
-        self.array.find(keys, n, values, flags, default, stream, counts=counts, entry=entry, fields=displaced)
+        launch_find(self.array, keys, n, values, flags, default, stream, counts, entry, displaced)
 
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
         """As `Store.scan`."""
@@ -646,7 +618,7 @@ class SubtableStore:
         """
         array = self.array
         self._failed = (array.slots, self.size + unplaced)
-        self._check_hope(2 * array.slots, unplaced)
+        self._check_slots(2 * array.slots, unplaced)
         if memory is not None:
             memory = array.memory_to_undo(memory, policies.subtable_to_enlarge(array.sizes), stream)
         self._enlarge(stream, memory)
@@ -752,7 +724,7 @@ class SubtableStore:
                     slots = sum(sizes) * self.spec.slots_per_bucket
                     raise TableFull(f"{self.size:,} keys could not be placed anew in {slots:,} slots")
                 sizes = [2 * buckets for buckets in sizes]
-                self._check_hope(sum(sizes) * self.spec.slots_per_bucket, 0)
+                self._check_slots(sum(sizes) * self.spec.slots_per_bucket, 0)
         new.incoming = old.incoming
         new.account.peak_bytes = max(old.account.peak_bytes, old.account.held_bytes + new.account.peak_bytes)
         self.array = new
@@ -760,26 +732,9 @@ class SubtableStore:
         self.seed = new.seed
         self.rebuilds += 1
 
-    def _check_hope(self, slots: int, missing: int) -> None:
-        """Raise `TableFull` if more slots cannot help: ``slots`` are more than `_HOPELESS` for each key."""
-        keys = self.size + missing
-        if slots > _HOPELESS * max(keys, 1024):
-            raise TableFull(
-                f"{keys:,} keys found no place in fewer than {slots:,} slots of design {self.design.name!r}, "
-                f"{self._why_hopeless}"
-            )
-
-    @property
-    def _why_hopeless(self) -> str:
-        """Why keys find no place that had room enough, and the mend."""
-        if self.vouched:
-            return (
-                "though all were tried: do keys of a batch with assume_unique=True repeat? Insert such keys without it"
-            )
-        return (
-            "under any of the hash constants that were tried: too many of them share their buckets; give another seed, "
-            "or design='slab', whose buckets have no end"
-        )
+    def _check_slots(self, slots: int, missing: int) -> None:
+        """Raise `TableFull` if ``slots`` cannot help where fewer did not."""
+        check_slots(slots, self.size + missing, self.design.name, vouched=self.vouched)
 
     # ---- displaced pairs
     def _placed_displaced(self, chain_limit: int, stream: Any) -> bool:
@@ -866,7 +821,7 @@ class SubtableStore:
             )
         return TableFull(
             f"{n:,} pairs found no slot beside {self.size - n:,} others in {self.array.slots:,} slots, "
-            f"{self._why_hopeless}. The table keeps these pairs, and the next call tries again to place them; clear() "
-            "forgets all",
+            f"{why_no_slot(self.vouched)}. The table keeps these pairs, and the next call tries again to place them; "
+            "clear() forgets all",
             np.empty(0, np.int64),
         )
