@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from support.walk import WALKS, walk
@@ -16,6 +18,17 @@ TOO_LONG = pytest.mark.xfail(strict=True, reason="the walk goes through more fil
 def test_a_call_walks_through_few_files(name: str, files: int, changes: int) -> None:
     made = WALKS[name]("cpu")
     assert made.files <= files and made.changes <= changes, f"{name}: {made}"
+
+
+def test_a_find_goes_through_few_files_before_the_storage() -> None:
+    files = [step.file for step in WALKS["find"]("cpu").steps]
+    rooms = ("table/", "arrays/")
+    assert {file for file in files if file.startswith(rooms)} == {
+        *("table/maps.py", "table/base.py", "table/locks.py"),
+        *("arrays/row_type.py", "arrays/adapters/numpy.py"),
+    }
+    changes = [(one, other) for one, other in pairwise(files) if one != other and other.startswith(rooms)]
+    assert len(changes) <= 8, changes
 
 
 def test_a_walk_has_the_calls_of_the_package_in_their_order() -> None:

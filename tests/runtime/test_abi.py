@@ -99,7 +99,7 @@ def of_layout(design: Design, layout: Layout) -> dict[str, int]:
         f"{slots}::kBucketBytes": layout.slots_per_bucket * slot_bytes,
         f"{slots}::kDataSlots": design.pairs_per_bucket(layout.slots_per_bucket, slot_bytes),
         f"{slots}::kApart": design.keeps_columns(layout.slots_per_bucket, slot_bytes),
-        f"{slots}::kLinked": design.places_at_once,
+        f"{slots}::kLinked": design.family == "chains",
         f"{table}::kMovesKeys": design.moves_keys,
         f"{table}::kSettles": design.settles,
     }

@@ -206,11 +206,6 @@ class Design:
                     given = {"slots_per_bucket": slots_per_bucket}
                     yield Layout(word, value, self.slots_per_bucket(given, word + value))
 
-    @property
-    def places_at_once(self) -> bool:
-        """Elements of one key may be placed in one launch."""
-        return self.node_slots is not None
-
     def pairs_per_bucket(self, slots_per_bucket: int, slot_bytes: int) -> int:
         """Slots of a bucket that hold pairs: a node ends in its pointer, a slab of 4-byte keys in two words."""
         if not self.node_slots:

@@ -8,6 +8,7 @@ which kernels make up an insert is the business of ``storage/buckets/store.py``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -70,22 +71,22 @@ class KernelSpec:
             return frozenset(["claim", "place"])
         return frozenset(["append", "execute", "place", "relist"]) if self.lists else frozenset()
 
-    @property
+    @cached_property
     def word_bytes(self) -> int:
         """Width of a key as kernels take it."""
         return self.key_bytes if self.subtables else max(self.key_bytes, self.value_bytes)
 
-    @property
+    @cached_property
     def value_word_bytes(self) -> int:
         """Width of a value as kernels take it; 0 without one."""
         return self.value_bytes if self.subtables or not self.value_bytes else self.word_bytes
 
-    @property
+    @cached_property
     def value_is_row(self) -> bool:
         """Kernels carry the address of a value, and not the value itself."""
         return self.subtables and (self.key_bytes > 8 or self.value_bytes not in (0, 4, 8))
 
-    @property
+    @cached_property
     def slot_bytes(self) -> int:
         return self.word_bytes + self.value_word_bytes
 

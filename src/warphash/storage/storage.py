@@ -105,23 +105,24 @@ class Outcome(NamedTuple):
 
 
 class Recovery:
-    """How a store becomes whole again after an update that stopped half way."""
+    """How a store becomes whole again after an update that stopped half way.
+
+    Attributes
+    ----------
+    step
+        ``step(stream)`` makes the store whole; None if no update began that did not end. It may run more than once.
+    """
 
     def __init__(self) -> None:
-        self._step: Callable[[Any], None] | None = None
-
-    @property
-    def due(self) -> bool:
-        """Whether an update began and did not end."""
-        return self._step is not None
+        self.step: Callable[[Any], None] | None = None
 
     def note(self, step: Callable[[Any], None]) -> None:
-        """From now on, ``step(stream)`` makes the store whole. It may run more than once."""
-        self._step = step
+        """Have ``step`` run if the update stops from now on."""
+        self.step = step
 
     def withdraw(self) -> None:
-        """The store is whole."""
-        self._step = None
+        """Forget the step: the store is whole."""
+        self.step = None
 
     def run(self, engine: Engine, stream: Any) -> None:
         """Make the store whole, if an update stopped half way.
@@ -131,10 +132,10 @@ class Recovery:
         MemoryError, TableFull
             If there is no memory for it, or no slot. The next call tries again.
         """
-        if self._step is not None:
+        if self.step is not None:
             engine.synchronize(None)
-            self._step(stream)
-            self._step = None
+            self.step(stream)
+            self.step = None
 
 
 class Store(Protocol):

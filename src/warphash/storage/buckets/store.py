@@ -140,11 +140,11 @@ class BucketStore:
 
     @property
     def pending(self) -> bool:
-        return self._recovery.due
+        return self._recovery.step is not None
 
     @property
     def lookups_wait(self) -> bool:
-        return self._recovery.due
+        return self._recovery.step is not None
 
     def memory_use(self) -> MemoryUse:
         return self._state.array.memory_use()

@@ -185,12 +185,12 @@ class ChainStore:
     @property
     def pending(self) -> bool:
         """As `Store.pending`."""
-        return self._recovery.due or self.array.ledger.is_open
+        return self._recovery.step is not None or self.array.ledger.is_open
 
     @property
     def lookups_wait(self) -> bool:
         """As `Store.lookups_wait`: lookups see a batch that was launched."""
-        return self._recovery.due
+        return self._recovery.step is not None
 
     def finish(self, stream: Any = None) -> None:
         """As `Store.finish`."""

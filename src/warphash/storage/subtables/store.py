@@ -204,11 +204,11 @@ class SubtableStore:
     # ---- what is under way
     @property
     def pending(self) -> bool:
-        return self._pending is not None or self._recovery.due
+        return self._pending is not None or self._recovery.step is not None
 
     @property
     def lookups_wait(self) -> bool:
-        return self._recovery.due
+        return self._recovery.step is not None
 
     def finish(self, stream: Any = None) -> None:
         """As `Store.finish`.
@@ -416,7 +416,7 @@ class SubtableStore:
     # ---- the steps of an update
     def _finish_before_update(self, stream: Any, coming: int = 0) -> None:
         """Nothing that counts keys may be launched between an erase and the halving that it makes due."""
-        if self._recovery.due or (self._pending is not None and self._pending.updates_wait):
+        if self._recovery.step is not None or (self._pending is not None and self._pending.updates_wait):
             self._recovery.run(self.engine, stream)
             self._end(stream, coming)
             self._withdraw_recovery()
