@@ -134,7 +134,7 @@ class BucketArray:
         self.program = engine.program(spec)
         self._random = random.Random(seed)
         self._table = self._describe()
-        self._report = engine.allocate(8 * REPORT_WORDS, stream)
+        self._report = engine.allocate(8 * REPORT_WORDS, stream)  # of operations whose caller holds the lock alone
         self._workbench = Workbench(engine, spec.slot_bytes if design.moves_keys else 0)
         self._result_slot: ResultSlot | None = None
         self._cleared = False
@@ -365,16 +365,16 @@ class BucketArray:
         width = spec.word_bytes
         left = [engine.allocate(n * width, stream) for _ in range(2 if values else 1)]
         chunks = engine.allocate(8 * parts[0], stream)
-        report = zeroed_report(engine, stream)
+        report = self._reset_report(stream)
         engine.fill(chunks.ptr, 0, chunks.nbytes, stream)
         batch = Batch(n=n, keys=keys, values=values, out_keys=left[0].ptr, out_values=left[-1].ptr if values else 0)
-        batch.report, batch.out_counts, (batch.parts, batch.part_shift) = report.ptr, chunks.ptr, parts
+        batch.report, batch.out_counts, (batch.parts, batch.part_shift) = report, chunks.ptr, parts
         hashed = self.buckets * bucket_bytes
         self.layout_is_open = True
         engine.fill(self._memory.ptr + hashed, 0xFF, self.nbytes - hashed, stream)
         self.program.run("scatter_parts", self._table, batch, n, stream)
         self.program.run("build_parts", self._table, batch, self.buckets, stream)
-        built = read_report(engine, report.ptr, stream)
+        built = read_report(engine, report, stream)
         self._cleared, self.layout_is_open = True, False
         outcome = Outcome(built.changed, 0, built.unplaced, 0)
         for first, count, in_others in ((0, built.leftover, True), (n - built.winners, built.winners, False)):
@@ -413,7 +413,7 @@ class BucketArray:
             return 0
         small, table = n <= self.program.block_threads, self.table
         scratch = (self._workbench.kept or self._workbench.of(n, False, True)) if small else None
-        report = scratch.report if scratch else zeroed_report(self.engine, stream)
+        report = scratch.report.ptr if scratch else self._reset_report(stream)
         for at, count, indices, length in pieces(self.engine, n, min(n, LAUNCH_ELEMENTS), only, stream):
             batch = Batch(
                 n=count,
@@ -421,22 +421,26 @@ class BucketArray:
                 indices=indices,
                 count=length,
                 out_flags=flags and flags + at,
-                report=report.ptr,
+                report=report,
             )
             if scratch:
                 return self._run_block("erase_block", table, batch, stream).changed
             self.program.run("erase", table, batch, count, stream)
-        return read_report(self.engine, report.ptr, stream).changed
+        return read_report(self.engine, report, stream).changed
 
     def erase_listed(self, keys: int, numbers: int, n: int, stream: Any = None) -> int:
         """Erase the keys of ``n`` elements whose numbers (uint32) lie at an address; how many were there. Waits.
 
         Allocates nothing. Of elements with one key, only one is sure to erase a copy of the key.
         """
+        report = self._reset_report(stream)
+        self.program.run("erase", self.table, Batch(n=n, keys=keys, indices=numbers, report=report), n, stream)
+        return read_report(self.engine, report, stream).changed
+
+    def _reset_report(self, stream: Any) -> int:
+        """Address of the array's own report, all of whose counts are 0 now."""
         self.engine.fill(self._report.ptr, 0, self._report.nbytes, stream)
-        batch = Batch(n=n, keys=keys, indices=numbers, report=self._report.ptr)
-        self.program.run("erase", self.table, batch, n, stream)
-        return read_report(self.engine, self._report.ptr, stream).changed
+        return self._report.ptr
 
     def _run_block(self, entry: str, table: Table, batch: Batch, stream: Any) -> Outcome:
         """One launch of ``kernels/buckets/gpu/one_block.cuh``, and its answer."""
@@ -456,10 +460,10 @@ class BucketArray:
         MemoryError
             If there is no room for the list.
         """
-        numbers, report = self.engine.allocate(4 * n, stream), zeroed_report(self.engine, stream)
-        batch = Batch(n=n, out_flags=flags, kind=Flag.UNPLACED, leftover=numbers.ptr, report=report.ptr)
+        numbers, report = self.engine.allocate(4 * n, stream), self._reset_report(stream)
+        batch = Batch(n=n, out_flags=flags, kind=Flag.UNPLACED, leftover=numbers.ptr, report=report)
         self.engine.program(ROWS).run("list_flagged", Table(), batch, n, stream)
-        return Listed(numbers, read_report(self.engine, report.ptr, stream).winners)
+        return Listed(numbers, read_report(self.engine, report, stream).winners)
 
     def displaced_pairs(self, stream: Any = None) -> Pairs:
         """The pairs that the last update left without a slot; they stay in `displaced`. Waits."""

@@ -30,35 +30,6 @@ inline void walk(const Table& t, const Batch& b, u64 begin, u64 end) {
   if (never(fold)) store_relaxed(reinterpret_cast<u32*>(t.slots), 0u);
 }
 
-template <Access kAccess>
-struct Gathers {
-  static constexpr bool kWalks = true, kCounts = false;
-  template <class... Range>
-  WARPHASH_FN static void run(const Table& t, const Batch& b, Range... range) {
-    switch (b.kind) {
-      case 4:
-        return walk<4, kAccess>(t, b, range...);
-      case 8:
-        return walk<8, kAccess>(t, b, range...);
-      case 16:
-        return walk<16, kAccess>(t, b, range...);
-      case 32:
-        return walk<32, kAccess>(t, b, range...);
-      case 64:
-        return walk<64, kAccess>(t, b, range...);
-      case 128:
-        return walk<128, kAccess>(t, b, range...);
-      case 256:
-        return walk<256, kAccess>(t, b, range...);
-      case 512:
-        return walk<512, kAccess>(t, b, range...);
-    }
-  }
-};
-
 }  // namespace warphash
 
-#define WARPHASH_PLAIN_ENTRIES                                              \
-  WARPHASH_ENTRY(read, warphash::Gathers<warphash::Access::kRead>)          \
-  WARPHASH_ENTRY(read_and_swap, warphash::Gathers<warphash::Access::kSwap>) \
-  WARPHASH_ENTRY(read_and_exchange, warphash::Gathers<warphash::Access::kExchange>)
+#include "gathers.cuh"
