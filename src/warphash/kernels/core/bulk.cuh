@@ -137,7 +137,7 @@ struct Combine : Seek<D, true> {
   }
   // Its winner may have found no room; then it waits for the rebuilt table with it.
   WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally&) {
-    if (live && !s.found) set_flag(b, s.element, kUnplaced);
+    if (live) set_flag(b, s.element, s.found ? kPresent : kUnplaced);
   }
 };
 

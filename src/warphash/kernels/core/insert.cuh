@@ -79,7 +79,7 @@ struct Claim {
     }
   }
   WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally&) {
-    if (live && !s.won) set_flag(b, s.element, kPresent);
+    if (live && !s.won && !b.losers) set_flag(b, s.element, kPresent);  // combine flags those that it takes over
   }
   using Entry = u32;
   WARPHASH_FN static u64* length(const Batch& b, int list) {

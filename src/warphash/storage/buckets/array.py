@@ -245,6 +245,10 @@ class BucketArray:
         return read_report(self.engine, report.ptr, stream).mismatches
 
     # ---- operations that change pairs
+    def is_one_launch(self, n: int) -> bool:
+        """Whether an update or erase of ``n`` elements is a single launch: nothing can stop it half way."""
+        return n <= self.program.block_threads
+
     def update(
         self,
         keys: int,
@@ -292,7 +296,7 @@ class BucketArray:
         place = "place_pairs" if whole else "place_next" if skips_first else "place"
         scratch = self._workbench.of(piece, op not in (Op.KEEP, Op.REPLACE) and not unique, unique)
         table = self.table
-        small = walked <= self.program.block_threads
+        small = self.is_one_launch(walked)
         if not small:
             self._workbench.restart(scratch, stream)
         if self.design.moves_keys:
@@ -411,7 +415,7 @@ class BucketArray:
         """Erase keys; how many were there. Waits."""
         if n == 0 or (isinstance(only, np.ndarray) and not len(only)):
             return 0
-        small, table = n <= self.program.block_threads, self.table
+        small, table = self.is_one_launch(n), self.table
         scratch = (self._workbench.kept or self._workbench.of(n, False, True)) if small else None
         report = scratch.report.ptr if scratch else self._reset_report(stream)
         for at, count, indices, length in pieces(self.engine, n, min(n, LAUNCH_ELEMENTS), only, stream):

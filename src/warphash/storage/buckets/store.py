@@ -19,7 +19,9 @@ keys are counted anew. An array whose layout is open had no keys before, and is 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
@@ -74,6 +76,29 @@ class _Undo(NamedTuple):
     state: _State
     table: Table
     snapshot: Buffer | npt.NDArray[np.uint8] | None
+
+
+@dataclass
+class _Batch:
+    """An update on its way.
+
+    Attributes
+    ----------
+    launch
+        Launches its kernels for the elements in a list, or for all, and counts the keys that they added.
+    n, flags
+        Elements, and the address of their flags.
+    undo
+        The way back, if one was prepared.
+    displaced
+        Pairs that the last launch left without a slot; None before the first.
+    """
+
+    launch: Callable[[Listed | None], Outcome]
+    n: int
+    flags: int
+    undo: _Undo | None
+    displaced: int | None = None
 
 
 class BucketStore:
@@ -212,59 +237,81 @@ class BucketStore:
         if not fits:
             self._grow_ahead(keys, n, unique, stream)
         before, asked = self._state, flags
-        array = before.array
         may_reorder = op == Op.KEEP and (unique or not flags)
         if may_reorder and self._build(keys, values, n, flags, unique, stream):
             return self._keep_in_bounds(stream)
-        copies = in_parts(array, keys, values, n, stream) if may_reorder else None
+        copies = in_parts(before.array, keys, values, n, stream) if may_reorder else None
         if copies:
             keys, values, flags = copies.keys, copies.values, 0
         flags, _own_flags = flags_at(self.engine, flags, n, stream)
         undo = None if fits else self._undo(n, stream)
-        outcome: Outcome | None = None
-        listed: Listed | None = None
+        adds_up = op not in (Op.KEEP, Op.REPLACE) and undo is None and not before.array.is_one_launch(n)
+        if adds_up:
+            self.engine.fill(flags, Flag.UNPLACED, n, stream)  # an interrupt needs the flags of all elements
+
+        def launch(listed: Listed | None) -> Outcome:
+            array, size, tombstones, vouched = self._state
+            outcome = array.update(
+                keys,
+                values,
+                n,
+                op=op,
+                kind=kind,
+                flags=flags,
+                unique=unique,
+                fresh=not size and not tombstones,
+                count_probes=self.counts_probes,
+                listed=listed,
+                stream=stream,
+            )
+            self._state = _State(array, size + outcome.changed, tombstones, vouched or unique)
+            if self.counts_probes:
+                self.probes, self.inserted = self.probes + outcome.probes, self.inserted + outcome.changed
+            return outcome
+
+        batch = _Batch(launch, n, flags, undo)
         self._recovery.note(partial(self._put_back, undo) if undo else self._recover)
         try:
-            for attempt in count(1):
-                array, fresh = self._state.array, not self._state.size and not self._state.tombstones
-                outcome = array.update(
-                    keys,
-                    values,
-                    n,
-                    op=op,
-                    kind=kind,
-                    flags=flags,
-                    unique=unique,
-                    fresh=fresh,
-                    count_probes=self.counts_probes,
-                    listed=listed,
-                    stream=stream,
-                )
-                self._add(outcome, unique)
-                if outcome.complete:
-                    break
-                listed = array.list_unplaced(flags, n, stream)
-                self._make_room(outcome, listed.n, attempt, undo, stream)
+            self._complete(batch, None, stream)
         except (TableFull, MemoryError) as error:
-            if outcome is None:  # no kernel was launched
+            if batch.displaced is None:  # no kernel was launched
                 self._recovery.withdraw()
                 raise
-            left = self._taken_back(keys, n, flags, outcome, undo, before, stream)
+            left = self._taken_back(keys, batch, before, stream)
             raise TableFull(
                 f"{error}; the table is as it was", copies.originals(left, stream) if copies else left
             ) from error
+        except BaseException:
+            if adds_up:  # at the next call, the memory of the batch may be gone
+                self._end_addition(batch, stream)
+            raise
         if copies and asked:
             copies.flag(asked, flags, self._state.size - before.size, stream)
         self._recovery.withdraw()
         self._new_share = (self._state.size - before.size) / n
         self._keep_in_bounds(stream)
 
-    def _add(self, outcome: Outcome, unique: bool) -> None:
-        """Count the keys that an update has added."""
-        array, size, tombstones, vouched = self._state
-        self._state = _State(array, size + outcome.changed, tombstones, vouched or unique)
-        if self.counts_probes:
-            self.probes, self.inserted = self.probes + outcome.probes, self.inserted + outcome.changed
+    def _complete(self, batch: _Batch, listed: Listed | None, stream: Any) -> None:
+        """Launch a batch, or some elements of it, until each has a slot."""
+        for attempt in count(1):
+            outcome = batch.launch(listed)
+            batch.displaced = outcome.homeless
+            if outcome.complete:
+                return
+            listed = self._state.array.list_unplaced(batch.flags, batch.n, stream)
+            self._make_room(batch, listed.n, attempt, stream)
+
+    def _end_addition(self, batch: _Batch, stream: Any) -> None:
+        """Finish an interrupted batch that adds to values: all values of a key are added, or none.
+
+        The flags tell which elements the kernels have not come to. If they came to none, the batch is out.
+        """
+        self.finish(stream)
+        listed = self._state.array.list_unplaced(batch.flags, batch.n, stream)
+        if listed.n < batch.n:
+            self._recovery.note(self._recover)
+            self._complete(batch, listed, stream)
+            self._recovery.withdraw()
 
     def _build(self, keys: int, values: int, n: int, flags: int, unique: bool, stream: Any) -> bool:
         """Do a batch for a table without keys in one build, if all of it can be done so; otherwise do nothing.
@@ -351,14 +398,14 @@ class BucketStore:
             with suppress(MemoryError, TableFull):  # the batch is done, and the table right as it is
                 self._replace(slots, stream)
 
-    def _make_room(self, outcome: Outcome, missing: int, attempt: int, undo: _Undo | None, stream: Any) -> None:
+    def _make_room(self, batch: _Batch, missing: int, attempt: int, stream: Any) -> None:
         """Give all displaced pairs slots, in an array where the missing elements have a better chance."""
         self._gather_displaced(stream)
-        if attempt < self.attempts and outcome.homeless and self._place_displaced(stream):
+        if attempt < self.attempts and batch.displaced and self._place_displaced(stream):
             return
         array, size, *_ = self._state
         slots = array.slots
-        if self.grows and (undo is not None or attempt >= self.attempts):
+        if self.grows and (batch.undo is not None or attempt >= self.attempts):
             slots = policies.slots_after_failure(size, missing, slots, self.load_factor)
             self._check_slots(slots, missing)
         elif attempt >= self.attempts or (missing and size >= slots):
@@ -369,7 +416,7 @@ class BucketStore:
         try:
             self._replace(slots, stream)
         except MemoryError:
-            if undo is not None:
+            if batch.undo is not None:
                 raise
             self._rebuild_in_place(stream)
 
@@ -498,23 +545,21 @@ class BucketStore:
             array.restore(undo.table, undo.snapshot, stream)
         self._state, self._displaced = undo.state, self._no_pairs
 
-    def _taken_back(
-        self, keys: int, n: int, flags: int, outcome: Outcome, undo: _Undo | None, before: _State, stream: Any
-    ) -> npt.NDArray[np.int64]:
+    def _taken_back(self, keys: int, batch: _Batch, before: _State, stream: Any) -> npt.NDArray[np.int64]:
         """Take a batch back that does not fit: the numbers of its elements that found no slot."""
-        done = self.engine.to_host(flags, np.uint8, n, stream)
+        done = self.engine.to_host(batch.flags, np.uint8, batch.n, stream)
         added = np.flatnonzero(done == Flag.CHANGED)
-        if undo is not None:
-            self._put_back(undo, stream)
+        if batch.undo is not None:
+            self._put_back(batch.undo, stream)
             self._recovery.withdraw()
         else:
             self._gather_displaced(stream)
-            self._erase_added(keys, n, added, stream)
+            self._erase_added(keys, batch.n, added, stream)
             with suppress(TableFull, MemoryError):  # the next call tries again
                 self.finish(stream)
             self._state = self._state._replace(vouched=before.vouched)
         # As many new keys as pairs were left without a slot did not fit, even if these pairs are others.
-        displaced = min(outcome.homeless, len(added))
+        displaced = min(batch.displaced or 0, len(added))
         return np.union1d(np.flatnonzero(done == Flag.UNPLACED), added[len(added) - displaced :])
 
     def _erase_added(self, keys: int, n: int, added: npt.NDArray[np.int64], stream: Any) -> None:

@@ -1,0 +1,45 @@
+"""Ctrl-C in an upsert that adds, and that takes several launches: of each key all values are added, or none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from support.engines import missing
+from support.faults import FAMILIES, OLD, VERBS, Family, Scenario, interrupts
+from support.types import Array
+from warphash.storage.buckets import array
+
+MAPS = [family for family in FAMILIES.values() if family.sums and not family.multi]
+DESIGNS = [*MAPS, *(Family(design, design) for design in ("cuckoo", "linear_probing", "iceberg", "lock_free_chaining"))]
+
+
+@dataclass(frozen=True)
+class Repeating(Scenario):
+    """A batch of several pieces, whose keys repeat within a piece and in others, and a table that has room for it."""
+
+    @property
+    def ids(self) -> Array:
+        return np.random.default_rng(1).integers(OLD[-1] - 20, OLD[-1] + 30, 300)
+
+    def make(self) -> Any:
+        table = self.family.table(1200, self.device)
+        table.insert(self.family.keys(OLD), self.family.values(OLD))
+        return table
+
+
+@pytest.mark.parametrize("device", [device for device in ("cpu", "emulated") if not missing(device)])
+@pytest.mark.parametrize("family", DESIGNS, ids=str)
+def test_an_interrupted_upsert_adds_all_values_of_a_key_or_none(family: Family, device: str) -> None:
+    scenario = Repeating(family, VERBS["upsert"], device)
+    with mock.patch.object(array, "CLAIMED_ELEMENTS", 64):
+        harms = [
+            f"line {fault.number}, {fault.place}: {harm}"
+            for fault in interrupts(scenario, every=1 if device == "cpu" else 5)
+            if (harm := fault.harm())
+        ]
+    assert not harms, "\n".join(harms)
