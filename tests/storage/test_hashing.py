@@ -33,7 +33,7 @@ def test_keys_lie_in_their_first_buckets(family: str, key_bytes: int, device: st
     table = HashSet(keys.dtype, hash=family, device=device, seed=2, **options)
     assert table.insert(keys).all()
     store = table._storage.store.array  # type: ignore[attr-defined]
-    slots = store.engine.to_host(store.address, np.uint8, store.nbytes).view(keys.dtype)
+    slots = store.engine.to_host(store.table.slots, np.uint8, store.nbytes).view(keys.dtype)
     buckets = slots[: store.buckets * 8].reshape(store.buckets, 8)
     assert all(key in buckets[bucket] for key, bucket in zip(keys, first_buckets(store, keys), strict=True))
 

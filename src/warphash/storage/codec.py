@@ -10,6 +10,7 @@ from ..errors import UnsupportedVerb
 from ..runtime.abi import Batch, Op, Table
 from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
+from .lookup import launch_find
 from .storage import MemoryUse, Store
 
 __all__ = ["WordStorage"]
@@ -48,13 +49,13 @@ class WordStorage:
         words = self._keys(keys, n, stream)
         out, held = self._landing(values, n, self.value_bytes, self._value_word, stream)
         absent, _absent = self._default(default, stream)
-        self.store.find(words[0], n, out, flags, absent, stream)
+        launch_find(self.store.state.array, words[0], n, out, flags, absent, stream)
         if held is not None:
             self._narrow(out, n, values, self.value_bytes, self._value_word, stream)
 
     def counts(self, keys: int, n: int, out: int, stream: Any, entry: str = "probe_counts") -> None:
         words = self._keys(keys, n, stream)
-        self.store.find(words[0], n, 0, 0, 0, stream, counts=out, entry=entry)
+        launch_find(self.store.state.array, words[0], n, 0, 0, 0, stream, out, entry)
 
     def update(
         self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, held: int, unique: bool, stream: Any
@@ -69,7 +70,7 @@ class WordStorage:
         absent, _absent = self._default(bytes(self.value_bytes), stream) if held else (0, None)
         self.store.update(key_words[0], value_words[0], n, op=op, kind=kind, flags=flags, unique=unique, stream=stream)
         if held:
-            self.store.find(key_words[0], n, out, 0, absent, stream)
+            launch_find(self.store.state.array, key_words[0], n, out, 0, absent, stream)
         if narrow is not None:
             self._narrow(out, n, held, self.value_bytes, self._value_word, stream)
 

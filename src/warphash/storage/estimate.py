@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from ..runtime.abi import Batch, Table
 from ..runtime.source import ROWS
+from .lookup import launch_find
 from .storage import Store
 
 __all__ = ["FEWEST_SKETCHED", "estimate_new_keys"]
@@ -71,7 +72,7 @@ def _absent_share(store: Store, keys: int, n: int, stream: Any) -> float:
         engine.program(ROWS).run("gather", Table(), batch, sampled, stream)
         at = held.ptr
     flags = engine.allocate(sampled, stream)
-    store.find(at, sampled, 0, flags.ptr, 0, stream)
+    launch_find(store.state.array, at, sampled, 0, flags.ptr, 0, stream)
     return 1 - np.count_nonzero(engine.to_host(flags.ptr, np.uint8, sampled, stream)) / sampled
 
 

@@ -9,18 +9,29 @@ from typing import Any, Protocol
 from ..runtime.abi import Batch, Table
 from ..runtime.engine import KernelSpec, Program
 
-__all__ = ["LAUNCH_ELEMENTS", "Searchable", "launch_find"]
+__all__ = ["LAUNCH_ELEMENTS", "NO_FIELDS", "Searchable", "launch_find"]
+
+NO_FIELDS: Mapping[str, int] = MappingProxyType({})
+"""Of a find while no insert is under way."""
 
 LAUNCH_ELEMENTS = 1 << 30
 """Most elements of one launch: elements are numbered in 32 bits."""
 
 
 class Searchable(Protocol):
-    """The memory of a table, and the kernels that run over it."""
+    """The memory of a table, and the kernels that run over it.
+
+    Attributes
+    ----------
+    find_fields
+        Fields that the batch of a find has besides: where displaced pairs are, while an insert is under way.
+    """
 
     program: Program
     spec: KernelSpec
 
+    @property
+    def find_fields(self) -> Mapping[str, int]: ...
     @property
     def table(self) -> Table:
         """What kernels are given."""
@@ -36,9 +47,16 @@ def launch_find(
     stream: Any,
     counts: int = 0,
     entry: str = "find",
-    fields: Mapping[str, int] = MappingProxyType({}),
 ) -> None:
-    """As `Store.find`; ``fields``: further ones of the batch."""
+    """Values and presence of ``n`` keys; or what another ``entry`` of a find writes to ``counts`` for each.
+
+    Parameters
+    ----------
+    keys, values, flags, counts
+        Addresses of words, words, bytes and uint32, one for each key; 0 for what is not asked for.
+    default
+        What an absent key gives.
+    """
     key_bytes, value_bytes = array.spec.word_bytes, array.spec.value_word_bytes
     for at in range(0, n, LAUNCH_ELEMENTS):
         batch = Batch(
@@ -48,6 +66,6 @@ def launch_find(
             out_flags=flags and flags + at,
             out_counts=counts and counts + at * 4,
             default_value=default,
-            **fields,
+            **array.find_fields,
         )
         array.program.run(entry, array.table, batch, batch.n, stream)

@@ -57,6 +57,7 @@ from ..errors import TableFull, UnsupportedVerb
 from ..runtime.abi import COUNT_WORDS, REPORT_WORDS, Batch, Flag, Op, Report, Table
 from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
+from .lookup import launch_find
 from .scratch import DeviceList, flags_at
 from .storage import MemoryUse, Store
 
@@ -177,7 +178,7 @@ class RowStorage:
     def find(self, keys: int, n: int, values: int, flags: int, default: bytes, stream: Any) -> None:
         flags, _own_flags = flags_at(self._engine, flags, n, stream)
         prints, rows = self._fingerprints(keys, n, stream), self._engine.allocate(8 * max(1, n), stream)
-        self.store.find(prints.ptr, n, rows.ptr, flags, 0, stream)
+        launch_find(self.store.state.array, prints.ptr, n, rows.ptr, flags, 0, stream)
         self._match(keys, n, rows.ptr, flags, stream)
         if values:
             absent = self._default_row(default, stream)
@@ -185,7 +186,7 @@ class RowStorage:
 
     def counts(self, keys: int, n: int, out: int, stream: Any, entry: str = "probe_counts") -> None:
         prints = self._fingerprints(keys, n, stream)
-        self.store.find(prints.ptr, n, 0, 0, 0, stream, counts=out, entry=entry)
+        launch_find(self.store.state.array, prints.ptr, n, 0, 0, 0, stream, out, entry)
 
     def update(
         self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, held: int, unique: bool, stream: Any
@@ -197,7 +198,8 @@ class RowStorage:
             )
         if n == 0:
             return
-        self.store.finish(stream)  # a displaced fingerprint would be taken for an absent one
+        if self._state.end:  # otherwise there was never a key
+            self.store.finish(stream)  # a displaced fingerprint would be taken for an absent one
         flags, _own_flags = flags_at(self._engine, flags, n, stream)
         while not self._try_to_update(keys, values, n, op, kind, flags, held, stream):
             self._reload(self.store.capacity, _next_salt(self._state.salt), stream)
@@ -293,7 +295,7 @@ class RowStorage:
         rows, extra, report = memory.ptr, memory.ptr + sizes[0], memory.ptr + sum(sizes)
         self._engine.fill(report, 0, 8 * REPORT_WORDS, stream)
         if self.store.size:
-            self.store.find(prints.ptr, n, rows, flags, 0, stream)
+            launch_find(self.store.state.array, prints.ptr, n, rows, flags, 0, stream)
         else:
             self._engine.fill(flags, Flag.PRESENT, n, stream)
         return _Lookup(prints, rows, flags, extra, report, memory)

@@ -30,9 +30,10 @@ from typing import Any, NamedTuple, Protocol
 from ..designs.base import Design
 from ..runtime.abi import Op
 from ..runtime.engine import Engine, KernelSpec
+from .lookup import Searchable
 from .scratch import Elements
 
-__all__ = ["MemoryUse", "Outcome", "Recovery", "Storage", "Store", "StoreOptions"]
+__all__ = ["MemoryUse", "Outcome", "Recovery", "State", "Storage", "Store", "StoreOptions"]
 
 
 class StoreOptions(NamedTuple):
@@ -111,6 +112,7 @@ class Recovery:
     ----------
     step
         ``step(stream)`` makes the store whole; None if no update began that did not end. It may run more than once.
+        A store may put off the clearing of its memory so: the step clears it.
     """
 
     def __init__(self) -> None:
@@ -138,6 +140,14 @@ class Recovery:
             self.step = None
 
 
+class State(Protocol):
+    """What a commit replaces."""
+
+    @property
+    def array(self) -> Searchable:
+        """The memory that holds the pairs."""
+
+
 class Store(Protocol):
     """Keys and values as words, by address, in the slots of one family of designs. Its caller holds the table's lock.
 
@@ -155,19 +165,24 @@ class Store(Protocol):
     insert_probes
         Mean number of buckets that an insert read for a key; None if not counted.
     pending
-        Whether a batch is under way that nobody has waited for, or an update was interrupted.
-    lookups_wait
-        Whether `find`, too, needs `finish` first.
+        Whether a batch is under way that nobody has waited for, or the recovery has a step.
+    recovery
+        While it has a step, lookups, too, need `finish` first.
+    state
+        What a commit replaces, in one assignment.
     """
 
     engine: Engine
     design: Design
     spec: KernelSpec
     seed: int
+    recovery: Recovery
     rebuilds: int
     probes: int
     inserted: int
 
+    @property
+    def state(self) -> State: ...
     @property
     def size(self) -> int: ...
     @property
@@ -184,26 +199,10 @@ class Store(Protocol):
     def insert_probes(self) -> float | None: ...
     @property
     def pending(self) -> bool: ...
-    @property
-    def lookups_wait(self) -> bool: ...
     def finish(self, stream: Any = None) -> None:
         """End the batch that is under way, and make the table whole if an update was interrupted. Waits."""
 
     def memory_use(self) -> MemoryUse: ...
-    def find(
-        self,
-        keys: int,
-        n: int,
-        values: int,
-        flags: int,
-        default: int,
-        stream: Any = None,
-        *,
-        counts: int = 0,
-        entry: str = "find",
-    ) -> None:
-        """Values and presence of ``n`` keys; or what another ``entry`` of a find writes to ``counts`` for each."""
-
     def update(
         self,
         keys: int,

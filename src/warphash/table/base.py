@@ -537,7 +537,7 @@ class BaseTable:
             find = partial(self._storage.find, seen.ptr, rows[0], out, found.ptr, absent, seen.stream)
         else:
             find = partial(self._find_through_host, seen, values, found, absent)
-        self._beside_readers(lambda: self._storage.store.lookups_wait, find)
+        self._beside_readers(lambda: self._storage.store.recovery.step is not None, find)
         return None if values is None else library.export(values), library.export(found)
 
     def _find_through_host(self, keys: ArrayView, values: ArrayView | None, found: ArrayView, absent: bytes) -> None:

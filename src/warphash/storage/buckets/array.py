@@ -7,14 +7,15 @@ Two facts about a batch that stopped half way are kept here, because they are fa
 
 - `displaced` is the scratch memory in which the last update left pairs that lost their slots and found no other. It is
   noted before the kernels are launched, and forgotten when all of them are known to have slots.
-- `layout_is_open` is true while the slots are not in the layout that a find reads: while an empty table is built, or
-  filled with whole pairs that one more pass splits into columns. Such a table had no keys before.
+- `layout_is_open` is true while the slots are not in the layout that a find reads: while an empty table is filled with
+  whole pairs that one more pass splits into columns. Such a table had no keys before.
+
+A new array is not `cleared`: its slots hold anything. `build` alone takes it so; all else needs `clear` first.
 """
 
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -39,7 +40,7 @@ from ...runtime.abi import (
 from ...runtime.engine import Buffer, Engine, KernelSpec
 from ...runtime.source import ROWS
 from ..hash_constants import HASHES, MAX_BUCKETS, draw_constants
-from ..lookup import LAUNCH_ELEMENTS
+from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
 from ..policies import build_parts_of, is_built_whole
 from ..reports import read_report, zeroed_report
 from ..result_slot import ResultSlot
@@ -100,7 +101,13 @@ class BucketArray:
         Where the last update left displaced pairs, if it left any.
     layout_is_open
         Whether the slots are in a layout that only a running batch understands.
+    cleared
+        Whether the slots hold what they should.
+    table
+        What kernels are given.
     """
+
+    find_fields = NO_FIELDS
 
     def __init__(
         self,
@@ -128,29 +135,14 @@ class BucketArray:
         self.total_slots = (self.buckets + (1 if per_bucket >= 3 else 3)) * per_bucket
         self.nbytes = self.total_slots * spec.slot_bytes
         self.displaced: Scratch | None = None
-        self.layout_is_open = False
-        self._clearing = threading.Lock()
+        self.layout_is_open = self.cleared = False
         self._memory = engine.allocate(self.nbytes, stream)
         self.program = engine.program(spec)
         self._random = random.Random(seed)
-        self._table = self._describe()
+        self.table = self._describe()
         self._report = engine.allocate(8 * REPORT_WORDS, stream)  # of operations whose caller holds the lock alone
         self._workbench = Workbench(engine, spec.slot_bytes if design.moves_keys else 0)
         self._result_slot: ResultSlot | None = None
-        self._cleared = False
-        self.clear(stream)
-
-    @property
-    def table(self) -> Table:
-        """What kernels are given. Clears the memory if that was put off."""
-        if not self._cleared:
-            self._clear_now()
-        return self._table
-
-    @property
-    def address(self) -> int:
-        """Of the slots, cleared if that was put off."""
-        return int(self.table.slots)
 
     def memory_use(self) -> MemoryUse:
         """The slots that keys are hashed to."""
@@ -167,19 +159,18 @@ class BucketArray:
 
     # ---- arrays like this one
     def sibling(self, slots: int, seed: int, stream: Any = None) -> BucketArray:
-        """An empty array of the same kind with other hash constants."""
+        """An array of the same kind with other hash constants, not cleared."""
         like = (self.engine, self.design, self.parameters, self.spec)
         return BucketArray(*like, slots, seed, self.family, stream)
 
     def copy(self, stream: Any = None) -> BucketArray:
         """An array with the same hash constants and pairs, in memory of its own."""
         twin = self.sibling(self.slots, self.seed, stream)
-        source = self.address
-        twin._table = Table.from_buffer_copy(self._table)
-        twin._table.slots = twin._memory.ptr
+        twin.table = Table.from_buffer_copy(self.table)
+        twin.table.slots = twin._memory.ptr
         twin._random.setstate(self._random.getstate())
-        self.engine.copy(twin._memory.ptr, source, self.nbytes, stream)
-        twin._cleared = True
+        self.engine.copy(twin._memory.ptr, self._memory.ptr, self.nbytes, stream)
+        twin.cleared = self.cleared
         return twin
 
     # ---- memory
@@ -189,31 +180,23 @@ class BucketArray:
         return self.engine.stage_bytes > 0 and self.design.fills_first_bucket(self.parameters)
 
     def clear(self, stream: Any = None) -> None:
-        """Forget all pairs. Where a build may follow, which needs no cleared memory, the memory is cleared later."""
-        self._cleared, self.layout_is_open, self.displaced = False, False, None
-        if not self.builds:
-            self._clear_now(stream)
-
-    def _clear_now(self, stream: Any = None) -> None:
-        """Clear the memory if that was put off. Of several lookups that come at once, one does; the others wait."""
-        with self._clearing:
-            if not self._cleared:
-                self.engine.fill(self._memory.ptr, 0xFF, self.nbytes, stream)
-                self._cleared = True
+        """Forget all pairs."""
+        self.cleared = False
+        self.engine.fill(self._memory.ptr, 0xFF, self.nbytes, stream)
+        self.layout_is_open, self.displaced, self.cleared = False, None, True
 
     def rehash(self, stream: Any = None) -> None:
         """Forget all pairs and draw other hash constants, in the same memory."""
-        self._table = self._describe()
+        self.table = self._describe()
         self.clear(stream)
 
     def snapshot(self, stream: Any = None) -> Buffer | npt.NDArray[np.uint8]:
         """A copy of the slots; on the host, if the device has no memory for one."""
-        source = self.address
         try:
             kept = self.engine.allocate(self.nbytes, stream)
         except MemoryError:
-            return self.engine.to_host(source, np.uint8, self.nbytes, stream)
-        self.engine.copy(kept.ptr, source, self.nbytes, stream)
+            return self.engine.to_host(self._memory.ptr, np.uint8, self.nbytes, stream)
+        self.engine.copy(kept.ptr, self._memory.ptr, self.nbytes, stream)
         return kept
 
     def restore(self, table: Table, snapshot: Buffer | npt.NDArray[np.uint8], stream: Any = None) -> None:
@@ -222,7 +205,7 @@ class BucketArray:
             self.engine.upload(self._memory.ptr, snapshot, stream)
         else:
             self.engine.copy(self._memory.ptr, snapshot.ptr, self.nbytes, stream)
-        self._table, self._cleared, self.layout_is_open, self.displaced = table, True, False, None
+        self.table, self.cleared, self.layout_is_open, self.displaced = table, True, False, None
 
     # ---- operations that change nothing
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
@@ -352,14 +335,16 @@ class BucketArray:
             run("combine", table, batch, n, stream)
 
     def build(self, keys: int, values: int, n: int, unique: bool, stream: Any = None) -> Outcome | None:
-        """As `update`, of an array without pairs (``kernels/buckets/cpu/build.cuh``). Waits.
+        """As `update`, of an array without pairs, cleared or not (``kernels/buckets/cpu/build.cuh``). Waits.
 
-        None where a build would not help. If the outcome is not complete, the array is to be cleared.
+        None where a build would not help: nothing has changed. If the outcome is not complete, the array is to be
+        cleared.
 
         Raises
         ------
         MemoryError
-            The array is to be cleared.
+            If there is no memory for the lists, or for what does not fit into first buckets: then the array is not
+            `cleared` any more.
         """
         engine, spec = self.engine, self.spec
         bucket_bytes = spec.slots_per_bucket * spec.slot_bytes
@@ -374,18 +359,18 @@ class BucketArray:
         batch = Batch(n=n, keys=keys, values=values, out_keys=left[0].ptr, out_values=left[-1].ptr if values else 0)
         batch.report, batch.out_counts, (batch.parts, batch.part_shift) = report, chunks.ptr, parts
         hashed = self.buckets * bucket_bytes
-        self.layout_is_open = True
+        self.cleared = False
         engine.fill(self._memory.ptr + hashed, 0xFF, self.nbytes - hashed, stream)
-        self.program.run("scatter_parts", self._table, batch, n, stream)
-        self.program.run("build_parts", self._table, batch, self.buckets, stream)
+        self.program.run("scatter_parts", self.table, batch, n, stream)
+        self.program.run("build_parts", self.table, batch, self.buckets, stream)
         built = read_report(engine, report, stream)
-        self._cleared, self.layout_is_open = True, False
         outcome = Outcome(built.changed, 0, built.unplaced, 0)
         for first, count, in_others in ((0, built.leftover, True), (n - built.winners, built.winners, False)):
             if outcome.complete and count:
                 at = [column and column + first * width for column in (batch.out_keys, batch.out_values)]
                 rest = self.update(at[0], at[1], count, unique=unique, in_other_buckets=in_others, stream=stream)
                 outcome = Outcome(outcome.changed + rest.changed, rest.homeless, rest.unplaced, 0)
+        self.cleared = True
         return outcome
 
     def migrate(self, slots: int, n: int, hashed_buckets: int, stream: Any = None) -> Outcome:
@@ -409,7 +394,7 @@ class BucketArray:
 
     def take_over(self, other: BucketArray, stream: Any = None) -> Outcome:
         """Place all pairs of ``other``. Waits."""
-        return self.migrate(other.address, other.total_slots, other.buckets, stream)
+        return self.migrate(other._memory.ptr, other.total_slots, other.buckets, stream)
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int:
         """Erase keys; how many were there. Waits."""

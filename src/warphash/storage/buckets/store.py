@@ -13,7 +13,10 @@ What an update may leave undone, and what follows:
 
 The recovery of an interrupted update (`storage.Recovery`) follows from this. With a snapshot, it is put back, and all
 keys of the batch are out. Without one, the displaced pairs are read from the array's scratch memory and placed, and the
-keys are counted anew. An array whose layout is open had no keys before, and is cleared.
+keys are counted anew. An array whose layout is open, or that was never cleared, had no keys before, and is cleared.
+
+A build writes all slots of a table without keys. So the memory of a new or cleared table is cleared by the first call
+that is no build: until then, to clear the memory is the step of the recovery.
 """
 
 from __future__ import annotations
@@ -35,7 +38,6 @@ from ...runtime.engine import Buffer
 from .. import policies
 from ..estimate import estimate_new_keys
 from ..giving_up import check_slots, why_no_slot
-from ..lookup import launch_find
 from ..partition import in_parts
 from ..scratch import Elements, flags_at
 from ..storage import MemoryUse, Outcome, Recovery, StoreOptions
@@ -107,7 +109,7 @@ class BucketStore:
     Parameters
     ----------
     array
-        Empty.
+        Its memory is cleared if it is not.
     options
         What the store may do.
 
@@ -120,15 +122,19 @@ class BucketStore:
     resizes = None
     peak_nbytes = None
 
-    def __init__(self, array: BucketArray, options: StoreOptions) -> None:
+    def __init__(self, array: BucketArray, options: StoreOptions, stream: Any = None) -> None:
         self.engine, self.design, self.parameters, self.spec = array.engine, array.design, array.parameters, array.spec
         self._options = options
         self.grows, self.attempts, self.load_factor, self.bounds, self.counts_probes = options
         self.safe_load_factor = array.design.safe_load_factor(array.parameters)
         self.seed = array.seed
         self.rebuilds = self.probes = self.inserted = 0
-        self._state = _State(array, 0, 0, False)
-        self._recovery = Recovery()
+        self.state = _State(array, 0, 0, False)
+        self.recovery = Recovery()
+        if array.builds and not array.cleared:
+            self.recovery.note(self._clear)
+        elif not array.cleared:
+            array.clear(stream)
         self._new_share = 1.0  # of the elements of the last update
         self._no_pairs = self._displaced = Pairs.none(array.spec)  # taken from the array's scratch memory
         self._listed = array.engine.allocate_pinned(_LISTED_BYTES)
@@ -137,27 +143,27 @@ class BucketStore:
     @property
     def array(self) -> BucketArray:
         """The buckets."""
-        return self._state.array
+        return self.state.array
 
     @property
     def size(self) -> int:
-        return self._state.size
+        return self.state.size
 
     @property
     def tombstones(self) -> int:
-        return self._state.tombstones
+        return self.state.tombstones
 
     @property
     def slots(self) -> int:
-        return self._state.array.slots
+        return self.state.array.slots
 
     @property
     def capacity(self) -> int:
-        return policies.capacity_of(self._state.array.slots, self.load_factor)
+        return policies.capacity_of(self.state.array.slots, self.load_factor)
 
     @property
     def nbytes(self) -> int:
-        return self._state.array.nbytes
+        return self.state.array.nbytes
 
     @property
     def insert_probes(self) -> float | None:
@@ -165,27 +171,23 @@ class BucketStore:
 
     @property
     def pending(self) -> bool:
-        return self._recovery.step is not None
-
-    @property
-    def lookups_wait(self) -> bool:
-        return self._recovery.step is not None
+        return self.recovery.step is not None
 
     def memory_use(self) -> MemoryUse:
-        return self._state.array.memory_use()
+        return self.state.array.memory_use()
 
     def finish(self, stream: Any = None) -> None:
-        self._recovery.run(self.engine, stream)
+        self.recovery.run(self.engine, stream)
 
     # ---- other stores
     def sibling(self, keys: int, stream: Any = None) -> BucketStore:
-        array = self._state.array
-        return BucketStore(array.sibling(self._slots_for(keys), array.seed + 1, stream), self._options)
+        array = self.state.array
+        return BucketStore(array.sibling(self._slots_for(keys), array.seed + 1, stream), self._options, stream)
 
     def copy(self, stream: Any = None) -> BucketStore:
-        state = self._state
+        state = self.state
         twin = BucketStore(state.array.copy(stream), self._options)
-        twin._state = state._replace(array=twin.array)
+        twin.state = state._replace(array=twin.array)
         twin.rebuilds, twin.probes, twin.inserted = self.rebuilds, self.probes, self.inserted
         return twin
 
@@ -193,25 +195,11 @@ class BucketStore:
         return policies.slots_for(max(1, keys), self.load_factor)
 
     # ---- operations that change nothing
-    def find(
-        self,
-        keys: int,
-        n: int,
-        values: int,
-        flags: int,
-        default: int,
-        stream: Any = None,
-        *,
-        counts: int = 0,
-        entry: str = "find",
-    ) -> None:
-        launch_find(self._state.array, keys, n, values, flags, default, stream, counts, entry)
-
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
-        return self._state.array.scan(room, out_keys, out_values, stream)
+        return self.state.array.scan(room, out_keys, out_values, stream)
 
     def broken_buckets(self, stream: Any = None) -> int:
-        return self._state.array.broken_buckets(stream)
+        return self.state.array.broken_buckets(stream)
 
     # ---- updates
     def update(
@@ -232,14 +220,15 @@ class BucketStore:
         """
         if n == 0:
             return
-        self.finish(stream)
-        fits = self._surely_fits(n)
+        if self.recovery.step != self._clear:
+            self.finish(stream)
+        fits, may_reorder = self._surely_fits(n), op == Op.KEEP and (unique or not flags)
         if not fits:
             self._grow_ahead(keys, n, unique, stream)
-        before, asked = self._state, flags
-        may_reorder = op == Op.KEEP and (unique or not flags)
         if may_reorder and self._build(keys, values, n, flags, unique, stream):
             return self._keep_in_bounds(stream)
+        self.finish(stream)
+        before, asked = self.state, flags
         copies = in_parts(before.array, keys, values, n, stream) if may_reorder else None
         if copies:
             keys, values, flags = copies.keys, copies.values, 0
@@ -250,7 +239,7 @@ class BucketStore:
             self.engine.fill(flags, Flag.UNPLACED, n, stream)  # an interrupt needs the flags of all elements
 
         def launch(listed: Listed | None) -> Outcome:
-            array, size, tombstones, vouched = self._state
+            array, size, tombstones, vouched = self.state
             outcome = array.update(
                 keys,
                 values,
@@ -264,18 +253,18 @@ class BucketStore:
                 listed=listed,
                 stream=stream,
             )
-            self._state = _State(array, size + outcome.changed, tombstones, vouched or unique)
+            self.state = _State(array, size + outcome.changed, tombstones, vouched or unique)
             if self.counts_probes:
                 self.probes, self.inserted = self.probes + outcome.probes, self.inserted + outcome.changed
             return outcome
 
         batch = _Batch(launch, n, flags, undo)
-        self._recovery.note(partial(self._put_back, undo) if undo else self._recover)
+        self.recovery.note(partial(self._put_back, undo) if undo else self._recover)
         try:
             self._complete(batch, None, stream)
         except (TableFull, MemoryError) as error:
             if batch.displaced is None:  # no kernel was launched
-                self._recovery.withdraw()
+                self.recovery.withdraw()
                 raise
             left = self._taken_back(keys, batch, before, stream)
             raise TableFull(
@@ -286,9 +275,9 @@ class BucketStore:
                 self._end_addition(batch, stream)
             raise
         if copies and asked:
-            copies.flag(asked, flags, self._state.size - before.size, stream)
-        self._recovery.withdraw()
-        self._new_share = (self._state.size - before.size) / n
+            copies.flag(asked, flags, self.state.size - before.size, stream)
+        self.recovery.withdraw()
+        self._new_share = (self.state.size - before.size) / n
         self._keep_in_bounds(stream)
 
     def _complete(self, batch: _Batch, listed: Listed | None, stream: Any) -> None:
@@ -298,7 +287,7 @@ class BucketStore:
             batch.displaced = outcome.homeless
             if outcome.complete:
                 return
-            listed = self._state.array.list_unplaced(batch.flags, batch.n, stream)
+            listed = self.state.array.list_unplaced(batch.flags, batch.n, stream)
             self._make_room(batch, listed.n, attempt, stream)
 
     def _end_addition(self, batch: _Batch, stream: Any) -> None:
@@ -307,75 +296,81 @@ class BucketStore:
         The flags tell which elements the kernels have not come to. If they came to none, the batch is out.
         """
         self.finish(stream)
-        listed = self._state.array.list_unplaced(batch.flags, batch.n, stream)
+        listed = self.state.array.list_unplaced(batch.flags, batch.n, stream)
         if listed.n < batch.n:
-            self._recovery.note(self._recover)
+            self.recovery.note(self._recover)
             self._complete(batch, listed, stream)
-            self._recovery.withdraw()
+            self.recovery.withdraw()
 
     def _build(self, keys: int, values: int, n: int, flags: int, unique: bool, stream: Any) -> bool:
-        """Do a batch for a table without keys in one build, if all of it can be done so; otherwise do nothing.
+        """Do a batch for a table without keys in one build, if all of it can be done so: whether it is done.
 
         A batch that may not fit is not tried: the work would be done twice.
         """
-        array, size, *_ = self._state
+        array, size, *_ = self.state
         if size or self.counts_probes or n > self.safe_load_factor * array.slots:
             return False
-        self._recovery.note(self._recover)
-        try:
+        self.recovery.note(self._recover)
+        outcome = None
+        with suppress(MemoryError):
             outcome = array.build(keys, values, n, unique, stream)
-        except MemoryError:
-            outcome = None
-            array.clear(stream)
         # Keys may repeat that should not. Then nobody knows which element was added.
         done = outcome is not None and outcome.complete and not (flags and outcome.changed < n)
         if outcome is not None and done:
             if flags:
                 self.engine.fill(flags, Flag.CHANGED, n, stream)
-            self._state = _State(array, outcome.changed, 0, unique)
+            self.state = _State(array, outcome.changed, 0, unique)
         elif outcome is not None:
-            array.clear(stream)
-        self._recovery.withdraw()
+            array.cleared = False
+        if array.cleared:
+            self.recovery.withdraw()
+        else:
+            self.recovery.note(self._clear)
         return done
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:
         self.finish(stream)
-        self._recovery.note(self._recover)
+        self.recovery.note(self._recover)
         try:
-            erased = self._state.array.erase(keys, n, flags, only, stream)
+            erased = self.state.array.erase(keys, n, flags, only, stream)
         except MemoryError:  # before a kernel was launched
-            self._recovery.withdraw()
+            self.recovery.withdraw()
             raise
-        state = self._state
-        self._state = state._replace(size=state.size - erased, tombstones=state.tombstones + erased)
-        self._recovery.withdraw()
+        state = self.state
+        self.state = state._replace(size=state.size - erased, tombstones=state.tombstones + erased)
+        self.recovery.withdraw()
         self._keep_in_bounds(stream, erased=True)
 
     def clear(self, stream: Any = None) -> None:
-        self._recovery.note(self._clear)
-        self._clear(stream)
-        self._recovery.withdraw()
+        self.recovery.note(self._clear)
+        array = self.state.array
+        if array.builds:
+            array.cleared = False
+            self.state, self._displaced = _State(array, 0, 0, False), self._no_pairs
+        else:
+            self._clear(stream)
+            self.recovery.withdraw()
 
     def _clear(self, stream: Any) -> None:
-        array = self._state.array
+        array = self.state.array
         array.clear(stream)
-        self._state, self._displaced = _State(array, 0, 0, False), self._no_pairs
+        self.state, self._displaced = _State(array, 0, 0, False), self._no_pairs
 
     def rebuild(self, keys: int, stream: Any = None) -> None:
         self.finish(stream)
-        self._replace(self._slots_for(max(keys, self._state.size)), stream)
+        self._replace(self._slots_for(max(keys, self.state.size)), stream)
 
     # ---- size
     def _surely_fits(self, n: int) -> bool:
         """Whether a batch fits, and the table needs no rebuild before it, even if every key of the batch is new."""
-        array, size, tombstones, _ = self._state
+        array, size, tombstones, _ = self.state
         return 2 * (size + n) <= self.safe_load_factor * array.slots and 2 * tombstones <= array.slots
 
     def _grow_ahead(self, keys: int, n: int, unique: bool, stream: Any) -> None:
         """Make a table larger that is as full as it should be, or that the new keys of the batch would fill."""
         if not self.grows:
             return
-        array, size, tombstones, _ = self._state
+        array, size, tombstones, _ = self.state
         slots = policies.slots_before_insert(size, tombstones, array.slots, self.safe_load_factor)
         with suppress(MemoryError):  # the batch may fit all the same
             most = policies.most_keys(array.slots, self.load_factor, self.safe_load_factor, self.bounds)
@@ -403,7 +398,7 @@ class BucketStore:
         self._gather_displaced(stream)
         if attempt < self.attempts and batch.displaced and self._place_displaced(stream):
             return
-        array, size, *_ = self._state
+        array, size, *_ = self.state
         slots = array.slots
         if self.grows and (batch.undo is not None or attempt >= self.attempts):
             slots = policies.slots_after_failure(size, missing, slots, self.load_factor)
@@ -422,7 +417,7 @@ class BucketStore:
 
     def _gather_displaced(self, stream: Any) -> None:
         """Take the pairs that the last update displaced from the array's scratch memory."""
-        array = self._state.array
+        array = self.state.array
         if array.displaced is not None:
             pairs = array.displaced_pairs(stream)
             if len(pairs.keys):
@@ -431,7 +426,7 @@ class BucketStore:
 
     def _place_displaced(self, stream: Any) -> bool:
         """Place the displaced pairs in the array that displaced them, by other evictions; whether all have slots."""
-        array = self._state.array
+        array = self.state.array
         for _ in range(_TRIES_TO_PLACE):
             flags = self._insert_displaced(array, stream)
             if flags is None:
@@ -454,9 +449,7 @@ class BucketStore:
         keys, flags = engine.from_host(pairs.keys, stream), engine.allocate(len(pairs.keys), stream)
         values = None if pairs.values is None else engine.from_host(pairs.values, stream)
         at = values.ptr if values else 0
-        outcome = array.update(
-            keys.ptr, at, len(pairs.keys), flags=flags.ptr, unique=self._state.vouched, stream=stream
-        )
+        outcome = array.update(keys.ptr, at, len(pairs.keys), flags=flags.ptr, unique=self.state.vouched, stream=stream)
         return None if outcome.complete else engine.to_host(flags.ptr, np.uint8, len(pairs.keys), stream)
 
     def _replace(self, slots: int, stream: Any) -> None:
@@ -467,11 +460,11 @@ class BucketStore:
         MemoryError, TableFull
             The array is the old one, with the pairs that it had.
         """
-        seed = self._state.array.seed
+        seed = self.state.array.seed
         for attempt in count(1):
             new = self._moved(slots, seed + attempt, stream)
             if new is not None:
-                self._state = self._state._replace(array=new, tombstones=0)
+                self.state = self.state._replace(array=new, tombstones=0)
                 self._displaced = self._no_pairs
                 self.rebuilds += 1
                 return
@@ -483,14 +476,17 @@ class BucketStore:
 
     def _moved(self, slots: int, seed: int, stream: Any) -> BucketArray | None:
         """A new array with all pairs, the displaced ones, too; None if some have no slot there."""
-        old = self._state.array
+        old = self.state.array
         new = old.sibling(slots, seed, stream)
+        if not old.cleared:  # no pair was ever there
+            return new
+        new.clear(stream)
         complete = new.take_over(old, stream).complete and self._insert_displaced(new, stream) is None
         return new if complete else None
 
     def _check_slots(self, slots: int, missing: int) -> None:
         """Raise `TableFull` if ``slots`` cannot help where fewer did not."""
-        check_slots(slots, self.size + missing, self.design.name, vouched=self._state.vouched)
+        check_slots(slots, self.size + missing, self.design.name, vouched=self.state.vouched)
 
     def _rebuild_in_place(self, stream: Any) -> None:
         """Place all pairs anew in the memory of the present array, by way of the host.
@@ -502,12 +498,12 @@ class BucketStore:
         TableFull
             If no set of hash constants has a slot for each pair. The slots are as they were.
         """
-        array, engine = self._state.array, self.engine
+        array, engine = self.state.array, self.engine
         slot_bytes, per_bucket, table = array.spec.slot_bytes, array.spec.slots_per_bucket, array.table
         piece = min(array.total_slots, 1 << 16)
         held = engine.allocate(piece * slot_bytes, stream)
         slots = engine.to_host(table.slots, np.uint8, array.nbytes, stream)
-        self._recovery.note(partial(self._put_slots_back, array, table, slots))
+        self.recovery.note(partial(self._put_slots_back, array, table, slots))
         for _ in range(_TRIES_IN_PLACE):
             array.rehash(stream)
             complete = True
@@ -517,20 +513,20 @@ class BucketStore:
                 rest = max(0, array.buckets - at // per_bucket)
                 complete = complete and array.migrate(held.ptr, len(some) // slot_bytes, rest, stream).complete
             if complete and self._insert_displaced(array, stream) is None:
-                self._recovery.note(self._recover)
+                self.recovery.note(self._recover)
                 self._displaced = self._no_pairs
                 self.rebuilds += 1
                 return
         array.restore(table, slots, stream)
-        self._recovery.note(self._recover)
+        self.recovery.note(self._recover)
         raise TableFull(
-            f"{self.size:,} keys could not be placed anew in {array.slots:,} slots, {why_no_slot(self._state.vouched)}"
+            f"{self.size:,} keys could not be placed anew in {array.slots:,} slots, {why_no_slot(self.state.vouched)}"
         )
 
     # ---- undoing, and recovery
     def _undo(self, n: int, stream: Any) -> _Undo | None:
         """A way back for a batch that may not fit."""
-        state = self._state
+        state = self.state
         if not policies.is_risky(state.size, n, state.array.slots, self.safe_load_factor):
             return None
         table = state.array.table
@@ -543,7 +539,7 @@ class BucketStore:
             array.clear(stream)
         else:
             array.restore(undo.table, undo.snapshot, stream)
-        self._state, self._displaced = undo.state, self._no_pairs
+        self.state, self._displaced = undo.state, self._no_pairs
 
     def _taken_back(self, keys: int, batch: _Batch, before: _State, stream: Any) -> npt.NDArray[np.int64]:
         """Take a batch back that does not fit: the numbers of its elements that found no slot."""
@@ -551,13 +547,13 @@ class BucketStore:
         added = np.flatnonzero(done == Flag.CHANGED)
         if batch.undo is not None:
             self._put_back(batch.undo, stream)
-            self._recovery.withdraw()
+            self.recovery.withdraw()
         else:
             self._gather_displaced(stream)
             self._erase_added(keys, batch.n, added, stream)
             with suppress(TableFull, MemoryError):  # the next call tries again
                 self.finish(stream)
-            self._state = self._state._replace(vouched=before.vouched)
+            self.state = self.state._replace(vouched=before.vouched)
         # As many new keys as pairs were left without a slot did not fit, even if these pairs are others.
         displaced = min(batch.displaced or 0, len(added))
         return np.union1d(np.flatnonzero(done == Flag.UNPLACED), added[len(added) - displaced :])
@@ -573,7 +569,7 @@ class BucketStore:
             some = added[at : at + len(words)]
             words[: len(some)] = some
             left = len(some)  # more than one launch takes only copies of a key, which ``unique`` brought in
-            while left > 0 and (erased := self._state.array.erase_listed(keys, self._listed.ptr, len(some), stream)):
+            while left > 0 and (erased := self.state.array.erase_listed(keys, self._listed.ptr, len(some), stream)):
                 left -= erased
 
     def _recover(self, stream: Any) -> None:
@@ -584,10 +580,10 @@ class BucketStore:
         MemoryError, TableFull
             If displaced pairs have no slot. They stay, and the next call tries again.
         """
-        if self._state.array.layout_is_open:
+        if self.state.array.layout_is_open or not self.state.array.cleared:
             return self._clear(stream)
-        vouched = self._state.vouched
-        self._state = self._state._replace(vouched=False)  # displaced pairs that have slots again are to be found there
+        vouched = self.state.vouched
+        self.state = self.state._replace(vouched=False)  # displaced pairs that have slots again are to be found there
         self._gather_displaced(stream)
         if not self._place_displaced(stream):
             slots = self.slots
@@ -595,12 +591,12 @@ class BucketStore:
                 slots *= 2
                 self._check_slots(slots, 0)
             self._replace(slots, stream)
-        size = self._state.array.scan(0, 0, 0, stream)
+        size = self.state.array.scan(0, 0, 0, stream)
         erased = max(0, self.size - size)
-        self._state = _State(self.array, size, self.tombstones + erased, vouched)
+        self.state = _State(self.array, size, self.tombstones + erased, vouched)
 
     def _put_slots_back(self, array: BucketArray, table: Table, slots: npt.NDArray[np.uint8], stream: Any) -> None:
         """Undo a rebuild in place."""
         array.restore(table, slots, stream)
-        self._recovery.note(self._recover)
+        self.recovery.note(self._recover)
         self._recover(stream)

@@ -21,7 +21,7 @@ from ...runtime.abi import REPORT_WORDS, WINNERS, Batch, Op, Report, Table
 from ...runtime.engine import Buffer, Engine, KernelSpec
 from .. import policies
 from ..hash_constants import HASHES, MAX_BUCKETS, draw_constants
-from ..lookup import LAUNCH_ELEMENTS
+from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
 from ..reports import read_report, zeroed_report
 from ..scratch import DeviceList, Elements
 from ..storage import MemoryUse, Outcome
@@ -65,6 +65,8 @@ class ChainArray:
     ledger
         What the kernels of batches have counted.
     """
+
+    find_fields = NO_FIELDS
 
     def __init__(
         self,

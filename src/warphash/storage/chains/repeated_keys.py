@@ -36,8 +36,7 @@ class RepeatedKeys:
 
     def count(self, keys: int, n: int, out: int, stream: Any) -> None:
         """Pairs of each key: uint32[n]."""
-        words = self._words._keys(keys, n, stream)
-        self._chains.find(words[0], n, 0, 0, 0, stream, counts=out, entry="count")
+        self._words.counts(keys, n, out, stream, "count")
 
     def erase_all(self, keys: int, n: int, out: int, stream: Any) -> None:
         """Erase every pair of each key: uint32[n], how many each element erased."""

@@ -32,7 +32,7 @@ from ...runtime.abi import Flag, Op, Report
 from ...runtime.engine import Engine, KernelSpec
 from .. import policies
 from ..estimate import estimate_new_keys
-from ..lookup import LAUNCH_ELEMENTS, launch_find
+from ..lookup import LAUNCH_ELEMENTS
 from ..scratch import Elements, flags_at
 from ..storage import MemoryUse, Recovery, StoreOptions
 from .chain_array import ChainArray, Snapshot
@@ -103,8 +103,8 @@ class ChainStore:
         self._options = options
         self.grows, _, self.load_factor, self.bounds, self.counts_probes = options
         self._safe_load_factor = array.design.safe_load_factor(array.parameters)
-        self._recovery = Recovery()
-        self._state = _State(array, _Counts())
+        self.recovery = Recovery()
+        self.state = _State(array, _Counts())
         self.rebuilds = 0
         self._plan_upkeep()
 
@@ -117,7 +117,7 @@ class ChainStore:
         """As `Store.copy`."""
         self.finish(stream)
         twin = ChainStore(self.array.copy(stream), self._options)
-        twin._state = _State(twin.array, self._read()._replace(probes=0, inserted=0))
+        twin.state = _State(twin.array, self._read()._replace(probes=0, inserted=0))
         twin._plan_upkeep()
         return twin
 
@@ -125,7 +125,7 @@ class ChainStore:
     @property
     def array(self) -> ChainArray:
         """The chains."""
-        return self._state.array
+        return self.state.array
 
     @property
     def size(self) -> int:
@@ -159,8 +159,8 @@ class ChainStore:
 
     @probes.setter
     def probes(self, probes: int) -> None:
-        array, before = self._state
-        self._state = _State(array, before._replace(probes=probes - array.ledger.read().probes))
+        array, before = self.state
+        self.state = _State(array, before._replace(probes=probes - array.ledger.read().probes))
 
     @property
     def inserted(self) -> int:
@@ -169,8 +169,8 @@ class ChainStore:
 
     @inserted.setter
     def inserted(self, inserted: int) -> None:
-        array, before = self._state
-        self._state = _State(array, before._replace(inserted=inserted - array.ledger.read().changed))
+        array, before = self.state
+        self.state = _State(array, before._replace(inserted=inserted - array.ledger.read().changed))
 
     @property
     def insert_probes(self) -> float | None:
@@ -185,46 +185,26 @@ class ChainStore:
     @property
     def pending(self) -> bool:
         """As `Store.pending`."""
-        return self._recovery.step is not None or self.array.ledger.is_open
-
-    @property
-    def lookups_wait(self) -> bool:
-        """As `Store.lookups_wait`: lookups see a batch that was launched."""
-        return self._recovery.step is not None
+        return self.recovery.step is not None or self.array.ledger.is_open
 
     def finish(self, stream: Any = None) -> None:
         """As `Store.finish`."""
-        self._recovery.run(self.engine, stream)
+        self.recovery.run(self.engine, stream)
         if self.array.ledger.is_open:
             self.array.ledger.read(stream)
             self._plan_upkeep()
 
     def _counts(self) -> _Counts:
         """Counts of the batches that were waited for."""
-        array, before = self._state
+        array, before = self.state
         return before.plus(array.ledger.known)
 
     def _read(self, stream: Any = None) -> _Counts:
         """Counts of now. Waits for batches that nobody has waited for."""
-        array, before = self._state
+        array, before = self.state
         return before.plus(array.ledger.read(stream))
 
     # ---- lookups
-    def find(
-        self,
-        keys: int,
-        n: int,
-        values: int,
-        flags: int,
-        default: int,
-        stream: Any = None,
-        *,
-        counts: int = 0,
-        entry: str = "find",
-    ) -> None:
-        """As `Store.find`."""
-        launch_find(self.array, keys, n, values, flags, default, stream, counts, entry)
-
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
         """As `Store.scan`; the pairs of one chain follow each other, in its order."""
         return self.array.scan(room, out_keys, out_values, stream)
@@ -247,7 +227,7 @@ class ChainStore:
         stream: Any = None,
     ) -> None:
         """As `Store.update`; a batch that surely finds its nodes is only launched."""
-        self._recovery.run(self.engine, stream)
+        self.recovery.run(self.engine, stream)
         if n == 0:
             return
         self._grow_ahead(keys, n, unique, stream)
@@ -288,12 +268,12 @@ class ChainStore:
             self._complete(n, launch, flags, stream)
         except (TableFull, MemoryError) as error:
             undo(stream)
-            self._recovery.withdraw()
+            self.recovery.withdraw()
             self._upkeep_if_due(True, stream)
             if isinstance(error, TableFull):
                 raise TableFull(f"{error}; the table is as it was", error.keys) from error
             raise
-        self._recovery.withdraw()
+        self.recovery.withdraw()
         self._plan_upkeep()
 
     def execute(
@@ -319,7 +299,7 @@ class ChainStore:
         MemoryError
             If there is no memory. Nothing is done.
         """
-        self._recovery.run(self.engine, stream)
+        self.recovery.run(self.engine, stream)
 
         def launch(which: Elements = None) -> None:
             self.array.launch(
@@ -358,7 +338,7 @@ class ChainStore:
         entry: str = "erase",
     ) -> None:
         """As `Store.erase`; or what another ``entry`` erases, and writes to ``counts``. The batch is only launched."""
-        self._recovery.run(self.engine, stream)
+        self.recovery.run(self.engine, stream)
         elements = len(only) if isinstance(only, np.ndarray) else n
         if elements:
             self._erases_left -= elements
@@ -401,7 +381,7 @@ class ChainStore:
 
     def clear(self, stream: Any = None) -> None:
         """As `Store.clear`."""
-        self._recovery.run(self.engine, stream)
+        self.recovery.run(self.engine, stream)
         before = _Counts()
         if self.counts_probes:
             counts = self._read(stream)
@@ -411,11 +391,11 @@ class ChainStore:
     def _clear(self, state: _State, stream: Any) -> None:
         def step(stream: Any) -> None:
             state.array.clear(stream)
-            self._state = state
+            self.state = state
 
-        self._recovery.note(step)
+        self.recovery.note(step)
         step(stream)
-        self._recovery.withdraw()
+        self.recovery.withdraw()
         self._plan_upkeep()
 
     # ---- undoing a batch that does not fit
@@ -431,7 +411,7 @@ class ChainStore:
             return lambda stream: None  # it is one launch, which finds its nodes
         counts = self._read(stream)
         undo = partial(self._put_back, array, counts, array.snapshot(stream) if counts.size else None)
-        self._recovery.note(undo)
+        self.recovery.note(undo)
         return undo
 
     def _put_back(self, array: ChainArray, counts: _Counts, snapshot: Snapshot | None, stream: Any) -> None:
@@ -442,7 +422,7 @@ class ChainStore:
         else:
             array.clear(stream)
             before = counts._replace(tombstones=0)
-        self._state = _State(array, before)
+        self.state = _State(array, before)
 
     # ---- nodes
     def _find_nodes(self, missing: npt.NDArray[np.int64], progress: bool, stream: Any) -> None:
@@ -527,7 +507,7 @@ class ChainStore:
             sized_for = max(1, 2 * sized_for)
             new = old.sibling(slots, old.seed + 1, sized_for, stream)
         new.keys = wanted
-        self._state = _State(new, counts._replace(tombstones=0))
+        self.state = _State(new, counts._replace(tombstones=0))
         self.rebuilds += 1
 
     def _grow_ahead(self, keys: int, n: int, unique: bool, stream: Any) -> None:
@@ -564,8 +544,8 @@ class ChainStore:
         return freed
 
     def _lower_tombstones(self, gone: int) -> None:
-        array, before = self._state
-        self._state = _State(array, before._replace(tombstones=before.tombstones - gone))
+        array, before = self.state
+        self.state = _State(array, before._replace(tombstones=before.tombstones - gone))
         self._plan_upkeep()
 
     @property

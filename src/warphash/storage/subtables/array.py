@@ -38,7 +38,7 @@ from ...runtime.abi import (
 from ...runtime.engine import Buffer, Engine, KernelSpec
 from .. import policies
 from ..hash_constants import HASHES, draw_constants, range_of
-from ..lookup import LAUNCH_ELEMENTS, launch_find
+from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS, launch_find
 from ..reports import read_report, zeroed_report
 from ..scratch import Allocate, Elements, Scratch, Workbench, pieces
 from ..storage import MemoryUse
@@ -197,6 +197,7 @@ class SubtableArray:
         table.chain_limit = design.chain_limit(sum(sizes) * spec.slots_per_bucket)
         self._enter(table, *_numbered(subtables))
         self.layout = Layout(subtables, table, Routing.of_empty(table, sizes))
+        self.find_fields = NO_FIELDS
         self.keys: tuple[int, ...] = (0,) * len(sizes)
         self._empty(stream)
 

@@ -33,8 +33,3 @@ class PendingBatch(NamedTuple):
 
     insert: Insert | None
     updates_wait: bool
-
-    @property
-    def displaced(self) -> dict[str, int]:
-        """Fields that tell a find's batch where displaced pairs are."""
-        return self.insert.displaced_fields if self.insert is not None else {}

@@ -45,7 +45,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +57,7 @@ from ...runtime.engine import Buffer, Engine, KernelSpec
 from .. import policies
 from ..estimate import estimate_new_keys
 from ..giving_up import check_slots, why_no_slot
-from ..lookup import launch_find
+from ..lookup import NO_FIELDS
 from ..partition import Copies, in_parts
 from ..scratch import Allocate, Elements, Scratch, flags_at
 from ..storage import MemoryUse, Outcome, Recovery, StoreOptions
@@ -116,6 +116,19 @@ class _Update:
     placed: bool = False
 
 
+class _State(NamedTuple):
+    """What a commit replaces.
+
+    Attributes
+    ----------
+    vouched
+        Whether the table holds keys of a batch with ``unique``, which nobody has compared.
+    """
+
+    array: SubtableArray
+    vouched: bool
+
+
 class SubtableStore:
     """Subtables, and how they may change.
 
@@ -136,12 +149,10 @@ class SubtableStore:
         How often a subtable was made larger or smaller.
     probes, inserted
         Buckets read by updates that counted them, and the keys these updates added.
-    vouched
-        Whether the table holds keys of a batch with ``unique``, which nobody has compared.
     """
 
     def __init__(self, array: SubtableArray, options: StoreOptions) -> None:
-        self.array = array
+        self.state = _State(array, False)
         self.engine: Engine = array.engine
         self.design: Design = array.design
         self.spec: KernelSpec = array.spec
@@ -149,16 +160,20 @@ class SubtableStore:
         self._options = options
         self.grows, self.attempts, self.load_factor, self.bounds, self.counts_probes = options
         self.size = self.rebuilds = self.resizes = self.probes = self.inserted = 0
-        self.vouched = False
         self._grew = True  # when there last might not have been room
         self._failed = (0, 0)  # slots and keys of the last table in which some keys found no slot
         self._displaced = self._no_pairs = DisplacedPairs.none(self.spec.word_bytes, self.spec.value_bytes)
         self._insert: Insert | None = None
         self._halving: Halving | None = None
         self._pending: PendingBatch | None = None
-        self._recovery = Recovery()
+        self.recovery = Recovery()
 
     # ---- what it is
+    @property
+    def array(self) -> SubtableArray:
+        """The subtables."""
+        return self.state.array
+
     @property
     def slots(self) -> int:
         return self.array.slots
@@ -192,7 +207,8 @@ class SubtableStore:
         """As `Store.copy`."""
         self.finish(stream)
         other = SubtableStore(self.array.copy(stream), self._options)
-        other.size, other.vouched, other._failed = self.size, self.vouched, self._failed
+        other.state = _State(other.array, self.state.vouched)
+        other.size, other._failed = self.size, self._failed
         return other
 
     def _slots_for(self, keys: int) -> int:
@@ -204,11 +220,7 @@ class SubtableStore:
     # ---- what is under way
     @property
     def pending(self) -> bool:
-        return self._pending is not None or self._recovery.step is not None
-
-    @property
-    def lookups_wait(self) -> bool:
-        return self._recovery.step is not None
+        return self._pending is not None or self.recovery.step is not None
 
     def finish(self, stream: Any = None) -> None:
         """As `Store.finish`.
@@ -218,14 +230,14 @@ class SubtableStore:
         MemoryError, TableFull
             If displaced pairs are left. The next call tries again.
         """
-        self._recovery.run(self.engine, stream)
+        self.recovery.run(self.engine, stream)
         self._end(stream)
         self._withdraw_recovery()
 
     def _withdraw_recovery(self) -> None:
         """The table is whole, unless displaced pairs are left: then the next call tries again to place them."""
         if not self._displaced.n:
-            self._recovery.withdraw()
+            self.recovery.withdraw()
 
     def _end(self, stream: Any, coming: int = 0) -> bool:
         """Wait for the pending batch, count its keys, and place displaced pairs; whether there were any.
@@ -236,7 +248,7 @@ class SubtableStore:
         pending = self._pending
         if pending is None:
             return False
-        self._recovery.note(self._recover)
+        self.recovery.note(self._recover)
         if pending.insert is None:
             self._record_erased(stream, coming)
             return False
@@ -257,14 +269,21 @@ class SubtableStore:
     def _record_erased(self, stream: Any, coming: int = 0) -> None:
         """Count the keys that an erase has found. Waits."""
         self.size -= self.array.erased()
-        self._pending = None
+        self._await(None)
         self._bring_within_bounds(stream, erased=True, coming=coming)
 
     def _keep_displaced(self, insert: Insert, outcome: Outcome) -> None:
         """Make rows of the pairs that an insert has displaced; it is over."""
         if outcome.homeless:
             self._displaced = self._displaced.and_others(insert.displaced(outcome.homeless))
-        self._insert = self._pending = None
+        self._insert = None
+        self._await(None)
+
+    def _await(self, pending: PendingBatch | None) -> None:
+        """Note a batch that nobody waits for yet, and where finds look for the pairs that the batch displaces."""
+        self._pending = pending
+        insert = pending.insert if pending is not None else None
+        self.array.find_fields = insert.displaced_fields if insert is not None else NO_FIELDS
 
     # ---- after an interrupt
     def _recover(self, stream: Any) -> None:
@@ -281,27 +300,12 @@ class SubtableStore:
         if self._insert is not None:
             displaced = displaced.and_others(self._insert.displaced())
         self._displaced = displaced  # first, as what comes next may overwrite the memory where they were
-        self._insert = self._halving = self._pending = None
+        self._insert = self._halving = None
+        self._await(None)
         self.array.forget_reports()
         self._displaced = self.array.absent(displaced, stream)
 
     # ---- lookups
-    def find(
-        self,
-        keys: int,
-        n: int,
-        values: int,
-        flags: int,
-        default: int,
-        stream: Any = None,
-        *,
-        counts: int = 0,
-        entry: str = "find",
-    ) -> None:
-        """As `Store.find`; of an insert that is under way it sees the displaced pairs, too."""
-        displaced = self._pending.displaced if self._pending is not None else {}
-        launch_find(self.array, keys, n, values, flags, default, stream, counts, entry, displaced)
-
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
         """As `Store.scan`."""
         return self.array.scan(room, out_keys, out_values, stream)
@@ -358,13 +362,13 @@ class SubtableStore:
             may_pend=n == most and op == Op.KEEP and not copies and self.bounds is not None and engine.asynchronous,
             stream=stream,
         )
-        vouched = self.vouched
-        self._recovery.note(self._recover)
-        self.vouched = vouched or unique
+        vouched = self.state.vouched
+        self.recovery.note(self._recover)
+        self.state = self.state._replace(vouched=vouched or unique)
         try:
             pends = self._insert_or_take_back(update)
         except (TableFull, MemoryError):
-            self.vouched = vouched
+            self.state = self.state._replace(vouched=vouched)
             self._withdraw_recovery()
             raise
         except BaseException:
@@ -381,29 +385,30 @@ class SubtableStore:
             return
         self._finish_before_update(stream)
         array = self.array
-        self._recovery.note(self._recover)
+        self.recovery.note(self._recover)
         array.begin_erase(keys, n, flags, only, stream)
         if self._end(stream):
             self.array.begin_erase(keys, n, flags, only, stream)
         self.array.ask(None, True, stream)
         if self.engine.asynchronous and only is None:
             least = self.bounds[0] if self.bounds else 0.0
-            self._pending = PendingBatch(None, updates_wait=self.size - n < least * self.array.slots)
+            self._await(PendingBatch(None, updates_wait=self.size - n < least * self.array.slots))
         else:
             self._record_erased(stream)
         self._withdraw_recovery()
 
     def clear(self, stream: Any = None) -> None:
         """As `Store.clear`."""
-        self._recovery.note(self._forget_all)
+        self.recovery.note(self._forget_all)
         self._forget_all(stream)
         self._withdraw_recovery()
 
     def _forget_all(self, stream: Any) -> None:
-        self._displaced, self._insert, self._halving, self._pending = self._no_pairs, None, None, None
+        self._displaced, self._insert, self._halving = self._no_pairs, None, None
+        self._await(None)
         self.array.forget_reports()
         self.array.clear(stream)
-        self.size, self.vouched, self._failed = 0, False, (0, 0)
+        self.state, self.size, self._failed = _State(self.array, False), 0, (0, 0)
 
     def rebuild(self, keys: int, stream: Any = None) -> None:
         """As `Store.rebuild`. A table that has to grow for it enlarges its subtables: that takes the least memory."""
@@ -416,8 +421,8 @@ class SubtableStore:
     # ---- the steps of an update
     def _finish_before_update(self, stream: Any, coming: int = 0) -> None:
         """Nothing that counts keys may be launched between an erase and the halving that it makes due."""
-        if self._recovery.step is not None or (self._pending is not None and self._pending.updates_wait):
-            self._recovery.run(self.engine, stream)
+        if self.recovery.step is not None or (self._pending is not None and self._pending.updates_wait):
+            self.recovery.run(self.engine, stream)
             self._end(stream, coming)
             self._withdraw_recovery()
 
@@ -503,7 +508,7 @@ class SubtableStore:
         self._insert = insert
         if update.may_pend and insert.may_displace_all and self.size + coming <= most:
             insert.place_or_displace()
-            self._pending = PendingBatch(insert, updates_wait=False)
+            self._await(PendingBatch(insert, updates_wait=False))
             return True
         self._place(piece, insert, update)
         return False
@@ -727,14 +732,14 @@ class SubtableStore:
                 self._check_slots(sum(sizes) * self.spec.slots_per_bucket, 0)
         new.incoming = old.incoming
         new.account.peak_bytes = max(old.account.peak_bytes, old.account.held_bytes + new.account.peak_bytes)
-        self.array = new
+        self.state = self.state._replace(array=new)
         self._failed = (0, 0)
         self.seed = new.seed
         self.rebuilds += 1
 
     def _check_slots(self, slots: int, missing: int) -> None:
         """Raise `TableFull` if ``slots`` cannot help where fewer did not."""
-        check_slots(slots, self.size + missing, self.design.name, vouched=self.vouched)
+        check_slots(slots, self.size + missing, self.design.name, vouched=self.state.vouched)
 
     # ---- displaced pairs
     def _placed_displaced(self, chain_limit: int, stream: Any) -> bool:
@@ -789,7 +794,7 @@ class SubtableStore:
         MemoryError, TableFull
             If displaced pairs are left. The next call tries again.
         """
-        self._recovery.note(self._recover)
+        self.recovery.note(self._recover)
         chain_limit, tries, rounds, refused = self.array.table.chain_limit, 0, 0, False
         while not self._placed_displaced(chain_limit, stream):
             tries += 1
@@ -821,7 +826,7 @@ class SubtableStore:
             )
         return TableFull(
             f"{n:,} pairs found no slot beside {self.size - n:,} others in {self.array.slots:,} slots, "
-            f"{why_no_slot(self.vouched)}. The table keeps these pairs, and the next call tries again to place them; "
-            "clear() forgets all",
+            f"{why_no_slot(self.state.vouched)}. The table keeps these pairs, and the next call tries again to place "
+            "them; clear() forgets all",
             np.empty(0, np.int64),
         )
