@@ -14,6 +14,7 @@ import pytest
 from support.engines import one_of_each
 from warphash import HashMap
 from warphash.storage.subtables.array import SubtableArray
+from warphash.storage.subtables.insert import Workspace
 
 
 def full_to(device: str, load: float, key: str = "u4", value: str = "u4") -> tuple[Any, np.ndarray, np.ndarray]:
@@ -81,11 +82,12 @@ def noted_calls() -> Iterator[list[str]]:
     """The order in which memory to grow is asked for, counts are waited for, and a subtable grows."""
     calls: list[str] = []
 
-    def noted(name: str, of: Any) -> Any:
-        return mock.patch.object(SubtableArray, of.__name__, lambda *given: calls.append(name) or of(*given))
+    def noted(name: str, owner: Any, method: str) -> Any:
+        of = getattr(owner, method)
+        return mock.patch.object(owner, method, lambda *given: calls.append(name) or of(*given))
 
-    asks = noted("ask", SubtableArray.memory_to_enlarge)
-    with asks, noted("wait", SubtableArray.answer), noted("grow", SubtableArray.enlarge):
+    asks, waits = noted("ask", SubtableArray, "memory_to_enlarge"), noted("wait", Workspace, "answer")
+    with asks, waits, noted("grow", SubtableArray, "enlarge"):
         yield calls
 
 

@@ -9,7 +9,7 @@ as the words of slots. There is one class of store for each family of designs (`
 1. Prepare. All memory that the batch can need is allocated, or its worst case is bounded, before the first kernel that
    changes the table. Its size follows from the batch, and not from the table.
 2. Run. Before the first kernel is launched, the store notes how the table becomes whole again if the update stops here
-   (`Recovery.note`). The note is replaced when another step would need another recovery.
+   (`Recovery.step`). The note is replaced when another step would need another recovery.
 3. Commit. One assignment makes the new state the table's; then the note is withdrawn.
 
 A refused allocation, at any point, or a batch that does not fit, leaves the table as it was: the store undoes the batch
@@ -117,14 +117,6 @@ class Recovery:
 
     def __init__(self) -> None:
         self.step: Callable[[Any], None] | None = None
-
-    def note(self, step: Callable[[Any], None]) -> None:
-        """Have ``step`` run if the update stops from now on."""
-        self.step = step
-
-    def withdraw(self) -> None:
-        """Forget the step: the store is whole."""
-        self.step = None
 
     def run(self, engine: Engine, stream: Any) -> None:
         """Make the store whole, if an update stopped half way.

@@ -468,23 +468,25 @@ class BaseTable:
 
     def _view_keys(self, keys: Any) -> ArrayView:
         """See the keys of a batch, and check them. A view that this table has checked passes."""
-        seen = self._key.view(keys, "keys")
-        if seen.device != self._device and seen.device != "cpu":
-            self._transfer.refuse(seen, "keys")
-        return seen
+        return self._view_batch((self._key, keys, "keys"))[0]
 
-    def _view_rows(self, column: Column, rows: Any, what: str, keys: ArrayView) -> ArrayView:
-        """See what goes along with ``keys``, and check it."""
-        seen = column.view(rows, what)
-        if seen.device != self._device and seen.device != "cpu":
-            self._transfer.refuse(seen, what)
-        if seen.shape[0] != keys.shape[0]:
-            raise ShapeError(f"keys and {what} must be of one length, got {keys.rows:,} keys and {seen.rows:,} {what}")
-        return seen
+    def _view_batch(self, *batch: tuple[Column, Any, str]) -> list[ArrayView]:
+        """See the arrays of a batch, each with its column and name, the keys first; and check them."""
+        views: list[ArrayView] = []
+        for column, rows, what in batch:
+            seen = column.view(rows, what)
+            if seen.device != self._device and seen.device != "cpu":
+                self._transfer.refuse(seen, what)
+            if views and seen.shape[0] != views[0].shape[0]:
+                n = views[0].rows
+                raise ShapeError(f"keys and {what} must be of one length, got {n:,} keys and {seen.rows:,} {what}")
+            views.append(seen)
+        return views
 
     def _view_pairs(self, keys: Any, values: Any) -> list[ArrayView]:
-        seen = self._view_keys(keys)
-        return [seen] if self._value is None else [seen, self._view_rows(self._value, values, "values", seen)]
+        if self._value is None:
+            return self._view_batch((self._key, keys, "keys"))
+        return self._view_batch((self._key, keys, "keys"), (self._value, values, "values"))
 
     def _view_one(self, key: Any) -> ArrayView | None:
         """See one key, as an array of any type or a value; None if the key type does not represent it exactly."""
@@ -572,7 +574,8 @@ class BaseTable:
         """Insert, assign or combine: bool[n], True where this element added its key; None without ``answers``."""
         pairs = self._view_pairs(keys, values)
         seen = pairs[0]
-        self._note_kind(seen)
+        if self._like is None:
+            self._note_kind(seen)
         added = seen.library.empty(seen, seen.shape[:1], BOOL, self._engine) if answers else None
         self._lock.write(self._update_locked, pairs, op, added, unique=unique)
         return None if added is None else added.library.export(added)

@@ -37,11 +37,11 @@ def execute(
         What each operation did, and what each find found; no values of a set.
     """
     table._need("execute")
-    seen = table._view_keys(keys)
-    absent = b"" if found is None else found.default(default)
-    ins = [seen, table._view_rows(_OPERATIONS, operations, "operations", seen)]
+    batch = [(table._key, keys, "keys"), (_OPERATIONS, operations, "operations")]
     if values is not None and table._value is not None:
-        ins.append(table._view_rows(table._value, values, "values", seen))
+        batch.append((table._value, values, "values"))
+    ins = table._view_batch(*batch)
+    seen, absent = ins[0], b"" if found is None else found.default(default)
     if (codes := ins[1].host) is not None:
         _check_operations(codes, has_values=len(ins) > 2 or table._value is None)
     table._note_kind(seen)

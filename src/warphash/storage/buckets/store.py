@@ -132,7 +132,7 @@ class BucketStore:
         self.state = _State(array, 0, 0, False)
         self.recovery = Recovery()
         if array.builds and not array.cleared:
-            self.recovery.note(self._clear)
+            self.recovery.step = self._clear
         elif not array.cleared:
             array.clear(stream)
         self._new_share = 1.0  # of the elements of the last update
@@ -259,12 +259,12 @@ class BucketStore:
             return outcome
 
         batch = _Batch(launch, n, flags, undo)
-        self.recovery.note(partial(self._put_back, undo) if undo else self._recover)
+        self.recovery.step = partial(self._put_back, undo) if undo else self._recover
         try:
             self._complete(batch, None, stream)
         except (TableFull, MemoryError) as error:
             if batch.displaced is None:  # no kernel was launched
-                self.recovery.withdraw()
+                self.recovery.step = None
                 raise
             left = self._taken_back(keys, batch, before, stream)
             raise TableFull(
@@ -276,7 +276,7 @@ class BucketStore:
             raise
         if copies and asked:
             copies.flag(asked, flags, self.state.size - before.size, stream)
-        self.recovery.withdraw()
+        self.recovery.step = None
         self._new_share = (self.state.size - before.size) / n
         self._keep_in_bounds(stream)
 
@@ -298,9 +298,9 @@ class BucketStore:
         self.finish(stream)
         listed = self.state.array.list_unplaced(batch.flags, batch.n, stream)
         if listed.n < batch.n:
-            self.recovery.note(self._recover)
+            self.recovery.step = self._recover
             self._complete(batch, listed, stream)
-            self.recovery.withdraw()
+            self.recovery.step = None
 
     def _build(self, keys: int, values: int, n: int, flags: int, unique: bool, stream: Any) -> bool:
         """Do a batch for a table without keys in one build, if all of it can be done so: whether it is done.
@@ -310,7 +310,7 @@ class BucketStore:
         array, size, *_ = self.state
         if size or self.counts_probes or n > self.safe_load_factor * array.slots:
             return False
-        self.recovery.note(self._recover)
+        self.recovery.step = self._recover
         outcome = None
         with suppress(MemoryError):
             outcome = array.build(keys, values, n, unique, stream)
@@ -323,33 +323,33 @@ class BucketStore:
         elif outcome is not None:
             array.cleared = False
         if array.cleared:
-            self.recovery.withdraw()
+            self.recovery.step = None
         else:
-            self.recovery.note(self._clear)
+            self.recovery.step = self._clear
         return done
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:
         self.finish(stream)
-        self.recovery.note(self._recover)
+        self.recovery.step = self._recover
         try:
             erased = self.state.array.erase(keys, n, flags, only, stream)
         except MemoryError:  # before a kernel was launched
-            self.recovery.withdraw()
+            self.recovery.step = None
             raise
         state = self.state
         self.state = state._replace(size=state.size - erased, tombstones=state.tombstones + erased)
-        self.recovery.withdraw()
+        self.recovery.step = None
         self._keep_in_bounds(stream, erased=True)
 
     def clear(self, stream: Any = None) -> None:
-        self.recovery.note(self._clear)
+        self.recovery.step = self._clear
         array = self.state.array
         if array.builds:
             array.cleared = False
             self.state, self._displaced = _State(array, 0, 0, False), self._no_pairs
         else:
             self._clear(stream)
-            self.recovery.withdraw()
+            self.recovery.step = None
 
     def _clear(self, stream: Any) -> None:
         array = self.state.array
@@ -503,7 +503,7 @@ class BucketStore:
         piece = min(array.total_slots, 1 << 16)
         held = engine.allocate(piece * slot_bytes, stream)
         slots = engine.to_host(table.slots, np.uint8, array.nbytes, stream)
-        self.recovery.note(partial(self._put_slots_back, array, table, slots))
+        self.recovery.step = partial(self._put_slots_back, array, table, slots)
         for _ in range(_TRIES_IN_PLACE):
             array.rehash(stream)
             complete = True
@@ -513,12 +513,12 @@ class BucketStore:
                 rest = max(0, array.buckets - at // per_bucket)
                 complete = complete and array.migrate(held.ptr, len(some) // slot_bytes, rest, stream).complete
             if complete and self._insert_displaced(array, stream) is None:
-                self.recovery.note(self._recover)
+                self.recovery.step = self._recover
                 self._displaced = self._no_pairs
                 self.rebuilds += 1
                 return
         array.restore(table, slots, stream)
-        self.recovery.note(self._recover)
+        self.recovery.step = self._recover
         raise TableFull(
             f"{self.size:,} keys could not be placed anew in {array.slots:,} slots, {why_no_slot(self.state.vouched)}"
         )
@@ -547,7 +547,7 @@ class BucketStore:
         added = np.flatnonzero(done == Flag.CHANGED)
         if batch.undo is not None:
             self._put_back(batch.undo, stream)
-            self.recovery.withdraw()
+            self.recovery.step = None
         else:
             self._gather_displaced(stream)
             self._erase_added(keys, batch.n, added, stream)
@@ -598,5 +598,5 @@ class BucketStore:
     def _put_slots_back(self, array: BucketArray, table: Table, slots: npt.NDArray[np.uint8], stream: Any) -> None:
         """Undo a rebuild in place."""
         array.restore(table, slots, stream)
-        self.recovery.note(self._recover)
+        self.recovery.step = self._recover
         self._recover(stream)

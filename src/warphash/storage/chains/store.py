@@ -268,12 +268,12 @@ class ChainStore:
             self._complete(n, launch, flags, stream)
         except (TableFull, MemoryError) as error:
             undo(stream)
-            self.recovery.withdraw()
+            self.recovery.step = None
             self._upkeep_if_due(True, stream)
             if isinstance(error, TableFull):
                 raise TableFull(f"{error}; the table is as it was", error.keys) from error
             raise
-        self.recovery.withdraw()
+        self.recovery.step = None
         self._plan_upkeep()
 
     def execute(
@@ -393,9 +393,9 @@ class ChainStore:
             state.array.clear(stream)
             self.state = state
 
-        self.recovery.note(step)
+        self.recovery.step = step
         step(stream)
-        self.recovery.withdraw()
+        self.recovery.step = None
         self._plan_upkeep()
 
     # ---- undoing a batch that does not fit
@@ -411,7 +411,7 @@ class ChainStore:
             return lambda stream: None  # it is one launch, which finds its nodes
         counts = self._read(stream)
         undo = partial(self._put_back, array, counts, array.snapshot(stream) if counts.size else None)
-        self.recovery.note(undo)
+        self.recovery.step = undo
         return undo
 
     def _put_back(self, array: ChainArray, counts: _Counts, snapshot: Snapshot | None, stream: Any) -> None:

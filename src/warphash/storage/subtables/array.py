@@ -15,6 +15,7 @@ import ctypes
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,15 +25,12 @@ from ...designs.base import Design
 from ...errors import ParameterError
 from ...runtime.abi import (
     ANNEX,
-    COUNT_WORDS,
     HOMELESS_CAPACITY,
     LEFTOVER,
     MOST_SUBTABLES,
-    REPORT_WORDS,
     Batch,
     Flag,
     Op,
-    Report,
     Table,
 )
 from ...runtime.engine import Buffer, Engine, KernelSpec
@@ -40,11 +38,11 @@ from .. import policies
 from ..hash_constants import HASHES, draw_constants, range_of
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS, launch_find
 from ..reports import read_report, zeroed_report
-from ..scratch import Allocate, Elements, Scratch, Workbench, pieces
+from ..scratch import Allocate, Elements, Scratch, pieces
 from ..storage import MemoryUse
 from .account import Account
 from .displaced import Arena, DisplacedPairs
-from .insert import Insert, Piece
+from .insert import Insert, Piece, Workspace
 from .routing import Routing
 
 __all__ = ["Halving", "Layout", "Subtable", "SubtableArray"]
@@ -94,11 +92,22 @@ class Layout:
     subtables: tuple[Subtable, ...]
     table: Table
     routing: Routing
+    slots_per_bucket: int
 
-    @property
+    @cached_property
     def sizes(self) -> list[int]:
         """Buckets of each subtable."""
         return [subtable.buckets for subtable in self.subtables[:-1]]
+
+    @cached_property
+    def slots(self) -> int:
+        """Slots for keys, those of the reserved buckets not included."""
+        return sum(self.sizes) * self.slots_per_bucket
+
+    @cached_property
+    def nbytes(self) -> int:
+        """Bytes of all subtables."""
+        return sum(subtable.memory.nbytes for subtable in self.subtables)
 
     @property
     def numbered(self) -> list[tuple[int, Subtable]]:
@@ -151,8 +160,10 @@ class SubtableArray:
         The memory, and what kernels are told of it.
     keys
         Of each subtable, those of the reserved buckets not included.
-    report
-        What the kernels of updates count.
+    random
+        For the hash constants, and the victims of each launch.
+    workspace
+        What updates need beside the subtables.
     account
         Allocates the subtables, and the working memory of the operations that resize them.
     incoming
@@ -179,24 +190,19 @@ class SubtableArray:
         self.engine, self.design, self.parameters = engine, design, parameters
         self.spec = replace(spec, constants=tuple(sorted(self._constants.items())))
         self.seed, self.family, self.incoming = seed, family, 0
-        self._random = random.Random(seed)
+        self.random = random.Random(seed)
         self.program = engine.program(self.spec)
-        self.report = engine.allocate(8 * REPORT_WORDS, stream)
-        self._answer = engine.answer(COUNT_WORDS)
+        self.workspace = Workspace(engine, self.program, spec.slot_bytes, stream)
         self._reserve = engine.allocate_pinned(
             max(RESERVE_BYTES, _RESERVED_ALIGNMENT_BYTES + _RESERVED_PAIRS * self._reserved_bytes_per_pair)
         )
         self.account = Account(engine)
-        self._workbench = Workbench(engine, spec.slot_bytes)
-        self._counted = True  # the report is not zero
-        self._claiming: Scratch | None = None  # whose claims the last insert may have made
-        self._unclaimed: Scratch | None = None  # whose claims are as an insert wants them
         reserved = 1 if spec.slots_per_bucket >= 3 else 3
         subtables = tuple(Subtable(self._memory_of(buckets, stream), buckets) for buckets in (*sizes, reserved))
         table = self._describe()
         table.chain_limit = design.chain_limit(sum(sizes) * spec.slots_per_bucket)
         self._enter(table, *_numbered(subtables))
-        self.layout = Layout(subtables, table, Routing.of_empty(table, sizes))
+        self.layout = Layout(subtables, table, Routing.of_empty(table, sizes), spec.slots_per_bucket)
         self.find_fields = NO_FIELDS
         self.keys: tuple[int, ...] = (0,) * len(sizes)
         self._empty(stream)
@@ -204,8 +210,8 @@ class SubtableArray:
     def _describe(self) -> Table:
         """Hash constants, and what the parameters say."""
         end = range_of(self.family, self.spec.word_bytes)
-        salts = tuple(self._random.randrange(1, end) for _ in range(MOST_SUBTABLES + 1))
-        return Table(salts=salts, **draw_constants(self._random, self.family, self.spec.word_bytes), **self._constants)
+        salts = tuple(self.random.randrange(1, end) for _ in range(MOST_SUBTABLES + 1))
+        return Table(salts=salts, **draw_constants(self.random, self.family, self.spec.word_bytes), **self._constants)
 
     def _enter(self, table: Table, *subtables: tuple[int, Subtable]) -> None:
         """Write to ``table`` where subtables of these numbers are."""
@@ -224,7 +230,8 @@ class SubtableArray:
             self.engine.copy(its.memory.ptr, ours.memory.ptr, ours.memory.nbytes, stream)
         table = Table.from_buffer_copy(self.table)
         other._enter(table, *other.layout.numbered)
-        other.layout, other.keys = Layout(other.layout.subtables, table, self.layout.routing), self.keys
+        other.layout = replace(other.layout, table=table, routing=self.layout.routing)
+        other.keys = self.keys
         return other
 
     # ---- memory
@@ -257,12 +264,12 @@ class SubtableArray:
     @property
     def slots(self) -> int:
         """Slots for keys, those of the reserved buckets not included."""
-        return self.buckets * self.spec.slots_per_bucket
+        return self.layout.slots
 
     @property
     def nbytes(self) -> int:
         """Bytes of all subtables."""
-        return sum(subtable.memory.nbytes for subtable in self.layout.subtables)
+        return self.layout.nbytes
 
     @property
     def peak_nbytes(self) -> int:
@@ -277,7 +284,7 @@ class SubtableArray:
         """Forget all keys, and the routing that they had. May be run again if it was interrupted."""
         self._empty(stream)
         table = Table.from_buffer_copy(self.table)
-        self.layout = Layout(self.layout.subtables, table, Routing.of_empty(table, self.sizes))
+        self.layout = replace(self.layout, table=table, routing=Routing.of_empty(table, self.sizes))
         self.keys = (0,) * len(self.sizes)
 
     def _empty(self, stream: Any) -> None:
@@ -306,9 +313,9 @@ class SubtableArray:
         """Count the keys of each subtable from its slots; how many all hold. Allocates nothing. Waits."""
         keys = []
         for number, subtable in self.layout.numbered:
-            self._reset_report(stream)
-            self._scan(number, subtable, Batch(), 0, self.report, stream)
-            keys.append(read_report(self.engine, self.report.ptr, stream).winners)
+            self.workspace.zero_report(stream)
+            self._scan(number, subtable, Batch(), 0, self.workspace.report, stream)
+            keys.append(read_report(self.engine, self.workspace.report.ptr, stream).winners)
         self.keys = tuple(keys[:-1])
         return sum(keys)
 
@@ -321,69 +328,14 @@ class SubtableArray:
         return read_report(self.engine, report.ptr, stream).mismatches
 
     # ---- keys come and go
-    def begin(self, piece: Piece, scratch: Scratch, count_probes: bool, stream: Any = None) -> Insert:
-        """An insert of these elements, of which nothing is launched yet."""
-        self._reset_report(stream)
-        if self._unclaimed is not scratch:
-            self._workbench.forget_claims(scratch, stream)
-        self._unclaimed = self._claiming = None
-        return Insert(self, piece, scratch, count_probes, self.engine.allocate, stream)
-
     def begin_move(
         self, piece: Piece, stream: Any = None, allocate: Allocate | None = None, chain_limit: int | None = None
     ) -> Insert:
-        """As `begin`, of distinct pairs that a resize moves. The working memory is counted in `account`."""
-        self._reset_report(stream)
+        """An insert of distinct pairs that a resize moves. The working memory is counted in `account`."""
         allocate = allocate or self.account.allocate
         memory = allocate(min(piece.n, HOMELESS_CAPACITY) * self.spec.slot_bytes, stream)
-        scratch = Scratch((piece.n, False, True), memory, self.report, Batch(homeless=memory.ptr), 0)
+        scratch = Scratch((piece.n, False, True), memory, self.workspace.report, Batch(homeless=memory.ptr), 0)
         return Insert(self, piece, scratch, False, allocate, stream, chain_limit)
-
-    def run(self, entry: str, batch: Batch, n: int, stream: Any, chain_limit: int | None = None) -> None:
-        """Launch a kernel."""
-        table = self.table
-        if chain_limit is not None:
-            table = Table.from_buffer_copy(table)
-            table.chain_limit = chain_limit
-        self.program.run(entry, table, batch, n, stream)
-
-    def _reset_report(self, stream: Any) -> None:
-        if self._counted:
-            self.engine.fill(self.report.ptr, 0, self.report.nbytes, stream)
-        self._counted = True
-
-    def forget_reports(self) -> None:
-        """Expect the worst of the report and the claims: kernels of an update that was interrupted have used them."""
-        self._counted = True
-        self._claiming = self._unclaimed = None
-
-    def ask(self, scratch: Scratch | None, last: bool, stream: Any) -> None:
-        """Ask what was counted into the report.
-
-        After the ``last`` time the report is ready for the next operation. Its signals and the number of displaced
-        pairs stay: while a signal is set, the next `settle` does nothing. If it turns out that nobody made any claims
-        of ``scratch``, these are ready, too.
-        """
-        batch = Batch(n=COUNT_WORDS, report=self.report.ptr, answer=self._answer.ptr, default_value=last)
-        self.program.run("hand_over", self.table, batch, COUNT_WORDS, stream)
-        self._answer.follow(stream)
-        if last:
-            self._counted = False
-            self._claiming = scratch if scratch is self._workbench.kept else None
-
-    def answer(self) -> Report:
-        """What was asked for. Waits."""
-        self._answer.wait()
-        report = Report.of(self._answer.words)
-        self._counted |= report.homeless > 0  # its signals are set
-        if not report.winners:
-            self._unclaimed = self._claiming or self._unclaimed
-        self._claiming = None
-        return report
-
-    def random_word(self) -> int:
-        """For the victims of a launch."""
-        return self._random.getrandbits(32)
 
     def combinations(self, keys: int, values: int, n: int, flags: int, op: Op, kind: int) -> list[Batch]:
         """What `combine` launches: apply ``op`` to the values of the keys whose elements are not flagged as new."""
@@ -396,21 +348,21 @@ class SubtableArray:
                 out_flags=flags + at,
                 op=op,
                 kind=kind,
-                report=self.report.ptr,
+                report=self.workspace.report.ptr,
             )
             for at in range(0, n, LAUNCH_ELEMENTS)
         ]
 
     def combine(self, batches: list[Batch], stream: Any = None) -> None:
         """Launch the batches that are left of `combinations`, and take each from the list. Allocates nothing."""
-        self._reset_report(stream)
+        self.workspace.zero_report(stream)
         run, table = self.program.run, self.table
         while batches:
             run("combine", table, batch := batches.pop(), batch.n, stream)
 
     def begin_erase(self, keys: int, n: int, flags: int, only: Elements, stream: Any = None) -> None:
         """Erase keys; nothing, if the insert before has displaced pairs."""
-        self._reset_report(stream)
+        self.workspace.zero_report(stream)
         for at, count, indices, length in pieces(self.engine, n, min(n, LAUNCH_ELEMENTS), only, stream):
             batch = Batch(
                 n=count,
@@ -418,13 +370,13 @@ class SubtableArray:
                 indices=indices,
                 count=length,
                 out_flags=flags and flags + at,
-                report=self.report.ptr,
+                report=self.workspace.report.ptr,
             )
             self.program.run("erase", self.table, batch, count, stream)
 
     def erased(self) -> int:
         """How many keys the last erase found, which was asked for. Waits."""
-        erased = self.answer()
+        erased = self.workspace.answer()
         self.count(-placed for placed in erased.placed)
         return erased.changed
 
@@ -439,11 +391,11 @@ class SubtableArray:
         for at in range(0, len(which), len(words) - 2):
             some = which[at : at + len(words) - 2]
             words[:2], words[2 : 2 + len(some)] = (len(some), 0), some
-            self._reset_report(stream)
+            self.workspace.zero_report(stream)
             batch = Batch(n=len(some), keys=keys, indices=self._reserve.ptr + 8, count=self._reserve.ptr)
-            batch.report = self.report.ptr
+            batch.report = self.workspace.report.ptr
             self.program.run("erase", self.table, batch, batch.n, stream)
-            self.ask(None, True, stream)
+            self.workspace.ask(self.table, None, True, stream)
             self.erased()
 
     def absent(self, pairs: DisplacedPairs, stream: Any = None) -> DisplacedPairs:
@@ -588,7 +540,7 @@ class SubtableArray:
         """All residuals of a halving that was interrupted, also those that `halve` has placed; none before `halve`."""
         if any(subtable.memory is halving.old.memory for subtable in self.layout.subtables):
             return DisplacedPairs.none(self.spec.word_bytes, self.spec.value_bytes)
-        n = read_report(self.engine, self.report.ptr, stream).leftover
+        n = read_report(self.engine, self.workspace.report.ptr, stream).leftover
         listed = self.engine.to_host(halving.residuals.ptr, np.uint32, n, stream)
         return self._rows(halving.old, listed, stream)
 
@@ -624,13 +576,7 @@ class SubtableArray:
         sizes = [subtable.buckets for subtable in subtables[:-1]]
         table.chain_limit = self.design.chain_limit(sum(sizes) * self.spec.slots_per_bucket)
         routing = self.layout.routing.resized(table, number, sizes, self.keys, self.incoming)
-        return Layout(subtables, table, routing)
-
-    # ---- scratch memory
-    def scratch(self, piece: int, unique: bool) -> Scratch:
-        """What an insert of so many elements needs; kept, if it is no larger than the table."""
-        self._workbench.kept_bytes = max(1 << 20, self.nbytes)
-        return self._workbench.of(piece, False, unique)
+        return Layout(subtables, table, routing, self.spec.slots_per_bucket)
 
 
 def sizes_for(slots: int, slots_per_bucket: int, subtables: int) -> list[int]:

@@ -1,23 +1,27 @@
-"""One insert into subtables: launches the kernels that ``kernels/subtables/insert.cuh`` has, one behind the other."""
+"""One insert into subtables: launches the kernels that ``kernels/subtables/insert.cuh`` has, one behind the other.
+
+The scratch memory and the report are those of all inserts (`Workspace`): only one insert of an array is under way.
+"""
 
 from __future__ import annotations
 
+from operator import add, sub
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ...runtime.abi import HOMELESS_CAPACITY, LEFTOVER, WINNERS, Batch
-from ...runtime.engine import Buffer
+from ...runtime.abi import COUNT_WORDS, HOMELESS_CAPACITY, LEFTOVER, REPORT_WORDS, WINNERS, Batch, Report, Table
+from ...runtime.engine import Buffer, Engine, Program
 from ..reports import read_report
-from ..scratch import Allocate, Scratch, pieces
+from ..scratch import Allocate, Scratch, Workbench, pieces
 from ..storage import Outcome
 from .displaced import DisplacedPairs
 
 if TYPE_CHECKING:
     from .array import SubtableArray
 
-__all__ = ["Insert", "Piece"]
+__all__ = ["Insert", "Piece", "Workspace"]
 
 
 class Piece(NamedTuple):
@@ -27,6 +31,79 @@ class Piece(NamedTuple):
     values: int
     flags: int
     n: int
+
+
+class Workspace:
+    """What the updates of one array share: scratch memory, and the report with its way to the host.
+
+    Attributes
+    ----------
+    report
+        What the kernels of updates count.
+    kept
+        The scratch memory of the last insert, if it is small.
+    """
+
+    def __init__(self, engine: Engine, program: Program, slot_bytes: int, stream: Any = None) -> None:
+        self._engine, self._program = engine, program
+        self.report = engine.allocate(8 * REPORT_WORDS, stream)
+        self._answer = engine.answer(COUNT_WORDS)
+        self._workbench = Workbench(engine, slot_bytes)
+        self.kept: Scratch | None = None
+        self._counted = True  # the report is not zero
+        self._claiming: Scratch | None = None  # whose claims the last insert may have made
+        self._unclaimed: Scratch | None = None  # whose claims are as an insert wants them
+
+    def scratch(self, piece: int, unique: bool, kept_bytes: int) -> Scratch:
+        """What an insert of so many elements needs; kept, if it is not larger than ``kept_bytes``."""
+        self._workbench.kept_bytes = max(1 << 20, kept_bytes)
+        made = self._workbench.of(piece, False, unique)
+        self.kept = self._workbench.kept
+        return made
+
+    def prepare(self, scratch: Scratch, stream: Any) -> None:
+        """Zero the report, and forget the claims of ``scratch``, as far as that is not done."""
+        self.zero_report(stream)
+        if self._unclaimed is not scratch and scratch.claims_bytes:
+            self._workbench.forget_claims(scratch, stream)
+        self._unclaimed = self._claiming = None
+
+    def zero_report(self, stream: Any) -> None:
+        """Zero the report, if it is not zero. The caller launches a kernel that counts."""
+        if self._counted:
+            self._engine.fill(self.report.ptr, 0, self.report.nbytes, stream)
+        self._counted = True
+
+    def expect_the_worst(self) -> None:
+        """Kernels of an update that was interrupted have used the report and the claims."""
+        self._counted = True
+        self._claiming = self._unclaimed = None
+
+    def ask(self, table: Table, scratch: Scratch | None, last: bool, stream: Any) -> None:
+        """Ask what was counted into the report.
+
+        After the ``last`` time the report is ready for the next operation. Its signals and the number of displaced
+        pairs stay: while a signal is set, the next `settle` does nothing. If it turns out that nobody made any claims
+        of ``scratch``, these are ready, too.
+        """
+        batch = Batch(n=COUNT_WORDS, report=self.report.ptr, answer=self._answer.ptr, default_value=last)
+        self._program.run("hand_over", table, batch, COUNT_WORDS, stream)
+        if self._engine.asynchronous:
+            self._answer.follow(stream)
+        if last:
+            self._counted = False
+            self._claiming = scratch if scratch is self.kept else None
+
+    def answer(self) -> Report:
+        """What was asked for. Waits."""
+        if self._engine.asynchronous:
+            self._answer.wait()
+        report = Report.of(self._answer.words)
+        self._counted |= report.homeless > 0  # its signals are set
+        if not report.winners:
+            self._unclaimed = self._claiming or self._unclaimed
+        self._claiming = None
+        return report
 
 
 class Insert:
@@ -60,9 +137,10 @@ class Insert:
         self._array, self._piece, self._scratch, self._stream = array, piece, scratch, stream
         self._allocate, self._chain_limit = allocate, chain_limit
         self.batch = batch = Batch.from_buffer_copy(scratch.batch)
-        batch.report = array.report.ptr
+        array.workspace.prepare(scratch, stream)
+        batch.report = array.workspace.report.ptr
         batch.n, batch.keys, batch.values, batch.out_flags = piece.n, piece.keys, piece.values, piece.flags
-        batch.count_probes, batch.random = count_probes, array.random_word()
+        batch.count_probes, batch.random = count_probes, array.random.getrandbits(32)
         spec, room = array.spec, min(scratch.purpose[0], HOMELESS_CAPACITY)
         # The keys and the values of displaced pairs lie in two arrays, the wider first.
         if spec.word_bytes >= 8:
@@ -74,7 +152,7 @@ class Insert:
         self._asked = False
         self._leftovers: list[Buffer] = []
         self._spare: Buffer | None = None
-        self._before = (0, 0, (0,) * len(array.sizes))
+        self._before = (0, 0, (0,) * len(array.keys))
 
     def claim(self) -> None:
         """List one element of each key."""
@@ -147,7 +225,7 @@ class Insert:
 
     def ask(self, last: bool) -> None:
         """Ask for what `outcome` will tell; ``last``: no kernel of this insert follows."""
-        self._array.ask(self._scratch, last, self._stream)
+        self._array.workspace.ask(self._array.layout.table, self._scratch, last, self._stream)
         self._asked = True
 
     def outcome(self, last: bool = True) -> Outcome:
@@ -158,11 +236,11 @@ class Insert:
         if not self._asked:
             self.ask(last)
         self._asked = False
-        report = self._array.answer()
+        array, report = self._array, self._array.workspace.answer()
         changed, probes, placed = self._before
         self._before = report.changed, report.probes, report.placed
         self.left = report.leftover if self.batch.unique else report.winners
-        self._array.count(now - before for now, before in zip(report.placed, placed, strict=False))
+        array.keys = tuple(map(sub, map(add, array.keys, report.placed), placed))
         return Outcome(report.changed - changed, report.homeless, report.unplaced, report.probes - probes)
 
     def displaced(self, n: int | None = None) -> DisplacedPairs:
@@ -178,4 +256,8 @@ class Insert:
         )
 
     def _run(self, entry: str, n: int) -> None:
-        self._array.run(entry, self.batch, n, self._stream, self._chain_limit)
+        table = self._array.layout.table
+        if self._chain_limit is not None:
+            table = Table.from_buffer_copy(table)
+            table.chain_limit = self._chain_limit
+        self._array.program.run(entry, table, self.batch, n, self._stream)

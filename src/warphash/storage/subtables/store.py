@@ -160,6 +160,8 @@ class SubtableStore:
         self._options = options
         self.grows, self.attempts, self.load_factor, self.bounds, self.counts_probes = options
         self.size = self.rebuilds = self.resizes = self.probes = self.inserted = 0
+        self._most_load = self.bounds[1] if self.bounds else 1.0
+        self._surely_placed = policies.load_surely_placed(self.spec.slots_per_bucket, len(array.keys))
         self._grew = True  # when there last might not have been room
         self._failed = (0, 0)  # slots and keys of the last table in which some keys found no slot
         self._displaced = self._no_pairs = DisplacedPairs.none(self.spec.word_bytes, self.spec.value_bytes)
@@ -176,11 +178,11 @@ class SubtableStore:
 
     @property
     def slots(self) -> int:
-        return self.array.slots
+        return self.array.layout.slots
 
     @property
     def capacity(self) -> int:
-        return policies.capacity_of(self.array.slots, self.load_factor)
+        return policies.capacity_of(self.array.layout.slots, self.load_factor)
 
     @property
     def nbytes(self) -> int:
@@ -215,7 +217,7 @@ class SubtableStore:
         return policies.slots_for(max(1, keys), self.load_factor)
 
     def _sizes_for(self, slots: int) -> list[int]:
-        return sizes_for(slots, self.spec.slots_per_bucket, len(self.array.sizes))
+        return sizes_for(slots, self.spec.slots_per_bucket, len(self.array.layout.sizes))
 
     # ---- what is under way
     @property
@@ -236,8 +238,8 @@ class SubtableStore:
 
     def _withdraw_recovery(self) -> None:
         """The table is whole, unless displaced pairs are left: then the next call tries again to place them."""
-        if not self._displaced.n:
-            self.recovery.withdraw()
+        if not len(self._displaced.keys):
+            self.recovery.step = None
 
     def _end(self, stream: Any, coming: int = 0) -> bool:
         """Wait for the pending batch, count its keys, and place displaced pairs; whether there were any.
@@ -248,7 +250,7 @@ class SubtableStore:
         pending = self._pending
         if pending is None:
             return False
-        self.recovery.note(self._recover)
+        self.recovery.step = self._recover
         if pending.insert is None:
             self._record_erased(stream, coming)
             return False
@@ -302,7 +304,7 @@ class SubtableStore:
         self._displaced = displaced  # first, as what comes next may overwrite the memory where they were
         self._insert = self._halving = None
         self._await(None)
-        self.array.forget_reports()
+        self.array.workspace.expect_the_worst()
         self._displaced = self.array.absent(displaced, stream)
 
     # ---- lookups
@@ -335,13 +337,16 @@ class SubtableStore:
         array, engine, spec, asked = self.array, self.engine, self.spec, flags
         # All that comes before the first wait has the time that an earlier batch takes.
         most = min(n, SETTLED_UNIQUE if unique else SETTLED)
-        scratch = array.scratch(most, unique)
+        scratch = array.workspace.kept
+        if scratch is None or scratch.purpose != (most, False, unique):
+            scratch = array.workspace.scratch(most, unique, array.layout.nbytes)
         array.incoming = n
         # Where nobody asks which of several equal keys was added, the elements may go in another order.
         copies = in_parts(array, keys, values, n, stream) if op == Op.KEEP and (unique or not flags) else None
         if copies:
             keys, values, flags = copies.keys, copies.values, 0
-        flags, _own_flags = flags_at(engine, flags, n, stream)
+        if not flags:
+            flags, _own_flags = flags_at(engine, 0, n, stream)
         accumulates = op not in (Op.KEEP, Op.REPLACE)
         if accumulates:
             engine.fill(flags, 0, n, stream)  # an interrupt needs the flags of all elements
@@ -363,7 +368,7 @@ class SubtableStore:
             stream=stream,
         )
         vouched = self.state.vouched
-        self.recovery.note(self._recover)
+        self.recovery.step = self._recover
         self.state = self.state._replace(vouched=vouched or unique)
         try:
             pends = self._insert_or_take_back(update)
@@ -385,28 +390,28 @@ class SubtableStore:
             return
         self._finish_before_update(stream)
         array = self.array
-        self.recovery.note(self._recover)
+        self.recovery.step = self._recover
         array.begin_erase(keys, n, flags, only, stream)
         if self._end(stream):
             self.array.begin_erase(keys, n, flags, only, stream)
-        self.array.ask(None, True, stream)
+        array.workspace.ask(array.layout.table, None, True, stream)
         if self.engine.asynchronous and only is None:
             least = self.bounds[0] if self.bounds else 0.0
-            self._await(PendingBatch(None, updates_wait=self.size - n < least * self.array.slots))
+            self._await(PendingBatch(None, updates_wait=self.size - n < least * self.array.layout.slots))
         else:
             self._record_erased(stream)
         self._withdraw_recovery()
 
     def clear(self, stream: Any = None) -> None:
         """As `Store.clear`."""
-        self.recovery.note(self._forget_all)
+        self.recovery.step = self._forget_all
         self._forget_all(stream)
         self._withdraw_recovery()
 
     def _forget_all(self, stream: Any) -> None:
         self._displaced, self._insert, self._halving = self._no_pairs, None, None
         self._await(None)
-        self.array.forget_reports()
+        self.array.workspace.expect_the_worst()
         self.array.clear(stream)
         self.state, self.size, self._failed = _State(self.array, False), 0, (0, 0)
 
@@ -460,7 +465,7 @@ class SubtableStore:
         return False
 
     def _begin(self, piece: Piece, update: _Update) -> Insert:
-        return self.array.begin(piece, update.scratch, self.counts_probes, update.stream)
+        return Insert(self.array, piece, update.scratch, self.counts_probes, self.engine.allocate, update.stream)
 
     def _settled_ahead(self, piece: Piece, update: _Update) -> Insert | None:
         """End the pending batch; an insert that settles behind it, while the host waits for the end.
@@ -492,7 +497,7 @@ class SubtableStore:
     def _insert_part(self, piece: Piece, insert: Insert, update: _Update) -> bool:
         """Add the keys of a piece that ``insert`` has settled; whether they are still under way."""
         stream = update.stream
-        most, coming = self._most_load * self.array.slots, piece.n
+        most, coming = self._most_load * self.array.layout.slots, piece.n
         if self.size + coming > most:
             insert.ask(last=False)
             memory = self._memory_ahead(stream)
@@ -502,9 +507,9 @@ class SubtableStore:
             self._grew = self.resizes > resizes
             if not coming:
                 return False
-            most = self._most_load * self.array.slots
+            most = self._most_load * self.array.layout.slots
             insert.settle_rest()
-        most = min(most, self._surely_placed * self.array.slots)
+        most = min(most, self._surely_placed * self.array.layout.slots)
         self._insert = insert
         if update.may_pend and insert.may_displace_all and self.size + coming <= most:
             insert.place_or_displace()
@@ -520,7 +525,7 @@ class SubtableStore:
             outcome = insert.outcome()
             self._record(outcome)
             self._keep_displaced(insert, outcome)
-            if outcome.complete:
+            if not (outcome.homeless or outcome.unplaced):
                 return
             self._enlarge_after(attempt, outcome.unplaced, update.stream)
             tries = attempt
@@ -563,14 +568,6 @@ class SubtableStore:
         self._take_back(update)
 
     # ---- sizes
-    @property
-    def _surely_placed(self) -> float:
-        return policies.load_surely_placed(self.spec.slots_per_bucket, len(self.array.sizes))
-
-    @property
-    def _most_load(self) -> float:
-        return self.bounds[1] if self.bounds else 1.0
-
     def _memory_ahead(self, stream: Any) -> Buffer | None:
         """What the next enlargement will take, if one is due: asked for while the host has nothing else to do.
 
@@ -579,7 +576,7 @@ class SubtableStore:
         """
         if self._grew and self.bounds is not None and self.engine.asynchronous:
             with suppress(MemoryError):
-                return self.array.memory_to_enlarge(policies.subtable_to_enlarge(self.array.sizes), stream)
+                return self.array.memory_to_enlarge(policies.subtable_to_enlarge(self.array.layout.sizes), stream)
         return None
 
     def _make_room_for(self, new: int, stream: Any, memory: Buffer | None = None) -> None:
@@ -587,33 +584,35 @@ class SubtableStore:
 
         ``memory``: of `_memory_ahead`.
         """
-        wanted = self.size + new
+        wanted, slots = self.size + new, self.array.layout.slots
         if self.bounds is None:
-            if wanted > self.array.slots:
+            if wanted > slots:
                 raise TableFull(
-                    f"{wanted:,} keys do not fit into {self.array.slots:,} slots of design {self.design.name!r}; "
+                    f"{wanted:,} keys do not fit into {slots:,} slots of design {self.design.name!r}; "
                     "allow on_full='grow', or give a larger capacity"
                 )
             return
         with suppress(MemoryError):
-            while wanted > self.bounds[1] * self.array.slots:
+            while wanted > self.bounds[1] * self.array.layout.slots:
                 self._enlarge(stream, memory)
                 memory = None
 
     def _make_many_slots(self, keys: int, n: int, unique: bool, stream: Any) -> None:
         """Move all pairs into larger subtables at once, before a batch that needs more than twice the slots."""
-        if self.bounds is None or n <= self.array.slots:
+        if self.bounds is None or n <= self.array.layout.slots:
             return
         self.finish(stream)
-        room = int(self.bounds[1] * _ONE_STEP * self.array.slots) - self.size
+        room = int(self.bounds[1] * _ONE_STEP * self.array.layout.slots) - self.size
         with suppress(MemoryError):
             new = n if unique else estimate_new_keys(self, keys, n, room, stream)
             if new > room:
-                slots = policies.slots_between_enlargements(self.size + new, len(self.array.sizes), self.bounds[1])
+                slots = policies.slots_between_enlargements(
+                    self.size + new, len(self.array.layout.sizes), self.bounds[1]
+                )
                 self._replace(self._sizes_for(slots), stream)
 
     def _enlarge(self, stream: Any, memory: Buffer | None = None) -> None:
-        self.array.enlarge(policies.subtable_to_enlarge(self.array.sizes), stream, memory)
+        self.array.enlarge(policies.subtable_to_enlarge(self.array.layout.sizes), stream, memory)
         self.resizes += 1
 
     def _enlarge_for_displaced(self, unplaced: int, stream: Any, memory: Buffer | None = None) -> None:
@@ -622,10 +621,10 @@ class SubtableStore:
         ``memory``: as of `_place_displaced`.
         """
         array = self.array
-        self._failed = (array.slots, self.size + unplaced)
-        self._check_slots(2 * array.slots, unplaced)
+        self._failed = (array.layout.slots, self.size + unplaced)
+        self._check_slots(2 * array.layout.slots, unplaced)
         if memory is not None:
-            memory = array.memory_to_undo(memory, policies.subtable_to_enlarge(array.sizes), stream)
+            memory = array.memory_to_undo(memory, policies.subtable_to_enlarge(array.layout.sizes), stream)
         self._enlarge(stream, memory)
 
     def _enlarge_after(self, attempt: int, unplaced: int, stream: Any) -> None:
@@ -633,9 +632,9 @@ class SubtableStore:
         if not self.grows and attempt >= self.attempts:
             raise TableFull(
                 f"{unplaced + self._displaced.n:,} keys found no place beside {self.size:,} others in "
-                f"{self.array.slots:,} slots; allow on_full='grow', or give a larger capacity"
+                f"{self.array.layout.slots:,} slots; allow on_full='grow', or give a larger capacity"
             )
-        if attempt % (len(self.array.sizes) + 1) == 0 and self._fits_anew(unplaced):
+        if attempt % (len(self.array.layout.sizes) + 1) == 0 and self._fits_anew(unplaced):
             with suppress(MemoryError, TableFull):
                 self._redraw(stream)
         elif self.grows:
@@ -643,7 +642,7 @@ class SubtableStore:
 
     def _fits_anew(self, unplaced: int) -> bool:
         """Whether all pairs find slots under other hash constants, too: a table of one size has no others for them."""
-        return self.grows or 2 * (self.size + unplaced) <= self._surely_placed * self.array.slots
+        return self.grows or 2 * (self.size + unplaced) <= self._surely_placed * self.array.layout.slots
 
     def _redraw(self, stream: Any) -> None:
         """Move all pairs but the displaced ones into subtables of the same number of slots with other hash constants.
@@ -655,7 +654,7 @@ class SubtableStore:
         MemoryError
             If there is no room for both. The table is as it was.
         """
-        self._replace(self._sizes_for(self.array.slots), stream)
+        self._replace(self._sizes_for(self.array.layout.slots), stream)
 
     def _bring_within_bounds(self, stream: Any, erased: bool = False, coming: int = 0) -> None:
         """Bring the load factor back within the bounds, if there is memory for it. Only an erase makes a table smaller.
@@ -666,22 +665,22 @@ class SubtableStore:
             return
         least, most = self.bounds
         with suppress(MemoryError, TableFull):  # the batch is done, and the next call places what has no slot
-            while self.size > most * self.array.slots:
+            while self.size > most * self.array.layout.slots:
                 self._enlarge(stream)
-            if not erased or self.size >= least * self.array.slots:
+            if not erased or self.size >= least * self.array.layout.slots:
                 return
-            if not self.size and coming >= least * self.array.slots:
+            if not self.size and coming >= least * self.array.layout.slots:
                 return self.array.clear(stream)
             self._shrink_at_once(least, stream)
-            while self.size < least * self.array.slots:
+            while self.size < least * self.array.layout.slots:
                 if not self._halve(stream):
                     return
 
     def _shrink_at_once(self, least: float, stream: Any) -> None:
         """Replace all subtables if an erase has left so few keys that less than half of the slots remain."""
         array = self.array
-        sizes = self._sizes_for(policies.slots_between_halvings(self.size, len(array.sizes), least))
-        if _ONE_STEP * sum(sizes) >= sum(array.sizes):
+        sizes = self._sizes_for(policies.slots_between_halvings(self.size, len(array.layout.sizes), least))
+        if _ONE_STEP * sum(sizes) >= sum(array.layout.sizes):
             return
         if policies.may_halve(self.size, sum(sizes) * self.spec.slots_per_bucket, self._failed):
             with suppress(MemoryError):  # there may be enough to halve one
@@ -691,10 +690,10 @@ class SubtableStore:
     def _halve(self, stream: Any) -> bool:
         """Halve a subtable; whether one could be halved, and its keys may have found slots there."""
         array = self.array
-        number = policies.subtable_to_halve(array.sizes)
+        number = policies.subtable_to_halve(array.layout.sizes)
         if number is None:
             return False
-        slots = array.slots - array.sizes[number] // 2 * self.spec.slots_per_bucket
+        slots = array.layout.slots - array.layout.sizes[number] // 2 * self.spec.slots_per_bucket
         if not policies.may_halve(self.size, slots, self._failed):
             return False
         self._place_displaced(stream, self._halve_subtable(number, stream))
@@ -794,7 +793,7 @@ class SubtableStore:
         MemoryError, TableFull
             If displaced pairs are left. The next call tries again.
         """
-        self.recovery.note(self._recover)
+        self.recovery.step = self._recover
         chain_limit, tries, rounds, refused = self.array.table.chain_limit, 0, 0, False
         while not self._placed_displaced(chain_limit, stream):
             tries += 1
@@ -803,7 +802,7 @@ class SubtableStore:
             if self.grows:
                 rounds += 1
                 try:
-                    if rounds % (len(self.array.sizes) + 1) == 0:
+                    if rounds % (len(self.array.layout.sizes) + 1) == 0:
                         self._redraw(stream)
                     else:
                         self._enlarge_for_displaced(0, stream, memory)
@@ -812,7 +811,7 @@ class SubtableStore:
                 else:
                     chain_limit, tries, memory = self.array.table.chain_limit, 0, None
                     continue
-            if chain_limit >= max(_LONG_CHAIN, _EVICTIONS_PER_SLOT * self.array.slots):
+            if chain_limit >= max(_LONG_CHAIN, _EVICTIONS_PER_SLOT * self.array.layout.slots):
                 raise self._no_slots(refused)
             chain_limit = 2 * max(1, chain_limit)
 
@@ -825,7 +824,7 @@ class SubtableStore:
                 "The table keeps these pairs, and the next call tries again to place them"
             )
         return TableFull(
-            f"{n:,} pairs found no slot beside {self.size - n:,} others in {self.array.slots:,} slots, "
+            f"{n:,} pairs found no slot beside {self.size - n:,} others in {self.array.layout.slots:,} slots, "
             f"{why_no_slot(self.state.vouched)}. The table keeps these pairs, and the next call tries again to place "
             "them; clear() forgets all",
             np.empty(0, np.int64),
