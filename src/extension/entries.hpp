@@ -3,8 +3,8 @@
 
 namespace warphash_cpu {
 
-// Runs an operation over elements [begin, end) of a batch. Addresses of a Table and a Batch (core/abi.cuh) are untyped
-// here, because each instruction set compiles the headers into a namespace of its own.
+// Runs an operation over elements [begin, end) of a batch. The addresses of its table and its batch (core/abi.cuh) are
+// untyped here: each operation takes structures of its own, and each instruction set compiles the headers into a namespace of its own.
 using Run = void (*)(const void* table, const void* batch, unsigned long long begin, unsigned long long end);
 
 struct Entry {
@@ -16,7 +16,7 @@ constexpr int kMostEntries = 24;
 
 struct Group {
   int key_bytes;
-  int value_bytes;  // -1: those that Table::value_bytes says
+  int value_bytes;  // -1: those that SubtableTable::value_bytes says
   int slots_per_bucket;
   Entry entries[kMostEntries];  // those behind the last have no name
 };

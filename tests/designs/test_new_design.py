@@ -16,12 +16,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 HEADER = """// Two buckets to try in order: a key lives in the first with room, and never moves.
 #pragma once
+#include "buckets/abi.cuh"
 #include "core/design.cuh"
 
 namespace warphash {
 
 template <class S_>
-struct ToyTable {
+struct ToyTable : OverBuckets {
   using S = S_;
   using Pair = typename S::Pair;
   static constexpr bool kSettles = false, kMovesKeys = false, kReadsFirst = true;

@@ -81,7 +81,7 @@ def test_keys_of_one_unsalted_digest_are_stored(device: str, family: str, words:
 # ---- a digest whose constant is known
 def keys_of_one_digest(table: Any, n: int) -> Array:
     """Keys of 128 bytes that have one digest under the present constants of the table, and so the same buckets."""
-    constant, prime = int(table.multiplier[0]), PRIMES[8]
+    constant, prime = int(table.digest_point), PRIMES[8]
     random = np.random.default_rng(6)
     of_digest: dict[int, list[bytes]] = {}
     for second in random.integers(1 << 58, size=1000).tolist():

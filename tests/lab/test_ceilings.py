@@ -7,9 +7,9 @@ import pytest
 
 from support.engines import ENGINES, one_of_each
 from warphash.lab import ceilings, workloads
-from warphash.lab.ceilings import CEILING, Ceiling, Ceilings, Reads, reads_of
+from warphash.lab.ceilings import CEILING, Ceiling, Ceilings, Reads, Region, reads_of
 from warphash.lab.runner import Lab, Setting
-from warphash.runtime.abi import Batch, Table
+from warphash.runtime.abi import Launch
 from warphash.runtime.devices import engine_for
 
 WIDTHS_BYTES = (4, 8, 16, 32, 64, 128, 256, 512)
@@ -30,9 +30,9 @@ def walked(device: str, entry: str, width: int, places: int = PLACES) -> np.ndar
     engine = engine_for(device)
     region = engine.allocate(places * width)
     engine.fill(region.ptr, 0, places * width)
-    table = Table(slots=region.ptr, buckets=places)
+    drawn_from = Region(address=region.ptr, places=places, place_bytes=width)
     launched = GATHERS if device == "cpu" else GATHERS * max(1, width // 16) // 16
-    engine.program(CEILING).run(entry, table, Batch(n=GATHERS, kind=width, random=12345), launched, None)
+    engine.program(CEILING).run(entry, drawn_from, Launch(n=GATHERS, random=12345), launched, None)
     return engine.to_host(region.ptr, np.uint32, places * width // 4).reshape(places, width // 4)
 
 

@@ -221,7 +221,7 @@ Result cuLaunchKernelEx(const struct Grid* grid, uintptr_t function, void** para
   const uint64_t* table = parameters[0];
   const uint64_t* batch = parameters[1];
   for (uint64_t i = 0; i < (uint64_t)gx * bx && i < batch[0]; ++i)
-    ((uint64_t*)batch[6])[i] = ((const uint64_t*)batch[1])[i] * table[1] + batch[9];
+    ((uint64_t*)batch[9])[i] = ((const uint64_t*)batch[6])[i] * table[1] + batch[12];
   return kSuccess;
 }
 

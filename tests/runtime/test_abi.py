@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import platform
+import re
 import subprocess
 from pathlib import Path
 
@@ -13,10 +14,12 @@ from support.engines import missing
 from warphash.designs import registry
 from warphash.designs.base import Design, Layout
 from warphash.designs.dynamic_cuckoo import COORDINATIONS
+from warphash.lab import ceilings
 from warphash.runtime import abi
+from warphash.runtime.cuda import nvrtc
 from warphash.runtime.emulated.engine import compiler
 from warphash.runtime.engine import KernelSpec
-from warphash.runtime.source import amalgamate
+from warphash.runtime.source import amalgamate, kernel_root
 from warphash.storage import partition, policies
 from warphash.storage.chains import node_pool
 
@@ -27,19 +30,53 @@ ENTRIES = {
     "chains": "chains/entries.cuh",
     "subtables": "subtables/entries.cuh",
 }
-STRUCTURES: dict[str, type[ctypes.Structure]] = {"Table": abi.Table, "Batch": abi.Batch}
+REPORTS = {"CountLine", "SignalLine", "Report"}
+"""Structures that kernels write, and are not given."""
+
+KERNELS, LAB = Path(str(kernel_root())), Path(str(kernel_root("warphash.lab")))
+HEADERS = {**dict.fromkeys(KERNELS.glob("*/abi.cuh"), abi), LAB / "abi.cuh": ceilings}
+"""All headers of what kernels are given, and the module that mirrors each."""
+
+INCLUDES = "".join(f'#include "{path.relative_to(LAB if LAB in path.parents else KERNELS)}"\n' for path in HEADERS)
+
+_STRUCT = re.compile(r"^struct (\w+)(?: : (\w+))? \{\n(.*?)^\};", re.MULTILINE | re.DOTALL)
+_FIELD = re.compile(r"^  u64 (\w+)(?:\[.*\])?;", re.MULTILINE)
+
+
+def declared(header: Path) -> dict[str, tuple[str, list[str]]]:
+    """The structures of a header that kernels are given: name to base, if there is one, and the fields of its own."""
+    found = {}
+    for name, base, body in _STRUCT.findall(header.read_text(encoding="utf-8")):
+        if name not in REPORTS and "using" not in body:
+            fields = _FIELD.findall(body)
+            assert body.count(";") - sum(line.partition("//")[2].count(";") for line in body.splitlines()) == len(
+                fields
+            )
+            found[name] = base, fields
+    return found
+
+
+def mirrored() -> dict[str, type[ctypes.Structure]]:
+    """All structures that kernels are given, by name."""
+    return {name: getattr(module, name) for header, module in HEADERS.items() for name in declared(header)}
 
 
 def structures() -> dict[str, int]:
     """Sizes, and offsets of fields."""
     expected = {}
-    for name, structure in STRUCTURES.items():
+    for name, structure in mirrored().items():
         expected[f"sizeof({name})"] = ctypes.sizeof(structure)
-        for field, *_ in structure._fields_:
+        for field in fields_of(structure):
             described = getattr(structure, field)
-            expected[f"offsetof({name}, {field})"] = described.offset
+            expected[f"__builtin_offsetof({name}, {field})"] = described.offset
             expected[f"sizeof({name}::{field})"] = described.size
     return expected
+
+
+def fields_of(structure: type[ctypes.Structure]) -> list[str]:
+    """Names of all fields, in order, those of the bases first."""
+    own: list[list[str]] = [[name for name, *_ in base.__dict__.get("_fields_", ())] for base in structure.__mro__]
+    return [name for names in reversed(own) for name in names]
 
 
 def report() -> dict[str, int]:
@@ -113,7 +150,7 @@ def values(text: str, expressions: list[str], folder: Path, last_lines: str = ""
     program = folder / "values"
     subprocess.run(
         [*compiler(), "-x", "c++", "-std=gnu++20", "-w", *machine, "-o", str(program), "-"],
-        input="#include <cstddef>\n" + amalgamate(source, "values.cpp"),
+        input="#include <cstddef>\n" + amalgamate(source, "values.cpp", LAB, KERNELS),
         text=True,
         check=True,
     )
@@ -137,7 +174,35 @@ def headers_of(family: str) -> str:
 
 
 def test_structures_and_constants(tmp_path: Path) -> None:
-    assert differences('#include "core/abi.cuh"\n', {**structures(), **report(), **constants()}, tmp_path) == {}
+    assert differences(INCLUDES, {**structures(), **report(), **constants()}, tmp_path) == {}
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=lambda path: path.parent.name)
+def test_every_field_is_mirrored(header: Path) -> None:
+    structures = declared(header)
+    assert structures
+    for name, (base, fields) in structures.items():
+        mirror = getattr(HEADERS[header], name)
+        assert mirror.__base__.__name__ == (base or "Structure")
+        assert [field for field, *_ in mirror._fields_] == fields
+
+
+def test_every_mirror_is_declared() -> None:
+    for module in set(HEADERS.values()):
+        mirrors = {name for name, value in vars(module).items() if isinstance(value, type(ctypes.Structure))}
+        assert mirrors <= set(mirrored())
+
+
+def test_two_fields_of_a_structure_have_two_names() -> None:
+    for structure in mirrored().values():
+        names = fields_of(structure)
+        assert len(names) == len(set(names))
+
+
+@pytest.mark.skipif(not nvrtc.installed(), reason="NVRTC is not installed")
+def test_nvrtc_lays_out_structures_as_the_host_does() -> None:
+    asserted = "".join(f"static_assert({expression} == {value});\n" for expression, value in structures().items())
+    nvrtc.compile(amalgamate(f"{INCLUDES}using namespace warphash;\n{asserted}", "layout.cu", LAB, KERNELS), "sm_90")
 
 
 def test_tiles_of_a_partition(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import warphash
 from support.engines import missing
-from warphash.runtime.abi import Batch, Table
+from warphash.runtime.abi import Batch, ChainBatch, ChainTable, Table
 from warphash.runtime.cuda.nvrtc import CompileError
 from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine, EmulatedProgram, EmulationError, load
@@ -58,6 +58,14 @@ def run(engine: EmulatedEngine, body: str, n: int = 256, seed: int = 1, **fields
     program = EmulatedProgram(engine, load(amalgamate(KERNEL % body, "unit.cu")))
     program.run("kernel", Table(), Batch(n=n, out_values=out.ptr, report=counter.ptr, **fields), n)
     return engine.to_host(out.ptr, np.uint64, blocks_threads), int(engine.to_host(counter.ptr, np.uint64, 1)[0])
+
+
+# ---- what a kernel is given
+@pytest.mark.parametrize("given", [(ChainTable(), Batch(n=1)), (Table(), ChainBatch(n=1))])
+def test_a_table_or_a_batch_of_another_type_is_refused(engine: EmulatedEngine, given: Any) -> None:
+    program = EmulatedProgram(engine, load(amalgamate(KERNEL % "", "unit.cu")))
+    with pytest.raises(EmulationError, match="of another type"):
+        program.run("kernel", *given, 1)
 
 
 # ---- threads and collectives

@@ -9,7 +9,7 @@ import pytest
 
 from support.engines import ENGINES, one_of_each
 from warphash.lab.allocators import MALLOC
-from warphash.runtime.abi import Batch, Table
+from warphash.runtime.abi import ChainTable, SlabBatch
 from warphash.runtime.devices import engine_for
 from warphash.storage.chains.node_pool import SLAB_BYTES
 
@@ -23,9 +23,9 @@ def test_units_of_the_heap_do_not_overlap(device: str) -> None:
     engine.reserve_heap(64 << 20)
     program, room = engine.program(MALLOC), engine.allocate(8 * n)
     for _ in range(2):
-        program.run("take", Table(), Batch(n=n, out_values=room.ptr), n, None)
+        program.run("take", ChainTable(), SlabBatch(n=n, addresses=room.ptr), n, None)
         addresses = np.sort(engine.to_host(room.ptr, np.uint64, n))
         assert addresses[0] > 0
         assert (np.diff(addresses) >= SLAB_BYTES).all()
-        program.run("give_back", Table(), Batch(n=n, keys=room.ptr), n, None)
+        program.run("give_back", ChainTable(), SlabBatch(n=n, addresses=room.ptr), n, None)
     engine.synchronize()

@@ -5,19 +5,18 @@ from __future__ import annotations
 import ctypes
 import os
 
-from warphash.runtime.abi import Batch, Table
+from warphash.runtime.abi import Batch, Launch, Table
 from warphash.runtime.cuda import nvrtc
 
 FAKE_DRIVER = "WARPHASH_TEST_FAKE_DRIVER" in os.environ
 """The engine runs on ``fake_driver.c``, which knows the kernel by its name (and where NVRTC itself would crash)."""
 
+NAMES = [name for base in (Launch, Batch) for name, _ in base._fields_]
+
 SOURCE = f"""
 using u64 = unsigned long long;
 struct Table {{ u64 words[{ctypes.sizeof(Table) // 8}]; }};
-struct Batch {{
-  u64 n, keys, values, indices, count, out_keys, out_values, out_flags, out_counts, default_value;
-  u64 rest[{ctypes.sizeof(Batch) // 8 - 10}];
-}};
+struct Batch {{ u64 {", ".join(NAMES)}; }};
 extern "C" __global__ void __launch_bounds__(256) scale_add(const Table table, const Batch batch) {{
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");

@@ -25,8 +25,9 @@ def blind(description: Any) -> Any:
 
     def describe(store: Any) -> Table:
         table: Table = description(store)
-        for constants in (table.multiplier, table.salts):
-            constants[:] = [0] * len(constants)
+        for constants in (getattr(table, name, None) for name in ("multiplier", "salts")):
+            if constants is not None:
+                constants[:] = [0] * len(constants)
         return table
 
     return describe

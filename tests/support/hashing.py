@@ -58,7 +58,7 @@ def first_buckets(store: Any, keys: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 def subtable_buckets(store: Any, key: bytes) -> list[int]:
     """The bucket of a wide key in each subtable of a `storage.subtables.store.SubtableArray`."""
     table, buckets = store.table, []
-    hashed = digest(key, int(table.multiplier[0]))
+    hashed = digest(key, int(table.digest_point))
     for number, size in enumerate(store.sizes):
         salt, addend = int(table.salts[number]), int(table.addend[number % len(table.addend)])
         in_universal = universal(hashed, salt, addend, 8) << 3

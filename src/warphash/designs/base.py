@@ -133,7 +133,7 @@ class Design:
     parameters
         What it can be given.
     fields
-        Maps parameters to the words of `runtime.abi.Table` that the header reads.
+        Maps parameters to fields of the table that the family's kernels take (`runtime.abi`).
     default_load_factor, safe_load_factor
         Parameters to the load factor that ``capacity`` is sized for, and to the highest at which builds of random keys
         do not fail in practice (Better GPU Hash Tables, section VII-C).

@@ -38,7 +38,7 @@ DESIGN = Design(
         Parameter("beta", 0.9, "greatest load factor behind an insert", bounds=(0.1, 0.97)),
         Parameter("coordination", "voter", "what lanes do that find a bucket locked", COORDINATIONS),
     ),
-    fields=lambda p: {"hashes": p["subtables"], "coordination": COORDINATIONS.index(p["coordination"])},
+    fields=lambda p: {"subtables": p["subtables"], "coordination": COORDINATIONS.index(p["coordination"])},
     default_load_factor=lambda p: min(0.8, p["beta"]),
     safe_load_factor=lambda p: 0.97,
     moves_keys=True,

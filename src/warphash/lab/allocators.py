@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..errors import ParameterError
-from ..runtime.abi import REPORT_WORDS, Batch, Table
+from ..runtime.abi import REPORT_WORDS, ChainTable, SlabBatch
 from ..runtime.devices import engine_for
 from ..runtime.engine import KernelSpec
 from ..runtime.source import SLABS
@@ -67,8 +67,8 @@ class _Slabs:
         self._report = engine.allocate(8 * REPORT_WORDS, _STREAM)
 
     def take(self) -> None:
-        batch = Batch(n=self._n, out_values=self._addresses.ptr, report=self._report.ptr)
-        self._program.run("take", Table(pool=self._pool.descriptor), batch, self._n, _STREAM)
+        batch = SlabBatch(n=self._n, addresses=self._addresses.ptr, report=self._report.ptr)
+        self._program.run("take", ChainTable(pool=self._pool.descriptor), batch, self._n, _STREAM)
 
     def give_back(self) -> None:
         self._pool.clear(_STREAM)
@@ -90,10 +90,12 @@ class _Malloc:
         engine.fill(self._addresses.ptr, 0, 8 * n, _STREAM)  # free(0) does nothing
 
     def take(self) -> None:
-        self._program.run("take", Table(), Batch(n=self._n, out_values=self._addresses.ptr), self._n, _STREAM)
+        self._program.run("take", ChainTable(), SlabBatch(n=self._n, addresses=self._addresses.ptr), self._n, _STREAM)
 
     def give_back(self) -> None:
-        self._program.run("give_back", Table(), Batch(n=self._n, keys=self._addresses.ptr), self._n, _STREAM)
+        self._program.run(
+            "give_back", ChainTable(), SlabBatch(n=self._n, addresses=self._addresses.ptr), self._n, _STREAM
+        )
 
     def mismatches(self) -> int:
         addresses = np.sort(self._engine.to_host(self._addresses.ptr, np.uint64, self._n, _STREAM))

@@ -9,6 +9,7 @@ of a build is how many of these reads it makes with a 64-bit compare-and-swap be
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from ..designs import registry
-from ..runtime.abi import Batch, Table
+from ..runtime.abi import Launch
 from ..runtime.devices import engine_for
 from ..runtime.engine import KernelSpec
 from ..storage.subtables.array import BUCKET_WORDS_BYTES, FILTER_WORDS_BYTES
@@ -42,6 +43,12 @@ _GATHERS_PER_GROUP = 16
 
 _FETCHED_BYTES = {"cpu": 64, "cuda": 32}
 """What memory gives at once."""
+
+
+class Region(ctypes.Structure):
+    """Memory of which random places are read (``lab/kernels/abi.cuh``)."""
+
+    _fields_ = [(name, ctypes.c_uint64) for name in ("address", "places", "place_bytes")]
 
 
 @dataclass(frozen=True)
@@ -171,7 +178,7 @@ class Ceilings:
         """Accesses per second of some kernels of ``ceiling.cuh``: the best runs, as one held down is no ceiling."""
         region = self._engine.allocate(region_bytes, 0)
         self._engine.fill(region.ptr, 0, region_bytes, 0)
-        table = Table(slots=region.ptr, buckets=region_bytes // bucket_bytes)
+        places = Region(address=region.ptr, places=region_bytes // bucket_bytes, place_bytes=bucket_bytes)
         program = self._engine.program(CEILING)
         n = _LINES["cpu" if self._on_cpu else "cuda"] // max(1, bucket_bytes // 64)
         lanes = max(1, bucket_bytes // 16)
@@ -180,9 +187,9 @@ class Ceilings:
         first = itertools.count(step=n)
         while len(seconds[entries[0]]) < _FEWEST or sum(map(sum, seconds.values())) < _ENOUGH_S:
             for entry, its in seconds.items():  # in turn, so that what disturbs one disturbs all
-                batch = Batch(n=n, kind=bucket_bytes, random=next(first))  # other places in every run
+                batch = Launch(n=n, random=next(first))  # other places in every run
                 # Stream 0 is the one whose events the clock takes.
-                its.append(self._clock.time(partial(program.run, entry, table, batch, launched, 0)))
+                its.append(self._clock.time(partial(program.run, entry, places, batch, launched, 0)))
         return [n / min(its) for its in seconds.values()]
 
 

@@ -1,7 +1,8 @@
-"""The two structures that every kernel takes, as ``ctypes`` mirrors of ``kernels/core/abi.cuh``.
+"""What kernels are given, as ``ctypes`` mirrors of the structures in ``kernels/*/abi.cuh``: a table and a batch.
 
-Each field is one 64-bit word, pointers included, so the layout is the same under g++, nvcc and NVRTC, and a
-launch is two plain copies: the `Table`, built once per table, and the `Batch`, of which a call changes a few words.
+Each field is one 64-bit word, addresses included, so the layout is the same under g++, nvcc and NVRTC. A launch is two
+plain copies: of the table, built once, and of the batch, of which a call changes a few words. A family of kernels has
+structures of its own; the headers say what each field means. 0 is "none" for an address.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 MAX_HASHES = 4
-"""Hash functions a table can have (``Table.multiplier`` and ``Table.addend`` hold one constant each)."""
+"""Hash functions a table can have (``multiplier`` and ``addend`` hold one constant each)."""
 
 MOST_SUBTABLES = 8
 """Of a table (``subtables/lines.cuh``); arrays of one more have the annex last."""
@@ -23,70 +24,148 @@ ANNEX = MOST_SUBTABLES
 """Number of the subtable that has the keys which equal a mark."""
 
 HOMELESS_CAPACITY = 1 << 20
-"""Pairs that `Batch.homeless` holds: more than the chains any device has in flight when the first one fails."""
+"""Pairs that `InsertBatch.homeless` holds: more than the chains any device has in flight when the first one fails."""
 
 
-def _words(*names: str) -> list[tuple[str, type[ctypes.c_uint64]]]:
+def _words(*names: str) -> list[Any]:
     return [(name, ctypes.c_uint64) for name in names]
 
 
+# ---- core/abi.cuh: what the families share
 class Table(ctypes.Structure):
-    """What a table is, on the device: addresses, sizes and hash constants. Passed by value."""
+    """A table whose buckets lie in one array: its address, its size and its hash constants."""
 
     _fields_ = [
-        *_words("slots", "buckets", "hashes", "threshold", "chain_limit", "family", "placement", "early_exit"),
-        *_words("pool", "pool_units", "tails"),
+        *_words("slots", "buckets", "hashes", "family"),
         ("multiplier", ctypes.c_uint64 * MAX_HASHES),
         ("addend", ctypes.c_uint64 * MAX_HASHES),
-        *_words("coordination", "value_bytes"),
-        *[(name, ctypes.c_uint64 * (MOST_SUBTABLES + 1)) for name in ("bases", "sizes", "salts")],
-        *[(name, ctypes.c_uint64 * MOST_SUBTABLES) for name in ("shares", "least_begins", "most_ends")],
-        *_words("probe_limit"),
-        ("bucket_words", ctypes.c_uint64 * (MOST_SUBTABLES + 1)),
     ]
 
 
-class Batch(ctypes.Structure):
-    """One bulk operation: its arrays, its scratch memory and its report. Passed by value. 0 is "none"."""
+class Launch(ctypes.Structure):
+    """What the schedules take of any batch: how many elements there are, or where a list of them is."""
 
-    _fields_ = _words(
-        "n",  # elements that this launch walks over (at most 2**31)
-        "keys",  # slot-width keys, one per element
-        "values",  # slot-width values, one per element
-        "indices",  # uint32 list: walk keys[indices[i]] for i < *count instead of keys[i] for i < n
-        "count",  # address of the uint64 that holds the list's length
-        "out_keys",
-        "out_values",
-        "out_flags",  # uint8 per element
-        "out_counts",  # uint32 per element: buckets read
-        "default_value",  # what find writes for an absent key
-        "op",  # Op: what a present key's value becomes
-        "kind",  # Kind: how the bits of a value are read
-        "random",  # seed of the victims, and of the claims
-        "report",  # Report
-        "leftover",  # uint32 list: elements that settle left for claim and place
-        "claims",  # uint32 array of claim_mask + 1 words, all ones
-        "claim_mask",
-        "winners",  # uint32 list
-        "losers",  # uint32 list
-        "homeless",  # pairs whose chain ended: HOMELESS_CAPACITY slots
-        "count_probes",  # 1: sum the buckets read into Report.probes
-        "source_buckets",  # migrate, relist: hashed buckets of the table whose slots ``keys`` points at
-        "source_pool",  # relist: address of its pool
-        "answer",  # one-block kernels: where, in memory of the host, the outcome goes
-        "ticket",  # and what its first word becomes
-        "operations",  # execute: uint8 Operation, one per element
-        "parts",  # partition: how many, at most `policies.MOST_PARTS`
-        "part_shift",  # and the logarithm of the buckets of each
-        "homeless_values",  # the values of ``homeless``, where they lie apart from keys
-        "spare_values",  # a value's room for each element, where values are no words
-        "subtable",  # that is resized, scanned or audited
-        "closed",  # the subtable, plus one, that nothing is placed in
-        "unique",  # 1: the caller vouches that keys do not repeat, and are not in the table
-        "adopts",  # 1: elements that find no slot become homeless, too
-    )
+    _fields_ = _words("n", "indices", "count", "random", "report", "count_probes")
 
 
+class Batch(Launch):
+    """An operation on the keys of a table: its arrays, and what becomes of values."""
+
+    _fields_ = [
+        *_words("keys", "values", "out_keys", "out_values", "out_flags", "out_counts"),
+        *_words("default_value", "room", "op", "kind"),
+    ]
+
+
+class InsertBatch(Batch):
+    """An operation that may add keys by settle, claim and place: its scratch memory."""
+
+    _fields_ = _words("leftover", "claims", "claim_mask", "winners", "losers", "homeless")
+
+
+class PartitionBatch(Launch):
+    """The elements of a large batch in the order of the parts of a table."""
+
+    _fields_ = _words("keys", "values", "out_keys", "out_values", "part_sizes", "parts", "part_shift")
+
+
+# ---- buckets/abi.cuh
+class BucketTable(Table):
+    """A table of buckets, with the parameters of its design."""
+
+    _fields_ = _words("early_exit", "chain_limit", "placement", "threshold", "probe_limit")
+
+
+class BucketBatch(InsertBatch):
+    """An operation on a table of buckets."""
+
+    _fields_ = _words("source_slots", "source_buckets", "answer", "ticket")
+
+
+class BuildBatch(Launch):
+    """The build of a table of buckets on a CPU."""
+
+    _fields_ = _words("keys", "values", "left_keys", "left_values", "chunks", "parts", "part_shift")
+
+
+# ---- chains/abi.cuh
+class ChainTable(Table):
+    """A table of lists, with its pool of nodes."""
+
+    _fields_ = _words("pool", "pool_units", "tails")
+
+
+class ChainBatch(Batch):
+    """An operation on a table of lists."""
+
+    _fields_ = _words("operations", "offsets", "first_list", "source_nodes", "source_buckets", "source_pool")
+
+
+class SlabBatch(Launch):
+    """Slabs that are taken or given back without a table."""
+
+    _fields_ = _words("addresses")
+
+
+# ---- subtables/abi.cuh
+class SubtableTable(ctypes.Structure):
+    """Several subtables, each with a size of its own, and the routing of keys among them."""
+
+    _fields_ = [
+        *_words("subtables", "family", "digest_point"),
+        ("salts", ctypes.c_uint64 * MOST_SUBTABLES),
+        ("addend", ctypes.c_uint64 * MAX_HASHES),
+        *_words("routing_salt", "chain_limit", "early_exit", "coordination", "value_bytes"),
+        *[(name, ctypes.c_uint64 * (MOST_SUBTABLES + 1)) for name in ("bases", "sizes", "bucket_words")],
+        *[(name, ctypes.c_uint64 * MOST_SUBTABLES) for name in ("shares", "least_begins", "most_ends")],
+    ]
+
+
+class SubtableBatch(InsertBatch):
+    """An operation on subtables."""
+
+    _fields_ = [
+        *_words("homeless_values", "spare_values", "unique", "adopts", "closed"),
+        *_words("subtable", "source_lines", "source_buckets", "answer", "restarts"),
+    ]
+
+
+# ---- rows/abi.cuh
+class StoredRows(ctypes.Structure):
+    """Rows that a store keeps."""
+
+    _fields_ = _words("rows", "stored_bytes")
+
+
+class RowBatch(Launch):
+    """Rows of the caller, and stored rows."""
+
+    _fields_ = [
+        *_words("rows", "row_bytes", "numbers", "flags", "out_rows", "default_row", "list", "listed_flag"),
+        *_words("fingerprints", "cells", "cell_count", "claims_found", "free_list", "free_rows", "end"),
+        *_words("out_fingerprints", "out_numbers", "op", "kind"),
+    ]
+
+
+class WordBatch(Launch):
+    """Rows, and words or longer rows that hold them."""
+
+    _fields_ = _words("rows", "row_bytes", "words", "word_bytes")
+
+
+class FingerprintBatch(Launch):
+    """Rows to fingerprints, or into a sketch."""
+
+    _fields_ = _words("rows", "row_bytes", "salt", "fingerprints", "registers")
+
+
+class CountBatch(Launch):
+    """Counts to their sums."""
+
+    _fields_ = _words("counts", "length", "sums", "starts", "offsets")
+
+
+# ---- reports
 REPORT_LINES = 32
 """Lines of counts in a report, and as many of signals, which the threads of a launch share (``core/report.cuh``)."""
 
@@ -140,7 +219,7 @@ class Op(IntEnum):
 
 
 class Operation(IntEnum):
-    """What an element of a mixed batch does (``enum Operation`` of ``abi.cuh``)."""
+    """What an element of a mixed batch does (``enum Operation`` of ``chains/abi.cuh``)."""
 
     FIND = 0
     INSERT = 1

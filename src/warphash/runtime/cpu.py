@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _cpu  # type: ignore[attr-defined]  # compiled
-from .abi import Batch, Table
+from .abi import Launch
 from .engine import Buffer, KernelSpec, Program
 from .memory import HostAnswer
 
@@ -40,7 +40,7 @@ class _CpuProgram:
         self._isa = _cpu.isas().split()[0]
         self._entries: dict[str, int] = {}
 
-    def run(self, entry: str, table: Table, batch: Batch, n: int, stream: Any = None) -> None:
+    def run(self, entry: str, table: ctypes.Structure, batch: Launch, n: int, stream: Any = None) -> None:
         address = self._entries.get(entry)
         if address is None:
             s = self._spec

@@ -7,6 +7,7 @@ which kernels make up an insert is the business of ``storage/buckets/store.py``.
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -14,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from .abi import Batch, Table
+from .abi import Launch
 
 __all__ = ["Answer", "Buffer", "Engine", "KernelSpec", "Program"]
 
@@ -35,7 +36,8 @@ class KernelSpec:
     slots_per_bucket
         1, 8, 16 or 32; of lists, slots of a node; of subtables, 128 bytes of keys.
     constants
-        Fields of `abi.Table` and the values they will have. An engine that compiles at run time may build them in.
+        Fields of the table (`abi`) and the values that they will have. An engine that compiles at run time may build
+        them in.
     lists
         A bucket is a list of nodes.
     subtables
@@ -135,8 +137,11 @@ class Program(Protocol):
 
     @property
     def block_threads(self) -> int: ...
-    def run(self, entry: str, table: Table, batch: Batch, n: int, stream: Any) -> None:
-        """Launch kernel ``entry`` over at most ``n`` elements; returns before it ends where the engine can."""
+    def run(self, entry: str, table: ctypes.Structure, batch: Launch, n: int, stream: Any) -> None:
+        """Launch kernel ``entry`` over at most ``n`` elements; returns before it ends where the engine can.
+
+        ``table`` and ``batch`` are of the types that the kernel takes (`abi`).
+        """
 
 
 class Engine(Protocol):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedVerb
-from ..runtime.abi import Batch, Op, Table
+from ..runtime.abi import Op, StoredRows, WordBatch
 from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
 from .lookup import launch_find
@@ -139,8 +139,10 @@ class WordStorage:
         if width == word and rows % min(word & -word, alignment) == 0:
             return rows, None
         held = self._engine.allocate(max(1, n * word), stream)
-        self._rows.run("widen", Table(), Batch(n=n, keys=rows, op=width, kind=word, out_keys=held.ptr), n, stream)
+        batch = WordBatch(n=n, rows=rows, row_bytes=width, words=held.ptr, word_bytes=word)
+        self._rows.run("widen", StoredRows(), batch, n, stream)
         return held.ptr, held
 
     def _narrow(self, words: int, n: int, rows: int, width: int, word: int, stream: Any) -> None:
-        self._rows.run("narrow", Table(), Batch(n=n, keys=words, op=width, kind=word, out_keys=rows), n, stream)
+        batch = WordBatch(n=n, rows=rows, row_bytes=width, words=words, word_bytes=word)
+        self._rows.run("narrow", StoredRows(), batch, n, stream)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..runtime.abi import Batch, Table
+from ..runtime.abi import FingerprintBatch, RowBatch, StoredRows
 from ..runtime.source import ROWS
 from .lookup import launch_find
 from .storage import Store
@@ -68,8 +68,8 @@ def _absent_share(store: Store, keys: int, n: int, stream: Any) -> float:
     if sampled < n:
         held = engine.allocate(sampled * width, stream)
         numbers = engine.from_host((_PLACES * n).astype(np.uint64), stream)
-        batch = Batch(n=sampled, values=numbers.ptr, op=width, kind=width, source_buckets=keys, out_values=held.ptr)
-        engine.program(ROWS).run("gather", Table(), batch, sampled, stream)
+        batch = RowBatch(n=sampled, row_bytes=width, numbers=numbers.ptr, out_rows=held.ptr)
+        engine.program(ROWS).run("gather", StoredRows(rows=keys, stored_bytes=width), batch, sampled, stream)
         at = held.ptr
     flags = engine.allocate(sampled, stream)
     launch_find(store.state.array, at, sampled, 0, flags.ptr, 0, stream)
@@ -81,8 +81,8 @@ def _sketch(store: Store, keys: int, n: int, stream: Any) -> npt.NDArray[np.uint
     engine = store.engine
     registers = engine.allocate(4 * _REGISTERS, stream)
     engine.fill(registers.ptr, 0, registers.nbytes, stream)
-    batch = Batch(n=n, keys=keys, op=store.spec.word_bytes, out_counts=registers.ptr)
-    engine.program(ROWS).run("sketch", Table(), batch, n, stream)
+    batch = FingerprintBatch(n=n, rows=keys, row_bytes=store.spec.word_bytes, registers=registers.ptr)
+    engine.program(ROWS).run("sketch", StoredRows(), batch, n, stream)
     return engine.to_host(registers.ptr, np.uint32, _REGISTERS, stream)
 
 

@@ -25,7 +25,7 @@ def range_of(family: str, word_bytes: int) -> int:
 
 
 def draw_constants(source: random.Random, family: str, word_bytes: int) -> dict[str, Any]:
-    """Fields ``multiplier`` and ``addend`` of `abi.Table`."""
+    """``multiplier`` and ``addend`` of each function, as `abi.Table` has them."""
     end = range_of(family, word_bytes)
     return {
         "multiplier": tuple(source.randrange(1, end) for _ in range(MAX_HASHES)),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from ..runtime.abi import Batch, Table
+from ..runtime.abi import Batch
 from ..runtime.engine import KernelSpec, Program
 
 __all__ = ["LAUNCH_ELEMENTS", "NO_FIELDS", "Searchable", "launch_find"]
@@ -23,6 +24,8 @@ class Searchable(Protocol):
 
     Attributes
     ----------
+    batch_type
+        What the kernels take beside the table.
     find_fields
         Fields that the batch of a find has besides: where displaced pairs are, while an insert is under way.
     """
@@ -33,7 +36,9 @@ class Searchable(Protocol):
     @property
     def find_fields(self) -> Mapping[str, int]: ...
     @property
-    def table(self) -> Table:
+    def batch_type(self) -> type[Batch]: ...
+    @property
+    def table(self) -> ctypes.Structure:
         """What kernels are given."""
 
 
@@ -59,7 +64,7 @@ def launch_find(
     """
     key_bytes, value_bytes = array.spec.word_bytes, array.spec.value_word_bytes
     for at in range(0, n, LAUNCH_ELEMENTS):
-        batch = Batch(
+        batch = array.batch_type(
             n=min(LAUNCH_ELEMENTS, n - at),
             keys=keys + at * key_bytes,
             out_values=values and values + at * value_bytes,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..runtime.abi import Batch, Flag
+from ..runtime.abi import Flag, PartitionBatch
 from ..runtime.engine import Buffer, Engine
 from ..runtime.source import PARTITION, SUBTABLE_PARTITION
 from .policies import parts_of
@@ -79,8 +79,8 @@ def in_parts(store: Any, keys: int, values: int, n: int, stream: Any = None) -> 
     engine.fill(counts.ptr, 0, counts.nbytes, stream)
     word = np.dtype(f"u{spec.word_bytes}")
     copies = Copies(engine, memory[0].ptr, memory[1].ptr if values else 0, memory, keys, n, word)
-    batch = Batch(n=n, keys=keys, values=values, out_keys=copies.keys, out_values=copies.values)
-    batch.out_counts, batch.parts, batch.part_shift = counts.ptr, count, shift
+    batch = PartitionBatch(n=n, keys=keys, values=values, out_keys=copies.keys, out_values=copies.values)
+    batch.part_sizes, batch.parts, batch.part_shift = counts.ptr, count, shift
     threads = -(-nbytes // _TILE_BYTES) * _TILE_THREADS
     program = engine.program(SUBTABLE_PARTITION if spec.subtables else PARTITION)
     for entry in ("count_parts", "partition"):

@@ -10,7 +10,7 @@ import ctypes
 import itertools
 from typing import Any
 
-from ..runtime.abi import Batch
+from ..runtime.abi import BucketBatch
 from ..runtime.engine import Engine
 
 __all__ = ["ResultSlot"]
@@ -39,7 +39,7 @@ class ResultSlot:
         self._memory = engine.allocate_pinned(8 * _WORDS)
         self._words = (ctypes.c_uint64 * _WORDS).from_address(self._memory.ptr)
 
-    def address(self, batch: Batch) -> None:
+    def address(self, batch: BucketBatch) -> None:
         """Have the kernel of ``batch`` write its outcome here."""
         self._ticket = next(_tickets)
         batch.answer, batch.ticket = self._memory.ptr, self._ticket

@@ -54,7 +54,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import TableFull, UnsupportedVerb
-from ..runtime.abi import COUNT_WORDS, REPORT_WORDS, Batch, Flag, Op, Report, Table
+from ..runtime.abi import COUNT_WORDS, REPORT_WORDS, FingerprintBatch, Flag, Launch, Op, Report, RowBatch, StoredRows
 from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
 from .lookup import launch_find
@@ -217,10 +217,9 @@ class RowStorage:
         store, state = self.store, self._state
         size = store.size
         store.erase(batch.prints.ptr, n, flags, DeviceList(batch.extra, batch.report), stream)
-        top = state.free_list.ptr + 8 * state.free
-        self._run(
-            "free_rows", Batch(n=n, values=batch.rows, out_flags=flags, source_buckets=top, report=pushed.ptr), stream
-        )
+        push = RowBatch(n=n, numbers=batch.rows, flags=flags, report=pushed.ptr)
+        push.free_list, push.free_rows = state.free_list.ptr, state.free
+        self._run("free_rows", StoredRows(), push, stream)
         store.finish(stream)
         self._state = replace(state, free=state.free + size - store.size)
         self._trim(stream)
@@ -236,7 +235,7 @@ class RowStorage:
         found = self.store.scan(room, 0, rows.ptr, stream)
         n = min(found, room)
         if out_keys:
-            self._gather(rows.ptr, n, self._state.keys.ptr, self.key_bytes, self.key_bytes, out_keys, stream)
+            self._gather(rows.ptr, n, self._stored_keys, self.key_bytes, out_keys, stream)
         if out_values:
             self._gather_values(rows.ptr, n, out_values, stream)
         return found
@@ -303,22 +302,20 @@ class RowStorage:
     def _claim(self, batch: _Lookup, cells: int, keys: int, n: int, overwrites: bool, stream: Any) -> Report:
         """Choose one element of each new key: how many, and how many mismatches of keys and fingerprints. Waits."""
         self._engine.fill(batch.extra, 0xFF, 8 * cells, stream)
-        claim = Batch(
+        claim = RowBatch(
             n=n,
-            keys=keys,
-            op=self.key_bytes,
-            kind=self.key_bytes,
-            values=batch.rows,
-            source_buckets=self._state.keys.ptr,
-            out_keys=batch.prints.ptr,
-            out_flags=batch.flags,
-            claims=batch.extra,
-            claim_mask=cells,
+            rows=keys,
+            row_bytes=self.key_bytes,
+            numbers=batch.rows,
+            flags=batch.flags,
+            fingerprints=batch.prints.ptr,
+            cells=batch.extra,
+            cell_count=cells,
+            claims_found=overwrites,
             random=self._random.getrandbits(64),
-            unique=not overwrites,
             report=batch.report,
         )
-        self._run("claim_rows", claim, stream)
+        self._run("claim_rows", self._stored_keys, claim, stream)
         return Report.of(self._engine.to_host(batch.report, np.uint64, COUNT_WORDS, stream))
 
     def _add(
@@ -344,14 +341,14 @@ class RowStorage:
         """
         self._reserve(added, stream)
         state, size = self._state, self.store.size
-        take = Batch(n=n, keys=batch.prints.ptr, values=batch.rows, out_flags=batch.flags)
-        take.source_buckets, take.op, take.kind = state.free_list.ptr, state.free, state.end
+        take = RowBatch(n=n, fingerprints=batch.prints.ptr, numbers=batch.rows, flags=batch.flags)
+        take.free_list, take.free_rows, take.end = state.free_list.ptr, state.free, state.end
         prints, rows = batch.prints.ptr, batch.rows
         if added < n:
             column = -(-8 * added // 256) * 256
             chosen = self._engine.allocate(2 * column, stream)
-            take.out_keys, take.out_values = prints, rows = chosen.ptr, chosen.ptr + column
-        self._run("take_rows", take, stream)
+            take.out_fingerprints, take.out_numbers = prints, rows = chosen.ptr, chosen.ptr + column
+        self._run("take_rows", StoredRows(), take, stream)
         # Before the slots: whoever sees a row's number there sees the row.
         self._write_keys(batch, n, keys, stream)
         if self.value_bytes:
@@ -380,33 +377,29 @@ class RowStorage:
 
     def _write_keys(self, batch: _Lookup, n: int, keys: int, stream: Any) -> None:
         """Write the keys of the chosen elements to their rows."""
-        width = self.key_bytes
-        scatter = Batch(n=n, keys=keys, op=width, kind=width, values=batch.rows, out_flags=batch.flags)
-        scatter.source_buckets = self._state.keys.ptr
-        self._run("scatter", scatter, stream)
+        scatter = RowBatch(n=n, rows=keys, row_bytes=self.key_bytes, numbers=batch.rows, flags=batch.flags)
+        self._run("scatter", self._stored_keys, scatter, stream)
 
     def _write_values(self, entry: str, batch: _Lookup, n: int, values: int, stream: Any) -> None:
         """Write the values of some elements to their rows."""
-        write = Batch(n=n, keys=values, op=self.value_bytes, kind=self._value_stride, values=batch.rows)
-        write.source_buckets, write.out_flags = self._state.values.ptr, batch.flags
-        self._run(entry, write, stream)
+        write = RowBatch(n=n, rows=values, row_bytes=self.value_bytes, numbers=batch.rows, flags=batch.flags)
+        self._run(entry, self._stored_values, write, stream)
 
     def _merge(self, entry: str, batch: _Lookup, values: int, n: int, op: Op, kind: int, stream: Any) -> None:
         """Apply an upsert to the stored values of some elements."""
-        merge = Batch(
-            n=n,
-            keys=values,
-            op=self.value_bytes,
-            values=batch.rows,
-            kind=kind,
-            default_value=self._value_stride,
-            claim_mask=int(op),
-            source_buckets=self._state.values.ptr,
-            out_flags=batch.flags,
-        )
-        self._run(entry, merge, stream)
+        merge = RowBatch(n=n, rows=values, row_bytes=self.value_bytes, numbers=batch.rows, flags=batch.flags)
+        merge.op, merge.kind = op, kind
+        self._run(entry, self._stored_values, merge, stream)
 
     # ---- memory of rows
+    @property
+    def _stored_keys(self) -> StoredRows:
+        return StoredRows(rows=self._state.keys.ptr, stored_bytes=self.key_bytes)
+
+    @property
+    def _stored_values(self) -> StoredRows:
+        return StoredRows(rows=self._state.values.ptr, stored_bytes=self._value_stride)
+
     def _reserve(self, n: int, stream: Any) -> None:
         """Make room for ``n`` more rows; raises `MemoryError` if there is none, and the table is as it was."""
         state = self._state
@@ -465,10 +458,10 @@ class RowStorage:
         rows = engine.allocate(8 * max(1, n), stream)
         old.store.scan(n, 0, rows.ptr, stream)
         keys, values = self._memory_of(room, stream)
-        self._gather(rows.ptr, n, old.keys.ptr, width, width, keys.ptr, stream)
+        self._gather(rows.ptr, n, self._stored_keys, width, keys.ptr, stream)
         if stride:
-            self._gather(rows.ptr, n, old.values.ptr, stride, stride, values.ptr, stream)
-        self._run("number_rows", Batch(n=n, values=rows.ptr), stream)
+            self._gather(rows.ptr, n, self._stored_values, stride, values.ptr, stream)
+        self._run("number_rows", StoredRows(), RowBatch(n=n, numbers=rows.ptr), stream)
         while True:
             store = old.store.sibling(capacity, stream)
             prints = self._fingerprints(keys.ptr, n, stream, salt)
@@ -485,45 +478,34 @@ class RowStorage:
     def _fingerprints(self, keys: int, n: int, stream: Any, salt: int | None = None) -> Buffer:
         prints = self._engine.allocate(8 * max(1, n), stream)
         salt = self._state.salt if salt is None else salt
-        batch = Batch(n=n, keys=keys, op=self.key_bytes, random=salt, out_keys=prints.ptr)
-        self._run("fingerprint", batch, stream)
+        batch = FingerprintBatch(n=n, rows=keys, row_bytes=self.key_bytes, salt=salt, fingerprints=prints.ptr)
+        self._run("fingerprint", StoredRows(), batch, stream)
         return prints
 
     def _match(self, keys: int, n: int, rows: int, flags: int, stream: Any, listing: _Lookup | None = None) -> None:
         """Clear the flags of elements whose rows are those of other keys; list the others, if asked to."""
-        batch = Batch(
-            n=n,
-            keys=keys,
-            op=self.key_bytes,
-            kind=self.key_bytes,
-            values=rows,
-            source_buckets=self._state.keys.ptr,
-            out_flags=flags,
-        )
+        batch = RowBatch(n=n, rows=keys, row_bytes=self.key_bytes, numbers=rows, flags=flags)
         if listing:
-            batch.leftover, batch.report = listing.extra, listing.report
-        self._run("match", batch, stream)
+            batch.list, batch.report = listing.extra, listing.report
+        self._run("match", self._stored_keys, batch, stream)
 
     def _gather_values(self, rows: int, n: int, out: int, stream: Any, flags: int = 0, absent: int = 0) -> None:
         """Write the values of some rows to ``out``; without a flag, the one at ``absent``."""
-        stored, width, stride = self._state.values.ptr, self.value_bytes, self._value_stride
-        self._gather(rows, n, stored, width, stride, out, stream, flags, absent)
+        self._gather(rows, n, self._stored_values, self.value_bytes, out, stream, flags, absent)
 
     def _gather(
         self,
         rows: int,
         n: int,
-        stored: int,
+        stored: StoredRows,
         width: int,
-        stride: int,
         out: int,
         stream: Any,
         flags: int = 0,
         absent: int = 0,
     ) -> None:
-        batch = Batch(n=n, values=rows, op=width, kind=stride, source_buckets=stored, out_values=out)
-        batch.out_flags, batch.default_value = flags, absent
-        self._run("gather", batch, stream)
+        batch = RowBatch(n=n, row_bytes=width, numbers=rows, flags=flags, out_rows=out, default_row=absent)
+        self._run("gather", stored, batch, stream)
 
     def _default_row(self, default: bytes, stream: Any) -> Buffer:
         """What a find gives for an absent key, in device memory. Finds that run together may each upload it."""
@@ -538,9 +520,9 @@ class RowStorage:
         self._engine.fill(report.ptr, 0, report.nbytes, stream)
         return report
 
-    def _run(self, entry: str, batch: Batch, stream: Any) -> None:
+    def _run(self, entry: str, stored: StoredRows, batch: Launch, stream: Any) -> None:
         if batch.n:
-            self._program.run(entry, Table(), batch, batch.n, stream)
+            self._program.run(entry, stored, batch, batch.n, stream)
 
 
 def _next_salt(salt: int) -> int:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..runtime.abi import HOMELESS_CAPACITY, REPORT_WORDS, WINNERS, Batch
+from ..runtime.abi import HOMELESS_CAPACITY, REPORT_WORDS, WINNERS, InsertBatch
 from ..runtime.engine import Buffer, Engine
 
 __all__ = ["Allocate", "DeviceList", "Elements", "Pieces", "Scratch", "Workbench", "flags_at", "pieces"]
@@ -45,7 +45,7 @@ class Scratch:
     purpose: tuple[int, bool, bool]
     memory: Buffer
     report: Buffer
-    batch: Batch
+    batch: Any
     claims_bytes: int
 
 
@@ -56,6 +56,8 @@ class Workbench:
     ----------
     engine
         Where the store is.
+    batch_type
+        What the kernels of the store take.
     homeless_bytes
         Of a pair that an update may leave without a home; 0 if it leaves none.
     allocate
@@ -70,9 +72,14 @@ class Workbench:
     """
 
     def __init__(
-        self, engine: Engine, homeless_bytes: int, allocate: Allocate | None = None, kept_bytes: int = _KEPT_BYTES
+        self,
+        engine: Engine,
+        batch_type: type[InsertBatch],
+        homeless_bytes: int,
+        allocate: Allocate | None = None,
+        kept_bytes: int = _KEPT_BYTES,
     ) -> None:
-        self._engine, self._homeless_bytes = engine, homeless_bytes
+        self._engine, self._batch_type, self._homeless_bytes = engine, batch_type, homeless_bytes
         self._allocate = allocate
         self.kept: Scratch | None = None
         self.kept_bytes = kept_bytes
@@ -93,7 +100,7 @@ class Workbench:
         self._engine.fill(report.ptr, 0, _LENGTHS_BYTES)  # which a recovery may read before a kernel writes
         at = [memory.ptr + start if end > start else 0 for start, end in pairwise(starts)]
         lists = dict(zip(("claims", "leftover", "winners", "losers", "homeless"), at, strict=True))
-        batch = Batch(report=report.ptr, claim_mask=claims - 1, **lists)
+        batch = self._batch_type(report=report.ptr, claim_mask=claims - 1, **lists)
         made = Scratch((piece, combines, unique), memory, report, batch, 4 * claims)
         self.kept = made if memory.nbytes <= self.kept_bytes else None
         return made

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..runtime.abi import Batch, Flag, Table
+from ..runtime.abi import CountBatch, Flag, RowBatch, StoredRows, WordBatch
 from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
 
@@ -35,9 +35,9 @@ def inverted(engine: Engine, flags: Buffer, n: int) -> Buffer:
     engine.fill(opposite.ptr, Flag.CHANGED, n)
     engine.fill(zeros.ptr, 0, 8 * max(1, n))
     # The kernel clears the flag of a row that differs from its stored row: here a flag, and the byte 0.
-    batch = Batch(n=n, keys=flags.ptr, op=1, kind=1, values=zeros.ptr, source_buckets=zeros.ptr, out_flags=opposite.ptr)
+    batch = RowBatch(n=n, rows=flags.ptr, row_bytes=1, numbers=zeros.ptr, flags=opposite.ptr)
     if n:
-        engine.program(ROWS).run("match", Table(), batch, n, None)
+        engine.program(ROWS).run("match", StoredRows(rows=zeros.ptr, stored_bytes=1), batch, n, None)
     return opposite
 
 
@@ -47,10 +47,8 @@ def select(engine: Engine, rows: Buffer, width: int, n: int, flags: Buffer) -> t
         return engine.allocate(1), 0
     places, selected = _starts(engine, _widened(engine, flags, n), n)
     packed = engine.allocate(max(1, selected * width))
-    batch = Batch(
-        n=n, keys=rows.ptr, op=width, kind=width, values=places.ptr, source_buckets=packed.ptr, out_flags=flags.ptr
-    )
-    engine.program(ROWS).run("scatter", Table(), batch, n, None)
+    batch = RowBatch(n=n, rows=rows.ptr, row_bytes=width, numbers=places.ptr, flags=flags.ptr)
+    engine.program(ROWS).run("scatter", StoredRows(rows=packed.ptr, stored_bytes=width), batch, n, None)
     return packed, selected
 
 
@@ -65,8 +63,8 @@ def _starts(engine: Engine, counts: Buffer, n: int) -> tuple[Buffer, int]:
     else:
         begins, total = _starts(engine, _narrowed(engine, sums, chunks), chunks)
     starts = engine.allocate(8 * n)
-    batch = Batch(n=chunks, keys=counts.ptr, values=begins.ptr, default_value=n, out_values=starts.ptr)
-    engine.program(ROWS).run("offsets", Table(), batch, chunks, None)
+    batch = CountBatch(n=chunks, counts=counts.ptr, length=n, starts=begins.ptr, offsets=starts.ptr)
+    engine.program(ROWS).run("offsets", StoredRows(), batch, chunks, None)
     return starts, total
 
 
@@ -74,22 +72,22 @@ def _chunk_sums(engine: Engine, counts: Buffer, n: int) -> Buffer:
     """The sums of `CHUNK` counts each, uint64."""
     chunks = -(-n // CHUNK)
     sums = engine.allocate(8 * chunks)
-    batch = Batch(n=chunks, keys=counts.ptr, default_value=n, out_values=sums.ptr)
-    engine.program(ROWS).run("chunk_sums", Table(), batch, chunks, None)
+    batch = CountBatch(n=chunks, counts=counts.ptr, length=n, sums=sums.ptr)
+    engine.program(ROWS).run("chunk_sums", StoredRows(), batch, chunks, None)
     return sums
 
 
 def _narrowed(engine: Engine, words: Buffer, n: int) -> Buffer:
     """Words of 64 bits as words of 32 bits."""
     narrow = engine.allocate(4 * n)
-    batch = Batch(n=n, keys=words.ptr, op=4, kind=8, out_keys=narrow.ptr)
-    engine.program(ROWS).run("narrow", Table(), batch, n, None)
+    batch = WordBatch(n=n, rows=narrow.ptr, row_bytes=4, words=words.ptr, word_bytes=8)
+    engine.program(ROWS).run("narrow", StoredRows(), batch, n, None)
     return narrow
 
 
 def _widened(engine: Engine, flags: Buffer, n: int) -> Buffer:
     """Bytes as words of 32 bits."""
     counts = engine.allocate(4 * n)
-    batch = Batch(n=n, keys=flags.ptr, op=1, kind=4, out_keys=counts.ptr)
-    engine.program(ROWS).run("widen", Table(), batch, n, None)
+    batch = WordBatch(n=n, rows=flags.ptr, row_bytes=1, words=counts.ptr, word_bytes=4)
+    engine.program(ROWS).run("widen", StoredRows(), batch, n, None)
     return counts

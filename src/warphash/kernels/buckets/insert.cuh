@@ -3,12 +3,15 @@
 //   settle         keys that are there, or fit into their first bucket without moving anybody: done; the rest: leftover
 //   migrate        places the pairs of another table's slots
 #pragma once
+#include "buckets/abi.cuh"
 #include "core/insert.cuh"
 
 namespace warphash {
 
 template <IsDesign D>
 struct Settle : Settling {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   using Word = typename S::Word;
   static constexpr bool kSuspends = D::kMovesKeys;
@@ -66,10 +69,12 @@ struct Settle : Settling {
 
 template <class D>
 struct Migrate : Place<D> {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   using typename Place<D>::State;
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
-    const typename S::Pair item = pair_at<S>(b.keys, i);
+    const typename S::Pair item = pair_at<S>(b.source_slots, i);
     s.outcome = Placed::kWasThere;
     s.element = static_cast<u32>(i);
     if (!S::holds_key(item)) return false;

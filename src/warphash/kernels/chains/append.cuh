@@ -3,7 +3,7 @@
 //
 // A list is as long as its keys repeat, so each has a tail.
 //
-// Layout: Table::tails has for each list a node such that all nodes before it are full, or kNowhere. No slot becomes vacant
+// Layout: ChainTable::tails has for each list a node such that all nodes before it are full, or kNowhere. No slot becomes vacant
 // again, so what a lane stores there stays true, whoever stores last; until the nodes are given back: then the host
 // forgets all tails.
 // Protocol: from the first node on, as every other element; the node kNear behind it is left for the tail, and from there
@@ -25,7 +25,7 @@ struct Way {
   WARPHASH_FN static Way from(u32 first) { return {first, first, 0}; }
 
   // The element goes on to `next`, if that is not where it was.
-  WARPHASH_FN void go_on(const Table& t, u32& next) {
+  WARPHASH_FN void go_on(const ChainTable& t, u32& next) {
     if (!t.tails || next == node) return;
     u32* tail = pointer<u32>(t.tails) + list;
     if (++nodes > kNear) {
@@ -40,6 +40,8 @@ struct Way {
 
 template <class D>
 struct Append : PlaceInList<D> {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   struct State : PlaceInList<D>::State {
     Way<S> way;

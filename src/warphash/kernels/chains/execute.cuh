@@ -27,6 +27,8 @@ namespace warphash {
 
 template <IsDesign D>
 struct Execute : TakesSlabs {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   using Word = typename S::Word;
   static constexpr bool kProbes = true, kReads = true, kSuspends = false, kCounts = true;

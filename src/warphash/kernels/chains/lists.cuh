@@ -1,7 +1,7 @@
 // Upkeep of tables whose buckets are lists (chains/slab_slots.cuh), by kernels beside which nobody else changes the table.
 //
 //   flush    packs the live pairs of lists into their first nodes, in order, and frees the others: max(1, ceil(live / pairs
-//            of a node)) stay (A Dynamic Hash Table for the GPU, section IV-C). Element i is list keys + i.
+//            of a node)) stay (A Dynamic Hash Table for the GPU, section IV-C). Element i is list first_list + i.
 //            Report::changed counts the erased slots that are gone, erased the nodes that are free.
 //   scan     copies all pairs out, a list after the other, each in its order. (By lists: only their first nodes tell the keys
 //            of the annex from others.)
@@ -39,6 +39,8 @@ struct Cursor {
 
 template <class D>
 struct Flush {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   using Item = typename S::Item;
   static constexpr bool kProbes = false, kSuspends = false, kCounts = true;
@@ -46,11 +48,11 @@ struct Flush {
   struct State {
     u32 reclaimed, freed;
   };
-  WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
+  WARPHASH_FN static const void* hint(const Table&, const Batch&, u64) { return nullptr; }
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
     Pool& pool = pool_of(t);
     s = {0, 0};
-    Cursor<S> from = Cursor<S>::first(S::at(t, static_cast<u32>(b.keys + i)));
+    Cursor<S> from = Cursor<S>::first(S::at(t, static_cast<u32>(b.first_list + i)));
     Cursor<S> to = from;
     for (; from.settle(pool); ++from.slot) {
       const Item item = from.node[from.slot];
@@ -83,22 +85,24 @@ struct Flush {
 
 template <class D>
 struct ScanLists {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   using Word = typename S::Word;
   static constexpr bool kProbes = false, kSuspends = false, kCounts = true;
   static constexpr int kLists = 0;
   struct State {};
-  WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
+  WARPHASH_FN static const void* hint(const Table&, const Batch&, u64) { return nullptr; }
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State&) {
     const Pool& pool = pool_of(t);
-    const Cursor<S> first = Cursor<S>::first(S::at(t, static_cast<u32>(b.keys + i)));
+    const Cursor<S> first = Cursor<S>::first(S::at(t, static_cast<u32>(b.first_list + i)));
     u64 live = 0;
     for (Cursor<S> at = first; at.settle(pool); ++at.slot) live += S::holds_key(at.node[at.slot]);
     if (live == 0) return false;
     u64 place = fetch_add(&report_of(b)->winners, live);
     for (Cursor<S> at = first; at.settle(pool); ++at.slot) {
       const typename S::Item item = at.node[at.slot];
-      if (S::holds_key(item)) put(b, item, b.keys + i >= t.buckets, place++);
+      if (S::holds_key(item)) put(b, item, b.first_list + i >= t.buckets, place++);
     }
     return false;
   }
@@ -106,7 +110,7 @@ struct ScanLists {
 
  private:
   WARPHASH_FN static void put(const Batch& b, const typename S::Item& item, bool reserved, u64 place) {
-    if (place >= b.default_value) return;  // room in the output
+    if (place >= b.room) return;
     if (b.out_keys) pointer<Word>(b.out_keys)[place] = static_cast<Word>(reserved ? item.key + S::kBusy : item.key);
     if (S::kHasValue && b.out_values) pointer<Word>(b.out_values)[place] = item.payload();
   }
@@ -114,6 +118,8 @@ struct ScanLists {
 
 template <class D>
 struct Relist : Append<D> {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   using Word = typename S::Word;
   struct State : Append<D>::State {
@@ -122,7 +128,7 @@ struct Relist : Append<D> {
     u32 placed;
   };
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
-    s.from = Cursor<S>::first(pointer<typename S::Item>(b.keys) + i * S::kSlots);
+    s.from = Cursor<S>::first(pointer<typename S::Item>(b.source_nodes) + i * S::kSlots);
     s.reserved = i >= b.source_buckets;
     s.placed = 0;
     s.outcome = Placed::kInserted;

@@ -3,7 +3,7 @@
 //
 //   append      adds every pair, whatever is there (chains/append.cuh)
 //   count       pairs of each key, u32, to out_counts
-//   find_all    values of the key of element i, to out_values from offset out_counts[i] (u64) on, in the order of the list
+//   find_all    values of the key of element i, to out_values from offsets[i] (u64) on, in the order of the list
 //   erase_all   turns all slots of each key into tombstones; out_counts: how many this element erased
 //   retract     undoes append: turns the last slot that holds the pair of each listed element into a tombstone
 //
@@ -18,6 +18,8 @@ namespace warphash {
 // A walk over the whole list of a key, in a table that nobody changes.
 template <class D>
 struct Survey : Find<D> {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   static constexpr bool kSeesAll = true;
   struct State : Find<D>::State {
@@ -31,6 +33,8 @@ struct Survey : Find<D> {
 
 template <class D>
 struct Count : Survey<D> {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   using typename Survey<D>::State;
   WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const Seen<S>& seen) {
@@ -44,11 +48,13 @@ struct Count : Survey<D> {
 
 template <class D>
 struct FindAll : Survey<D> {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   using Word = typename S::Word;
   using typename Survey<D>::State;
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
-    const u64* offsets = pointer<const u64>(b.out_counts);
+    const u64* offsets = pointer<const u64>(b.offsets);
     Find<D>::start(t, b, i, s);
     s.count = load_once(offsets + i);
     return load_once(offsets + i + 1) > s.count;
@@ -64,6 +70,8 @@ struct FindAll : Survey<D> {
 
 template <class D>
 struct Retract : Seek<D, true> {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   using Item = typename S::Item;
   static constexpr bool kSeesAll = true;
@@ -94,6 +102,8 @@ struct Retract : Seek<D, true> {
 
 template <class D>
 struct EraseAll : Survey<D> {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   using typename Survey<D>::State;
   static constexpr bool kCounts = true, kFrozen = false;

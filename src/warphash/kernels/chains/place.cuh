@@ -7,6 +7,8 @@ namespace warphash {
 
 template <class D>
 struct PlaceInList : Place<D>, TakesSlabs {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using typename Place<D>::State;
   WARPHASH_FN static bool wants_slab(const State& s) { return s.outcome == Placed::kWantsSlab; }
   WARPHASH_FN static bool supply(const Table& t, State& s, u32 slab) {

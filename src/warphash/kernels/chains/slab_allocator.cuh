@@ -28,6 +28,7 @@
 // ones when it is made, bitmaps and all, and a slab that was written to is wiped and given back by a kernel in which
 // nobody allocates.
 #pragma once
+#include "chains/abi.cuh"
 #include "core/hash.cuh"
 
 namespace warphash {
@@ -49,7 +50,7 @@ struct Pool {
   u64 bases[255];
 };
 
-WARPHASH_FN Pool& pool_of(const Table& t) { return *reinterpret_cast<Pool*>(t.pool); }
+WARPHASH_FN Pool& pool_of(const ChainTable& t) { return *reinterpret_cast<Pool*>(t.pool); }
 
 // A memory block of a pool.
 struct MemoryBlock {
@@ -146,7 +147,7 @@ class ResidentBlock {
     for (u32& word : free_) word = 0;
   }
 
-  WARPHASH_FN u32 allocate(const Table& t, bool wanted) { return allocate(pool_of(t), wanted); }
+  WARPHASH_FN u32 allocate(const ChainTable& t, bool wanted) { return allocate(pool_of(t), wanted); }
 
   // Address of a slab for each lane that wants one, kNoSlab for the others and where the pool has none left.
   WARPHASH_FN u32 allocate(Pool& pool, bool wanted) {

@@ -23,6 +23,7 @@ namespace warphash {
 
 template <class S_>
 struct SlabSlots : S_ {
+  using Table = ChainTable;
   using typename S_::Item;
   using typename S_::Word;
   static constexpr int kDataSlots = S_::kSlots - (sizeof(Item) == 4 && S_::kSlots > 2 ? 2 : 1);

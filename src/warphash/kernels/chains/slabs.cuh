@@ -4,7 +4,7 @@
 //   give_back  wipes and frees slabs by their addresses; Report::changed counts those that were taken, mismatches the
 //              addresses that are of no slab
 //
-// Of the table there is only `pool`; addresses are u32, in `out_values` and `keys`.
+// Of the table there is only `pool`; `addresses` are u32.
 #pragma once
 #include "chains/slab_allocator.cuh"
 #include "core/report.cuh"
@@ -12,12 +12,14 @@
 namespace warphash {
 
 struct Take : TakesSlabs {
+  using Table = ChainTable;
+  using Batch = SlabBatch;
   static constexpr bool kProbes = false, kSuspends = false, kCounts = true;
   static constexpr int kLists = 0;
   struct State {
     u32 slab;
   };
-  WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
+  WARPHASH_FN static const void* hint(const Table&, const Batch&, u64) { return nullptr; }
   WARPHASH_FN static bool start(const Table&, const Batch&, u64, State&) { return false; }
   WARPHASH_FN static bool wants_slab(const State&) { return true; }
   WARPHASH_FN static bool supply(const Table&, State& s, u32 slab) {
@@ -27,19 +29,21 @@ struct Take : TakesSlabs {
   WARPHASH_FN static void finish(const Table&, const Batch& b, u64 i, State& s, bool live, Tally& tally) {
     if (!live) return;
     tally.changed += s.slab != kNoSlab;
-    store_once(reinterpret_cast<u32*>(b.out_values) + i, s.slab);
+    store_once(reinterpret_cast<u32*>(b.addresses) + i, s.slab);
   }
 };
 
 struct GiveBack {
+  using Table = ChainTable;
+  using Batch = SlabBatch;
   static constexpr bool kProbes = false, kSuspends = false, kCounts = true;
   static constexpr int kLists = 0;
   struct State {
     bool known, was_taken;
   };
-  WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
+  WARPHASH_FN static const void* hint(const Table&, const Batch&, u64) { return nullptr; }
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
-    const u32 address = reinterpret_cast<const u32*>(b.keys)[i];
+    const u32 address = reinterpret_cast<const u32*>(b.addresses)[i];
     s = {is_slab(pool_of(t), address), false};
     if (!s.known) return false;
     wipe_slab(pool_of(t), address);

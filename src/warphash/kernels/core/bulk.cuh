@@ -24,7 +24,7 @@ WARPHASH_FN T* pointer(u64 address) {
   return reinterpret_cast<T*>(address);
 }
 
-WARPHASH_FN u32 element_of(const Batch& b, u64 i) {
+WARPHASH_FN u32 element_of(const Launch& b, u64 i) {
   return b.indices ? load_once(pointer<const u32>(b.indices) + i) : static_cast<u32>(i);
 }
 
@@ -50,7 +50,8 @@ WARPHASH_FN typename S::Pair pair_at(u64 slots, u64 i) {
 }
 
 template <class S>
-WARPHASH_FN void combine_hit(const Table& t, const Batch& b, u32 bucket, i32 slot, typename S::Word operand) {
+WARPHASH_FN void combine_hit(const typename S::Table& t, const Batch& b, u32 bucket, i32 slot,
+                             typename S::Word operand) {
   if (S::kApart && b.op > kReplace) acquire_fence();
   if constexpr (S::kHasValue) combine(S::value_of(S::at(t, bucket) + slot), operand, b.op, b.kind);
 }
@@ -58,6 +59,8 @@ WARPHASH_FN void combine_hit(const Table& t, const Batch& b, u32 bucket, i32 slo
 // ---- find
 template <IsDesign D>
 struct Find {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   using Word = typename S::Word;
   static constexpr bool kProbes = true, kReads = true, kSuspends = false, kCounts = false;
@@ -91,6 +94,8 @@ struct Find {
 // Any find, asked how many buckets it reads.
 template <class Lookup>
 struct ProbeCounts : Lookup {
+  using Table = typename Lookup::Table;
+  using Batch = typename Lookup::Batch;
   using S = typename Lookup::S;
   struct State : Lookup::State {
     u32 count;
@@ -112,6 +117,8 @@ struct ProbeCounts : Lookup {
 // A find of elements that may be listed, in a table that others are changing.
 template <class D, bool kWithOperand>
 struct Seek : Find<D> {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   struct State : Find<D>::State {
     u32 element;
@@ -128,6 +135,8 @@ struct Seek : Find<D> {
 
 template <class D>
 struct Combine : Seek<D, true> {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   using typename Seek<D, true>::State;
   WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
@@ -143,6 +152,8 @@ struct Combine : Seek<D, true> {
 
 template <class D>
 struct Erase : Seek<D, false> {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   static constexpr bool kErases = S::kLinked;  // kernels on lists count for themselves, all into one report
   using typename Seek<D, false>::State;
@@ -162,6 +173,8 @@ struct Erase : Seek<D, false> {
 // ---- scan, audit
 template <class D>
 struct Scan {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   using Word = typename S::Word;
   static constexpr bool kProbes = false, kSuspends = false, kCounts = true;
@@ -170,7 +183,7 @@ struct Scan {
     typename S::Pair item;
     bool reserved;
   };
-  WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
+  WARPHASH_FN static const void* hint(const Table&, const Batch&, u64) { return nullptr; }
   WARPHASH_FN static bool start(const Table& t, const Batch&, u64 i, State& s) {
     s = {pair_at<S>(t.slots, i), i / S::kSlots >= t.buckets};
     return false;
@@ -181,7 +194,7 @@ struct Scan {
   WARPHASH_FN static bool lists(int, const State& s) { return S::holds_key(s.item); }
   WARPHASH_FN static Entry entry(const State& s) { return s; }
   WARPHASH_FN static void enter(const Batch& b, int, u64 place, Entry e) {
-    if (place >= b.default_value) return;  // room in the output
+    if (place >= b.room) return;
     if (b.out_keys)
       store_once(pointer<Word>(b.out_keys) + place, static_cast<Word>(e.reserved ? e.item.key + S::kBusy : e.item.key));
     if (S::kHasValue && b.out_values) store_once(pointer<Word>(b.out_values) + place, e.item.payload());
@@ -190,13 +203,15 @@ struct Scan {
 
 template <class D>
 struct Audit {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   static constexpr bool kProbes = false, kSuspends = false, kCounts = true;
   static constexpr int kLists = 0;
   struct State {
     u32 broken;
   };
-  WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
+  WARPHASH_FN static const void* hint(const Table&, const Batch&, u64) { return nullptr; }
   WARPHASH_FN static bool start(const Table& t, const Batch&, u64 i, State& s) {
     const typename S::Item* slots = S::at(t, static_cast<u32>(i));
     const bool hashed = i < t.buckets;

@@ -5,6 +5,8 @@
 //   design   which buckets a key may live in, and how it gets there (designs/*.cuh)
 //   task     what is done for an element of a batch (core/bulk.cuh, core/insert.cuh)
 //
+// Slots, a design and a task name the structures that they take: Table, and a design and a task also Batch (core/abi.cuh).
+//
 // A class that lacks a member is refused where it is used, by a message that names the member.
 #pragma once
 #include "core/abi.cuh"
@@ -99,23 +101,24 @@ template <class A, class B>
 concept Converts = requires(A a, void (&take)(B)) { take(a); };
 
 template <class S>
-concept IsSlots = requires(const Table& t, u32 bucket, const typename S::Item& item, const typename S::Word& key) {
-  { S::kSlots + S::kDataSlots + S::kBucketBytes + S::kLookBytes } -> Same<int>;
-  { S::kLinked || S::kFar || S::kSpread || S::kHasValue } -> Same<bool>;
-  { S::is_empty(item) } -> Same<bool>;
-  { S::is_vacant(item) } -> Same<bool>;
-  { S::holds_key(item) } -> Same<bool>;
-  { S::is_reserved(key) } -> Same<bool>;
-  { S::at(t, bucket) } -> Same<typename S::Item*>;
-  { S::empty() } -> Same<typename S::Item>;
-  { S::next_in(item) } -> Same<u32>;
-};
+concept IsSlots =
+    requires(const typename S::Table& t, u32 bucket, const typename S::Item& item, const typename S::Word& key) {
+      { S::kSlots + S::kDataSlots + S::kBucketBytes + S::kLookBytes } -> Same<int>;
+      { S::kLinked || S::kFar || S::kSpread || S::kHasValue } -> Same<bool>;
+      { S::is_empty(item) } -> Same<bool>;
+      { S::is_vacant(item) } -> Same<bool>;
+      { S::holds_key(item) } -> Same<bool>;
+      { S::is_reserved(key) } -> Same<bool>;
+      { S::at(t, bucket) } -> Same<typename S::Item*>;
+      { S::empty() } -> Same<typename S::Item>;
+      { S::next_in(item) } -> Same<u32>;
+    };
 
 // A design over slots of buckets or of lists. That over subtables has an insert of its own (subtables/insert.cuh).
 template <class D>
 concept IsDesign =
     IsSlots<typename D::S> &&
-    requires(const Table& t, Probe<typename D::S>& probe, const Probe<typename D::S>& first,
+    requires(const typename D::Table& t, Probe<typename D::S>& probe, const Probe<typename D::S>& first,
              typename D::Placement& placement, const Seen<typename D::S>& seen, typename D::S::Word value) {
       { D::kSettles && D::kMovesKeys && D::kReadsFirst } -> Same<bool>;
       { D::settle_slots(t) } -> Same<i32>;
@@ -129,8 +132,8 @@ concept IsDesign =
 
 // A task that looks at buckets.
 template <class Task>
-concept IsProbing = IsSlots<typename Task::S> && requires(const Table& t, const Batch& b, typename Task::State& s,
-                                                          const Seen<typename Task::S>& seen) {
+concept IsProbing = IsSlots<typename Task::S> && requires(const typename Task::Table& t, const typename Task::Batch& b,
+                                                          typename Task::State& s, const Seen<typename Task::S>& seen) {
   { Task::kReads && Task::kFrozen && Task::kVacancy } -> Same<bool>;
   { Task::kPartBytes + 0 } -> Same<int>;
   { Task::region(t) } -> Same<i32>;
@@ -147,33 +150,36 @@ concept IsSuspending = requires(typename Task::State& s) {
 
 // A task that leaves entries in lists for another kernel.
 template <class Task>
-concept IsListing = requires(const Batch& b, const typename Task::State& s, const typename Task::Entry& entry) {
-  { Task::length(b, 0) } -> Same<u64*>;
-  { Task::lists(0, s) } -> Same<bool>;
-  { Task::entry(s) } -> Same<typename Task::Entry>;
-  Task::enter(b, 0, u64(), entry);
-};
+concept IsListing =
+    requires(const typename Task::Batch& b, const typename Task::State& s, const typename Task::Entry& entry) {
+      { Task::length(b, 0) } -> Same<u64*>;
+      { Task::lists(0, s) } -> Same<bool>;
+      { Task::entry(s) } -> Same<typename Task::Entry>;
+      Task::enter(b, 0, u64(), entry);
+    };
 
 template <class Task>
-concept IsAllocating = requires(const Table& t, typename Task::State& s, typename Task::Allocator& allocator) {
-  { Task::wants_slab(s) } -> Same<bool>;
-  { Task::supply(t, s, u32()) } -> Same<bool>;
-  { allocator.allocate(t, true) } -> Same<u32>;
-};
+concept IsAllocating =
+    requires(const typename Task::Table& t, typename Task::State& s, typename Task::Allocator& allocator) {
+      { Task::wants_slab(s) } -> Same<bool>;
+      { Task::supply(t, s, u32()) } -> Same<bool>;
+      { allocator.allocate(t, true) } -> Same<u32>;
+    };
 
 // Where an element will look first: a CPU asks for the line.
 template <class Task>
-concept HasHint = requires(const Batch& b) {
-  { Task::hint(b, u64()) } -> Converts<const void*>;
+concept HasHint = requires(const typename Task::Table& t, const typename Task::Batch& b) {
+  { Task::hint(t, b, u64()) } -> Converts<const void*>;
 };
 
 template <class Task>
-concept IsTask = requires(const Table& t, const Batch& b, typename Task::State& s, Tally& tally) {
-  { Task::kProbes || Task::kSuspends || Task::kCounts } -> Same<bool>;
-  { Task::kLists + 0 } -> Same<int>;
-  { Task::start(t, b, u64(), s) } -> Same<bool>;
-  Task::finish(t, b, u64(), s, true, tally);
-};
+concept IsTask =
+    requires(const typename Task::Table& t, const typename Task::Batch& b, typename Task::State& s, Tally& tally) {
+      { Task::kProbes || Task::kSuspends || Task::kCounts } -> Same<bool>;
+      { Task::kLists + 0 } -> Same<int>;
+      { Task::start(t, b, u64(), s) } -> Same<bool>;
+      Task::finish(t, b, u64(), s, true, tally);
+    };
 
 // Refuses a task that lacks a member of those that its own words ask for. (One by one: of a disjunction of concepts, compilers
 // do not tell which part is missing.)

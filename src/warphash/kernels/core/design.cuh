@@ -18,10 +18,10 @@ struct Probe {
     p.bucket = bucket_of(t, p.named, 0);
     return p;
   }
-  // The key is not in the bucket that was seen: moves on; false if it is nowhere. `turns_away`: an open bucket keeps its
-  // keys, so that nothing was passed on.
-  WARPHASH_FN bool advance(const Table& t, const Seen<S>& seen, bool turns_away) {
-    if (turns_away && seen.open && t.early_exit) return false;
+  // The key is not in the bucket that was seen: moves on; false if it is nowhere. `stops_if_open`: an open bucket has
+  // passed no key on.
+  WARPHASH_FN bool advance(const Table& t, const Seen<S>& seen, bool stops_if_open) {
+    if (stops_if_open && seen.open) return false;
     if (++function >= t.hashes) return false;
     bucket = bucket_of(t, named, function);
     return true;

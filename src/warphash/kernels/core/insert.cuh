@@ -20,8 +20,8 @@ namespace warphash {
 struct ListsLeftover {
   static constexpr int kLists = 1;
   using Entry = u32;
-  WARPHASH_FN static u64* length(const Batch& b, int) { return &report_of(b)->leftover; }
-  WARPHASH_FN static void enter(const Batch& b, int, u64 place, Entry e) { pointer<u32>(b.leftover)[place] = e; }
+  WARPHASH_FN static u64* length(const InsertBatch& b, int) { return &report_of(b)->leftover; }
+  WARPHASH_FN static void enter(const InsertBatch& b, int, u64 place, Entry e) { pointer<u32>(b.leftover)[place] = e; }
 };
 
 // ---- settle
@@ -53,6 +53,8 @@ struct Settling : ListsLeftover {
 // Relaxed: a claim is one word that names an element, and the keys do not change.
 template <class D>
 struct Claim {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   using Word = typename S::Word;
   static constexpr bool kProbes = false, kSuspends = false, kCounts = true;
@@ -64,7 +66,7 @@ struct Claim {
   WARPHASH_FN static u64 home(const Batch& b, const Word& key) {
     return mix(static_cast<u64>(digest(b.random, key)) ^ b.random * 0x9e3779b97f4a7c15ull);
   }
-  WARPHASH_FN static const void* hint(const Batch& b, u64 i) {
+  WARPHASH_FN static const void* hint(const Table&, const Batch& b, u64 i) {
     return pointer<u32>(b.claims) + (home(b, key_at<S>(b, element_of(b, i))) & b.claim_mask);
   }
   WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State& s) {
@@ -95,6 +97,8 @@ struct Claim {
 // ---- place, migrate
 template <IsDesign D>
 struct Place {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   using Word = typename S::Word;
   static constexpr bool kProbes = true, kReads = D::kReadsFirst, kSuspends = D::kMovesKeys, kCounts = true;
@@ -136,11 +140,12 @@ struct Place {
     const bool homeless = s.outcome == Placed::kHomeless;  // another pair than ours, or ours after a while in the table
     const bool inserted = s.outcome == Placed::kInserted || homeless;
     tally.changed += inserted;
-    if (homeless) {
-      suspend_others(b);
-      const u64 place = fetch_add(&report_of(b)->homeless, 1ull);
-      if (place < kHomelessCapacity) pointer<typename S::Pair>(b.homeless)[place] = s.placement.hand;
-    }
+    if constexpr (D::kMovesKeys)
+      if (homeless) {
+        suspend_others(b);
+        const u64 place = fetch_add(&report_of(b)->homeless, 1ull);
+        if (place < kHomelessCapacity) pointer<typename S::Pair>(b.homeless)[place] = s.placement.hand;
+      }
     const bool unplaced = s.outcome == Placed::kNoRoom;
     if (unplaced) atomic_add(&report_of(b)->unplaced, 1ull);
     set_flag(b, s.element, unplaced ? kUnplaced : inserted ? kChanged : kPresent);

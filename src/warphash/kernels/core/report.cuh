@@ -15,9 +15,9 @@
 
 namespace warphash {
 
-WARPHASH_FN Report* report_of(const Batch& b) { return reinterpret_cast<Report*>(b.report); }
+WARPHASH_FN Report* report_of(const Launch& b) { return reinterpret_cast<Report*>(b.report); }
 
-WARPHASH_FN CountLine& count_line(const Batch& b, u64 number) { return report_of(b)->counts[number % kReportLines]; }
+WARPHASH_FN CountLine& count_line(const Launch& b, u64 number) { return report_of(b)->counts[number % kReportLines]; }
 
 // In which subtables the elements of a thread added or erased keys. A lane of a warp notes the subtable of its last
 // element; its warp adds them up (core/gpu/schedule.cuh).
@@ -46,11 +46,11 @@ WARPHASH_FN void count_placed(CountLine& line, u32 subtable, u64 number) {
   atomic_add(&line.placed[subtable / 2], number << (32 * (subtable % 2)));
 }
 
-WARPHASH_FN bool suspended(const Batch& b, u64 number) {
+WARPHASH_FN bool suspended(const Launch& b, u64 number) {
   return load_relaxed(&report_of(b)->signals[number % kReportLines].suspended) != 0;
 }
 
-WARPHASH_FN void suspend_others(const Batch& b) {
+WARPHASH_FN void suspend_others(const Launch& b) {
   for (SignalLine& line : report_of(b)->signals) store_relaxed(&line.suspended, u64(1));
 }
 

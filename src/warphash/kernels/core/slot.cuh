@@ -52,6 +52,7 @@ struct alignas(2 * sizeof(Word)) Slot<Word, true> {
 // The slots of a table: kSlots in a bucket.
 template <class Word_, bool kHasValue_, int kSlots_>
 struct Slots {
+  using Table = warphash::Table;
   using Word = Word_;
   using Item = Slot<Word, kHasValue_>;  // what a look at a bucket reads of a slot
   using Pair = Item;                    // a key with its value, on its way

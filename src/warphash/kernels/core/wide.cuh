@@ -119,12 +119,6 @@ WARPHASH_FN u64 digest(u64 constant, const Wide<kBytes>& key) {
   return x;
 }
 
-// The digest in a table.
-template <class Word>
-WARPHASH_FN auto digest(const Table& t, const Word& key) {
-  return digest(t.multiplier[0], key);
-}
-
 template <int kBytes>
 WARPHASH_FN Wide<kBytes> shuffle(const Wide<kBytes>& x, u32 source, int width) {
   Wide<kBytes> y;

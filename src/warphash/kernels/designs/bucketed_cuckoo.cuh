@@ -23,12 +23,13 @@
 // Departures from the listings. Listing 3 returns false where it succeeds and overwrites `bucket` by name; Listing 4's
 // `i != num_hash_functions` is always true.
 #pragma once
+#include "buckets/abi.cuh"
 #include "core/design.cuh"
 
 namespace warphash {
 
 template <class S_>
-struct BucketedCuckoo {
+struct BucketedCuckoo : OverBuckets {
   using S = S_;
   using Item = typename S::Item;
   static constexpr bool kSettles = true, kMovesKeys = true, kReadsFirst = S::kSlots > 1;
@@ -36,7 +37,7 @@ struct BucketedCuckoo {
   WARPHASH_FN static i32 settle_slots([[maybe_unused]] const Table& t) { return t.placement == kFirst ? S::kSlots : 0; }
   WARPHASH_FN static i32 region(const Table&) { return S::kSlots; }
   WARPHASH_FN static bool advance(const Table& t, Probe<S>& probe, const Seen<S>& seen) {
-    return probe.advance(t, seen, t.placement == kFirst);
+    return probe.advance(t, seen, t.early_exit && t.placement == kFirst);
   }
 
   struct Placement {

@@ -32,7 +32,7 @@
 namespace warphash {
 
 template <class S_>
-struct DynamicCuckoo {
+struct DynamicCuckoo : OverSubtables {
   using S = S_;
   using Word = typename S::Word;
   using Value = Carried<S::kValueBytes>;

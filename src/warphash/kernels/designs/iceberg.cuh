@@ -17,19 +17,20 @@
 // secondary; the published find counts match the second, but for the figures of section VII-A at load 0.86,
 // which have the listing's ties.
 #pragma once
+#include "buckets/abi.cuh"
 #include "core/design.cuh"
 
 namespace warphash {
 
 template <class S_>
-struct Iceberg {
+struct Iceberg : OverBuckets {
   using S = S_;
   using Pair = typename S::Pair;
   static constexpr bool kSettles = true, kMovesKeys = false, kReadsFirst = true;
   WARPHASH_FN static i32 settle_slots(const Table& t) { return static_cast<i32>(t.threshold); }
   WARPHASH_FN static i32 region(const Table& t) { return static_cast<i32>(t.threshold); }
   WARPHASH_FN static bool advance(const Table& t, Probe<S>& probe, const Seen<S>& seen) {
-    return probe.advance(t, seen, probe.function == 0);
+    return probe.advance(t, seen, t.early_exit && probe.function == 0);
   }
 
   struct Placement {

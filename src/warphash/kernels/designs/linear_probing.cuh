@@ -19,12 +19,13 @@
 // further than n slots falls like exp(-n (1 - x)^2): of three million keys at 0.95, none went further than 4,096. The
 // default is 16,384.
 #pragma once
+#include "buckets/abi.cuh"
 #include "core/design.cuh"
 
 namespace warphash {
 
 template <class S_>
-struct LinearProbing {
+struct LinearProbing : OverBuckets {
   using S = S_;
   using Pair = typename S::Pair;
   static constexpr bool kSettles = true, kMovesKeys = false, kReadsFirst = true;

@@ -9,12 +9,13 @@
 // of the less loaded one, the first on ties. Another was faster: read both again. Load is the index of the first vacant
 // slot, which is the number of keys where none was erased.
 #pragma once
+#include "buckets/abi.cuh"
 #include "core/design.cuh"
 
 namespace warphash {
 
 template <class S_>
-struct PowerOfTwo {
+struct PowerOfTwo : OverBuckets {
   using S = S_;
   using Pair = typename S::Pair;
   static constexpr bool kSettles = false, kMovesKeys = false, kReadsFirst = true;

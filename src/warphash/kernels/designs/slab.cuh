@@ -26,7 +26,7 @@
 namespace warphash {
 
 template <class S_>
-struct Slab {
+struct Slab : OverChains {
   using S = SlabSlots<S_>;
   using Item = typename S::Item;
   static constexpr bool kSettles = false, kMovesKeys = false, kReadsFirst = true;

@@ -275,18 +275,29 @@ WARPHASH_FN void wait_for_turn() {
   asm volatile("griddepcontrol.launch_dependents;\n griddepcontrol.wait;" ::: "memory");
 #endif
 }
+
+// The table and the batch that a kernel takes.
+template <class Function>
+struct ArgumentsOf;
+template <class Table_, class Batch_>
+struct ArgumentsOf<void(const Table_&, const Batch_&)> {
+  using Table = Table_;
+  using Batch = Batch_;
+};
 }  // namespace warphash
 
 // What the kernels of one table may take for granted: assignments to fields of `known`.
 #if !defined(WARPHASH_CONSTANTS)
 #define WARPHASH_CONSTANTS
 #endif
-#define WARPHASH_KERNEL(BOUNDS, NAME, ...)                                                                             \
-  extern "C" __global__ void __launch_bounds__ BOUNDS NAME(const warphash::Table table, const warphash::Batch batch) { \
-    warphash::wait_for_turn();                                                                                         \
-    warphash::Table known = table;                                                                                     \
-    WARPHASH_CONSTANTS                                                                                                 \
-    __VA_ARGS__(known, batch);                                                                                         \
+#define WARPHASH_KERNEL(BOUNDS, NAME, ...)                               \
+  extern "C" __global__ void __launch_bounds__ BOUNDS NAME(              \
+      const warphash::ArgumentsOf<decltype(__VA_ARGS__)>::Table table,   \
+      const warphash::ArgumentsOf<decltype(__VA_ARGS__)>::Batch batch) { \
+    warphash::wait_for_turn();                                           \
+    warphash::ArgumentsOf<decltype(__VA_ARGS__)>::Table known = table;   \
+    WARPHASH_CONSTANTS                                                   \
+    __VA_ARGS__(known, batch);                                           \
   }
 #define WARPHASH_ENTRY(NAME, ...)                                                                        \
   WARPHASH_KERNEL((warphash::most_threads<__VA_ARGS__>(), warphash::fewest_blocks<__VA_ARGS__>()), NAME, \

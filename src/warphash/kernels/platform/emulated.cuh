@@ -242,11 +242,32 @@ inline T exchange(T* p, const T& desired) {
 
 }  // namespace warphash
 
+namespace warphash::emulation {
+
+// A kernel, called with the addresses of its table and its batch.
+template <auto kFunction>
+struct Kernel;
+template <class Table, class Batch, void (*kFunction)(const Table&, const Batch&)>
+struct Kernel<kFunction> {
+  static void body(const void* table, const void* batch) {
+    kFunction(*static_cast<const Table*>(table), *static_cast<const Batch*>(batch));
+  }
+  static const char* launch(const void* table, u64 table_bytes, const void* batch, u64 batch_bytes, u64 n, u64 seed) {
+    if (table_bytes != sizeof(Table)) return "the kernel takes a table of another type";
+    if (batch_bytes != sizeof(Batch)) return "the kernel takes a batch of another type";
+    return emulation::launch(body, table, batch, n, seed);
+  }
+};
+
+}  // namespace warphash::emulation
+
 // warphash_NAME: runs the grid for n elements under the schedule of `seed`; null, or the message of what went wrong.
-#define WARPHASH_KERNEL(NAME, MOST, ...)                                                                 \
-  extern "C" __attribute__((visibility("default"))) const char* warphash_##NAME(                         \
-      const warphash::Table* table, const warphash::Batch* batch, warphash::u64 n, warphash::u64 seed) { \
-    return warphash::emulation::launch(__VA_ARGS__, *table, *batch, n < MOST ? n : MOST, seed);          \
+#define WARPHASH_KERNEL(NAME, MOST, ...)                                                                           \
+  extern "C" __attribute__((visibility("default"))) const char* warphash_##NAME(                                   \
+      const void* table, warphash::u64 table_bytes, const void* batch, warphash::u64 batch_bytes, warphash::u64 n, \
+      warphash::u64 seed) {                                                                                        \
+    return warphash::emulation::Kernel<&__VA_ARGS__>::launch(table, table_bytes, batch, batch_bytes,               \
+                                                             n < MOST ? n : MOST, seed);                           \
   }
 #define WARPHASH_ENTRY(NAME, ...)                                                             \
   WARPHASH_KERNEL(NAME, (warphash::kRefills<__VA_ARGS__> ? warphash::kResidentLanes : ~0ull), \

@@ -32,11 +32,6 @@
 #include "platform/stack_switch.cuh"
 #include "platform/types.cuh"
 
-namespace warphash {
-struct Table;
-struct Batch;
-}  // namespace warphash
-
 namespace warphash::emulation {
 
 constexpr u32 kWarpLanes = 32;
@@ -50,7 +45,7 @@ constexpr u64 kSharedBytes = 32 << 10;
 constexpr u64 kMaxSwitchPoints = 1ull << 25;
 constexpr u32 kAllReady = ~0u;
 
-using Body = void (*)(const Table&, const Batch&);
+using Body = void (*)(const void* table, const void* batch);
 enum class Meeting : u32 { kBallot, kShuffle };
 
 struct Warp {
@@ -71,8 +66,8 @@ struct Block {
 
 struct Grid {
   Body body;
-  const Table* table;
-  const Batch* batch;
+  const void* table;
+  const void* batch;
   u64 blocks, started, ended;
   bool downwards;  // blocks start from the last
   // ---- who runs
@@ -242,7 +237,7 @@ inline void meet_block() {
 
 // ---- lanes and blocks
 inline void run_lane() {
-  grid.body(*grid.table, *grid.batch);
+  grid.body(grid.table, grid.batch);
   Block& block = grid.resident[grid.block];
   if (--block.live == 0) abandon();  // to the scheduler: another block may take its place
   rest();
@@ -296,9 +291,9 @@ inline void set_temper(u64 seed) {
 }
 
 // Runs `body` in every lane of enough blocks for n elements; returns null, or what went wrong.
-inline const char* launch(Body body, const Table& table, const Batch& batch, u64 n, u64 seed) {
+inline const char* launch(Body body, const void* table, const void* batch, u64 n, u64 seed) {
   if (shared_bytes() > kSharedBytes) return "the blocks share more than kSharedBytes (platform/fibers.cuh)";
-  grid.body = body, grid.table = &table, grid.batch = &batch;
+  grid.body = body, grid.table = table, grid.batch = batch;
   grid.blocks = (n + kBlockLanes - 1) / kBlockLanes;
   grid.started = grid.ended = grid.switch_points = 0;
   grid.lane = grid.warp = grid.block = grid.in_section = grid.ready = grid.asleep = 0;

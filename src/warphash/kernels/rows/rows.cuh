@@ -4,7 +4,7 @@
 //   narrow       words -> rows
 //   fingerprint  rows of any width -> 64-bit fingerprints, salted
 //   sketch       rows -> registers that tell how many different rows there are
-//   list_flagged the numbers of the elements whose flag is `kind`
+//   list_flagged the numbers of the elements whose flag is `listed_flag`
 //   match        clears the flag of an element whose fingerprint is in the table under another key; lists the others
 //   gather       stored rows -> rows
 //   number_rows  writes the row numbers 0, 1, 2, ...
@@ -15,11 +15,11 @@
 //   overwrite    values of elements whose keys were there -> stored rows
 //   merge        overwrites, or combines, stored values of one word, of keys that were there
 //   free_rows    pushes the rows of erased keys on the free list
-//   chunk_sums   counts (u32, `default_value` of them) -> their sum over each chunk (u64)
+//   chunk_sums   counts (u32, `length` of them) -> their sum over each chunk (u64)
 //   offsets      counts, and where each chunk begins -> where each count begins (u64)
 //
-// Layout. Rows are packed, `op` bytes each. Stored rows lie at `source_buckets` (a base address), `kind` bytes each. Widen and
-// narrow write words, or rows, of `kind` bytes. `values` has a word of 64 bits for each element:
+// Layout. The caller's rows are packed, `row_bytes` each. Stored rows lie behind each other, `stored_bytes` each. `numbers` has
+// a word of 64 bits for each element:
 //
 //   bit  63     62       61                                 0
 //        +------+--------+-----------------------------------+
@@ -41,7 +41,7 @@
 // An insert of new keys.
 //   1. A find writes a row number and a flag (1: the fingerprint is in the table) for each element.
 //   2. claim_rows compares the stored key of each found element with the element's key. An element that was not found claims
-//      its fingerprint in a hash table of `claim_mask` cells: a compare-and-swap (relaxed) of an empty cell. The winner gets
+//      its fingerprint in a hash table of `cell_count` cells: a compare-and-swap (relaxed) of an empty cell. The winner gets
 //      flag 1 (kChanged) and a rank, from one ticket counter (Report::winners), an atomic for each block. A loser compares its
 //      key with the winner's and notes the winner. Two different keys of one fingerprint are counted in
 //      CountLine::mismatches. Where elements overwrite values of more than a word, found ones claim too: one of each key writes.
@@ -59,16 +59,6 @@
 // are found before the table changes; and the slots are entered as a batch of distinct, absent keys. A cell has 32 bits of the
 // fingerprint beside the element's number, so that a probe seldom reads another element's fingerprint.
 //
-// Fields, where they are not as above:
-//   match        report, leftover: where the numbers of matching elements go (u32), and Report::winners; or none
-//   claim_rows   out_keys: fingerprints. claims: u64, all ones. claim_mask: how many. random: of their hash. unique: 0 if found
-//                elements claim, too.
-//   take_rows    keys: fingerprints. source_buckets: stack. op: rows on it. kind: end. out_keys, out_values: what goes into the
-//                slots, or none.
-//   share_rows, merge  keys: operands of `op` bytes. kind: of the operands. default_value: stride of a stored value, 4 or 8.
-//                claim_mask: Op, 0 in share_rows if nothing is to be combined.
-//   free_rows    source_buckets: the first place above the top of the stack. report.
-//
 // Two keys of one fingerprint never live in the table together: the store draws another salt. No two different rows have one
 // fingerprint under every salt. The salt is part of each word that is multiplied, by a constant:
 // no row has a factor of zero under every salt, and under a salt that makes one zero, the words behind it count as before. Two
@@ -80,19 +70,26 @@
 #include "core/hash.cuh"
 #include "core/straight.cuh"
 #include "core/value.cuh"
+#include "rows/abi.cuh"
 
 namespace warphash {
 
-WARPHASH_FN const u8* row_of(const Batch& b, u64 i) { return reinterpret_cast<const u8*>(b.keys) + i * b.op; }
 constexpr u64 kValueDone = 1ull << 63, kSharesRow = 1ull << 62, kRowNumber = kSharesRow - 1;
 
-WARPHASH_FN u64* row_words(const Batch& b) { return reinterpret_cast<u64*>(b.values); }
-WARPHASH_FN u64 row_number(const Batch& b, u64 i) { return row_words(b)[i] & kRowNumber; }
-WARPHASH_FN u8* stored_row(const Batch& b, u64 row) { return reinterpret_cast<u8*>(b.source_buckets) + row * b.kind; }
-WARPHASH_FN u8* flags_of(const Batch& b) { return reinterpret_cast<u8*>(b.out_flags); }
-WARPHASH_FN bool flagged(const Batch& b, u64 i) { return !b.out_flags || flags_of(b)[i] == kChanged; }
+// Row i of the caller's.
+template <class Batch>
+WARPHASH_FN u8* row_of(const Batch& b, u64 i) {
+  return reinterpret_cast<u8*>(b.rows) + i * b.row_bytes;
+}
+WARPHASH_FN u8* stored_row(const StoredRows& stored, u64 row) {
+  return reinterpret_cast<u8*>(stored.rows) + row * stored.stored_bytes;
+}
+WARPHASH_FN u64& number_of(const RowBatch& b, u64 i) { return reinterpret_cast<u64*>(b.numbers)[i]; }
+WARPHASH_FN u64 row_number(const RowBatch& b, u64 i) { return number_of(b, i) & kRowNumber; }
+WARPHASH_FN u8& flag_of(const RowBatch& b, u64 i) { return reinterpret_cast<u8*>(b.flags)[i]; }
+WARPHASH_FN bool flagged(const RowBatch& b, u64 i) { return !b.flags || flag_of(b, i) == kChanged; }
 // Whether the key of an element was there, and its value is to be changed.
-WARPHASH_FN bool changes_value(const Batch& b, u64 i) { return !flagged(b, i) && !(row_words(b)[i] & kValueDone); }
+WARPHASH_FN bool changes_value(const RowBatch& b, u64 i) { return !flagged(b, i) && !(number_of(b, i) & kValueDone); }
 
 struct RowComparison {
   const u8* a;
@@ -127,24 +124,24 @@ WARPHASH_FN void copy_extended(u8* to, const u8* from, u64 bytes, u64 longer) {
   for (u64 j = 0; j < longer; ++j) to[j] = j < bytes ? from[j] : 0;
 }
 
-struct Widen : Straight {
-  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
+struct Widen : Straight<StoredRows, WordBatch> {
+  WARPHASH_FN static bool start(const StoredRows&, const WordBatch& b, u64 i, State&) {
     const u8* row = row_of(b, i);
-    if (b.kind == 4)
-      reinterpret_cast<u32*>(b.out_keys)[i] = static_cast<u32>(read_word(row, b.op));
-    else if (b.kind == 8)
-      reinterpret_cast<u64*>(b.out_keys)[i] = read_word(row, b.op);
+    if (b.word_bytes == 4)
+      reinterpret_cast<u32*>(b.words)[i] = static_cast<u32>(read_word(row, b.row_bytes));
+    else if (b.word_bytes == 8)
+      reinterpret_cast<u64*>(b.words)[i] = read_word(row, b.row_bytes);
     else
-      copy_extended(reinterpret_cast<u8*>(b.out_keys) + i * b.kind, row, b.op, b.kind);
+      copy_extended(reinterpret_cast<u8*>(b.words) + i * b.word_bytes, row, b.row_bytes, b.word_bytes);
     return false;
   }
 };
 
-struct Narrow : Straight {
-  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
-    const u8* word = reinterpret_cast<const u8*>(b.keys) + i * b.kind;
-    u8* row = reinterpret_cast<u8*>(b.out_keys) + i * b.op;
-    for (u64 j = 0; j < b.op; ++j) row[j] = word[j];
+struct Narrow : Straight<StoredRows, WordBatch> {
+  WARPHASH_FN static bool start(const StoredRows&, const WordBatch& b, u64 i, State&) {
+    const u8* word = reinterpret_cast<const u8*>(b.words) + i * b.word_bytes;
+    u8* row = row_of(b, i);
+    for (u64 j = 0; j < b.row_bytes; ++j) row[j] = word[j];
     return false;
   }
 };
@@ -163,22 +160,22 @@ WARPHASH_FN u64 fingerprint_of(const u8* row, u64 bytes, u64 salt) {
   return x;
 }
 
-struct Fingerprint : Straight {
-  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
-    reinterpret_cast<u64*>(b.out_keys)[i] = fingerprint_of(row_of(b, i), b.op, b.random);
+struct Fingerprint : Straight<StoredRows, FingerprintBatch> {
+  WARPHASH_FN static bool start(const StoredRows&, const FingerprintBatch& b, u64 i, State&) {
+    reinterpret_cast<u64*>(b.fingerprints)[i] = fingerprint_of(row_of(b, i), b.row_bytes, b.salt);
     return false;
   }
 };
 
-// Enters rows into a sketch: each of its 2^13 registers (u32, at `out_counts`) keeps the greatest rank of the rows that
+// Enters rows into a sketch: each of its 2^13 registers (u32) keeps the greatest rank of the rows that
 // fall to it; the rank is the number of trailing zeros in the upper half of a fingerprint, plus one. The greatest rank tells how many
 // different rows there were (Flajolet et al., HyperLogLog, 2007). Relaxed: a register publishes nothing, and only rises.
 constexpr u32 kSketchBits = 13;
 
-struct Sketch : Straight {
-  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
-    const u64 print = fingerprint_of(row_of(b, i), b.op, b.random);
-    u32* const at = reinterpret_cast<u32*>(b.out_counts) + (print & ((1u << kSketchBits) - 1));
+struct Sketch : Straight<StoredRows, FingerprintBatch> {
+  WARPHASH_FN static bool start(const StoredRows&, const FingerprintBatch& b, u64 i, State&) {
+    const u64 print = fingerprint_of(row_of(b, i), b.row_bytes, b.salt);
+    u32* const at = reinterpret_cast<u32*>(b.registers) + (print & ((1u << kSketchBits) - 1));
     const u32 rest = static_cast<u32>(print >> 32);
     const u32 rank = rest ? first_bit(rest) + 1 : 33;
     u32 seen = load_relaxed(at);
@@ -191,8 +188,10 @@ struct Sketch : Straight {
   }
 };
 
+using OnRows = Straight<StoredRows, RowBatch>;
+
 // A task that lists elements in Report::winners.
-struct ListsElements : Straight {
+struct ListsElements : OnRows {
   static constexpr int kLists = 1;
   struct State {
     u32 element;
@@ -205,46 +204,42 @@ struct ListsElements : Straight {
   WARPHASH_FN static void finish(const Table&, const Batch&, u64, State&, bool, Tally&) {}
 };
 
-// Lists the elements whose flag is `kind`, in `leftover`.
+// Lists the elements whose flag is `listed_flag`.
 struct ListFlagged : ListsElements {
   WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State& s) {
-    s = {static_cast<u32>(i), flags_of(b)[i] == b.kind};
+    s = {static_cast<u32>(i), flag_of(b, i) == b.listed_flag};
     return false;
   }
-  WARPHASH_FN static void enter(const Batch& b, int, u64 place, Entry e) {
-    reinterpret_cast<u32*>(b.leftover)[place] = e;
-  }
+  WARPHASH_FN static void enter(const Batch& b, int, u64 place, Entry e) { reinterpret_cast<u32*>(b.list)[place] = e; }
 };
 
 struct Match : ListsElements {
-  WARPHASH_FN static const void* hint(const Batch& b, u64 i) {
-    return flagged(b, i) ? stored_row(b, row_number(b, i)) : nullptr;
+  WARPHASH_FN static const void* hint(const Table& t, const Batch& b, u64 i) {
+    return flagged(b, i) ? stored_row(t, row_number(b, i)) : nullptr;
   }
-  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State& s) {
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
     const bool found = flagged(b, i);
-    s = {static_cast<u32>(i), found && equal_rows(stored_row(b, row_number(b, i)), row_of(b, i), b.op)};
-    if (found && !s.listed) flags_of(b)[i] = kPresent;
+    s = {static_cast<u32>(i), found && equal_rows(stored_row(t, row_number(b, i)), row_of(b, i), b.row_bytes)};
+    if (found && !s.listed) flag_of(b, i) = kPresent;
     return false;
   }
-  WARPHASH_FN static void enter(const Batch& b, int, u64 place, Entry e) {
-    reinterpret_cast<u32*>(b.leftover)[place] = e;
+  WARPHASH_FN static void enter(const Batch& b, int, u64 place, Entry e) { reinterpret_cast<u32*>(b.list)[place] = e; }
+};
+
+struct Gather : OnRows {
+  WARPHASH_FN static const void* hint(const Table& t, const Batch& b, u64 i) {
+    return flagged(b, i) ? stored_row(t, row_number(b, i)) : nullptr;
+  }
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State&) {
+    const u8* from = flagged(b, i) ? stored_row(t, row_number(b, i)) : reinterpret_cast<const u8*>(b.default_row);
+    copy_row(reinterpret_cast<u8*>(b.out_rows) + i * b.row_bytes, from, b.row_bytes);
+    return false;
   }
 };
 
-struct Gather : Straight {
-  WARPHASH_FN static const void* hint(const Batch& b, u64 i) {
-    return flagged(b, i) ? stored_row(b, row_number(b, i)) : nullptr;
-  }
+struct NumberRows : OnRows {
   WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
-    const u8* from = flagged(b, i) ? stored_row(b, row_number(b, i)) : reinterpret_cast<const u8*>(b.default_value);
-    copy_row(reinterpret_cast<u8*>(b.out_values) + i * b.op, from, b.op);
-    return false;
-  }
-};
-
-struct NumberRows : Straight {
-  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
-    row_words(b)[i] = i;
+    number_of(b, i) = i;
     return false;
   }
 };
@@ -256,26 +251,28 @@ struct ClaimRows : ListsElements {
   struct State : ListsElements::State {
     bool shared;  // the fingerprint is that of another key, too
   };
-  WARPHASH_FN static u64 fingerprint_of(const Batch& b, u64 i) { return reinterpret_cast<const u64*>(b.out_keys)[i]; }
-  WARPHASH_FN static u64* cell(const Batch& b, u64 at) { return reinterpret_cast<u64*>(b.claims) + at; }
-  WARPHASH_FN static u64 home(const Batch& b, u64 fingerprint) {
-    return multiply_high(mix(fingerprint ^ b.random), b.claim_mask);
+  WARPHASH_FN static u64 fingerprint_of(const Batch& b, u64 i) {
+    return reinterpret_cast<const u64*>(b.fingerprints)[i];
   }
-  WARPHASH_FN static const void* hint(const Batch& b, u64 i) {
-    if (flags_of(b)[i] == kChanged) return stored_row(b, row_number(b, i));
+  WARPHASH_FN static u64* cell(const Batch& b, u64 at) { return reinterpret_cast<u64*>(b.cells) + at; }
+  WARPHASH_FN static u64 home(const Batch& b, u64 fingerprint) {
+    return multiply_high(mix(fingerprint ^ b.random), b.cell_count);
+  }
+  WARPHASH_FN static const void* hint(const Table& t, const Batch& b, u64 i) {
+    if (flag_of(b, i) == kChanged) return stored_row(t, row_number(b, i));
     return cell(b, home(b, fingerprint_of(b, i)));
   }
-  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State& s) {
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
     s.element = static_cast<u32>(i);
     s.listed = s.shared = false;
-    const bool found = flags_of(b)[i] == kChanged;
+    const bool found = flag_of(b, i) == kChanged;
     if (found) {
-      s.shared = !equal_rows(stored_row(b, row_number(b, i)), row_of(b, i), b.op);
-      flags_of(b)[i] = kPresent;
-      if (s.shared || b.unique) return false;
+      s.shared = !equal_rows(stored_row(t, row_number(b, i)), row_of(b, i), b.row_bytes);
+      flag_of(b, i) = kPresent;
+      if (s.shared || !b.claims_found) return false;
     }
     const u64 fingerprint = fingerprint_of(b, i), mine = fingerprint << 32 | i;
-    for (u64 at = home(b, fingerprint);; at = at + 1 < b.claim_mask ? at + 1 : 0) {
+    for (u64 at = home(b, fingerprint);; at = at + 1 < b.cell_count ? at + 1 : 0) {
       const u64 claim = compare_exchange_word(cell(b, at), kEmptyCell, mine);
       if (claim == kEmptyCell) {
         s.listed = !found;
@@ -283,71 +280,71 @@ struct ClaimRows : ListsElements {
       }
       const u64 owner = claim & 0xffffffffu;
       if ((claim ^ mine) >> 32 || fingerprint_of(b, owner) != fingerprint) continue;
-      s.shared = !equal_rows(row_of(b, owner), row_of(b, i), b.op);
-      row_words(b)[i] = found ? row_words(b)[i] | kValueDone : owner | kSharesRow | kValueDone;
+      s.shared = !equal_rows(row_of(b, owner), row_of(b, i), b.row_bytes);
+      number_of(b, i) = found ? number_of(b, i) | kValueDone : owner | kSharesRow | kValueDone;
       return false;
     }
   }
   WARPHASH_FN static void enter(const Batch& b, int, u64 place, Entry e) {
-    row_words(b)[e] = place;
-    flags_of(b)[e] = kChanged;
+    number_of(b, e) = place;
+    flag_of(b, e) = kChanged;
   }
   WARPHASH_FN static void finish(const Table&, const Batch&, u64, State& s, bool live, Tally& tally) {
     tally.mismatches += live && s.shared;
   }
 };
 
-struct TakeRows : Straight {
+struct TakeRows : OnRows {
   WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
     if (!flagged(b, i)) return false;
-    const u64 rank = row_words(b)[i], free = b.op, end = b.kind;
-    const u64 row = rank < free ? reinterpret_cast<const u64*>(b.source_buckets)[free - 1 - rank] : end + rank - free;
-    row_words(b)[i] = row;
-    if (b.out_keys) {
-      reinterpret_cast<u64*>(b.out_keys)[rank] = reinterpret_cast<const u64*>(b.keys)[i];
-      reinterpret_cast<u64*>(b.out_values)[rank] = row;
+    const u64 rank = number_of(b, i), free = b.free_rows;
+    const u64 row = rank < free ? reinterpret_cast<const u64*>(b.free_list)[free - 1 - rank] : b.end + rank - free;
+    number_of(b, i) = row;
+    if (b.out_fingerprints) {
+      reinterpret_cast<u64*>(b.out_fingerprints)[rank] = reinterpret_cast<const u64*>(b.fingerprints)[i];
+      reinterpret_cast<u64*>(b.out_numbers)[rank] = row;
     }
     return false;
   }
 };
 
-struct Scatter : Straight {
-  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
-    if (flagged(b, i)) copy_row(stored_row(b, row_number(b, i)), row_of(b, i), b.op);
+struct Scatter : OnRows {
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State&) {
+    if (flagged(b, i)) copy_row(stored_row(t, row_number(b, i)), row_of(b, i), b.row_bytes);
     return false;
   }
 };
 
-WARPHASH_FN void merge_value(const Batch& b, u64 i, u64 row) {
-  const u64 operand = read_word(row_of(b, i), b.op);
-  u8* base = reinterpret_cast<u8*>(b.source_buckets);
-  if (b.default_value == 4)
-    combine(reinterpret_cast<u32*>(base) + row, static_cast<u32>(operand), b.claim_mask, b.kind);
+WARPHASH_FN void merge_value(const StoredRows& stored, const RowBatch& b, u64 i, u64 row) {
+  const u64 operand = read_word(row_of(b, i), b.row_bytes);
+  u8* const at = stored_row(stored, row);
+  if (stored.stored_bytes == 4)
+    combine(reinterpret_cast<u32*>(at), static_cast<u32>(operand), b.op, b.kind);
   else
-    combine(reinterpret_cast<u64*>(base) + row, operand, b.claim_mask, b.kind);
+    combine(reinterpret_cast<u64*>(at), operand, b.op, b.kind);
 }
 
 // The word of a chosen element is not written here, so another element may read it.
-struct ShareRows : Straight {
-  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
-    if (!(row_words(b)[i] & kSharesRow)) return false;
+struct ShareRows : OnRows {
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State&) {
+    if (!(number_of(b, i) & kSharesRow)) return false;
     const u64 row = row_number(b, row_number(b, i));
-    row_words(b)[i] = row | kValueDone;
-    if (b.claim_mask) merge_value(b, i, row);
+    number_of(b, i) = row | kValueDone;
+    if (b.op) merge_value(t, b, i, row);
     return false;
   }
 };
 
-struct Overwrite : Straight {
-  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
-    if (changes_value(b, i)) copy_row(stored_row(b, row_number(b, i)), row_of(b, i), b.op);
+struct Overwrite : OnRows {
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State&) {
+    if (changes_value(b, i)) copy_row(stored_row(t, row_number(b, i)), row_of(b, i), b.row_bytes);
     return false;
   }
 };
 
-struct Merge : Straight {
-  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
-    if (changes_value(b, i)) merge_value(b, i, row_number(b, i));
+struct Merge : OnRows {
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State&) {
+    if (changes_value(b, i)) merge_value(t, b, i, row_number(b, i));
     return false;
   }
 };
@@ -359,29 +356,29 @@ struct FreeRows : ListsElements {
     return false;
   }
   WARPHASH_FN static void enter(const Batch& b, int, u64 place, Entry e) {
-    reinterpret_cast<u64*>(b.source_buckets)[place] = row_number(b, e);
+    reinterpret_cast<u64*>(b.free_list)[b.free_rows + place] = row_number(b, e);
   }
 };
 
 // A chunk is summed by one thread: the next one's line of counts is the one after its own.
 constexpr u64 kChunk = 256;
 
-struct ChunkSums : Straight {
-  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
-    const u32* counts = reinterpret_cast<const u32*>(b.keys);
+struct ChunkSums : Straight<StoredRows, CountBatch> {
+  WARPHASH_FN static bool start(const StoredRows&, const CountBatch& b, u64 i, State&) {
+    const u32* counts = reinterpret_cast<const u32*>(b.counts);
     u64 sum = 0;
-    for (u64 j = i * kChunk; j < (i + 1) * kChunk && j < b.default_value; ++j) sum += counts[j];
-    reinterpret_cast<u64*>(b.out_values)[i] = sum;
+    for (u64 j = i * kChunk; j < (i + 1) * kChunk && j < b.length; ++j) sum += counts[j];
+    reinterpret_cast<u64*>(b.sums)[i] = sum;
     return false;
   }
 };
 
-struct Offsets : Straight {
-  WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
-    const u32* counts = reinterpret_cast<const u32*>(b.keys);
-    u64 at = reinterpret_cast<const u64*>(b.values)[i];
-    for (u64 j = i * kChunk; j < (i + 1) * kChunk && j < b.default_value; ++j) {
-      reinterpret_cast<u64*>(b.out_values)[j] = at;
+struct Offsets : Straight<StoredRows, CountBatch> {
+  WARPHASH_FN static bool start(const StoredRows&, const CountBatch& b, u64 i, State&) {
+    const u32* counts = reinterpret_cast<const u32*>(b.counts);
+    u64 at = reinterpret_cast<const u64*>(b.starts)[i];
+    for (u64 j = i * kChunk; j < (i + 1) * kChunk && j < b.length; ++j) {
+      reinterpret_cast<u64*>(b.offsets)[j] = at;
       at += counts[j];
     }
     return false;

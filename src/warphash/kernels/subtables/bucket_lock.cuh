@@ -7,12 +7,12 @@
 // own among them again, and it asks once more. Under `spin` it asks until it has the lock, and its warp waits with it.
 // Source: Dynamic Hash Tables on GPUs, section 4.2.
 #pragma once
-#include "core/abi.cuh"
 #include "platform/platform.cuh"
+#include "subtables/abi.cuh"
 
 namespace warphash {
 
-WARPHASH_FN bool try_lock(const Table& t, u32* lock) {
+WARPHASH_FN bool try_lock(const SubtableTable& t, u32* lock) {
   do {
     if (compare_exchange_acquire(lock, 0u, 1u) == 0) return true;
   } while (t.coordination == kSpin);

@@ -34,6 +34,8 @@ WARPHASH_FN void count(Tally& tally, u32 bucket) {
 // ---- find
 template <class D>
 struct FindPair {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   using Word = typename S::Word;
   using Value = typename D::Value::Word;
@@ -105,6 +107,8 @@ struct FindPair {
 // A find, asked how many words of guests it reads.
 template <class D>
 struct GuestCounts : ProbeCounts<FindPair<D>> {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   using typename ProbeCounts<FindPair<D>>::State;
   WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
@@ -120,6 +124,8 @@ struct GuestCounts : ProbeCounts<FindPair<D>> {
 // A find of elements that may be listed, in a table that others are changing.
 template <class D>
 struct SeekPair {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   using Word = typename S::Word;
   static constexpr bool kProbes = true, kReads = true, kSuspends = false, kCounts = true;
@@ -142,6 +148,8 @@ struct SeekPair {
 
 template <class D>
 struct CombinePair : SeekPair<D> {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   using typename SeekPair<D>::State;
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
@@ -180,6 +188,8 @@ struct CombinePair : SeekPair<D> {
 
 template <class D>
 struct ErasePair : SeekPair<D> {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   using typename SeekPair<D>::State;
   static constexpr bool kSuspends = true, kCountsSubtables = true;
@@ -210,14 +220,14 @@ struct ErasePair : SeekPair<D> {
 };
 
 // ---- hand_over
-// A word an element, of the counts at `report`, to `answer`; they are zero then, if default_value says so, but for the number of
+// A word an element, of the counts at `report`, to `answer`; they are zero then, if `restarts` says so, but for the number of
 // the homeless, whom a find behind an insert looks for. A copy and a fill of the driver's took 10 us of a batch, for most of
 // which the device was idle (docs/performance/subtables.md).
-struct HandOver : Straight {
+struct HandOver : Straight<SubtableTable, SubtableBatch> {
   WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
     u64* const word = pointer<u64>(b.report) + i;
     pointer<u64>(b.answer)[i] = *word;
-    if (b.default_value && word != &report_of(b)->homeless) *word = 0;
+    if (b.restarts && word != &report_of(b)->homeless) *word = 0;
     return false;
   }
 };
@@ -225,6 +235,8 @@ struct HandOver : Straight {
 // ---- scan, audit: of one subtable, `subtable`, whose slots or buckets are the elements
 template <class D>
 struct ScanSubtable {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   using Word = typename S::Word;
   static constexpr bool kProbes = false, kSuspends = false, kCounts = true;
@@ -234,7 +246,7 @@ struct ScanSubtable {
     const u8* value;
     u64 value_bytes;
   };
-  WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
+  WARPHASH_FN static const void* hint(const Table&, const Batch&, u64) { return nullptr; }
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
     const u32 bucket = bucket_named(static_cast<u32>(b.subtable), static_cast<u32>(i / S::kSlots));
     const u32 slot = static_cast<u32>(i % S::kSlots);
@@ -247,7 +259,7 @@ struct ScanSubtable {
   WARPHASH_FN static bool lists(int, const State& s) { return S::holds_key(typename S::Item{s.key}); }
   WARPHASH_FN static Entry entry(const State& s) { return s; }
   WARPHASH_FN static void enter(const Batch& b, int, u64 place, const Entry& e) {
-    if (place >= b.default_value) return;  // room in the output
+    if (place >= b.room) return;
     if (b.out_keys) store_once(pointer<Word>(b.out_keys) + place, b.subtable == kAnnex ? mark_of_name(e.key) : e.key);
     if (S::kValueBytes != 0 && b.out_values)
       copy_row(pointer<u8>(b.out_values) + place * e.value_bytes, e.value, e.value_bytes);
@@ -257,6 +269,8 @@ struct ScanSubtable {
 // A bucket is sound if its empty slots come last, its keys belong there and are found there, and nobody has its lock.
 template <class D>
 struct AuditSubtable {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   using Word = typename S::Word;
   static constexpr bool kProbes = false, kSuspends = false, kCounts = true;
@@ -264,7 +278,7 @@ struct AuditSubtable {
   struct State {
     u32 broken;
   };
-  WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
+  WARPHASH_FN static const void* hint(const Table&, const Batch&, u64) { return nullptr; }
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
     const u32 bucket = bucket_named(static_cast<u32>(b.subtable), static_cast<u32>(i));
     s.broken = load_relaxed(S::lock_at(t, bucket)) != 0;

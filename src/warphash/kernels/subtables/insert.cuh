@@ -31,6 +31,8 @@ namespace warphash {
 // ---- settle
 template <class D>
 struct SettlePair : Settling {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   using Word = typename S::Word;
   static constexpr bool kSuspends = true, kSeesWhere = S::kWide, kCountsSubtables = true;
@@ -152,6 +154,8 @@ struct ClaimLeftover : Claim<D> {
 // ---- place
 template <class D>
 struct PlacePair {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   using Word = typename S::Word;
   static constexpr bool kProbes = true, kReads = true, kSuspends = true, kCounts = true;

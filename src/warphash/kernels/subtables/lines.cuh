@@ -2,7 +2,7 @@
 //
 // Layout of a subtable of n buckets, one piece of memory (bytes):
 //   [ keys     n lines of 128: 128 / w slots of w bytes, w = 4, 8, 16, 32, 64 or 128 for the width of a key ]
-//   [ values   n * (128 / w) of v bytes: 0, 4, 8, or Table::value_bytes, a multiple of 4 ]
+//   [ values   n * (128 / w) of v bytes: 0, 4, 8, or SubtableTable::value_bytes, a multiple of 4 ]
 //   [ locks    n words of 32 bits (subtables/bucket_lock.cuh) ]
 //   [ guests   n pairs of words of 32 bits: keys that are here though their place is elsewhere have set two bits of one word ]
 // A key of 128 bytes fills a bucket. The annex (core/slot.cuh) is one more, small subtable behind the others.
@@ -43,27 +43,31 @@ namespace warphash {
 
 // Whether a find reads a word of guests to save a bucket.
 constexpr bool kAsksForGuests = !kPrefetches;
-constexpr int kRow = -1;  // width of a value: what Table::value_bytes says
+constexpr int kRow = -1;  // width of a value: what SubtableTable::value_bytes says
 constexpr u32 kSubtableShift = 28;
 constexpr u32 kAnnex = kMostSubtables;
 
 WARPHASH_FN u32 subtable_of(u32 bucket) { return bucket >> kSubtableShift; }
 WARPHASH_FN u32 bucket_named(u32 subtable, u32 number) { return subtable << kSubtableShift | number; }
 WARPHASH_FN u32 number_of(u32 bucket) { return bucket & ((1u << kSubtableShift) - 1); }
-WARPHASH_FN u32 subtable_after(const Table& t, u32 subtable) { return subtable + 1 < t.hashes ? subtable + 1 : 0; }
+WARPHASH_FN u32 subtable_after(const SubtableTable& t, u32 subtable) {
+  return subtable + 1 < t.subtables ? subtable + 1 : 0;
+}
 
 // Element `subtable` of an array of the table: selects, as an indexed parameter would go through local memory.
-WARPHASH_FN u64 of_subtable(const Table& t, const u64 (&array)[kMostSubtables + 1], u32 subtable) {
-  u64 x = array[kAnnex];
+template <u32 kLength>
+WARPHASH_FN u64 of_subtable(const SubtableTable& t, const u64 (&array)[kLength], u32 subtable) {
+  u64 x = array[kLength - 1];
 #pragma unroll
   for (u32 j = 0; j < kMostSubtables; ++j)
-    if (j < t.hashes) x = subtable == j ? array[j] : x;
+    if (j < t.subtables) x = subtable == j ? array[j] : x;
   return x;
 }
 
 // What the slots of subtables are; for `Seen` and the schedules, a bucket of keys alone.
 template <class Word_, int kValueBytes_>
 struct Lines {
+  using Table = SubtableTable;
   using Word = Word_;
   using Item = Slot<Word, false>;
   static constexpr int kValueBytes = kValueBytes_;
@@ -88,25 +92,25 @@ struct Lines {
   }
   WARPHASH_FN static u32 next_in(const Item&) { return kNowhere; }
 
-  WARPHASH_FN static u64 value_bytes(const Table& t) {
+  WARPHASH_FN static u64 value_bytes(const SubtableTable& t) {
     return kValueBytes == kRow ? t.value_bytes : static_cast<u64>(kValueBytes);
   }
-  WARPHASH_FN static Item* at(const Table& t, u32 bucket) {
-    WARPHASH_ASSERT(subtable_of(bucket) < t.hashes || subtable_of(bucket) == kAnnex);
+  WARPHASH_FN static Item* at(const SubtableTable& t, u32 bucket) {
+    WARPHASH_ASSERT(subtable_of(bucket) < t.subtables || subtable_of(bucket) == kAnnex);
     WARPHASH_ASSERT(number_of(bucket) < of_subtable(t, t.sizes, subtable_of(bucket)));
     Item* const lines = reinterpret_cast<Item*>(of_subtable(t, t.bases, subtable_of(bucket)));
     return in_global(lines + static_cast<u64>(number_of(bucket)) * kSlots);
   }
-  WARPHASH_FN static u8* value_at(const Table& t, u32 bucket, u32 slot) {
+  WARPHASH_FN static u8* value_at(const SubtableTable& t, u32 bucket, u32 slot) {
     const u32 subtable = subtable_of(bucket);
     const u64 values = of_subtable(t, t.bases, subtable) + of_subtable(t, t.sizes, subtable) * kBucketBytes;
     const u64 number = static_cast<u64>(number_of(bucket)) * kSlots + slot;
     return in_global(reinterpret_cast<u8*>(values) + number * value_bytes(t));
   }
-  WARPHASH_FN static u32* lock_at(const Table& t, u32 bucket) {
+  WARPHASH_FN static u32* lock_at(const SubtableTable& t, u32 bucket) {
     return in_global(reinterpret_cast<u32*>(of_subtable(t, t.bucket_words, subtable_of(bucket))) + number_of(bucket));
   }
-  WARPHASH_FN static u32* guests_at(const Table& t, u32 subtable, u32 number) {
+  WARPHASH_FN static u32* guests_at(const SubtableTable& t, u32 subtable, u32 number) {
     const u64 words = of_subtable(t, t.bucket_words, subtable);
     return in_global(reinterpret_cast<u32*>(words) + of_subtable(t, t.sizes, subtable) + 2ull * number);
   }
@@ -151,18 +155,24 @@ struct Carried<0> {
   WARPHASH_FN static Word swap(u8*, Word, u8*, u64) { return 0; }
 };
 
-WARPHASH_FN u32 hash_with(const Table& t, u32 digest, u64 salt, u64 addend) {
+// The digest of a key in a table.
+template <class Word>
+WARPHASH_FN auto digest(const SubtableTable& t, const Word& key) {
+  return digest(t.digest_point, key);
+}
+
+WARPHASH_FN u32 hash_with(const SubtableTable& t, u32 digest, u64 salt, u64 addend) {
   if (t.family == kUniversal) return static_cast<u32>(universal(digest, salt, addend));
   return mix(digest ^ static_cast<u32>(salt));
 }
-WARPHASH_FN u64 hash_with(const Table& t, u64 digest, u64 salt, u64 addend) {
+WARPHASH_FN u64 hash_with(const SubtableTable& t, u64 digest, u64 salt, u64 addend) {
   if (t.family == kUniversal) return universal(digest, salt, addend) << 3;  // a product below 2^61
   return mix(digest ^ salt);
 }
 
 // Hash of a digest in a subtable.
 template <class Digest>
-WARPHASH_FN Digest hash_in(const Table& t, u32 subtable, Digest digest) {
+WARPHASH_FN Digest hash_in(const SubtableTable& t, u32 subtable, Digest digest) {
   const u64 salt = of_subtable(t, t.salts, subtable);
   u64 addend = t.addend[0];
 #pragma unroll
@@ -172,7 +182,7 @@ WARPHASH_FN Digest hash_in(const Table& t, u32 subtable, Digest digest) {
 
 // Bucket of a digest in a subtable.
 template <class Digest>
-WARPHASH_FN u32 bucket_in(const Table& t, u32 subtable, Digest digest) {
+WARPHASH_FN u32 bucket_in(const SubtableTable& t, u32 subtable, Digest digest) {
   return bucket_named(subtable, scale(hash_in(t, subtable, digest), of_subtable(t, t.sizes, subtable)));
 }
 
@@ -182,7 +192,7 @@ struct Guests {
   u32 bits;
 
   template <class S, class Digest>
-  WARPHASH_FN static Guests of(const Table& t, u32 subtable, Digest digest) {
+  WARPHASH_FN static Guests of(const SubtableTable& t, u32 subtable, Digest digest) {
     const Digest hash = hash_in(t, subtable, digest);
     const u64 buckets = of_subtable(t, t.sizes, subtable);
     const u32 part = part_of_2048(hash, buckets);  // [ word 1 | bit 5 | bit 5 ]
@@ -200,13 +210,13 @@ struct First {
   u32 possible;
 
   template <class Digest>
-  WARPHASH_FN static First of(const Table& t, Digest hashed) {
-    const u32 draw = static_cast<u32>(mix(static_cast<u64>(hashed) ^ t.salts[kAnnex]) >> 32);
+  WARPHASH_FN static First of(const SubtableTable& t, Digest hashed) {
+    const u32 draw = static_cast<u32>(mix(static_cast<u64>(hashed) ^ t.routing_salt) >> 32);
     First first = {0, 0};
 #pragma unroll
     for (u32 j = 0; j < kMostSubtables; ++j) {
-      if (j >= t.hashes) continue;
-      if (j + 1 < t.hashes) first.subtable += draw >= t.shares[j];
+      if (j >= t.subtables) continue;
+      if (j + 1 < t.subtables) first.subtable += draw >= t.shares[j];
       first.possible |= static_cast<u32>(draw >= t.least_begins[j] && draw < t.most_ends[j]) << j;
     }
     return first;
@@ -215,12 +225,12 @@ struct First {
 
 // A key has come into a bucket.
 template <class S, class Digest>
-WARPHASH_FN void receive(const Table& t, u32 bucket, Digest digest) {
+WARPHASH_FN void receive(const SubtableTable& t, u32 bucket, Digest digest) {
   if (First::of(t, digest).subtable != subtable_of(bucket)) Guests::of<S>(t, subtable_of(bucket), digest).add();
 }
 
 // The number of a bucket among those of all subtables, one behind the other.
-WARPHASH_FN u64 number_of_all(const Table& t, u32 bucket) {
+WARPHASH_FN u64 number_of_all(const SubtableTable& t, u32 bucket) {
   u64 before = 0;
 #pragma unroll
   for (u32 j = 0; j < kMostSubtables; ++j) before += j < subtable_of(bucket) ? t.sizes[j] : 0;
@@ -237,7 +247,7 @@ struct SubtableProbe {
   u32 left : 8;    // and those that nobody has looked at
   u32 asked : 1;   // whether `wanted` has those, too, where the key may be a guest
 
-  WARPHASH_FN static SubtableProbe start(const Table& t, const Word& key) {
+  WARPHASH_FN static SubtableProbe start(const SubtableTable& t, const Word& key) {
     SubtableProbe p{Named<S>::of(key), 0, 0, 0, true};
     if (p.named.reserved) {
       p.bucket = S::annex_bucket(p.named.key);
@@ -246,14 +256,16 @@ struct SubtableProbe {
     const auto hashed = digest(t, p.named.key);
     const First first = First::of(t, hashed);
     p.wanted = first.possible;
-    p.left = (1u << t.hashes) - 1;
+    p.left = (1u << t.subtables) - 1;
     p.asked = false;
     p.move_to(t, first.subtable, hashed);
     return p;
   }
-  WARPHASH_FN bool at_first(const Table& t) const { return named.reserved || bit_count(left) + 1 == t.hashes; }
+  WARPHASH_FN bool at_first(const SubtableTable& t) const {
+    return named.reserved || bit_count(left) + 1 == t.subtables;
+  }
   // Also wants the subtables where the key may be a guest.
-  WARPHASH_FN void ask(const Table& t) {
+  WARPHASH_FN void ask(const SubtableTable& t) {
     if (asked) return;
     asked = true;
     if constexpr (!kAsksForGuests) {
@@ -266,13 +278,13 @@ struct SubtableProbe {
     u32 words[kMostSubtables];
 #pragma unroll
     for (u32 j = 0; j < kMostSubtables; ++j) {  // all are asked for before one is waited for
-      if (j >= t.hashes) continue;
+      if (j >= t.subtables) continue;
       guests[j] = Guests::of<S>(t, j, hashed);
       words[j] = unsure >> j & 1 ? load_kept(guests[j].word) : 0;
     }
 #pragma unroll
     for (u32 j = 0; j < kMostSubtables; ++j)
-      if (j < t.hashes && guests[j].may_be_in(words[j])) wanted |= 1u << j;
+      if (j < t.subtables && guests[j].may_be_in(words[j])) wanted |= 1u << j;
   }
   // The key is in no subtable: it only looks for room.
   WARPHASH_FN void want_room_alone() {
@@ -280,13 +292,13 @@ struct SubtableProbe {
     asked = true;
   }
   // And that in any subtable but this one.
-  WARPHASH_FN void leave_for_good(const Table& t) {
+  WARPHASH_FN void leave_for_good(const SubtableTable& t) {
     want_room_alone();
-    left = ((1u << t.hashes) - 1) & ~(1u << subtable_of(bucket));
+    left = ((1u << t.subtables) - 1) & ~(1u << subtable_of(bucket));
   }
   // The key is not in the bucket that was seen: moves on to the next subtable that it wants; or, as long as it has seen no
   // room, to the next one that is left. False if there is none.
-  WARPHASH_FN bool advance(const Table& t, const Seen<S>& seen, bool seeks_room = false) {
+  WARPHASH_FN bool advance(const SubtableTable& t, const Seen<S>& seen, bool seeks_room = false) {
     if (!(t.early_exit && seen.open)) ask(t);
     const u32 among = seeks_room ? left : wanted;
     if (!among) return false;
@@ -297,7 +309,7 @@ struct SubtableProbe {
 
  private:
   template <class Digest>
-  WARPHASH_FN void move_to(const Table& t, u32 subtable, Digest hashed) {
+  WARPHASH_FN void move_to(const SubtableTable& t, u32 subtable, Digest hashed) {
     wanted &= ~(1u << subtable);
     left &= ~(1u << subtable);
     bucket = bucket_in(t, subtable, hashed);

@@ -4,7 +4,7 @@
 //   halve     the slots j of buckets 2c and 2c + 1 go to bucket c; what finds no slot there is listed, and placed elsewhere
 //
 // Source: Dynamic Hash Tables on GPUs, section 5.3. A launch has a thread for each slot of the smaller of the two
-// copies, whose old one is `keys`, of `source_buckets` buckets; the table's is the new one, whose locks and guests are zero.
+// copies, whose old one is `source_lines`, of `source_buckets` buckets; the table's is the new one, whose locks and guests are zero.
 // Which of the keys are guests is told anew: those whose first subtable is now another (subtables/lines.cuh).
 //
 // Enlarging. Two buckets never share one afterwards, so that no slot is written twice and nothing is locked. The
@@ -26,18 +26,18 @@ namespace warphash {
 template <class S>
 struct OldLines {
   u64 base, buckets;
-  WARPHASH_FN static OldLines of(const Batch& b) { return {b.keys, b.source_buckets}; }
+  WARPHASH_FN static OldLines of(const SubtableBatch& b) { return {b.source_lines, b.source_buckets}; }
   WARPHASH_FN const typename S::Item* line(u64 bucket) const {
     return reinterpret_cast<const typename S::Item*>(base) + bucket * S::kSlots;
   }
   WARPHASH_FN typename S::Word key(u64 bucket, u32 slot) const { return load_relaxed(&line(bucket)[slot].key); }
-  WARPHASH_FN u8* value(const Table& t, u64 bucket, u32 slot) const {
+  WARPHASH_FN u8* value(const SubtableTable& t, u64 bucket, u32 slot) const {
     return pointer<u8>(base + buckets * S::kBucketBytes) + (bucket * S::kSlots + slot) * S::value_bytes(t);
   }
 };
 
 template <class D>
-WARPHASH_FN void copy_value(const Table& t, u32 bucket, u32 slot, const u8* from) {
+WARPHASH_FN void copy_value(const SubtableTable& t, u32 bucket, u32 slot, const u8* from) {
   using S = typename D::S;
   if constexpr (S::kValueBytes == kRow)
     copy_row(S::value_at(t, bucket, slot), from, t.value_bytes);
@@ -48,7 +48,7 @@ WARPHASH_FN void copy_value(const Table& t, u32 bucket, u32 slot, const u8* from
 }
 
 template <class D>
-struct Enlarge : Straight {
+struct Enlarge : Straight<SubtableTable, SubtableBatch> {
   using S = typename D::S;
   using Word = typename S::Word;
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State&) {
@@ -73,12 +73,14 @@ struct Enlarge : Straight {
 
 template <class D>
 struct Halve : ListsLeftover {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   static constexpr bool kProbes = false, kSuspends = false, kCounts = false;
   struct State {
     u32 residual;  // slot of the old copy, or kNowhere
   };
-  WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
+  WARPHASH_FN static const void* hint(const Table&, const Batch&, u64) { return nullptr; }
   // Elements beyond the last slot fill up a warp: all its lanes vote.
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
     const auto old = OldLines<S>::of(b);

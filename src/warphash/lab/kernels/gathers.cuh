@@ -5,26 +5,28 @@ namespace warphash {
 
 template <Access kAccess>
 struct Gathers {
+  using Table = Region;
+  using Batch = Launch;
   static constexpr bool kWalks = true, kCounts = false;
   template <class... Range>
-  WARPHASH_FN static void run(const Table& t, const Batch& b, Range... range) {
-    switch (b.kind) {
+  WARPHASH_FN static void run(const Region& r, const Launch& b, Range... range) {
+    switch (r.place_bytes) {
       case 4:
-        return walk<4, kAccess>(t, b, range...);
+        return walk<4, kAccess>(r, b, range...);
       case 8:
-        return walk<8, kAccess>(t, b, range...);
+        return walk<8, kAccess>(r, b, range...);
       case 16:
-        return walk<16, kAccess>(t, b, range...);
+        return walk<16, kAccess>(r, b, range...);
       case 32:
-        return walk<32, kAccess>(t, b, range...);
+        return walk<32, kAccess>(r, b, range...);
       case 64:
-        return walk<64, kAccess>(t, b, range...);
+        return walk<64, kAccess>(r, b, range...);
       case 128:
-        return walk<128, kAccess>(t, b, range...);
+        return walk<128, kAccess>(r, b, range...);
       case 256:
-        return walk<256, kAccess>(t, b, range...);
+        return walk<256, kAccess>(r, b, range...);
       case 512:
-        return walk<512, kAccess>(t, b, range...);
+        return walk<512, kAccess>(r, b, range...);
     }
   }
 };

@@ -1,10 +1,10 @@
 // What the memory allows: random reads of as many bytes as a bucket has, with nothing of a hash table around them.
 //
-//   read            reads `kind` contiguous bytes at a random place, aligned to `kind`, `n` times
+//   read            reads a random place of a Region, `n` times
 //   read_and_swap   the same, and then a compare-and-swap into each place read
 //   read_and_exchange   the same with an exchange, which always succeeds
 //
-// Layout. The region is `buckets` places of `kind` bytes (4 to 512, a power of two) at `slots`. Place i of a launch is a
+// Layout. The places of a region lie behind each other, each aligned to its size. Place i of a launch is a
 // mixture of the number i + `random`: uniform, and known long before the read, as a table's first bucket is.
 //
 // Why a schedule of its own. A ceiling that went through the schedules of core/ would share its losses, and hide them. This
@@ -15,7 +15,7 @@
 // The words read are folded into one, which is stored if it is a value that it cannot have: else the reads would be
 // dropped by the compiler. The caller fills the region with zeros, and a swap or exchange adds 1, in the lowest bits.
 #pragma once
-#include "core/abi.cuh"
+#include "abi.cuh"
 #include "platform/platform.cuh"
 
 namespace warphash {

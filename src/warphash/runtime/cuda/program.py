@@ -6,7 +6,6 @@ import ctypes
 import functools
 from typing import TYPE_CHECKING, Any
 
-from ..abi import Batch, Table
 from .driver import check, error
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ class CudaProgram:
         self._arguments_at = ctypes.addressof(self._arguments)
         self._grid = self._line_of_blocks()
 
-    def run(self, entry: str, table: Table, batch: Batch, n: int, stream: Any = None) -> None:
+    def run(self, entry: str, table: ctypes.Structure, batch: ctypes.Structure, n: int, stream: Any = None) -> None:
         """Launch kernel ``entry`` over at most ``n`` elements; returns before it ends, with both structures copied."""
         if n > 0:
             function, most_threads, most_blocks = self._functions.get(entry) or self._find(entry)
@@ -41,7 +40,9 @@ class CudaProgram:
             if status:
                 raise error(status, f"launching a kernel on {self._engine.device}")
 
-    def _launch(self, function: Any, blocks: int, threads: int, table: Table, batch: Batch, handle: int) -> Any:
+    def _launch(
+        self, function: Any, blocks: int, threads: int, table: ctypes.Structure, batch: ctypes.Structure, handle: int
+    ) -> Any:
         self._arguments[0], self._arguments[1] = ctypes.addressof(table), ctypes.addressof(batch)
         grid = self._grid
         grid.gridDimX, grid.blockDimX, grid.hStream = blocks, threads, handle

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import EngineUnavailable, WarphashError
-from ..abi import Batch, Table
+from ..abi import Launch
 from ..cuda.cache import default_directory
 from ..cuda.nvrtc import CompileError
 from ..engine import Buffer, KernelSpec, Program
@@ -146,20 +146,22 @@ class EmulatedProgram:
         self._fault_address = library.warphash_fault_address
         self._fault_address.restype = ctypes.POINTER(ctypes.c_uint64)
 
-    def run(self, entry: str, table: Table, batch: Batch, n: int, stream: Any = None) -> None:
+    def run(self, entry: str, table: ctypes.Structure, batch: Launch, n: int, stream: Any = None) -> None:
         """Run kernel ``entry`` over at most ``n`` elements, to its end.
 
         Raises
         ------
         EmulationError
-            With the block, warp and lane that broke a rule, and the schedule.
+            With the block, warp and lane that broke a rule, and the schedule; or if the kernel takes a table or a
+            batch of another type.
         """
         if n <= 0:
             return
         function = getattr(self._library, f"warphash_{entry}")
         function.restype = ctypes.c_char_p
         seed = launch_seed(entry, table, batch)
-        message = function(ctypes.byref(table), ctypes.byref(batch), ctypes.c_uint64(n), ctypes.c_uint64(seed))
+        given = [part for it in (table, batch) for part in (ctypes.byref(it), ctypes.c_uint64(ctypes.sizeof(it)))]
+        message = function(*given, ctypes.c_uint64(n), ctypes.c_uint64(seed))
         said = [message.decode()] if message else []
         if address := self._fault_address():
             said.append(self._engine.memory.place(address.contents.value))
@@ -169,11 +171,12 @@ class EmulatedProgram:
             raise EmulationError(f"{where}: {'; '.join(said)}")
 
 
-def launch_seed(entry: str, table: Table, batch: Batch) -> int:
+def launch_seed(entry: str, table: ctypes.Structure, batch: Launch) -> int:
     """The schedule of one launch: 64 bits of a digest, or 0 for the lanes in order."""
     if schedule_seed == 0:
         return 0
-    what = (schedule_seed, entry, *table.multiplier, batch.n, batch.random, batch.op)
+    constants, op = getattr(table, "multiplier", ()), getattr(batch, "op", 0)
+    what = (schedule_seed, entry, *constants, batch.n, batch.random, op)
     return int.from_bytes(hashlib.blake2b(repr(what).encode(), digest_size=8).digest(), "little") | 1
 
 

@@ -32,10 +32,13 @@ from ...runtime.abi import (
     LOSERS,
     REPORT_WORDS,
     WINNERS,
-    Batch,
+    BucketBatch,
+    BucketTable,
+    BuildBatch,
     Flag,
     Op,
-    Table,
+    RowBatch,
+    StoredRows,
 )
 from ...runtime.engine import Buffer, Engine, KernelSpec
 from ...runtime.source import ROWS
@@ -107,7 +110,7 @@ class BucketArray:
         What kernels are given.
     """
 
-    find_fields = NO_FIELDS
+    batch_type, find_fields = BucketBatch, NO_FIELDS
 
     def __init__(
         self,
@@ -141,15 +144,15 @@ class BucketArray:
         self._random = random.Random(seed)
         self.table = self._describe()
         self._report = engine.allocate(8 * REPORT_WORDS, stream)  # of operations whose caller holds the lock alone
-        self._workbench = Workbench(engine, spec.slot_bytes if design.moves_keys else 0)
+        self._workbench = Workbench(engine, BucketBatch, spec.slot_bytes if design.moves_keys else 0)
         self._result_slot: ResultSlot | None = None
 
     def memory_use(self) -> MemoryUse:
         """The slots that keys are hashed to."""
         return MemoryUse(self.slots * self.spec.slot_bytes)
 
-    def _describe(self) -> Table:
-        return Table(
+    def _describe(self) -> BucketTable:
+        return BucketTable(
             slots=self._memory.ptr,
             buckets=self.buckets,
             chain_limit=self.design.chain_limit(self.slots),
@@ -166,7 +169,7 @@ class BucketArray:
     def copy(self, stream: Any = None) -> BucketArray:
         """An array with the same hash constants and pairs, in memory of its own."""
         twin = self.sibling(self.slots, self.seed, stream)
-        twin.table = Table.from_buffer_copy(self.table)
+        twin.table = BucketTable.from_buffer_copy(self.table)
         twin.table.slots = twin._memory.ptr
         twin._random.setstate(self._random.getstate())
         self.engine.copy(twin._memory.ptr, self._memory.ptr, self.nbytes, stream)
@@ -199,7 +202,7 @@ class BucketArray:
         self.engine.copy(kept.ptr, self._memory.ptr, self.nbytes, stream)
         return kept
 
-    def restore(self, table: Table, snapshot: Buffer | npt.NDArray[np.uint8], stream: Any = None) -> None:
+    def restore(self, table: BucketTable, snapshot: Buffer | npt.NDArray[np.uint8], stream: Any = None) -> None:
         """Put back the slots of a `snapshot` and the constants of that time. Allocates nothing on the device."""
         if isinstance(snapshot, np.ndarray):
             self.engine.upload(self._memory.ptr, snapshot, stream)
@@ -213,18 +216,18 @@ class BucketArray:
         report, base = zeroed_report(self.engine, stream), self.table
         per_launch = LAUNCH_ELEMENTS // self.spec.slots_per_bucket * self.spec.slots_per_bucket
         for at in range(0, self.total_slots, per_launch):
-            table = Table.from_buffer_copy(base)
+            table = BucketTable.from_buffer_copy(base)
             table.slots = base.slots + at * self.spec.slot_bytes
             table.buckets = max(0, self.buckets - at // self.spec.slots_per_bucket)
             n = min(per_launch, self.total_slots - at)
-            batch = Batch(n=n, out_keys=out_keys, out_values=out_values, report=report.ptr, default_value=room)
+            batch = BucketBatch(n=n, out_keys=out_keys, out_values=out_values, report=report.ptr, room=room)
             self.program.run("scan", table, batch, n, stream)
         return read_report(self.engine, report.ptr, stream).winners
 
     def broken_buckets(self, stream: Any = None) -> int:
         """As `Store.broken_buckets`; the rules are those of ``core/slot.cuh``."""
         report, n = zeroed_report(self.engine, stream), self.total_slots // self.spec.slots_per_bucket
-        self.program.run("audit", self.table, Batch(n=n, report=report.ptr), n, stream)
+        self.program.run("audit", self.table, BucketBatch(n=n, report=report.ptr), n, stream)
         return read_report(self.engine, report.ptr, stream).mismatches
 
     # ---- operations that change pairs
@@ -308,7 +311,7 @@ class BucketArray:
                 dirty_claims = True
                 self._place_distinct(table, batch, place, self.design.settles and not skips_first, stream)
         if whole:
-            self.program.run("split", table, Batch(n=self.total_slots), self.total_slots, stream)
+            self.program.run("split", table, BucketBatch(n=self.total_slots), self.total_slots, stream)
             self.layout_is_open = False
         report = read_report(self.engine, scratch.report.ptr, stream)
         return self._closed(Outcome(report.changed, report.homeless, report.unplaced, report.probes))
@@ -321,7 +324,7 @@ class BucketArray:
             self.displaced = None
         return outcome
 
-    def _place_distinct(self, table: Table, batch: Batch, place: str, settles: bool, stream: Any) -> None:
+    def _place_distinct(self, table: BucketTable, batch: BucketBatch, place: str, settles: bool, stream: Any) -> None:
         """Launch the kernels of a piece in which keys may repeat."""
         report, n, run = batch.report, batch.n, self.program.run
         if settles:
@@ -356,8 +359,10 @@ class BucketArray:
         chunks = engine.allocate(8 * parts[0], stream)
         report = self._reset_report(stream)
         engine.fill(chunks.ptr, 0, chunks.nbytes, stream)
-        batch = Batch(n=n, keys=keys, values=values, out_keys=left[0].ptr, out_values=left[-1].ptr if values else 0)
-        batch.report, batch.out_counts, (batch.parts, batch.part_shift) = report, chunks.ptr, parts
+        batch = BuildBatch(
+            n=n, keys=keys, values=values, left_keys=left[0].ptr, left_values=left[-1].ptr if values else 0
+        )
+        batch.report, batch.chunks, (batch.parts, batch.part_shift) = report, chunks.ptr, parts
         hashed = self.buckets * bucket_bytes
         self.cleared = False
         engine.fill(self._memory.ptr + hashed, 0xFF, self.nbytes - hashed, stream)
@@ -367,7 +372,7 @@ class BucketArray:
         outcome = Outcome(built.changed, 0, built.unplaced, 0)
         for first, count, in_others in ((0, built.leftover, True), (n - built.winners, built.winners, False)):
             if outcome.complete and count:
-                at = [column and column + first * width for column in (batch.out_keys, batch.out_values)]
+                at = [column and column + first * width for column in (batch.left_keys, batch.left_values)]
                 rest = self.update(at[0], at[1], count, unique=unique, in_other_buckets=in_others, stream=stream)
                 outcome = Outcome(outcome.changed + rest.changed, rest.homeless, rest.unplaced, 0)
         self.cleared = True
@@ -380,9 +385,9 @@ class BucketArray:
         per_bucket, table = self.spec.slots_per_bucket, self.table
         for at in range(0, n, LAUNCH_ELEMENTS):
             count = min(LAUNCH_ELEMENTS, n - at)
-            batch = Batch(
+            batch = BucketBatch(
                 n=count,
-                keys=slots + at * self.spec.slot_bytes,
+                source_slots=slots + at * self.spec.slot_bytes,
                 source_buckets=max(0, hashed_buckets - at // per_bucket),
                 random=self._random.getrandbits(32),
                 report=scratch.report.ptr,
@@ -404,7 +409,7 @@ class BucketArray:
         scratch = (self._workbench.kept or self._workbench.of(n, False, True)) if small else None
         report = scratch.report.ptr if scratch else self._reset_report(stream)
         for at, count, indices, length in pieces(self.engine, n, min(n, LAUNCH_ELEMENTS), only, stream):
-            batch = Batch(
+            batch = BucketBatch(
                 n=count,
                 keys=keys + at * self.spec.word_bytes,
                 indices=indices,
@@ -423,7 +428,7 @@ class BucketArray:
         Allocates nothing. Of elements with one key, only one is sure to erase a copy of the key.
         """
         report = self._reset_report(stream)
-        self.program.run("erase", self.table, Batch(n=n, keys=keys, indices=numbers, report=report), n, stream)
+        self.program.run("erase", self.table, BucketBatch(n=n, keys=keys, indices=numbers, report=report), n, stream)
         return read_report(self.engine, report, stream).changed
 
     def _reset_report(self, stream: Any) -> int:
@@ -431,7 +436,7 @@ class BucketArray:
         self.engine.fill(self._report.ptr, 0, self._report.nbytes, stream)
         return self._report.ptr
 
-    def _run_block(self, entry: str, table: Table, batch: Batch, stream: Any) -> Outcome:
+    def _run_block(self, entry: str, table: BucketTable, batch: BucketBatch, stream: Any) -> Outcome:
         """One launch of ``kernels/buckets/gpu/one_block.cuh``, and its answer."""
         slot = self._result_slot or ResultSlot(self.engine)
         self._result_slot = slot
@@ -450,8 +455,8 @@ class BucketArray:
             If there is no room for the list.
         """
         numbers, report = self.engine.allocate(4 * n, stream), self._reset_report(stream)
-        batch = Batch(n=n, out_flags=flags, kind=Flag.UNPLACED, leftover=numbers.ptr, report=report)
-        self.engine.program(ROWS).run("list_flagged", Table(), batch, n, stream)
+        batch = RowBatch(n=n, flags=flags, listed_flag=Flag.UNPLACED, list=numbers.ptr, report=report)
+        self.engine.program(ROWS).run("list_flagged", StoredRows(), batch, n, stream)
         return Listed(numbers, read_report(self.engine, report, stream).winners)
 
     def displaced_pairs(self, stream: Any = None) -> Pairs:

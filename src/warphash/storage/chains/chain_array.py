@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ...designs.base import Design
 from ...errors import ParameterError
-from ...runtime.abi import REPORT_WORDS, WINNERS, Batch, Op, Report, Table
+from ...runtime.abi import REPORT_WORDS, WINNERS, ChainBatch, ChainTable, Op, Report
 from ...runtime.engine import Buffer, Engine, KernelSpec
 from .. import policies
 from ..hash_constants import HASHES, MAX_BUCKETS, draw_constants
@@ -66,7 +66,7 @@ class ChainArray:
         What the kernels of batches have counted.
     """
 
-    find_fields = NO_FIELDS
+    batch_type, find_fields = ChainBatch, NO_FIELDS
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class ChainArray:
         self.pool = self._make_pool(stream)
         self._allocate_counts(stream)
         drawn = draw_constants(random.Random(seed), family, self.spec.word_bytes)
-        self._constants = {**constants, **drawn, "chain_limit": design.chain_limit(self.slots)}
+        self._constants = {**constants, **drawn}
         self._described = (self.pool.memory, self._describe())
         self.clear(stream)
 
@@ -127,7 +127,7 @@ class ChainArray:
         self.ledger = Ledger(self.engine, stream)
         self._report = self.engine.allocate(8 * REPORT_WORDS, stream)  # of kernels that are waited for
         self._lists = ElementLists(self.engine)
-        self._batch = Batch()
+        self._batch = ChainBatch()
 
     def sibling(self, slots: int, seed: int, keys: int = 0, stream: Any = None) -> Self:
         """Empty chains of the same kind with other hash constants; ``keys`` as for the class."""
@@ -152,7 +152,7 @@ class ChainArray:
         return self._memory.nbytes + self.pool.nbytes + (self._tails.nbytes if self._tails else 0)
 
     @property
-    def table(self) -> Table:
+    def table(self) -> ChainTable:
         """What kernels are given."""
         described, table = self._described
         if described is not self.pool.memory:  # the pool has grown
@@ -160,8 +160,8 @@ class ChainArray:
             self._described = (self.pool.memory, table)
         return table
 
-    def _describe(self) -> Table:
-        return Table(
+    def _describe(self) -> ChainTable:
+        return ChainTable(
             slots=self._memory.ptr,
             buckets=self.buckets,
             pool=self.pool.descriptor,
@@ -226,13 +226,13 @@ class ChainArray:
         """Values of each key, from its offset (uint64, n + 1 of them) to the next."""
         width = self.spec.word_bytes
         for at, count, *_ in _pieces(n):
-            batch = Batch(n=count, keys=keys + at * width, out_counts=offsets + 8 * at, out_values=values)
+            batch = ChainBatch(n=count, keys=keys + at * width, offsets=offsets + 8 * at, out_values=values)
             self.program.run("find_all", self.table, batch, count, stream)
 
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
         """As `Store.scan`; the pairs of one chain follow each other, in its order."""
         report = zeroed_report(self.engine, stream)
-        batch = Batch(out_keys=out_keys, out_values=out_values, report=report.ptr, default_value=room)
+        batch = ChainBatch(out_keys=out_keys, out_values=out_values, report=report.ptr, room=room)
         self._run_over_lists("scan", batch, stream)
         return read_report(self.engine, report.ptr, stream).winners
 
@@ -242,9 +242,9 @@ class ChainArray:
         nodes = [(self._memory.ptr, self.lists, self.buckets)]
         nodes += [(at, count, MAX_BUCKETS) for at, count in self.pool.units]
         for at, count, hashed in nodes:
-            table = Table.from_buffer_copy(self.table)
+            table = ChainTable.from_buffer_copy(self.table)
             table.slots, table.buckets = at, hashed
-            self.program.run("audit", table, Batch(n=count, report=report.ptr), count, stream)
+            self.program.run("audit", table, ChainBatch(n=count, report=report.ptr), count, stream)
         return read_report(self.engine, report.ptr, stream).mismatches
 
     # ---- operations that change the chains, waited for. They allocate nothing.
@@ -253,9 +253,9 @@ class ChainArray:
         self.pool.lend(self.pool.capacity)
         self._reset_report(stream)
         for at, count, *_ in _pieces(other.lists):
-            batch = Batch(
+            batch = ChainBatch(
                 n=count,
-                keys=other._memory.ptr + at * self._node_bytes,
+                source_nodes=other._memory.ptr + at * self._node_bytes,
                 source_buckets=max(0, other.buckets - at),
                 source_pool=other.pool.descriptor,
                 report=self._report.ptr,
@@ -268,7 +268,7 @@ class ChainArray:
         """Pack so many chains: how many nodes are free now, and erased slots gone. Interrupted, it has packed some."""
         self._forget_tails(stream)
         self._reset_report(stream)
-        self._run_over_lists("flush", Batch(report=self._report.ptr), stream, first, lists)
+        self._run_over_lists("flush", ChainBatch(report=self._report.ptr), stream, first, lists)
         counts = self._read_report(stream)
         return counts.erased, counts.changed
 
@@ -326,9 +326,11 @@ class ChainArray:
             return (Piece(0, n, which.indices, which.report + WINNERS),)
         return self._lists.pieces(which, stream)
 
-    def _run_over_lists(self, entry: str, batch: Batch, stream: Any, first: int = 0, lists: int | None = None) -> None:
+    def _run_over_lists(
+        self, entry: str, batch: ChainBatch, stream: Any, first: int = 0, lists: int | None = None
+    ) -> None:
         for at, count, *_ in _pieces(self.lists if lists is None else lists):
-            batch.n, batch.keys = count, first + at
+            batch.n, batch.first_list = count, first + at
             self.program.run(entry, self.table, batch, count, stream)
 
     def _reset_report(self, stream: Any) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...designs.base import SLAB_BYTES
-from ...runtime.abi import COUNT_WORDS, REPORT_WORDS, Batch, Report, Table
+from ...runtime.abi import COUNT_WORDS, REPORT_WORDS, ChainTable, Report, SlabBatch
 from ...runtime.engine import Answer, Buffer, Engine
 from ...runtime.source import SLABS
 
@@ -225,11 +225,11 @@ class SlabPool:
 
     def take(self, addresses: int, n: int, stream: Any = None) -> int:
         """Write ``n`` addresses (uint32; `NO_SLAB` where the pool is exhausted) there; how many are of slabs. Waits."""
-        return self._run("take", Batch(n=n, out_values=addresses), stream).changed
+        return self._run("take", SlabBatch(n=n, addresses=addresses), stream).changed
 
     def give_back(self, addresses: int, n: int, stream: Any = None) -> tuple[int, int]:
         """Free ``n`` slabs; how many of them were taken, and how many addresses are of no slab. Waits."""
-        report = self._run("give_back", Batch(n=n, keys=addresses), stream)
+        report = self._run("give_back", SlabBatch(n=n, addresses=addresses), stream)
         return report.changed, report.mismatches
 
     def taken(self, stream: Any = None) -> int:
@@ -330,8 +330,8 @@ class SlabPool:
         words[: len(head)] = head
         return self._engine.from_host(words, stream)
 
-    def _run(self, entry: str, batch: Batch, stream: Any) -> Report:
+    def _run(self, entry: str, batch: SlabBatch, stream: Any) -> Report:
         self._engine.fill(self._report.ptr, 0, 8 * REPORT_WORDS, stream)
         batch.report = self._report.ptr
-        self._program.run(entry, Table(pool=self.descriptor), batch, batch.n, stream)
+        self._program.run(entry, ChainTable(pool=self.descriptor), batch, batch.n, stream)
         return Report.of(self._engine.to_host(self._report.ptr, np.uint64, COUNT_WORDS, stream))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...runtime.abi import Batch, Table
+from ...runtime.abi import CountBatch, StoredRows
 from ...runtime.source import ROWS
 
 if TYPE_CHECKING:
@@ -50,13 +50,13 @@ class RepeatedKeys:
         self.count(keys, n, counts.ptr, stream)
         chunks = -(-n // CHUNK)
         sums = engine.allocate(8 * max(1, chunks), stream)
-        batch = Batch(n=chunks, keys=counts.ptr, default_value=n, out_values=sums.ptr)
-        rows.run("chunk_sums", Table(), batch, chunks, stream)
+        batch = CountBatch(n=chunks, counts=counts.ptr, length=n, sums=sums.ptr)
+        rows.run("chunk_sums", StoredRows(), batch, chunks, stream)
         starts = np.zeros(chunks + 1, np.uint64)
         np.cumsum(engine.to_host(sums.ptr, np.uint64, chunks, stream), out=starts[1:])
         held = engine.from_host(starts, stream)
-        batch = Batch(n=chunks, keys=counts.ptr, values=held.ptr, default_value=n, out_values=out)
-        rows.run("offsets", Table(), batch, chunks, stream)
+        batch = CountBatch(n=chunks, counts=counts.ptr, length=n, starts=held.ptr, offsets=out)
+        rows.run("offsets", StoredRows(), batch, chunks, stream)
         engine.copy(out + 8 * n, held.ptr + 8 * chunks, 8, stream)
         return int(starts[-1])
 

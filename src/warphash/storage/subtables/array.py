@@ -28,10 +28,10 @@ from ...runtime.abi import (
     HOMELESS_CAPACITY,
     LEFTOVER,
     MOST_SUBTABLES,
-    Batch,
     Flag,
     Op,
-    Table,
+    SubtableBatch,
+    SubtableTable,
 )
 from ...runtime.engine import Buffer, Engine, KernelSpec
 from .. import policies
@@ -90,7 +90,7 @@ class Layout:
     """
 
     subtables: tuple[Subtable, ...]
-    table: Table
+    table: SubtableTable
     routing: Routing
     slots_per_bucket: int
 
@@ -170,6 +170,8 @@ class SubtableArray:
         Keys of the present batch, for the routing after a resize.
     """
 
+    batch_type = SubtableBatch
+
     def __init__(
         self,
         engine: Engine,
@@ -207,13 +209,20 @@ class SubtableArray:
         self.keys: tuple[int, ...] = (0,) * len(sizes)
         self._empty(stream)
 
-    def _describe(self) -> Table:
+    def _describe(self) -> SubtableTable:
         """Hash constants, and what the parameters say."""
         end = range_of(self.family, self.spec.word_bytes)
-        salts = tuple(self.random.randrange(1, end) for _ in range(MOST_SUBTABLES + 1))
-        return Table(salts=salts, **draw_constants(self.random, self.family, self.spec.word_bytes), **self._constants)
+        *salts, routing_salt = (self.random.randrange(1, end) for _ in range(MOST_SUBTABLES + 1))
+        drawn = draw_constants(self.random, self.family, self.spec.word_bytes)
+        return SubtableTable(
+            digest_point=drawn["multiplier"][0],
+            salts=tuple(salts),
+            addend=drawn["addend"],
+            routing_salt=routing_salt,
+            **self._constants,
+        )
 
-    def _enter(self, table: Table, *subtables: tuple[int, Subtable]) -> None:
+    def _enter(self, table: SubtableTable, *subtables: tuple[int, Subtable]) -> None:
         """Write to ``table`` where subtables of these numbers are."""
         for number, (memory, buckets) in subtables:
             table.bases[number], table.sizes[number] = memory.ptr, buckets
@@ -228,7 +237,7 @@ class SubtableArray:
         other = self.sibling(self.sizes, self.seed, stream)
         for ours, its in zip(self.layout.subtables, other.layout.subtables, strict=True):
             self.engine.copy(its.memory.ptr, ours.memory.ptr, ours.memory.nbytes, stream)
-        table = Table.from_buffer_copy(self.table)
+        table = SubtableTable.from_buffer_copy(self.table)
         other._enter(table, *other.layout.numbered)
         other.layout = replace(other.layout, table=table, routing=self.layout.routing)
         other.keys = self.keys
@@ -247,7 +256,7 @@ class SubtableArray:
         return self.spec.slots_per_bucket * self.spec.slot_bytes
 
     @property
-    def table(self) -> Table:
+    def table(self) -> SubtableTable:
         """What kernels are told."""
         return self.layout.table
 
@@ -283,7 +292,7 @@ class SubtableArray:
     def clear(self, stream: Any = None) -> None:
         """Forget all keys, and the routing that they had. May be run again if it was interrupted."""
         self._empty(stream)
-        table = Table.from_buffer_copy(self.table)
+        table = SubtableTable.from_buffer_copy(self.table)
         self.layout = replace(self.layout, table=table, routing=Routing.of_empty(table, self.sizes))
         self.keys = (0,) * len(self.sizes)
 
@@ -301,12 +310,14 @@ class SubtableArray:
         """Copy up to ``room`` pairs out, in no particular order; how many there are. Waits."""
         report = zeroed_report(self.engine, stream)
         for number, subtable in self.layout.numbered:
-            self._scan(number, subtable, Batch(out_keys=out_keys, out_values=out_values), room, report, stream)
+            self._scan(number, subtable, SubtableBatch(out_keys=out_keys, out_values=out_values), room, report, stream)
         return read_report(self.engine, report.ptr, stream).winners
 
-    def _scan(self, number: int, subtable: Subtable, batch: Batch, room: int, report: Buffer, stream: Any) -> None:
+    def _scan(
+        self, number: int, subtable: Subtable, batch: SubtableBatch, room: int, report: Buffer, stream: Any
+    ) -> None:
         batch.n, batch.subtable = subtable.buckets * self.spec.slots_per_bucket, number
-        batch.report, batch.default_value = report.ptr, room
+        batch.report, batch.room = report.ptr, room
         self.program.run("scan", self.table, batch, batch.n, stream)
 
     def count_slots(self, stream: Any = None) -> int:
@@ -314,7 +325,7 @@ class SubtableArray:
         keys = []
         for number, subtable in self.layout.numbered:
             self.workspace.zero_report(stream)
-            self._scan(number, subtable, Batch(), 0, self.workspace.report, stream)
+            self._scan(number, subtable, SubtableBatch(), 0, self.workspace.report, stream)
             keys.append(read_report(self.engine, self.workspace.report.ptr, stream).winners)
         self.keys = tuple(keys[:-1])
         return sum(keys)
@@ -323,7 +334,7 @@ class SubtableArray:
         """Buckets that break the rules of their layout; 0 is right. Waits."""
         report = zeroed_report(self.engine, stream)
         for number, subtable in self.layout.numbered:
-            batch = Batch(n=subtable.buckets, report=report.ptr, subtable=number)
+            batch = SubtableBatch(n=subtable.buckets, report=report.ptr, subtable=number)
             self.program.run("audit", self.table, batch, batch.n, stream)
         return read_report(self.engine, report.ptr, stream).mismatches
 
@@ -334,14 +345,14 @@ class SubtableArray:
         """An insert of distinct pairs that a resize moves. The working memory is counted in `account`."""
         allocate = allocate or self.account.allocate
         memory = allocate(min(piece.n, HOMELESS_CAPACITY) * self.spec.slot_bytes, stream)
-        scratch = Scratch((piece.n, False, True), memory, self.workspace.report, Batch(homeless=memory.ptr), 0)
+        scratch = Scratch((piece.n, False, True), memory, self.workspace.report, SubtableBatch(homeless=memory.ptr), 0)
         return Insert(self, piece, scratch, False, allocate, stream, chain_limit)
 
-    def combinations(self, keys: int, values: int, n: int, flags: int, op: Op, kind: int) -> list[Batch]:
+    def combinations(self, keys: int, values: int, n: int, flags: int, op: Op, kind: int) -> list[SubtableBatch]:
         """What `combine` launches: apply ``op`` to the values of the keys whose elements are not flagged as new."""
         spec = self.spec
         return [
-            Batch(
+            SubtableBatch(
                 n=min(LAUNCH_ELEMENTS, n - at),
                 keys=keys + at * spec.word_bytes,
                 values=values + at * spec.value_bytes,
@@ -353,7 +364,7 @@ class SubtableArray:
             for at in range(0, n, LAUNCH_ELEMENTS)
         ]
 
-    def combine(self, batches: list[Batch], stream: Any = None) -> None:
+    def combine(self, batches: list[SubtableBatch], stream: Any = None) -> None:
         """Launch the batches that are left of `combinations`, and take each from the list. Allocates nothing."""
         self.workspace.zero_report(stream)
         run, table = self.program.run, self.table
@@ -364,7 +375,7 @@ class SubtableArray:
         """Erase keys; nothing, if the insert before has displaced pairs."""
         self.workspace.zero_report(stream)
         for at, count, indices, length in pieces(self.engine, n, min(n, LAUNCH_ELEMENTS), only, stream):
-            batch = Batch(
+            batch = SubtableBatch(
                 n=count,
                 keys=keys + at * self.spec.word_bytes,
                 indices=indices,
@@ -392,7 +403,7 @@ class SubtableArray:
             some = which[at : at + len(words) - 2]
             words[:2], words[2 : 2 + len(some)] = (len(some), 0), some
             self.workspace.zero_report(stream)
-            batch = Batch(n=len(some), keys=keys, indices=self._reserve.ptr + 8, count=self._reserve.ptr)
+            batch = SubtableBatch(n=len(some), keys=keys, indices=self._reserve.ptr + 8, count=self._reserve.ptr)
             batch.report = self.workspace.report.ptr
             self.program.run("erase", self.table, batch, batch.n, stream)
             self.workspace.ask(self.table, None, True, stream)
@@ -465,7 +476,9 @@ class SubtableArray:
         old = self.layout.subtables[number]
         memory = memory or self.memory_to_enlarge(number, stream)
         layout = self._resized(number, Subtable(memory, 2 * old.buckets))
-        batch = Batch(n=old.buckets * self.spec.slots_per_bucket, keys=old.memory.ptr, source_buckets=old.buckets)
+        batch = SubtableBatch(
+            n=old.buckets * self.spec.slots_per_bucket, source_lines=old.memory.ptr, source_buckets=old.buckets
+        )
         batch.subtable = number
         self.program.run("enlarge", layout.table, batch, batch.n, stream)
         self.layout = layout
@@ -513,7 +526,8 @@ class SubtableArray:
         """
         number, old, batch = halving.number, halving.old, halving.insert.batch
         slots = old.buckets // 2 * self.spec.slots_per_bucket
-        batch.leftover, batch.source_buckets, batch.subtable = halving.residuals.ptr, old.buckets, number
+        batch.leftover, batch.subtable = halving.residuals.ptr, number
+        batch.source_lines, batch.source_buckets = old.memory.ptr, old.buckets
         batch.n = -(-slots // _WARP) * _WARP
         self.program.run("halve", halving.layout.table, batch, batch.n, stream)
         self.layout = halving.layout
@@ -571,7 +585,7 @@ class SubtableArray:
     def _resized(self, number: int, subtable: Subtable) -> Layout:
         """The layout with another copy of one subtable."""
         subtables = (*self.layout.subtables[:number], subtable, *self.layout.subtables[number + 1 :])
-        table = Table.from_buffer_copy(self.table)
+        table = SubtableTable.from_buffer_copy(self.table)
         self._enter(table, (number, subtable))
         sizes = [subtable.buckets for subtable in subtables[:-1]]
         table.chain_limit = self.design.chain_limit(sum(sizes) * self.spec.slots_per_bucket)

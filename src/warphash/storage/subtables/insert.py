@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...runtime.abi import COUNT_WORDS, HOMELESS_CAPACITY, LEFTOVER, REPORT_WORDS, WINNERS, Batch, Report, Table
+from ...runtime.abi import (
+    COUNT_WORDS,
+    HOMELESS_CAPACITY,
+    LEFTOVER,
+    REPORT_WORDS,
+    WINNERS,
+    Report,
+    SubtableBatch,
+    SubtableTable,
+)
 from ...runtime.engine import Buffer, Engine, Program
 from ..reports import read_report
 from ..scratch import Allocate, Scratch, Workbench, pieces
@@ -48,7 +57,7 @@ class Workspace:
         self._engine, self._program = engine, program
         self.report = engine.allocate(8 * REPORT_WORDS, stream)
         self._answer = engine.answer(COUNT_WORDS)
-        self._workbench = Workbench(engine, slot_bytes)
+        self._workbench = Workbench(engine, SubtableBatch, slot_bytes)
         self.kept: Scratch | None = None
         self._counted = True  # the report is not zero
         self._claiming: Scratch | None = None  # whose claims the last insert may have made
@@ -79,14 +88,14 @@ class Workspace:
         self._counted = True
         self._claiming = self._unclaimed = None
 
-    def ask(self, table: Table, scratch: Scratch | None, last: bool, stream: Any) -> None:
+    def ask(self, table: SubtableTable, scratch: Scratch | None, last: bool, stream: Any) -> None:
         """Ask what was counted into the report.
 
         After the ``last`` time the report is ready for the next operation. Its signals and the number of displaced
         pairs stay: while a signal is set, the next `settle` does nothing. If it turns out that nobody made any claims
         of ``scratch``, these are ready, too.
         """
-        batch = Batch(n=COUNT_WORDS, report=self.report.ptr, answer=self._answer.ptr, default_value=last)
+        batch = SubtableBatch(n=COUNT_WORDS, report=self.report.ptr, answer=self._answer.ptr, restarts=last)
         self._program.run("hand_over", table, batch, COUNT_WORDS, stream)
         if self._engine.asynchronous:
             self._answer.follow(stream)
@@ -136,7 +145,7 @@ class Insert:
     ) -> None:
         self._array, self._piece, self._scratch, self._stream = array, piece, scratch, stream
         self._allocate, self._chain_limit = allocate, chain_limit
-        self.batch = batch = Batch.from_buffer_copy(scratch.batch)
+        self.batch = batch = SubtableBatch.from_buffer_copy(scratch.batch)
         array.workspace.prepare(scratch, stream)
         batch.report = array.workspace.report.ptr
         batch.n, batch.keys, batch.values, batch.out_flags = piece.n, piece.keys, piece.values, piece.flags
@@ -258,6 +267,6 @@ class Insert:
     def _run(self, entry: str, n: int) -> None:
         table = self._array.layout.table
         if self._chain_limit is not None:
-            table = Table.from_buffer_copy(table)
+            table = SubtableTable.from_buffer_copy(table)
             table.chain_limit = self._chain_limit
         self._array.program.run(entry, table, self.batch, n, self._stream)

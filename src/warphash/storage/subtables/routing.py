@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...runtime.abi import Table
+from ...runtime.abi import SubtableTable
 from .. import policies
 
 __all__ = ["Routing"]
@@ -15,8 +15,8 @@ _DRAWS = 1 << 32
 class Routing:
     """The shares of the subtables: neighbouring stretches of the draws. It does not change; a resize makes another.
 
-    A lookup also reads where a key may have gone before the shares moved. So ``Table`` keeps the furthest ends that
-    each stretch has had since the overflow filter of its subtable was written anew.
+    A lookup also reads where a key may have gone before the shares moved. So a `SubtableTable` keeps the furthest ends
+    that each stretch has had since the overflow filter of its subtable was written anew.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Routing:
         self._shares = shares
 
     @classmethod
-    def of_empty(cls, table: Table, sizes: Sequence[int]) -> Routing:
+    def of_empty(cls, table: SubtableTable, sizes: Sequence[int]) -> Routing:
         """Route the keys of an empty table whose subtables have so many buckets: write the stretches to ``table``."""
         counts = [0] * len(sizes)
         routing = cls(policies.subtable_shares(sizes, counts, 0, [1 / len(sizes)] * len(sizes)))
@@ -38,7 +38,9 @@ class Routing:
             _forget_former_ends(table, number)
         return routing
 
-    def resized(self, table: Table, number: int, sizes: Sequence[int], counts: Sequence[int], incoming: int) -> Routing:
+    def resized(
+        self, table: SubtableTable, number: int, sizes: Sequence[int], counts: Sequence[int], incoming: int
+    ) -> Routing:
         """Move the shares after one subtable was resized, and write them to ``table``.
 
         Parameters
@@ -53,7 +55,7 @@ class Routing:
         _forget_former_ends(table, number)
         return routing
 
-    def _write(self, table: Table) -> None:
+    def _write(self, table: SubtableTable) -> None:
         begin, end = 0, 0.0
         for number, share in enumerate(self._shares):
             end += share
@@ -65,6 +67,6 @@ class Routing:
             begin = border
 
 
-def _forget_former_ends(table: Table, number: int) -> None:
+def _forget_former_ends(table: SubtableTable, number: int) -> None:
     table.least_begins[number] = table.shares[number - 1] if number else 0
     table.most_ends[number] = table.shares[number]

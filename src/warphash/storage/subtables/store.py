@@ -52,7 +52,7 @@ import numpy.typing as npt
 
 from ...designs.base import Design
 from ...errors import TableFull
-from ...runtime.abi import Batch, Flag, Op
+from ...runtime.abi import Flag, Op, SubtableBatch
 from ...runtime.engine import Buffer, Engine, KernelSpec
 from .. import policies
 from ..estimate import estimate_new_keys
@@ -107,7 +107,7 @@ class _Update:
     parts: list[Piece]
     scratch: Scratch
     unique: bool
-    combinations: list[Batch]
+    combinations: list[SubtableBatch]
     copies: Copies | None
     asked: int
     may_pend: bool

@@ -7,9 +7,9 @@
 // Layout. A part is a range of buckets whose number is a power of two: bucket k lies in part k >> part_shift. There is no
 // table yet, so the pairs of a part wait, in no order, where the part's buckets will be. Those have more slots than there
 // are pairs, so nobody has to count first; they are given out in chunks, of which a thread fills one run by run:
-//   part   [ chunk | chunk | … ]       how many were given out: out_counts, a word for each part, zero at first
+//   part   [ chunk | chunk | … ]       how many were given out: chunks, a word for each part, zero at first
 //   chunk  [ run | run | … ]           ends with its last run, or before the first slot with kEmpty
-// out_keys and out_values take the pairs that go into no first bucket. From their front, Report::leftover pairs whose
+// left_keys and left_values take the pairs that go into no first bucket. From their front, Report::leftover pairs whose
 // bucket is full: their keys are nowhere in the table, but several may have the same. From their back, Report::winners
 // pairs of the annex, or of a part that has no room (which a batch of few keys may do, many times each): about these
 // nothing is known.
@@ -41,12 +41,12 @@ struct BuildParts {
   Pair* slots;  // also where pairs wait for their bucket: in any order, a column nowhere
   u64* chunks;
 
-  BuildParts(const Table& t, const Batch& b)
+  BuildParts(const BucketTable& t, const BuildBatch& b)
       : shift(static_cast<u32>(b.part_shift)),
         buckets(static_cast<u32>(t.buckets)),
         chunk((static_cast<u32>(S::kSlots) << shift) / kChunksOfPart),
         slots(pointer<Pair>(t.slots)),
-        chunks(pointer<u64>(b.out_counts)) {
+        chunks(pointer<u64>(b.chunks)) {
     if (chunk < kRun) chunk = kRun;
   }
   WARPHASH_FN Pair* begin(u32 part) const { return slots + (static_cast<u64>(part) << shift) * S::kSlots; }
@@ -59,7 +59,7 @@ struct BuildParts {
 
 // The first buckets of some keys. (A loop of its own is one that the compiler vectorizes.)
 template <u32 kMost, class KeyAt>
-WARPHASH_FN void find_buckets(const Table& t, u32 n, u32 (&buckets)[kMost], const KeyAt& key_at) {
+WARPHASH_FN void find_buckets(const BucketTable& t, u32 n, u32 (&buckets)[kMost], const KeyAt& key_at) {
   for (u32 k = 0; k < n; ++k) buckets[k] = bucket_with(t, key_at(k), t.multiplier[0], t.addend[0]);
 }
 
@@ -74,27 +74,29 @@ class PairsLeft {
 
  public:
   explicit PairsLeft(bool front) : front_(front) {}
-  WARPHASH_FN void add(const Batch& b, const typename S::Pair& pair) {
+  WARPHASH_FN void add(const BuildBatch& b, const typename S::Pair& pair) {
     held_[count_++] = pair;
     if (count_ == kHeld) flush(b);
   }
-  [[gnu::noinline]] void flush(const Batch& b) {
+  [[gnu::noinline]] void flush(const BuildBatch& b) {
     Report* const report = report_of(b);
     const u64 given = fetch_add(front_ ? &report->leftover : &report->winners, static_cast<u64>(count_));
     const u64 at = front_ ? given : b.n - given - count_;
     for (u32 k = 0; k < count_; ++k) {
-      pointer<typename S::Word>(b.out_keys)[at + k] = held_[k].key;
-      if constexpr (S::kHasValue) pointer<typename S::Word>(b.out_values)[at + k] = held_[k].payload();
+      pointer<typename S::Word>(b.left_keys)[at + k] = held_[k].key;
+      if constexpr (S::kHasValue) pointer<typename S::Word>(b.left_values)[at + k] = held_[k].payload();
     }
     count_ = 0;
   }
 };
 
 // There was no memory to work in: the host is told that not all is done, and begins anew in another way.
-WARPHASH_FN void give_up(const Batch& b) { atomic_add(&report_of(b)->unplaced, 1ull); }
+WARPHASH_FN void give_up(const BuildBatch& b) { atomic_add(&report_of(b)->unplaced, 1ull); }
 
 template <class D>
 struct ScatterParts {
+  using Table = BucketTable;
+  using Batch = BuildBatch;
   using S = typename D::S;
   using Pair = typename S::Pair;
   static constexpr bool kWalks = true;
@@ -109,10 +111,11 @@ struct ScatterParts {
     for (u64 i = begin; i < end; i += kBlock) {
       const u32 n = end - i < kBlock ? static_cast<u32>(end - i) : kBlock;
       const typename S::Word* const keys = pointer<const typename S::Word>(b.keys) + i;
+      const typename S::Word* const values = pointer<const typename S::Word>(b.values) + i;
       u32 buckets[kBlock];
       find_buckets(t, n, buckets, [keys](u32 k) { return keys[k]; });
       for (u32 k = 0; k < n; ++k) {
-        const Pair pair = Pair::make(keys[k], value_at<S>(b, static_cast<u32>(i + k)));
+        const Pair pair = Pair::make(keys[k], S::kHasValue ? values[k] : 0);
         if (S::is_reserved(pair.key)) [[unlikely]]
           to.left.add(b, pair);
         else
@@ -132,15 +135,15 @@ struct ScatterParts {
     // And the slot of the part that the next of them is for; where that begins a chunk, the chunk is yet to be had.
     u32 next[kMostBuildParts] = {};
 
-    Writer(const Table& t, const Batch& b, Pair* memory) : parts(t, b), left(false), runs(memory) {}
+    Writer(const BucketTable& t, const BuildBatch& b, Pair* memory) : parts(t, b), left(false), runs(memory) {}
     WARPHASH_FN Pair* run_of(u32 part) const { return runs + static_cast<u64>(part) * kRun; }
-    WARPHASH_FN void add(const Batch& b, u32 part, const Pair& pair) {
+    WARPHASH_FN void add(const BuildBatch& b, u32 part, const Pair& pair) {
       const u32 at = next[part]++;
       run_of(part)[at % kRun] = pair;
       if (at % kRun == kRun - 1) send(b, part, kRun);
     }
     // Writes the run of a part, of which that many are pairs; where the part has no room they are left.
-    [[gnu::noinline]] void send(const Batch& b, u32 part, u32 pairs) {
+    [[gnu::noinline]] void send(const BuildBatch& b, u32 part, u32 pairs) {
       const Pair* const run = run_of(part);
       u32 at = next[part] - pairs;
       if (at % parts.chunk == 0) {
@@ -155,7 +158,7 @@ struct ScatterParts {
       for (u32 k = 0; k < kRun; k += kLineBytes / sizeof(Pair)) stream_line(parts.begin(part) + at + k, run + k);
       next[part] = at + kRun;
     }
-    void flush(const Batch& b) {
+    void flush(const BuildBatch& b) {
       for (u32 p = 0; p < b.parts; ++p) {
         const u32 pairs = next[p] % kRun;
         if (pairs == 0 && next[p] % parts.chunk == 0) continue;
@@ -169,6 +172,8 @@ struct ScatterParts {
 
 template <class D>
 struct BuildOfParts {
+  using Table = BucketTable;
+  using Batch = BuildBatch;
   using S = typename D::S;
   using Pair = typename S::Pair;
   static constexpr bool kWalks = true;
@@ -197,10 +202,10 @@ struct BuildOfParts {
     PairsLeft<S> left;
     Tally tally;
 
-    Builder(const Table& t, const Batch& b, void* slots, u8* bytes)
+    Builder(const BucketTable& t, const BuildBatch& b, void* slots, u8* bytes)
         : parts(t, b), stage(slots), loads(bytes), left(true) {}
 
-    void build(const Table& t, const Batch& b, u32 part) {
+    void build(const BucketTable& t, const BuildBatch& b, u32 part) {
       const u64 size = parts.size(part), bytes = size * S::kBucketBytes;
       const u64 chunks = parts.chunks[part] < parts.room(part) ? parts.chunks[part] : parts.room(part);
       std::memset(stage, 0xFF, bytes);
@@ -223,7 +228,7 @@ struct BuildOfParts {
       return pairs;
     }
 
-    WARPHASH_FN void add(const Table& t, const Batch& b, u32 part, const Pair* pairs, u32 n) {
+    WARPHASH_FN void add(const BucketTable& t, const BuildBatch& b, u32 part, const Pair* pairs, u32 n) {
       const u32 first = part << parts.shift, room = static_cast<u32>(D::settle_slots(t));
       void* const slots = stage;  // of our own: a store to a byte could change any member
       u8* const all_loads = loads;
@@ -251,6 +256,8 @@ struct BuildOfParts {
 // For designs that throw a pair out of a full bucket: that one passes on the new pair itself is as good.
 template <class D>
 struct PlaceNext : Place<D> {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
   using S = typename D::S;
   using typename Place<D>::State;
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {

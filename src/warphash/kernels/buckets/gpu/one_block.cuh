@@ -14,7 +14,7 @@
 
 namespace warphash {
 
-WARPHASH_FN void begin_block(const Batch& b) {
+WARPHASH_FN void begin_block(const BucketBatch& b) {
   u64* words = reinterpret_cast<u64*>(report_of(b));
   for (u64 w = thread_in_block(); w < sizeof(Report) / 8; w += threads_in_block()) words[w] = 0;
   if (u32* claims = pointer<u32>(b.claims))
@@ -22,7 +22,7 @@ WARPHASH_FN void begin_block(const Batch& b) {
   block_barrier();
 }
 
-WARPHASH_FN void end_block(const Batch& b) {
+WARPHASH_FN void end_block(const BucketBatch& b) {
   block_barrier();
   if (!b.answer || thread_in_block() >= 32) return;
   static_assert(kReportLines == 32, "a lane sums up a line");
@@ -38,8 +38,8 @@ WARPHASH_FN void end_block(const Batch& b) {
 }
 
 template <class D>
-WARPHASH_FN void update_block(const Table& t, const Batch& batch) {
-  Batch b = batch;
+WARPHASH_FN void update_block(const BucketTable& t, const BucketBatch& batch) {
+  BucketBatch b = batch;
   Report* report = report_of(b);
   const auto listed = [&b](u64 list, const u64* length) {  // for the next kernel, had it been one
     block_barrier();
@@ -65,7 +65,7 @@ WARPHASH_FN void update_block(const Table& t, const Batch& batch) {
 }
 
 template <class D>
-WARPHASH_FN void erase_block(const Table& t, const Batch& b) {
+WARPHASH_FN void erase_block(const BucketTable& t, const BucketBatch& b) {
   begin_block(b);
   for_each<Erase<D>>(t, b);
   end_block(b);

@@ -17,7 +17,7 @@
 namespace warphash {
 
 template <class S>
-struct Split {
+struct Split : OverBuckets {
   using Pair = typename S::Pair;
   static_assert(32 % S::kSlots == 0, "a warp has whole buckets");
   static constexpr bool kProbes = false, kSuspends = false, kCounts = false;
@@ -25,7 +25,7 @@ struct Split {
   struct State {
     Pair pair;
   };
-  WARPHASH_FN static const void* hint(const Batch&, u64) { return nullptr; }
+  WARPHASH_FN static const void* hint(const Table&, const Batch&, u64) { return nullptr; }
   WARPHASH_FN static bool start(const Table& t, const Batch&, u64 i, State& s) {
     s.pair = load_slot<false>(pointer<const Pair>(t.slots) + i);
     return false;

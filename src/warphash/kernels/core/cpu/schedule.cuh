@@ -66,7 +66,7 @@ WARPHASH_FN Word warp_sum(Word x) {
 }
 
 template <class Task>
-inline void flush(const Batch& b, const Tally& tally) {
+inline void flush(const Launch& b, const Tally& tally) {
   CountLine& line = count_line(b, 0);
   if constexpr (kCountsSubtables<Task>)
     for (u32 j = 0; j < kMostSubtables; ++j)
@@ -80,6 +80,7 @@ inline void flush(const Batch& b, const Tally& tally) {
 // What a thread enters into a task's lists, kHeld entries at a time: the lengths are lines that all threads write.
 template <class Task>
 class Lists {
+  using Batch = typename Task::Batch;
   static constexpr int kHeld = 64;
   typename Task::Entry held_[Task::kLists][kHeld];
   int count_[Task::kLists] = {};
@@ -108,25 +109,25 @@ template <class Task>
   requires(Task::kLists == 0)
 class Lists<Task> {
  public:
-  WARPHASH_FN void add(const Batch&, const typename Task::State&) {}
-  void flush(const Batch&) {}
+  WARPHASH_FN void add(const Launch&, const typename Task::State&) {}
+  void flush(const Launch&) {}
 };
 
 template <class S>
-WARPHASH_FN void prefetch_bucket(const Table& t, u32 bucket) {
+WARPHASH_FN void prefetch_bucket(const typename S::Table& t, u32 bucket) {
   const char* p = reinterpret_cast<const char*>(S::at(t, bucket));
   for (int offset = 0; offset < S::kBucketBytes; offset += 64) prefetch(p + offset);
 }
 
 template <class Task>
-inline void for_each_probing(const Table& table, const Batch& batch, u64 begin, u64 end) {
+inline void for_each_probing(const typename Task::Table& table, const typename Task::Batch& batch, u64 begin, u64 end) {
   using S = typename Task::S;
   struct Flight {
     typename Task::State state;
     u64 i;
   };
-  const Table t = table;  // of our own: the compiler then knows that no store to a slot or a flag changes them
-  const Batch b = batch;
+  const auto t = table;  // of our own: the compiler then knows that no store to a slot or a flag changes them
+  const auto b = batch;
   Flight flights[kInFlight];
   [[maybe_unused]] AllocatorOf<Task> allocator(static_cast<u32>(begin));
   Tally tally;
@@ -178,13 +179,13 @@ inline void for_each_probing(const Table& table, const Batch& batch, u64 begin, 
 }
 
 template <class Task>
-inline void for_each_straight(const Table& t, const Batch& b, u64 begin, u64 end) {
+inline void for_each_straight(const typename Task::Table& t, const typename Task::Batch& b, u64 begin, u64 end) {
   Tally tally;
   Lists<Task> lists;
   [[maybe_unused]] AllocatorOf<Task> allocator(static_cast<u32>(begin));
   for (u64 i = begin; i < end; i += kInFlight) {
     const u64 stop = end - i < kInFlight ? end : i + kInFlight;
-    for (u64 k = i; k < stop; ++k) prefetch(Task::hint(b, k));
+    for (u64 k = i; k < stop; ++k) prefetch(Task::hint(t, b, k));
     for (u64 k = i; k < stop; ++k) {
       typename Task::State state;
       Task::start(t, b, k, state);
@@ -199,7 +200,7 @@ inline void for_each_straight(const Table& t, const Batch& b, u64 begin, u64 end
 }
 
 template <class Task>
-void for_each(const Table& t, const Batch& b, u64 begin, u64 end) {
+void for_each(const typename Task::Table& t, const typename Task::Batch& b, u64 begin, u64 end) {
   if constexpr (!kWalks<Task>) check_task<Task>();
   if constexpr (kWalks<Task>)
     Task::run(t, b, begin, end);
@@ -212,7 +213,8 @@ void for_each(const Table& t, const Batch& b, u64 begin, u64 end) {
 // The same behind untyped addresses, for callers outside this namespace.
 template <class Task>
 void for_each_untyped(const void* table, const void* batch, u64 begin, u64 end) {
-  for_each<Task>(*static_cast<const Table*>(table), *static_cast<const Batch*>(batch), begin, end);
+  for_each<Task>(*static_cast<const typename Task::Table*>(table), *static_cast<const typename Task::Batch*>(batch),
+                 begin, end);
 }
 
 }  // namespace warphash

@@ -6,7 +6,7 @@
 // Layout. A part is a range of buckets whose number is a power of two: bucket k lies in part k >> part_shift. An element
 // goes to the part of the first bucket of its key, as a family's `Parts::of` tells; a key of the annex goes where it would
 // if it were any other.
-//   out_counts  [ elements of part 0 64 | of part 1 | … ][ places of part 0 given out 64 | of part 1 | … ], zero before
+//   part_sizes  [ elements of part 0 64 | of part 1 | … ][ places of part 0 given out 64 | of part 1 | … ], zero before
 //               count_parts
 //
 // Why. Of a table larger than the cache almost every element has a line fetched from memory, and written back. Behind a
@@ -47,7 +47,7 @@ struct PartsTile {
 
 // The tile of this block, with nothing counted. All threads call it. (In no template: gcc would not put its storage
 // where the blocks of the emulation have theirs.)
-WARPHASH_FN PartsTile& empty_tile(const Batch& b) {
+WARPHASH_FN PartsTile& empty_tile(const PartitionBatch& b) {
   WARPHASH_BLOCK_SHARED PartsTile tile;
   for (u32 p = thread_in_block(); p < b.parts; p += threads_in_block()) tile.counts[p] = 0;
   block_barrier();
@@ -62,7 +62,7 @@ WARPHASH_FN u64 element_in_tile(u32 k) {
 
 // The words of this thread's elements.
 template <class Word>
-WARPHASH_FN void load_tile(const Batch& b, u64 words, Word (&word)[kTileItems<Word>]) {
+WARPHASH_FN void load_tile(const PartitionBatch& b, u64 words, Word (&word)[kTileItems<Word>]) {
 #pragma unroll
   for (u32 k = 0; k < kTileItems<Word>; ++k) {
     const u64 i = element_in_tile<Word>(k);
@@ -83,8 +83,8 @@ WARPHASH_FN Word sum_before(Word x) {
 }
 
 // The `starts` and `shifts` of a tile from its `counts`. A whole warp calls it.
-WARPHASH_FN void arrange(const Batch& b, PartsTile& tile) {
-  u64* const sizes = reinterpret_cast<u64*>(b.out_counts);
+WARPHASH_FN void arrange(const PartitionBatch& b, PartsTile& tile) {
+  u64* const sizes = reinterpret_cast<u64*>(b.part_sizes);
   u32 start = 0;
   u64 output = 0;
   for (u32 first = 0; first < b.parts; first += kWarpLanes) {
@@ -105,6 +105,8 @@ WARPHASH_FN void arrange(const Batch& b, PartsTile& tile) {
 
 template <class Word, class Parts>
 struct CountParts {
+  using Table = typename Parts::Table;
+  using Batch = PartitionBatch;
   static constexpr bool kWalks = true;
   static constexpr u32 kThreads = kTileThreads, kBlocks = Parts::kCountingBlocks;
   WARPHASH_FN static void run(const Table& t, const Batch& b) {
@@ -116,20 +118,22 @@ struct CountParts {
       if (element_in_tile<Word>(k) < b.n) atomic_add(tile.counts + Parts::of(t, b, key[k]), 1u);
     block_barrier();
     for (u32 p = thread_in_block(); p < b.parts; p += threads_in_block())
-      if (tile.counts[p]) atomic_add(reinterpret_cast<u64*>(b.out_counts) + p, static_cast<u64>(tile.counts[p]));
+      if (tile.counts[p]) atomic_add(reinterpret_cast<u64*>(b.part_sizes) + p, static_cast<u64>(tile.counts[p]));
   }
 };
 
 template <class Word, class Parts>
 struct Partition {
+  using Table = typename Parts::Table;
+  using Batch = PartitionBatch;
   static constexpr bool kWalks = true;
   static constexpr u32 kThreads = kTileThreads, kBlocks = Parts::kMovingBlocks;
   static constexpr u32 kItems = kTileItems<Word>;
   static constexpr u32 kRankBits = 16;  // of what a thread keeps of an element: [ rank in its part 16 | part 16 ]
 
   // Copies of words to the output, by way of their places in the tile. All threads call it.
-  WARPHASH_FN static void send(const Batch& b, PartsTile& tile, const Word (&word)[kItems], const u32 (&place)[kItems],
-                               u64 output) {
+  WARPHASH_FN static void send(const PartitionBatch& b, PartsTile& tile, const Word (&word)[kItems],
+                               const u32 (&place)[kItems], u64 output) {
     Word* const staged = reinterpret_cast<Word*>(tile.words);
 #pragma unroll
     for (u32 k = 0; k < kItems; ++k)

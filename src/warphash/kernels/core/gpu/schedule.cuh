@@ -65,9 +65,9 @@ WARPHASH_FN Word warp_sum(Word x) {
 // Adds up which subtables the elements that the lanes have just finished were placed in: lane j has subtable j's count. All
 // lanes of the warp call it.
 template <class Task>
-WARPHASH_FN void count_subtables(const Table& t, Tally& tally) {
+WARPHASH_FN void count_subtables(const typename Task::Table& t, Tally& tally) {
   if constexpr (kCountsSubtables<Task>) {
-    for (u32 j = 0; j < t.hashes; ++j) {
+    for (u32 j = 0; j < t.subtables; ++j) {
       const u32 count = bit_count(ballot(tally.placed.last == j));
       if (lane() == j) tally.placed.mine += count;
     }
@@ -86,7 +86,7 @@ WARPHASH_FN u32 block_sum(u32 x) {
 }
 
 template <class Task>
-WARPHASH_FN void flush(const Batch& b, const Tally& tally) {
+WARPHASH_FN void flush(const Launch& b, const Tally& tally) {
   CountLine& line = count_line(b, thread_in_grid() / 32);
   if constexpr (kCountsSubtables<Task>) {  // by warps: no block waits for its slowest
     if (tally.placed.mine) count_placed(line, lane(), tally.placed.mine);
@@ -126,7 +126,7 @@ WARPHASH_FN u64 reserve(u64* length, bool wanted) {
 
 // Enters the elements of a block into their task's lists. All threads call it.
 template <class Task>
-WARPHASH_FN void enter_lists(const Batch& b, const typename Task::State& state, bool live) {
+WARPHASH_FN void enter_lists(const typename Task::Batch& b, const typename Task::State& state, bool live) {
 #pragma unroll
   for (int list = 0; list < Task::kLists; ++list) {
     u64* length = Task::length(b, list);
@@ -140,6 +140,7 @@ WARPHASH_FN void enter_lists(const Batch& b, const typename Task::State& state, 
 // What an owner tells its tile of where a bucket lies: the number, or the address if that takes more than a multiplication.
 template <class S>
 struct Whereabouts {
+  using Table = typename S::Table;
   using Code = u32;
   static constexpr Code kNone = kNowhere;
   WARPHASH_FN static Code of(const Table&, u32 bucket) { return bucket; }
@@ -148,6 +149,7 @@ struct Whereabouts {
 template <class S>
   requires(S::kFar)
 struct Whereabouts<S> {
+  using Table = typename S::Table;
   using Code = u64;
   static constexpr Code kNone = 0;
   WARPHASH_FN static Code of(const Table& t, u32 bucket) { return reinterpret_cast<u64>(S::at(t, bucket)); }
@@ -159,8 +161,8 @@ struct Whereabouts<S> {
 // One round: every lane of the warp calls this, and each with `pending` work learns of `part` of its bucket, in addition
 // to what `mine` says of the parts before. True if that is all it has to know.
 template <class Task>
-WARPHASH_FN bool observe(const Table& t, const typename Task::State& state, bool pending, i32 region, u32 part,
-                         Seen<typename Task::S>& mine) {
+WARPHASH_FN bool observe(const typename Task::Table& t, const typename Task::State& state, bool pending, i32 region,
+                         u32 part, Seen<typename Task::S>& mine) {
   using S = typename Task::S;
   using Word = typename S::Word;
   using Reader = Tile<S, Task::kPartBytes>;
@@ -209,7 +211,8 @@ WARPHASH_FN bool observe(const Table& t, const typename Task::State& state, bool
 
 // Gives a slab to each pending element that wants one; true if this lane's goes on. All lanes of the warp call it.
 template <class Task>
-WARPHASH_FN bool supply_slabs(const Table& t, AllocatorOf<Task>& allocator, typename Task::State& state, bool pending) {
+WARPHASH_FN bool supply_slabs(const typename Task::Table& t, AllocatorOf<Task>& allocator, typename Task::State& state,
+                              bool pending) {
   const bool wanted = pending && Task::wants_slab(state);
   const u32 slab = allocator.allocate(t, wanted);
   return wanted ? !Task::supply(t, state, slab) : pending;
@@ -218,7 +221,7 @@ WARPHASH_FN bool supply_slabs(const Table& t, AllocatorOf<Task>& allocator, type
 // As enter_lists, of a warp alone: one atomic for those of its elements that are listed, if there are any. All lanes of the
 // warp call it.
 template <class Task>
-WARPHASH_FN void enter_lists_of_warp(const Batch& b, const typename Task::State& state, bool finished) {
+WARPHASH_FN void enter_lists_of_warp(const typename Task::Batch& b, const typename Task::State& state, bool finished) {
 #pragma unroll
   for (int list = 0; list < Task::kLists; ++list) {
     u64* length = Task::length(b, list);
@@ -239,7 +242,7 @@ WARPHASH_FN void enter_lists_of_warp(const Batch& b, const typename Task::State&
 // time so; finds, which neighbours end together and whose answers are written together, and the exchanges of
 // cuckoo hashing took more (docs/performance/lists.md).
 template <class Task>
-WARPHASH_FN void for_each_refilling(const Table& t, const Batch& b) {
+WARPHASH_FN void for_each_refilling(const typename Task::Table& t, const typename Task::Batch& b) {
   static_assert(Task::kReads, "a round is a look at a bucket");
   const u64 n = b.count ? *reinterpret_cast<const u64*>(b.count) : b.n;
   const u64 warp = thread_in_grid() / kWarpLanes, warps = threads_in_grid() / kWarpLanes;
@@ -284,7 +287,7 @@ WARPHASH_FN void for_each_refilling(const Table& t, const Batch& b) {
 // For operations that look at no bucket, of a list whose length the host does not know: its lanes take up one element a round
 // from a grid that the device holds at once, where most blocks of one with a lane for each element would start to find nothing.
 template <class Task>
-WARPHASH_FN void for_each_in_rounds(const Table& t, const Batch& b) {
+WARPHASH_FN void for_each_in_rounds(const typename Task::Table& t, const typename Task::Batch& b) {
   static_assert(!Task::kProbes && !Task::kSuspends && !Task::kCounts, "nobody would look, suspend or add up");
   const u64 n = b.count ? *reinterpret_cast<const u64*>(b.count) : b.n;
   for (u64 i = thread_in_grid(); i - lane() < n; i += threads_in_grid()) {
@@ -299,7 +302,7 @@ WARPHASH_FN void for_each_in_rounds(const Table& t, const Batch& b) {
 
 // A lane an element.
 template <class Task>
-WARPHASH_FN void for_each_once(const Table& t, const Batch& b) {
+WARPHASH_FN void for_each_once(const typename Task::Table& t, const typename Task::Batch& b) {
   const u64 n = b.count ? *reinterpret_cast<const u64*>(b.count) : b.n;
   const u64 i = thread_in_grid();
   const bool live = i < n;
@@ -340,7 +343,7 @@ WARPHASH_FN void for_each_once(const Table& t, const Batch& b) {
 }
 
 template <class Task>
-WARPHASH_FN void for_each(const Table& t, const Batch& b) {
+WARPHASH_FN void for_each(const typename Task::Table& t, const typename Task::Batch& b) {
   if constexpr (!kWalks<Task>) check_task<Task>();
   if constexpr (kWalks<Task>)
     Task::run(t, b);

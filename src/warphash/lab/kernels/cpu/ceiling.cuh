@@ -8,7 +8,7 @@ namespace warphash {
 constexpr int kLinesAhead = 64;
 
 template <int kBytes, Access kAccess>
-inline void walk(const Table& t, const Batch& b, u64 begin, u64 end) {
+inline void walk(const Region& r, const Launch& b, u64 begin, u64 end) {
   using Word = typename WholeOf<kBytes == 4 ? 4 : 8>::type;
   constexpr int kLines = kBytes < 64 ? 1 : kBytes / 64;
   constexpr u64 kAhead = kLinesAhead / kLines;
@@ -16,7 +16,7 @@ inline void walk(const Table& t, const Batch& b, u64 begin, u64 end) {
   Word* ring[kAhead];
   u32 number = static_cast<u32>(begin + b.random);
   const auto board = [&](u64 slot) {
-    ring[slot] = reinterpret_cast<Word*>(t.slots) + u64{place_of(number++, static_cast<u32>(t.buckets))} * kWords;
+    ring[slot] = reinterpret_cast<Word*>(r.address) + u64{place_of(number++, static_cast<u32>(r.places))} * kWords;
     for (int line = 0; line < kLines; ++line) prefetch(reinterpret_cast<const char*>(ring[slot]) + 64 * line);
   };
   for (u64 slot = 0; slot < kAhead; ++slot) board(slot);
@@ -27,7 +27,7 @@ inline void walk(const Table& t, const Batch& b, u64 begin, u64 end) {
     if constexpr (kAccess != Access::kRead) write<kAccess>(at, load_relaxed(at));
     board((i - begin) % kAhead);  // behind the end, too: nobody reads those
   }
-  if (never(fold)) store_relaxed(reinterpret_cast<u32*>(t.slots), 0u);
+  if (never(fold)) store_relaxed(reinterpret_cast<u32*>(r.address), 0u);
 }
 
 }  // namespace warphash

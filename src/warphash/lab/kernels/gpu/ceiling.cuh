@@ -36,15 +36,15 @@ WARPHASH_FN u64 folded(const Quad& q) { return low_word(q) ^ (static_cast<u64>(q
 WARPHASH_FN u64 folded(u64 x) { return x; }
 
 template <int kBytes, Access kAccess>
-WARPHASH_FN void walk(const Table& t, const Batch& b) {
+WARPHASH_FN void walk(const Region& r, const Launch& b) {
   using Vector = typename VectorOf<(kBytes < 16 ? kBytes : 16)>::type;
   using Word = decltype(low_word(Vector()));
   constexpr u32 kLanes = kBytes / sizeof(Vector);
   const u64 first = thread_in_grid() / kLanes * (kUnrolled * kRounds);
   const u32 rank = lane() % kLanes;
   if (first >= b.n) return;
-  Vector* const base = reinterpret_cast<Vector*>(t.slots) + rank;
-  const u32 places = static_cast<u32>(t.buckets);
+  Vector* const base = reinterpret_cast<Vector*>(r.address) + rank;
+  const u32 places = static_cast<u32>(r.places);
   u32 number = static_cast<u32>(first + b.random);
   u64 fold = 0;
 #pragma unroll 1
@@ -62,7 +62,7 @@ WARPHASH_FN void walk(const Table& t, const Batch& b) {
     }
     number += kUnrolled;
   }
-  if (never(fold)) store_once(reinterpret_cast<u32*>(t.slots), 0u);
+  if (never(fold)) store_once(reinterpret_cast<u32*>(r.address), 0u);
 }
 
 }  // namespace warphash

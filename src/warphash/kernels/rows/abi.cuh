@@ -1,0 +1,62 @@
+// What kernels on rows of bytes are given (core/abi.cuh, rows/rows.cuh).
+#pragma once
+#include "core/abi.cuh"
+
+namespace warphash {
+
+// Rows that a store keeps.
+struct StoredRows {
+  u64 rows;          // address of row 0
+  u64 stored_bytes;  // of a row
+};
+
+// Rows of the caller, and stored rows.
+struct RowBatch : Launch {
+  u64 rows;              // packed rows, one per element
+  u64 row_bytes;         // of a row
+  u64 numbers;           // u64 per element: row number, rank or element, and two marks (rows/rows.cuh)
+  u64 flags;             // Flag per element, u8
+  u64 out_rows;          // gather: packed rows
+  u64 default_row;       // gather: address of the row of an element without a flag
+  u64 list;              // match, list_flagged: u32 list, its length in Report::winners
+  u64 listed_flag;       // list_flagged: Flag of the elements that are listed
+  u64 fingerprints;      // claim_rows, take_rows: u64 per element
+  u64 cells;             // claim_rows: u64 array, all ones
+  u64 cell_count;        // and its length
+  u64 claims_found;      // claim_rows: 1: elements that were found claim, too
+  u64 free_list;         // take_rows, free_rows: stack of row numbers, u64
+  u64 free_rows;         // and how many are on the stack
+  u64 end;               // take_rows: rows that were ever used
+  u64 out_fingerprints;  // take_rows: u64 per chosen element, in the order of ranks
+  u64 out_numbers;       // likewise, of its row
+  u64 op;                // merge, share_rows: Op
+  u64 kind;              // Kind of the operands
+};
+
+// Rows, and words or longer rows that hold them.
+struct WordBatch : Launch {
+  u64 rows;       // packed rows
+  u64 row_bytes;  // of a row
+  u64 words;
+  u64 word_bytes;  // of a word
+};
+
+// Rows to fingerprints.
+struct FingerprintBatch : Launch {
+  u64 rows;          // packed rows
+  u64 row_bytes;     // of a row
+  u64 salt;          // of the fingerprints
+  u64 fingerprints;  // u64 per element
+  u64 registers;     // sketch: 2^kSketchBits of u32
+};
+
+// Counts to their sums; an element is a chunk of kChunk counts.
+struct CountBatch : Launch {
+  u64 counts;   // u32 array
+  u64 length;   // of the array
+  u64 sums;     // u64 per chunk: of its counts
+  u64 starts;   // u64 per chunk: the sum of all counts before it
+  u64 offsets;  // u64 per count: the sum of all counts before it
+};
+
+}  // namespace warphash
