@@ -18,8 +18,9 @@ from .memory import HostAnswer
 __all__ = ["CpuEngine", "engine", "thread_count"]
 
 
-_FEWEST_FOR_THREADS = 1 << 14
-"""Elements up to which one thread does the work: ``kLeastElements`` of the extension."""
+_FEWEST_FOR_THREADS, _FEWEST_BYTES_FOR_THREADS = 1 << 14, 1 << 21
+"""Elements, and bytes to fill or copy, up to which one thread does the work: ``kLeastElements`` and ``kLeastBytes`` of
+the extension."""
 
 
 def thread_count() -> int:
@@ -80,10 +81,10 @@ class CpuEngine:
         return self.allocate(nbytes)
 
     def fill(self, target: int, byte: int, nbytes: int, stream: Any = None) -> None:
-        _cpu.fill(target, byte, nbytes, thread_count())
+        _cpu.fill(target, byte, nbytes, thread_count() if nbytes > _FEWEST_BYTES_FOR_THREADS else 1)
 
     def copy(self, target: int, source: int, nbytes: int, stream: Any = None) -> None:
-        _cpu.copy(target, source, nbytes, thread_count())
+        _cpu.copy(target, source, nbytes, thread_count() if nbytes > _FEWEST_BYTES_FOR_THREADS else 1)
 
     def to_host(self, ptr: int, dtype: npt.DTypeLike, count: int, stream: Any = None) -> npt.NDArray[Any]:
         array = np.empty(count, dtype)

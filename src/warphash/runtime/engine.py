@@ -8,8 +8,8 @@ which kernels make up an insert is the business of ``storage/buckets/store.py``.
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from .abi import Launch
 
-__all__ = ["Answer", "Buffer", "Engine", "KernelSpec", "Program"]
+__all__ = ["Answer", "Buffer", "Engine", "KernelSpec", "Program", "with_constants"]
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,12 @@ class KernelSpec:
     @cached_property
     def slot_bytes(self) -> int:
         return self.word_bytes + self.value_word_bytes
+
+
+@cache
+def with_constants(spec: KernelSpec, constants: tuple[tuple[str, int], ...]) -> KernelSpec:
+    """The same kernels for tables that have these `KernelSpec.constants`."""
+    return replace(spec, constants=constants)
 
 
 class Buffer(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from ..designs.base import Design
@@ -11,6 +12,10 @@ from .policies import slots_for
 from .storage import Storage, Store, StoreOptions
 
 __all__ = ["make_storage"]
+
+
+_spec = cache(KernelSpec)
+"""One object for all tables of a kind, which knows its widths and its hash already."""
 
 
 def _word(nbytes: int) -> int:
@@ -52,9 +57,9 @@ def make_storage(
     in_place = design.family == "subtables"
     wide = not in_place and (key_bytes > 8 or value_bytes > 8)
     widths = (8, 8) if wide else _widths(key_bytes, value_bytes)
-    slot_bytes = widths[0] if in_place else KernelSpec(design.name, *widths, 1).slot_bytes
+    slot_bytes = widths[0] if in_place else _spec(design.name, *widths, 1).slot_bytes
     per_bucket = design.slots_per_bucket(parameters, slot_bytes)
-    spec = KernelSpec(
+    spec = _spec(
         design.name,
         *widths,
         per_bucket,

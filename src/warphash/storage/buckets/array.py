@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +39,7 @@ from ...runtime.abi import (
     RowBatch,
     StoredRows,
 )
-from ...runtime.engine import Buffer, Engine, KernelSpec
+from ...runtime.engine import Buffer, Engine, KernelSpec, with_constants
 from ...runtime.source import ROWS
 from ..hash_constants import HASHES, MAX_BUCKETS, draw_constants
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
@@ -125,7 +124,7 @@ class BucketArray:
     ) -> None:
         per_bucket = spec.slots_per_bucket
         self._constants = {**design.fields(parameters), "family": HASHES.index(family)}
-        spec = replace(spec, constants=tuple(sorted(self._constants.items())))
+        spec = with_constants(spec, tuple(sorted(self._constants.items())))
         self.engine, self.design, self.parameters, self.spec = engine, design, parameters, spec
         self.seed, self.family = seed, family
         self.buckets = max(1, -(-slots // per_bucket))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -18,7 +17,7 @@ import numpy.typing as npt
 from ...designs.base import Design
 from ...errors import ParameterError
 from ...runtime.abi import REPORT_WORDS, WINNERS, ChainBatch, ChainTable, Op, Report
-from ...runtime.engine import Buffer, Engine, KernelSpec
+from ...runtime.engine import Buffer, Engine, KernelSpec, with_constants
 from .. import policies
 from ..hash_constants import HASHES, MAX_BUCKETS, draw_constants
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
@@ -84,7 +83,7 @@ class ChainArray:
     ) -> None:
         constants = {**design.fields(parameters), "family": HASHES.index(family)}
         self.engine, self.design, self.parameters = engine, design, parameters
-        self.spec = replace(spec, constants=tuple(sorted(constants.items())))
+        self.spec = with_constants(spec, tuple(sorted(constants.items())))
         self.seed, self.family, self.keys, self.fixed, self.repeats = seed, family, keys, fixed, repeats
         per_node = spec.slots_per_bucket
         self.pairs_per_node = design.pairs_per_bucket(per_node, spec.slot_bytes)

@@ -33,7 +33,7 @@ from ...runtime.abi import (
     SubtableBatch,
     SubtableTable,
 )
-from ...runtime.engine import Buffer, Engine, KernelSpec
+from ...runtime.engine import Buffer, Engine, KernelSpec, with_constants
 from .. import policies
 from ..hash_constants import HASHES, draw_constants, range_of
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS, launch_find
@@ -190,7 +190,7 @@ class SubtableArray:
             )
         self._constants = {**design.fields(parameters), "family": HASHES.index(family), "value_bytes": spec.value_bytes}
         self.engine, self.design, self.parameters = engine, design, parameters
-        self.spec = replace(spec, constants=tuple(sorted(self._constants.items())))
+        self.spec = with_constants(spec, tuple(sorted(self._constants.items())))
         self.seed, self.family, self.incoming = seed, family, 0
         self.random = random.Random(seed)
         self.program = engine.program(self.spec)
