@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from ..errors import ParameterError
 from ..runtime.abi import MAX_HASHES
 
-__all__ = ["HASHES", "MAX_BUCKETS", "PRIMES", "draw_constants"]
+__all__ = ["HASHES", "MAX_BUCKETS", "PRIMES", "buckets_for", "draw_constants"]
 
 HASHES = ("mixer", "universal")
 """Hash families, in the order of ``enum Family``."""
@@ -17,6 +18,23 @@ MAX_BUCKETS = (1 << 32) - 16
 
 PRIMES = {4: 4294967291, 8: (1 << 61) - 1}
 """Of the universal family, by the bytes of a key's word (``kernels/core/hash.cuh``)."""
+
+
+def buckets_for(slots: int, slots_per_bucket: int) -> int:
+    """Buckets that have at least so many slots.
+
+    Raises
+    ------
+    ParameterError
+        If there are more than can be numbered.
+    """
+    buckets = max(1, -(-slots // slots_per_bucket))
+    if buckets > MAX_BUCKETS:
+        raise ParameterError(
+            f"a table has at most {MAX_BUCKETS:,} buckets, and {slots:,} slots of {slots_per_bucket} a bucket "
+            f"make {buckets:,}: use more slots a bucket, a smaller capacity or a greater load_factor"
+        )
+    return buckets
 
 
 def range_of(family: str, word_bytes: int) -> int:

@@ -23,7 +23,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ...designs.base import Design
-from ...errors import ParameterError
 from ...runtime.abi import (
     HOMELESS_CAPACITY,
     LEFTOVER,
@@ -41,7 +40,7 @@ from ...runtime.abi import (
 )
 from ...runtime.engine import Buffer, Engine, KernelSpec, with_constants
 from ...runtime.source import ROWS
-from ..hash_constants import HASHES, MAX_BUCKETS, draw_constants
+from ..hash_constants import HASHES, buckets_for, draw_constants
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
 from ..policies import build_parts_of, is_built_whole
 from ..reports import read_report, zeroed_report
@@ -127,12 +126,7 @@ class BucketArray:
         spec = with_constants(spec, tuple(sorted(self._constants.items())))
         self.engine, self.design, self.parameters, self.spec = engine, design, parameters, spec
         self.seed, self.family = seed, family
-        self.buckets = max(1, -(-slots // per_bucket))
-        if self.buckets > MAX_BUCKETS:
-            raise ParameterError(
-                f"a table has at most {MAX_BUCKETS:,} buckets, and {slots:,} slots of {per_bucket} a bucket "
-                f"make {self.buckets:,}: use more slots_per_bucket, a smaller capacity or a greater load_factor"
-            )
+        self.buckets = buckets_for(slots, per_bucket)
         self.slots = self.buckets * per_bucket
         self.total_slots = (self.buckets + (1 if per_bucket >= 3 else 3)) * per_bucket
         self.nbytes = self.total_slots * spec.slot_bytes

@@ -104,7 +104,7 @@ class _Batch:
 
 
 class BucketStore:
-    """As `storage.Store`, of designs with one array of buckets.
+    """The `storage.Store` of designs whose buckets lie in one array.
 
     Parameters
     ----------

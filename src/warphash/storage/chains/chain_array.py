@@ -15,11 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...designs.base import Design
-from ...errors import ParameterError
 from ...runtime.abi import REPORT_WORDS, WINNERS, ChainBatch, ChainTable, Op, Report
 from ...runtime.engine import Buffer, Engine, KernelSpec, with_constants
 from .. import policies
-from ..hash_constants import HASHES, MAX_BUCKETS, draw_constants
+from ..hash_constants import HASHES, MAX_BUCKETS, buckets_for, draw_constants
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
 from ..reports import read_report, zeroed_report
 from ..scratch import DeviceList, Elements
@@ -87,12 +86,7 @@ class ChainArray:
         self.seed, self.family, self.keys, self.fixed, self.repeats = seed, family, keys, fixed, repeats
         per_node = spec.slots_per_bucket
         self.pairs_per_node = design.pairs_per_bucket(per_node, spec.slot_bytes)
-        self.buckets = max(1, -(-slots // self.pairs_per_node))
-        if self.buckets > MAX_BUCKETS:
-            raise ParameterError(
-                f"a table has at most {MAX_BUCKETS:,} buckets, and {slots:,} slots of {per_node} a bucket "
-                f"make {self.buckets:,}: use a smaller capacity or a greater load_factor"
-            )
+        self.buckets = buckets_for(slots, self.pairs_per_node)
         self.slots = self.buckets * self.pairs_per_node
         self.lists = self.buckets + (1 if per_node >= 3 else 3)
         self._node_bytes = per_node * spec.slot_bytes
