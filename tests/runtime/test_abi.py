@@ -82,7 +82,7 @@ def fields_of(structure: type[ctypes.Structure]) -> list[str]:
 def report() -> dict[str, int]:
     lengths = {"leftover": abi.LEFTOVER, "winners": abi.WINNERS, "losers": abi.LOSERS}
     first, counts = abi.Report._fields[:4], abi.Report._fields[4:8]
-    words = {"leftover": 0, "winners": 1, "homeless": 3, "unplaced": 4}
+    words = {"leftover": 0, "winners": 1, "displaced": 3, "unplaced": 4}
     assert first == tuple(words) and counts == ("changed", "probes", "mismatches", "erased")
     return {
         "sizeof(Report)": 8 * abi.REPORT_WORDS,
@@ -101,7 +101,7 @@ def constants() -> dict[str, int]:
     return {
         "kMaxHashes": abi.MAX_HASHES,
         "kMostSubtables": abi.MOST_SUBTABLES,
-        "kHomelessCapacity": abi.HOMELESS_CAPACITY,
+        "kDisplacedCapacity": abi.DISPLACED_CAPACITY,
         **{f"k{op.name.title()}": op for op in abi.Op},
         **{f"k{operation.name.title()}Key": operation for operation in abi.Operation},
         **{f"k{flag.name.title()}": flag for flag in abi.Flag},

@@ -1,7 +1,7 @@
 """How many keys a table that keeps its size has no slot for.
 
 Dynamic Hash Tables on GPUs, Tables 4 to 8. Their methods drop a key without a slot and go on. A table of
-ours refuses the batch, and names more keys than had to fail: once a pair is homeless, no other is moved any more. So
+ours refuses the batch, and names more keys than had to fail: once a pair is displaced, no other is moved any more. So
 each key is a batch here. (To halve a batch that is refused, until the key that fails is alone, gives every key as many
 attempts as there are halves: MegaKV's share at a load factor of 0.9 falls from 2.4 to 0.8 per cent.)
 """

@@ -23,8 +23,8 @@ MOST_SUBTABLES = 8
 ANNEX = MOST_SUBTABLES
 """Number of the subtable that has the keys which equal a mark."""
 
-HOMELESS_CAPACITY = 1 << 20
-"""Pairs that `InsertBatch.homeless` holds: more than the chains any device has in flight when the first one fails."""
+DISPLACED_CAPACITY = 1 << 20
+"""Pairs that `InsertBatch.displaced` holds: more than the chains any device has in flight when the first one fails."""
 
 
 def _words(*names: str) -> list[Any]:
@@ -60,7 +60,7 @@ class Batch(Launch):
 class InsertBatch(Batch):
     """An operation that may add keys by settle, claim and place: its scratch memory."""
 
-    _fields_ = _words("leftover", "claims", "claim_mask", "winners", "losers", "homeless")
+    _fields_ = _words("leftover", "claims", "claim_mask", "winners", "losers", "displaced")
 
 
 class PartitionBatch(Launch):
@@ -125,7 +125,7 @@ class SubtableBatch(InsertBatch):
     """An operation on subtables."""
 
     _fields_ = [
-        *_words("homeless_values", "spare_values", "unique", "adopts", "closed"),
+        *_words("displaced_values", "spare_values", "unique", "adopts", "closed"),
         *_words("subtable", "source_lines", "source_buckets", "answer", "restarts"),
     ]
 
@@ -187,7 +187,7 @@ class Report(NamedTuple):
 
     leftover: int
     winners: int
-    homeless: int
+    displaced: int
     unplaced: int
     changed: int
     probes: int
@@ -199,10 +199,10 @@ class Report(NamedTuple):
     @classmethod
     def of(cls, words: npt.NDArray[np.uint64]) -> Report:
         """Read the first `COUNT_WORDS` words of ``struct Report``."""
-        leftover, winners, _, homeless, unplaced = words[:5].tolist()
+        leftover, winners, _, displaced, unplaced = words[:5].tolist()
         changed, probes, mismatches, erased, *pairs = words[8:].reshape(REPORT_LINES, 8).sum(axis=0).tolist()
         placed = tuple(count for pair in pairs for count in (pair & 0xFFFFFFFF, pair >> 32))
-        return cls(leftover, winners, homeless, unplaced, changed + sum(placed), probes, mismatches, erased, placed)
+        return cls(leftover, winners, displaced, unplaced, changed + sum(placed), probes, mismatches, erased, placed)
 
 
 class Op(IntEnum):

@@ -45,7 +45,7 @@ class ResultSlot:
         batch.answer, batch.ticket = self._memory.ptr, self._ticket
 
     def outcome(self, stream: Any) -> tuple[int, int, int, int]:
-        """Homeless, unplaced, changed and probes of the last batch that was addressed. Waits for it.
+        """Displaced, unplaced, changed and probes of the last batch that was addressed. Waits for it.
 
         Raises
         ------

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..runtime.abi import HOMELESS_CAPACITY, REPORT_WORDS, WINNERS, InsertBatch
+from ..runtime.abi import DISPLACED_CAPACITY, REPORT_WORDS, WINNERS, InsertBatch
 from ..runtime.engine import Buffer, Engine
 
 __all__ = ["Allocate", "DeviceList", "Elements", "Pieces", "Scratch", "Workbench", "flags_at", "pieces"]
@@ -58,8 +58,8 @@ class Workbench:
         Where the store is.
     batch_type
         What the kernels of the store take.
-    homeless_bytes
-        Of a pair that an update may leave without a home; 0 if it leaves none.
+    displaced_bytes
+        Of a pair that an update may displace; 0 if it displaces none.
     allocate
         Where the memory comes from; None for the engine.
     kept_bytes
@@ -75,11 +75,11 @@ class Workbench:
         self,
         engine: Engine,
         batch_type: type[InsertBatch],
-        homeless_bytes: int,
+        displaced_bytes: int,
         allocate: Allocate | None = None,
         kept_bytes: int = _KEPT_BYTES,
     ) -> None:
-        self._engine, self._batch_type, self._homeless_bytes = engine, batch_type, homeless_bytes
+        self._engine, self._batch_type, self._displaced_bytes = engine, batch_type, displaced_bytes
         self._allocate = allocate
         self.kept: Scratch | None = None
         self.kept_bytes = kept_bytes
@@ -90,16 +90,16 @@ class Workbench:
             return self.kept
         claims = 0 if unique else 1 << max(8, (2 * piece - 1).bit_length())
         listed = 0 if unique else 4 * piece
-        homeless = min(piece, HOMELESS_CAPACITY) * self._homeless_bytes
+        displaced = min(piece, DISPLACED_CAPACITY) * self._displaced_bytes
         starts = [0]
-        for size in (4 * claims, listed, listed, listed if combines else 0, homeless):
+        for size in (4 * claims, listed, listed, listed if combines else 0, displaced):
             starts.append(starts[-1] + -(-size // 256) * 256)
         allocate = self._allocate or self._engine.allocate
         memory = allocate(max(256, starts[-1]), None)
         report = allocate(8 * REPORT_WORDS, None)
         self._engine.fill(report.ptr, 0, _LENGTHS_BYTES)  # which a recovery may read before a kernel writes
         at = [memory.ptr + start if end > start else 0 for start, end in pairwise(starts)]
-        lists = dict(zip(("claims", "leftover", "winners", "losers", "homeless"), at, strict=True))
+        lists = dict(zip(("claims", "leftover", "winners", "losers", "displaced"), at, strict=True))
         batch = self._batch_type(report=report.ptr, claim_mask=claims - 1, **lists)
         made = Scratch((piece, combines, unique), memory, report, batch, 4 * claims)
         self.kept = made if memory.nbytes <= self.kept_bytes else None

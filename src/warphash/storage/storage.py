@@ -86,7 +86,7 @@ class Outcome(NamedTuple):
     ----------
     changed
         Keys added, or erased.
-    homeless
+    displaced
         Displaced pairs: they lost their slots, and found no other.
     unplaced
         Elements of the batch that found no slot.
@@ -95,14 +95,14 @@ class Outcome(NamedTuple):
     """
 
     changed: int
-    homeless: int
+    displaced: int
     unplaced: int
     probes: int
 
     @property
     def complete(self) -> bool:
         """Whether every pair has a slot."""
-        return not (self.homeless or self.unplaced)
+        return not (self.displaced or self.unplaced)
 
 
 class Recovery:

@@ -13,7 +13,7 @@ namespace warphash {
 
 constexpr u32 kMaxHashes = 4;
 constexpr u32 kMostSubtables = 8;
-constexpr u64 kHomelessCapacity = 1ull << 20;
+constexpr u64 kDisplacedCapacity = 1ull << 20;
 
 // A table whose buckets lie in one array.
 struct Table {
@@ -58,7 +58,7 @@ struct InsertBatch : Batch {
   u64 claim_mask;  // a power of two, minus one
   u64 winners;     // u32 list, its length in Report::winners
   u64 losers;      // u32 list, its length in Report::losers
-  u64 homeless;    // kHomelessCapacity pairs; where values lie apart, their keys
+  u64 displaced;   // kDisplacedCapacity pairs; where values lie apart, their keys
 };
 
 // The elements of a large batch in the order of the parts of a table (core/gpu/partition.cuh).
@@ -85,16 +85,16 @@ struct CountLine {
 
 // One of the copies of a word that some of the threads read.
 struct SignalLine {
-  u64 suspended;  // 1: a pair is homeless, so nobody starts to evict
+  u64 suspended;  // 1: a pair is displaced, so nobody starts to evict
   u64 unused[7];
 };
 
 struct Report {
-  u64 leftover;  // elements that settle could not decide
-  u64 winners;   // of these, the one per key that is to be placed
-  u64 losers;    // and its duplicates
-  u64 homeless;  // pairs whose eviction chain ended without a slot
-  u64 unplaced;  // elements that found no slot and moved nobody
+  u64 leftover;   // elements that settle could not decide
+  u64 winners;    // of these, the one per key that is to be placed
+  u64 losers;     // and its duplicates
+  u64 displaced;  // pairs whose eviction chain ended without a slot
+  u64 unplaced;   // elements that found no slot and moved nobody
   u64 unused[3];
   CountLine counts[kReportLines];
   SignalLine signals[kReportLines];

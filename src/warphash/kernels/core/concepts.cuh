@@ -142,7 +142,7 @@ concept IsProbing = IsSlots<typename Task::S> && requires(const typename Task::T
   s.key();
 };
 
-// A task whose elements wait to be told that a pair is homeless (core/report.cuh).
+// A task whose elements wait to be told that a pair is displaced (core/report.cuh).
 template <class Task>
 concept IsSuspending = requires(typename Task::State& s) {
   { Task::suspend(s) } -> Same<bool>;

@@ -45,6 +45,6 @@ struct Lightest {
 };
 
 // How a placement ended, or that it goes on at `bucket`.
-enum class Placed { kGoesOn, kInserted, kWasThere, kNoRoom, kHomeless, kWantsSlab };
+enum class Placed { kGoesOn, kInserted, kWasThere, kNoRoom, kDisplaced, kWantsSlab };
 
 }  // namespace warphash

@@ -31,7 +31,7 @@ struct Settling : ListsLeftover {
   static constexpr bool kFrozen = false, kVacancy = true;
   static constexpr int kPartBytes = 128;
   enum class Outcome { kOpen, kPresent, kInserted, kLeftover, kSuspended };
-  // A homeless pair is in no bucket: its key would be taken for absent. The host houses it first, and settles anew.
+  // A displaced pair is in no bucket: its key would be taken for absent. The host places it first, and settles anew.
   template <class State>
   WARPHASH_FN static bool suspend(State& s) {
     s.outcome = Outcome::kSuspended;
@@ -124,7 +124,7 @@ struct Place {
     s.outcome = Placed::kGoesOn;
     return true;
   }
-  // Something is homeless already: this key may be placed, but not at the cost of another.
+  // A pair is displaced already: this key may be placed, but not at the cost of another.
   WARPHASH_FN static bool suspend(State& s) {
     s.placement.may_evict = false;
     return true;
@@ -137,14 +137,15 @@ struct Place {
   }
   WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally& tally) {
     if (!live) return;
-    const bool homeless = s.outcome == Placed::kHomeless;  // another pair than ours, or ours after a while in the table
-    const bool inserted = s.outcome == Placed::kInserted || homeless;
+    const bool displaced =
+        s.outcome == Placed::kDisplaced;  // another pair than ours, or ours after a while in the table
+    const bool inserted = s.outcome == Placed::kInserted || displaced;
     tally.changed += inserted;
     if constexpr (D::kMovesKeys)
-      if (homeless) {
+      if (displaced) {
         suspend_others(b);
-        const u64 place = fetch_add(&report_of(b)->homeless, 1ull);
-        if (place < kHomelessCapacity) pointer<typename S::Pair>(b.homeless)[place] = s.placement.hand;
+        const u64 place = fetch_add(&report_of(b)->displaced, 1ull);
+        if (place < kDisplacedCapacity) pointer<typename S::Pair>(b.displaced)[place] = s.placement.hand;
       }
     const bool unplaced = s.outcome == Placed::kNoRoom;
     if (unplaced) atomic_add(&report_of(b)->unplaced, 1ull);

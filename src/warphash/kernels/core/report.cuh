@@ -1,14 +1,14 @@
-// What the threads of a launch tell the host and each other: counts, and that a pair is homeless.
+// What the threads of a launch tell the host and each other: counts, and that a pair is displaced: it was in a slot, or should be, and is in none.
 //
 // Layout: struct Report (core/abi.cuh) is a line of 64 bytes with the lengths of lists and with what is rare, then lines of
 // counts, whose sums are the counts, then lines that each hold the same signal. Threads share both out by their numbers.
 //
-// Why lines. Every block adds to a count, and every warp asks whether a pair is homeless. An address that all of them use
+// Why lines. Every block adds to a count, and every warp asks whether a pair is displaced. An address that all of them use
 // is a queue: with one for both, classic cuckoo inserts ran at 6.9 G/s on an H200, with 32 at 7.7, and with counts and
 // signals in lines of their own at 7.9 (docs/performance/insert.md).
 //
-// Suspension. The thread that is left with a homeless pair sets every signal, then goes on. A thread that
-// starts later evicts nothing, so the homeless are at most the threads that were under way: kHomelessCapacity holds them.
+// Suspension. The thread that is left with a displaced pair sets every signal, then goes on. A thread that starts later
+// evicts nothing. So there are at most as many displaced pairs as threads under way: kDisplacedCapacity of them.
 // Relaxed: the word publishes nothing, and a thread that reads it late counts as under way.
 #pragma once
 #include "core/concepts.cuh"

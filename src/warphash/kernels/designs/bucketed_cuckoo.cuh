@@ -10,8 +10,8 @@
 //   1. read the bucket; a vacant slot: swap the pair in, done; another was faster: read again;
 //   2. full: exchange the pair with a random slot of it; the victim goes to the function after the one that has it here,
 //      lowest index first where several do (section III-A, footnote 5);
-//   3. after chain_limit exchanges the pair in hand has no home: it goes to the homeless list, and the table is rebuilt.
-// A call that starts when something is homeless already evicts nothing: it reports that its key was not placed, so the
+//   3. after chain_limit exchanges the pair in hand has no slot: it goes to the list of displaced pairs, and the table is rebuilt.
+// A call that starts when a pair is displaced already evicts nothing: it reports that its key was not placed, so the
 // list is bounded by the calls in flight.
 //
 // Place, `placement="least_loaded"` (section III-A): reads all h buckets and takes the emptiest, first on ties; where all are
@@ -102,7 +102,7 @@ struct BucketedCuckoo : OverBuckets {
   WARPHASH_FN static Placed evict(const Table& t, Placement& p) {
     if (!p.may_evict) return Placed::kNoRoom;
     if (p.reserved && kReadsFirst) return annex_has(t, p) ? Placed::kWasThere : Placed::kNoRoom;
-    if (p.evictions == t.chain_limit) return Placed::kHomeless;
+    if (p.evictions == t.chain_limit) return Placed::kDisplaced;
     ++p.evictions;
     const u32 victim = next_random(p.random) % S::kSlots;
     p.hand = exchange(S::at(t, p.bucket) + victim, p.hand);

@@ -11,10 +11,10 @@
 //   2. take its lock (subtables/bucket_lock.cuh);
 //   3. there was a vacant slot, and it still is: the pair goes there; unlock, done. Else unlock, and step 1;
 //   4. the bucket is full: the pair takes a random slot; unlock; the victim goes on to subtable i + 1, after the last comes the
-//      first, from step 1. After chain_limit victims the pair in hand has no home: it goes to the homeless list, and a
+//      first, from step 1. After chain_limit victims the pair in hand has no slot: it goes to the list of displaced pairs, and a
 //      subtable is enlarged.
 // Who comes into a bucket that is not its first is marked as a guest there (subtables/lines.cuh).
-// While a subtable is halved (subtables/resize.cuh), steps 3 and 4 pass it over. A call that starts when something is homeless evicts
+// While a subtable is halved (subtables/resize.cuh), steps 3 and 4 pass it over. A call that starts when a pair is displaced evicts
 // nothing: it reports that its key was not placed.
 //
 // Why look before the lock. The lanes of a tile read a line together, and one alone has its lock: what it has to confirm then is
@@ -65,7 +65,7 @@ struct DynamicCuckoo : OverSubtables {
     if (!S::kWide && seen.hit >= 0) return Placed::kWasThere;  // against the caller's word
     const bool full = seen.vacant == S::kSlots;
     if (full && (!p.may_evict || p.reserved)) return Placed::kNoRoom;
-    if (full && p.evictions == t.chain_limit) return Placed::kHomeless;
+    if (full && p.evictions == t.chain_limit) return Placed::kDisplaced;
     u32* const lock = S::lock_at(t, p.bucket);
     if (!try_lock(t, lock)) return Placed::kGoesOn;
     Placed placed = Placed::kGoesOn;

@@ -5,7 +5,7 @@
 // those of its Tables 4 to 8 (0.35, 0.73, 1.35, 2.36, 3.91 % at loads 0.75 to 0.95, where RAND has 0.42, 0.79, 1.4, 2.4,
 // 3.9); at 0.75 one exchange would leave three times as many, and three a third.
 //
-// The paper drops those keys. Here they are homeless like any others, and the table is rebuilt or refuses the batch.
+// The paper drops those keys. Here they are displaced like any others, and the table is rebuilt or refuses the batch.
 #pragma once
 #include "designs/bucketed_cuckoo.cuh"
 

@@ -27,16 +27,16 @@ struct SubtableTable {
 enum Coordination : u64 { kVoter = 0, kSpin = 1 };
 
 struct SubtableBatch : InsertBatch {
-  u64 homeless_values;  // values of the pairs in `homeless`
-  u64 spare_values;     // place: a value's room for each element, where values are no words
-  u64 unique;           // settle: 1: the caller vouches that keys do not repeat, and are not in the table
-  u64 adopts;           // place: 1: elements that find no slot become homeless, too
-  u64 closed;           // place: the subtable, plus one, that nothing is placed in
-  u64 subtable;         // enlarge, halve, scan, audit: its number
-  u64 source_lines;     // enlarge, halve: address of its old copy
-  u64 source_buckets;   // and how many buckets that has
-  u64 answer;           // hand_over: address, in memory of the host, of the counts
-  u64 restarts;         // hand_over: 1: the counts start again from zero
+  u64 displaced_values;  // values of the pairs in `displaced`
+  u64 spare_values;      // place: a value's room for each element, where values are no words
+  u64 unique;            // settle: 1: the caller vouches that keys do not repeat, and are not in the table
+  u64 adopts;            // place: 1: elements that find no slot become displaced, too
+  u64 closed;            // place: the subtable, plus one, that nothing is placed in
+  u64 subtable;          // enlarge, halve, scan, audit: its number
+  u64 source_lines;      // enlarge, halve: address of its old copy
+  u64 source_buckets;    // and how many buckets that has
+  u64 answer;            // hand_over: address, in memory of the host, of the counts
+  u64 restarts;          // hand_over: 1: the counts start again from zero
 };
 
 // What a design over subtables takes.

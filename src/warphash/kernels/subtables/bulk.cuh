@@ -14,8 +14,8 @@
 // and scan have no writers beside them.
 //
 // A host that does not wait for an insert (subtables/insert.cuh) may launch a find or an erase behind it before it knows of pairs
-// that were left homeless. A find, which is given their list, looks there for what it does not find; an erase does nothing, and is
-// launched again when they are housed.
+// that are displaced. A find, which is given their list, looks there for what it does not find; an erase does nothing, and is
+// launched again when they are placed.
 #pragma once
 #include "core/bulk.cuh"
 #include "core/straight.cuh"
@@ -60,7 +60,7 @@ struct FindPair {
     if (seen.hit < 0) {
       if (kPrefetches) s.found = false;
       if (s.probe.advance(t, seen)) return false;
-      if (b.homeless && suspended(b, subtable_of(s.probe.bucket))) look_among_homeless(t, b, s);
+      if (b.displaced && suspended(b, subtable_of(s.probe.bucket))) look_among_displaced(t, b, s);
       return true;
     }
     if (b.out_values) {
@@ -89,12 +89,12 @@ struct FindPair {
 
  private:
   // They are few, if there are any, and in no order. A key with another name is never among them: the annex has its slot.
-  WARPHASH_FN static void look_among_homeless(const Table& t, const Batch& b, State& s) {
-    const u64 homeless = subtable_of(s.probe.bucket) == kAnnex ? 0 : load_relaxed(&report_of(b)->homeless);
+  WARPHASH_FN static void look_among_displaced(const Table& t, const Batch& b, State& s) {
+    const u64 displaced = subtable_of(s.probe.bucket) == kAnnex ? 0 : load_relaxed(&report_of(b)->displaced);
 #pragma unroll 1
-    for (u64 j = 0; j < homeless && !s.found; ++j) {
-      s.found = pointer<const Word>(b.homeless)[j] == s.probe.named.key;
-      const u64 at = b.homeless_values + j * S::value_bytes(t);
+    for (u64 j = 0; j < displaced && !s.found; ++j) {
+      s.found = pointer<const Word>(b.displaced)[j] == s.probe.named.key;
+      const u64 at = b.displaced_values + j * S::value_bytes(t);
       if (!s.found) continue;
       if constexpr (S::kValueBytes == kRow)
         s.value = at;
@@ -194,7 +194,7 @@ struct ErasePair : SeekPair<D> {
   using typename SeekPair<D>::State;
   static constexpr bool kSuspends = true, kCountsSubtables = true;
   static constexpr u32 kThreads = 128, kBlocks = sizeof(typename S::Word) == 4 ? 9 : 0;
-  // The batch before has left a pair homeless, which may have this key: the host houses it, and erases anew.
+  // A pair of the batch before is displaced, and may have this key: the host places it, and erases anew.
   WARPHASH_FN static bool suspend(State&) { return false; }
   WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const Seen<S>& seen) {
     if (seen.hit < 0) return !s.probe.advance(t, seen);
@@ -221,13 +221,13 @@ struct ErasePair : SeekPair<D> {
 
 // ---- hand_over
 // A word an element, of the counts at `report`, to `answer`; they are zero then, if `restarts` says so, but for the number of
-// the homeless, whom a find behind an insert looks for. A copy and a fill of the driver's took 10 us of a batch, for most of
+// displaced pairs, among which a find behind an insert looks. A copy and a fill of the driver's took 10 us of a batch, for most of
 // which the device was idle (docs/performance/subtables.md).
 struct HandOver : Straight<SubtableTable, SubtableBatch> {
   WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
     u64* const word = pointer<u64>(b.report) + i;
     pointer<u64>(b.answer)[i] = *word;
-    if (b.restarts && word != &report_of(b)->homeless) *word = 0;
+    if (b.restarts && word != &report_of(b)->displaced) *word = 0;
     return false;
   }
 };

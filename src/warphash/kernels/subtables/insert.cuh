@@ -17,7 +17,7 @@
 // seems to be there, is confirmed under the lock too (core/wide.cuh).
 //
 // A host that does not wait for an insert (storage/subtables/pending.py) lets `place` adopt what finds no slot: its keys are the table's
-// from then on, and the host houses them later. The next `settle` may be launched before the host knows of them; it finds the
+// from then on, and the host places them later. The next `settle` may be launched before the host knows of them; it finds the
 // signals of core/report.cuh set, and does nothing.
 //
 // place, where keys move, changes nothing without the lock of the bucket (designs/dynamic_cuckoo.cuh): a victim's value has to
@@ -185,7 +185,7 @@ struct PlacePair {
          Placed::kGoesOn};
     return true;
   }
-  // Something is homeless already: this key may be placed, but not at the cost of another.
+  // A pair is displaced already: this key may be placed, but not at the cost of another.
   WARPHASH_FN static bool suspend(State& s) {
     s.placement.may_evict = false;
     return true;
@@ -197,21 +197,21 @@ struct PlacePair {
   WARPHASH_FN static void finish(const Table& t, const Batch& b, u64, State& s, bool live, Tally& tally) {
     if (!live) return;
     // Another pair than ours, or ours after a while in the table; or one that was let into it nowhere.
-    const bool homeless = s.outcome == Placed::kHomeless || (s.outcome == Placed::kNoRoom && b.adopts);
-    const bool inserted = s.outcome == Placed::kInserted || homeless;
+    const bool displaced = s.outcome == Placed::kDisplaced || (s.outcome == Placed::kNoRoom && b.adopts);
+    const bool inserted = s.outcome == Placed::kInserted || displaced;
     if (s.outcome == Placed::kInserted) count(tally, s.placement.bucket);
-    if (homeless) ++tally.changed, leave_homeless(t, b, s.placement);
+    if (displaced) ++tally.changed, list_displaced(t, b, s.placement);
     const bool unplaced = s.outcome == Placed::kNoRoom && !b.adopts;
     if (unplaced) atomic_add(&report_of(b)->unplaced, 1ull);
     set_flag(b, s.element, unplaced ? kUnplaced : inserted ? kChanged : kPresent);
   }
-  WARPHASH_FN static void leave_homeless(const Table& t, const Batch& b, const typename D::Placement& p) {
+  WARPHASH_FN static void list_displaced(const Table& t, const Batch& b, const typename D::Placement& p) {
     suspend_others(b);
-    const u64 place = fetch_add(&report_of(b)->homeless, 1ull);
-    if (place >= kHomelessCapacity) return;
-    pointer<Word>(b.homeless)[place] = p.key;
+    const u64 place = fetch_add(&report_of(b)->displaced, 1ull);
+    if (place >= kDisplacedCapacity) return;
+    pointer<Word>(b.displaced)[place] = p.key;
     const u64 bytes = S::value_bytes(t);
-    D::Value::put(pointer<u8>(b.homeless_values) + place * bytes, p.value, bytes);
+    D::Value::put(pointer<u8>(b.displaced_values) + place * bytes, p.value, bytes);
   }
 };
 

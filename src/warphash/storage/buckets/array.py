@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from ...designs.base import Design
 from ...runtime.abi import (
-    HOMELESS_CAPACITY,
+    DISPLACED_CAPACITY,
     LEFTOVER,
     LISTS_BYTES,
     LOSERS,
@@ -307,11 +307,11 @@ class BucketArray:
             self.program.run("split", table, BucketBatch(n=self.total_slots), self.total_slots, stream)
             self.layout_is_open = False
         report = read_report(self.engine, scratch.report.ptr, stream)
-        return self._closed(Outcome(report.changed, report.homeless, report.unplaced, report.probes))
+        return self._closed(Outcome(report.changed, report.displaced, report.unplaced, report.probes))
 
     def _closed(self, outcome: Outcome) -> Outcome:
         """Forget the scratch memory of an update that left no pair there; keep it from the next update otherwise."""
-        if outcome.homeless:
+        if outcome.displaced:
             self._workbench.kept = None
         else:
             self.displaced = None
@@ -367,7 +367,7 @@ class BucketArray:
             if outcome.complete and count:
                 at = [column and column + first * width for column in (batch.left_keys, batch.left_values)]
                 rest = self.update(at[0], at[1], count, unique=unique, in_other_buckets=in_others, stream=stream)
-                outcome = Outcome(outcome.changed + rest.changed, rest.homeless, rest.unplaced, 0)
+                outcome = Outcome(outcome.changed + rest.changed, rest.displaced, rest.unplaced, 0)
         self.cleared = True
         return outcome
 
@@ -384,11 +384,11 @@ class BucketArray:
                 source_buckets=max(0, hashed_buckets - at // per_bucket),
                 random=self._random.getrandbits(32),
                 report=scratch.report.ptr,
-                homeless=scratch.batch.homeless,
+                displaced=scratch.batch.displaced,
             )
             self.program.run("migrate", table, batch, count, stream)
         report = read_report(self.engine, scratch.report.ptr, stream)
-        return Outcome(report.changed, report.homeless, report.unplaced, 0)
+        return Outcome(report.changed, report.displaced, report.unplaced, 0)
 
     def take_over(self, other: BucketArray, stream: Any = None) -> Outcome:
         """Place all pairs of ``other``. Waits."""
@@ -435,8 +435,8 @@ class BucketArray:
         self._result_slot = slot
         slot.address(batch)
         self.program.run(entry, table, batch, batch.n, stream)
-        homeless, unplaced, changed, probes = slot.outcome(stream)
-        return Outcome(changed, homeless, unplaced, probes)
+        displaced, unplaced, changed, probes = slot.outcome(stream)
+        return Outcome(changed, displaced, unplaced, probes)
 
     # ---- after an update
     def list_unplaced(self, flags: int, n: int, stream: Any = None) -> Listed:
@@ -457,11 +457,11 @@ class BucketArray:
         spec, word = self.spec, np.dtype(f"u{self.spec.word_bytes}")
         n = 0
         if self.displaced is not None:
-            n = min(HOMELESS_CAPACITY, read_report(self.engine, self.displaced.report.ptr, stream).homeless)
+            n = min(DISPLACED_CAPACITY, read_report(self.engine, self.displaced.report.ptr, stream).displaced)
         if self.displaced is None or not n:
             return Pairs.none(spec)
         slots = self.engine.to_host(
-            self.displaced.batch.homeless, word, n * (spec.slot_bytes // spec.word_bytes), stream
+            self.displaced.batch.displaced, word, n * (spec.slot_bytes // spec.word_bytes), stream
         )
         if not spec.value_word_bytes:
             return Pairs(slots, None)

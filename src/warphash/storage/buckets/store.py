@@ -284,7 +284,7 @@ class BucketStore:
         """Launch a batch, or some elements of it, until each has a slot."""
         for attempt in count(1):
             outcome = batch.launch(listed)
-            batch.displaced = outcome.homeless
+            batch.displaced = outcome.displaced
             if outcome.complete:
                 return
             listed = self.state.array.list_unplaced(batch.flags, batch.n, stream)

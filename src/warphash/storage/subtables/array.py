@@ -25,7 +25,7 @@ from ...designs.base import Design
 from ...errors import ParameterError
 from ...runtime.abi import (
     ANNEX,
-    HOMELESS_CAPACITY,
+    DISPLACED_CAPACITY,
     LEFTOVER,
     MOST_SUBTABLES,
     Flag,
@@ -344,8 +344,8 @@ class SubtableArray:
     ) -> Insert:
         """An insert of distinct pairs that a resize moves. The working memory is counted in `account`."""
         allocate = allocate or self.account.allocate
-        memory = allocate(min(piece.n, HOMELESS_CAPACITY) * self.spec.slot_bytes, stream)
-        scratch = Scratch((piece.n, False, True), memory, self.workspace.report, SubtableBatch(homeless=memory.ptr), 0)
+        memory = allocate(min(piece.n, DISPLACED_CAPACITY) * self.spec.slot_bytes, stream)
+        scratch = Scratch((piece.n, False, True), memory, self.workspace.report, SubtableBatch(displaced=memory.ptr), 0)
         return Insert(self, piece, scratch, False, allocate, stream, chain_limit)
 
     def combinations(self, keys: int, values: int, n: int, flags: int, op: Op, kind: int) -> list[SubtableBatch]:
@@ -513,7 +513,7 @@ class SubtableArray:
         residuals = self.account.allocate(4 * (self.keys[number] // 2 + 1), stream)
         flags = self.account.allocate(2 * slots, stream)
         # The residuals are elements of the old copy, which also has room for the values that they evict.
-        piece = Piece(old.memory.ptr, self._values_of(old), flags.ptr, min(slots, HOMELESS_CAPACITY))
+        piece = Piece(old.memory.ptr, self._values_of(old), flags.ptr, min(slots, DISPLACED_CAPACITY))
         insert = self.begin_move(piece, stream)
         half = Subtable(self._memory_to_resize(old.buckets // 2, stream), old.buckets // 2)
         return Halving(number, old, self._resized(number, half), insert, residuals, flags)
@@ -543,7 +543,7 @@ class SubtableArray:
         outcome = halving.insert.outcome(last=False)
         left = outcome.changed + outcome.unplaced
         self.count(-left if number == halving.number else 0 for number in range(len(self.keys)))
-        displaced = halving.insert.displaced(outcome.homeless)
+        displaced = halving.insert.displaced(outcome.displaced)
         if not outcome.unplaced:
             return displaced
         listed = self.engine.to_host(halving.residuals.ptr, np.uint32, halving.insert.left, stream)

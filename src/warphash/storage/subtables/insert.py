@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ...runtime.abi import (
     COUNT_WORDS,
-    HOMELESS_CAPACITY,
+    DISPLACED_CAPACITY,
     LEFTOVER,
     REPORT_WORDS,
     WINNERS,
@@ -108,7 +108,7 @@ class Workspace:
         if self._engine.asynchronous:
             self._answer.wait()
         report = Report.of(self._answer.words)
-        self._counted |= report.homeless > 0  # its signals are set
+        self._counted |= report.displaced > 0  # its signals are set
         if not report.winners:
             self._unclaimed = self._claiming or self._unclaimed
         self._claiming = None
@@ -150,13 +150,13 @@ class Insert:
         batch.report = array.workspace.report.ptr
         batch.n, batch.keys, batch.values, batch.out_flags = piece.n, piece.keys, piece.values, piece.flags
         batch.count_probes, batch.random = count_probes, array.random.getrandbits(32)
-        spec, room = array.spec, min(scratch.purpose[0], HOMELESS_CAPACITY)
+        spec, room = array.spec, min(scratch.purpose[0], DISPLACED_CAPACITY)
         # The keys and the values of displaced pairs lie in two arrays, the wider first.
         if spec.word_bytes >= 8:
-            batch.homeless_values = batch.homeless + room * spec.word_bytes
+            batch.displaced_values = batch.displaced + room * spec.word_bytes
         else:
-            batch.homeless_values = batch.homeless
-            batch.homeless += room * spec.value_bytes
+            batch.displaced_values = batch.displaced
+            batch.displaced += room * spec.value_bytes
         self.left = 0
         self._asked = False
         self._leftovers: list[Buffer] = []
@@ -225,12 +225,12 @@ class Insert:
     def displaced_fields(self) -> dict[str, int]:
         """Fields that tell a find's batch where displaced pairs are."""
         batch = self.batch
-        return {"report": batch.report, "homeless": batch.homeless, "homeless_values": batch.homeless_values}
+        return {"report": batch.report, "displaced": batch.displaced, "displaced_values": batch.displaced_values}
 
     @property
     def may_displace_all(self) -> bool:
         """Whether the scratch memory has room for every pair that `place_or_displace` may displace."""
-        return self._piece.n <= min(self._scratch.purpose[0], HOMELESS_CAPACITY)
+        return self._piece.n <= min(self._scratch.purpose[0], DISPLACED_CAPACITY)
 
     def ask(self, last: bool) -> None:
         """Ask for what `outcome` will tell; ``last``: no kernel of this insert follows."""
@@ -238,7 +238,7 @@ class Insert:
         self._asked = True
 
     def outcome(self, last: bool = True) -> Outcome:
-        """What the kernels since the last call did; `Outcome.homeless` and `Outcome.unplaced` of all. Waits.
+        """What the kernels since the last call did; `Outcome.displaced` and `Outcome.unplaced` of all. Waits.
 
         ``last``: as of `ask`, unless that was called.
         """
@@ -250,17 +250,17 @@ class Insert:
         self._before = report.changed, report.probes, report.placed
         self.left = report.leftover if self.batch.unique else report.winners
         array.keys = tuple(map(sub, map(add, array.keys, report.placed), placed))
-        return Outcome(report.changed - changed, report.homeless, report.unplaced, report.probes - probes)
+        return Outcome(report.changed - changed, report.displaced, report.unplaced, report.probes - probes)
 
     def displaced(self, n: int | None = None) -> DisplacedPairs:
         """The ``n`` pairs that this insert has displaced; None: as many as the report counts. Waits."""
         engine, spec, batch = self._array.engine, self._array.spec, self.batch
         if n is None:
-            n = read_report(engine, batch.report, self._stream).homeless
+            n = read_report(engine, batch.report, self._stream).displaced
         return DisplacedPairs(
             *(
                 engine.to_host(at, np.uint8, n * width, self._stream).reshape(n, width)
-                for at, width in ((batch.homeless, spec.word_bytes), (batch.homeless_values, spec.value_bytes))
+                for at, width in ((batch.displaced, spec.word_bytes), (batch.displaced_values, spec.value_bytes))
             )
         )
 

@@ -257,11 +257,11 @@ class SubtableStore:
         outcome = pending.insert.outcome()
         self._record(outcome)
         self._keep_displaced(pending.insert, outcome)
-        if outcome.homeless:
+        if outcome.displaced:
             with suppress(MemoryError):
                 self._enlarge_for_displaced(0, stream)
             self._place_displaced(stream)
-        return outcome.homeless > 0
+        return outcome.displaced > 0
 
     def _record(self, outcome: Outcome) -> None:
         self.size += outcome.changed
@@ -276,8 +276,8 @@ class SubtableStore:
 
     def _keep_displaced(self, insert: Insert, outcome: Outcome) -> None:
         """Make rows of the pairs that an insert has displaced; it is over."""
-        if outcome.homeless:
-            self._displaced = self._displaced.and_others(insert.displaced(outcome.homeless))
+        if outcome.displaced:
+            self._displaced = self._displaced.and_others(insert.displaced(outcome.displaced))
         self._insert = None
         self._await(None)
 
@@ -525,7 +525,7 @@ class SubtableStore:
             outcome = insert.outcome()
             self._record(outcome)
             self._keep_displaced(insert, outcome)
-            if not (outcome.homeless or outcome.unplaced):
+            if not (outcome.displaced or outcome.unplaced):
                 return
             self._enlarge_after(attempt, outcome.unplaced, update.stream)
             tries = attempt
@@ -779,7 +779,7 @@ class SubtableStore:
         insert.place()
         outcome = insert.outcome()
         left = displaced.which(engine.to_host(flags.ptr, np.uint8, n, stream) == Flag.UNPLACED)
-        return left.and_others(insert.displaced(outcome.homeless))
+        return left.and_others(insert.displaced(outcome.displaced))
 
     def _place_displaced(self, stream: Any, memory: Buffer | None = None) -> None:
         """Place all displaced pairs.

@@ -6,7 +6,7 @@
 // One launch does the work of up to six, and the host reads the outcome from memory of its own instead of asking for a
 // copy. The report and the claims may hold anything at the start.
 //
-// The answer, if `answer` is an address: words 1 to 4 are homeless, unplaced, changed and probes; then, released to the
+// The answer, if `answer` is an address: words 1 to 4 count displaced pairs, unplaced elements, changed and probes; then, released to the
 // host, word 0 becomes `ticket`, which the host waits for.
 #pragma once
 #include "buckets/insert.cuh"
@@ -30,7 +30,7 @@ WARPHASH_FN void end_block(const BucketBatch& b) {
   const u64 changed = warp_sum(line.changed), probes = warp_sum(line.probes);
   if (lane() > 0) return;
   u64* answer = pointer<u64>(b.answer);
-  answer[1] = report_of(b)->homeless;
+  answer[1] = report_of(b)->displaced;
   answer[2] = report_of(b)->unplaced;
   answer[3] = changed;
   answer[4] = probes;
