@@ -112,10 +112,10 @@ def grown(device: str) -> tuple[Any, np.ndarray, np.ndarray]:
     keys, absent = np.split(numbers(2 * n * batches).astype(np.uint32), 2)
     table = table_of(device, "u4", "u4", capacity=n, count_probes=True)
     for batch in np.split(keys, batches):
-        sizes, shares = sizes_of(table), list(store_of(table).table.shares)
+        sizes, shares = sizes_of(table), list(store_of(table).table.route_ends)
         table.insert(batch, batch)
         if sizes_of(table) == sizes:
-            assert list(store_of(table).table.shares) == shares
+            assert list(store_of(table).table.route_ends) == shares
     assert len(set(sizes_of(table))) == 2, "no subtable is ahead of another"
     return table, keys, absent
 

@@ -122,7 +122,7 @@ def test_keys_fail_as_often_as_those_of_the_paper(load_factor: float, per_cent: 
 @pytest.mark.parametrize("device", HERE)
 def test_a_table_of_one_bucket(device: str) -> None:
     table = HashSet("u4", device=device, design="linear_probing", capacity=1, load_factor=1.0)
-    top = np.array([2**32 - 1, 2**32 - 2, 2**32 - 3], np.uint32)  # of the annex, which is no part of the ring
+    top = np.array([2**32 - 1, 2**32 - 2, 2**32 - 3], np.uint32)  # reserved keys, whose bucket is no part of the ring
     assert table.insert(np.concatenate([top, np.arange(8, dtype="u4")])).all()
     assert table.contains(top).all() and not table.contains(np.arange(8, 99, dtype="u4")).any()
     assert table.erase(top[:2]).all() and table.contains(top).tolist() == [False, False, True]

@@ -28,7 +28,7 @@ struct ToyTable : OverBuckets {
   static constexpr bool kSettles = false, kMovesKeys = false, kReadsFirst = true;
   WARPHASH_FN static i32 settle_slots(const Table&) { return 0; }
   WARPHASH_FN static i32 region(const Table&) { return S::kSlots; }
-  WARPHASH_FN static bool advance(const Table& t, Probe<S>& probe, const Seen<S>& seen) {
+  WARPHASH_FN static bool advance(const Table& t, Probe<S>& probe, const BucketView<S>& seen) {
     return probe.advance(t, seen, false);
   }
 
@@ -43,7 +43,7 @@ struct ToyTable : OverBuckets {
     return {Pair::make(probe.named.key, value), probe.named, probe.bucket, 0};
   }
 
-  WARPHASH_FN static Placed step(const Table& t, Placement& p, const Seen<S>& seen) {
+  WARPHASH_FN static Placed step(const Table& t, Placement& p, const BucketView<S>& seen) {
     if (seen.hit >= 0) return Placed::kWasThere;
     if (seen.vacant < S::kSlots)
       return S::occupy(S::at(t, p.bucket) + seen.vacant, p.hand) ? Placed::kInserted : Placed::kGoesOn;

@@ -121,7 +121,7 @@ def of_family(family: str) -> dict[str, int]:
             "kCountLines * kCountWords * sizeof(u32)": node_pool._COUNT_BYTES,
             "sizeof(Pool::bases) / sizeof(u64)": node_pool.MAX_SUPER_BLOCKS,
         }
-    return {"kAnnex": abi.ANNEX}
+    return {"kReservedSubtable": abi.RESERVED_SUBTABLE}
 
 
 def of_layout(design: Design, layout: Layout) -> dict[str, int]:

@@ -60,7 +60,7 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
 
 
 def some_keys(n: int, dtype: str, seed: int = 1) -> np.ndarray:
-    """Unique keys, in no order, with those that live in the annex."""
+    """Unique keys, in no order, with the reserved ones."""
     top = np.iinfo(dtype).max
     drawn = np.unique(np.random.default_rng(seed).integers(0, top - 2, 2 * n + 9, dtype, endpoint=True))
     keys = np.concatenate([drawn[: n - 3], np.array([top, top - 1, top - 2], dtype)])
@@ -164,7 +164,7 @@ def test_small_tables(slots: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_buckets_are_first_buckets_where_there_is_room(builds: list[bool]) -> None:
     keys = some_keys(3000, "uint32")
-    keys = keys[keys < 2**32 - 3]  # without the annex
+    keys = keys[keys < 2**32 - 3]  # without the reserved ones
     table = HashMap.from_arrays(keys, ~keys, assume_unique=True, device="cpu", load_factor=0.5, seed=1, **BCHT)
     loads = np.bincount(first_buckets(table._storage.store.array, keys))
     displaced = int(np.maximum(loads - 8, 0).sum())
@@ -176,7 +176,7 @@ def test_buckets_are_first_buckets_where_there_is_room(builds: list[bool]) -> No
 @pytest.mark.parametrize("unique", [True, False])
 def test_a_table_that_is_full_names_the_keys_that_did_not_fit(unique: bool, builds: list[bool]) -> None:
     keys = some_keys(6000, "uint32")
-    keys = keys[keys < 2**32 - 3]  # without the annex
+    keys = keys[keys < 2**32 - 3]  # without the reserved ones
     capacity = len(keys) - 7
     options: dict[str, Any] = {"load_factor": 1.0, "on_full": "raise", "device": "cpu", **BCHT}
     for grown in (0, 8):  # with a batch larger than the table, and with one that only just fits

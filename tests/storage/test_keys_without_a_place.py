@@ -21,7 +21,7 @@ KEEPS_COPIES = ["cuckoo", "bucketed_cuckoo", "megakv"]
 
 
 def blind(description: Any) -> Any:
-    """``description`` with constants under which all keys but those of the annex have the same buckets."""
+    """``description`` with constants under which all keys but the reserved ones have the same buckets."""
 
     def describe(store: Any) -> Table:
         table: Table = description(store)

@@ -38,7 +38,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch, device: str, window_bytes: int, lane
 
 
 def some_keys(n: int, dtype: str, seed: int = 1) -> np.ndarray:
-    """Unique keys, in no order, with those that live in the annex."""
+    """Unique keys, in no order, with the reserved ones."""
     top = np.iinfo(dtype).max
     drawn = np.random.default_rng(seed).integers(0, top - 2, 2 * n + 9, dtype, endpoint=True)
     return np.concatenate([[top, top - 1, top - 2], np.unique(drawn)[: n + 9]]).astype(dtype)[:n][::-1].copy()
@@ -141,7 +141,7 @@ def test_a_false_word_about_new_keys_is_answered_with_what_came_of_it(
 
 def test_a_table_that_is_full_names_the_keys_that_did_not_fit(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     narrow(monkeypatch, device, 512, 1)
-    keys = some_keys(2000, "uint32")[:-3]  # without the annex
+    keys = some_keys(2000, "uint32")[:-3]  # without the reserved ones
     options: dict[str, Any] = {"design": "bucketed_cuckoo", "slots_per_bucket": 8, "device": device, "load_factor": 1.0}
     with pytest.raises(TableFull) as caught:
         HashSet.from_arrays(keys, assume_unique=True, capacity=1600, on_full="raise", **options)

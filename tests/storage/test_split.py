@@ -29,7 +29,7 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
 
 def some_keys(n: int) -> np.ndarray:
-    """Distinct, those of the annex among them."""
+    """Distinct, reserved keys among them."""
     drawn = distinct_keys(WORD, n, np.random.default_rng(n))
     return np.unique(np.concatenate([drawn, special_keys(WORD)]))[-n:]
 

@@ -18,10 +18,13 @@ MAX_HASHES = 4
 """Hash functions a table can have (``multiplier`` and ``addend`` hold one constant each)."""
 
 MOST_SUBTABLES = 8
-"""Of a table (``subtables/lines.cuh``); arrays of one more have the annex last."""
+"""Of a table (``subtables/lines.cuh``); arrays of one more have the reserved buckets last."""
 
-ANNEX = MOST_SUBTABLES
-"""Number of the subtable that has the keys which equal a mark."""
+RESERVED_SUBTABLE = MOST_SUBTABLES
+"""Number of the subtable with the reserved buckets: of the keys that equal a mark of a slot (``core/slot.cuh``)."""
+
+RESERVED_KEYS = 3
+"""Keys that equal a mark of a slot."""
 
 DISPLACED_CAPACITY = 1 << 20
 """Pairs that `InsertBatch.displaced` holds: more than the chains any device has in flight when the first one fails."""
@@ -117,7 +120,7 @@ class SubtableTable(ctypes.Structure):
         ("addend", ctypes.c_uint64 * MAX_HASHES),
         *_words("routing_salt", "chain_limit", "early_exit", "coordination", "value_bytes"),
         *[(name, ctypes.c_uint64 * (MOST_SUBTABLES + 1)) for name in ("bases", "sizes", "bucket_words")],
-        *[(name, ctypes.c_uint64 * MOST_SUBTABLES) for name in ("shares", "least_begins", "most_ends")],
+        *[(name, ctypes.c_uint64 * MOST_SUBTABLES) for name in ("route_ends", "least_begins", "most_ends")],
     ]
 
 

@@ -48,7 +48,7 @@ struct Columns : Slots<Word_, false, kSlots_> {
     return static_cast<Item*>(slots) + bucket * 2 * kSlots;
   }
   WARPHASH_FN static Item* at(const Table& t, u32 bucket) {
-    WARPHASH_ASSERT(bucket < t.buckets + Base::kAnnexBuckets);
+    WARPHASH_ASSERT(bucket < t.buckets + Base::kReservedBuckets);
     return bucket_of(reinterpret_cast<void*>(t.slots), bucket);
   }
   WARPHASH_FN static Word* value_of(Item* slot) { return &(slot + kSlots)->key; }

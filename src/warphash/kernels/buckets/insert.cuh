@@ -31,7 +31,7 @@ struct Settle : Settling {
     s = {Probe<S>::start(t, key_at<S>(b, e)), value_at<S>(b, e), e, false, false, Outcome::kOpen};
     return true;
   }
-  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
+  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const BucketView<S>& seen) {
     if (seen.hit >= 0) {
       combine_hit<S>(t, b, s.probe.bucket, seen.hit, s.value);
       return end(s, Outcome::kPresent);

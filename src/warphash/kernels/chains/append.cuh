@@ -51,7 +51,7 @@ struct Append : PlaceInList<D> {
     s.way = Way<S>::from(s.placement.bucket);
     return pending;
   }
-  WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const Seen<S>& seen) {
+  WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const BucketView<S>& seen) {
     s.outcome = D::append(t, s.placement, seen);
     s.way.go_on(t, s.placement.bucket);
     return s.outcome == Placed::kInserted;

@@ -57,7 +57,7 @@ struct Execute : TakesSlabs {
     s.wants = false;
     return s.operation <= kEraseKey;
   }
-  WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const Seen<S>& seen) {
+  WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const BucketView<S>& seen) {
     const bool there = seen.hit >= 0, writes = s.operation == kInsertKey || s.operation == kAssignKey;
     if (there && s.operation == kFindKey) {
       s.placement.hand = seen.item;

@@ -3,8 +3,8 @@
 //   flush    packs the live pairs of lists into their first nodes, in order, and frees the others: max(1, ceil(live / pairs
 //            of a node)) stay (A Dynamic Hash Table for the GPU, section IV-C). Element i is list first_list + i.
 //            Report::changed counts the erased slots that are gone, erased the nodes that are free.
-//   scan     copies all pairs out, a list after the other, each in its order. (By lists: only their first nodes tell the keys
-//            of the annex from others.)
+//   scan     copies all pairs out, a list after the other, each in its order. (By lists: only the first node of a list tells
+//            whether its keys are reserved.)
 //   relist   places the pairs of another table's lists; element i is list i. A list is walked in order by one lane, and a
 //            key lives in one list: so the pairs of one key keep their order (designs/slab.cuh, MultiMap).
 #pragma once
@@ -150,7 +150,7 @@ struct Relist : Append<D> {
     }
     return false;
   }
-  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
+  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const BucketView<S>& seen) {
     if (!Append<D>::step(t, b, s, seen)) return false;
     ++s.placed;
     return !next(t, b, s);

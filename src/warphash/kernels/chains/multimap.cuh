@@ -37,7 +37,7 @@ struct Count : Survey<D> {
   using Batch = typename D::Batch;
   using S = typename D::S;
   using typename Survey<D>::State;
-  WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const Seen<S>& seen) {
+  WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const BucketView<S>& seen) {
     s.count += bit_count(seen.hits);
     return !D::advance(t, s.probe, seen);
   }
@@ -59,7 +59,7 @@ struct FindAll : Survey<D> {
     s.count = load_once(offsets + i);
     return load_once(offsets + i + 1) > s.count;
   }
-  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
+  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const BucketView<S>& seen) {
     const typename S::Item* node = S::at(t, s.probe.bucket);
     for (u32 hits = seen.hits; hits; hits &= hits - 1)
       store_once(pointer<Word>(b.out_values) + s.count++, load_slot<false>(node + first_bit(hits)).payload());
@@ -82,7 +82,7 @@ struct Retract : Seek<D, true> {
     s.last = nullptr;
     return Seek<D, true>::start(t, b, i, s);
   }
-  WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const Seen<S>& seen) {
+  WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const BucketView<S>& seen) {
     Item* node = S::at(t, s.probe.bucket);
     for (u32 hits = seen.hits; hits; hits &= hits - 1) {
       const Item item = load_slot<false>(node + first_bit(hits));
@@ -107,7 +107,7 @@ struct EraseAll : Survey<D> {
   using S = typename D::S;
   using typename Survey<D>::State;
   static constexpr bool kCounts = true, kFrozen = false;
-  WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const Seen<S>& seen) {
+  WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const BucketView<S>& seen) {
     typename S::Item* node = S::at(t, s.probe.bucket);
     for (u32 hits = seen.hits; hits; hits &= hits - 1) {
       const typename S::Item item = load_slot<false>(node + first_bit(hits));

@@ -10,7 +10,7 @@
 // The slabs for 4 bytes are those of A Dynamic Hash Table for the GPU, section IV-B; those for 8 bytes are ours.
 // The node of one key is that of its baseline, the list of Misra and Chaudhuri (section VI-C).
 //
-// Numbers. Slabs below buckets + annex are the base slabs, one a bucket, in one array; the others are of the pool, by
+// Numbers. Slabs below buckets + reserved buckets are the base slabs, one a bucket, in one array; the others are of the pool, by
 // their address behind that.
 //
 // States of a slot: as core/slot.cuh has them, but an erased slot is never used again before the list is rebuilt. So
@@ -32,7 +32,7 @@ struct SlabSlots : S_ {
   static_assert(kDataSlots == 1 || S_::kBucketBytes == kSlabBytes, "a node holds one key, or is a slab");
 
   WARPHASH_FN static bool is_vacant(const Item& s) { return S_::is_empty(s); }
-  WARPHASH_FN static u32 base_slabs(const Table& t) { return static_cast<u32>(t.buckets) + S_::kAnnexBuckets; }
+  WARPHASH_FN static u32 base_slabs(const Table& t) { return static_cast<u32>(t.buckets) + S_::kReservedBuckets; }
   WARPHASH_FN static u32 number_of(const Table& t, u32 address) { return base_slabs(t) + address; }
   WARPHASH_FN static Item* at(const Table& t, u32 number) {
     if (number < base_slabs(t)) return S_::at(t, number);

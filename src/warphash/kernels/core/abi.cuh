@@ -17,8 +17,8 @@ constexpr u64 kDisplacedCapacity = 1ull << 20;
 
 // A table whose buckets lie in one array.
 struct Table {
-  u64 slots;                   // address of (buckets + annex) * slots_per_bucket slots
-  u64 buckets;                 // hashed buckets; the annex (core/slot.cuh) follows them
+  u64 slots;                   // address of (buckets + reserved buckets) * slots_per_bucket slots
+  u64 buckets;                 // hashed buckets; the reserved buckets (core/slot.cuh) follow
   u64 hashes;                  // functions in use
   u64 family;                  // Family
   u64 multiplier[kMaxHashes];  // constants of each function

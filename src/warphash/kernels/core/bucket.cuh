@@ -6,7 +6,7 @@
 namespace warphash {
 
 template <class S>
-struct Seen {
+struct BucketView {
   i32 hit;                // slot that holds the key, or -1
   i32 vacant;             // first vacant slot, or S::kSlots: with no erased key in the bucket, how many keys it holds
   bool open;              // slot `region` - 1 was never used, hence the first `region` slots were never all taken
@@ -15,7 +15,7 @@ struct Seen {
   u32 hits;               // bit j: slot j holds the key; only for tasks that say kSeesAll
 
   // A bucket without the key and without room.
-  WARPHASH_FN static Seen full() { return {-1, S::kSlots, false, S::empty(), kNowhere, 0}; }
+  WARPHASH_FN static BucketView full() { return {-1, S::kSlots, false, S::empty(), kNowhere, 0}; }
 };
 
 // Bit j of each mask: slot j of a bucket was never used; may take a key.

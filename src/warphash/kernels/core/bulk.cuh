@@ -79,7 +79,7 @@ struct Find {
     s = {Probe<S>::start(t, key_at<S>(b, static_cast<u32>(i))), static_cast<Word>(b.default_value), false};
     return true;
   }
-  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
+  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const BucketView<S>& seen) {
     if (seen.hit < 0) return !D::advance(t, s.probe, seen);
     if (S::kHasValue && b.out_values) s.value_ = S::value_seen(S::at(t, s.probe.bucket) + seen.hit, seen.item);
     return s.found = true;
@@ -104,7 +104,7 @@ struct ProbeCounts : Lookup {
     s.count = 0;
     return Lookup::start(t, b, i, s);
   }
-  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
+  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const BucketView<S>& seen) {
     ++s.count;
     return Lookup::step(t, b, s, seen);
   }
@@ -139,7 +139,7 @@ struct Combine : Seek<D, true> {
   using Batch = typename D::Batch;
   using S = typename D::S;
   using typename Seek<D, true>::State;
-  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
+  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const BucketView<S>& seen) {
     if (seen.hit < 0) return !D::advance(t, s.probe, seen);
     combine_hit<S>(t, b, s.probe.bucket, seen.hit, s.value_);
     return s.found = true;
@@ -157,7 +157,7 @@ struct Erase : Seek<D, false> {
   using S = typename D::S;
   static constexpr bool kErases = S::kLinked;  // kernels on lists count for themselves, all into one report
   using typename Seek<D, false>::State;
-  WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const Seen<S>& seen) {
+  WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const BucketView<S>& seen) {
     if (seen.hit < 0) return !D::advance(t, s.probe, seen);
     // Values are frozen while keys are erased, so only another erase of this key can make the swap fail. A list may hold
     // the key again further on.

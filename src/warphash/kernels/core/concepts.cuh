@@ -16,7 +16,7 @@ namespace warphash {
 
 struct Tally;
 template <class S>
-struct Seen;
+struct BucketView;
 template <class S>
 struct Probe;
 enum class Placed;
@@ -119,7 +119,7 @@ template <class D>
 concept IsDesign =
     IsSlots<typename D::S> &&
     requires(const typename D::Table& t, Probe<typename D::S>& probe, const Probe<typename D::S>& first,
-             typename D::Placement& placement, const Seen<typename D::S>& seen, typename D::S::Word value) {
+             typename D::Placement& placement, const BucketView<typename D::S>& seen, typename D::S::Word value) {
       { D::kSettles && D::kMovesKeys && D::kReadsFirst } -> Same<bool>;
       { D::settle_slots(t) } -> Same<i32>;
       { D::region(t) } -> Same<i32>;
@@ -132,15 +132,16 @@ concept IsDesign =
 
 // A task that looks at buckets.
 template <class Task>
-concept IsProbing = IsSlots<typename Task::S> && requires(const typename Task::Table& t, const typename Task::Batch& b,
-                                                          typename Task::State& s, const Seen<typename Task::S>& seen) {
-  { Task::kReads && Task::kFrozen && Task::kVacancy } -> Same<bool>;
-  { Task::kPartBytes + 0 } -> Same<int>;
-  { Task::region(t) } -> Same<i32>;
-  { Task::step(t, b, s, seen) } -> Same<bool>;
-  { s.bucket() } -> Same<u32>;
-  s.key();
-};
+concept IsProbing =
+    IsSlots<typename Task::S> && requires(const typename Task::Table& t, const typename Task::Batch& b,
+                                          typename Task::State& s, const BucketView<typename Task::S>& seen) {
+      { Task::kReads && Task::kFrozen && Task::kVacancy } -> Same<bool>;
+      { Task::kPartBytes + 0 } -> Same<int>;
+      { Task::region(t) } -> Same<i32>;
+      { Task::step(t, b, s, seen) } -> Same<bool>;
+      { s.bucket() } -> Same<u32>;
+      s.key();
+    };
 
 // A task whose elements wait to be told that a pair is displaced (core/report.cuh).
 template <class Task>

@@ -20,7 +20,7 @@ struct Probe {
   }
   // The key is not in the bucket that was seen: moves on; false if it is nowhere. `stops_if_open`: an open bucket has
   // passed no key on.
-  WARPHASH_FN bool advance(const Table& t, const Seen<S>& seen, bool stops_if_open) {
+  WARPHASH_FN bool advance(const Table& t, const BucketView<S>& seen, bool stops_if_open) {
     if (stops_if_open && seen.open) return false;
     if (++function >= t.hashes) return false;
     bucket = bucket_of(t, named, function);

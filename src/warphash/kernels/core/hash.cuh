@@ -76,10 +76,10 @@ WARPHASH_FN u32 bucket_with(const Table& t, Word key, u64 a, u64 b) {
   return scale(mix(static_cast<Word>(key ^ static_cast<Word>(a))), t.buckets);
 }
 
-// Bucket of a key under function i. Keys of the annex have one bucket under every function.
+// Bucket of a key under function i. A reserved key has one bucket under every function.
 template <class S>
 WARPHASH_FN u32 bucket_of(const Table& t, const Named<S>& named, u32 i) {
-  if (named.reserved) return S::annex_bucket(t, named.key);
+  if (named.reserved) return S::reserved_bucket(t, named.key);
   u64 a = t.multiplier[0], b = t.addend[0];
 #pragma unroll
   for (u32 j = 1; j < kMaxHashes; ++j) {  // selects: an indexed parameter would go through local memory

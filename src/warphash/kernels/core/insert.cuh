@@ -129,7 +129,7 @@ struct Place {
     s.placement.may_evict = false;
     return true;
   }
-  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
+  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const BucketView<S>& seen) {
     const u32 bucket = s.placement.bucket;
     s.outcome = D::step(t, s.placement, seen);
     if (s.outcome == Placed::kWasThere) combine_hit<S>(t, b, bucket, seen.hit, s.placement.hand.payload());

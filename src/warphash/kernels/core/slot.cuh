@@ -15,9 +15,9 @@
 // ever turned away from it. That is what lets find stop early and stay right after an erase
 // (Better GPU Hash Tables, section III-A, allows the early exit only because nothing is ever erased there).
 //
-// No key value is taken from the caller by these three patterns: keys that equal one of them live in the *annex*, the
-// buckets behind the hashed ones, under the names 0, 1 and 2 (their distance from kBusy). Each algorithm then runs on
-// them unchanged, since the annex never overflows.
+// Reserved buckets. The caller may use all keys, also those that equal one of these three patterns: the reserved keys. They
+// live in the *reserved buckets*, which follow the hashed ones, under the names 0, 1 and 2 (their distance from kBusy). Each
+// algorithm runs on reserved buckets as on any others, since these never overflow.
 #pragma once
 #include "core/abi.cuh"
 #include "platform/platform.cuh"
@@ -60,7 +60,7 @@ struct Slots {
   static constexpr int kSlots = kSlots_;
   static constexpr int kBucketBytes = kSlots * static_cast<int>(sizeof(Item));
   static constexpr int kLookBytes = kBucketBytes;
-  static constexpr u32 kAnnexBuckets = kSlots >= 3 ? 1 : 3;
+  static constexpr u32 kReservedBuckets = kSlots >= 3 ? 1 : 3;
   static constexpr int kDataSlots = kSlots;  // the first of these hold pairs
   static constexpr bool kLinked =
       false;                             // the last slot of a bucket holds a pointer to another (chains/slab_slots.cuh)
@@ -82,13 +82,13 @@ struct Slots {
   WARPHASH_FN static bool is_empty(const Item& s) { return s.folded() == kEmpty; }
 
   WARPHASH_FN static bool is_reserved(Word key) { return key >= kBusy; }
-  WARPHASH_FN static Word annex_name(Word key) { return key - kBusy; }
-  WARPHASH_FN static u32 annex_bucket(const Table& t, Word name) {
-    return static_cast<u32>(t.buckets) + (kAnnexBuckets == 1 ? 0 : static_cast<u32>(name));
+  WARPHASH_FN static Word reserved_name(Word key) { return key - kBusy; }
+  WARPHASH_FN static u32 reserved_bucket(const Table& t, Word name) {
+    return static_cast<u32>(t.buckets) + (kReservedBuckets == 1 ? 0 : static_cast<u32>(name));
   }
   WARPHASH_FN static Item* bucket_of(void* slots, u64 bucket) { return static_cast<Item*>(slots) + bucket * kSlots; }
   WARPHASH_FN static Item* at(const Table& t, u32 bucket) {
-    WARPHASH_ASSERT(bucket < t.buckets + kAnnexBuckets);
+    WARPHASH_ASSERT(bucket < t.buckets + kReservedBuckets);
     return bucket_of(reinterpret_cast<void*>(t.slots), bucket);
   }
   WARPHASH_FN static Word* value_of(Item* slot) { return &slot->value; }
@@ -111,14 +111,14 @@ struct Slots {
   }
 };
 
-// A key on its way: the name it has in its slot, and whether that slot is in the annex.
+// A key on its way: the name it has in its slot, and whether that slot is in a reserved bucket.
 template <class S>
 struct Named {
   typename S::Word key;
   bool reserved;
   WARPHASH_FN static Named of(typename S::Word key) {
     const bool reserved = S::is_reserved(key);
-    return {reserved ? S::annex_name(key) : key, reserved};
+    return {reserved ? S::reserved_name(key) : key, reserved};
   }
 };
 

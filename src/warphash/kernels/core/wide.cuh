@@ -66,7 +66,7 @@ WARPHASH_FN bool is_like_mark(const Word&) {
   return false;
 }
 
-// The names 0, 1 and 2 under which keys that equal a mark live in the annex, and back.
+// The names 0, 1 and 2 under which keys that equal a mark live in the reserved buckets, and back.
 template <class Word>
 WARPHASH_FN Word name_of_mark(const Word& key) {
   if constexpr (sizeof(Word) > 8) {

@@ -36,7 +36,7 @@ struct BucketedCuckoo : OverBuckets {
   // Slots of the first bucket that a key may take without moving another.
   WARPHASH_FN static i32 settle_slots([[maybe_unused]] const Table& t) { return t.placement == kFirst ? S::kSlots : 0; }
   WARPHASH_FN static i32 region(const Table&) { return S::kSlots; }
-  WARPHASH_FN static bool advance(const Table& t, Probe<S>& probe, const Seen<S>& seen) {
+  WARPHASH_FN static bool advance(const Table& t, Probe<S>& probe, const BucketView<S>& seen) {
     return probe.advance(t, seen, t.early_exit && t.placement == kFirst);
   }
 
@@ -56,14 +56,14 @@ struct BucketedCuckoo : OverBuckets {
     return {item, probe.bucket, random, 0, 0, probe.named.reserved, true, Lightest<S>::none()};
   }
 
-  WARPHASH_FN static Placed step(const Table& t, Placement& p, const Seen<S>& seen) {
+  WARPHASH_FN static Placed step(const Table& t, Placement& p, const BucketView<S>& seen) {
     return t.placement == kFirst ? step_first(t, p, seen) : step_lightest(t, p, seen);
   }
 
  private:
   WARPHASH_FN static Named<S> in_hand(const Placement& p) { return {p.hand.key, p.reserved}; }
 
-  WARPHASH_FN static Placed step_first(const Table& t, Placement& p, const Seen<S>& seen) {
+  WARPHASH_FN static Placed step_first(const Table& t, Placement& p, const BucketView<S>& seen) {
     if (seen.vacant < S::kSlots)
       return S::occupy(S::at(t, p.bucket) + seen.vacant, p.hand) ? Placed::kInserted : Placed::kGoesOn;
     const Placed evicted = evict(t, p);
@@ -72,7 +72,7 @@ struct BucketedCuckoo : OverBuckets {
     return Placed::kGoesOn;
   }
 
-  WARPHASH_FN static Placed step_lightest(const Table& t, Placement& p, const Seen<S>& seen) {
+  WARPHASH_FN static Placed step_lightest(const Table& t, Placement& p, const BucketView<S>& seen) {
     p.best.offer(p.bucket, seen.vacant);
     if (++p.function < t.hashes) {
       p.bucket = bucket_of(t, in_hand(p), p.function);
@@ -91,8 +91,8 @@ struct BucketedCuckoo : OverBuckets {
     return Placed::kGoesOn;
   }
 
-  // The annex is full only of keys that the caller had vouched not to repeat: nobody moves.
-  WARPHASH_FN static bool annex_has(const Table& t, const Placement& p) {
+  // A reserved bucket is full only of copies of a key that the caller had vouched not to repeat: no copy moves.
+  WARPHASH_FN static bool reserved_bucket_has(const Table& t, const Placement& p) {
     for (int j = 0; j < S::kSlots; ++j)
       if (load_slot<false>(S::at(t, p.bucket) + j).key == p.hand.key) return true;
     return false;
@@ -101,13 +101,13 @@ struct BucketedCuckoo : OverBuckets {
   // Exchanges the pair in hand with a random slot of the full bucket p.bucket.
   WARPHASH_FN static Placed evict(const Table& t, Placement& p) {
     if (!p.may_evict) return Placed::kNoRoom;
-    if (p.reserved && kReadsFirst) return annex_has(t, p) ? Placed::kWasThere : Placed::kNoRoom;
+    if (p.reserved && kReadsFirst) return reserved_bucket_has(t, p) ? Placed::kWasThere : Placed::kNoRoom;
     if (p.evictions == t.chain_limit) return Placed::kDisplaced;
     ++p.evictions;
     const u32 victim = next_random(p.random) % S::kSlots;
     p.hand = exchange(S::at(t, p.bucket) + victim, p.hand);
     if (S::is_vacant(p.hand)) return Placed::kInserted;
-    return p.reserved ? Placed::kWasThere : Placed::kGoesOn;  // with b = 1 an annex bucket has one key only
+    return p.reserved ? Placed::kWasThere : Placed::kGoesOn;  // with b = 1 a reserved bucket has one key only
   }
 };
 

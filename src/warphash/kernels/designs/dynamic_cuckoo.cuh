@@ -13,7 +13,7 @@
 //   4. the bucket is full: the pair takes a random slot; unlock; the victim goes on to subtable i + 1, after the last comes the
 //      first, from step 1. After chain_limit victims the pair in hand has no slot: it goes to the list of displaced pairs, and a
 //      subtable is enlarged.
-// Who comes into a bucket that is not its first is marked as a guest there (subtables/lines.cuh).
+// A key that comes into a bucket outside its first subtable is entered into the overflow filter there (subtables/lines.cuh).
 // While a subtable is halved (subtables/resize.cuh), steps 3 and 4 pass it over. A call that starts when a pair is displaced evicts
 // nothing: it reports that its key was not placed.
 //
@@ -61,7 +61,7 @@ struct DynamicCuckoo : OverSubtables {
     return is_mark(load_relaxed(&(S::at(t, bucket) + slot)->key), 1);
   }
 
-  WARPHASH_FN static Placed step(const Table& t, Placement& p, const Seen<S>& seen) {
+  WARPHASH_FN static Placed step(const Table& t, Placement& p, const BucketView<S>& seen) {
     if (!S::kWide && seen.hit >= 0) return Placed::kWasThere;  // against the caller's word
     const bool full = seen.vacant == S::kSlots;
     if (full && (!p.may_evict || p.reserved)) return Placed::kNoRoom;

@@ -29,7 +29,7 @@ struct Iceberg : OverBuckets {
   static constexpr bool kSettles = true, kMovesKeys = false, kReadsFirst = true;
   WARPHASH_FN static i32 settle_slots(const Table& t) { return static_cast<i32>(t.threshold); }
   WARPHASH_FN static i32 region(const Table& t) { return static_cast<i32>(t.threshold); }
-  WARPHASH_FN static bool advance(const Table& t, Probe<S>& probe, const Seen<S>& seen) {
+  WARPHASH_FN static bool advance(const Table& t, Probe<S>& probe, const BucketView<S>& seen) {
     return probe.advance(t, seen, t.early_exit && probe.function == 0);
   }
 
@@ -46,7 +46,7 @@ struct Iceberg : OverBuckets {
     return {Pair::make(probe.named.key, value), probe.named, probe.bucket, 0, S::kSlots, Lightest<S>::none()};
   }
 
-  WARPHASH_FN static Placed step(const Table& t, Placement& p, const Seen<S>& seen) {
+  WARPHASH_FN static Placed step(const Table& t, Placement& p, const BucketView<S>& seen) {
     if (seen.hit >= 0) return Placed::kWasThere;
     if (p.function == 0) {
       p.primary_vacant = seen.vacant;

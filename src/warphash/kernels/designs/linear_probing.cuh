@@ -2,7 +2,7 @@
 // Source: the baseline Linear of Dynamic Hash Tables on GPUs (section 6.1).
 //
 // Layout: buckets of b slots (core/slot.cuh), b in {1, 8, 16, 32}, no metadata. The buckets are a ring: behind the last
-// hashed one comes the first. The annex is no part of it.
+// hashed one comes the first. The reserved bucket is no part of the ring.
 //
 // Find: H0(k), then the buckets behind it, until the key is met, a bucket that was never full, or probe_limit of them.
 //
@@ -31,7 +31,7 @@ struct LinearProbing : OverBuckets {
   static constexpr bool kSettles = true, kMovesKeys = false, kReadsFirst = true;
   WARPHASH_FN static i32 settle_slots(const Table&) { return S::kSlots; }
   WARPHASH_FN static i32 region(const Table&) { return S::kSlots; }
-  WARPHASH_FN static bool advance(const Table& t, Probe<S>& probe, const Seen<S>& seen) {
+  WARPHASH_FN static bool advance(const Table& t, Probe<S>& probe, const BucketView<S>& seen) {
     return !seen.open && go_on(t, probe.named.reserved, probe.function, probe.bucket);
   }
 
@@ -46,7 +46,7 @@ struct LinearProbing : OverBuckets {
     return {Pair::make(probe.named.key, value), probe.bucket, 0, probe.named.reserved};
   }
 
-  WARPHASH_FN static Placed step(const Table& t, Placement& p, const Seen<S>& seen) {
+  WARPHASH_FN static Placed step(const Table& t, Placement& p, const BucketView<S>& seen) {
     if (seen.hit >= 0) return Placed::kWasThere;
     if (seen.vacant < S::kSlots)
       return S::occupy(S::at(t, p.bucket) + seen.vacant, p.hand) ? Placed::kInserted : Placed::kGoesOn;
@@ -54,7 +54,7 @@ struct LinearProbing : OverBuckets {
   }
 
  private:
-  // To the next bucket of the ring; false where as many were passed as may be, and in the annex.
+  // To the next bucket of the ring; false where as many were passed as may be, and in the reserved bucket.
   WARPHASH_FN static bool go_on(const Table& t, bool reserved, u32& passed, u32& bucket) {
     if (reserved || ++passed >= t.buckets || passed >= t.probe_limit) return false;
     if (++bucket == t.buckets) bucket = 0;

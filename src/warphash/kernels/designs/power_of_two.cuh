@@ -21,7 +21,7 @@ struct PowerOfTwo : OverBuckets {
   static constexpr bool kSettles = false, kMovesKeys = false, kReadsFirst = true;
   WARPHASH_FN static i32 settle_slots(const Table&) { return 0; }
   WARPHASH_FN static i32 region(const Table&) { return 0; }
-  WARPHASH_FN static bool advance(const Table& t, Probe<S>& probe, const Seen<S>& seen) {
+  WARPHASH_FN static bool advance(const Table& t, Probe<S>& probe, const BucketView<S>& seen) {
     return probe.advance(t, seen, false);
   }
 
@@ -37,7 +37,7 @@ struct PowerOfTwo : OverBuckets {
     return {Pair::make(probe.named.key, value), probe.named, probe.bucket, false, Lightest<S>::none()};
   }
 
-  WARPHASH_FN static Placed step(const Table& t, Placement& p, const Seen<S>& seen) {
+  WARPHASH_FN static Placed step(const Table& t, Placement& p, const BucketView<S>& seen) {
     if (seen.hit >= 0) return Placed::kWasThere;
     p.best.offer(p.bucket, seen.vacant);
     if (!p.second) {

@@ -32,7 +32,7 @@ struct Slab : OverChains {
   static constexpr bool kSettles = false, kMovesKeys = false, kReadsFirst = true;
   WARPHASH_FN static i32 settle_slots(const Table&) { return 0; }
   WARPHASH_FN static i32 region(const Table&) { return 0; }
-  WARPHASH_FN static bool advance(const Table& t, Probe<S>& probe, const Seen<S>& seen) {
+  WARPHASH_FN static bool advance(const Table& t, Probe<S>& probe, const BucketView<S>& seen) {
     if (seen.next == kNoSlab) return false;
     probe.bucket = S::number_of(t, seen.next);
     return true;
@@ -48,19 +48,19 @@ struct Slab : OverChains {
     return {Item::make(probe.named.key, value), probe.bucket, kNoSlab};
   }
 
-  WARPHASH_FN static Placed step(const Table& t, Placement& p, const Seen<S>& seen) {
+  WARPHASH_FN static Placed step(const Table& t, Placement& p, const BucketView<S>& seen) {
     return seen.hit >= 0 ? Placed::kWasThere : append(t, p, seen);
   }
 
   // The same without a look at what is there.
-  WARPHASH_FN static Placed append(const Table& t, Placement& p, const Seen<S>& seen) {
+  WARPHASH_FN static Placed append(const Table& t, Placement& p, const BucketView<S>& seen) {
     if (seen.vacant < S::kDataSlots)
       return S::occupy(S::at(t, p.bucket) + seen.vacant, p.hand) ? Placed::kInserted : Placed::kGoesOn;
     return extend(t, p, seen);
   }
 
   // On to the next node, which may have to be linked first.
-  WARPHASH_FN static Placed extend(const Table& t, Placement& p, const Seen<S>& seen) {
+  WARPHASH_FN static Placed extend(const Table& t, Placement& p, const BucketView<S>& seen) {
     if (seen.next != kNoSlab)
       p.bucket = S::number_of(t, seen.next);
     else if (p.spare != kNoSlab)

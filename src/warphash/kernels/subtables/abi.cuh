@@ -4,7 +4,7 @@
 
 namespace warphash {
 
-// Of the arrays of kMostSubtables + 1 (subtables/lines.cuh), the last element is the annex's.
+// The last element of an array of kMostSubtables + 1 is that of the reserved buckets (subtables/lines.cuh).
 struct SubtableTable {
   u64 subtables;              // in use, 2 to kMostSubtables
   u64 family;                 // Family of the hash functions
@@ -18,10 +18,10 @@ struct SubtableTable {
   u64 value_bytes;            // of a value where it is no word, a multiple of 4
   u64 bases[kMostSubtables + 1];
   u64 sizes[kMostSubtables + 1];         // buckets
-  u64 bucket_words[kMostSubtables + 1];  // address of the locks of a subtable, behind which its guests are
-  u64 shares[kMostSubtables];            // of 2^32 draws: where the share of subtable i ends
-  u64 least_begins[kMostSubtables];      // where it began at the least, since the guests of subtable i were told,
-  u64 most_ends[kMostSubtables];         // and ended at the most
+  u64 bucket_words[kMostSubtables + 1];  // address of the locks of a subtable, which its overflow filter follows
+  u64 route_ends[kMostSubtables];        // routing: of 2^32 draws, where those of subtable i end
+  u64 least_begins[kMostSubtables];  // where they began at the least, since the overflow filter of i was written anew,
+  u64 most_ends[kMostSubtables];     // and ended at the most
 };
 
 enum Coordination : u64 { kVoter = 0, kSpin = 1 };

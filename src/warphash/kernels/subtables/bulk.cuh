@@ -3,7 +3,7 @@
 //
 //   find           value and presence of each key
 //   probe_counts   how many buckets find reads for each key
-//   guest_counts   and how many words of guests
+//   guest_counts   and how many words of overflow filters
 //   combine        applies an upsert to the keys that were there before
 //   erase          turns a key's slot into a tombstone
 //   scan           copies all pairs out
@@ -23,9 +23,9 @@
 
 namespace warphash {
 
-// A key came into a bucket, or left it: counted with its subtable, or by itself in the annex.
+// A key came into a bucket, or left it: counted with its subtable, or by itself in a reserved bucket.
 WARPHASH_FN void count(Tally& tally, u32 bucket) {
-  if (subtable_of(bucket) == kAnnex)
+  if (subtable_of(bucket) == kReservedSubtable)
     ++tally.changed;
   else
     tally.placed.add(subtable_of(bucket));
@@ -56,7 +56,7 @@ struct FindPair {
     s = {SubtableProbe<S>::start(t, key_at<S>(b, static_cast<u32>(i))), static_cast<Value>(b.default_value), false};
     return true;
   }
-  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
+  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const BucketView<S>& seen) {
     if (seen.hit < 0) {
       if (kPrefetches) s.found = false;
       if (s.probe.advance(t, seen)) return false;
@@ -88,9 +88,9 @@ struct FindPair {
   }
 
  private:
-  // They are few, if there are any, and in no order. A key with another name is never among them: the annex has its slot.
+  // There are few displaced pairs, in no order. A reserved key is never displaced: its bucket has a slot for it.
   WARPHASH_FN static void look_among_displaced(const Table& t, const Batch& b, State& s) {
-    const u64 displaced = subtable_of(s.probe.bucket) == kAnnex ? 0 : load_relaxed(&report_of(b)->displaced);
+    const u64 displaced = subtable_of(s.probe.bucket) == kReservedSubtable ? 0 : load_relaxed(&report_of(b)->displaced);
 #pragma unroll 1
     for (u64 j = 0; j < displaced && !s.found; ++j) {
       s.found = pointer<const Word>(b.displaced)[j] == s.probe.named.key;
@@ -104,18 +104,18 @@ struct FindPair {
   }
 };
 
-// A find, asked how many words of guests it reads.
+// A find that counts the words of overflow filters that it reads.
 template <class D>
-struct GuestCounts : ProbeCounts<FindPair<D>> {
+struct FilterCounts : ProbeCounts<FindPair<D>> {
   using Table = typename D::Table;
   using Batch = typename D::Batch;
   using S = typename D::S;
   using typename ProbeCounts<FindPair<D>>::State;
-  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
+  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const BucketView<S>& seen) {
     const bool asked = s.probe.asked;
     const u32 unsure = bit_count(s.probe.left & ~s.probe.wanted);
     const bool done = FindPair<D>::step(t, b, s, seen);
-    if (kAsksForGuests && s.probe.asked && !asked) s.count += unsure;
+    if (kReadsFilters && s.probe.asked && !asked) s.count += unsure;
     return done;
   }
 };
@@ -155,7 +155,7 @@ struct CombinePair : SeekPair<D> {
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
     return pointer<const u8>(b.out_flags)[element_of(b, i)] != kChanged && SeekPair<D>::start(t, b, i, s);
   }
-  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
+  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const BucketView<S>& seen) {
     if (seen.hit < 0) return !s.probe.advance(t, seen);
     u8* const at = S::value_at(t, s.probe.bucket, static_cast<u32>(seen.hit));
     if constexpr (S::kValueBytes == kRow)
@@ -196,7 +196,7 @@ struct ErasePair : SeekPair<D> {
   static constexpr u32 kThreads = 128, kBlocks = sizeof(typename S::Word) == 4 ? 9 : 0;
   // A pair of the batch before is displaced, and may have this key: the host places it, and erases anew.
   WARPHASH_FN static bool suspend(State&) { return false; }
-  WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const Seen<S>& seen) {
+  WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const BucketView<S>& seen) {
     if (seen.hit < 0) return !s.probe.advance(t, seen);
     auto* const slot = &(S::at(t, s.probe.bucket) + seen.hit)->key;
     if constexpr (S::kWide) {
@@ -260,7 +260,8 @@ struct ScanSubtable {
   WARPHASH_FN static Entry entry(const State& s) { return s; }
   WARPHASH_FN static void enter(const Batch& b, int, u64 place, const Entry& e) {
     if (place >= b.room) return;
-    if (b.out_keys) store_once(pointer<Word>(b.out_keys) + place, b.subtable == kAnnex ? mark_of_name(e.key) : e.key);
+    if (b.out_keys)
+      store_once(pointer<Word>(b.out_keys) + place, b.subtable == kReservedSubtable ? mark_of_name(e.key) : e.key);
     if (S::kValueBytes != 0 && b.out_values)
       copy_row(pointer<u8>(b.out_values) + place * e.value_bytes, e.value, e.value_bytes);
   }
@@ -289,8 +290,8 @@ struct AuditSubtable {
       s.broken += empty_before && !empty;
       empty_before = empty;
       if (!S::holds_key(item)) continue;
-      if (b.subtable == kAnnex)
-        s.broken += number_of_name(item.key) > 2 || S::annex_bucket(item.key) != bucket;
+      if (b.subtable == kReservedSubtable)
+        s.broken += number_of_name(item.key) > 2 || S::reserved_bucket(item.key) != bucket;
       else
         s.broken +=
             bucket_in(t, static_cast<u32>(b.subtable), digest(t, item.key)) != bucket || !is_found(t, bucket, item.key);
@@ -303,9 +304,9 @@ struct AuditSubtable {
 
  private:
   WARPHASH_FN static bool is_found(const Table& t, u32 bucket, const Word& key) {
-    const bool is_resident = First::of(t, digest(t, key)).possible >> subtable_of(bucket) & 1;
-    const Guests guests = Guests::of<S>(t, subtable_of(bucket), digest(t, key));
-    return is_resident || guests.may_be_in(load_relaxed(guests.word));
+    const bool is_routed_here = Route::of(t, digest(t, key)).possible >> subtable_of(bucket) & 1;
+    const OverflowFilter filter = OverflowFilter::of<S>(t, subtable_of(bucket), digest(t, key));
+    return is_routed_here || filter.may_hold(load_relaxed(filter.word));
   }
 };
 

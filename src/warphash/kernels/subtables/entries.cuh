@@ -15,7 +15,7 @@
 // Those that touch no value. All widths of a value share them: they are compiled once ahead of time.
 #define WARPHASH_KEY_ENTRIES(...)                                                      \
   WARPHASH_ENTRY(probe_counts, warphash::ProbeCounts<warphash::FindPair<__VA_ARGS__>>) \
-  WARPHASH_ENTRY(guest_counts, warphash::GuestCounts<__VA_ARGS__>)                     \
+  WARPHASH_ENTRY(guest_counts, warphash::FilterCounts<__VA_ARGS__>)                    \
   WARPHASH_ENTRY(claim, warphash::ClaimLeftover<__VA_ARGS__>)                          \
   WARPHASH_ENTRY(erase, warphash::ErasePair<__VA_ARGS__>)                              \
   WARPHASH_ENTRY(audit, warphash::AuditSubtable<__VA_ARGS__>)

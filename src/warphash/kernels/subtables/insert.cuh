@@ -43,11 +43,11 @@ struct SettlePair : Settling {
   struct State {
     SubtableProbe<S> probe;
     u32 element;
-    u32 goes_to;       // the first bucket with a vacant slot, or kNowhere; of a wide key, its first bucket
-    u32 slot : 8;      // which is that
-    u32 used : 1;      // it has surely held a key before
-    u32 is_guest : 1;  // another bucket is the key's first
-    u32 walked : 1;    // all buckets were looked at, and now that one again
+    u32 goes_to;        // the first bucket with a vacant slot, or kNowhere; of a wide key, its first bucket
+    u32 slot : 8;       // which is that
+    u32 used : 1;       // it has surely held a key before
+    u32 overflows : 1;  // another bucket is the key's first
+    u32 walked : 1;     // all buckets were looked at, and now that one again
     u32 looked_twice : 1;
     Outcome outcome;
     WARPHASH_FN u32 bucket() const { return probe.bucket; }
@@ -64,13 +64,13 @@ struct SettlePair : Settling {
     if (S::kWide) s.goes_to = s.probe.bucket;
     return true;
   }
-  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const Seen<S>& seen) {
+  WARPHASH_FN static bool step(const Table& t, const Batch& b, State& s, const BucketView<S>& seen) {
     if (seen.hit >= 0) {
       s.outcome = is_like_mark(s.probe.named.key) ? confirm(t, s, seen.hit) : Outcome::kPresent;
       return s.outcome != Outcome::kOpen;
     }
     if (!S::kWide && seen.vacant < S::kSlots && (s.walked || s.goes_to == kNowhere)) {
-      if (!s.walked) s.is_guest = !s.probe.at_first(t);
+      if (!s.walked) s.overflows = !s.probe.at_first(t);
       s.goes_to = s.probe.bucket;
       s.slot = static_cast<u32>(seen.vacant);
       s.used = !seen.open;
@@ -109,14 +109,14 @@ struct SettlePair : Settling {
       if (old != expected && !(is_mark(old, 1) && compare_exchange_word(slot, old, key) == old)) return Outcome::kOpen;
       D::Value::put(S::value_at(t, s.goes_to, s.slot), D::Value::of(b, s.element, S::value_bytes(t)),
                     S::value_bytes(t));
-      if (s.is_guest) Guests::of<S>(t, subtable_of(s.goes_to), key).add();
+      if (s.overflows) OverflowFilter::of<S>(t, subtable_of(s.goes_to), key).add();
       return Outcome::kInserted;
     }
     return Outcome::kOpen;
   }
   // Reads all slots for a copy of the key; where keys do not repeat, those behind the ones that were `seen` taken, until one is
   // vacant.
-  WARPHASH_FN static Outcome insert_wide(const Table& t, const Batch& b, const State& s, const Seen<S>& seen) {
+  WARPHASH_FN static Outcome insert_wide(const Table& t, const Batch& b, const State& s, const BucketView<S>& seen) {
     const i32 first = b.unique ? seen.vacant : 0;
     if (first == S::kSlots) return Outcome::kLeftover;
     u32* const lock = S::lock_at(t, s.goes_to);
@@ -190,7 +190,7 @@ struct PlacePair {
     s.placement.may_evict = false;
     return true;
   }
-  WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const Seen<S>& seen) {
+  WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const BucketView<S>& seen) {
     s.outcome = D::step(t, s.placement, seen);
     return s.outcome != Placed::kGoesOn;
   }

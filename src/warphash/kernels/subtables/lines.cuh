@@ -1,35 +1,42 @@
-// The subtables of a table, and a key's way through them.
+// The subtables of a table, and the walk of a key through them.
+// Source: Dynamic Hash Tables on GPUs, section 4.1.
 //
 // Layout of a subtable of n buckets, one piece of memory (bytes):
 //   [ keys     n lines of 128: 128 / w slots of w bytes, w = 4, 8, 16, 32, 64 or 128 for the width of a key ]
 //   [ values   n * (128 / w) of v bytes: 0, 4, 8, or SubtableTable::value_bytes, a multiple of 4 ]
 //   [ locks    n words of 32 bits (subtables/bucket_lock.cuh) ]
-//   [ guests   n pairs of words of 32 bits: keys that are here though their place is elsewhere have set two bits of one word ]
-// A key of 128 bytes fills a bucket. The annex (core/slot.cuh) is one more, small subtable behind the others.
-// Source: Dynamic Hash Tables on GPUs, section 4.1.
+//   [ filter   n pairs of words of 32 bits: the overflow filter ]
+// A key of 128 bytes fills a bucket. The reserved buckets (core/slot.cuh) are one more, small subtable behind the others.
 //
 // Numbers. A bucket is named by 32 bits: [ subtable 4 | bucket of it 28 ].
 //
-// Hashing. Subtable i has n_i buckets and takes a key to scale(hash_i, n_i) of them. After n_i has doubled, the bucket is
-// twice what it was, or that and one: the two halves of a bucket lie side by side, and no two buckets share one. (The
+// Hashing. Subtable i has n_i buckets. A key has one bucket there: scale(hash_i, n_i). After n_i has doubled, the keys of
+// bucket c are in buckets 2c and 2c + 1: the two halves of a bucket are neighbours, and no two buckets share a half. (The
 // paper takes the remainder instead, so its halves are n_i apart: section 5.3.)
 //
-// First subtable. The paper draws it at random with probability ~ n_i / C(m_i, 2), m_i the keys of subtable i, which makes
-// conflicts fewest (Theorem 1). Here the key itself draws: 32 bits of its hash lie in the share of one subtable. A find
-// can so begin where the key most likely is; an evicted key goes from subtable i to i + 1, and a find goes the same way.
+// Routing. The paper draws the first subtable of a key at random, subtable i with a probability ~ n_i / C(m_i, 2), where m_i
+// is the number of its keys. That makes conflicts fewest (Theorem 1). Here the key itself draws: 32 bits of its hash lie in
+// the stretch of one subtable (route_ends). So a find begins where the key most likely is. An evicted key goes from subtable
+// i to i + 1, and a find goes the same way.
 //
-// Guests. A key may be elsewhere than in its first subtable: that bucket was full, or the shares have moved since. A find reads
-// the buckets of those subtables whose share the draw has lain in since their keys were last told apart (least_begins,
-// most_ends), and of the others only where the key may be a guest. Who puts a key into a bucket that is not its first sets its
-// bits there, as in a Bloom filter: the hash values of a bucket fall into 2^11 parts, in order, and the number of a part names
-// a word of the two, and two of its bits. Bits are not cleared by an erase, which costs a find a bucket too many; but whoever
-// resizes a subtable reads all its keys, and tells residents from guests anew, by the shares of then (subtables/resize.cuh). So an absent
-// key of a table that has often grown takes 1.35 lines instead of 3. The words of all buckets are a sixteenth of the keys,
-// which a GPU reads from its cache, and has it keep. (A mark at the bucket that a key was turned away from, as in Boost's flat
-// tables, is one word to read instead of two; but to renew it takes the keys of the other subtables, and unrenewed, it made 2.7
-// lines: docs/performance/subtables.md.)
-// A CPU does not ask: it has prefetched the lines, whose number it can predict then, in less time than it waits for a word.
-// While shares have never moved (early_exit), a first bucket that was never full (core/slot.cuh) has sent no key away.
+// Which subtables a find leaves out. A key may be outside its first subtable: the bucket there was full, or a resize has moved
+// the stretches since. For each subtable, least_begins and most_ends tell how far its stretch has reached since its overflow
+// filter was written anew. A find reads the bucket of a subtable if the draw lies in that range. Otherwise the find reads the
+// bucket only if the overflow filter says that the key may be there.
+//
+// The overflow filter works like a Bloom filter. It has two words for each bucket. The hash values that lead to a bucket
+// fall into 2^11 parts, in order. The number of a part names one of the two words, and two bits of that word. A key that is
+// put into a bucket outside its first subtable sets its bits there. An erase does not clear bits, which costs some finds one
+// bucket more. A resize reads all keys of a subtable and writes its filter anew, by the routing of that time
+// (subtables/resize.cuh). So a find of an absent key reads 1.35 lines instead of 3 in a table that has often grown.
+//
+// Why a filter at the bucket that holds the key. All filters together have a sixteenth of the bytes of the keys. A GPU reads
+// them from its cache, and is told to keep them there. (A mark at the bucket that turned the key away, as in Boost's flat
+// tables, is one word to read instead of two. But to write it anew takes the keys of the other subtables. Never written anew,
+// it led to 2.7 lines: docs/performance/subtables.md.) A CPU reads no filter: it predicts and prefetches all lines of a key,
+// and waits for them no longer than for a word.
+//
+// While the stretches have never moved (early_exit), a first bucket that was never full (core/slot.cuh) has sent no key away.
 #pragma once
 #include "core/bucket.cuh"
 #include "core/bytes.cuh"
@@ -41,11 +48,11 @@
 
 namespace warphash {
 
-// Whether a find reads a word of guests to save a bucket.
-constexpr bool kAsksForGuests = !kPrefetches;
+// Whether a find reads a word of an overflow filter to save a bucket.
+constexpr bool kReadsFilters = !kPrefetches;
 constexpr int kRow = -1;  // width of a value: what SubtableTable::value_bytes says
 constexpr u32 kSubtableShift = 28;
-constexpr u32 kAnnex = kMostSubtables;
+constexpr u32 kReservedSubtable = kMostSubtables;  // the number of the one with the reserved buckets
 
 WARPHASH_FN u32 subtable_of(u32 bucket) { return bucket >> kSubtableShift; }
 WARPHASH_FN u32 bucket_named(u32 subtable, u32 number) { return subtable << kSubtableShift | number; }
@@ -64,7 +71,7 @@ WARPHASH_FN u64 of_subtable(const SubtableTable& t, const u64 (&array)[kLength],
   return x;
 }
 
-// What the slots of subtables are; for `Seen` and the schedules, a bucket of keys alone.
+// What the slots of subtables are; for `BucketView` and the schedules, a bucket of keys alone.
 template <class Word_, int kValueBytes_>
 struct Lines {
   using Table = SubtableTable;
@@ -86,9 +93,9 @@ struct Lines {
   WARPHASH_FN static bool is_empty(const Item& s) { return is_mark(s.key, 0); }
   WARPHASH_FN static bool holds_key(const Item& s) { return !is_mark(s.key, 1); }
   WARPHASH_FN static bool is_reserved(const Word& key) { return is_mark(key, 2); }
-  WARPHASH_FN static Word annex_name(const Word& key) { return name_of_mark(key); }
-  WARPHASH_FN static u32 annex_bucket(const Word& name) {
-    return bucket_named(kAnnex, kSlots >= 3 ? 0 : number_of_name(name));
+  WARPHASH_FN static Word reserved_name(const Word& key) { return name_of_mark(key); }
+  WARPHASH_FN static u32 reserved_bucket(const Word& name) {
+    return bucket_named(kReservedSubtable, kSlots >= 3 ? 0 : number_of_name(name));
   }
   WARPHASH_FN static u32 next_in(const Item&) { return kNowhere; }
 
@@ -96,7 +103,7 @@ struct Lines {
     return kValueBytes == kRow ? t.value_bytes : static_cast<u64>(kValueBytes);
   }
   WARPHASH_FN static Item* at(const SubtableTable& t, u32 bucket) {
-    WARPHASH_ASSERT(subtable_of(bucket) < t.subtables || subtable_of(bucket) == kAnnex);
+    WARPHASH_ASSERT(subtable_of(bucket) < t.subtables || subtable_of(bucket) == kReservedSubtable);
     WARPHASH_ASSERT(number_of(bucket) < of_subtable(t, t.sizes, subtable_of(bucket)));
     Item* const lines = reinterpret_cast<Item*>(of_subtable(t, t.bases, subtable_of(bucket)));
     return in_global(lines + static_cast<u64>(number_of(bucket)) * kSlots);
@@ -110,7 +117,7 @@ struct Lines {
   WARPHASH_FN static u32* lock_at(const SubtableTable& t, u32 bucket) {
     return in_global(reinterpret_cast<u32*>(of_subtable(t, t.bucket_words, subtable_of(bucket))) + number_of(bucket));
   }
-  WARPHASH_FN static u32* guests_at(const SubtableTable& t, u32 subtable, u32 number) {
+  WARPHASH_FN static u32* filter_at(const SubtableTable& t, u32 subtable, u32 number) {
     const u64 words = of_subtable(t, t.bucket_words, subtable);
     return in_global(reinterpret_cast<u32*>(words) + of_subtable(t, t.sizes, subtable) + 2ull * number);
   }
@@ -186,47 +193,47 @@ WARPHASH_FN u32 bucket_in(const SubtableTable& t, u32 subtable, Digest digest) {
   return bucket_named(subtable, scale(hash_in(t, subtable, digest), of_subtable(t, t.sizes, subtable)));
 }
 
-// Where a digest would be told among the guests of its bucket in a subtable.
-struct Guests {
+// The place of a digest in the overflow filter of a subtable: a word of its bucket, and two bits of the word.
+struct OverflowFilter {
   u32* word;
   u32 bits;
 
   template <class S, class Digest>
-  WARPHASH_FN static Guests of(const SubtableTable& t, u32 subtable, Digest digest) {
+  WARPHASH_FN static OverflowFilter of(const SubtableTable& t, u32 subtable, Digest digest) {
     const Digest hash = hash_in(t, subtable, digest);
     const u64 buckets = of_subtable(t, t.sizes, subtable);
     const u32 part = part_of_2048(hash, buckets);  // [ word 1 | bit 5 | bit 5 ]
-    return {S::guests_at(t, subtable, scale(hash, buckets)) + (part >> 10),
+    return {S::filter_at(t, subtable, scale(hash, buckets)) + (part >> 10),
             1u << (part >> 5 & 31u) | 1u << (part & 31u)};
   }
-  WARPHASH_FN bool may_be_in(u32 read) const { return (read & bits) == bits; }
+  WARPHASH_FN bool may_hold(u32 read) const { return (read & bits) == bits; }
   // Relaxed: nobody relies on the bits before the next launch.
   WARPHASH_FN void add() const { fetch_or(word, bits); }
 };
 
-// The subtable that a key goes to first, and those that may have been it; sets of subtables are bits of a word.
-struct First {
+// The subtable that a key goes to first, and the set of those that have been its first: a bit of `possible` each.
+struct Route {
   u32 subtable;
   u32 possible;
 
   template <class Digest>
-  WARPHASH_FN static First of(const SubtableTable& t, Digest hashed) {
+  WARPHASH_FN static Route of(const SubtableTable& t, Digest hashed) {
     const u32 draw = static_cast<u32>(mix(static_cast<u64>(hashed) ^ t.routing_salt) >> 32);
-    First first = {0, 0};
+    Route route = {0, 0};
 #pragma unroll
     for (u32 j = 0; j < kMostSubtables; ++j) {
       if (j >= t.subtables) continue;
-      if (j + 1 < t.subtables) first.subtable += draw >= t.shares[j];
-      first.possible |= static_cast<u32>(draw >= t.least_begins[j] && draw < t.most_ends[j]) << j;
+      if (j + 1 < t.subtables) route.subtable += draw >= t.route_ends[j];
+      route.possible |= static_cast<u32>(draw >= t.least_begins[j] && draw < t.most_ends[j]) << j;
     }
-    return first;
+    return route;
   }
 };
 
-// A key has come into a bucket.
+// A key has come into a bucket: enters it into the overflow filter, if its first subtable is another.
 template <class S, class Digest>
 WARPHASH_FN void receive(const SubtableTable& t, u32 bucket, Digest digest) {
-  if (First::of(t, digest).subtable != subtable_of(bucket)) Guests::of<S>(t, subtable_of(bucket), digest).add();
+  if (Route::of(t, digest).subtable != subtable_of(bucket)) OverflowFilter::of<S>(t, subtable_of(bucket), digest).add();
 }
 
 // The number of a bucket among those of all subtables, one behind the other.
@@ -245,46 +252,46 @@ struct SubtableProbe {
   u32 bucket;
   u32 wanted : 8;  // subtables to look at after this one
   u32 left : 8;    // and those that nobody has looked at
-  u32 asked : 1;   // whether `wanted` has those, too, where the key may be a guest
+  u32 asked : 1;   // whether `wanted` has those, too, that the overflow filters tell
 
   WARPHASH_FN static SubtableProbe start(const SubtableTable& t, const Word& key) {
     SubtableProbe p{Named<S>::of(key), 0, 0, 0, true};
     if (p.named.reserved) {
-      p.bucket = S::annex_bucket(p.named.key);
+      p.bucket = S::reserved_bucket(p.named.key);
       return p;
     }
     const auto hashed = digest(t, p.named.key);
-    const First first = First::of(t, hashed);
-    p.wanted = first.possible;
+    const Route route = Route::of(t, hashed);
+    p.wanted = route.possible;
     p.left = (1u << t.subtables) - 1;
     p.asked = false;
-    p.move_to(t, first.subtable, hashed);
+    p.move_to(t, route.subtable, hashed);
     return p;
   }
   WARPHASH_FN bool at_first(const SubtableTable& t) const {
     return named.reserved || bit_count(left) + 1 == t.subtables;
   }
-  // Also wants the subtables where the key may be a guest.
+  // Also wants the subtables whose overflow filters say that the key may be there.
   WARPHASH_FN void ask(const SubtableTable& t) {
     if (asked) return;
     asked = true;
-    if constexpr (!kAsksForGuests) {
+    if constexpr (!kReadsFilters) {
       wanted = left;
       return;
     }
     const auto hashed = digest(t, named.key);
     const u32 unsure = left & ~wanted;
-    Guests guests[kMostSubtables];
+    OverflowFilter filters[kMostSubtables];
     u32 words[kMostSubtables];
 #pragma unroll
     for (u32 j = 0; j < kMostSubtables; ++j) {  // all are asked for before one is waited for
       if (j >= t.subtables) continue;
-      guests[j] = Guests::of<S>(t, j, hashed);
-      words[j] = unsure >> j & 1 ? load_kept(guests[j].word) : 0;
+      filters[j] = OverflowFilter::of<S>(t, j, hashed);
+      words[j] = unsure >> j & 1 ? load_kept(filters[j].word) : 0;
     }
 #pragma unroll
     for (u32 j = 0; j < kMostSubtables; ++j)
-      if (j < t.subtables && guests[j].may_be_in(words[j])) wanted |= 1u << j;
+      if (j < t.subtables && filters[j].may_hold(words[j])) wanted |= 1u << j;
   }
   // The key is in no subtable: it only looks for room.
   WARPHASH_FN void want_room_alone() {
@@ -298,7 +305,7 @@ struct SubtableProbe {
   }
   // The key is not in the bucket that was seen: moves on to the next subtable that it wants; or, as long as it has seen no
   // room, to the next one that is left. False if there is none.
-  WARPHASH_FN bool advance(const SubtableTable& t, const Seen<S>& seen, bool seeks_room = false) {
+  WARPHASH_FN bool advance(const SubtableTable& t, const BucketView<S>& seen, bool seeks_room = false) {
     if (!(t.early_exit && seen.open)) ask(t);
     const u32 among = seeks_room ? left : wanted;
     if (!among) return false;

@@ -4,8 +4,8 @@
 //   halve     the slots j of buckets 2c and 2c + 1 go to bucket c; what finds no slot there is listed, and placed elsewhere
 //
 // Source: Dynamic Hash Tables on GPUs, section 5.3. A launch has a thread for each slot of the smaller of the two
-// copies, whose old one is `source_lines`, of `source_buckets` buckets; the table's is the new one, whose locks and guests are zero.
-// Which of the keys are guests is told anew: those whose first subtable is now another (subtables/lines.cuh).
+// copies, whose old one is `source_lines`, of `source_buckets` buckets; the table's is the new one, whose locks and overflow filter are zero.
+// The kernel writes the filter anew: it enters the keys whose first subtable is now another (subtables/lines.cuh).
 //
 // Enlarging. Two buckets never share one afterwards, so that no slot is written twice and nothing is locked. The
 // half that does not get the pair has a tombstone in its place: empty slots stay the last ones, and a bucket that was once full

@@ -24,10 +24,11 @@ import numpy.typing as npt
 from ...designs.base import Design
 from ...errors import ParameterError
 from ...runtime.abi import (
-    ANNEX,
     DISPLACED_CAPACITY,
     LEFTOVER,
     MOST_SUBTABLES,
+    RESERVED_KEYS,
+    RESERVED_SUBTABLE,
     Flag,
     Op,
     SubtableBatch,
@@ -116,7 +117,7 @@ class Layout:
 
 
 def _numbered(subtables: tuple[Subtable, ...]) -> list[tuple[int, Subtable]]:
-    return [*enumerate(subtables[:-1]), (ANNEX, subtables[-1])]
+    return [*enumerate(subtables[:-1]), (RESERVED_SUBTABLE, subtables[-1])]
 
 
 class Halving(NamedTuple):
@@ -443,7 +444,7 @@ class SubtableArray:
     # ---- sizes
     def take_over(self, other: SubtableArray, stream: Any = None) -> bool:
         """Place all pairs of another array in this empty one; whether all found slots. Waits."""
-        n = sum(other.keys) + ANNEX  # the keys of the reserved buckets are not counted
+        n = sum(other.keys) + RESERVED_KEYS  # the keys of the reserved buckets are not counted
         keys = self.account.allocate(n * self.spec.word_bytes, stream)
         values = self.account.allocate(max(1, n * self.spec.value_bytes), stream)
         flags = self.account.allocate(n, stream)

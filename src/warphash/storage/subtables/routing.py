@@ -60,13 +60,13 @@ class Routing:
         for number, share in enumerate(self._shares):
             end += share
             border = _DRAWS if number == len(self._shares) - 1 else round(min(end, 1.0) * _DRAWS)
-            table.early_exit &= table.shares[number] == border
-            table.shares[number] = border
+            table.early_exit &= table.route_ends[number] == border
+            table.route_ends[number] = border
             table.least_begins[number] = min(table.least_begins[number], begin)
             table.most_ends[number] = max(table.most_ends[number], border)
             begin = border
 
 
 def _forget_former_ends(table: SubtableTable, number: int) -> None:
-    table.least_begins[number] = table.shares[number - 1] if number else 0
-    table.most_ends[number] = table.shares[number]
+    table.least_begins[number] = table.route_ends[number - 1] if number else 0
+    table.most_ends[number] = table.route_ends[number]

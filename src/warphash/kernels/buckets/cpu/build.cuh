@@ -11,7 +11,7 @@
 //   chunk  [ run | run | … ]           ends with its last run, or before the first slot with kEmpty
 // left_keys and left_values take the pairs that go into no first bucket. From their front, Report::leftover pairs whose
 // bucket is full: their keys are nowhere in the table, but several may have the same. From their back, Report::winners
-// pairs of the annex, or of a part that has no room (which a batch of few keys may do, many times each): about these
+// pairs with reserved keys, or of a part that has no room (which a batch of few keys may do, many times each): about these
 // nothing is known.
 //
 // Why. An insert of a pair fetches a line from memory and writes it back, into a table that was written once to be

@@ -12,10 +12,10 @@ namespace warphash {
 constexpr int kInFlight = 32;
 
 template <class S, bool kVacancy>
-WARPHASH_FN Seen<S> look(const typename S::Item* at, const typename S::Word& key, i32 region) {
-  Seen<S> seen;
+WARPHASH_FN BucketView<S> look(const typename S::Item* at, const typename S::Word& key, i32 region) {
+  BucketView<S> seen;
   if constexpr (sizeof(typename S::Word) > 8) {
-    seen = Seen<S>::full();
+    seen = BucketView<S>::full();
     for (int j = S::kSlots; j-- > 0;) {
       const typename S::Word there = load_relaxed(&at[j].key);
       if (there == key) seen.hit = j;
@@ -156,7 +156,7 @@ inline void for_each_probing(const typename Task::Table& table, const typename T
     for (int j = 0; j < live;) {
       Flight& f = flights[j];
       ++tally.probes;
-      Seen<S> seen = Seen<S>::full();
+      BucketView<S> seen = BucketView<S>::full();
       if constexpr (Task::kReads) seen = look<S, Task::kVacancy>(S::at(t, f.state.bucket()), f.state.key(), region);
       bool done = Task::step(t, b, f.state, seen);
       if constexpr (kAllocates<Task>)

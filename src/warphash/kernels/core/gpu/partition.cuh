@@ -4,7 +4,7 @@
 //   Partition    copies keys, and values if there are any, to out_keys and out_values
 //
 // Layout. A part is a range of buckets whose number is a power of two: bucket k lies in part k >> part_shift. An element
-// goes to the part of the first bucket of its key, as a family's `Parts::of` tells; a key of the annex goes where it would
+// goes to the part of the first bucket of its key, as a family's `Parts::of` tells; a reserved key goes where it would go
 // if it were any other.
 //   part_sizes  [ elements of part 0 64 | of part 1 | … ][ places of part 0 given out 64 | of part 1 | … ], zero before
 //               count_parts

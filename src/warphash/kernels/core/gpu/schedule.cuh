@@ -162,7 +162,7 @@ struct Whereabouts<S> {
 // to what `mine` says of the parts before. True if that is all it has to know.
 template <class Task>
 WARPHASH_FN bool observe(const typename Task::Table& t, const typename Task::State& state, bool pending, i32 region,
-                         u32 part, Seen<typename Task::S>& mine) {
+                         u32 part, BucketView<typename Task::S>& mine) {
   using S = typename Task::S;
   using Word = typename S::Word;
   using Reader = Tile<S, Task::kPartBytes>;
@@ -172,7 +172,7 @@ WARPHASH_FN bool observe(const typename Task::Table& t, const typename Task::Sta
   const Word wanted = pending ? state.key() : Word{};
   const i32 rank = static_cast<i32>(lane() & (kLanes - 1));
   const auto passed = [](u32 parts) { return static_cast<i32>(parts) * Reader::kPartSlots; };  // slots
-  if (part == 0) mine = Seen<S>::full();
+  if (part == 0) mine = BucketView<S>::full();
   bool whole = true;
 #pragma unroll 1
   for (int o = 0; o < kLanes; o += kInFlight) {
@@ -251,7 +251,7 @@ WARPHASH_FN void for_each_refilling(const typename Task::Table& t, const typenam
   typename Task::State state;
   Tally tally;
   [[maybe_unused]] AllocatorOf<Task> allocator(static_cast<u32>(warp));
-  Seen<typename Task::S> seen = Seen<typename Task::S>::full();
+  BucketView<typename Task::S> seen = BucketView<typename Task::S>::full();
   const i32 region = Task::region(t);
   bool pending = false;
   for (;;) {
@@ -317,7 +317,7 @@ WARPHASH_FN void for_each_once(const typename Task::Table& t, const typename Tas
   if constexpr (Task::kProbes) {
     using S = typename Task::S;
     const i32 region = Task::region(t);
-    Seen<S> seen = Seen<S>::full();
+    BucketView<S> seen = BucketView<S>::full();
     u32 part = 0;
     while (any(pending)) {
       bool whole = true;

@@ -11,7 +11,7 @@ struct PartsOfSubtables {
   static constexpr u32 kCountingBlocks = 4, kMovingBlocks = 3;  // on a processor
   template <class Word>
   WARPHASH_FN static u32 of(const Table& t, const PartitionBatch& b, Word key) {
-    return static_cast<u32>(number_of_all(t, bucket_in(t, First::of(t, key).subtable, key)) >> b.part_shift);
+    return static_cast<u32>(number_of_all(t, bucket_in(t, Route::of(t, key).subtable, key)) >> b.part_shift);
   }
 };
 
