@@ -1,6 +1,6 @@
-// Every bulk operation but the insert, and what all of them share, written once for any design: what an element of a batch does
-// from start to finish. How elements are spread over lanes or threads is the schedule's business (core/cpu, core/gpu); where
-// a key may live and how it gets there is the design's (designs/*.cuh).
+// Every bulk operation but the insert, and what all of them share, written once for any design: a task says what an element of a
+// batch does from start to finish. The schedule spreads elements over lanes or threads (core/cpu, core/gpu). The design
+// says where a key may live and how it gets there (designs/*.cuh).
 //
 //   find           value and presence of each key
 //   probe_counts   how many buckets find reads for each key
@@ -9,8 +9,9 @@
 //   scan           copies all pairs out
 //   audit          counts buckets that break the rules of core/slot.cuh
 //
-// A task that leaves elements to another kernel, or copies them out, has kLists lists of unknown length: lists() says which
-// a finished element goes into, enter() puts its entry at a place that the schedule has reserved, many at a time.
+// A task that leaves elements to another kernel, or copies them out, has kLists lists of unknown length. lists() says which
+// lists a finished element goes into. The schedule reserves places in a list, many at a time, and enter() puts the entry of
+// an element at its place.
 #pragma once
 #include "core/design.cuh"
 #include "core/report.cuh"
@@ -91,7 +92,7 @@ struct Find {
   }
 };
 
-// Any find, asked how many buckets it reads.
+// A find that counts the buckets that it reads.
 template <class Lookup>
 struct ProbeCounts : Lookup {
   using Table = typename Lookup::Table;
@@ -114,7 +115,7 @@ struct ProbeCounts : Lookup {
 };
 
 // ---- combine, erase
-// A find of elements that may be listed, in a table that others are changing.
+// A find of elements that may be listed, in a table that other threads are changing.
 template <class D, bool kWithOperand>
 struct Seek : Find<D> {
   using Table = typename D::Table;
@@ -144,7 +145,7 @@ struct Combine : Seek<D, true> {
     combine_hit<S>(t, b, s.probe.bucket, seen.hit, s.value_);
     return s.found = true;
   }
-  // Its winner may have found no room; then it waits for the rebuilt table with it.
+  // A key that is absent is that of a winner that found no room. Both wait for the rebuilt table.
   WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally&) {
     if (live) set_flag(b, s.element, s.found ? kPresent : kUnplaced);
   }
@@ -155,12 +156,12 @@ struct Erase : Seek<D, false> {
   using Table = typename D::Table;
   using Batch = typename D::Batch;
   using S = typename D::S;
-  static constexpr bool kErases = S::kLinked;  // kernels on lists count for themselves, all into one report
+  static constexpr bool kErases = S::kLinked;  // all kernels on a table of lists count into one report
   using typename Seek<D, false>::State;
   WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const BucketView<S>& seen) {
     if (seen.hit < 0) return !D::advance(t, s.probe, seen);
-    // Values are frozen while keys are erased, so only another erase of this key can make the swap fail. A list may hold
-    // the key again further on.
+    // No value changes while keys are erased, so only another erase of this key can make the swap fail. A list may hold
+    // the key a second time further on.
     s.found = S::vacate(S::at(t, s.probe.bucket) + seen.hit, seen.item);
     return s.found || !S::kLinked;
   }

@@ -1,5 +1,5 @@
-// What the schedules take of a task, what tasks take of a design, and what both take of the slots of a table: the members that
-// each must have, and the defaults of those that it may leave out.
+// The members that a task, a design and the slots of a table must have, and the defaults of members that they may leave out.
+// Schedules use those of a task, tasks use those of a design, and both use those of the slots.
 //
 //   slots    where a key may lie in a bucket, and the states of a slot (core/slot.cuh)
 //   design   which buckets a key may live in, and how it gets there (designs/*.cuh)
@@ -30,7 +30,7 @@ template <class Task>
   requires(Task::kRefills)
 constexpr bool kRefills<Task> = true;
 
-// The task goes about all of a batch in a way of its own, which is its run().
+// The task walks over the batch by itself, in its run().
 template <class Task>
 constexpr bool kWalks = false;
 template <class Task>
@@ -44,14 +44,14 @@ template <class Task>
   requires(Task::kErases)
 constexpr bool kErases<Task> = true;
 
-// It says which subtables it changed.
+// It counts the keys that it adds or erases for each subtable.
 template <class Task>
 constexpr bool kCountsSubtables = false;
 template <class Task>
   requires(Task::kCountsSubtables)
 constexpr bool kCountsSubtables<Task> = true;
 
-// It has to know which slot a key is in, and not only that there is one: which is then told as slot 0.
+// It has to know which slot a key is in. Otherwise a key that is there is reported in slot 0.
 template <class Task>
 constexpr bool kSeesWhere = true;
 template <class Task>
@@ -65,9 +65,9 @@ template <class Task>
   requires(Task::kSeesAll)
 constexpr bool kSeesAll<Task> = true;
 
-// Its elements take units of memory while they run. An element of which wants_slab() is true gets the address of a unit
-// from supply(), or ~0u for none, which tells whether the element is done. Units come from a Task::Allocator, of which each
-// warp has one: all its lanes call its allocate(table, wanted).
+// Its elements take units of memory while they run. If wants_slab() is true of an element, the schedule gives it the address
+// of a unit by supply(), or ~0u for none. supply() returns whether the element is done. Units come from a Task::Allocator.
+// Each warp has an allocator, and all its lanes call its allocate(table, wanted).
 template <class Task>
 constexpr bool kAllocates = false;
 template <class Task>
@@ -143,7 +143,7 @@ concept IsProbing =
       s.key();
     };
 
-// A task whose elements wait to be told that a pair is displaced (core/report.cuh).
+// A task that does something else once a pair is displaced (core/report.cuh).
 template <class Task>
 concept IsSuspending = requires(typename Task::State& s) {
   { Task::suspend(s) } -> Same<bool>;
@@ -167,7 +167,7 @@ concept IsAllocating =
       { allocator.allocate(t, true) } -> Same<u32>;
     };
 
-// Where an element will look first: a CPU asks for the line.
+// The address that an element will read first: a CPU prefetches it.
 template <class Task>
 concept HasHint = requires(const typename Task::Table& t, const typename Task::Batch& b) {
   { Task::hint(t, b, u64()) } -> Converts<const void*>;
@@ -182,8 +182,8 @@ concept IsTask =
       Task::finish(t, b, u64(), s, true, tally);
     };
 
-// Refuses a task that lacks a member of those that its own words ask for. (One by one: of a disjunction of concepts, compilers
-// do not tell which part is missing.)
+// Refuses a task that lacks a member that its own constants ask for. (One assertion each: of a disjunction of concepts,
+// compilers do not tell which part is missing.)
 template <class Task>
 WARPHASH_FN constexpr void check_task() {
   static_assert(IsTask<Task>);

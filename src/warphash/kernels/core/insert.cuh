@@ -6,17 +6,17 @@
 //   migrate        places the pairs of another table's slots
 //
 // Why an insert of keys that may repeat takes settle, claim and place. In a cuckoo table a key on the move is in no
-// slot, so two copies of one new key cannot see each other while others are evicted. settle moves nobody: a copy of k
+// slot, so two copies of one new key cannot see each other while keys are evicted. settle evicts no key: a copy of k
 // either finds k, or goes for the first vacant slot of the *first* bucket of k. Slots only fill up meanwhile, so the
-// copies of k swap against the same slot, or see the copy that won; and once that bucket is full without k it stays so,
-// and every copy of k becomes a leftover. claim then leaves one leftover of each key, and place has only unique keys
-// that are not in the table. (Better GPU Hash Tables asks the caller for unique keys.)
+// copies of k swap against the same slot, or see the copy that won. Once that bucket is full without k, it stays full
+// without k, and every copy of k becomes a leftover. claim then leaves one leftover of each key, so place has only
+// distinct keys that are not in the table. (Better GPU Hash Tables asks the caller for unique keys.)
 #pragma once
 #include "core/bulk.cuh"
 
 namespace warphash {
 
-// What a task says that lists some elements, by their numbers, for the next kernel.
+// The members of a task that lists some elements, by their numbers, for the next kernel.
 struct ListsLeftover {
   static constexpr int kLists = 1;
   using Entry = u32;
@@ -25,7 +25,7 @@ struct ListsLeftover {
 };
 
 // ---- settle
-// What a task says that settles, besides what it does with an element.
+// The members that every task that settles has.
 struct Settling : ListsLeftover {
   static constexpr bool kProbes = true, kReads = true, kCounts = true;
   static constexpr bool kFrozen = false, kVacancy = true;
@@ -48,8 +48,8 @@ struct Settling : ListsLeftover {
 };
 
 // ---- claim
-// The claims are a set of elements, hashed by key with linear probing: an element that meets its own key there has lost.
-// The hash takes the random word of the batch: keys made to have one hash value would be claimed in quadratic time.
+// The claims are a set of elements, hashed by key with linear probing. An element that meets its own key there has lost.
+// The hash takes the random word of the batch, so nobody can make keys of one hash value, which would take quadratic time.
 // Relaxed: a claim is one word that names an element, and the keys do not change.
 template <class D>
 struct Claim {
@@ -81,7 +81,7 @@ struct Claim {
     }
   }
   WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally&) {
-    if (live && !s.won && !b.losers) set_flag(b, s.element, kPresent);  // combine flags those that it takes over
+    if (live && !s.won && !b.losers) set_flag(b, s.element, kPresent);  // combine flags the losers that it gets
   }
   using Entry = u32;
   WARPHASH_FN static u64* length(const Batch& b, int list) {
@@ -137,8 +137,7 @@ struct Place {
   }
   WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally& tally) {
     if (!live) return;
-    const bool displaced =
-        s.outcome == Placed::kDisplaced;  // another pair than ours, or ours after a while in the table
+    const bool displaced = s.outcome == Placed::kDisplaced;  // the pair that this chain evicted last: another, or ours
     const bool inserted = s.outcome == Placed::kInserted || displaced;
     tally.changed += inserted;
     if constexpr (D::kMovesKeys)

@@ -1,7 +1,7 @@
 // What the threads of a launch tell the host and each other: counts, and that a pair is displaced: it was in a slot, or should be, and is in none.
 //
-// Layout: struct Report (core/abi.cuh) is a line of 64 bytes with the lengths of lists and with what is rare, then lines of
-// counts, whose sums are the counts, then lines that each hold the same signal. Threads share both out by their numbers.
+// Layout: struct Report (core/abi.cuh) is a line of 64 bytes with the lengths of lists and with rare counts; then lines of
+// counts, whose sums are the counts; then lines that each hold the same signal. The number of a thread chooses its lines.
 //
 // Why lines. Every block adds to a count, and every warp asks whether a pair is displaced. An address that all of them use
 // is a queue: with one for both, classic cuckoo inserts ran at 6.9 G/s on an H200, with 32 at 7.7, and with counts and
@@ -19,8 +19,8 @@ WARPHASH_FN Report* report_of(const Launch& b) { return reinterpret_cast<Report*
 
 WARPHASH_FN CountLine& count_line(const Launch& b, u64 number) { return report_of(b)->counts[number % kReportLines]; }
 
-// In which subtables the elements of a thread added or erased keys. A lane of a warp notes the subtable of its last
-// element; its warp adds them up (core/gpu/schedule.cuh).
+// How many keys the elements of a thread added or erased in each subtable. A lane of a warp notes the subtable of its last
+// element, and the warp counts the notes (core/gpu/schedule.cuh).
 template <bool kInWarps>
 struct PerSubtable {
   u32 last = ~0u, mine = 0;

@@ -1,5 +1,5 @@
-// A task without a table to probe, counts or lists, of which an element is one straight piece of work: what it says besides
-// what an element does.
+// A base for tasks whose elements are one straight piece of work: no probes, no counts and no lists. Such a task adds its
+// start().
 #pragma once
 #include "core/report.cuh"
 

@@ -1,8 +1,8 @@
 // What an upsert does to the value of a key that is there already.
 //
-// The value is one aligned word of the slot, so an atomic on it alone is enough: no key moves in a kernel that combines.
-// Integers of the word's own width and their bitwise operations have a native atomic. The rest (minima of floats,
-// values narrower than their word) loop on compare-and-swap, and stop as soon as the stored value would not change.
+// The value is one aligned word of the slot. No key moves in a kernel that combines, so an atomic on the value alone is
+// enough. Integers as wide as their word have a native atomic, and so have bitwise operations. All others (minima of
+// floats, values narrower than their word) loop on compare-and-swap, and stop as soon as the stored value would not change.
 #pragma once
 #include "core/abi.cuh"
 #include "platform/platform.cuh"

@@ -5,10 +5,10 @@
 // Marks. Three patterns of a key's word have a meaning in a slot (core/slot.cuh); a wide key's mark stands in its lowest
 // word, and all its other words are ones. `distance` is how far a pattern is from all ones: 0 empty, 1 tombstone, 2 busy.
 //
-// A wide key is written word by word. Who reads one without the lock of its bucket may see some words of a key, and some of the
-// mark that it takes the place of. Where slots only fill, such a mixture is taken for a key that is sought only if that has words
-// like those of a mark itself (is_like_mark): what is found of those is confirmed under the lock. That a key is not found that
-// was there before the kernel began is true in any case.
+// A wide key is written word by word. A thread that reads a slot without the lock of its bucket may see some words of a key and
+// some words of the mark that the key replaces. Where slots only fill, such a mixture equals the key that is sought only if
+// that key has a word like a mark's (is_like_mark). Such a hit is therefore confirmed under the lock. A miss is reliable: a
+// key that was in the table before the kernel started cannot be missed.
 #pragma once
 #include "core/bytes.cuh"
 
@@ -89,7 +89,7 @@ WARPHASH_FN Word mark_of_name(const Word& name) {
   return mark<Word>(2 - number_of_name(name));
 }
 
-// What is hashed of a key: itself, or 64 bits of a wide one. Two keys of one digest have the same buckets.
+// The digest of a key is what is hashed: the key itself, or 64 bits of a wide key. Two keys of one digest have the same buckets.
 //
 // The digest of a wide key is a polynomial modulo p = 2^61 - 1, taken at a random `point`, which is a constant of the table. Its
 // coefficients are the bits of the key, 60 at a time, the lowest ones first. Keys that differ have coefficients that differ
@@ -142,7 +142,7 @@ template <int kBytes>
 WARPHASH_FN Wide<kBytes> load_once(const Wide<kBytes>* p) {
   return load_halves(p, [](const Halves* half) { return load_once(half); });
 }
-// To arrays of the caller's, who may have aligned them less than keys are.
+// To an array of the caller, which may be aligned less than keys are.
 template <int kBytes>
 WARPHASH_FN void store_once(Wide<kBytes>* p, const Wide<kBytes>& x) {
 #pragma unroll

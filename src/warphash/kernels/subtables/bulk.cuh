@@ -1,5 +1,5 @@
-// Every bulk operation on subtables (subtables/lines.cuh) but the insert (subtables/insert.cuh): what an element of a batch does
-// from start to finish.
+// Every bulk operation on subtables (subtables/lines.cuh) but the insert (subtables/insert.cuh): a task says what an element of a
+// batch does from start to finish.
 //
 //   find           value and presence of each key
 //   probe_counts   how many buckets find reads for each key
@@ -10,12 +10,12 @@
 //   audit          counts buckets that break the rules
 //   hand_over      copies the counts of a report to the host
 //
-// erase swaps a key of a word for a tombstone, and takes the lock for a wider one, so that of two elements one has erased it. find
-// and scan have no writers beside them.
+// erase swaps a key of one word for a tombstone, and takes the lock for a wider key: of two elements with one key, only one
+// erases the key. No thread writes while find or scan run.
 //
-// A host that does not wait for an insert (subtables/insert.cuh) may launch a find or an erase behind it before it knows of pairs
-// that are displaced. A find, which is given their list, looks there for what it does not find; an erase does nothing, and is
-// launched again when they are placed.
+// A host that does not wait for an insert (subtables/insert.cuh) may launch a find or an erase behind it, before the host knows
+// whether pairs are displaced. A find is given the list of displaced pairs, and looks there for a key that is in no bucket. An
+// erase does nothing if a pair is displaced. The host then places the pairs, and launches the erase again.
 #pragma once
 #include "core/bulk.cuh"
 #include "core/straight.cuh"
@@ -23,7 +23,7 @@
 
 namespace warphash {
 
-// A key came into a bucket, or left it: counted with its subtable, or by itself in a reserved bucket.
+// Counts a key that came into a bucket, or left it. Keys of subtables are counted for each, reserved keys together.
 WARPHASH_FN void count(Tally& tally, u32 bucket) {
   if (subtable_of(bucket) == kReservedSubtable)
     ++tally.changed;
@@ -42,7 +42,7 @@ struct FindPair {
   static constexpr bool kProbes = true, kReads = true, kSuspends = false, kCounts = false;
   static constexpr bool kFrozen = true, kVacancy = false;
   static constexpr int kLists = 0, kPartBytes = 128;
-  // The copy of a row takes registers. Of wider keys some would be spilled.
+  // The copy of a row takes registers. With wider keys, some would be spilled.
   static constexpr u32 kBlocks = S::kValueBytes != kRow ? 0 : sizeof(Word) <= 32 ? 7 : 1;
   struct State {
     SubtableProbe<S> probe;
@@ -65,7 +65,8 @@ struct FindPair {
     }
     if (b.out_values) {
       const u8* at = S::value_at(t, s.probe.bucket, static_cast<u32>(seen.hit));
-      if (kPrefetches && S::kValueBytes != 0 && !s.found) {  // the value lies apart: it is there by the next look
+      if (kPrefetches && S::kValueBytes != 0 &&
+          !s.found) {  // the value lies apart, and is in the cache by the next look
         prefetch(at);
         s.found = true;
         return false;
@@ -169,7 +170,7 @@ struct CombinePair : SeekPair<D> {
   WARPHASH_FN static void finish(const Table&, const Batch&, u64, State&, bool, Tally&) {}
 
  private:
-  // Of several values for one key one wins whole: under the lock.
+  // Under the lock: of several values for one key, one wins whole.
   WARPHASH_FN static bool combine_row(const Table& t, const Batch& b, const State& s, u8* at) {
     const u64 bytes = t.value_bytes;
     const u8* const operand = pointer<const u8>(b.values) + s.element * bytes;
@@ -194,7 +195,7 @@ struct ErasePair : SeekPair<D> {
   using typename SeekPair<D>::State;
   static constexpr bool kSuspends = true, kCountsSubtables = true;
   static constexpr u32 kThreads = 128, kBlocks = sizeof(typename S::Word) == 4 ? 9 : 0;
-  // A pair of the batch before is displaced, and may have this key: the host places it, and erases anew.
+  // A pair of the batch before is displaced, and may have this key. The host places the pair, then erases again.
   WARPHASH_FN static bool suspend(State&) { return false; }
   WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const BucketView<S>& seen) {
     if (seen.hit < 0) return !s.probe.advance(t, seen);
@@ -205,7 +206,7 @@ struct ErasePair : SeekPair<D> {
       s.found = load_relaxed(slot) == s.probe.named.key;
       if (s.found) store_relaxed(slot, S::kTombstone);
       unlock(lock);
-      return s.found;  // otherwise words of two keys were seen: once more
+      return s.found;  // otherwise the look saw words of two keys: look again
     } else {
       // Only another erase of this key can make the swap fail.
       s.found = compare_exchange_word(slot, s.probe.named.key, S::kTombstone) == s.probe.named.key;
@@ -220,9 +221,9 @@ struct ErasePair : SeekPair<D> {
 };
 
 // ---- hand_over
-// A word an element, of the counts at `report`, to `answer`; they are zero then, if `restarts` says so, but for the number of
-// displaced pairs, among which a find behind an insert looks. A copy and a fill of the driver's took 10 us of a batch, for most of
-// which the device was idle (docs/performance/subtables.md).
+// Copies the counts at `report` to `answer`, one word per element. If `restarts` says so, the counts start again from zero, but
+// for the number of displaced pairs, which a find behind the insert reads. A copy and a fill of the driver's took 10 us of a
+// batch, and for most of that time the device was idle (docs/performance/subtables.md).
 struct HandOver : Straight<SubtableTable, SubtableBatch> {
   WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
     u64* const word = pointer<u64>(b.report) + i;
@@ -267,7 +268,7 @@ struct ScanSubtable {
   }
 };
 
-// A bucket is sound if its empty slots come last, its keys belong there and are found there, and nobody has its lock.
+// A bucket is sound if its empty slots come last, its keys belong there and are found there, and its lock is free.
 template <class D>
 struct AuditSubtable {
   using Table = typename D::Table;

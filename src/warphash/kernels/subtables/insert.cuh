@@ -4,24 +4,27 @@
 //   claim          of the elements with one key, one wins (core/insert.cuh)
 //   place          puts a key into the table that no other element of the launch has, and moves others for it
 //
-// An insert is settle, claim and place, for the reasons that core/insert.cuh gives; of keys that the caller vouches for, settle and
-// place. Values are left alone until all keys have a place: combine comes last, so that a batch that does not fit has changed
-// no value.
+// An insert is settle, claim and place, for the reasons that core/insert.cuh gives. If the caller vouches for distinct new keys,
+// an insert is settle and place. No value changes until all keys have a place: combine comes last, so a batch that does not fit
+// has changed no value.
 //
-// settle, of keys of a word, takes no lock. From the key's first bucket on it looks at each until one is not full, and at those
-// behind it where a find would look; it swaps the key into the first vacant slot of that one; then it writes the value, which
-// nobody reads before the kernel ends. Slots only fill meanwhile, in order, and a bucket that is full without the key stays so:
-// copies of a key go for the same slot, or see the copy that won. Where a swap fails, the bucket is looked at again.
-// Nothing swaps a wider key whole, and a look at one that is being written may show words of two. Such a key goes into its first
-// bucket only, under the lock, where all is read once more if there may be a copy; one that has words like those of marks, and
-// seems to be there, is confirmed under the lock too (core/wide.cuh).
+// settle, keys of one word, takes no lock.
+//   1. From the key's first bucket on, look at each bucket until one is not full; behind that one, only where a find would look.
+//   2. Swap the key into the first vacant slot of the bucket that was not full. If the swap fails, look at the bucket again.
+//   3. Write the value, which no thread reads before the kernel ends.
+// Slots only fill meanwhile, in order, and a bucket that is full without the key stays so. So the copies of a key go for the same
+// slot, or see the copy that won.
 //
-// A host that does not wait for an insert (storage/subtables/pending.py) lets `place` adopt what finds no slot: its keys are the table's
-// from then on, and the host places them later. The next `settle` may be launched before the host knows of them; it finds the
-// signals of core/report.cuh set, and does nothing.
+// settle, wider keys. No atomic swaps a wider key whole, and a look at a slot that is being written may see words of two keys.
+// Such a key goes into its first bucket only, under the lock. If there may be a copy, all slots are read again under the lock.
+// A key with a word like a mark's that seems to be there is confirmed under the lock, too (core/wide.cuh).
 //
-// place, where keys move, changes nothing without the lock of the bucket (designs/dynamic_cuckoo.cuh): a victim's value has to
-// be there with it.
+// An insert that no host waits for (storage/subtables/pending.py). `place` then adopts the pairs that find no slot: they become
+// displaced pairs of the table, and the host places them later. The host may launch the next `settle` before it knows of these
+// pairs. That settle finds the signals of core/report.cuh set, and does nothing.
+//
+// place moves keys, so it changes nothing without the lock of the bucket (designs/dynamic_cuckoo.cuh): a victim leaves together
+// with its value.
 #pragma once
 #include "core/insert.cuh"
 #include "subtables/bulk.cuh"
@@ -36,18 +39,18 @@ struct SettlePair : Settling {
   using S = typename D::S;
   using Word = typename S::Word;
   static constexpr bool kSuspends = true, kSeesWhere = S::kWide, kCountsSubtables = true;
-  static constexpr u32 kThreads = 128, kBlocks = S::kWide ? 4 : 8;  // on a processor: the more look, the better
-  // The value's place lies apart, and a processor's next swap waits for all stores before it: the place is asked for, and if the
-  // walk ends there, the slot is looked at once more, when it is there.
+  static constexpr u32 kThreads = 128, kBlocks = S::kWide ? 4 : 8;  // on a processor: the more lanes look, the better
+  // The value lies apart from the key, and a CPU's next swap waits for all stores before it. So the place of the value is
+  // prefetched. If the walk ends at that bucket, the element looks at the slot once more, when the place is in the cache.
   static constexpr bool kAsksForPlace = kPrefetches && !S::kWide && S::kValueBytes != 0;
   struct State {
     SubtableProbe<S> probe;
     u32 element;
     u32 goes_to;        // the first bucket with a vacant slot, or kNowhere; of a wide key, its first bucket
-    u32 slot : 8;       // which is that
-    u32 used : 1;       // it has surely held a key before
-    u32 overflows : 1;  // another bucket is the key's first
-    u32 walked : 1;     // all buckets were looked at, and now that one again
+    u32 slot : 8;       // and the number of the slot
+    u32 used : 1;       // the slot has surely held a key before
+    u32 overflows : 1;  // the bucket is not in the key's first subtable
+    u32 walked : 1;     // all buckets were looked at, and now goes_to again
     u32 looked_twice : 1;
     Outcome outcome;
     WARPHASH_FN u32 bucket() const { return probe.bucket; }
@@ -60,7 +63,7 @@ struct SettlePair : Settling {
     if (b.unique)
       s.probe.want_room_alone();
     else if (!t.early_exit)
-      s.probe.ask(t);  // the answer comes while the first line does
+      s.probe.ask(t);  // the words of filters come while the first line does
     if (S::kWide) s.goes_to = s.probe.bucket;
     return true;
   }
@@ -75,7 +78,7 @@ struct SettlePair : Settling {
       s.slot = static_cast<u32>(seen.vacant);
       s.used = !seen.open;
       if (kAsksForPlace) prefetch(S::value_at(t, s.goes_to, s.slot));
-    } else if (!S::kWide && s.walked) {  // it filled up: the key goes to another, where a copy may be
+    } else if (!S::kWide && s.walked) {  // the bucket filled up: the key goes to another, where a copy may be
       s.goes_to = kNowhere;
       s.walked = false;
       s.probe.leave_for_good(t);
@@ -93,7 +96,7 @@ struct SettlePair : Settling {
   WARPHASH_FN static void finish(const Table&, const Batch& b, u64, State& s, bool live, Tally& tally) {
     const bool inserted = live && s.outcome == Outcome::kInserted;
     if (inserted) count(tally, s.goes_to);
-    if (inserted && s.looked_twice) --tally.probes;  // at a bucket that it had
+    if (inserted && s.looked_twice) --tally.probes;  // at one bucket, which counts once
     if (live) set_flag(b, s.element, inserted ? kChanged : s.outcome == Outcome::kLeftover ? kUnplaced : kPresent);
   }
 
@@ -114,8 +117,8 @@ struct SettlePair : Settling {
     }
     return Outcome::kOpen;
   }
-  // Reads all slots for a copy of the key; where keys do not repeat, those behind the ones that were `seen` taken, until one is
-  // vacant.
+  // Reads all slots for a copy of the key. Where keys do not repeat, reads only the slots from the first one that was vacant,
+  // until one is vacant now.
   WARPHASH_FN static Outcome insert_wide(const Table& t, const Batch& b, const State& s, const BucketView<S>& seen) {
     const i32 first = b.unique ? seen.vacant : 0;
     if (first == S::kSlots) return Outcome::kLeftover;
@@ -134,7 +137,7 @@ struct SettlePair : Settling {
     unlock(lock);
     return there ? Outcome::kPresent : fits ? Outcome::kInserted : Outcome::kLeftover;
   }
-  // Whether the slot of a wide key holds it indeed; otherwise the bucket is looked at again.
+  // Whether the slot indeed holds the wide key. If not, the element looks at the bucket again.
   WARPHASH_FN static Outcome confirm(const Table& t, const State& s, i32 slot) {
     u32* const lock = S::lock_at(t, s.probe.bucket);
     if (!try_lock(t, lock)) return Outcome::kOpen;
@@ -145,7 +148,7 @@ struct SettlePair : Settling {
 };
 
 // ---- claim
-// What settle leaves is a few elements, mostly.
+// settle mostly leaves a few elements.
 template <class D>
 struct ClaimLeftover : Claim<D> {
   static constexpr bool kRefills = true, kCounts = false;
@@ -196,7 +199,7 @@ struct PlacePair {
   }
   WARPHASH_FN static void finish(const Table& t, const Batch& b, u64, State& s, bool live, Tally& tally) {
     if (!live) return;
-    // Another pair than ours, or ours after a while in the table; or one that was let into it nowhere.
+    // The pair that this chain evicted last, another or ours; or our pair, adopted without a slot.
     const bool displaced = s.outcome == Placed::kDisplaced || (s.outcome == Placed::kNoRoom && b.adopts);
     const bool inserted = s.outcome == Placed::kInserted || displaced;
     if (s.outcome == Placed::kInserted) count(tally, s.placement.bucket);

@@ -1,14 +1,14 @@
 // Rows that the lanes of a warp copy together.
 //
-// A lane that copies a row by itself writes to another sector than its neighbours with each store, and memory sees each sector
-// as often as a row has words. Here piece c of all rows, 16 bytes each, is lane c's, then lane c + 32's: stores of a warp are
-// neighbours, and so are the loads of a row.
+// If each lane copied a row by itself, neighbouring lanes would store to different sectors, and memory would see each sector
+// as often as a row has words. Here the rows of a warp are cut into pieces of 16 bytes, and lane l copies the pieces l, l + 32
+// and so on of all rows. So neighbouring lanes store to neighbouring pieces, and load from neighbouring pieces of a row.
 #pragma once
 #include "core/bytes.cuh"
 
 namespace warphash {
 
-// Copies the row at `from` to `to`, of those lanes that are `live`; all lanes of the warp call it.
+// Copies the row at `from` to `to`, for each lane that is `live`. All lanes of the warp call it.
 WARPHASH_FN void copy_rows(u8* to, const u8* from, bool live, u64 bytes) {
   const u64 target = reinterpret_cast<u64>(to), source = live ? reinterpret_cast<u64>(from) : 0;
   if (kWarpLanes == 1 || ballot((target | source | bytes) % sizeof(Halves) != 0)) {
