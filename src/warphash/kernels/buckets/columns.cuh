@@ -5,22 +5,22 @@
 //   [ values   b of 8 ]
 // Key and value of a slot are 8 b bytes from each other. States of a slot: as core/slot.cuh has them, told by its key.
 //
-// Why. A bucket of 32 pairs has 512 bytes, of which a look that needs the keys alone reads 256, and an absent key costs half
-// as many lines. The price is a second random write for each insert, at 17 G/s. Large batches do not pay it: they come in
+// Why. A bucket of 32 pairs has 512 bytes. A look that needs only the keys reads 256 of them, so an absent key costs half as
+// many lines. The price is a second random write for each insert, at 17 G/s. Large batches do not pay it: they come in
 // the order of the parts of the table (buckets/gpu/partition.cuh) or, where no order helps, build a table of whole pairs, which one pass
 // turns into columns (buckets/gpu/split.cuh). Buckets of 8 are one line, and stay pairs (docs/performance/columns.md).
 //
-// One atomic no longer swaps a pair whole. A design that moves keys needs that, since a victim leaves with its value; in
-// one that does not there are three moments in which the two words of a slot could disagree:
+// No atomic swaps a pair in columns whole. A design that moves keys needs such a swap, since a victim leaves with its value. In
+// a design that moves no keys, there are three moments in which the two words of a slot could disagree:
 //
-//   insert   swaps the key in, then writes the value. Nobody reads it before the kernel ends, but for an upsert of the
-//            same batch that meets the key and combines with its value. So where a batch combines (`combined`):
-//            1. the slot goes from vacant to kBusy; 2. the value is written; 3. the key is stored, with .release, and who
-//            combines fences behind its look at the key, with .acquire.
-//            Others take a busy slot for vacant, fail to swap it, and look again. So a copy of a key on its way in
+//   insert   swaps the key in, then writes the value. Only an upsert of the same batch reads the value before the kernel
+//            ends: it meets the key and combines with its value. So where a batch combines (`combined`):
+//            1. the slot goes from vacant to kBusy; 2. the value is written; 3. the key is stored, with .release. A thread
+//            that combines fences behind its look at the key, with .acquire.
+//            Other inserts take a busy slot for vacant, fail to swap it, and look again. So a copy of a key on its way in
 //            goes for the very slot that the key will have: vacant slots only fill meanwhile, in order.
-//   assign   stores the value of a key that is there. It may store before the insert of the same batch does, and then
-//            loses to it: one of the two values is kept, as promised.
+//   assign   stores the value of a key that is there. The assign may store before the insert of the same batch does, and
+//            then loses to it: one of the two values is kept, as promised.
 //   erase    swaps the key for a tombstone, and leaves the value.
 //
 // Memory order of all else: relaxed; the ends of kernels publish values.
@@ -72,7 +72,7 @@ struct Columns : Slots<Word_, false, kSlots_> {
   }
 };
 
-// The slots of design D for words of that kind.
+// The slots of a design for words of this kind.
 template <bool kInColumns, class Word, bool kHasValue, int kSlots>
 struct SlotsChosen {
   using type = Slots<Word, kHasValue, kSlots>;

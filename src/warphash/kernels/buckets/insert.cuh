@@ -1,6 +1,6 @@
-// The insert into buckets (core/insert.cuh): what only tables with a choice of buckets have of it.
+// The kernels of an insert (core/insert.cuh) that only tables with a choice of buckets have.
 //
-//   settle         keys that are there, or fit into their first bucket without moving anybody: done; the rest: leftover
+//   settle         keys that are there, or fit into their first bucket without moving another: done; the rest: leftover
 //   migrate        places the pairs of another table's slots
 #pragma once
 #include "buckets/abi.cuh"

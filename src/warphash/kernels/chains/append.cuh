@@ -1,21 +1,20 @@
-// A pair behind all that its list holds, whatever these are: the inserts of a MultiMap, and of lists that are made anew.
+// Appends a pair to its list, whatever the list holds: for the inserts of a MultiMap, and for lists that are made anew.
 // Source: A Dynamic Hash Table for the GPU (Ashkiani et al., 2018), section III-B.
 //
 // A list is as long as its keys repeat, so each has a tail.
 //
-// Layout: ChainTable::tails has for each list a node such that all nodes before it are full, or kNowhere. No slot becomes vacant
-// again, so what a lane stores there stays true, whoever stores last; until the nodes are given back: then the host
-// forgets all tails.
-// Protocol: from the first node on, as every other element; the node kNear behind it is left for the tail, and from there
-// on each step is stored as the new one. So short lists know nothing of it, and n copies of a key are appended in n steps
-// and not in n^2.
-// Memory order: relaxed. A node's number publishes nothing: it was linked before, and is read from its link or from here.
+// Layout: ChainTable::tails has a node for each list such that all nodes before it are full, or kNowhere. No slot becomes vacant
+// again, so a tail stays true, whichever lane stores last. When nodes are given back, the host forgets all tails.
+// Protocol: a walk starts at the first node, as every other one. After kNear nodes it jumps to the tail. From there on, each
+// step stores the node as the new tail. So short lists have no tail, and n copies of a key are appended in n steps, not in n^2.
+// Memory order: relaxed. The number of a node publishes nothing: the node was linked before, and a lane reads its number from
+// the link or from the tail.
 #pragma once
 #include "chains/place.cuh"
 
 namespace warphash {
 
-// The way of a pair to the end of its list.
+// The walk of a pair to the end of its list.
 template <class S>
 struct Way {
   static constexpr u32 kNear = 8;
@@ -24,7 +23,7 @@ struct Way {
 
   WARPHASH_FN static Way from(u32 first) { return {first, first, 0}; }
 
-  // The element goes on to `next`, if that is not where it was.
+  // The walk goes on to `next`, if that is another node; or jumps to the tail, which `next` becomes then.
   WARPHASH_FN void go_on(const ChainTable& t, u32& next) {
     if (!t.tails || next == node) return;
     u32* tail = pointer<u32>(t.tails) + list;

@@ -1,9 +1,9 @@
-// Upkeep of tables whose buckets are lists (chains/slab_slots.cuh), by kernels beside which nobody else changes the table.
+// Upkeep of tables whose buckets are lists (chains/slab_slots.cuh). No other kernel changes the table meanwhile.
 //
 //   flush    packs the live pairs of lists into their first nodes, in order, and frees the others: max(1, ceil(live / pairs
 //            of a node)) stay (A Dynamic Hash Table for the GPU, section IV-C). Element i is list first_list + i.
 //            Report::changed counts the erased slots that are gone, erased the nodes that are free.
-//   scan     copies all pairs out, a list after the other, each in its order. (By lists: only the first node of a list tells
+//   scan     copies all pairs out, list by list, each list in its order. (By lists: only the first node of a list tells
 //            whether its keys are reserved.)
 //   relist   places the pairs of another table's lists; element i is list i. A list is walked in order by one lane, and a
 //            key lives in one list: so the pairs of one key keep their order (designs/slab.cuh, MultiMap).
@@ -24,14 +24,14 @@ struct Cursor {
   WARPHASH_FN static Item* node_at(const Pool& pool, u32 address) {
     return static_cast<Item*>(slab_at(pool, address, S::kBucketBytes));
   }
-  // To the next node; false if there is none.
+  // Goes to the next node; false if there is none.
   WARPHASH_FN bool follow(const Pool& pool) {
     const u32 next = *S::next_of(node);
     if (next == kNoSlab) return false;
     *this = {node_at(pool, next), next, 0};
     return true;
   }
-  // To a slot that was used, this one or one behind it; false at the end of the list.
+  // Goes to a slot that was used, this one or one behind it; false at the end of the list.
   WARPHASH_FN bool settle(const Pool& pool) {
     return (slot < S::kDataSlots || follow(pool)) && !S::is_empty(node[slot]);
   }

@@ -12,21 +12,20 @@
 //
 // Protocol, allocate. All lanes of a warp call it, those that want a slab say so.
 //   1. The warp has a resident memory block; lane l keeps word l of its bitmap as it was when last seen.
-//   2. A lane whose word has free units serves: with one atomic or it takes as many of them as lanes are waiting, and has
-//      got those that were still free. They go to the waiting lanes in order; the others wait for the next round.
-//   3. No word has a free unit: another block becomes resident, chosen by a hash of the warp and of how often it moved.
-//   4. What was taken is added to the count of its block, which the host sums to know what is left.
-//   5. After kHashedMoves of these without a slab the warp walks over all blocks, one by one, and then gives up: the pool
-//      is exhausted, and says so to those who come later. So nobody spins, and nobody gives up while a unit stays free.
+//   2. A lane whose word has free units serves. One atomic clears as many bits as lanes are waiting; the units that were
+//      still free are taken, and go to the waiting lanes in order. The other lanes wait for the next round.
+//   3. If no word has a free unit, another block becomes resident, chosen by a hash of the warp and of its number of moves.
+//   4. The number of taken units is added to the count of their block. The host sums the counts to know what is left.
+//   5. After kHashedMoves moves without a slab, the warp walks over all blocks, one by one. Then it gives up and marks the
+//      pool as exhausted, which later warps read. So no warp spins, and no warp gives up while a unit stays free.
 // Release sets the bit, lowers the count, and clears the word that says exhausted.
 //
-// Why. One atomic serves up to 32 lanes, where the paper's serves one. Its resident blocks and hashed moves keep warps out
-// of each other's way; a full pool, which it does not speak of, ends in step 5.
-// Counts save the host a kernel over all bitmaps; many lines, since one would be the place that all warps meet at.
+// Why. One atomic serves up to 32 lanes, where the paper's serves one. The paper's resident blocks and hashed moves keep
+// warps out of each other's way. The paper does not speak of a full pool; here step 5 ends the search. Counts save the host a
+// kernel over all bitmaps. They are spread over lines, since all warps would meet at a single one.
 //
-// Memory order: relaxed. A bit publishes nothing. Slabs are all ones whenever they are free: a super block is filled with
-// ones when it is made, bitmaps and all, and a slab that was written to is wiped and given back by a kernel in which
-// nobody allocates.
+// Memory order: relaxed. A bit publishes nothing. Free slabs are all ones: a super block is filled with ones when it is made,
+// bitmaps included. A kernel that wipes a slab and gives it back allocates none.
 #pragma once
 #include "chains/abi.cuh"
 #include "core/hash.cuh"
@@ -113,7 +112,7 @@ WARPHASH_FN u32 bit_of_rank(u32 set, u32 rank) {
   return first_bit(set);
 }
 
-// What a warp takes slabs from.
+// The source of a warp's slabs.
 class ResidentBlock {
   static constexpr u32 kWords = kBitmapWords / kWarpLanes;  // of the bitmap, a lane: word k * kWarpLanes + lane()
 
@@ -180,7 +179,7 @@ class ResidentBlock {
   }
 };
 
-// What a task says that takes slabs of its table's pool (core/report.cuh).
+// The members of a task that takes slabs from the pool of its table (core/concepts.cuh).
 struct TakesSlabs {
   using Allocator = ResidentBlock;
   static constexpr bool kAllocates = true;

@@ -10,12 +10,12 @@
 // The slabs for 4 bytes are those of A Dynamic Hash Table for the GPU, section IV-B; those for 8 bytes are ours.
 // The node of one key is that of its baseline, the list of Misra and Chaudhuri (section VI-C).
 //
-// Numbers. Slabs below buckets + reserved buckets are the base slabs, one a bucket, in one array; the others are of the pool, by
-// their address behind that.
+// Numbers. The numbers below buckets + reserved buckets are those of the base slabs, one a bucket, in one array. A slab of the
+// pool has the number behind them that its address tells.
 //
-// States of a slot: as core/slot.cuh has them, but an erased slot is never used again before the list is rebuilt. So
-// the slots of a list fill in one order, two inserts of one key swap against the same slot, and one of them wins: with
-// slots that are used again, a key is stored a second time in front of its first (an open fault of the authors' code).
+// States of a slot: as in core/slot.cuh, but an erased slot is not used again before the list is rebuilt. So the slots of a
+// list fill in one order. Two inserts of one key then swap against the same slot, and one of them wins. If slots were used
+// again, a key could be stored a second time in front of its first copy (an open fault of the authors' code).
 #pragma once
 #include "chains/slab_allocator.cuh"
 
@@ -44,7 +44,7 @@ struct SlabSlots : S_ {
   WARPHASH_FN static u32* next_of(Item* slab) {
     return reinterpret_cast<u32*>(slab) + S_::kBucketBytes / sizeof(u32) - 1;
   }
-  // The same, from the slot that holds it.
+  // The address of the next node, from the slot that holds it.
   WARPHASH_FN static u32 next_in(const Item& last) {
     const Word word = S_::kHasValue ? last.payload() : last.key;
     return sizeof(Word) == 4 ? static_cast<u32>(word) : static_cast<u32>(static_cast<u64>(word) >> 32);

@@ -1,6 +1,6 @@
 // The insert, written once for any design (core/bulk.cuh).
 //
-//   settle         keys that are there, or fit into their first bucket without moving anybody: done; the rest: leftover
+//   settle         keys that are there, or fit into their first bucket without moving another: done; the rest: leftover
 //   claim          of the elements with one key, one wins
 //   place          puts a key into the table that no other element of the launch has
 //   migrate        places the pairs of another table's slots

@@ -7,9 +7,9 @@
 //
 // Protocol: that of designs/slab.cuh, with a lane to each key instead of a tile of lanes to each slab.
 //
-// Departures. Theirs takes nodes that the caller has numbered beforehand and never gives one back; here they come from the
-// allocator of the slabs, in units of a node, so that a table of any history holds what it should. A bucket's first node
-// lies in the array itself, which saves every operation one read.
+// Departures. Their table takes nodes that the caller has numbered beforehand, and never gives a node back. Here nodes come
+// from the allocator of the slabs, in units of a node, so a table of any history holds what it should. The first node of a
+// bucket lies in the array itself, which saves every operation one read.
 #pragma once
 #include "designs/slab.cuh"
 

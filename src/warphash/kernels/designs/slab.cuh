@@ -9,12 +9,12 @@
 //   1. read the slab; the key is there: done;
 //   2. it has a vacant slot, the first of the list then: swap the pair in; another was faster: read again;
 //   3. it has a next slab: go on there;
-//   4. it is the last: take a slab from the pool and swap its address into `next`; another was faster: go on in that one,
-//      and keep ours for the next end of a list, or give it back, untouched, at the end.
-// The pool is exhausted: the key is not placed, and the host lets the pool grow.
+//   4. it is the last: take a slab from the pool and swap its address into `next`. If another was faster, go on in that
+//      slab, and keep ours for the next end of a list; at the end, give back a slab that was not used.
+// If the pool is exhausted, the key is not placed, and the host lets the pool grow.
 //
 // Why one kernel. Slots of a list are taken in order and never become vacant again, so two copies of a key swap against
-// one slot: no copy can be overlooked, and nothing that the cuckoo tables need settle and claim for can happen (core/insert.cuh).
+// one slot. No copy can be overlooked, so there is no need for settle and claim, which cuckoo tables have (core/insert.cuh).
 //
 // Departures. The paper gives the losing slab back at once and takes another at the next end. REPLACE in its Figure 2
 // expects an empty pair where the key is (line 35), and the authors' code erases to empty: here the value of a present key
@@ -52,14 +52,14 @@ struct Slab : OverChains {
     return seen.hit >= 0 ? Placed::kWasThere : append(t, p, seen);
   }
 
-  // The same without a look at what is there.
+  // As step, but copies of the key do not matter.
   WARPHASH_FN static Placed append(const Table& t, Placement& p, const BucketView<S>& seen) {
     if (seen.vacant < S::kDataSlots)
       return S::occupy(S::at(t, p.bucket) + seen.vacant, p.hand) ? Placed::kInserted : Placed::kGoesOn;
     return extend(t, p, seen);
   }
 
-  // On to the next node, which may have to be linked first.
+  // Goes on to the next node, which may have to be linked first.
   WARPHASH_FN static Placed extend(const Table& t, Placement& p, const BucketView<S>& seen) {
     if (seen.next != kNoSlab)
       p.bucket = S::number_of(t, seen.next);

@@ -1,26 +1,26 @@
 // The build of a table from a batch, part by part, each in a thread's own cache; for Store.build, on a CPU.
 //
-//   scatter_parts  brings the pairs of a batch into the memory of the parts of the table that their first buckets are in
-//   build_parts    makes buckets of each part's pairs: an element is a bucket, a part goes to who has its first one
+//   scatter_parts  brings each pair of a batch into the memory of the part of the table that has its first bucket
+//   build_parts    makes buckets of the pairs of each part; an element is a bucket, and a part goes to the thread with its first
 //   place_next     places pairs whose first bucket is full, as place does, from their second one on
 //
-// Layout. A part is a range of buckets whose number is a power of two: bucket k lies in part k >> part_shift. There is no
-// table yet, so the pairs of a part wait, in no order, where the part's buckets will be. Those have more slots than there
-// are pairs, so nobody has to count first; they are given out in chunks, of which a thread fills one run by run:
-//   part   [ chunk | chunk | … ]       how many were given out: chunks, a word for each part, zero at first
+// Layout. A part is a range of buckets whose number is a power of two: bucket k lies in part k >> part_shift. There is no table
+// yet, so the pairs of a part wait, in no order, in the memory where the buckets of the part will be. A part has more slots
+// than there are pairs, so no pass has to count them first. A part is given out in chunks, and a thread fills a chunk run by run:
+//   part   [ chunk | chunk | … ]       `chunks` has the number given out, a word for each part, zero at first
 //   chunk  [ run | run | … ]           ends with its last run, or before the first slot with kEmpty
-// left_keys and left_values take the pairs that go into no first bucket. From their front, Report::leftover pairs whose
-// bucket is full: their keys are nowhere in the table, but several may have the same. From their back, Report::winners
-// pairs with reserved keys, or of a part that has no room (which a batch of few keys may do, many times each): about these
-// nothing is known.
+// left_keys and left_values take the pairs that go into no first bucket. Report::leftover of them, from the front, are pairs
+// whose bucket is full: their keys are nowhere in the table, but a key may be there several times. Report::winners of them, from
+// the back, are pairs with reserved keys, or pairs of a part without room (a batch of few keys, many times each, may fill one):
+// these keys may be in the table or not.
 //
-// Why. An insert of a pair fetches a line from memory and writes it back, into a table that was written once to be
-// cleared. Here memory sees streams, of pairs and of finished buckets. Pairs go past the caches: to read what they
-// overwrite would be for nothing. A run is four lines, because that one is full is a branch nobody can predict.
+// Why. An insert of a pair fetches a line from memory and writes it back, into a table that was written once to be cleared. A
+// build streams pairs and finished buckets. The pairs bypass the caches: it would be of no use to read the memory that they
+// overwrite. A run has four lines, because the branch "the run is full" is one that the processor cannot predict.
 // (The numbers, and what else was tried: docs/performance/cpu.md.)
 //
-// Memory order: relaxed. A counter of chunks hands them out and publishes nothing; a part is built by one thread, behind
-// the join of those that scattered, which wait for their streams first.
+// Memory order: relaxed. A counter hands out chunks and publishes nothing. One thread builds a part, after the join of the threads
+// that scattered, which wait for their streams first.
 #pragma once
 #include "buckets/insert.cuh"
 #include "core/cpu/schedule.cuh"
@@ -38,7 +38,7 @@ struct BuildParts {
   static constexpr u32 kRun = kRunBytes / sizeof(Pair);
   u32 shift, buckets;
   u32 chunk;    // slots
-  Pair* slots;  // also where pairs wait for their bucket: in any order, a column nowhere
+  Pair* slots;  // also where pairs wait for their bucket: whole and in any order
   u64* chunks;
 
   BuildParts(const BucketTable& t, const BuildBatch& b)
@@ -63,8 +63,8 @@ WARPHASH_FN void find_buckets(const BucketTable& t, u32 n, u32 (&buckets)[kMost]
   for (u32 k = 0; k < n; ++k) buckets[k] = bucket_with(t, key_at(k), t.multiplier[0], t.addend[0]);
 }
 
-// One end of the list of pairs that go into no first bucket. A thread adds many at a time: its length is a line that all
-// of them write. (Out of line, here and below, is what is seldom done: the loops around it need the registers.)
+// One end of the list of pairs that go into no first bucket. A thread adds many pairs at a time, since all threads write the
+// length. (Code that runs seldom is out of line, here and below: the loops around it need the registers.)
 template <class S>
 class PairsLeft {
   static constexpr u32 kHeld = 64;
@@ -90,7 +90,7 @@ class PairsLeft {
   }
 };
 
-// There was no memory to work in: the host is told that not all is done, and begins anew in another way.
+// Tells the host that there was no memory to work in: it clears the table and inserts the batch.
 WARPHASH_FN void give_up(const BuildBatch& b) { atomic_add(&report_of(b)->unplaced, 1ull); }
 
 template <class D>
@@ -103,7 +103,7 @@ struct ScatterParts {
   static constexpr u32 kRun = BuildParts<S>::kRun, kBlock = 64;
 
   static void run(const Table& table, const Batch& batch, u64 begin, u64 end) {
-    const Table t = table;  // of our own, as in core/cpu/schedule.cuh
+    const Table t = table;  // a local copy, as in core/cpu/schedule.cuh
     const Batch b = batch;
     void* const runs = aligned_alloc(kLineBytes, b.parts * kRunBytes);
     if (!runs) return give_up(b);
@@ -131,8 +131,8 @@ struct ScatterParts {
   struct Writer {
     const BuildParts<S> parts;
     PairsLeft<S> left;
-    Pair* const runs;  // of each part, the one that its next pairs wait in
-    // And the slot of the part that the next of them is for; where that begins a chunk, the chunk is yet to be had.
+    Pair* const runs;  // one of each part, which its next pairs wait in
+    // The slot of each part that its next pair is for. If the slot is the first of a chunk, the chunk is not given out yet.
     u32 next[kMostBuildParts] = {};
 
     Writer(const BucketTable& t, const BuildBatch& b, Pair* memory) : parts(t, b), left(false), runs(memory) {}
@@ -142,7 +142,7 @@ struct ScatterParts {
       run_of(part)[at % kRun] = pair;
       if (at % kRun == kRun - 1) send(b, part, kRun);
     }
-    // Writes the run of a part, of which that many are pairs; where the part has no room they are left.
+    // Writes the run of a part, which has so many pairs; if the part has no room, they are left.
     [[gnu::noinline]] void send(const BuildBatch& b, u32 part, u32 pairs) {
       const Pair* const run = run_of(part);
       u32 at = next[part] - pairs;
@@ -198,7 +198,7 @@ struct BuildOfParts {
   struct Builder {
     const BuildParts<S> parts;
     void* const stage;  // the buckets of a part
-    u8* const loads;    // and how many pairs each has
+    u8* const loads;    // and how many pairs each bucket has
     PairsLeft<S> left;
     Tally tally;
 
@@ -230,7 +230,7 @@ struct BuildOfParts {
 
     WARPHASH_FN void add(const BucketTable& t, const BuildBatch& b, u32 part, const Pair* pairs, u32 n) {
       const u32 first = part << parts.shift, room = static_cast<u32>(D::settle_slots(t));
-      void* const slots = stage;  // of our own: a store to a byte could change any member
+      void* const slots = stage;  // local copies: a store to a byte could change any member
       u8* const all_loads = loads;
       u32 buckets[kBlock], changed = 0;
       find_buckets(t, n, buckets, [pairs](u32 k) { return pairs[k].key; });
@@ -253,7 +253,7 @@ struct BuildOfParts {
   };
 };
 
-// For designs that throw a pair out of a full bucket: that one passes on the new pair itself is as good.
+// For designs that evict a pair from a full bucket. The new pair is as good a victim as any, so it goes on to the second bucket.
 template <class D>
 struct PlaceNext : Place<D> {
   using Table = typename D::Table;

@@ -1,10 +1,10 @@
-// Whole operations of a single block, for batches of as many elements as it has threads: these are all latency.
+// Whole operations of a single block, for batches of at most as many elements as it has threads. Their time is all latency.
 //
 //   update_block   settle, claim, place (core/insert.cuh) and combine (core/bulk.cuh), with a barrier where a kernel would end
 //   erase_block    erase
 //
-// One launch does the work of up to six, and the host reads the outcome from memory of its own instead of asking for a
-// copy. The report and the claims may hold anything at the start.
+// One launch does the work of up to six. The host reads the outcome from its own memory instead of asking for a copy. The report
+// and the claims may hold anything at the start.
 //
 // The answer, if `answer` is an address: words 1 to 4 count displaced pairs, unplaced elements, changed and probes; then, released to the
 // host, word 0 becomes `ticket`, which the host waits for.
@@ -41,7 +41,7 @@ template <class D>
 WARPHASH_FN void update_block(const BucketTable& t, const BucketBatch& batch) {
   BucketBatch b = batch;
   Report* report = report_of(b);
-  const auto listed = [&b](u64 list, const u64* length) {  // for the next kernel, had it been one
+  const auto listed = [&b](u64 list, const u64* length) {  // the elements of the next step
     block_barrier();
     b.indices = list;
     b.count = reinterpret_cast<u64>(length);

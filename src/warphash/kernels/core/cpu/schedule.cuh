@@ -1,8 +1,8 @@
 // The schedule of a CPU: a thread walks a range of elements with kInFlight of them under way.
 //
-// Protocol. Starting or stepping an element names the bucket that it wants to see and prefetches it; by the time the
-// round comes back to that element, kInFlight - 1 others have been stepped and the bucket's line is there. An element
-// that is done makes room for the next. One in flight builds at 6.7 M keys/s, 32 at 50 M.
+// Protocol. An element that starts or takes a step names the bucket that it wants to see, which is prefetched. When the round
+// comes back to the element, kInFlight - 1 others have taken a step and the line of the bucket is in the cache. An element
+// that is done makes room for the next. With one element in flight a table is built at 6.7 M keys/s, with 32 at 50 M.
 #pragma once
 #include "core/bucket.cuh"
 #include "core/report.cuh"
@@ -34,7 +34,7 @@ WARPHASH_FN BucketView<S> look(const typename S::Item* at, const typename S::Wor
       hits &= kData, vacant &= kData;
     }
     seen.item = load_slot<false>(at + (hits ? first_bit(hits) : 0));
-    // Read again, and so compared again: another thread may have erased the key since.
+    // The slot is read again, so its key is compared again: another thread may have erased the key since.
     seen.hit = hits && seen.item.key == key ? static_cast<i32>(first_bit(hits)) : -1;
     seen.vacant = vacant ? static_cast<i32>(first_bit(vacant)) : S::kSlots;
     seen.open = region > 0 && load_relaxed(&at[region - 1].key) == S::kEmpty;
@@ -77,7 +77,7 @@ inline void flush(const Launch& b, const Tally& tally) {
   if (tally.erased) atomic_add(&line.erased, tally.erased);
 }
 
-// What a thread enters into a task's lists, kHeld entries at a time: the lengths are lines that all threads write.
+// The entries of a thread for the lists of a task. It enters kHeld at a time, since all threads write the lengths.
 template <class Task>
 class Lists {
   using Batch = typename Task::Batch;
@@ -126,7 +126,7 @@ inline void for_each_probing(const typename Task::Table& table, const typename T
     typename Task::State state;
     u64 i;
   };
-  const auto t = table;  // of our own: the compiler then knows that no store to a slot or a flag changes them
+  const auto t = table;  // a local copy: the compiler then knows that no store to a slot or a flag changes it
   const auto b = batch;
   Flight flights[kInFlight];
   [[maybe_unused]] AllocatorOf<Task> allocator(static_cast<u32>(begin));
@@ -210,7 +210,7 @@ void for_each(const typename Task::Table& t, const typename Task::Batch& b, u64 
     for_each_straight<Task>(t, b, begin, end);
 }
 
-// The same behind untyped addresses, for callers outside this namespace.
+// The same with untyped addresses, for callers outside this namespace.
 template <class Task>
 void for_each_untyped(const void* table, const void* batch, u64 begin, u64 end) {
   for_each<Task>(*static_cast<const typename Task::Table*>(table), *static_cast<const typename Task::Batch*>(batch),

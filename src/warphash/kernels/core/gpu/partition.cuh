@@ -9,10 +9,10 @@
 //   part_sizes  [ elements of part 0 64 | of part 1 | … ][ places of part 0 given out 64 | of part 1 | … ], zero before
 //               count_parts
 //
-// Why. Of a table larger than the cache almost every element has a line fetched from memory, and written back. Behind a
-// partition the elements that run at one time go to one part, whose lines stay in the cache until they are full. The
-// price is a batch that is read and written once more, and its keys a second time, in streams. (The idea is that of
-// radix-partitioned hash joins. Buckets of a key other than the first are as far as they were.) A CPU has a way of its own
+// Why. If a table is larger than the cache, almost every element fetches a line from memory and writes it back. Behind a
+// partition, the elements that run at one time go to one part, whose lines stay in the cache until they are full. The price:
+// the batch is read and written once more, and its keys are read a second time, in streams. (The idea is that of
+// radix-partitioned hash joins. It helps with the first bucket of a key alone.) A CPU has a way of its own
 // (buckets/cpu/build.cuh).
 //
 // Protocol of partition, a block and its tile of 16 KiB of keys:

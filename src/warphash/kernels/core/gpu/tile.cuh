@@ -1,15 +1,15 @@
 // How the lanes of a GPU read a bucket together, and what they learn from it.
 //
-// Layout. A bucket is read in parts of up to kPartBytes, a part by kLanes neighbouring lanes: lane r has the r-th kLaneBytes
-// of it, in vectors of 16 bytes; or, of lines whose slots fit into a vector (kSpread), the r-th vector and the one that is kLanes
-// further on, so that a load of the tile reads whole sectors of 32 bytes, and each once. Buckets of up to 32 bytes have one
-// lane. In a list, where keys may repeat, the first lane that holds a key has its first slot.
+// Layout. A bucket is read in parts of up to kPartBytes. kLanes neighbouring lanes read a part: lane r has its r-th kLaneBytes, in
+// vectors of 16 bytes. In lines whose slots fit into a vector (kSpread), lane r has the r-th vector and the one that is kLanes
+// further on. So a load of the tile reads whole sectors of 32 bytes, each once. Buckets of up to 32 bytes have one lane. In a
+// list, where keys may repeat, the first lane that holds a key has its first slot.
 //
 // Protocol: every lane of a tile loads its piece; ballots tell all of them where the key is, which slot is vacant first, and
 // whether the bucket is open.
 //
-// Why. A load of 16 bytes is one instruction, as one of 8 is: with two of them for each lane, two lanes read a line of 64, and
-// a warp has more lines in flight than with a lane for each slot (docs/performance/find.md).
+// Why. A load of 16 bytes is one instruction, and so is a load of 8. With two loads of 16 for each lane, two lanes read a line of
+// 64, and a warp has more lines in flight than with a lane for each slot (docs/performance/find.md).
 #pragma once
 #include "core/bucket.cuh"
 
@@ -39,7 +39,7 @@ struct Tile {
     i32 hit;     // slot of the key, or -1
     i32 vacant;  // first vacant slot, or kPartSlots
     bool open;   // the slot in question was never used
-    bool ends;   // nor was the last slot: the next parts are empty
+    bool ends;   // the last slot was never used: the next parts are empty
     Item item;
     u32 next;  // of a node
     u32 hits;  // all slots of the key, where asked for
@@ -83,7 +83,7 @@ struct Tile {
     }
   }
 
-  // Every lane of the warp calls this for the same owner of each tile; what is seen is true in all lanes of the tile.
+  // Every lane of the warp calls this for the same owner of each tile. All lanes of the tile get the same answer.
   template <bool kVacancy, bool kAll, bool kWhere>
   WARPHASH_FN Glance look(Word key, i32 opening, i32 rank) const {
     constexpr i32 kNone = slot_of_first(kPerLane - 1) + 1;
