@@ -10,10 +10,10 @@
 //   kEmpty      ~0   never used since the table was made
 //   kTombstone  ~1   its key was erased; an insert may use it again
 //   kBusy       ~2   being written, where the device has no 128-bit atomic (platform/cuda.cuh)
-// A slot goes Empty -> key -> (key | Tombstone)*, never back to Empty. Buckets are filled from their first vacant slot,
-// so the empty slots of a bucket are always its last ones, and "has an empty slot" means "was never full": no key was
-// ever turned away from it. That is what lets find stop early and stay right after an erase
-// (Better GPU Hash Tables, section III-A, allows the early exit only because nothing is ever erased there).
+// A slot goes Empty -> key -> (key | Tombstone)*, never back to Empty. A bucket is filled from its first vacant slot, so its
+// empty slots are always the last ones. A bucket with an empty slot was never full, and never turned a key away. So find may
+// stop there, also after an erase (Better GPU Hash Tables, section III-A, allows the early exit only because nothing is ever
+// erased there).
 //
 // Reserved buckets. The caller may use all keys, also those that equal one of these three patterns: the reserved keys. They
 // live in the *reserved buckets*, which follow the hashed ones, under the names 0, 1 and 2 (their distance from kBusy). Each
@@ -35,7 +35,8 @@ struct alignas(sizeof(Word)) Slot<Word, false> {
   Word key;
   WARPHASH_FN static Slot make(Word key, Word) { return {key}; }
   WARPHASH_FN Word payload() const { return Word{}; }
-  // Also what a test for vacancy must look at: all words, or the compiler splits the vector load of a bucket.
+  // A test for vacancy looks at this fold of all words. If it looked at the key alone, the compiler would split the vector load
+  // of a bucket.
   WARPHASH_FN Word folded() const { return key; }
 };
 
@@ -54,7 +55,7 @@ template <class Word_, bool kHasValue_, int kSlots_>
 struct Slots {
   using Table = warphash::Table;
   using Word = Word_;
-  using Item = Slot<Word, kHasValue_>;  // what a look at a bucket reads of a slot
+  using Item = Slot<Word, kHasValue_>;  // the part of a slot that a look at a bucket reads
   using Pair = Item;                    // a key with its value, on its way
   static constexpr bool kHasValue = kHasValue_;
   static constexpr int kSlots = kSlots_;
@@ -76,7 +77,7 @@ struct Slots {
 
   WARPHASH_FN static Item empty() { return Item::make(kEmpty, kEmpty); }
   WARPHASH_FN static Item tombstone() { return Item::make(kTombstone, kEmpty); }
-  // A vacant slot's other bits are ones, so the fold of its words is its key; no live slot's fold exceeds its key.
+  // The other bits of a vacant slot are ones, so the fold of its words is its key. No fold of a live slot exceeds its key.
   WARPHASH_FN static bool is_vacant(const Item& s) { return s.folded() >= kTombstone; }
   WARPHASH_FN static bool holds_key(const Item& s) { return s.folded() < kTombstone; }
   WARPHASH_FN static bool is_empty(const Item& s) { return s.folded() == kEmpty; }
@@ -92,7 +93,7 @@ struct Slots {
     return bucket_of(reinterpret_cast<void*>(t.slots), bucket);
   }
   WARPHASH_FN static Word* value_of(Item* slot) { return &slot->value; }
-  // Of a slot that was seen, in a table that nobody changes.
+  // The value of a slot that was seen, in a table that no thread changes.
   WARPHASH_FN static Word value_seen(const Item*, const Item& seen) { return seen.payload(); }
   WARPHASH_FN static Pair load(const Item* slot) { return load_slot<false>(slot); }
   WARPHASH_FN static void put(Item* slot, const Pair& pair) { *slot = pair; }
@@ -100,9 +101,9 @@ struct Slots {
   WARPHASH_FN static bool vacate(Item* slot, const Item& seen) {
     return compare_exchange(slot, seen, tombstone()).key == seen.key;
   }
-  // Swaps `item` into a vacant slot; false if somebody was faster. `combined`: others of this launch may combine with its
-  // value.
-  // Relaxed: a slot carries all of its pair, so nothing else is published by it.
+  // Swaps `item` into a vacant slot; false if another thread was faster. `combined`: other threads of this launch may combine
+  // with its value.
+  // Relaxed: a slot carries all of its pair, and publishes nothing else.
   WARPHASH_FN static bool occupy(Item* slot, const Pair& item, [[maybe_unused]] bool combined = false) {
     WARPHASH_ASSERT(holds_key(item));
     const Item old = compare_exchange(slot, empty(), item);

@@ -1,5 +1,5 @@
-// Bucketed cuckoo hashing: a key lives in one of h buckets of b slots; a key that finds its bucket full takes the slot
-// of another, which moves on. With b = 1 and h = 4 this is the classic GPU cuckoo table.
+// Bucketed cuckoo hashing: a key lives in one of h buckets of b slots. A key that finds its bucket full takes the slot of
+// another key, which moves on. With b = 1 and h = 4 this is the classic GPU cuckoo table.
 // Source: Better GPU Hash Tables (Awad et al., 2021), sections III-A and V-B, Listings 3 and 4.
 //
 // Layout: buckets of b slots (core/slot.cuh), b in {1, 8, 16, 32}, no metadata.
@@ -14,11 +14,11 @@
 // A call that starts when a pair is displaced already evicts nothing: it reports that its key was not placed, so the
 // list is bounded by the calls in flight.
 //
-// Place, `placement="least_loaded"` (section III-A): reads all h buckets and takes the emptiest, first on ties; where all are
-// full, exchanges with a random slot of a random one of them. A key may then skip an open bucket, so find reads on.
+// Place, `placement="least_loaded"` (section III-A): reads all h buckets and takes the emptiest, the first on ties. If all are
+// full, it exchanges with a random slot of a random one of them. A key may then skip an open bucket, so find reads on.
 //
-// With b = 1 step 1 is left out, as in CUDPP: an exchange with a vacant slot is a swap into it (8.0 against 7.6 G inserts/s
-// on an H200: docs/performance/insert.md).
+// With b = 1 there is no step 1, as in CUDPP: an exchange with a vacant slot is a swap into the slot (8.0 against 7.6 G
+// inserts/s on an H200: docs/performance/insert.md).
 //
 // Departures from the listings. Listing 3 returns false where it succeeds and overwrites `bucket` by name; Listing 4's
 // `i != num_hash_functions` is always true.

@@ -10,14 +10,14 @@
 // slot: swap the pair in, another was faster: read again; full: the next bucket. Back at the first, or behind probe_limit
 // of them: not placed.
 //
-// Why buckets. The paper's table is probed slot by slot, each thread a line of its own: b = 1. With more, a probe reads a
-// bucket, which is what a GPU's memory, or a CPU's, gives at once; and a run of full slots that ends inside a bucket costs
-// nothing. No key moves, but runs grow like 1 / (1 - load factor)^2.
+// Why buckets. The paper's table is probed slot by slot, by a thread for each key: b = 1. With more slots, a probe reads a bucket,
+// which is what the memory of a GPU or a CPU gives at once, and a run of full slots that ends inside a bucket costs nothing.
+// No key moves, but runs grow like 1 / (1 - load factor)^2.
 //
-// Why a limit. Without one, each key of a batch beyond the room of a table looks at all of it. The paper's keys fail, too
-// (Tables 4 to 8), and it does not say where: with 512 slots about as often as these. At a load factor x the share of keys that go
-// further than n slots falls like exp(-n (1 - x)^2): of three million keys at 0.95, none went further than 4,096. The
-// default is 16,384.
+// Why a limit. Without a limit, each key of a batch beyond the room of a table looks at the whole table. The paper's keys fail,
+// too (Tables 4 to 8), but the paper does not tell its limit: with 512 slots, ours fail about as often. At a load factor x the
+// share of keys that go further than n slots falls like exp(-n (1 - x)^2). Of three million keys at 0.95, none went further
+// than 4,096. The default is 16,384.
 #pragma once
 #include "buckets/abi.cuh"
 #include "core/design.cuh"
@@ -54,7 +54,7 @@ struct LinearProbing : OverBuckets {
   }
 
  private:
-  // To the next bucket of the ring; false where as many were passed as may be, and in the reserved bucket.
+  // Goes to the next bucket of the ring; false after as many as a key may pass, and in the reserved bucket.
   WARPHASH_FN static bool go_on(const Table& t, bool reserved, u32& passed, u32& bucket) {
     if (reserved || ++passed >= t.buckets || passed >= t.probe_limit) return false;
     if (++bucket == t.buckets) bucket = 0;

@@ -1,4 +1,4 @@
-// Rows of bytes: what lies between the caller's keys and values and the words of a slot. No design changes these kernels.
+// Rows of bytes: kernels between the keys and values of the caller and the words of a slot. No design changes these kernels.
 //
 //   widen        rows -> words of 4 or 8 bytes, or longer rows, zero-extended
 //   narrow       words -> rows
@@ -25,8 +25,8 @@
 //        +------+--------+-----------------------------------+
 //        | done | shares | row number, rank or element       |
 //        +------+--------+-----------------------------------+
-//   done    the value of the element is not to be written to a row that was there: another element of its key writes one, or the
-//           key is new
+//   done    the value of the element is not to be written to a stored row that was there before: another element of its key writes
+//           that row, or the key is new
 //   shares  the key is new, and the low bits are the number of the element that was chosen for it
 //
 // The row store (storage/row_store.py) keeps keys or values wider than a word: a slot then holds the fingerprint of a key and
@@ -52,11 +52,10 @@
 //   6. The slots are entered. overwrite and merge change the values of keys that were there.
 // An erase lists the elements that match, erases these from the slots, and pushes the rows of the erased ones: a ticket counter
 // (Report::winners), an atomic for each block.
-// All accesses to the claims and counters are relaxed: they publish nothing, and the end of a kernel orders one step before the
-// next.
+// All accesses to claims and counters are relaxed: these publish nothing, and the end of a kernel orders one step before the next.
 //
-// Why claims. A row is taken for a key and not for an element, so no row has to be given back; different keys of one fingerprint
-// are found before the table changes; and the slots are entered as a batch of distinct, absent keys. A cell has 32 bits of the
+// Why claims. A row is taken for a key and not for an element, so no row has to be given back. Different keys of one fingerprint are
+// found before the table changes. And the slots are entered as a batch of distinct, absent keys. A cell has 32 bits of the
 // fingerprint beside the element's number, so that a probe seldom reads another element's fingerprint.
 //
 // Two keys of one fingerprint never live in the table together: the store draws another salt. No two different rows have one
@@ -88,7 +87,7 @@ WARPHASH_FN u64& number_of(const RowBatch& b, u64 i) { return reinterpret_cast<u
 WARPHASH_FN u64 row_number(const RowBatch& b, u64 i) { return number_of(b, i) & kRowNumber; }
 WARPHASH_FN u8& flag_of(const RowBatch& b, u64 i) { return reinterpret_cast<u8*>(b.flags)[i]; }
 WARPHASH_FN bool flagged(const RowBatch& b, u64 i) { return !b.flags || flag_of(b, i) == kChanged; }
-// Whether the key of an element was there, and its value is to be changed.
+// Whether the key of an element was there, and the stored value of the key is to be changed by this element.
 WARPHASH_FN bool changes_value(const RowBatch& b, u64 i) { return !flagged(b, i) && !(number_of(b, i) & kValueDone); }
 
 struct RowComparison {
@@ -249,7 +248,7 @@ struct ClaimRows : ListsElements {
   static constexpr bool kCounts = true;
   static constexpr u64 kEmptyCell = ~0ull;  // no element has this number
   struct State : ListsElements::State {
-    bool shared;  // the fingerprint is that of another key, too
+    bool shared;  // another key has this fingerprint, too
   };
   WARPHASH_FN static u64 fingerprint_of(const Batch& b, u64 i) {
     return reinterpret_cast<const u64*>(b.fingerprints)[i];
@@ -360,7 +359,7 @@ struct FreeRows : ListsElements {
   }
 };
 
-// A chunk is summed by one thread: the next one's line of counts is the one after its own.
+// One thread sums a chunk. The lines of counts of neighbouring threads are neighbours, too.
 constexpr u64 kChunk = 256;
 
 struct ChunkSums : Straight<StoredRows, CountBatch> {
