@@ -1,10 +1,10 @@
 // The platform of an NVIDIA GPU, for NVRTC: our own intrinsics and PTX, no header of CUDA (each would add seconds to a
 // compilation that takes 0.2 s).
 //
-// Memory order. A slot is read and swapped whole, with .relaxed semantics at .gpu scope: it publishes nothing but
-// itself, and each kernel's results become visible to the next by the end of the kernel. Loads of kernels that change
-// the table (kFresh) are .relaxed too, so that a slot seen after a failed swap is at least as new as that swap; kernels
-// that only read (kFrozen) go through the read-only path.
+// Memory order. A slot is read and swapped whole, with .relaxed semantics at .gpu scope. A slot publishes only itself, and the end
+// of a kernel makes its results visible to the next kernel. Loads of kernels that change the table (kFresh) are .relaxed, too.
+// So a slot that is read after a failed swap is at least as new as that swap. Kernels that only read (kFrozen) use the
+// read-only path.
 //
 // 16-byte slots. sm_90 and later have atom.cas.b128 and atom.exch.b128; below, and with WARPHASH_NO_CAS128 on any device,
 // the slot's key word is its lock (platform/slot_lock.cuh).
@@ -48,9 +48,9 @@ struct alignas(16) Quad {
   u32 w[4];
 };
 
-// kRestFollows: this lane reads on behind them, in the same sectors, which the nearest cache keeps until then. Not as read-only
-// (.nc): the blocks of a kernel may be there before the last one that wrote has ended (wait_for_turn), and what such a load has
-// left in that cache is not among what is promised to be seen anew.
+// kRestFollows: this lane next reads behind these bytes, in the same sectors, which the nearest cache keeps until then. Such a load
+// is not a read-only one (.nc). The blocks of a kernel may be on the device before the kernel that wrote has ended
+// (wait_for_turn), and the device does not promise that a read-only load sees what was written since.
 template <bool kFrozen, bool kRestFollows = false>
 WARPHASH_FN Quad load_16_bytes(const void* p) {
   if constexpr (kFrozen && kRestFollows) {
@@ -124,7 +124,7 @@ WARPHASH_FN T load_slot(const T* p) {
   }
 }
 
-// Arrays of a batch are read and written once: past the caches.
+// Arrays of a batch are read and written once, so they bypass the caches.
 template <class T>
 WARPHASH_FN T load_once(const T* p) {
   if constexpr (sizeof(T) == 16)
@@ -172,12 +172,12 @@ WARPHASH_FN void store_release(u64* p, u64 x) {
   asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(x) : "memory");
 }
 WARPHASH_FN void acquire_fence() { __threadfence(); }
-// What this thread wrote before is there for the host once it sees this.
+// A host that sees this word sees all that this thread wrote before.
 WARPHASH_FN void release_to_host(u64* p, u64 x) {
   asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(p), "l"(x) : "memory");
 }
-// An address that was chosen of several: where the compiler does not know that it is global, an atomic takes three times as
-// long (docs/performance/).
+// For an address that was chosen among several. If the compiler does not know that the address is global, an atomic takes three
+// times as long (docs/performance/).
 template <class Word>
 WARPHASH_FN Word* in_global(Word* p) {
   __builtin_assume(__isGlobal(p));
@@ -267,9 +267,10 @@ WARPHASH_FN T exchange(T* p, const T& desired) {
 }  // namespace warphash
 
 namespace warphash {
-// A grid may be launched while the one before it in the stream still runs (runtime/cuda/program.py), so that its blocks are there
-// when that one's last ones end. It does nothing until then: the wait ends when all grids before it have ended, each having
-// waited itself, and what they wrote is visible. The grid behind may come as soon as all blocks of this one have.
+// A grid may be launched while the grid before it in the stream still runs (runtime/cuda/program.py). So its blocks are on the
+// device when the last blocks of the earlier grid end. They do nothing until then: the wait ends when all earlier grids have
+// ended and what they wrote is visible. (Each of these has waited itself.) The next grid may start once all blocks of this one
+// have started.
 WARPHASH_FN void wait_for_turn() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;\n griddepcontrol.wait;" ::: "memory");
@@ -286,7 +287,7 @@ struct ArgumentsOf<void(const Table_&, const Batch_&)> {
 };
 }  // namespace warphash
 
-// What the kernels of one table may take for granted: assignments to fields of `known`.
+// Fields whose values the kernels of one table know when they are compiled: assignments to fields of `known`.
 #if !defined(WARPHASH_CONSTANTS)
 #define WARPHASH_CONSTANTS
 #endif

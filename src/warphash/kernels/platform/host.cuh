@@ -129,9 +129,9 @@ WARPHASH_FN T compare_exchange(T* p, const T& expected, const T& desired) {
                                      __builtin_bit_cast(Whole, desired)));
 }
 
-// 16 bytes are read word by word, and again until the key is the same before and behind the value: a find beside erases
-// has no swap that would fail for a pair whose halves come from two moments. Acquire keeps the three in
-// order; on x86 it costs nothing.
+// 16 bytes are read word by word: key, value, key, until both reads of the key agree. A find that runs beside erases has no swap
+// that would fail for a pair whose halves come from two moments. Acquire keeps the three reads in order; on x86 acquire costs
+// nothing.
 template <bool, class T>
 WARPHASH_FN T load_slot(const T* p) {
   if constexpr (sizeof(T) == 16) {
@@ -163,8 +163,8 @@ struct SlotMasks {
   u32 vacant;  // slots that a key may take, where asked for
 };
 
-// Both masks come from one read of each slot. With two, a key that is swapped in between them would be missed by the
-// first and leave the second a later slot, where it would be stored again.
+// Both masks come from one read of each slot. With two reads, a key that is swapped in between them would be missed by the first
+// read, and the second would find a later slot vacant: the key would be stored twice.
 template <class S, bool kVacancy>
 WARPHASH_FN SlotMasks survey_one_by_one(const typename S::Item* at, typename S::Word key) {
   SlotMasks masks = {0, 0};
@@ -204,7 +204,8 @@ WARPHASH_FN SlotMasks survey(const typename S::Item* at, typename S::Word key) {
   SlotMasks masks = {0, 0};
   for (int j = 0; j < S::kSlots; j += kPerVector) {
     __m256i slots = _mm256_load_si256(reinterpret_cast<const __m256i*>(at + j));
-    asm volatile("" : "+x"(slots));  // read once: the compiler may not go back to memory for the second comparison
+    asm volatile(""
+                 : "+x"(slots));  // keeps the vector: the compiler may not read memory again for the second comparison
     masks.hits |= equal_keys<S>(slots, broadcast(key)) << j;
     if constexpr (kVacancy) {
       // Empty and Tombstone differ in the lowest bit.

@@ -1,12 +1,12 @@
-// A slot of 16 bytes where no atomic swaps so many: its own key word is its lock.
+// A slot of 16 bytes where no atomic swaps 16 bytes: the key word of the slot is its lock.
 //
-// Protocol. Whoever moves the key word from what it was to kBusy owns the slot; it writes the value, and releases the slot
-// by writing the new key with .release. Whoever meets kBusy while it wants to change the slot tries again. Between two
-// kernels no slot is busy.
+// Protocol. A thread that swaps the key word for kBusy owns the slot. It writes the value, and releases the slot by writing the
+// new key with .release. A thread that meets kBusy where it wants to change the slot tries again. Between two kernels no slot
+// is busy.
 //
-// A reader takes the slot in one load of 16 bytes and sees the pair before, the pair behind, or kBusy as its key; never a
-// key with the value of another, since the value is written between the two. It waits while it sees kBusy: the key on
-// its way into the slot may be the one that is sought, and who passed it by would insert it a second time.
+// A reader reads the slot in one load of 16 bytes. It sees the old pair, the new pair, or kBusy as the key; never a key with the
+// value of another, since the value is written while the key is kBusy. A reader that sees kBusy waits: the key on its way into
+// the slot may be the one that is sought, and a reader that passed it by would insert the key a second time.
 //
 // For a platform without such an atomic (WARPHASH_NO_CAS128), behind its words: load_16_bytes, load_relaxed, store_relaxed,
 // store_release, acquire_fence, compare_exchange_word, exchange_word.
@@ -17,7 +17,7 @@ namespace warphash {
 
 constexpr u64 kBusyKey = ~2ull;  // Slots::kBusy of keys of 8 bytes
 
-// The slot as nobody is writing it.
+// The slot, once no thread is writing it.
 WARPHASH_FN Quad load_released(const void* p) {
   for (;;) {
     const Quad slot = load_16_bytes<false>(p);
