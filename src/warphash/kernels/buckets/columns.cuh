@@ -1,26 +1,28 @@
-// Slots of 16 bytes whose keys and values lie apart, each in a column of their bucket: for designs that never move a key.
+// Slots of 16 bytes whose keys and values lie apart, each in a column of their bucket: for designs that never move a
+// key.
 //
 // Layout (bytes) of a bucket of b slots, b in {16, 32}
 //   [ keys     b of 8 ]
 //   [ values   b of 8 ]
 // Key and value of a slot are 8 b bytes from each other. States of a slot: as core/slot.cuh has them, told by its key.
 //
-// Why. A bucket of 32 pairs has 512 bytes. A look that needs only the keys reads 256 of them, so an absent key costs half as
-// many lines. The price is a second random write for each insert, at 17 G/s. Large batches do not pay it: they come in
-// the order of the parts of the table (buckets/gpu/partition.cuh) or, where no order helps, build a table of whole pairs, which one pass
-// turns into columns (buckets/gpu/split.cuh). Buckets of 8 are one line, and stay pairs (docs/performance/columns.md).
+// Why. A bucket of 32 pairs has 512 bytes. A look that needs only the keys reads 256 of them, so an absent key costs
+// half as many lines. The price is a second random write for each insert, at 17 G/s. Large batches do not pay it: they
+// come in the order of the parts of the table (buckets/gpu/partition.cuh) or, where no order helps, build a table of
+// whole pairs, which one pass turns into columns (buckets/gpu/split.cuh). Buckets of 8 are one line, and stay pairs
+// (docs/performance/columns.md).
 //
-// No atomic swaps a pair in columns whole. A design that moves keys needs such a swap, since a victim leaves with its value. In
-// a design that moves no keys, there are three moments in which the two words of a slot could disagree:
+// No atomic swaps a pair in columns whole. A design that moves keys needs such a swap, since a victim leaves with its
+// value. In a design that moves no keys, there are three moments in which the two words of a slot could disagree:
 //
-//   insert   swaps the key in, then writes the value. Only an upsert of the same batch reads the value before the kernel
-//            ends: it meets the key and combines with its value. So where a batch combines (`combined`):
+//   insert   swaps the key in, then writes the value. Only an upsert of the same batch reads the value before the
+//            kernel ends: it meets the key and combines with its value. So where a batch combines (`combined`):
 //            1. the slot goes from vacant to kBusy; 2. the value is written; 3. the key is stored, with .release. A thread
 //            that combines fences behind its look at the key, with .acquire.
 //            Other inserts take a busy slot for vacant, fail to swap it, and look again. So a copy of a key on its way in
 //            goes for the very slot that the key will have: vacant slots only fill meanwhile, in order.
-//   assign   stores the value of a key that is there. The assign may store before the insert of the same batch does, and
-//            then loses to it: one of the two values is kept, as promised.
+//   assign   stores the value of a key that is there. The assign may store before the insert of the same batch does,
+//            and then loses to it: one of the two values is kept, as promised.
 //   erase    swaps the key for a tombstone, and leaves the value.
 //
 // Memory order of all else: relaxed; the ends of kernels publish values.

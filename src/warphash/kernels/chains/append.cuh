@@ -3,12 +3,12 @@
 //
 // A list is as long as its keys repeat, so each has a tail.
 //
-// Layout: ChainTable::tails has a node for each list such that all nodes before it are full, or kNowhere. No slot becomes vacant
-// again, so a tail stays true, whichever lane stores last. When nodes are given back, the host forgets all tails.
-// Protocol: a walk starts at the first node, as every other one. After kNear nodes it jumps to the tail. From there on, each
-// step stores the node as the new tail. So short lists have no tail, and n copies of a key are appended in n steps, not in n^2.
-// Memory order: relaxed. The number of a node publishes nothing: the node was linked before, and a lane reads its number from
-// the link or from the tail.
+// Layout: ChainTable::tails has a node for each list such that all nodes before it are full, or kNowhere. No slot
+// becomes vacant again, so a tail stays true, whichever lane stores last. When nodes are given back, the host forgets
+// all tails. Protocol: a walk starts at the first node, as every other one. After kNear nodes it jumps to the tail.
+// From there on, each step stores the node as the new tail. So short lists have no tail, and n copies of a key are
+// appended in n steps, not in n^2. Memory order: relaxed. The number of a node publishes nothing: the node was linked
+// before, and a lane reads its number from the link or from the tail.
 #pragma once
 #include "chains/place.cuh"
 

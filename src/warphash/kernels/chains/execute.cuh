@@ -1,26 +1,26 @@
 // A batch of finds, inserts, assigns and erases that run beside each other, inside a warp too, on a table of lists.
 // Source: A Dynamic Hash Table for the GPU (Ashkiani et al., 2018), sections IV-A and VI-C.
 //
-// out_flags: what a find found, an insert or assign added, an erase erased; kUnplaced where there was no node for a key.
-// out_values: the value that a find found, otherwise default_value. A byte that is no Operation does nothing.
+// out_flags: what a find found, an insert or assign added, an erase erased; kUnplaced where there was no node for a
+// key. out_values: the value that a find found, otherwise default_value. A byte that is no Operation does nothing.
 //
-// Consistency: linearizable. There is an order of all operations of the launch, the same for all keys, in which each does
-// at one moment what its answer says:
+// Consistency: linearizable. There is an order of all operations of the launch, the same for all keys, in which each
+// does at one moment what its answer says:
 //   find     found: when the pair was read, whole. Not found: a slot that holds k keeps k until k is erased, no slot is
-//            used twice, and lists only get longer. If k had been there from beginning to end, k had been in one slot of
-//            a node that this find read. So at some moment k was not there.
+//            used twice, and lists only get longer. If k had been there from beginning to end, k had been in one slot
+//            of a node that this find read. So at some moment k was not there.
 //   insert   added: when the pair was swapped into an empty slot. All slots before that one were read, and were neither
 //            empty nor k's, so they never hold k again; all slots behind it were empty. Present: when k was read.
 //   assign   as an insert; or when the pair that was read, whole, was swapped for the new pair. If the swap fails, the
 //            assign reads again.
 //   erase    when the pair that was read was swapped for a tombstone. If the swap fails, the erase reads again. Absent:
 //            as a find.
-// (In the paper's Figure 2 REPLACE expects an empty pair where the key is, line 35, and DELETE writes to a lane that it has
-// not chosen, line 59.)
+// (In the paper's Figure 2 REPLACE expects an empty pair where the key is, line 35, and DELETE writes to a lane that it
+// has not chosen, line 59.)
 //
-// Memory order: relaxed. All threads agree on the order of the changes of each slot, and an operation changes one slot. Slots
-// before the first empty one never go back to empty. So a thread that sees slots filled further on reads the slots before them
-// in the same or in a later state, and no order among slots is needed.
+// Memory order: relaxed. All threads agree on the order of the changes of each slot, and an operation changes one slot.
+// Slots before the first empty one never go back to empty. So a thread that sees slots filled further on reads the
+// slots before them in the same or in a later state, and no order among slots is needed.
 #pragma once
 #include "chains/slab_allocator.cuh"
 #include "core/bulk.cuh"
@@ -49,8 +49,8 @@ struct Execute : TakesSlabs {
   };
   WARPHASH_FN static i32 region(const Table&) { return 0; }
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
-    // Plain loads and stores: the lanes of a warp come to a line of the batch's arrays one after the other, so the cache is
-    // of use. Every operation reads a value, so that no load waits for the kind of the operation.
+    // Plain loads and stores: the lanes of a warp come to a line of the batch's arrays one after the other, so the
+    // cache is of use. Every operation reads a value, so that no load waits for the kind of the operation.
     s.element = element_of(b, i);
     s.operation = pointer<const u8>(b.operations)[s.element];
     const Word value = S::kHasValue && b.values ? pointer<const Word>(b.values)[s.element] : Word(0);

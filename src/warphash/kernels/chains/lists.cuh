@@ -1,12 +1,12 @@
 // Upkeep of tables whose buckets are lists (chains/slab_slots.cuh). No other kernel changes the table meanwhile.
 //
-//   flush    packs the live pairs of lists into their first nodes, in order, and frees the others: max(1, ceil(live / pairs
-//            of a node)) stay (A Dynamic Hash Table for the GPU, section IV-C). Element i is list first_list + i.
+//   flush    packs the live pairs of lists into their first nodes, in order, and frees the others: max(1, ceil(live /
+//            pairs of a node)) stay (A Dynamic Hash Table for the GPU, section IV-C). Element i is list first_list + i.
 //            Report::changed counts the erased slots that are gone, erased the nodes that are free.
 //   scan     copies all pairs out, list by list, each list in its order. (By lists: only the first node of a list tells
 //            whether its keys are reserved.)
-//   relist   places the pairs of another table's lists; element i is list i. A list is walked in order by one lane, and a
-//            key lives in one list: so the pairs of one key keep their order (designs/slab.cuh, MultiMap).
+//   relist   places the pairs of another table's lists; element i is list i. A list is walked in order by one lane, and
+//            a key lives in one list: so the pairs of one key keep their order (designs/slab.cuh, MultiMap).
 #pragma once
 #include "chains/append.cuh"
 

@@ -7,9 +7,9 @@
 //   erase_all   turns all slots of each key into tombstones; out_counts: how many this element erased
 //   retract     undoes append: turns the last slot that holds the pair of each listed element into a tombstone
 //
-// Order. Slots of a list are taken in order and keep their pairs until these are erased. The upkeep of chains/lists.cuh keeps the
-// order of pairs. So the values of a key come back in the order of the batches that inserted them; within a batch, in any
-// order. The first value is the "least recent" one of the paper: find returns it, and erase takes it.
+// Order. Slots of a list are taken in order and keep their pairs until these are erased. The upkeep of chains/lists.cuh
+// keeps the order of pairs. So the values of a key come back in the order of the batches that inserted them; within a
+// batch, in any order. The first value is the "least recent" one of the paper: find returns it, and erase takes it.
 #pragma once
 #include "chains/append.cuh"
 

@@ -12,20 +12,20 @@
 //
 // Protocol, allocate. All lanes of a warp call it, those that want a slab say so.
 //   1. The warp has a resident memory block; lane l keeps word l of its bitmap as it was when last seen.
-//   2. A lane whose word has free units serves. One atomic clears as many bits as lanes are waiting; the units that were
-//      still free are taken, and go to the waiting lanes in order. The other lanes wait for the next round.
+//   2. A lane whose word has free units serves. One atomic clears as many bits as lanes are waiting; the units that
+//      were still free are taken, and go to the waiting lanes in order. The other lanes wait for the next round.
 //   3. If no word has a free unit, another block becomes resident, chosen by a hash of the warp and of its number of moves.
 //   4. The number of taken units is added to the count of their block. The host sums the counts to know what is left.
-//   5. After kHashedMoves moves without a slab, the warp walks over all blocks, one by one. Then it gives up and marks the
-//      pool as exhausted, which later warps read. So no warp spins, and no warp gives up while a unit stays free.
+//   5. After kHashedMoves moves without a slab, the warp walks over all blocks, one by one. Then it gives up and marks
+//      the pool as exhausted, which later warps read. So no warp spins, and no warp gives up while a unit stays free.
 // Release sets the bit, lowers the count, and clears the word that says exhausted.
 //
-// Why. One atomic serves up to 32 lanes, where the paper's serves one. The paper's resident blocks and hashed moves keep
-// warps out of each other's way. The paper does not speak of a full pool; here step 5 ends the search. Counts save the host a
-// kernel over all bitmaps. They are spread over lines, since all warps would meet at a single one.
+// Why. One atomic serves up to 32 lanes, where the paper's serves one. The paper's resident blocks and hashed moves
+// keep warps out of each other's way. The paper does not speak of a full pool; here step 5 ends the search. Counts save
+// the host a kernel over all bitmaps. They are spread over lines, since all warps would meet at a single one.
 //
-// Memory order: relaxed. A bit publishes nothing. Free slabs are all ones: a super block is filled with ones when it is made,
-// bitmaps included. A kernel that wipes a slab and gives it back allocates none.
+// Memory order: relaxed. A bit publishes nothing. Free slabs are all ones: a super block is filled with ones when it is
+// made, bitmaps included. A kernel that wipes a slab and gives it back allocates none.
 #pragma once
 #include "chains/abi.cuh"
 #include "core/hash.cuh"

@@ -1,5 +1,6 @@
-// What a probe learns of a bucket. A design decides by this alone, so it never sees lanes, vectors or SIMD. The same few
-// lines of a design serve a tile of GPU lanes that reads the bucket together, and a CPU thread that reads the bucket alone.
+// What a probe learns of a bucket. A design decides by this alone, so it never sees lanes, vectors or SIMD. The same
+// few lines of a design serve a tile of GPU lanes that reads the bucket together, and a CPU thread that reads the
+// bucket alone.
 #pragma once
 #include "core/slot.cuh"
 

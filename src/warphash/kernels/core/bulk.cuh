@@ -1,6 +1,6 @@
-// Every bulk operation but the insert, and what all of them share, written once for any design: a task says what an element of a
-// batch does from start to finish. The schedule spreads elements over lanes or threads (core/cpu, core/gpu). The design
-// says where a key may live and how it gets there (designs/*.cuh).
+// Every bulk operation but the insert, and what all of them share, written once for any design: a task says what an
+// element of a batch does from start to finish. The schedule spreads elements over lanes or threads (core/cpu,
+// core/gpu). The design says where a key may live and how it gets there (designs/*.cuh).
 //
 //   find           value and presence of each key
 //   probe_counts   how many buckets find reads for each key
@@ -9,9 +9,9 @@
 //   scan           copies all pairs out
 //   audit          counts buckets that break the rules of core/slot.cuh
 //
-// A task that leaves elements to another kernel, or copies them out, has kLists lists of unknown length. lists() says which
-// lists a finished element goes into. The schedule reserves places in a list, many at a time, and enter() puts the entry of
-// an element at its place.
+// A task that leaves elements to another kernel, or copies them out, has kLists lists of unknown length. lists() says
+// which lists a finished element goes into. The schedule reserves places in a list, many at a time, and enter() puts
+// the entry of an element at its place.
 #pragma once
 #include "core/design.cuh"
 #include "core/report.cuh"

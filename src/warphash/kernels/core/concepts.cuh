@@ -1,11 +1,12 @@
-// The members that a task, a design and the slots of a table must have, and the defaults of members that they may leave out.
-// Schedules use those of a task, tasks use those of a design, and both use those of the slots.
+// The members that a task, a design and the slots of a table must have, and the defaults of members that they may leave
+// out. Schedules use those of a task, tasks use those of a design, and both use those of the slots.
 //
 //   slots    where a key may lie in a bucket, and the states of a slot (core/slot.cuh)
 //   design   which buckets a key may live in, and how it gets there (designs/*.cuh)
 //   task     what is done for an element of a batch (core/bulk.cuh, core/insert.cuh)
 //
-// Slots, a design and a task name the structures that they take: Table, and a design and a task also Batch (core/abi.cuh).
+// Slots, a design and a task name the structures that they take: Table, and a design and a task also Batch
+// (core/abi.cuh).
 //
 // A class that lacks a member is refused where it is used, by a message that names the member.
 #pragma once
@@ -65,9 +66,9 @@ template <class Task>
   requires(Task::kSeesAll)
 constexpr bool kSeesAll<Task> = true;
 
-// Its elements take units of memory while they run. If wants_slab() is true of an element, the schedule gives it the address
-// of a unit by supply(), or ~0u for none. supply() returns whether the element is done. Units come from a Task::Allocator.
-// Each warp has an allocator, and all its lanes call its allocate(table, wanted).
+// Its elements take units of memory while they run. If wants_slab() is true of an element, the schedule gives it the
+// address of a unit by supply(), or ~0u for none. supply() returns whether the element is done. Units come from a
+// Task::Allocator. Each warp has an allocator, and all its lanes call its allocate(table, wanted).
 template <class Task>
 constexpr bool kAllocates = false;
 template <class Task>

@@ -5,8 +5,8 @@
 
 namespace warphash {
 
-// The walk of a lookup through the buckets of functions 0, 1, 2, … in turn. The walk ends at the key, at the last function
-// or, where the design allows it, at a bucket that is open and so never turned a key away.
+// The walk of a lookup through the buckets of functions 0, 1, 2, … in turn. The walk ends at the key, at the last
+// function or, where the design allows it, at a bucket that is open and so never turned a key away.
 template <class S>
 struct Probe {
   Named<S> named;

@@ -48,9 +48,9 @@ struct Settling : ListsLeftover {
 };
 
 // ---- claim
-// The claims are a set of elements, hashed by key with linear probing. An element that meets its own key there has lost.
-// The hash takes the random word of the batch, so nobody can make keys of one hash value, which would take quadratic time.
-// Relaxed: a claim is one word that names an element, and the keys do not change.
+// The claims are a set of elements, hashed by key with linear probing. An element that meets its own key there has
+// lost. The hash takes the random word of the batch, so nobody can make keys of one hash value, which would take
+// quadratic time. Relaxed: a claim is one word that names an element, and the keys do not change.
 template <class D>
 struct Claim {
   using Table = typename D::Table;

@@ -1,11 +1,13 @@
-// What the threads of a launch tell the host and each other: counts, and that a pair is displaced: it was in a slot, or should be, and is in none.
+// What the threads of a launch tell the host and each other: counts, and that a pair is displaced. A displaced pair was
+// in a slot, or should be, and is in none.
 //
-// Layout: struct Report (core/abi.cuh) is a line of 64 bytes with the lengths of lists and with rare counts; then lines of
-// counts, whose sums are the counts; then lines that each hold the same signal. The number of a thread chooses its lines.
+// Layout: struct Report (core/abi.cuh) is a line of 64 bytes with the lengths of lists and with rare counts; then lines
+// of counts, whose sums are the counts; then lines that each hold the same signal. The number of a thread chooses its
+// lines.
 //
-// Why lines. Every block adds to a count, and every warp asks whether a pair is displaced. An address that all of them use
-// is a queue: with one for both, classic cuckoo inserts ran at 6.9 G/s on an H200, with 32 at 7.7, and with counts and
-// signals in lines of their own at 7.9 (docs/performance/insert.md).
+// Why lines. Every block adds to a count, and every warp asks whether a pair is displaced. An address that all of them
+// use is a queue: with one for both, classic cuckoo inserts ran at 6.9 G/s on an H200, with 32 at 7.7, and with counts
+// and signals in lines of their own at 7.9 (docs/performance/insert.md).
 //
 // Suspension. The thread that is left with a displaced pair sets every signal, then goes on. A thread that starts later
 // evicts nothing. So there are at most as many displaced pairs as threads under way: kDisplacedCapacity of them.
@@ -19,8 +21,8 @@ WARPHASH_FN Report* report_of(const Launch& b) { return reinterpret_cast<Report*
 
 WARPHASH_FN CountLine& count_line(const Launch& b, u64 number) { return report_of(b)->counts[number % kReportLines]; }
 
-// How many keys the elements of a thread added or erased in each subtable. A lane of a warp notes the subtable of its last
-// element, and the warp counts the notes (core/gpu/schedule.cuh).
+// How many keys the elements of a thread added or erased in each subtable. A lane of a warp notes the subtable of its
+// last element, and the warp counts the notes (core/gpu/schedule.cuh).
 template <bool kInWarps>
 struct PerSubtable {
   u32 last = ~0u, mine = 0;

@@ -10,14 +10,14 @@
 //   kEmpty      ~0   never used since the table was made
 //   kTombstone  ~1   its key was erased; an insert may use it again
 //   kBusy       ~2   being written, where the device has no 128-bit atomic (platform/cuda.cuh)
-// A slot goes Empty -> key -> (key | Tombstone)*, never back to Empty. A bucket is filled from its first vacant slot, so its
-// empty slots are always the last ones. A bucket with an empty slot was never full, and never turned a key away. So find may
-// stop there, also after an erase (Better GPU Hash Tables, section III-A, allows the early exit only because nothing is ever
-// erased there).
+// A slot goes Empty -> key -> (key | Tombstone)*, never back to Empty. A bucket is filled from its first vacant slot,
+// so its empty slots are always the last ones. A bucket with an empty slot was never full, and never turned a key away.
+// So find may stop there, also after an erase (Better GPU Hash Tables, section III-A, allows the early exit only
+// because nothing is ever erased there).
 //
-// Reserved buckets. The caller may use all keys, also those that equal one of these three patterns: the reserved keys. They
-// live in the *reserved buckets*, which follow the hashed ones, under the names 0, 1 and 2 (their distance from kBusy). Each
-// algorithm runs on reserved buckets as on any others, since these never overflow.
+// Reserved buckets. The caller may use all keys, also those that equal one of these three patterns: the reserved keys.
+// They live in the *reserved buckets*, which follow the hashed ones, under the names 0, 1 and 2 (their distance from
+// kBusy). Each algorithm runs on reserved buckets as on any others, since these never overflow.
 #pragma once
 #include "core/abi.cuh"
 #include "platform/platform.cuh"
@@ -35,8 +35,8 @@ struct alignas(sizeof(Word)) Slot<Word, false> {
   Word key;
   WARPHASH_FN static Slot make(Word key, Word) { return {key}; }
   WARPHASH_FN Word payload() const { return Word{}; }
-  // A test for vacancy looks at this fold of all words. If it looked at the key alone, the compiler would split the vector load
-  // of a bucket.
+  // A test for vacancy looks at this fold of all words. If it looked at the key alone, the compiler would split the
+  // vector load of a bucket.
   WARPHASH_FN Word folded() const { return key; }
 };
 
@@ -77,7 +77,8 @@ struct Slots {
 
   WARPHASH_FN static Item empty() { return Item::make(kEmpty, kEmpty); }
   WARPHASH_FN static Item tombstone() { return Item::make(kTombstone, kEmpty); }
-  // The other bits of a vacant slot are ones, so the fold of its words is its key. No fold of a live slot exceeds its key.
+  // The other bits of a vacant slot are ones, so the fold of its words is its key. No fold of a live slot exceeds its
+  // key.
   WARPHASH_FN static bool is_vacant(const Item& s) { return s.folded() >= kTombstone; }
   WARPHASH_FN static bool holds_key(const Item& s) { return s.folded() < kTombstone; }
   WARPHASH_FN static bool is_empty(const Item& s) { return s.folded() == kEmpty; }
@@ -101,8 +102,8 @@ struct Slots {
   WARPHASH_FN static bool vacate(Item* slot, const Item& seen) {
     return compare_exchange(slot, seen, tombstone()).key == seen.key;
   }
-  // Swaps `item` into a vacant slot; false if another thread was faster. `combined`: other threads of this launch may combine
-  // with its value.
+  // Swaps `item` into a vacant slot; false if another thread was faster. `combined`: other threads of this launch may
+  // combine with its value.
   // Relaxed: a slot carries all of its pair, and publishes nothing else.
   WARPHASH_FN static bool occupy(Item* slot, const Pair& item, [[maybe_unused]] bool combined = false) {
     WARPHASH_ASSERT(holds_key(item));

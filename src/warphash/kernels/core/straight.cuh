@@ -1,5 +1,5 @@
-// A base for tasks whose elements are one straight piece of work: no probes, no counts and no lists. Such a task adds its
-// start().
+// A base for tasks whose elements are one straight piece of work: no probes, no counts and no lists. Such a task adds
+// its start().
 #pragma once
 #include "core/report.cuh"
 

@@ -2,7 +2,8 @@
 //
 // The value is one aligned word of the slot. No key moves in a kernel that combines, so an atomic on the value alone is
 // enough. Integers as wide as their word have a native atomic, and so have bitwise operations. All others (minima of
-// floats, values narrower than their word) loop on compare-and-swap, and stop as soon as the stored value would not change.
+// floats, values narrower than their word) loop on compare-and-swap, and stop as soon as the stored value would not
+// change.
 #pragma once
 #include "core/abi.cuh"
 #include "platform/platform.cuh"

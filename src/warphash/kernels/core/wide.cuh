@@ -2,13 +2,14 @@
 //
 // Layout: words of 64 bits, low to high; shorter keys of the caller are extended with zeros.
 //
-// Marks. Three patterns of a key's word have a meaning in a slot (core/slot.cuh); a wide key's mark stands in its lowest
-// word, and all its other words are ones. `distance` is how far a pattern is from all ones: 0 empty, 1 tombstone, 2 busy.
+// Marks. Three patterns of a key's word have a meaning in a slot (core/slot.cuh); a wide key's mark stands in its
+// lowest word, and all its other words are ones. `distance` is how far a pattern is from all ones: 0 empty, 1
+// tombstone, 2 busy.
 //
-// A wide key is written word by word. A thread that reads a slot without the lock of its bucket may see some words of a key and
-// some words of the mark that the key replaces. Where slots only fill, such a mixture equals the key that is sought only if
-// that key has a word like a mark's (is_like_mark). Such a hit is therefore confirmed under the lock. A miss is reliable: a
-// key that was in the table before the kernel started cannot be missed.
+// A wide key is written word by word. A thread that reads a slot without the lock of its bucket may see some words of a
+// key and some words of the mark that the key replaces. Where slots only fill, such a mixture equals the key that is
+// sought only if that key has a word like a mark's (is_like_mark). Such a hit is therefore confirmed under the lock. A
+// miss is reliable: a key that was in the table before the kernel started cannot be missed.
 #pragma once
 #include "core/bytes.cuh"
 
@@ -89,17 +90,18 @@ WARPHASH_FN Word mark_of_name(const Word& name) {
   return mark<Word>(2 - number_of_name(name));
 }
 
-// The digest of a key is what is hashed: the key itself, or 64 bits of a wide key. Two keys of one digest have the same buckets.
+// The digest of a key is what is hashed: the key itself, or 64 bits of a wide key. Two keys of one digest have the same
+// buckets.
 //
-// The digest of a wide key is a polynomial modulo p = 2^61 - 1, taken at a random `point`, which is a constant of the table. Its
-// coefficients are the bits of the key, 60 at a time, the lowest ones first. Keys that differ have coefficients that differ
-// modulo p, so at most 17 of the 2^60 points give both one digest: a polynomial has no more zeros than its degree. New
-// constants therefore tell any two keys apart, and nobody can make keys of one digest without knowing the point. (A digest
-// that takes no constant would be the same in every table: keys of one digest can be worked out, and no table could then
-// hold more of them than their buckets have slots.)
+// The digest of a wide key is a polynomial modulo p = 2^61 - 1, taken at a random `point`, which is a constant of the
+// table. Its coefficients are the bits of the key, 60 at a time, the lowest ones first. Keys that differ have
+// coefficients that differ modulo p, so at most 17 of the 2^60 points give both one digest: a polynomial has no more
+// zeros than its degree. New constants therefore tell any two keys apart, and nobody can make keys of one digest
+// without knowing the point. (A digest that takes no constant would be the same in every table: keys of one digest can
+// be worked out, and no table could then hold more of them than their buckets have slots.)
 //
-// x is kept below 2^64, not below p: it is one of several numbers that are congruent. As point < 2^60, x * point has at most
-// 124 bits, and the three summands are below 2^61, 2^63 and 2^60.
+// x is kept below 2^64, not below p: it is one of several numbers that are congruent. As point < 2^60, x * point has at
+// most 124 bits, and the three summands are below 2^61, 2^63 and 2^60.
 WARPHASH_FN u32 digest(u64, u32 key) { return key; }
 WARPHASH_FN u64 digest(u64, u64 key) { return key; }
 template <int kBytes>

@@ -1,5 +1,5 @@
-// Bucketed cuckoo hashing: a key lives in one of h buckets of b slots. A key that finds its bucket full takes the slot of
-// another key, which moves on. With b = 1 and h = 4 this is the classic GPU cuckoo table.
+// Bucketed cuckoo hashing: a key lives in one of h buckets of b slots. A key that finds its bucket full takes the slot
+// of another key, which moves on. With b = 1 and h = 4 this is the classic GPU cuckoo table.
 // Source: Better GPU Hash Tables (Awad et al., 2021), sections III-A and V-B, Listings 3 and 4.
 //
 // Layout: buckets of b slots (core/slot.cuh), b in {1, 8, 16, 32}, no metadata.
@@ -8,14 +8,16 @@
 //
 // Place, `placement="first"` (one key per call, no two calls with the same key):
 //   1. read the bucket; a vacant slot: swap the pair in, done; another was faster: read again;
-//   2. full: exchange the pair with a random slot of it; the victim goes to the function after the one that has it here,
-//      lowest index first where several do (section III-A, footnote 5);
-//   3. after chain_limit exchanges the pair in hand has no slot: it goes to the list of displaced pairs, and the table is rebuilt.
+//   2. full: exchange the pair with a random slot of it; the victim goes to the function after the one that has it
+//      here, lowest index first where several do (section III-A, footnote 5);
+//   3. after chain_limit exchanges the pair in hand has no slot: it goes to the list of displaced pairs, and the table
+//      is rebuilt.
 // A call that starts when a pair is displaced already evicts nothing: it reports that its key was not placed, so the
 // list is bounded by the calls in flight.
 //
-// Place, `placement="least_loaded"` (section III-A): reads all h buckets and takes the emptiest, the first on ties. If all are
-// full, it exchanges with a random slot of a random one of them. A key may then skip an open bucket, so find reads on.
+// Place, `placement="least_loaded"` (section III-A): reads all h buckets and takes the emptiest, the first on ties. If
+// all are full, it exchanges with a random slot of a random one of them. A key may then skip an open bucket, so find
+// reads on.
 //
 // With b = 1 there is no step 1, as in CUDPP: an exchange with a vacant slot is a swap into the slot (8.0 against 7.6 G
 // inserts/s on an H200: docs/performance/insert.md).

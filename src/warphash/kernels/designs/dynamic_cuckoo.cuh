@@ -3,28 +3,30 @@
 //
 // Layout: subtables/lines.cuh. The locks are words beside the lines: a find never reads one.
 //
-// A key goes into a vacant slot of its first subtable i, else of subtable i + 1, and so on (subtables/insert.cuh, settle). Only
-// if all its buckets are full, other keys move.
+// A key goes into a vacant slot of its first subtable i, else of subtable i + 1, and so on (subtables/insert.cuh,
+// settle). Only if all its buckets are full, other keys move.
 //
-// Place (one key per call, no two calls with the same key, and the key is in no bucket), from the key's first subtable i on:
+// Place (one key per call, no two calls with the same key, and the key is in no bucket), from the key's first subtable
+// i on:
 //   1. look at the bucket of subtable i;
 //   2. take its lock (subtables/bucket_lock.cuh);
 //   3. there was a vacant slot. If it still is vacant, put the pair there, unlock, done. Else unlock, and go to step 1;
-//   4. the bucket is full. Exchange the pair with that of a random slot, and unlock. The victim goes on to subtable i + 1, after
-//      the last one to the first, from step 1. After chain_limit victims the pair in hand is displaced: it goes to the list of
-//      displaced pairs, and a subtable is enlarged.
-// A key that comes into a bucket outside its first subtable is entered into the overflow filter there (subtables/lines.cuh).
-// While a subtable is halved (subtables/resize.cuh), steps 3 and 4 pass it over. A call that starts when a pair is displaced
-// evicts nothing: it reports that its key was not placed.
+//   4. the bucket is full. Exchange the pair with that of a random slot, and unlock. The victim goes on to subtable i +
+//      1, after the last one to the first, from step 1. After chain_limit victims the pair in hand is displaced: it
+//      goes to the list of displaced pairs, and a subtable is enlarged.
+// A key that comes into a bucket outside its first subtable is entered into the overflow filter there
+// (subtables/lines.cuh). While a subtable is halved (subtables/resize.cuh), steps 3 and 4 pass it over. A call that
+// starts when a pair is displaced evicts nothing: it reports that its key was not placed.
 //
-// Why look before the lock. The lanes of a tile read a line together, but only one lane takes its lock. Under the lock that lane
-// confirms a single slot, since any thread that came first took the first vacant one.
+// Why look before the lock. The lanes of a tile read a line together, but only one lane takes its lock. Under the lock
+// that lane confirms a single slot, since any thread that came first took the first vacant one.
 //
-// Departures. The paper draws one bucket for a key, puts the key there, by eviction if the bucket is full, and looks for the key
-// in no other bucket. So a key that is inserted again while it lives in another subtable is stored twice. Here an insert looks in
-// all buckets of a key, and so sees a vacant slot in any of them. The paper locks for each put: that made 4.75 G inserts/s on an
-// H200, where the swap of a word makes 6.3 (docs/performance/subtables.md). Wider keys are put under the lock here, too.
-// The paper's warp serves one of its lanes at a time; here each lane asks for a lock of its own.
+// Departures. The paper draws one bucket for a key, puts the key there, by eviction if the bucket is full, and looks
+// for the key in no other bucket. So a key that is inserted again while it lives in another subtable is stored twice.
+// Here an insert looks in all buckets of a key, and so sees a vacant slot in any of them. The paper locks for each put:
+// that made 4.75 G inserts/s on an H200, where the swap of a word makes 6.3 (docs/performance/subtables.md). Wider keys
+// are put under the lock here, too. The paper's warp serves one of its lanes at a time; here each lane asks for a lock
+// of its own.
 #pragma once
 #include "core/design.cuh"
 #include "subtables/lines.cuh"
@@ -50,7 +52,8 @@ struct DynamicCuckoo : OverSubtables {
     bool may_evict;
   };
 
-  // Writes a pair into a slot of the bucket whose lock we hold. The key comes last: `settle` reads keys without the lock.
+  // Writes a pair into a slot of the bucket whose lock we hold. The key comes last: `settle` reads keys without the
+  // lock.
   WARPHASH_FN static void put(const Table& t, u32 bucket, u32 slot, const Word& key, typename Value::Word value) {
     Value::put(S::value_at(t, bucket, slot), value, S::value_bytes(t));
     store_relaxed(&(S::at(t, bucket) + slot)->key, key);

@@ -1,21 +1,22 @@
-// Iceberg hashing: most keys go into their primary bucket, up to a threshold; the rest into the emptier of two secondary
-// buckets. No key ever moves.
+// Iceberg hashing: most keys go into their primary bucket, up to a threshold; the rest into the emptier of two
+// secondary buckets. No key ever moves.
 // Source: Better GPU Hash Tables (Awad et al., 2021), sections III-C and V-D, Listing 6.
 //
-// Layout: buckets of b slots (core/slot.cuh), b in {8, 16, 32}, no metadata. The first `threshold` slots of a bucket are
-// its primary region, open to every key that hashes there first; the others are for keys sent there as secondaries, and
-// for primaries whose secondaries are both full.
+// Layout: buckets of b slots (core/slot.cuh), b in {8, 16, 32}, no metadata. The first `threshold` slots of a bucket
+// are its primary region, open to every key that hashes there first; the others are for keys sent there as secondaries,
+// and for primaries whose secondaries are both full.
 //
-// Find reads the primary, then both secondaries. The paper reads all three for every absent key. But a primary whose region was
-// never full has sent no key away, so find stops there (early_exit=False restores the paper's counts).
+// Find reads the primary, then both secondaries. The paper reads all three for every absent key. But a primary whose
+// region was never full has sent no key away, so find stops there (early_exit=False restores the paper's counts).
 //
-// Place: 1. if the primary region has a vacant slot, swap the pair in; 2. else read both secondaries and take the emptier, the
-// second on ties; 3. if both are full, take any vacant slot of the primary; 4. if there is none, the key is not placed.
+// Place: 1. if the primary region has a vacant slot, swap the pair in; 2. else read both secondaries and take the
+// emptier, the second on ties; 3. if both are full, take any vacant slot of the primary; 4. if there is none, the key
+// is not placed.
 //
-// Departures. The text sends a key away at "at least t" keys, and Listing 6 at more than t. The published probe counts match
-// load >= floor(t b) + 1, so the region has floor(t b) + 1 slots. Listing 6 breaks ties toward the first secondary. The
-// published find counts match ties toward the second, but for the figures of section VII-A at load 0.86, which have the
-// listing's ties.
+// Departures. The text sends a key away at "at least t" keys, and Listing 6 at more than t. The published probe counts
+// match load >= floor(t b) + 1, so the region has floor(t b) + 1 slots. Listing 6 breaks ties toward the first
+// secondary. The published find counts match ties toward the second, but for the figures of section VII-A at load 0.86,
+// which have the listing's ties.
 #pragma once
 #include "buckets/abi.cuh"
 #include "core/design.cuh"

@@ -7,17 +7,17 @@
 // Find: H0(k), then the buckets behind it, until the key is met, a bucket that was never full, or probe_limit of them.
 //
 // Place (one key per call, no two calls with the same key): read the bucket; the key is there already: done; a vacant
-// slot: swap the pair in, another was faster: read again; full: the next bucket. Back at the first, or behind probe_limit
-// of them: not placed.
+// slot: swap the pair in, another was faster: read again; full: the next bucket. Back at the first, or behind
+// probe_limit of them: not placed.
 //
-// Why buckets. The paper's table is probed slot by slot, by a thread for each key: b = 1. With more slots, a probe reads a bucket,
-// which is what the memory of a GPU or a CPU gives at once, and a run of full slots that ends inside a bucket costs nothing.
-// No key moves, but runs grow like 1 / (1 - load factor)^2.
+// Why buckets. The paper's table is probed slot by slot, by a thread for each key: b = 1. With more slots, a probe
+// reads a bucket, which is what the memory of a GPU or a CPU gives at once, and a run of full slots that ends inside a
+// bucket costs nothing. No key moves, but runs grow like 1 / (1 - load factor)^2.
 //
-// Why a limit. Without a limit, each key of a batch beyond the room of a table looks at the whole table. The paper's keys fail,
-// too (Tables 4 to 8), but the paper does not tell its limit: with 512 slots, ours fail about as often. At a load factor x the
-// share of keys that go further than n slots falls like exp(-n (1 - x)^2). Of three million keys at 0.95, none went further
-// than 4,096. The default is 16,384.
+// Why a limit. Without a limit, each key of a batch beyond the room of a table looks at the whole table. The paper's
+// keys fail, too (Tables 4 to 8), but the paper does not tell its limit: with 512 slots, ours fail about as often. At a
+// load factor x the share of keys that go further than n slots falls like exp(-n (1 - x)^2). Of three million keys at
+// 0.95, none went further than 4,096. The default is 16,384.
 #pragma once
 #include "buckets/abi.cuh"
 #include "core/design.cuh"

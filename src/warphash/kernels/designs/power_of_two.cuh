@@ -5,9 +5,10 @@
 //
 // Find reads H0(k), then H1(k); an open H0 proves nothing, as the key may have gone to an emptier H1.
 //
-// Place: read both buckets. If the key is there already, done. If both are full, the key is not placed. Else swap the pair into
-// the first vacant slot of the less loaded bucket, the first on ties. If another thread was faster, read both again. The load
-// of a bucket is the index of its first vacant slot, which is the number of its keys if none was erased.
+// Place: read both buckets. If the key is there already, done. If both are full, the key is not placed. Else swap the
+// pair into the first vacant slot of the less loaded bucket, the first on ties. If another thread was faster, read both
+// again. The load of a bucket is the index of its first vacant slot, which is the number of its keys if none was
+// erased.
 #pragma once
 #include "buckets/abi.cuh"
 #include "core/design.cuh"

@@ -14,11 +14,12 @@
 // If the pool is exhausted, the key is not placed, and the host lets the pool grow.
 //
 // Why one kernel. Slots of a list are taken in order and never become vacant again, so two copies of a key swap against
-// one slot. No copy can be overlooked, so there is no need for settle and claim, which cuckoo tables have (core/insert.cuh).
+// one slot. No copy can be overlooked, so there is no need for settle and claim, which cuckoo tables have
+// (core/insert.cuh).
 //
 // Departures. The paper gives the losing slab back at once and takes another at the next end. REPLACE in its Figure 2
-// expects an empty pair where the key is (line 35), and the authors' code erases to empty: here the value of a present key
-// changes in place, and an erased slot stays so.
+// expects an empty pair where the key is (line 35), and the authors' code erases to empty: here the value of a present
+// key changes in place, and an erased slot stays so.
 #pragma once
 #include "chains/slab_slots.cuh"
 #include "core/design.cuh"

@@ -1,13 +1,13 @@
 // The platform of an NVIDIA GPU, for NVRTC: our own intrinsics and PTX, no header of CUDA (each would add seconds to a
 // compilation that takes 0.2 s).
 //
-// Memory order. A slot is read and swapped whole, with .relaxed semantics at .gpu scope. A slot publishes only itself, and the end
-// of a kernel makes its results visible to the next kernel. Loads of kernels that change the table (kFresh) are .relaxed, too.
-// So a slot that is read after a failed swap is at least as new as that swap. Kernels that only read (kFrozen) use the
-// read-only path.
+// Memory order. A slot is read and swapped whole, with .relaxed semantics at .gpu scope. A slot publishes only itself,
+// and the end of a kernel makes its results visible to the next kernel. Loads of kernels that change the table (kFresh)
+// are .relaxed, too. So a slot that is read after a failed swap is at least as new as that swap. Kernels that only read
+// (kFrozen) use the read-only path.
 //
-// 16-byte slots. sm_90 and later have atom.cas.b128 and atom.exch.b128; below, and with WARPHASH_NO_CAS128 on any device,
-// the slot's key word is its lock (platform/slot_lock.cuh).
+// 16-byte slots. sm_90 and later have atom.cas.b128 and atom.exch.b128; below, and with WARPHASH_NO_CAS128 on any
+// device, the slot's key word is its lock (platform/slot_lock.cuh).
 #pragma once
 #include "platform/types.cuh"
 
@@ -48,9 +48,9 @@ struct alignas(16) Quad {
   u32 w[4];
 };
 
-// kRestFollows: this lane next reads behind these bytes, in the same sectors, which the nearest cache keeps until then. Such a load
-// is not a read-only one (.nc). The blocks of a kernel may be on the device before the kernel that wrote has ended
-// (wait_for_turn), and the device does not promise that a read-only load sees what was written since.
+// kRestFollows: this lane next reads behind these bytes, in the same sectors, which the nearest cache keeps until then.
+// Such a load is not a read-only one (.nc). The blocks of a kernel may be on the device before the kernel that wrote
+// has ended (wait_for_turn), and the device does not promise that a read-only load sees what was written since.
 template <bool kFrozen, bool kRestFollows = false>
 WARPHASH_FN Quad load_16_bytes(const void* p) {
   if constexpr (kFrozen && kRestFollows) {
@@ -176,8 +176,8 @@ WARPHASH_FN void acquire_fence() { __threadfence(); }
 WARPHASH_FN void release_to_host(u64* p, u64 x) {
   asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(p), "l"(x) : "memory");
 }
-// For an address that was chosen among several. If the compiler does not know that the address is global, an atomic takes three
-// times as long (docs/performance/).
+// For an address that was chosen among several. If the compiler does not know that the address is global, an atomic
+// takes three times as long (docs/performance/).
 template <class Word>
 WARPHASH_FN Word* in_global(Word* p) {
   __builtin_assume(__isGlobal(p));
@@ -267,10 +267,10 @@ WARPHASH_FN T exchange(T* p, const T& desired) {
 }  // namespace warphash
 
 namespace warphash {
-// A grid may be launched while the grid before it in the stream still runs (runtime/cuda/program.py). So its blocks are on the
-// device when the last blocks of the earlier grid end. They do nothing until then: the wait ends when all earlier grids have
-// ended and what they wrote is visible. (Each of these has waited itself.) The next grid may start once all blocks of this one
-// have started.
+// A grid may be launched while the grid before it in the stream still runs (runtime/cuda/program.py). So its blocks are
+// on the device when the last blocks of the earlier grid end. They do nothing until then: the wait ends when all
+// earlier grids have ended and what they wrote is visible. (Each of these has waited itself.) The next grid may start
+// once all blocks of this one have started.
 WARPHASH_FN void wait_for_turn() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;\n griddepcontrol.wait;" ::: "memory");

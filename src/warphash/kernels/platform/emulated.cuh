@@ -1,11 +1,11 @@
 // The platform of an NVIDIA GPU on one CPU thread: the words of cuda.cuh, on fibers (platform/fibers.cuh). Tests only.
 //
-// Where lanes may change: before every access to memory that other lanes may change. These are atomics, relaxed loads and
-// stores, and loads of a kernel that changes the table (kFresh), so also between two vectors of one bucket. An access itself
-// is whole, as on the device: 4 or 8 bytes, or 16 in a load of a vector and, with the atomics of sm_90, in a swap. Without these
-// atomics (WARPHASH_NO_CAS128) the two words of a slot are written one by one, and lanes may change in between.
-// Accesses to the arrays of a batch and to the memory that a block shares are plain, as on the device, and lanes do not change
-// there: only the order of lanes between two meetings varies.
+// Where lanes may change: before every access to memory that other lanes may change. These are atomics, relaxed loads
+// and stores, and loads of a kernel that changes the table (kFresh), so also between two vectors of one bucket. An
+// access itself is whole, as on the device: 4 or 8 bytes, or 16 in a load of a vector and, with the atomics of sm_90,
+// in a swap. Without these atomics (WARPHASH_NO_CAS128) the two words of a slot are written one by one, and lanes may
+// change in between. Accesses to the arrays of a batch and to the memory that a block shares are plain, as on the
+// device, and lanes do not change there: only the order of lanes between two meetings varies.
 //
 // An address that is not aligned as the device wants it ends the launch with a message.
 #pragma once

@@ -1,19 +1,21 @@
 // A grid on one CPU thread: every lane is a fiber, and a scheduler decides at random who goes on. Tests only.
 //
 // Layout. kResidentBlocks blocks run at once, each of kWarpsPerBlock warps of 32 lanes; the others start as these end.
-// Bits tell who may run: one word of ready warps, and in each warp one word of ready lanes. Each lane has a stack of its own, so a
-// change of lanes is one change of stack (six registers on x86-64, ucontext elsewhere). The memory that a block shares is one
-// section of the binary, whose bytes are swapped when the scheduler goes to another block.
+// Bits tell who may run: one word of ready warps, and in each warp one word of ready lanes. Each lane has a stack of
+// its own, so a change of lanes is one change of stack (six registers on x86-64, ucontext elsewhere). The memory that a
+// block shares is one section of the binary, whose bytes are swapped when the scheduler goes to another block.
 //
 // Protocol. A lane runs until it
-//   meets      at a warp's collective or a block's barrier, the lane waits until all have come. The lanes of a warp must have
-//              come for one kind of collective, and the words that they left stay readable until the next but one;
+//   meets      at a warp's collective or a block's barrier, the lane waits until all have come. The lanes of a warp
+//              must have come for one kind of collective, and the words that they left stay readable until the next but
+//              one;
 //   gives way  by chance, at a switch point, which stands before every access to memory that other lanes may change;
 //   fails      the lane breaks a rule, or touches memory that is not there: the launch ends, with a message.
 // No lane may run and some are left: a deadlock. No end after kMaxSwitchPoints: a livelock. Both are failures too.
 //
-// Why several blocks. With one, warps of different blocks would never meet in a bucket, and no test could show that a kernel
-// shares memory between blocks. More than four found no more: the tables of a test are small, so their warps collide anyway.
+// Why several blocks. With one, warps of different blocks would never meet in a bucket, and no test could show that a
+// kernel shares memory between blocks. More than four found no more: the tables of a test are small, so their warps
+// collide anyway.
 //
 // How a schedule is drawn. A seed gives, besides every later choice, the temper of a launch: how often lanes give way,
 // whether the scheduler stays in one warp, and how often a warp falls asleep for long. Uniform choices alone keep all

@@ -1,13 +1,13 @@
 // The platform of a CPU: a tile is one thread, a bucket is compared by SIMD, and a thread keeps many elements in flight
 // so that their cache misses overlap (core/cpu/schedule.cuh).
 //
-// Compiled ahead of time, once per instruction set: the build renames the namespace for each, and the extension picks one
-// when it is loaded. __AVX2__ is the only instruction set that changes a line here; AVX-512 bought nothing over it.
+// Compiled ahead of time, once per instruction set: the build renames the namespace for each, and the extension picks
+// one when it is loaded. __AVX2__ is the only instruction set that changes a line here; AVX-512 bought nothing over it.
 //
 // Memory order. Slots and words are swapped by relaxed atomics, a 16-byte slot by cmpxchg16b (or the ldxp/stxp pair of
 // 64-bit Arm). A bucket is read by plain vector loads while others may swap its slots: each aligned word of such a load
-// is whole on every CPU this runs on, and a decision taken on it is confirmed by a swap of the whole slot. The threads of
-// a bulk operation are joined before the next begins.
+// is whole on every CPU this runs on, and a decision taken on it is confirmed by a swap of the whole slot. The threads
+// of a bulk operation are joined before the next begins.
 #pragma once
 #include <stdlib.h>
 
@@ -129,9 +129,9 @@ WARPHASH_FN T compare_exchange(T* p, const T& expected, const T& desired) {
                                      __builtin_bit_cast(Whole, desired)));
 }
 
-// 16 bytes are read word by word: key, value, key, until both reads of the key agree. A find that runs beside erases has no swap
-// that would fail for a pair whose halves come from two moments. Acquire keeps the three reads in order; on x86 acquire costs
-// nothing.
+// 16 bytes are read word by word: key, value, key, until both reads of the key agree. A find that runs beside erases
+// has no swap that would fail for a pair whose halves come from two moments. Acquire keeps the three reads in order; on
+// x86 acquire costs nothing.
 template <bool, class T>
 WARPHASH_FN T load_slot(const T* p) {
   if constexpr (sizeof(T) == 16) {
@@ -163,8 +163,8 @@ struct SlotMasks {
   u32 vacant;  // slots that a key may take, where asked for
 };
 
-// Both masks come from one read of each slot. With two reads, a key that is swapped in between them would be missed by the first
-// read, and the second would find a later slot vacant: the key would be stored twice.
+// Both masks come from one read of each slot. With two reads, a key that is swapped in between them would be missed by
+// the first read, and the second would find a later slot vacant: the key would be stored twice.
 template <class S, bool kVacancy>
 WARPHASH_FN SlotMasks survey_one_by_one(const typename S::Item* at, typename S::Word key) {
   SlotMasks masks = {0, 0};
@@ -259,7 +259,8 @@ WARPHASH_FN void block_barrier() {}
 WARPHASH_FN u32 lane() { return 0; }
 WARPHASH_FN void release_to_host(u64* p, u64 x) { std::atomic_ref<u64>(*p).store(x, std::memory_order_release); }
 
-// Writes an aligned line of 64 bytes past the caches, where the processor can. Others may see it behind end_streams() only.
+// Writes an aligned line of 64 bytes past the caches, where the processor can. Others may see it behind end_streams()
+// only.
 WARPHASH_FN void stream_line(void* to, const void* from) {
 #if defined(__AVX2__)
   for (int k = 0; k < 2; ++k)

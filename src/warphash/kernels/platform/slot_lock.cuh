@@ -1,15 +1,16 @@
 // A slot of 16 bytes where no atomic swaps 16 bytes: the key word of the slot is its lock.
 //
-// Protocol. A thread that swaps the key word for kBusy owns the slot. It writes the value, and releases the slot by writing the
-// new key with .release. A thread that meets kBusy where it wants to change the slot tries again. Between two kernels no slot
-// is busy.
+// Protocol. A thread that swaps the key word for kBusy owns the slot. It writes the value, and releases the slot by
+// writing the new key with .release. A thread that meets kBusy where it wants to change the slot tries again. Between
+// two kernels no slot is busy.
 //
-// A reader reads the slot in one load of 16 bytes. It sees the old pair, the new pair, or kBusy as the key; never a key with the
-// value of another, since the value is written while the key is kBusy. A reader that sees kBusy waits: the key on its way into
-// the slot may be the one that is sought, and a reader that passed it by would insert the key a second time.
+// A reader reads the slot in one load of 16 bytes. It sees the old pair, the new pair, or kBusy as the key; never a key
+// with the value of another, since the value is written while the key is kBusy. A reader that sees kBusy waits: the key
+// on its way into the slot may be the one that is sought, and a reader that passed it by would insert the key a second
+// time.
 //
-// For a platform without such an atomic (WARPHASH_NO_CAS128), behind its words: load_16_bytes, load_relaxed, store_relaxed,
-// store_release, acquire_fence, compare_exchange_word, exchange_word.
+// For a platform without such an atomic (WARPHASH_NO_CAS128), behind its words: load_16_bytes, load_relaxed,
+// store_relaxed, store_release, acquire_fence, compare_exchange_word, exchange_word.
 #pragma once
 #include "platform/types.cuh"
 

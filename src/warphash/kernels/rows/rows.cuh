@@ -1,4 +1,5 @@
-// Rows of bytes: kernels between the keys and values of the caller and the words of a slot. No design changes these kernels.
+// Rows of bytes: kernels between the keys and values of the caller and the words of a slot. No design changes these
+// kernels.
 //
 //   widen        rows -> words of 4 or 8 bytes, or longer rows, zero-extended
 //   narrow       words -> rows
@@ -18,20 +19,20 @@
 //   chunk_sums   counts (u32, `length` of them) -> their sum over each chunk (u64)
 //   offsets      counts, and where each chunk begins -> where each count begins (u64)
 //
-// Layout. The caller's rows are packed, `row_bytes` each. Stored rows lie behind each other, `stored_bytes` each. `numbers` has
-// a word of 64 bits for each element:
+// Layout. The caller's rows are packed, `row_bytes` each. Stored rows lie behind each other, `stored_bytes` each.
+// `numbers` has a word of 64 bits for each element:
 //
 //   bit  63     62       61                                 0
 //        +------+--------+-----------------------------------+
 //        | done | shares | row number, rank or element       |
 //        +------+--------+-----------------------------------+
-//   done    the value of the element is not to be written to a stored row that was there before: another element of its key writes
-//           that row, or the key is new
+//   done    the value of the element is not to be written to a stored row that was there before: another element of its
+//           key writes that row, or the key is new
 //   shares  the key is new, and the low bits are the number of the element that was chosen for it
 //
-// The row store (storage/row_store.py) keeps keys or values wider than a word: a slot then holds the fingerprint of a key and
-// the number of its row. The free list is a stack of row numbers (u64). The host knows how many rows are on the stack, and how
-// many were ever used (`end`).
+// The row store (storage/row_store.py) keeps keys or values wider than a word: a slot then holds the fingerprint of a
+// key and the number of its row. The free list is a stack of row numbers (u64). The host knows how many rows are on the
+// stack, and how many were ever used (`end`).
 //
 //             +-----+-----+-----+ - - +            +-------+-------+-------+ - - - - +
 //   free list | 17  |  4  | 90  |     |   key rows | row 0 | row 1 | row 2 |         |   value rows likewise
@@ -40,30 +41,35 @@
 //
 // An insert of new keys.
 //   1. A find writes a row number and a flag (1: the fingerprint is in the table) for each element.
-//   2. claim_rows compares the stored key of each found element with the element's key. An element that was not found claims
-//      its fingerprint in a hash table of `cell_count` cells: a compare-and-swap (relaxed) of an empty cell. The winner gets
-//      flag 1 (kChanged) and a rank, from one ticket counter (Report::winners), an atomic for each block. A loser compares its
-//      key with the winner's and notes the winner. Two different keys of one fingerprint are counted in
-//      CountLine::mismatches. Where elements overwrite values of more than a word, found ones claim too: one of each key writes.
+//   2. claim_rows compares the stored key of each found element with the element's key. An element that was not found
+//      claims its fingerprint in a hash table of `cell_count` cells: a compare-and-swap (relaxed) of an empty cell. The
+//      winner gets flag 1 (kChanged) and a rank, from one ticket counter (Report::winners), an atomic for each block. A
+//      loser compares its key with the winner's and notes the winner. Two different keys of one fingerprint are counted
+//      in CountLine::mismatches. Where elements overwrite values of more than a word, found ones claim too: one of each
+//      key writes.
 //   3. The host reads the report: how many rows to take, and whether to draw another salt. It allocates what is missing.
-//   4. take_rows turns ranks into row numbers: rank r takes the r-th row from the top of the stack, or row end + r - (rows on the
-//      stack). It writes the fingerprints and row numbers of the winners in the order of ranks, if there are other elements.
-//   5. scatter writes keys and values of the winners. share_rows combines the values of their losers. No slot leads there yet.
+//   4. take_rows turns ranks into row numbers: rank r takes the r-th row from the top of the stack, or row end + r -
+//      (rows on the stack). It writes the fingerprints and row numbers of the winners in the order of ranks, if there
+//      are other elements.
+//   5. scatter writes keys and values of the winners. share_rows combines the values of their losers. No slot leads
+//      there yet.
 //   6. The slots are entered. overwrite and merge change the values of keys that were there.
-// An erase lists the elements that match, erases these from the slots, and pushes the rows of the erased ones: a ticket counter
-// (Report::winners), an atomic for each block.
-// All accesses to claims and counters are relaxed: these publish nothing, and the end of a kernel orders one step before the next.
+// An erase lists the elements that match, erases these from the slots, and pushes the rows of the erased ones: a ticket
+// counter (Report::winners), an atomic for each block.
+// All accesses to claims and counters are relaxed: these publish nothing, and the end of a kernel orders one step
+// before the next.
 //
-// Why claims. A row is taken for a key and not for an element, so no row has to be given back. Different keys of one fingerprint are
-// found before the table changes. And the slots are entered as a batch of distinct, absent keys. A cell has 32 bits of the
-// fingerprint beside the element's number, so that a probe seldom reads another element's fingerprint.
+// Why claims. A row is taken for a key and not for an element, so no row has to be given back. Different keys of one
+// fingerprint are found before the table changes. And the slots are entered as a batch of distinct, absent keys. A cell
+// has 32 bits of the fingerprint beside the element's number, so that a probe seldom reads another element's
+// fingerprint.
 //
-// Two keys of one fingerprint never live in the table together: the store draws another salt. No two different rows have one
-// fingerprint under every salt. The salt is part of each word that is multiplied, by a constant:
-// no row has a factor of zero under every salt, and under a salt that makes one zero, the words behind it count as before. Two
-// rows of one word differ under the salt that cancels one of them, since only a factor of zero folds to zero. Of longer rows
-// there is no proof. A model with words of 8 bits was tried out: any two of its 2^16 rows of two words are told apart by four
-// fifths of the salts.
+// Two keys of one fingerprint never live in the table together: the store draws another salt. No two different rows
+// have one fingerprint under every salt. The salt is part of each word that is multiplied, by a constant:
+// no row has a factor of zero under every salt, and under a salt that makes one zero, the words behind it count as
+// before. Two rows of one word differ under the salt that cancels one of them, since only a factor of zero folds to
+// zero. Of longer rows there is no proof. A model with words of 8 bits was tried out: any two of its 2^16 rows of two
+// words are told apart by four fifths of the salts.
 #pragma once
 #include "core/bytes.cuh"
 #include "core/hash.cuh"
@@ -167,8 +173,9 @@ struct Fingerprint : Straight<StoredRows, FingerprintBatch> {
 };
 
 // Enters rows into a sketch: each of its 2^13 registers (u32) keeps the greatest rank of the rows that
-// fall to it; the rank is the number of trailing zeros in the upper half of a fingerprint, plus one. The greatest rank tells how many
-// different rows there were (Flajolet et al., HyperLogLog, 2007). Relaxed: a register publishes nothing, and only rises.
+// fall to it; the rank is the number of trailing zeros in the upper half of a fingerprint, plus one. The greatest rank
+// tells how many different rows there were (Flajolet et al., HyperLogLog, 2007). Relaxed: a register publishes nothing,
+// and only rises.
 constexpr u32 kSketchBits = 13;
 
 struct Sketch : Straight<StoredRows, FingerprintBatch> {

@@ -1,11 +1,12 @@
 // A bucket's lock: a word that is 1 while somebody changes the bucket.
 //
-// Protocol. try_lock swaps 0 for 1 and acquires: this thread sees what the last owner wrote. unlock stores 0 and releases: the
-// next owner sees what this thread wrote. No thread waits while it holds a lock, and none holds two, so none waits for ever.
+// Protocol. try_lock swaps 0 for 1 and acquires: this thread sees what the last owner wrote. unlock stores 0 and
+// releases: the next owner sees what this thread wrote. No thread waits while it holds a lock, and none holds two, so
+// none waits for ever.
 //
-// A lock that is taken. Under `voter`, the lane goes back to its warp: the lanes vote on who has work, and look at their buckets
-// again; then the lane tries once more. Under `spin`, the lane tries until it has the lock, and its warp waits for it.
-// Source: Dynamic Hash Tables on GPUs, section 4.2.
+// A lock that is taken. Under `voter`, the lane goes back to its warp: the lanes vote on who has work, and look at
+// their buckets again; then the lane tries once more. Under `spin`, the lane tries until it has the lock, and its warp
+// waits for it. Source: Dynamic Hash Tables on GPUs, section 4.2.
 #pragma once
 #include "platform/platform.cuh"
 #include "subtables/abi.cuh"

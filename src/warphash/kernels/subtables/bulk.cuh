@@ -1,5 +1,5 @@
-// Every bulk operation on subtables (subtables/lines.cuh) but the insert (subtables/insert.cuh): a task says what an element of a
-// batch does from start to finish.
+// Every bulk operation on subtables (subtables/lines.cuh) but the insert (subtables/insert.cuh): a task says what an
+// element of a batch does from start to finish.
 //
 //   find           value and presence of each key
 //   probe_counts   how many buckets find reads for each key
@@ -10,12 +10,13 @@
 //   audit          counts buckets that break the rules
 //   hand_over      copies the counts of a report to the host
 //
-// erase swaps a key of one word for a tombstone, and takes the lock for a wider key: of two elements with one key, only one
-// erases the key. No thread writes while find or scan run.
+// erase swaps a key of one word for a tombstone, and takes the lock for a wider key: of two elements with one key, only
+// one erases the key. No thread writes while find or scan run.
 //
-// A host that does not wait for an insert (subtables/insert.cuh) may launch a find or an erase behind it, before the host knows
-// whether pairs are displaced. A find is given the list of displaced pairs, and looks there for a key that is in no bucket. An
-// erase does nothing if a pair is displaced. The host then places the pairs, and launches the erase again.
+// A host that does not wait for an insert (subtables/insert.cuh) may launch a find or an erase behind it, before the
+// host knows whether pairs are displaced. A find is given the list of displaced pairs, and looks there for a key that
+// is in no bucket. An erase does nothing if a pair is displaced. The host then places the pairs, and launches the erase
+// again.
 #pragma once
 #include "core/bulk.cuh"
 #include "core/straight.cuh"
@@ -221,9 +222,9 @@ struct ErasePair : SeekPair<D> {
 };
 
 // ---- hand_over
-// Copies the counts at `report` to `answer`, one word per element. If `restarts` says so, the counts start again from zero, but
-// for the number of displaced pairs, which a find behind the insert reads. A copy and a fill of the driver's took 10 us of a
-// batch, and for most of that time the device was idle (docs/performance/subtables.md).
+// Copies the counts at `report` to `answer`, one word per element. If `restarts` says so, the counts start again from
+// zero, but for the number of displaced pairs, which a find behind the insert reads. A copy and a fill of the driver's
+// took 10 us of a batch, and for most of that time the device was idle (docs/performance/subtables.md).
 struct HandOver : Straight<SubtableTable, SubtableBatch> {
   WARPHASH_FN static bool start(const Table&, const Batch& b, u64 i, State&) {
     u64* const word = pointer<u64>(b.report) + i;

@@ -4,27 +4,30 @@
 //   claim          of the elements with one key, one wins (core/insert.cuh)
 //   place          puts a key into the table that no other element of the launch has, and moves others for it
 //
-// An insert is settle, claim and place, for the reasons that core/insert.cuh gives. If the caller vouches for distinct new keys,
-// an insert is settle and place. No value changes until all keys have a place: combine comes last, so a batch that does not fit
-// has changed no value.
+// An insert is settle, claim and place, for the reasons that core/insert.cuh gives. If the caller vouches for distinct
+// new keys, an insert is settle and place. No value changes until all keys have a place: combine comes last, so a batch
+// that does not fit has changed no value.
 //
 // settle, keys of one word, takes no lock.
-//   1. From the key's first bucket on, look at each bucket until one is not full; behind that one, only where a find would look.
-//   2. Swap the key into the first vacant slot of the bucket that was not full. If the swap fails, look at the bucket again.
+//   1. From the key's first bucket on, look at each bucket until one is not full; behind that one, only where a find
+//      would look.
+//   2. Swap the key into the first vacant slot of the bucket that was not full. If the swap fails, look at the bucket
+//      again.
 //   3. Write the value, which no thread reads before the kernel ends.
-// Slots only fill meanwhile, in order, and a bucket that is full without the key stays so. So the copies of a key go for the same
-// slot, or see the copy that won.
+// Slots only fill meanwhile, in order, and a bucket that is full without the key stays so. So the copies of a key go
+// for the same slot, or see the copy that won.
 //
-// settle, wider keys. No atomic swaps a wider key whole, and a look at a slot that is being written may see words of two keys.
-// Such a key goes into its first bucket only, under the lock. If there may be a copy, all slots are read again under the lock.
-// A key with a word like a mark's that seems to be there is confirmed under the lock, too (core/wide.cuh).
+// settle, wider keys. No atomic swaps a wider key whole, and a look at a slot that is being written may see words of
+// two keys. Such a key goes into its first bucket only, under the lock. If there may be a copy, all slots are read
+// again under the lock. A key with a word like a mark's that seems to be there is confirmed under the lock, too
+// (core/wide.cuh).
 //
-// An insert that no host waits for (storage/subtables/pending.py). `place` then adopts the pairs that find no slot: they become
-// displaced pairs of the table, and the host places them later. The host may launch the next `settle` before it knows of these
-// pairs. That settle finds the signals of core/report.cuh set, and does nothing.
+// An insert that no host waits for (storage/subtables/pending.py). `place` then adopts the pairs that find no slot:
+// they become displaced pairs of the table, and the host places them later. The host may launch the next `settle`
+// before it knows of these pairs. That settle finds the signals of core/report.cuh set, and does nothing.
 //
-// place moves keys, so it changes nothing without the lock of the bucket (designs/dynamic_cuckoo.cuh): a victim leaves together
-// with its value.
+// place moves keys, so it changes nothing without the lock of the bucket (designs/dynamic_cuckoo.cuh): a victim leaves
+// together with its value.
 #pragma once
 #include "core/insert.cuh"
 #include "subtables/bulk.cuh"
@@ -40,8 +43,9 @@ struct SettlePair : Settling {
   using Word = typename S::Word;
   static constexpr bool kSuspends = true, kSeesWhere = S::kWide, kCountsSubtables = true;
   static constexpr u32 kThreads = 128, kBlocks = S::kWide ? 4 : 8;  // on a processor: the more lanes look, the better
-  // The value lies apart from the key, and a CPU's next swap waits for all stores before it. So the place of the value is
-  // prefetched. If the walk ends at that bucket, the element looks at the slot once more, when the place is in the cache.
+  // The value lies apart from the key, and a CPU's next swap waits for all stores before it. So the place of the value
+  // is prefetched. If the walk ends at that bucket, the element looks at the slot once more, when the place is in the
+  // cache.
   static constexpr bool kAsksForPlace = kPrefetches && !S::kWide && S::kValueBytes != 0;
   struct State {
     SubtableProbe<S> probe;
@@ -117,8 +121,8 @@ struct SettlePair : Settling {
     }
     return Outcome::kOpen;
   }
-  // Reads all slots for a copy of the key. Where keys do not repeat, reads only the slots from the first one that was vacant,
-  // until one is vacant now.
+  // Reads all slots for a copy of the key. Where keys do not repeat, reads only the slots from the first one that was
+  // vacant, until one is vacant now.
   WARPHASH_FN static Outcome insert_wide(const Table& t, const Batch& b, const State& s, const BucketView<S>& seen) {
     const i32 first = b.unique ? seen.vacant : 0;
     if (first == S::kSlots) return Outcome::kLeftover;

@@ -6,37 +6,40 @@
 //   [ values   n * (128 / w) of v bytes: 0, 4, 8, or SubtableTable::value_bytes, a multiple of 4 ]
 //   [ locks    n words of 32 bits (subtables/bucket_lock.cuh) ]
 //   [ filter   n pairs of words of 32 bits: the overflow filter ]
-// A key of 128 bytes fills a bucket. The reserved buckets (core/slot.cuh) are one more, small subtable behind the others.
+// A key of 128 bytes fills a bucket. The reserved buckets (core/slot.cuh) are one more, small subtable behind the
+// others.
 //
 // Numbers. A bucket is named by 32 bits: [ subtable 4 | bucket of it 28 ].
 //
-// Hashing. Subtable i has n_i buckets. A key has one bucket there: scale(hash_i, n_i). After n_i has doubled, the keys of
-// bucket c are in buckets 2c and 2c + 1: the two halves of a bucket are neighbours, and no two buckets share a half. (The
-// paper takes the remainder instead, so its halves are n_i apart: section 5.3.)
+// Hashing. Subtable i has n_i buckets. A key has one bucket there: scale(hash_i, n_i). After n_i has doubled, the keys
+// of bucket c are in buckets 2c and 2c + 1: the two halves of a bucket are neighbours, and no two buckets share a half.
+// (The paper takes the remainder instead, so its halves are n_i apart: section 5.3.)
 //
-// Routing. The paper draws the first subtable of a key at random, subtable i with a probability ~ n_i / C(m_i, 2), where m_i
-// is the number of its keys. That makes conflicts fewest (Theorem 1). Here the key itself draws: 32 bits of its hash lie in
-// the stretch of one subtable (route_ends). So a find begins where the key most likely is. An evicted key goes from subtable
-// i to i + 1, and a find goes the same way.
+// Routing. The paper draws the first subtable of a key at random, subtable i with a probability ~ n_i / C(m_i, 2),
+// where m_i is the number of its keys. That makes conflicts fewest (Theorem 1). Here the key itself draws: 32 bits of
+// its hash lie in the stretch of one subtable (route_ends). So a find begins where the key most likely is. An evicted
+// key goes from subtable i to i + 1, and a find goes the same way.
 //
-// Which subtables a find leaves out. A key may be outside its first subtable: the bucket there was full, or a resize has moved
-// the stretches since. For each subtable, least_begins and most_ends tell how far its stretch has reached since its overflow
-// filter was written anew. A find reads the bucket of a subtable if the draw lies in that range. Otherwise the find reads the
-// bucket only if the overflow filter says that the key may be there.
+// Which subtables a find leaves out. A key may be outside its first subtable: the bucket there was full, or a resize
+// has moved the stretches since. For each subtable, least_begins and most_ends tell how far its stretch has reached
+// since its overflow filter was written anew. A find reads the bucket of a subtable if the draw lies in that range.
+// Otherwise the find reads the bucket only if the overflow filter says that the key may be there.
 //
-// The overflow filter works like a Bloom filter. It has two words for each bucket. The hash values that lead to a bucket
-// fall into 2^11 parts, in order. The number of a part names one of the two words, and two bits of that word. A key that is
-// put into a bucket outside its first subtable sets its bits there. An erase does not clear bits, which costs some finds one
-// bucket more. A resize reads all keys of a subtable and writes its filter anew, by the routing of that time
-// (subtables/resize.cuh). So a find of an absent key reads 1.35 lines instead of 3 in a table that has often grown.
+// The overflow filter works like a Bloom filter. It has two words for each bucket. The hash values that lead to a
+// bucket fall into 2^11 parts, in order. The number of a part names one of the two words, and two bits of that word. A
+// key that is put into a bucket outside its first subtable sets its bits there. An erase does not clear bits, which
+// costs some finds one bucket more. A resize reads all keys of a subtable and writes its filter anew, by the routing of
+// that time (subtables/resize.cuh). So a find of an absent key reads 1.35 lines instead of 3 in a table that has often
+// grown.
 //
-// Why a filter at the bucket that holds the key. All filters together have a sixteenth of the bytes of the keys. A GPU reads
-// them from its cache, and is told to keep them there. (A mark at the bucket that turned the key away, as in Boost's flat
-// tables, is one word to read instead of two. But to write it anew takes the keys of the other subtables. Never written anew,
-// it led to 2.7 lines: docs/performance/subtables.md.) A CPU reads no filter: it predicts and prefetches all lines of a key,
-// and waits for them no longer than for a word.
+// Why a filter at the bucket that holds the key. All filters together have a sixteenth of the bytes of the keys. A GPU
+// reads them from its cache, and is told to keep them there. (A mark at the bucket that turned the key away, as in
+// Boost's flat tables, is one word to read instead of two. But to write it anew takes the keys of the other subtables.
+// Never written anew, it led to 2.7 lines: docs/performance/subtables.md.) A CPU reads no filter: it predicts and
+// prefetches all lines of a key, and waits for them no longer than for a word.
 //
-// While the stretches have never moved (early_exit), a first bucket that was never full (core/slot.cuh) has sent no key away.
+// While the stretches have never moved (early_exit), a first bucket that was never full (core/slot.cuh) has sent no key
+// away.
 #pragma once
 #include "core/bucket.cuh"
 #include "core/bytes.cuh"
@@ -303,8 +306,8 @@ struct SubtableProbe {
     want_room_alone();
     left = ((1u << t.subtables) - 1) & ~(1u << subtable_of(bucket));
   }
-  // The key is not in the bucket that was seen: moves on to the next subtable that it wants; or, as long as it has seen no
-  // room, to the next one that is left. False if there is none.
+  // The key is not in the bucket that was seen: moves on to the next subtable that it wants; or, as long as it has seen
+  // no room, to the next one that is left. False if there is none.
   WARPHASH_FN bool advance(const SubtableTable& t, const BucketView<S>& seen, bool seeks_room = false) {
     if (!(t.early_exit && seen.open)) ask(t);
     const u32 among = seeks_room ? left : wanted;

@@ -1,24 +1,24 @@
-// Makes one subtable twice or half as large. A kernel goes over its slots; the other subtables stay, or only receive pairs.
-// Source: Dynamic Hash Tables on GPUs, section 5.3.
+// Makes one subtable twice or half as large. A kernel goes over its slots; the other subtables stay, or only receive
+// pairs. Source: Dynamic Hash Tables on GPUs, section 5.3.
 //
 //   enlarge   slot j of bucket c goes to slot j of bucket 2c or 2c + 1, by the hash of its key
 //   halve     the slots j of buckets 2c and 2c + 1 go to bucket c; pairs that find no slot there are listed
 //
-// A launch has a thread for each slot of the smaller copy. The old copy is at `source_lines`, of `source_buckets` buckets. The
-// table has the new copy, whose locks and overflow filter are zero. The kernel writes the filter anew: it enters the keys whose
-// first subtable is now another (subtables/lines.cuh).
+// A launch has a thread for each slot of the smaller copy. The old copy is at `source_lines`, of `source_buckets`
+// buckets. The table has the new copy, whose locks and overflow filter are zero. The kernel writes the filter anew: it
+// enters the keys whose first subtable is now another (subtables/lines.cuh).
 //
-// enlarge. No two old buckets share a new one, so no slot is written twice and nothing is locked. A pair goes to one of the two
-// halves, and the other half has a tombstone in its place. So empty slots stay the last ones, and a bucket that was once full
-// still tells a find so (core/slot.cuh).
+// enlarge. No two old buckets share a new one, so no slot is written twice and nothing is locked. A pair goes to one of
+// the two halves, and the other half has a tombstone in its place. So empty slots stay the last ones, and a bucket that
+// was once full still tells a find so (core/slot.cuh).
 //
-// halve. If only one of the two slots j holds a key, the key goes to slot j. If both do, the key of bucket 2c goes there. The
-// other key is the r-th of its kind in the bucket, and takes the r-th slot that neither bucket has filled; the lanes of a bucket
-// vote on these numbers. If there is no such slot, the pair is a residual. `place` (subtables/insert.cuh) is launched behind
-// halve, and inserts the residuals into the other subtables; the halved one is closed to it. A new bucket counts as once full if
-// one of the two was, or if it has residuals. The paper inserts residuals in the same kernel. Here one warp in five has a
-// residual, and all its lanes would wait for it: such a kernel took 1.4 to 2 ms, where both kernels now take a tenth
-// (docs/performance/subtables.md).
+// halve. If only one of the two slots j holds a key, the key goes to slot j. If both do, the key of bucket 2c goes
+// there. The other key is the r-th of its kind in the bucket, and takes the r-th slot that neither bucket has filled;
+// the lanes of a bucket vote on these numbers. If there is no such slot, the pair is a residual. `place`
+// (subtables/insert.cuh) is launched behind halve, and inserts the residuals into the other subtables; the halved one
+// is closed to it. A new bucket counts as once full if one of the two was, or if it has residuals. The paper inserts
+// residuals in the same kernel. Here one warp in five has a residual, and all its lanes would wait for it: such a
+// kernel took 1.4 to 2 ms, where both kernels now take a tenth (docs/performance/subtables.md).
 #pragma once
 #include "subtables/insert.cuh"
 

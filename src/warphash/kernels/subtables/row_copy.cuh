@@ -1,8 +1,9 @@
 // Rows that the lanes of a warp copy together.
 //
-// If each lane copied a row by itself, neighbouring lanes would store to different sectors, and memory would see each sector
-// as often as a row has words. Here the rows of a warp are cut into pieces of 16 bytes, and lane l copies the pieces l, l + 32
-// and so on of all rows. So neighbouring lanes store to neighbouring pieces, and load from neighbouring pieces of a row.
+// If each lane copied a row by itself, neighbouring lanes would store to different sectors, and memory would see each
+// sector as often as a row has words. Here the rows of a warp are cut into pieces of 16 bytes, and lane l copies the
+// pieces l, l + 32 and so on of all rows. So neighbouring lanes store to neighbouring pieces, and load from
+// neighbouring pieces of a row.
 #pragma once
 #include "core/bytes.cuh"
 

@@ -1,26 +1,28 @@
 // The build of a table from a batch, part by part, each in a thread's own cache; for Store.build, on a CPU.
 //
 //   scatter_parts  brings each pair of a batch into the memory of the part of the table that has its first bucket
-//   build_parts    makes buckets of the pairs of each part; an element is a bucket, and a part goes to the thread with its first
+//   build_parts    makes buckets of the pairs of each part; an element is a bucket, and a part goes to the thread with
+//                  its first
 //   place_next     places pairs whose first bucket is full, as place does, from their second one on
 //
-// Layout. A part is a range of buckets whose number is a power of two: bucket k lies in part k >> part_shift. There is no table
-// yet, so the pairs of a part wait, in no order, in the memory where the buckets of the part will be. A part has more slots
-// than there are pairs, so no pass has to count them first. A part is given out in chunks, and a thread fills a chunk run by run:
+// Layout. A part is a range of buckets whose number is a power of two: bucket k lies in part k >> part_shift. There is
+// no table yet, so the pairs of a part wait, in no order, in the memory where the buckets of the part will be. A part
+// has more slots than there are pairs, so no pass has to count them first. A part is given out in chunks, and a thread
+// fills a chunk run by run:
 //   part   [ chunk | chunk | … ]       `chunks` has the number given out, a word for each part, zero at first
 //   chunk  [ run | run | … ]           ends with its last run, or before the first slot with kEmpty
-// left_keys and left_values take the pairs that go into no first bucket. Report::leftover of them, from the front, are pairs
-// whose bucket is full: their keys are nowhere in the table, but a key may be there several times. Report::winners of them, from
-// the back, are pairs with reserved keys, or pairs of a part without room (a batch of few keys, many times each, may fill one):
-// these keys may be in the table or not.
+// left_keys and left_values take the pairs that go into no first bucket. Report::leftover of them, from the front, are
+// pairs whose bucket is full: their keys are nowhere in the table, but a key may be there several times.
+// Report::winners of them, from the back, are pairs with reserved keys, or pairs of a part without room (a batch of few
+// keys, many times each, may fill one): these keys may be in the table or not.
 //
-// Why. An insert of a pair fetches a line from memory and writes it back, into a table that was written once to be cleared. A
-// build streams pairs and finished buckets. The pairs bypass the caches: it would be of no use to read the memory that they
-// overwrite. A run has four lines, because the branch "the run is full" is one that the processor cannot predict.
-// (The numbers, and what else was tried: docs/performance/cpu.md.)
+// Why. An insert of a pair fetches a line from memory and writes it back, into a table that was written once to be
+// cleared. A build streams pairs and finished buckets. The pairs bypass the caches: it would be of no use to read the
+// memory that they overwrite. A run has four lines, because the branch "the run is full" is one that the processor
+// cannot predict. (The numbers, and what else was tried: docs/performance/cpu.md.)
 //
-// Memory order: relaxed. A counter hands out chunks and publishes nothing. One thread builds a part, after the join of the threads
-// that scattered, which wait for their streams first.
+// Memory order: relaxed. A counter hands out chunks and publishes nothing. One thread builds a part, after the join of
+// the threads that scattered, which wait for their streams first.
 #pragma once
 #include "buckets/insert.cuh"
 #include "core/cpu/schedule.cuh"
@@ -63,8 +65,8 @@ WARPHASH_FN void find_buckets(const BucketTable& t, u32 n, u32 (&buckets)[kMost]
   for (u32 k = 0; k < n; ++k) buckets[k] = bucket_with(t, key_at(k), t.multiplier[0], t.addend[0]);
 }
 
-// One end of the list of pairs that go into no first bucket. A thread adds many pairs at a time, since all threads write the
-// length. (Code that runs seldom is out of line, here and below: the loops around it need the registers.)
+// One end of the list of pairs that go into no first bucket. A thread adds many pairs at a time, since all threads
+// write the length. (Code that runs seldom is out of line, here and below: the loops around it need the registers.)
 template <class S>
 class PairsLeft {
   static constexpr u32 kHeld = 64;
@@ -132,7 +134,8 @@ struct ScatterParts {
     const BuildParts<S> parts;
     PairsLeft<S> left;
     Pair* const runs;  // one of each part, which its next pairs wait in
-    // The slot of each part that its next pair is for. If the slot is the first of a chunk, the chunk is not given out yet.
+    // The slot of each part that its next pair is for. If the slot is the first of a chunk, the chunk is not given out
+    // yet.
     u32 next[kMostBuildParts] = {};
 
     Writer(const BucketTable& t, const BuildBatch& b, Pair* memory) : parts(t, b), left(false), runs(memory) {}
@@ -253,7 +256,8 @@ struct BuildOfParts {
   };
 };
 
-// For designs that evict a pair from a full bucket. The new pair is as good a victim as any, so it goes on to the second bucket.
+// For designs that evict a pair from a full bucket. The new pair is as good a victim as any, so it goes on to the
+// second bucket.
 template <class D>
 struct PlaceNext : Place<D> {
   using Table = typename D::Table;

@@ -1,13 +1,15 @@
-// Whole operations of a single block, for batches of at most as many elements as it has threads. Their time is all latency.
+// Whole operations of a single block, for batches of at most as many elements as it has threads. Their time is all
+// latency.
 //
-//   update_block   settle, claim, place (core/insert.cuh) and combine (core/bulk.cuh), with a barrier where a kernel would end
+//   update_block   settle, claim, place (core/insert.cuh) and combine (core/bulk.cuh), with a barrier where a kernel
+//                  would end
 //   erase_block    erase
 //
-// One launch does the work of up to six. The host reads the outcome from its own memory instead of asking for a copy. The report
-// and the claims may hold anything at the start.
+// One launch does the work of up to six. The host reads the outcome from its own memory instead of asking for a copy.
+// The report and the claims may hold anything at the start.
 //
-// The answer, if `answer` is an address: words 1 to 4 count displaced pairs, unplaced elements, changed and probes; then, released to the
-// host, word 0 becomes `ticket`, which the host waits for.
+// The answer, if `answer` is an address: words 1 to 4 count displaced pairs, unplaced elements, changed and probes;
+// then, released to the host, word 0 becomes `ticket`, which the host waits for.
 #pragma once
 #include "buckets/insert.cuh"
 #include "core/gpu/schedule.cuh"

@@ -1,15 +1,16 @@
-// An empty table in columns (buckets/columns.cuh) built in two passes: all pairs are placed as if slots were whole, then keys
-// and values are moved into their columns.
+// An empty table in columns (buckets/columns.cuh) built in two passes: all pairs are placed as if slots were whole,
+// then keys and values are moved into their columns.
 //
 //   place_pairs   place (core/insert.cuh), with pairs of 16 bytes for slots
 //   split         the pairs of each bucket -> its columns, in the same memory
 //
-// Why. To place a pair in columns takes a swap of the key and a write of the value elsewhere, each into a sector that memory
-// has to read and to write back: 8.2 ms for 50 M pairs of the power of two choices, 3.1 of them for the values. To place whole
-// pairs takes 6.6 ms, though looks read twice as much, and the second pass, a stream, 0.5 ms. That pays if the batch fills a
-// third of the table; otherwise the stream is for nothing.
+// Why. To place a pair in columns takes a swap of the key and a write of the value elsewhere, each into a sector that
+// memory has to read and to write back: 8.2 ms for 50 M pairs of the power of two choices, 3.1 of them for the values.
+// To place whole pairs takes 6.6 ms, though looks read twice as much, and the second pass, a stream, 0.5 ms. That pays
+// if the batch fills a third of the table; otherwise the stream is for nothing.
 //
-// Protocol of split: a lane has a slot, and a warp has whole buckets. A barrier keeps the writes of all lanes behind their reads.
+// Protocol of split: a lane has a slot, and a warp has whole buckets. A barrier keeps the writes of all lanes behind
+// their reads.
 #pragma once
 #include "buckets/insert.cuh"
 

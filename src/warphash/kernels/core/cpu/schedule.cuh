@@ -1,8 +1,9 @@
 // The schedule of a CPU: a thread walks a range of elements with kInFlight of them under way.
 //
-// Protocol. An element that starts or takes a step names the bucket that it wants to see, which is prefetched. When the round
-// comes back to the element, kInFlight - 1 others have taken a step and the line of the bucket is in the cache. An element
-// that is done makes room for the next. With one element in flight a table is built at 6.7 M keys/s, with 32 at 50 M.
+// Protocol. An element that starts or takes a step names the bucket that it wants to see, which is prefetched. When the
+// round comes back to the element, kInFlight - 1 others have taken a step and the line of the bucket is in the cache.
+// An element that is done makes room for the next. With one element in flight a table is built at 6.7 M keys/s, with 32
+// at 50 M.
 #pragma once
 #include "core/bucket.cuh"
 #include "core/report.cuh"

@@ -3,15 +3,15 @@
 //   CountParts   how many elements each part has
 //   Partition    copies keys, and values if there are any, to out_keys and out_values
 //
-// Layout. A part is a range of buckets whose number is a power of two: bucket k lies in part k >> part_shift. An element
-// goes to the part of the first bucket of its key, as a family's `Parts::of` tells; a reserved key goes where it would go
-// if it were any other.
+// Layout. A part is a range of buckets whose number is a power of two: bucket k lies in part k >> part_shift. An
+// element goes to the part of the first bucket of its key, as a family's `Parts::of` tells; a reserved key goes where
+// it would go if it were any other.
 //   part_sizes  [ elements of part 0 64 | of part 1 | … ][ places of part 0 given out 64 | of part 1 | … ], zero before
 //               count_parts
 //
-// Why. If a table is larger than the cache, almost every element fetches a line from memory and writes it back. Behind a
-// partition, the elements that run at one time go to one part, whose lines stay in the cache until they are full. The price:
-// the batch is read and written once more, and its keys are read a second time, in streams. (The idea is that of
+// Why. If a table is larger than the cache, almost every element fetches a line from memory and writes it back. Behind
+// a partition, the elements that run at one time go to one part, whose lines stay in the cache until they are full. The
+// price: the batch is read and written once more, and its keys are read a second time, in streams. (The idea is that of
 // radix-partitioned hash joins. It helps with the first bucket of a key alone.) A CPU has a way of its own
 // (buckets/cpu/build.cuh).
 //

@@ -5,15 +5,15 @@
 // Protocol, until no lane of the warp has work:
 //   1. every lane with work names the part of the bucket that it wants to see;
 //   2. the tile reads the parts for its kLanes owners, kInFlight of them at a time before the first use;
-//   3. ballots tell each owner where its key is, which slot is vacant first, and whether the bucket is open; without the
-//      key, a part whose slots were all used leads to the next part: slots fill in order (core/slot.cuh);
+//   3. ballots tell each owner where its key is, which slot is vacant first, and whether the bucket is open; without
+//      the key, a part whose slots were all used leads to the next part: slots fill in order (core/slot.cuh);
 //   4. each owner that has seen its bucket takes the next step of its task, atomics included, by itself.
 //
-// Why. The price of random access on this hardware is the number of lines touched, if enough lines are in flight and few
-// instructions fetch each. Two lanes of 2 x 16 bytes for a line of 64 reached 34 G lookups/s, where sixteen lanes of 8 bytes
-// for a line of 128 reached 17 (docs/performance/find.md). The paper reads a bucket of b slots with b lanes, one key of the
-// tile at a time (Better GPU Hash Tables, Listing 1); the work queue of its ballot is step 2 here. Reads of buckets of 256
-// bytes are bound by the memory's bandwidth, and their second half is seldom needed.
+// Why. The price of random access on this hardware is the number of lines touched, if enough lines are in flight and
+// few instructions fetch each. Two lanes of 2 x 16 bytes for a line of 64 reached 34 G lookups/s, where sixteen lanes
+// of 8 bytes for a line of 128 reached 17 (docs/performance/find.md). The paper reads a bucket of b slots with b lanes,
+// one key of the tile at a time (Better GPU Hash Tables, Listing 1); the work queue of its ballot is step 2 here. Reads
+// of buckets of 256 bytes are bound by the memory's bandwidth, and their second half is seldom needed.
 #pragma once
 #include "core/gpu/tile.cuh"
 #include "core/report.cuh"
@@ -32,9 +32,9 @@ WARPHASH_FN constexpr u32 most_threads() {
     return Task::kCounts && !kRefills<Task> ? kBlockThreads : kLookupBlockThreads;
 }
 
-// Blocks that must fit on a processor; 0 lets the compiler choose. Left alone, the compiler spills a few bytes to make room for
-// one more block where buckets are large, or end in a pointer. And it takes 80 registers for a mixed batch, which then runs a
-// tenth slower.
+// Blocks that must fit on a processor; 0 lets the compiler choose. Left alone, the compiler spills a few bytes to make
+// room for one more block where buckets are large, or end in a pointer. And it takes 80 registers for a mixed batch,
+// which then runs a tenth slower.
 template <class Task>
 WARPHASH_FN constexpr u32 fewest_blocks() {
   if constexpr (requires { Task::kBlocks; }) return Task::kBlocks;
@@ -63,8 +63,8 @@ WARPHASH_FN Word warp_sum(Word x) {
   return x;
 }
 
-// Counts, for each subtable, the elements that the lanes have just placed there: lane j has the count of subtable j. All lanes
-// of the warp call it.
+// Counts, for each subtable, the elements that the lanes have just placed there: lane j has the count of subtable j.
+// All lanes of the warp call it.
 template <class Task>
 WARPHASH_FN void count_subtables(const typename Task::Table& t, Tally& tally) {
   if constexpr (kCountsSubtables<Task>) {
@@ -107,7 +107,8 @@ WARPHASH_FN void flush(const Launch& b, const Tally& tally) {
   if (tally.mismatches) atomic_add(&line.mismatches, static_cast<u64>(tally.mismatches));
 }
 
-// A place in a list for every thread that wants one, in the order of the threads; one atomic a block. All threads call it.
+// A place in a list for every thread that wants one, in the order of the threads; one atomic a block. All threads call
+// it.
 WARPHASH_FN u64 reserve(u64* length, bool wanted) {
   WARPHASH_BLOCK_SHARED u32 counts[kMostBlockThreads / 32];
   WARPHASH_BLOCK_SHARED u64 base;
@@ -138,7 +139,8 @@ WARPHASH_FN void enter_lists(const typename Task::Batch& b, const typename Task:
   }
 }
 
-// How an owner tells its tile where a bucket lies: by the number, or by the address if that takes more than a multiplication.
+// How an owner tells its tile where a bucket lies: by the number, or by the address if that takes more than a
+// multiplication.
 template <class S>
 struct Whereabouts {
   using Table = typename S::Table;
@@ -159,8 +161,8 @@ struct Whereabouts<S> {
   }
 };
 
-// One round. Every lane of the warp calls this. A lane with `pending` work learns of `part` of its bucket, in addition to what
-// `mine` says of the parts before. True if the lane needs to know no more.
+// One round. Every lane of the warp calls this. A lane with `pending` work learns of `part` of its bucket, in addition
+// to what `mine` says of the parts before. True if the lane needs to know no more.
 template <class Task>
 WARPHASH_FN bool observe(const typename Task::Table& t, const typename Task::State& state, bool pending, i32 region,
                          u32 part, BucketView<typename Task::S>& mine) {
@@ -211,7 +213,8 @@ WARPHASH_FN bool observe(const typename Task::Table& t, const typename Task::Sta
   return whole;
 }
 
-// Gives a slab to each pending element that wants one; true if the element of this lane goes on. All lanes of the warp call it.
+// Gives a slab to each pending element that wants one; true if the element of this lane goes on. All lanes of the warp
+// call it.
 template <class Task>
 WARPHASH_FN bool supply_slabs(const typename Task::Table& t, AllocatorOf<Task>& allocator, typename Task::State& state,
                               bool pending) {
@@ -220,7 +223,8 @@ WARPHASH_FN bool supply_slabs(const typename Task::Table& t, AllocatorOf<Task>& 
   return wanted ? !Task::supply(t, state, slab) : pending;
 }
 
-// As enter_lists, but for one warp: one atomic for its listed elements, if there are any. All lanes of the warp call it.
+// As enter_lists, but for one warp: one atomic for its listed elements, if there are any. All lanes of the warp call
+// it.
 template <class Task>
 WARPHASH_FN void enter_lists_of_warp(const typename Task::Batch& b, const typename Task::State& state, bool finished) {
 #pragma unroll
@@ -237,11 +241,11 @@ WARPHASH_FN void enter_lists_of_warp(const typename Task::Batch& b, const typena
   }
 }
 
-// For operations of unlike length. A warp has a stretch of the elements. A lane that is done takes up the next element while its
-// neighbours go on, so a warp does not wait for the lane with the longest operation. The grid is as large as the device holds
-// at once (runtime/cuda/program.py). Inserts into lists of 1.3 slabs took a fifth less time in this way. Finds took more time,
-// since neighbours end together and write their answers together; so did the exchanges of cuckoo hashing
-// (docs/performance/lists.md).
+// For operations of unlike length. A warp has a stretch of the elements. A lane that is done takes up the next element
+// while its neighbours go on, so a warp does not wait for the lane with the longest operation. The grid is as large as
+// the device holds at once (runtime/cuda/program.py). Inserts into lists of 1.3 slabs took a fifth less time in this
+// way. Finds took more time, since neighbours end together and write their answers together; so did the exchanges of
+// cuckoo hashing (docs/performance/lists.md).
 template <class Task>
 WARPHASH_FN void for_each_refilling(const typename Task::Table& t, const typename Task::Batch& b) {
   static_assert(Task::kReads, "a round is a look at a bucket");
@@ -285,8 +289,9 @@ WARPHASH_FN void for_each_refilling(const typename Task::Table& t, const typenam
   if constexpr (Task::kCounts) flush<Task>(b, tally);
 }
 
-// For operations that look at no bucket, over a short list whose length the host does not know. A grid with one lane per element
-// would start mostly idle blocks. So the grid is as large as the device holds at once, and a lane takes up one element a round.
+// For operations that look at no bucket, over a short list whose length the host does not know. A grid with one lane
+// per element would start mostly idle blocks. So the grid is as large as the device holds at once, and a lane takes up
+// one element a round.
 template <class Task>
 WARPHASH_FN void for_each_in_rounds(const typename Task::Table& t, const typename Task::Batch& b) {
   static_assert(!Task::kProbes && !Task::kSuspends && !Task::kCounts, "a round has no probes, signals or counts");

@@ -1,15 +1,15 @@
 // How the lanes of a GPU read a bucket together, and what they learn from it.
 //
-// Layout. A bucket is read in parts of up to kPartBytes. kLanes neighbouring lanes read a part: lane r has its r-th kLaneBytes, in
-// vectors of 16 bytes. In lines whose slots fit into a vector (kSpread), lane r has the r-th vector and the one that is kLanes
-// further on. So a load of the tile reads whole sectors of 32 bytes, each once. Buckets of up to 32 bytes have one lane. In a
-// list, where keys may repeat, the first lane that holds a key has its first slot.
+// Layout. A bucket is read in parts of up to kPartBytes. kLanes neighbouring lanes read a part: lane r has its r-th
+// kLaneBytes, in vectors of 16 bytes. In lines whose slots fit into a vector (kSpread), lane r has the r-th vector and
+// the one that is kLanes further on. So a load of the tile reads whole sectors of 32 bytes, each once. Buckets of up to
+// 32 bytes have one lane. In a list, where keys may repeat, the first lane that holds a key has its first slot.
 //
-// Protocol: every lane of a tile loads its piece; ballots tell all of them where the key is, which slot is vacant first, and
-// whether the bucket is open.
+// Protocol: every lane of a tile loads its piece; ballots tell all of them where the key is, which slot is vacant
+// first, and whether the bucket is open.
 //
-// Why. A load of 16 bytes is one instruction, and so is a load of 8. With two loads of 16 for each lane, two lanes read a line of
-// 64, and a warp has more lines in flight than with a lane for each slot (docs/performance/find.md).
+// Why. A load of 16 bytes is one instruction, and so is a load of 8. With two loads of 16 for each lane, two lanes read
+// a line of 64, and a warp has more lines in flight than with a lane for each slot (docs/performance/find.md).
 #pragma once
 #include "core/bucket.cuh"
 

@@ -1,5 +1,5 @@
-// A batch in the order of the parts of a table of subtables, which follow each other (core/gpu/partition.cuh), of keys of 4 or 8
-// bytes.
+// A batch in the order of the parts of a table of subtables, which follow each other (core/gpu/partition.cuh), of keys
+// of 4 or 8 bytes.
 #pragma once
 #include "core/gpu/partition.cuh"
 #include "subtables/lines.cuh"
