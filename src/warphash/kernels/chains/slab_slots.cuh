@@ -10,8 +10,8 @@
 // The slabs for 4 bytes are those of A Dynamic Hash Table for the GPU, section IV-B; those for 8 bytes are ours.
 // The node of one key is that of its baseline, the list of Misra and Chaudhuri (section VI-C).
 //
-// Numbers. The numbers below buckets + reserved buckets are those of the base slabs, one a bucket, in one array. A slab
-// of the pool has the number behind them that its address tells.
+// Numbers. The numbers below buckets + reserved buckets are those of the base slabs, one a bucket, in one array. The slab
+// of the pool at address a has the number a behind these.
 //
 // States of a slot: as in core/slot.cuh, but an erased slot is not used again before the list is rebuilt. So the slots
 // of a list fill in one order. Two inserts of one key then swap against the same slot, and one of them wins. If slots
