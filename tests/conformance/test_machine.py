@@ -92,10 +92,15 @@ class TableMachine(RuleBasedStateMachine):
             self.model.agrees(self.table)
 
 
-SMALL = [(design, parameters) for design in design_names() for parameters in VARIANTS.get(design, [{}])[:2]]
+SMALL = [
+    pytest.param(design, parameters, marks=pytest.mark.slow if parameters else (), id=f"{design}-{parameters}")
+    for design in design_names()
+    for parameters in VARIANTS.get(design, [{}])[:2]
+]
+"""The default of each design for every day."""
 
 
-@pytest.mark.parametrize(("design", "parameters"), SMALL, ids=[f"{d}-{p}" for d, p in SMALL])
+@pytest.mark.parametrize(("design", "parameters"), SMALL)
 def test_any_order_of_verbs(design: str, parameters: dict[str, Any]) -> None:
     machine: Any = type(f"{design}Machine", (TableMachine,), {"design": design, "parameters": parameters})
     case = machine.TestCase
