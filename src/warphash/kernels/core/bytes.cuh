@@ -4,6 +4,8 @@
 
 namespace warphash {
 
+constexpr int kRow = -1;  // width of a value: what the table says, as value_bytes
+
 // Moves rows by the widest word that suits them; `bits` has all the ones of their addresses and their length.
 template <class Move>
 WARPHASH_FN void by_words(u64 bits, const Move& move) {

@@ -45,6 +45,13 @@ template <class Task>
   requires(Task::kErases)
 constexpr bool kErases<Task> = true;
 
+// It finds its way through memory by itself, a step at a time, and is shown no bucket. It counts what it probes.
+template <class Task>
+constexpr bool kSteps = false;
+template <class Task>
+  requires(Task::kSteps)
+constexpr bool kSteps<Task> = true;
+
 // It counts the keys that it adds or erases for each subtable.
 template <class Task>
 constexpr bool kCountsSubtables = false;
@@ -144,6 +151,13 @@ concept IsProbing =
       s.key();
     };
 
+// A task that finds its own way: next() is what the next step of an element will read, or write.
+template <class Task>
+concept IsStepping = requires(const typename Task::Table& t, const typename Task::Batch& b, typename Task::State& s) {
+  { Task::step(t, b, s) } -> Same<bool>;
+  { Task::next(t, s) } -> Converts<const void*>;
+};
+
 // A task that does something else once a pair is displaced (core/report.cuh).
 template <class Task>
 concept IsSuspending = requires(typename Task::State& s) {
@@ -190,6 +204,8 @@ WARPHASH_FN constexpr void check_task() {
   static_assert(IsTask<Task>);
   if constexpr (Task::kProbes)
     static_assert(IsProbing<Task>);
+  else if constexpr (kSteps<Task>)
+    static_assert(IsStepping<Task>);
   else
     static_assert(HasHint<Task>);
   if constexpr (Task::kSuspends) static_assert(IsSuspending<Task>);

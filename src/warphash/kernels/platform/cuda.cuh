@@ -205,6 +205,11 @@ template <class Word>
 WARPHASH_FN Word fetch_or(Word* p, Word x) {
   return atomicOr(p, x);
 }
+WARPHASH_FN u32 fetch_or_release(u32* p, u32 x) {
+  u32 old;
+  asm volatile("atom.release.gpu.global.or.b32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(x) : "memory");
+  return old;
+}
 template <class Word>
 WARPHASH_FN Word fetch_and(Word* p, Word x) {
   return atomicAnd(p, x);

@@ -174,6 +174,7 @@ template <class Word>
 inline Word fetch_or(Word* p, Word x) {
   return emulation::change(p, [&](Word old) { return old | x; });
 }
+inline u32 fetch_or_release(u32* p, u32 x) { return fetch_or(p, x); }
 template <class Word>
 inline Word fetch_and(Word* p, Word x) {
   return emulation::change(p, [&](Word old) { return old & x; });

@@ -90,6 +90,9 @@ template <class Word>
 WARPHASH_FN Word fetch_or(Word* p, Word x) {
   return std::atomic_ref<Word>(*p).fetch_or(x, kRelaxed);
 }
+WARPHASH_FN u32 fetch_or_release(u32* p, u32 x) {
+  return std::atomic_ref<u32>(*p).fetch_or(x, std::memory_order_release);
+}
 template <class Word>
 WARPHASH_FN Word fetch_and(Word* p, Word x) {
   return std::atomic_ref<Word>(*p).fetch_and(x, kRelaxed);

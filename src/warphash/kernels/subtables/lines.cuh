@@ -53,7 +53,6 @@ namespace warphash {
 
 // Whether a find reads a word of an overflow filter to save a bucket.
 constexpr bool kReadsFilters = !kPrefetches;
-constexpr int kRow = -1;  // width of a value: what SubtableTable::value_bytes says
 constexpr u32 kSubtableShift = 28;
 constexpr u32 kReservedSubtable = kMostSubtables;  // the number of the one with the reserved buckets
 

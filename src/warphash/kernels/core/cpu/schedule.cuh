@@ -120,9 +120,33 @@ WARPHASH_FN void prefetch_bucket(const typename S::Table& t, u32 bucket) {
   for (int offset = 0; offset < S::kBucketBytes; offset += 64) prefetch(p + offset);
 }
 
+// Asks for the memory that the next step of an element needs.
 template <class Task>
-inline void for_each_probing(const typename Task::Table& table, const typename Task::Batch& batch, u64 begin, u64 end) {
-  using S = typename Task::S;
+WARPHASH_FN void prefetch_for(const typename Task::Table& t, const typename Task::State& state) {
+  if constexpr (kSteps<Task>)
+    prefetch(Task::next(t, state));
+  else
+    prefetch_bucket<typename Task::S>(t, state.bucket());
+}
+
+// True if the element is done.
+template <class Task>
+WARPHASH_FN bool take_step(const typename Task::Table& t, const typename Task::Batch& b, typename Task::State& state,
+                           i32 region, Tally& tally) {
+  if constexpr (kSteps<Task>) {
+    return Task::step(t, b, state);
+  } else {
+    using S = typename Task::S;
+    ++tally.probes;
+    BucketView<S> seen = BucketView<S>::full();
+    if constexpr (Task::kReads) seen = look<S, Task::kVacancy>(S::at(t, state.bucket()), state.key(), region);
+    return Task::step(t, b, state, seen);
+  }
+}
+
+template <class Task>
+inline void for_each_stepping(const typename Task::Table& table, const typename Task::Batch& batch, u64 begin,
+                              u64 end) {
   struct Flight {
     typename Task::State state;
     u64 i;
@@ -134,7 +158,8 @@ inline void for_each_probing(const typename Task::Table& table, const typename T
   Tally tally;
   Lists<Task> lists;
   u64 next = begin;
-  const i32 region = Task::region(t);
+  i32 region = 0;
+  if constexpr (Task::kProbes) region = Task::region(t);
   // Puts the next element that needs a probe into `f`; false when there is none.
   const auto board = [&](Flight& f) {
     while (next < end) {
@@ -143,7 +168,7 @@ inline void for_each_probing(const typename Task::Table& table, const typename T
       if constexpr (Task::kSuspends)
         if (suspended(b, 0)) pending = pending && Task::suspend(f.state);
       if (pending) {
-        prefetch_bucket<S>(t, f.state.bucket());
+        prefetch_for<Task>(t, f.state);
         return true;
       }
       Task::finish(t, b, f.i, f.state, true, tally);
@@ -156,14 +181,11 @@ inline void for_each_probing(const typename Task::Table& table, const typename T
   while (live > 0) {
     for (int j = 0; j < live;) {
       Flight& f = flights[j];
-      ++tally.probes;
-      BucketView<S> seen = BucketView<S>::full();
-      if constexpr (Task::kReads) seen = look<S, Task::kVacancy>(S::at(t, f.state.bucket()), f.state.key(), region);
-      bool done = Task::step(t, b, f.state, seen);
+      bool done = take_step<Task>(t, b, f.state, region, tally);
       if constexpr (kAllocates<Task>)
         if (!done && Task::wants_slab(f.state)) done = Task::supply(t, f.state, allocator.allocate(t, true));
       if (!done) {
-        prefetch_bucket<S>(t, f.state.bucket());
+        prefetch_for<Task>(t, f.state);
         ++j;
         continue;
       }
@@ -205,8 +227,8 @@ void for_each(const typename Task::Table& t, const typename Task::Batch& b, u64 
   if constexpr (!kWalks<Task>) check_task<Task>();
   if constexpr (kWalks<Task>)
     Task::run(t, b, begin, end);
-  else if constexpr (Task::kProbes)
-    for_each_probing<Task>(t, b, begin, end);
+  else if constexpr (Task::kProbes || kSteps<Task>)
+    for_each_stepping<Task>(t, b, begin, end);
   else
     for_each_straight<Task>(t, b, begin, end);
 }

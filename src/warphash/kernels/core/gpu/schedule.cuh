@@ -38,7 +38,7 @@ WARPHASH_FN constexpr u32 most_threads() {
 template <class Task>
 WARPHASH_FN constexpr u32 fewest_blocks() {
   if constexpr (requires { Task::kBlocks; }) return Task::kBlocks;
-  if constexpr (requires { typename Task::S; }) {
+  if constexpr (requires { typename Task::S::Item; }) {
     if (kRefills<Task>) return sizeof(typename Task::S::Item) < 16 ? 8 : 6;
     if (Task::S::kLinked || (!Task::kCounts && Task::S::kLookBytes > 128)) return 1;
   }
@@ -337,6 +337,9 @@ WARPHASH_FN void for_each_once(const typename Task::Table& t, const typename Tas
       }
       if constexpr (kAllocates<Task>) pending = supply_slabs<Task>(t, allocator, state, pending);
     }
+  } else if constexpr (kSteps<Task>) {
+    while (any(pending))
+      if (pending) pending = !Task::step(t, b, state);
   }
   if constexpr (kAllocates<Task> && !Task::kProbes) supply_slabs<Task>(t, allocator, state, live);
   Task::finish(t, b, i, state, live, tally);
