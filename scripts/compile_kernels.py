@@ -20,7 +20,7 @@ from warphash.runtime.engine import KernelSpec
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 WIDTHS_BYTES = ((4, 0), (4, 4), (8, 0), (8, 8))  # of key and value; other widths share these slots
-LINE_WIDTHS_BYTES = (*WIDTHS_BYTES, (4, 20), (16, 32), (128, 8))  # where keys and values lie apart
+WIDTHS_IN_PLACE_BYTES = (*WIDTHS_BYTES, (4, 8), (4, 20), (16, 32), (128, 8))  # where each has a width of its own
 MUST_NOT_SPILL = "find"
 
 
@@ -35,10 +35,12 @@ def specs() -> Iterator[KernelSpec]:
         for given in [{"slots_per_bucket": n} for n in choices] if choices else [{}]:
             parameters = design.resolve(given)
             constants = tuple(sorted({**design.fields(parameters), "family": 0}.items()))
-            if design.line_bytes:
-                for key, value in LINE_WIDTHS_BYTES:
+            if design.family in ("subtables", "tickets"):
+                subtables = design.family == "subtables"
+                for key, value in WIDTHS_IN_PLACE_BYTES:
                     known = (*constants, ("value_bytes", value))
-                    yield KernelSpec(name, key, value, design.slots_per_bucket(parameters, key), known, subtables=True)
+                    slots = design.slots_per_bucket(parameters, key)
+                    yield KernelSpec(name, key, value, slots, known, subtables=subtables, tickets=not subtables)
                 continue
             for widths in WIDTHS_BYTES:
                 slot_bytes = KernelSpec(name, *widths, 1).slot_bytes

@@ -27,6 +27,7 @@ FAMILY_ENTRIES = {
     "buckets": "buckets/cpu/entries.cuh",
     "chains": "chains/entries.cuh",
     "subtables": "subtables/entries.cuh",
+    "tickets": "tickets/entries.cuh",
 }
 """The header of a family that defines ``WARPHASH_ENTRIES`` for a CPU."""
 

@@ -31,7 +31,12 @@ def test_every_row_has_one_name_and_its_paper() -> None:
     assert len(names) == len(set(names)) > 80
     assert all(anchor == name for anchor, name, _ in ROWS)
     assert len(names) == PAGE.count("<a id="), "a row that is no row of a table"
-    for heading, prefix in (("(DyHash", "dyhash-"), ("(SlabHash", "slabhash-"), ("(BGHT", "bght-")):
+    for heading, prefix in (
+        ("(DyHash", "dyhash-"),
+        ("(SlabHash", "slabhash-"),
+        ("(BGHT", "bght-"),
+        ("(Stash", "stash-"),
+    ):
         part = next(part for part in PAGE.split("\n## ") if heading in part.splitlines()[0])
         assert set(re.findall(r"<a id=\"([a-z]+-)", part)) == {prefix}
 

@@ -61,6 +61,8 @@ TABLES = [
     ("megakv", {}),
     ("dynamic_cuckoo", {}),
     ("dynamic_cuckoo", {"subtables": 2, "coordination": "spin"}),
+    ("stadium", {}),
+    ("stadium", {"ticket_bits": 1}),
 ]
 RACES = [
     Races(design, word, parameters, rewrite)

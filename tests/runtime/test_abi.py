@@ -29,6 +29,7 @@ ENTRIES = {
     "buckets": "buckets/cpu/entries.cuh",
     "chains": "chains/entries.cuh",
     "subtables": "subtables/entries.cuh",
+    "tickets": "tickets/entries.cuh",
 }
 REPORTS = {"CountLine", "SignalLine", "Report"}
 """Structures that kernels write, and are not given."""
@@ -121,6 +122,8 @@ def of_family(family: str) -> dict[str, int]:
             "kCountLines * kCountWords * sizeof(u32)": node_pool._COUNT_BYTES,
             "sizeof(Pool::bases) / sizeof(u64)": node_pool.MAX_SUPER_BLOCKS,
         }
+    if family == "tickets":
+        return {"32 >> kBoardWordShift": 1}
     return {"kReservedSubtable": abi.RESERVED_SUBTABLE}
 
 
@@ -130,6 +133,10 @@ def of_layout(design: Design, layout: Layout) -> dict[str, int]:
     slots = f"{table}::S"
     if design.family == "subtables":
         return {f"{slots}::kSlots": layout.slots_per_bucket, f"{slots}::kBucketBytes": design.line_bytes or 0}
+    if design.family == "tickets":
+        spec = KernelSpec(design.name, layout.word_bytes, layout.value_bytes, 1, tickets=True)
+        table_of_rows = f"TicketTable t{{}}; t.value_bytes = {layout.value_bytes};"
+        return {f"[] {{ {table_of_rows} return {slots}::stride(t); }}()": spec.slot_bytes}
     slot_bytes = layout.word_bytes + layout.value_bytes
     return {
         f"{slots}::kSlots": layout.slots_per_bucket,
@@ -232,5 +239,7 @@ class TestFamily:
 #define WARPHASH_ENTRY(NAME, ...) if (kRefills<__VA_ARGS__>) std::puts(#NAME);
 WARPHASH_ENTRIES({design.class_name}, {layout.word}, {layout.value}, {layout.slots_per_bucket})
 """
-        spec = KernelSpec(design.name, 4, 0, 1, lists=family == "chains", subtables=family == "subtables")
+        spec = KernelSpec(
+            design.name, 4, 0, 1, lists=family == "chains", subtables=family == "subtables", tickets=family == "tickets"
+        )
         assert set(values(headers_of(family), [], tmp_path, prints)) == spec.refilling

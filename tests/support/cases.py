@@ -39,6 +39,13 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"slots_per_bucket": 1, "probe_limit": 512},
         {"hash": "universal"},
     ],
+    "stadium": [
+        {},
+        {"ticket_bits": 1},
+        {"ticket_bits": 4},
+        {"ticket_bits": 2, "functions": "family"},
+        {"functions": "family", "hash": "universal"},
+    ],
 }
 LIST_VARIANTS: dict[str, list[dict[str, Any]]] = {
     "slab": [{}, {"allocator": "slab_light"}, {"buckets": 7, "rebucket": False}],

@@ -125,9 +125,11 @@ FAMILIES = {
         Family("rows-in-lists", "slab", "V24", "V40"),
         Family("subtables", "dynamic_cuckoo"),
         Family("wide-subtables", "dynamic_cuckoo", "V24", "V40"),
+        Family("tickets", "stadium"),
+        Family("wide-tickets", "stadium", "V24", "V40"),
     )
 }
-SOME = ("buckets", "rows", "lists", "lists-of-pairs", "subtables")
+SOME = ("buckets", "rows", "lists", "lists-of-pairs", "subtables", "tickets")
 """For every day; the others keep wider rows in the same storage."""
 
 

@@ -89,19 +89,20 @@ class Layout:
         Width of a value beside it; 0 for none.
     slots_per_bucket
         Of a line of subtables, the keys that it has.
-    in_lines
-        Values lie apart from lines of keys (``kernels/subtables/lines.cuh``).
+    in_place
+        Keys and values have any width, and each has its own: in lines of keys (``kernels/subtables/lines.cuh``), and
+        beside tickets (``kernels/tickets/pairs.cuh``).
     """
 
     word_bytes: int
     value_bytes: int
     slots_per_bucket: int
-    in_lines: bool = False
+    in_place: bool = False
 
     @property
     def value_is_row(self) -> bool:
         """Kernels carry the address of a value, and not the value itself."""
-        return self.in_lines and (self.word_bytes > 8 or self.value_bytes not in (0, 4, 8))
+        return self.in_place and (self.word_bytes > 8 or self.value_bytes not in (0, 4, 8))
 
     @property
     def word(self) -> str:
@@ -110,10 +111,10 @@ class Layout:
 
     @property
     def value(self) -> str:
-        """What the templates in C++ take of a value: its width in lines, otherwise whether there is one."""
+        """What the templates in C++ take of a value: its width if it has its own, otherwise whether there is one."""
         if self.value_is_row:
             return "warphash::kRow"
-        return str(self.value_bytes) if self.in_lines else str(self.value_bytes > 0).lower()
+        return str(self.value_bytes) if self.in_place else str(self.value_bytes > 0).lower()
 
 
 _ROW_BYTES = 12
@@ -152,6 +153,8 @@ class Design:
         those that hold no pair included. There an insert is the one kernel ``place``.
     line_bytes
         Of a design with subtables (``kernels/subtables/lines.cuh``): bytes of keys in a bucket, whatever their width.
+    has_tickets
+        A slot is a pair, and what is known of it is on a ticket board (``kernels/tickets/ticket_board.cuh``).
     own_bounds
         Parameters to the bounds of the load factor that the design itself keeps; None if it has none.
     capabilities
@@ -173,6 +176,7 @@ class Design:
     chain_limit: Callable[[int], int] = chain_limit
     node_slots: Callable[[int], int] | None = None
     line_bytes: int | None = None
+    has_tickets: bool = False
     own_bounds: Callable[[Mapping[str, Any]], tuple[float, float] | None] = lambda _: None
     capabilities: frozenset[str] = field(default=ALL_VERBS)
 
@@ -190,14 +194,16 @@ class Design:
     @property
     def family(self) -> str:
         """The folder of ``kernels`` and ``storage`` that it belongs to."""
+        if self.has_tickets:
+            return "tickets"
         return "subtables" if self.line_bytes else "chains" if self.node_slots else "buckets"
 
     def layouts(self) -> Iterator[Layout]:
         """Yield the layouts that an engine compiles ahead of time: they serve keys and values of all widths."""
-        if self.line_bytes:
+        if self.line_bytes or self.has_tickets:
             for word in (4, 8, 16, 32, 64, 128):
                 for value in (0, 4, 8, _ROW_BYTES) if word <= 8 else (_ROW_BYTES,):
-                    yield Layout(word, value, self.line_bytes // word, in_lines=True)
+                    yield Layout(word, value, (self.line_bytes or word) // word, in_place=True)
             return
         choices = next((p.choices for p in self.parameters if p.name == "slots_per_bucket"), None)
         for slots_per_bucket in choices or (1,):
@@ -214,7 +220,7 @@ class Design:
 
     def keeps_columns(self, slots_per_bucket: int, slot_bytes: int) -> bool:
         """Keys and values of a bucket lie apart (``kernels/buckets/columns.cuh``): a look at keys reads half of it."""
-        in_slots = self.moves_keys or self.node_slots is not None or self.line_bytes is not None
+        in_slots = self.has_tickets or self.moves_keys or self.node_slots is not None or self.line_bytes is not None
         return not in_slots and slot_bytes == 16 and slots_per_bucket >= 16
 
     def splits(self, parameters: Mapping[str, Any], slot_bytes: int) -> bool:

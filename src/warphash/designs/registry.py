@@ -19,6 +19,7 @@ _STEMS = (
     "linear_probing",
     "megakv",
     "dynamic_cuckoo",
+    "stadium",
 )
 
 _DESIGNS: tuple[Design, ...] = tuple(import_module(f".{stem}", __package__).DESIGN for stem in _STEMS)

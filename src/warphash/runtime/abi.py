@@ -133,6 +133,19 @@ class SubtableBatch(InsertBatch):
     ]
 
 
+# ---- tickets/abi.cuh
+class TicketTable(Table):
+    """A table with a ticket board."""
+
+    _fields_ = _words("board", "emptied", "ticket_shift", "early_exit", "of_family", "value_bytes")
+
+
+class TicketBatch(InsertBatch):
+    """An operation on a table with a ticket board."""
+
+    _fields_ = _words("source_slots", "source_board")
+
+
 # ---- rows/abi.cuh
 class StoredRows(ctypes.Structure):
     """Rows that a store keeps."""

@@ -29,10 +29,10 @@ class KernelSpec:
     design
         Stem of the header under ``kernels/designs``; the class in it is the stem in CamelCase.
     key_bytes
-        4 or 8: width of a key in the slot; in subtables also 16, 32, 64 or 128.
+        4 or 8: width of a key in the slot; in subtables and beside tickets also 16, 32, 64 or 128.
     value_bytes
         0, 4 or 8: width of a value in the slot. A slot is ``key_bytes`` wide without a value; with one, both take the
-        wider of the two widths. In subtables, where values lie apart from keys, any multiple of 4.
+        wider of the two widths. In subtables, where values lie apart from keys, and beside tickets, any multiple of 4.
     slots_per_bucket
         1, 8, 16 or 32; of lists, slots of a node; of subtables, 128 bytes of keys.
     constants
@@ -42,6 +42,8 @@ class KernelSpec:
         A bucket is a list of nodes.
     subtables
         A bucket is a line of keys in one of several subtables (``kernels/subtables/lines.cuh``).
+    tickets
+        A slot is a pair of any width, and has a ticket (``kernels/tickets/ticket_board.cuh``).
     splits
         Keys and values lie in columns, and no order of a batch would help (``kernels/buckets/gpu/split.cuh``).
     header
@@ -57,6 +59,7 @@ class KernelSpec:
     constants: tuple[tuple[str, int], ...] = ()
     lists: bool = False
     subtables: bool = False
+    tickets: bool = False
     splits: bool = False
     header: str = ""
     package: str = "warphash"
@@ -64,7 +67,13 @@ class KernelSpec:
     @property
     def family(self) -> str:
         """The folder of ``kernels`` and ``storage`` that the design belongs to."""
-        return "subtables" if self.subtables else "chains" if self.lists else "buckets"
+        chosen = (("subtables", self.subtables), ("tickets", self.tickets), ("chains", self.lists))
+        return next((family for family, is_it in chosen if is_it), "buckets")
+
+    @property
+    def in_place(self) -> bool:
+        """Keys and values of any width lie in the table itself, each in the width that it has."""
+        return self.subtables or self.tickets
 
     @property
     def refilling(self) -> frozenset[str]:
@@ -76,21 +85,26 @@ class KernelSpec:
     @cached_property
     def word_bytes(self) -> int:
         """Width of a key as kernels take it."""
-        return self.key_bytes if self.subtables else max(self.key_bytes, self.value_bytes)
+        return self.key_bytes if self.in_place else max(self.key_bytes, self.value_bytes)
 
     @cached_property
     def value_word_bytes(self) -> int:
         """Width of a value as kernels take it; 0 without one."""
-        return self.value_bytes if self.subtables or not self.value_bytes else self.word_bytes
+        return self.value_bytes if self.in_place or not self.value_bytes else self.word_bytes
 
     @cached_property
     def value_is_row(self) -> bool:
         """Kernels carry the address of a value, and not the value itself."""
-        return self.subtables and (self.key_bytes > 8 or self.value_bytes not in (0, 4, 8))
+        return self.in_place and (self.key_bytes > 8 or self.value_bytes not in (0, 4, 8))
 
     @cached_property
     def slot_bytes(self) -> int:
-        return self.word_bytes + self.value_word_bytes
+        """Bytes of a pair in its slot, those that align the next one included."""
+        if not self.tickets:
+            return self.word_bytes + self.value_word_bytes
+        first = 8 if self.key_bytes == 4 and self.value_bytes == 8 else self.key_bytes  # of the value
+        alignment = 8 if first == 8 else min(16, self.key_bytes)
+        return -(-(first + self.value_bytes) // alignment) * alignment
 
 
 @cache

@@ -36,6 +36,7 @@ FAMILY_ENTRIES = {
     "buckets": "buckets/gpu/entries.cuh",
     "chains": "chains/entries.cuh",
     "subtables": "subtables/entries.cuh",
+    "tickets": "tickets/entries.cuh",
 }
 """The header of a family that defines ``WARPHASH_ENTRIES``."""
 
@@ -80,7 +81,7 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
     roots = [root] if root else [kernel_root(spec.package), kernel_root()]
     if spec.header:
         return _unit(platform, roots, [spec.header], "WARPHASH_PLAIN_ENTRIES")
-    layout = Layout(spec.word_bytes, spec.value_bytes, spec.slots_per_bucket, spec.subtables)
+    layout = Layout(spec.word_bytes, spec.value_bytes, spec.slots_per_bucket, spec.in_place)
     # The emulation runs one binary for all parameters: it is compiled by a slower compiler, and timed by nobody.
     constants = spec.constants if platform == "cuda" else ()
     design, slots = class_name(spec.design), spec.slots_per_bucket

@@ -44,8 +44,8 @@ def make_storage(
 ) -> Storage:
     """Make an empty storage for ``capacity`` keys.
 
-    Keys and values of up to 8 bytes go into slots; in subtables, wider ones, too. In other families, wider keys or
-    values go into rows.
+    Keys and values of up to 8 bytes go into slots; in subtables and beside tickets, wider ones, too. In other families,
+    wider keys or values go into rows.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def make_storage(
     multi
         Keys repeat.
     """
-    in_place = design.family == "subtables"
+    in_place = design.family in ("subtables", "tickets")
     wide = not in_place and (key_bytes > 8 or value_bytes > 8)
     widths = (8, 8) if wide else _widths(key_bytes, value_bytes)
     slot_bytes = widths[0] if in_place else _spec(design.name, *widths, 1).slot_bytes
@@ -64,7 +64,8 @@ def make_storage(
         *widths,
         per_bucket,
         lists=design.family == "chains",
-        subtables=in_place,
+        subtables=design.family == "subtables",
+        tickets=design.family == "tickets",
         splits=design.splits(parameters, slot_bytes),
     )
     lists = parameters.get("buckets")
@@ -86,6 +87,11 @@ def make_storage(
         subtables = SubtableArray(*like, sizes_for(slots, per_bucket, parameters["subtables"]), seed, family)
         own = design.own_bounds(parameters) if options.grows else None
         store = SubtableStore(subtables, options._replace(bounds=own))
+    elif design.family == "tickets":
+        from .buckets.store import BucketStore
+        from .tickets.array import TicketArray
+
+        store = BucketStore(TicketArray(*like, slots, seed, family), options)
     else:
         from .buckets.array import BucketArray
         from .buckets.store import BucketStore

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -34,9 +34,11 @@ from ...runtime.abi import (
     BucketTable,
     BuildBatch,
     Flag,
+    InsertBatch,
     Op,
     RowBatch,
     StoredRows,
+    Table,
 )
 from ...runtime.engine import Buffer, Engine, KernelSpec, with_constants
 from ...runtime.source import ROWS
@@ -70,7 +72,7 @@ class Pairs(NamedTuple):
     @classmethod
     def none(cls, spec: KernelSpec) -> Pairs:
         """No pairs of a layout."""
-        words = np.empty(0, f"u{spec.word_bytes}")
+        words = np.empty(0, f"V{spec.word_bytes}" if spec.in_place else f"u{spec.word_bytes}")
         return cls(words, words if spec.value_word_bytes else None)
 
     def where(self, which: npt.NDArray[np.bool_]) -> Pairs:
@@ -108,7 +110,9 @@ class BucketArray:
         What kernels are given.
     """
 
-    batch_type, find_fields = BucketBatch, NO_FIELDS
+    table_type: type[Table] = BucketTable
+    batch_type: type[InsertBatch] = BucketBatch
+    find_fields = NO_FIELDS
 
     def __init__(
         self,
@@ -122,14 +126,18 @@ class BucketArray:
         stream: Any = None,
     ) -> None:
         per_bucket = spec.slots_per_bucket
-        self._constants = {**design.fields(parameters), "family": HASHES.index(family)}
+        self._constants = {
+            **design.fields(parameters),
+            "family": HASHES.index(family),
+            **({"value_bytes": spec.value_bytes} if spec.in_place else {}),
+        }
         spec = with_constants(spec, tuple(sorted(self._constants.items())))
         self.engine, self.design, self.parameters, self.spec = engine, design, parameters, spec
         self.seed, self.family = seed, family
         self.buckets = buckets_for(slots, per_bucket)
         self.slots = self.buckets * per_bucket
-        self.total_slots = (self.buckets + (1 if per_bucket >= 3 else 3)) * per_bucket
-        self.nbytes = self.total_slots * spec.slot_bytes
+        self.total_slots = (self.buckets + self._reserved_buckets()) * per_bucket
+        self.nbytes = self._memory_bytes()
         self.displaced: Scratch | None = None
         self.layout_is_open = self.cleared = False
         self._memory = engine.allocate(self.nbytes, stream)
@@ -137,35 +145,47 @@ class BucketArray:
         self._random = random.Random(seed)
         self.table = self._describe()
         self._report = engine.allocate(8 * REPORT_WORDS, stream)  # of operations whose caller holds the lock alone
-        self._workbench = Workbench(engine, BucketBatch, spec.slot_bytes if design.moves_keys else 0)
+        self._workbench = Workbench(engine, self.batch_type, spec.slot_bytes if design.moves_keys else 0)
         self._result_slot: ResultSlot | None = None
+
+    def _reserved_buckets(self) -> int:
+        """Buckets behind those that keys are hashed to."""
+        return 1 if self.spec.slots_per_bucket >= 3 else 3
+
+    def _memory_bytes(self) -> int:
+        """Of the memory that has the pairs, and all that a snapshot needs."""
+        return self.total_slots * self.spec.slot_bytes
 
     def memory_use(self) -> MemoryUse:
         """The slots that keys are hashed to."""
         return MemoryUse(self.slots * self.spec.slot_bytes)
 
-    def _describe(self) -> BucketTable:
-        return BucketTable(
+    def _describe(self) -> Table:
+        return self.table_type(
             slots=self._memory.ptr,
             buckets=self.buckets,
-            chain_limit=self.design.chain_limit(self.slots),
             **draw_constants(self._random, self.family, self.spec.word_bytes),
             **self._constants,
+            **self._fields(),
         )
 
+    def _fields(self) -> dict[str, int]:
+        """Fields of the table that follow from its size or its memory."""
+        return {"chain_limit": self.design.chain_limit(self.slots)}
+
     # ---- arrays like this one
-    def sibling(self, slots: int, seed: int, stream: Any = None) -> BucketArray:
+    def sibling(self, slots: int, seed: int, stream: Any = None) -> Self:
         """An array of the same kind with other hash constants, not cleared."""
         like = (self.engine, self.design, self.parameters, self.spec)
-        return BucketArray(*like, slots, seed, self.family, stream)
+        return type(self)(*like, slots, seed, self.family, stream)
 
-    def copy(self, stream: Any = None) -> BucketArray:
+    def copy(self, stream: Any = None) -> Self:
         """An array with the same hash constants and pairs, in memory of its own."""
         twin = self.sibling(self.slots, self.seed, stream)
-        twin.table = BucketTable.from_buffer_copy(self.table)
+        twin.table = self.table_type.from_buffer_copy(self.table)
         twin.table.slots = twin._memory.ptr
         twin._random.setstate(self._random.getstate())
-        self.engine.copy(twin._memory.ptr, self._memory.ptr, self.nbytes, stream)
+        self.engine.copy(twin._memory.ptr, self._memory.ptr, self._memory.nbytes, stream)
         twin.cleared = self.cleared
         return twin
 
@@ -178,8 +198,12 @@ class BucketArray:
     def clear(self, stream: Any = None) -> None:
         """Forget all pairs."""
         self.cleared = False
-        self.engine.fill(self._memory.ptr, 0xFF, self.nbytes, stream)
+        self._wipe(stream)
         self.layout_is_open, self.displaced, self.cleared = False, None, True
+
+    def _wipe(self, stream: Any) -> None:
+        """Write to the memory what makes a slot one that was never used."""
+        self.engine.fill(self._memory.ptr, 0xFF, self._memory.nbytes, stream)
 
     def rehash(self, stream: Any = None) -> None:
         """Forget all pairs and draw other hash constants, in the same memory."""
@@ -188,19 +212,20 @@ class BucketArray:
 
     def snapshot(self, stream: Any = None) -> Buffer | npt.NDArray[np.uint8]:
         """A copy of the slots; on the host, if the device has no memory for one."""
+        nbytes = self._memory.nbytes
         try:
-            kept = self.engine.allocate(self.nbytes, stream)
+            kept = self.engine.allocate(nbytes, stream)
         except MemoryError:
-            return self.engine.to_host(self._memory.ptr, np.uint8, self.nbytes, stream)
-        self.engine.copy(kept.ptr, self._memory.ptr, self.nbytes, stream)
+            return self.engine.to_host(self._memory.ptr, np.uint8, nbytes, stream)
+        self.engine.copy(kept.ptr, self._memory.ptr, nbytes, stream)
         return kept
 
-    def restore(self, table: BucketTable, snapshot: Buffer | npt.NDArray[np.uint8], stream: Any = None) -> None:
+    def restore(self, table: Table, snapshot: Buffer | npt.NDArray[np.uint8], stream: Any = None) -> None:
         """Put back the slots of a `snapshot` and the constants of that time. Allocates nothing on the device."""
         if isinstance(snapshot, np.ndarray):
             self.engine.upload(self._memory.ptr, snapshot, stream)
         else:
-            self.engine.copy(self._memory.ptr, snapshot.ptr, self.nbytes, stream)
+            self.engine.copy(self._memory.ptr, snapshot.ptr, self._memory.nbytes, stream)
         self.table, self.cleared, self.layout_is_open, self.displaced = table, True, False, None
 
     # ---- operations that change nothing
@@ -209,18 +234,22 @@ class BucketArray:
         report, base = zeroed_report(self.engine, stream), self.table
         per_launch = LAUNCH_ELEMENTS // self.spec.slots_per_bucket * self.spec.slots_per_bucket
         for at in range(0, self.total_slots, per_launch):
-            table = BucketTable.from_buffer_copy(base)
-            table.slots = base.slots + at * self.spec.slot_bytes
-            table.buckets = max(0, self.buckets - at // self.spec.slots_per_bucket)
-            n = min(per_launch, self.total_slots - at)
-            batch = BucketBatch(n=n, out_keys=out_keys, out_values=out_values, report=report.ptr, room=room)
+            table, n = self._from_slot(base, at), min(per_launch, self.total_slots - at)
+            batch = self.batch_type(n=n, out_keys=out_keys, out_values=out_values, report=report.ptr, room=room)
             self.program.run("scan", table, batch, n, stream)
         return read_report(self.engine, report.ptr, stream).winners
+
+    def _from_slot(self, table: Table, first: int) -> Table:
+        """What a scan is told of the slots from one on, which is the first of a bucket."""
+        rest = self.table_type.from_buffer_copy(table)
+        rest.slots = table.slots + first * self.spec.slot_bytes
+        rest.buckets = max(0, self.buckets - first // self.spec.slots_per_bucket)
+        return rest
 
     def broken_buckets(self, stream: Any = None) -> int:
         """As `Store.broken_buckets`; the rules are those of ``core/slot.cuh``."""
         report, n = zeroed_report(self.engine, stream), self.total_slots // self.spec.slots_per_bucket
-        self.program.run("audit", self.table, BucketBatch(n=n, report=report.ptr), n, stream)
+        self.program.run("audit", self.table, self.batch_type(n=n, report=report.ptr), n, stream)
         return read_report(self.engine, report.ptr, stream).mismatches
 
     # ---- operations that change pairs
@@ -283,7 +312,7 @@ class BucketArray:
         self.layout_is_open = whole
         batch = scratch.batch
         batch.op, batch.kind, batch.count_probes = op, kind, count_probes
-        width, dirty_claims = self.spec.word_bytes, False
+        spec, dirty_claims = self.spec, False
         for at in range(0, walked, piece):
             first = 0 if listed else at  # element numbers count from here
             batch.n, batch.count, batch.indices = (
@@ -291,7 +320,10 @@ class BucketArray:
                 0,
                 listed.numbers.ptr + 4 * at if listed else 0,
             )
-            batch.keys, batch.values = keys + first * width, values and values + first * width
+            batch.keys, batch.values = (
+                keys + first * spec.word_bytes,
+                values and values + first * spec.value_word_bytes,
+            )
             batch.out_flags = flags and flags + first
             batch.random = self._random.getrandbits(32)
             if small:
@@ -317,7 +349,7 @@ class BucketArray:
             self.displaced = None
         return outcome
 
-    def _place_distinct(self, table: BucketTable, batch: BucketBatch, place: str, settles: bool, stream: Any) -> None:
+    def _place_distinct(self, table: Table, batch: InsertBatch, place: str, settles: bool, stream: Any) -> None:
         """Launch the kernels of a piece in which keys may repeat."""
         report, n, run = batch.report, batch.n, self.program.run
         if settles:
@@ -402,7 +434,7 @@ class BucketArray:
         scratch = (self._workbench.kept or self._workbench.of(n, False, True)) if small else None
         report = scratch.report.ptr if scratch else self._reset_report(stream)
         for at, count, indices, length in pieces(self.engine, n, min(n, LAUNCH_ELEMENTS), only, stream):
-            batch = BucketBatch(
+            batch = self.batch_type(
                 n=count,
                 keys=keys + at * self.spec.word_bytes,
                 indices=indices,
@@ -421,7 +453,9 @@ class BucketArray:
         Allocates nothing. Of elements with one key, only one is sure to erase a copy of the key.
         """
         report = self._reset_report(stream)
-        self.program.run("erase", self.table, BucketBatch(n=n, keys=keys, indices=numbers, report=report), n, stream)
+        self.program.run(
+            "erase", self.table, self.batch_type(n=n, keys=keys, indices=numbers, report=report), n, stream
+        )
         return read_report(self.engine, report, stream).changed
 
     def _reset_report(self, stream: Any) -> int:
@@ -429,7 +463,7 @@ class BucketArray:
         self.engine.fill(self._report.ptr, 0, self._report.nbytes, stream)
         return self._report.ptr
 
-    def _run_block(self, entry: str, table: BucketTable, batch: BucketBatch, stream: Any) -> Outcome:
+    def _run_block(self, entry: str, table: Table, batch: Any, stream: Any) -> Outcome:
         """One launch of ``kernels/buckets/gpu/one_block.cuh``, and its answer."""
         slot = self._result_slot or ResultSlot(self.engine)
         self._result_slot = slot
@@ -454,12 +488,12 @@ class BucketArray:
 
     def displaced_pairs(self, stream: Any = None) -> Pairs:
         """The pairs that the last update left without a slot; they stay in `displaced`. Waits."""
-        spec, word = self.spec, np.dtype(f"u{self.spec.word_bytes}")
-        n = 0
+        spec, n = self.spec, 0
         if self.displaced is not None:
             n = min(DISPLACED_CAPACITY, read_report(self.engine, self.displaced.report.ptr, stream).displaced)
         if self.displaced is None or not n:
             return Pairs.none(spec)
+        word = np.dtype(f"u{spec.word_bytes}")
         slots = self.engine.to_host(
             self.displaced.batch.displaced, word, n * (spec.slot_bytes // spec.word_bytes), stream
         )

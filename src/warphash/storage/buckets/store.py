@@ -33,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import TableFull
-from ...runtime.abi import BucketTable, Flag, Op
+from ...runtime.abi import Flag, Op, Table
 from ...runtime.engine import Buffer
 from .. import policies
 from ..estimate import estimate_new_keys
@@ -76,7 +76,7 @@ class _Undo(NamedTuple):
     """How to get back to the table before an update. ``snapshot`` is None for a table without keys."""
 
     state: _State
-    table: BucketTable
+    table: Table
     snapshot: Buffer | npt.NDArray[np.uint8] | None
 
 
@@ -595,9 +595,7 @@ class BucketStore:
         erased = max(0, self.size - size)
         self.state = _State(self.array, size, self.tombstones + erased, vouched)
 
-    def _put_slots_back(
-        self, array: BucketArray, table: BucketTable, slots: npt.NDArray[np.uint8], stream: Any
-    ) -> None:
+    def _put_slots_back(self, array: BucketArray, table: Table, slots: npt.NDArray[np.uint8], stream: Any) -> None:
         """Undo a rebuild in place."""
         array.restore(table, slots, stream)
         self.recovery.step = self._recover

@@ -1,0 +1,28 @@
+// What kernels on a table with a ticket board are given (core/abi.cuh).
+#pragma once
+#include "core/abi.cuh"
+
+namespace warphash {
+
+// `buckets` are the slots, a prime number; there is no annex.
+struct TicketTable : Table {
+  u64 board;         // address of the ticket board (tickets/ticket_board.cuh)
+  u64 emptied;       // address of a bit for each slot: 1 if a key was erased there; 0 if none ever was
+  u64 ticket_shift;  // logarithm of the bits of a ticket
+  u64 early_exit;    // 1: a search stops at a slot that was never used
+  u64 of_family;     // 1: the hash functions are those of `family`, and not the paper's
+  u64 value_bytes;   // of a value where it is no word, a multiple of 4
+};
+
+struct TicketBatch : InsertBatch {
+  u64 source_slots;  // relocate: address of the slots of another table
+  u64 source_board;  // and of its ticket board
+};
+
+// What a design with a ticket board takes.
+struct OverTickets {
+  using Table = TicketTable;
+  using Batch = TicketBatch;
+};
+
+}  // namespace warphash
