@@ -255,3 +255,17 @@ def test_consecutive_keys_are_spread(dtype: str, functions: str) -> None:
     table.insert(keys, assume_unique=True)
     assert table.probe_counts(keys).mean() < 1.05 * math.log(10) / 0.9
     assert table.probe_counts(keys + np.array(200_000, dtype)).mean() < 1.1 * 10
+
+
+@pytest.mark.parametrize("on_full", ["raise", "grow"])
+@pytest.mark.parametrize("design", ["stadium", "linear_probing"])
+def test_keys_that_come_and_go_leave_no_long_searches(design: str, on_full: str) -> None:
+    """Every slot is emptied several times; a search that no unused slot ends would read all of them."""
+    table = made("u4", "u4", device="cpu", design=design, capacity=4000, load_factor=0.8, on_full=on_full)
+    keys = np.random.default_rng(3).permutation(np.arange(1 << 17, dtype="u4"))
+    for batch in np.split(keys[:96_000], 24):
+        table.insert(batch, batch)
+        assert len(table) == 4000 and table.stats().slots < 8000
+        assert table.probe_counts(keys[96_000:]).mean() < 20
+        table.erase(batch)
+    table.check()

@@ -198,6 +198,11 @@ class Design:
             return "tickets"
         return "subtables" if self.line_bytes else "chains" if self.node_slots else "buckets"
 
+    @property
+    def searches_until_unused(self) -> bool:
+        """A search for an absent key ends where a slot was never used, however far away that is."""
+        return self.has_tickets or self.probes_in_a_row
+
     def layouts(self) -> Iterator[Layout]:
         """Yield the layouts that an engine compiles ahead of time: they serve keys and values of all widths."""
         if self.line_bytes or self.has_tickets:

@@ -367,10 +367,16 @@ class BucketStore:
         return 2 * (size + n) <= self.safe_load_factor * array.slots and 2 * tombstones <= array.slots
 
     def _grow_ahead(self, keys: int, n: int, unique: bool, stream: Any) -> None:
-        """Make a table larger that is as full as it should be, or that the new keys of the batch would fill."""
-        if not self.grows:
-            return
+        """Make a table larger that is as full as it should be, or that the new keys of the batch would fill.
+
+        A table of fixed size is rebuilt at its size if searches would have no end among its tombstones.
+        """
         array, size, tombstones, _ = self.state
+        if not self.grows:
+            if self.design.searches_until_unused and 2 * tombstones > array.slots:
+                with suppress(MemoryError, TableFull):  # the table is right as it is
+                    self._replace(array.slots, stream)
+            return
         slots = policies.slots_before_insert(size, tombstones, array.slots, self.safe_load_factor)
         with suppress(MemoryError):  # the batch may fit all the same
             most = policies.most_keys(array.slots, self.load_factor, self.safe_load_factor, self.bounds)
