@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from support.cases import cases, list_cases, multi_cases
+from support.cases import cases, mixed_cases, multi_cases
 from support.engines import ENGINES, marks_of, missing
 
 settings.register_profile("warphash", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("warphash")
 
 
-CASES = {"case": cases, "list_case": list_cases, "multi_case": multi_cases}
+CASES = {"case": cases, "mixed_case": mixed_cases, "multi_case": multi_cases}
 """What the arguments of a test that are called so are crossed with."""
 
 

@@ -1,4 +1,4 @@
-"""Mixed batches, on every engine, design of lists and type that lies in a slot."""
+"""Mixed batches, on every engine, design that has them and type that lies in a slot."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.cases import Case, design_names, list_designs
+from support.cases import Case, design_names, mixed_designs
 from support.mixed import Recorder, drawn
 from support.model import Model
 from support.types import Array, as_bytes, special_keys
@@ -61,41 +61,41 @@ def pool_of(case: Case, rng: np.random.Generator, n: int | None = None) -> Array
     return np.concatenate([case.keys(n or case.n, rng), special_keys(case.key_dtype)])
 
 
-def test_one_operation_a_key(list_case: Case, rng: np.random.Generator) -> None:
+def test_one_operation_a_key(mixed_case: Case, rng: np.random.Generator) -> None:
     """Lists get longer and are flushed, pools grow, and tables are rebuilt between the batches."""
-    keys = pool_of(list_case, rng)
-    table, model = list_case.table(capacity=4), Model(list_case.is_set)
-    for number in range(6 if list_case.engine == "emulated" else 12):
+    keys = pool_of(mixed_case, rng)
+    table, model = mixed_case.table(capacity=4), Model(mixed_case.is_set)
+    for number in range(6 if mixed_case.engine == "emulated" else 12):
         batch = rng.permutation(keys)[: len(keys) // (1 + number % 3)]
         operations = rng.choice(4, len(batch), p=[0.1, 0.3, 0.2, 0.4] if number % 2 else [0.2, 0.4, 0.3, 0.1])
-        values = list_case.values(len(batch), rng)
+        values = mixed_case.values(len(batch), rng)
         determined(model, operations, batch, values, *executed(table, operations, batch, values))
         assert len(table) == len(model)
     model.agrees(table, keys)
 
 
-def test_of_many_batches_each_begins_where_the_last_ended(list_case: Case, rng: np.random.Generator) -> None:
+def test_of_many_batches_each_begins_where_the_last_ended(mixed_case: Case, rng: np.random.Generator) -> None:
     """Small ones, of which a GPU's caller waits for none: erased slots are dropped and the pool grows all the same."""
-    keys = pool_of(list_case, rng, 60)
-    table, model = list_case.table(capacity=4), Model(list_case.is_set)
-    for number in range(40 if list_case.engine == "emulated" else 200):
+    keys = pool_of(mixed_case, rng, 60)
+    table, model = mixed_case.table(capacity=4), Model(mixed_case.is_set)
+    for number in range(40 if mixed_case.engine == "emulated" else 200):
         batch = rng.permutation(keys)[:50]
         operations = np.full(50, (INSERT, ERASE)[number % 2]) if number % 4 > 1 else rng.choice(4, 50)
-        values = list_case.values(len(batch), rng)
+        values = mixed_case.values(len(batch), rng)
         determined(model, operations, batch, values, *executed(table, operations, batch, values))
     model.agrees(table, keys)
 
 
-def test_every_batch_has_an_order(list_case: Case, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_batch_has_an_order(mixed_case: Case, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many operations on a key, by several threads: each key's answers are those of some order of them."""
     monkeypatch.setenv("WARPHASH_NUM_THREADS", "2")
-    recorder = Recorder(list_case, list_case.table(capacity=4))
-    if list_case.engine == "emulated":
-        keys = pool_of(list_case, rng, 10)
+    recorder = Recorder(mixed_case, mixed_case.table(capacity=4))
+    if mixed_case.engine == "emulated":
+        keys = pool_of(mixed_case, rng, 10)
         for n in (50, 300, 100):
             recorder.execute(*drawn(keys, n, rng))
     else:
-        keys = pool_of(list_case, rng, 4000)
+        keys = pool_of(mixed_case, rng, 4000)
         keys = keys[: len(keys) // 8 * 8]
         recorder.execute(np.full(len(keys) // 2, INSERT, np.uint8), keys[::2])
         # Two threads of the CPU walk half of the batch each, at the same time: both meet a key in the same window.
@@ -106,24 +106,24 @@ def test_every_batch_has_an_order(list_case: Case, rng: np.random.Generator, mon
     recorder.table.check()
 
 
-def test_full_table_does_what_it_can(list_case: Case, rng: np.random.Generator) -> None:
+def test_full_table_does_what_it_can(mixed_case: Case, rng: np.random.Generator) -> None:
     """TableFull names the keys that found no room; everything else has happened."""
-    keys = pool_of(list_case, rng, 600)
+    keys = pool_of(mixed_case, rng, 600)
     present, new = keys[:40], keys[40:]
-    values = list_case.values(len(present), rng)
-    table = list_case.from_arrays(present, values, capacity=40, on_full="raise")
-    model = Model(list_case.is_set)
+    values = mixed_case.values(len(present), rng)
+    table = mixed_case.from_arrays(present, values, capacity=40, on_full="raise")
+    model = Model(mixed_case.is_set)
     model.inserted(present, values, np.ones(len(present), bool))
     batch = np.concatenate([present, new])
     operations = np.full(len(batch), INSERT)
     operations[:10], operations[10:20], operations[20:30] = FIND, ASSIGN, ERASE
-    values = list_case.values(len(batch), rng)
+    values = mixed_case.values(len(batch), rng)
     with pytest.raises(TableFull, match="all other operations are done") as caught:
         executed(table, operations, batch, values)
     left = set(as_bytes(np.asarray(caught.value.keys)))
     assert left and left <= set(as_bytes(new)) and len(left) == len(caught.value.keys)
     happened = np.array([name not in left for name in as_bytes(batch)])
-    follow = Model(list_case.is_set)
+    follow = Model(mixed_case.is_set)
     follow.pairs = dict(model.pairs)
     for operation, name, value in zip(
         operations[happened].tolist(),
@@ -138,37 +138,37 @@ def test_full_table_does_what_it_can(list_case: Case, rng: np.random.Generator) 
     follow.agrees(table, keys)
     # The room of erased keys is found again.
     gone = np.asarray(table.keys())
-    values = list_case.values(len(gone), rng)
+    values = mixed_case.values(len(gone), rng)
     determined(
         follow, np.full(len(gone), ERASE), gone, values, *executed(table, np.full(len(gone), ERASE), gone, values)
     )
     again = np.asarray(caught.value.keys)[:20]
-    values = list_case.values(len(again), rng)
+    values = mixed_case.values(len(again), rng)
     determined(follow, np.full(20, INSERT), again, values, *executed(table, np.full(20, INSERT), again, values))
     follow.agrees(table, keys)
 
 
-def test_empty_batch(list_case: Case, rng: np.random.Generator) -> None:
-    keys = pool_of(list_case, rng, 20)
-    values = list_case.values(len(keys), rng)
-    table, model = list_case.from_arrays(keys, values), Model(list_case.is_set)
+def test_empty_batch(mixed_case: Case, rng: np.random.Generator) -> None:
+    keys = pool_of(mixed_case, rng, 20)
+    values = mixed_case.values(len(keys), rng)
+    table, model = mixed_case.from_arrays(keys, values), Model(mixed_case.is_set)
     model.inserted(keys, values, np.ones(len(keys), bool))
-    found, flags = executed(table, np.empty(0, np.uint8), keys[:0], list_case.values(0, rng))
+    found, flags = executed(table, np.empty(0, np.uint8), keys[:0], mixed_case.values(0, rng))
     assert flags.shape == (0,) and (found is None or found.shape == (0,))
     model.agrees(table)
 
 
-def test_default_and_no_values(list_case: Case, rng: np.random.Generator) -> None:
+def test_default_and_no_values(mixed_case: Case, rng: np.random.Generator) -> None:
     """Without inserts and assigns, values need not be there; what is not found has the default."""
-    keys = pool_of(list_case, rng, 40)
-    values = list_case.values(len(keys), rng)
-    table, model = list_case.from_arrays(keys[:24], None if values is None else values[:24]), Model(list_case.is_set)
+    keys = pool_of(mixed_case, rng, 40)
+    values = mixed_case.values(len(keys), rng)
+    table, model = mixed_case.from_arrays(keys[:24], None if values is None else values[:24]), Model(mixed_case.is_set)
     model.inserted(keys[:24], None if values is None else values[:24], np.ones(24, bool))
     operations = np.where(np.arange(len(keys)) % 2, FIND, ERASE)
-    if list_case.is_set:
+    if mixed_case.is_set:
         determined(model, operations, keys, None, *executed(table, operations, keys, None))
     else:
-        default = np.zeros(1, list_case.value_dtype.base).dtype.type(77) if list_case.value_dtype.kind in "iuf" else 0
+        default = np.zeros(1, mixed_case.value_dtype.base).dtype.type(77) if mixed_case.value_dtype.kind in "iuf" else 0
         found, flags = table.execute(operations.astype(np.uint8), keys, default=default)
         has_one = flags & (operations == FIND)
         assert (found[~has_one] == default).all() and has_one.any()
@@ -181,8 +181,8 @@ def test_default_and_no_values(list_case: Case, rng: np.random.Generator) -> Non
 KEYS = np.arange(30, dtype=np.uint32)
 
 
-@pytest.mark.parametrize("design", sorted(set(design_names()) - set(list_designs())))
-def test_designs_without_lists(design: str) -> None:
+@pytest.mark.parametrize("design", sorted(set(design_names()) - set(mixed_designs())))
+def test_designs_without_mixed_batches(design: str) -> None:
     operations = np.zeros(30, np.uint8)
     for verb in (
         lambda: HashMap("u4", "u4", design=design, device="cpu").execute(operations, KEYS),
@@ -193,7 +193,7 @@ def test_designs_without_lists(design: str) -> None:
             verb()
 
 
-@pytest.fixture(params=list_designs())
+@pytest.fixture(params=mixed_designs())
 def table(request: pytest.FixtureRequest) -> HashMap:
     return HashMap.from_arrays(KEYS, KEYS + 1, design=request.param, device="cpu", seed=2)
 
@@ -207,7 +207,7 @@ def unchanged(table: HashMap) -> None:
 @pytest.mark.parametrize(
     ("key", "value"), [("S9", "u4"), ("u4", "S9"), ("S12", "none"), ("u4", ("f4", (5,))), (("i4", (3,)), "u4")], ids=str
 )
-@pytest.mark.parametrize("design", list_designs())
+@pytest.mark.parametrize("design", mixed_designs())
 def test_wide_rows(design: str, key: Any, value: Any) -> None:
     options = {"design": design, "device": "cpu"}
     table: Any = HashSet(key, **options) if value == "none" else HashMap(key, value, **options)

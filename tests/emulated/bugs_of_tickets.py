@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from emulated.planted import Bug
-from emulated.scenarios import Scenario, copies_of_new_keys, erased_and_inserted_again, evictions
+from emulated.scenarios import Scenario, copies_of_new_keys, erased_and_inserted_again, evictions, mixed_batches
 
 __all__ = ["BUGS"]
 
@@ -61,5 +61,39 @@ BUGS = [
         "s.won = owner == kNowhere;\n      if (s.won || key_at<S>(b, owner) == key) return false;",
         "s.won = true;\n      return false;",
         copies_of_new_keys,
+    ),
+    bug(
+        "a mixed batch books a slot that was emptied since it looked",
+        "if (!was_never_used<false>(t, s.walk.slot)) {  // it was booked and emptied since it was seen",
+        "if (false) {",
+        mixed_batches,
+    ),
+    bug(
+        "a pair is shown before it is written",
+        "*reinterpret_cast<Word*>(pair) = s.key;\n"
+        "    if constexpr (S::kHasValue) *reinterpret_cast<typename S::Value*>(S::value_of(pair)) = s.value;\n"
+        "    AccessBit::of(t, s.walk.slot).set();",
+        "AccessBit::of(t, s.walk.slot).set();\n    emulation::switch_point();\n"
+        "    *reinterpret_cast<Word*>(pair) = s.key;\n"
+        "    if constexpr (S::kHasValue) *reinterpret_cast<typename S::Value*>(S::value_of(pair)) = s.value;",
+        mixed_batches,
+    ),
+    bug(
+        "an insert passes by a pair that is on its way",
+        "if (!access.is_set()) return !s.writes() && !t.waits && go_on(t, s);",
+        "if (!access.is_set()) return go_on(t, s);",
+        mixed_batches,
+    ),
+    bug(
+        "a mixed batch books a ticket without its info bits",
+        "if (!place.book_with(t, s.info)) return false;",
+        "if (!place.book()) return false;\n    place.inform(t, s.info);",
+        mixed_batches,
+    ),
+    bug(
+        "two of a mixed batch erase one key",
+        "} else if (s.operation == kEraseKey && access.clear()) {",
+        "} else if (s.operation == kEraseKey) {\n      access.clear();",
+        mixed_batches,
     ),
 ]

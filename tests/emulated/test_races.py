@@ -96,6 +96,18 @@ MIXED_RACES = [
     )
 ]
 
+TICKET_RACES = [
+    Races("stadium", word, parameters, rewrite, valued)
+    for parameters in ({}, {"ticket_bits": 1}, {"in_flight": "wait", "ticket_bits": 2})
+    for word, rewrite, valued in (
+        ("u4", str, True),
+        ("u8", str, True),
+        ("u8", without_cas128, True),
+        ("u4", str, False),
+    )
+]
+"""Mixed batches on a ticket board."""
+
 
 @schedules(SCHEDULES)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
@@ -113,7 +125,7 @@ def test_lanes_in_order(races: Races) -> None:
 
 @schedules(IN_ORDER_FIRST)
 @pytest.mark.parametrize("scenario", MIXED_SCENARIOS, ids=lambda scenario: scenario.__name__)
-@pytest.mark.parametrize("races", crossed(MIXED_RACES))
+@pytest.mark.parametrize("races", crossed(MIXED_RACES + TICKET_RACES))
 def test_every_schedule_has_an_order(races: Races, scenario: Scenario, seeds: range) -> None:
     """Thousands of mixed batches: each key's answers are those of some order of its operations."""
     assert_no_failure(scenario, races, seeds)

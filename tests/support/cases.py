@@ -47,11 +47,13 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"functions": "family", "hash": "universal"},
     ],
 }
-LIST_VARIANTS: dict[str, list[dict[str, Any]]] = {
+MIXED_VARIANTS: dict[str, list[dict[str, Any]]] = {
     "slab": [{}, {"allocator": "slab_light"}, {"buckets": 7, "rebucket": False}],
     "lock_free_chaining": [{}, {"buckets": 97, "rebucket": False}],
+    "stadium": [{}, {"ticket_bits": 1, "in_flight": "wait"}],
 }
-"""Lists that get long too, so that a table has fewer slots than keys: not all that `VARIANTS` go through allows it."""
+"""Of designs that do mixed batches. Lists that get long too, so that a table has fewer slots than keys: not all that
+`VARIANTS` go through allows it."""
 IN_SLOT = [("u4", "u4"), ("u8", "u8"), ("u4", "none"), ("u8", "none")]
 MIXED = [
     ("i4", "f4"),
@@ -68,7 +70,7 @@ MIXED = [
     ("rows", "rows"),
     ("u4", "rows"),
 ]
-LIST_TYPES = [*IN_SLOT, ("i4", "f4"), ("u4", "i8"), ("u8", "i4"), ("i2", "none"), ("S5", "u4")]
+MIXED_TYPES = [*IN_SLOT, ("i4", "f4"), ("u4", "i8"), ("u8", "i4"), ("i2", "none"), ("S5", "u4")]
 """Of keys and values that lie in the slot, mixed widths too: what only lists can do needs them there."""
 MULTI_TYPES = [("u4", "u4"), ("u8", "u8"), ("u4", "f8"), ("i8", "i4"), ("i2", "i4"), ("S5", "u4"), ("datetime", "u1")]
 EMULATED_TYPES = [("u4", "u4"), ("u8", "u8"), ("u4", "none")]
@@ -196,6 +198,11 @@ def list_designs() -> list[str]:
     return [name for name in design_names() if registry.get(name).node_slots]
 
 
+def mixed_designs() -> list[str]:
+    """Those that do mixed batches."""
+    return [name for name in design_names() if "execute" in registry.get(name).capabilities]
+
+
 def cases(engine: str) -> list[Case]:
     """Every case of one engine."""
     few = engine == "emulated"
@@ -211,22 +218,24 @@ def cases(engine: str) -> list[Case]:
     return crossed
 
 
-def list_cases(engine: str) -> list[Case]:
-    """Every case of one engine for what only lists can do."""
-    return _of_lists(Case, engine, LIST_TYPES, [("u4", "u4"), ("u8", "u8"), ("u4", "none"), ("u8", "i4")])
+def mixed_cases(engine: str) -> list[Case]:
+    """Every case of one engine for mixed batches."""
+    return _crossed(
+        Case, mixed_designs(), engine, MIXED_TYPES, [("u4", "u4"), ("u8", "u8"), ("u4", "none"), ("u8", "i4")]
+    )
 
 
 def multi_cases(engine: str) -> list[Case]:
     """Every case of one engine for `MultiMap`."""
-    return _of_lists(MultiCase, engine, MULTI_TYPES, [("u4", "u4")])
+    return _crossed(MultiCase, list_designs(), engine, MULTI_TYPES, [("u4", "u4")])
 
 
-def _of_lists(
-    kind: type[Case], engine: str, types: list[tuple[str, str]], emulated: list[tuple[str, str]]
+def _crossed(
+    kind: type[Case], designs: list[str], engine: str, types: list[tuple[str, str]], emulated: list[tuple[str, str]]
 ) -> list[Case]:
     crossed = []
-    for design in list_designs():
-        for number, parameters in enumerate(LIST_VARIANTS.get(design, [{}])):
+    for design in designs:
+        for number, parameters in enumerate(MIXED_VARIANTS.get(design, [{}])):
             few = emulated if engine == "emulated" else types
             few = few[:2] if number else few
             crossed += [kind(engine, design, key, value, parameters, number) for key, value in few]

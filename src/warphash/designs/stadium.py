@@ -1,9 +1,12 @@
 """Stadium hashing, a ticket for each slot: see ``kernels/designs/stadium.cuh``."""
 
-from .base import Design, Parameter
+from .base import ALL_VERBS, Design, Parameter
+
+IN_FLIGHT = ("ignore", "wait")
+"""In the order of ``TicketTable::waits``."""
 
 FUNCTIONS = ("rounds", "family")
-"""In the order of ``Table::of_family``."""
+"""In the order of ``TicketTable::of_family``."""
 
 DESIGN = Design(
     name="stadium",
@@ -13,15 +16,18 @@ DESIGN = Design(
     parameters=(
         Parameter("ticket_bits", 8, "bits of a ticket: one tells whether the slot is free", choices=(1, 2, 4, 8)),
         Parameter("functions", "rounds", "hash functions: the paper's, or those of the family `hash`", FUNCTIONS),
+        Parameter("in_flight", "ignore", "what a find of a mixed batch does about a key that is on its way", IN_FLIGHT),
     ),
     fields=lambda p: {
         "hashes": 1,
         "ticket_shift": p["ticket_bits"].bit_length() - 1,
         "of_family": FUNCTIONS.index(p["functions"]),
+        "waits": IN_FLIGHT.index(p["in_flight"]),
     },
     default_load_factor=lambda p: 0.8,
     safe_load_factor=lambda p: 0.95,  # it holds more, and is full at 1; but an absent key takes 1 / (1 - load) tickets
     moves_keys=False,
     settles=True,
     has_tickets=True,
+    capabilities=ALL_VERBS | {"execute"},
 )

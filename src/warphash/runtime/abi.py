@@ -137,13 +137,13 @@ class SubtableBatch(InsertBatch):
 class TicketTable(Table):
     """A table with a ticket board."""
 
-    _fields_ = _words("board", "emptied", "ticket_shift", "early_exit", "of_family", "value_bytes")
+    _fields_ = _words("board", "emptied", "access", "ticket_shift", "early_exit", "of_family", "waits", "value_bytes")
 
 
 class TicketBatch(InsertBatch):
     """An operation on a table with a ticket board."""
 
-    _fields_ = _words("source_slots", "source_board")
+    _fields_ = _words("operations", "source_slots", "source_board")
 
 
 # ---- rows/abi.cuh
@@ -235,7 +235,7 @@ class Op(IntEnum):
 
 
 class Operation(IntEnum):
-    """What an element of a mixed batch does (``enum Operation`` of ``chains/abi.cuh``)."""
+    """What an element of a mixed batch does (``enum Operation`` of ``abi.cuh``)."""
 
     FIND = 0
     INSERT = 1

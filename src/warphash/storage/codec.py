@@ -81,7 +81,9 @@ class WordStorage:
     def execute(
         self, operations: int, keys: int, values: int, n: int, out: int, flags: int, default: bytes, stream: Any
     ) -> None:
-        """A mixed batch on lists; see `ChainStore.execute`."""
+        """A mixed batch; see `ChainStore.execute` and `TicketStore.execute`."""
+        if self._value_is_row:
+            raise UnsupportedVerb("execute takes keys and values of up to 8 bytes: give wider ones to insert and find")
         store: Any = self.store
         key_words, value_words = self._keys(keys, n, stream), self._values(values, n, stream)
         landing, held = self._landing(out, n, self.value_bytes, self._value_word, stream)

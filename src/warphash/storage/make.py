@@ -88,10 +88,10 @@ def make_storage(
         own = design.own_bounds(parameters) if options.grows else None
         store = SubtableStore(subtables, options._replace(bounds=own))
     elif design.family == "tickets":
-        from .buckets.store import BucketStore
         from .tickets.array import TicketArray
+        from .tickets.store import TicketStore
 
-        store = BucketStore(TicketArray(*like, slots, seed, family), options)
+        store = TicketStore(TicketArray(*like, slots, seed, family), options)
     else:
         from .buckets.array import BucketArray
         from .buckets.store import BucketStore

@@ -186,7 +186,8 @@ class HashMap(PairTable):
         """Find, insert, assign and erase in one batch, whose operations all run at once.
 
         The operations are linearizable: each takes effect at one moment during the call. A find may come before or
-        after an insert of the same batch. ``kernels/chains/execute.cuh`` has the proof.
+        after an insert of the same batch. ``execute.cuh`` in ``kernels/chains`` and
+        in ``kernels/tickets`` has the proof.
 
         Parameters
         ----------
@@ -209,7 +210,7 @@ class HashMap(PairTable):
         Raises
         ------
         UnsupportedVerb
-            If the buckets of the design are not lists, or keys or values have more than 8 bytes.
+            If the design does no mixed batches, or keys or values have more than 8 bytes.
         TableFull
             If there is no room for some keys: the ``keys`` of the error. All other operations are done, since each is
             an operation of its own.

@@ -24,9 +24,6 @@ struct SlabBatch : Launch {
   u64 addresses;  // of slabs
 };
 
-// What an element of a mixed batch does (chains/execute.cuh).
-enum Operation : u8 { kFindKey = 0, kInsertKey, kAssignKey, kEraseKey };
-
 // What a design over lists takes.
 struct OverChains {
   using Table = ChainTable;

@@ -105,6 +105,9 @@ enum Op : u64 { kKeep = 0, kReplace, kAdd, kMin, kMax, kOr, kAnd, kXor };
 // How the bits of a value are read by an Op: class in the low byte, width in bits above it.
 enum Kind : u64 { kUnsigned = 0, kSigned = 1, kFloat = 2 };
 
+// What an element of a mixed batch does (chains/execute.cuh, tickets/execute.cuh).
+enum Operation : u8 { kFindKey = 0, kInsertKey, kAssignKey, kEraseKey };
+
 enum Flag : u8 { kPresent = 0, kChanged = 1, kUnplaced = 2 };
 
 }  // namespace warphash

@@ -6,18 +6,20 @@
 // Walk of a key k (double hashing, Figure 5):
 //   s(0)     = umulhi(h1(k), n)
 //   s(i + 1) = s(i) + 1 + umulhi(h2(k), n - 1), less n if that is n or more
-// As n is prime and the step is in [1, n - 1], the walk visits each slot once in n probes: a table can be filled to its last
-// slot. Info bits are the lowest ones of h3(k).
+// As n is prime and the step is in [1, n - 1], the walk visits each slot once in n probes: a table can be filled to its
+// last slot. Info bits are the lowest ones of h3(k).
 //
-// h(k), of keys of 4 and 8 bytes: x = k ^ c; for j = bytes of the key, ..., 1: x = ((x >> 8) ^ x) * m + j; the lower 32 bits. With
-// the multipliers m of Figure 5 for h1 and h2. functions="family" takes functions of core/hash.cuh in their place.
+// h(k), of keys of 4 and 8 bytes: x = k ^ c; for j = bytes of the key, ..., 1: x = ((x >> 8) ^ x) * m + j; the lower 32
+// bits. With the multipliers m of Figure 5 for h1 and h2. functions="family" takes functions of core/hash.cuh in their
+// place.
 //
-// Departures. c is a constant of the table, drawn from its seed; the paper has none. Without it, keys of one walk would be so
-// in every table, and n of them cost n^2 / 2 probes wherever they come from. The multiplier of h3 is not in the paper; ours is odd, and its info bits are checked by
-// tests/designs/test_stadium.py. Wider keys are hashed by their digest (core/wide.cuh). The sum of slot and step is taken
-// without overflow, so n may exceed 2^31.
-// Errata. Section III-A speaks of 4 rounds, Figure 5 of as many as a key has bytes; these are the same for keys of 4 bytes. It
-// calls the function reversible: with the multiplier of h2, which is even, it is not, and a bit is lost each round.
+// Departures. c is a constant of the table, drawn from its seed; the paper has none. Without it, keys of one walk would
+// be so in every table, and n of them cost n^2 / 2 probes wherever they come from. The multiplier of h3 is not in the
+// paper; ours is odd, and its info bits are checked by tests/designs/test_stadium.py. Wider keys are hashed by their
+// digest (core/wide.cuh). The sum of slot and step is taken without overflow, so n may exceed 2^31.
+// Errata. Section III-A speaks of 4 rounds, Figure 5 of as many as a key has bytes; these are the same for keys of 4
+// bytes. It calls the function reversible: with the multiplier of h2, which is even, it is not, and a bit is lost each
+// round.
 #pragma once
 #include "core/hash.cuh"
 #include "core/wide.cuh"

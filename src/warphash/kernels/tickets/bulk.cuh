@@ -1,5 +1,5 @@
-// Every bulk operation on a table with a ticket board but the insert (tickets/insert.cuh): what an element of a batch does from
-// start to finish. Where a key goes is the design's (designs/stadium.cuh).
+// Every bulk operation on a table with a ticket board but the insert (tickets/insert.cuh): what an element of a batch
+// does from start to finish. Where a key goes is the design's (designs/stadium.cuh).
 //
 //   find           value and presence of each key
 //   probe_counts   how many tickets find reads for each key
@@ -9,11 +9,12 @@
 //   scan           copies all pairs out
 //   audit          counts tickets that disagree with their slots
 //
-// A search knows three levels of certainty (section III, Retrieval): a free ticket that was never used ends it; info bits that
-// differ rule the slot out; only then the key in the slot is read. It ends after as many tickets as there are slots.
+// A search knows three levels of certainty (section III, Retrieval): a free ticket that was never used ends it; info
+// bits that differ rule the slot out; only then the key in the slot is read. It ends after as many tickets as there are
+// slots.
 //
-// What runs beside each other: searches of one kernel, and in `erase` those who give tickets back. No slot is booked meanwhile,
-// so what a booked slot holds is whole and stays.
+// What runs beside each other: searches of one kernel, and in `erase` those who give tickets back. No slot is booked
+// meanwhile, so what a booked slot holds is whole and stays.
 #pragma once
 #include "core/straight.cuh"
 #include "tickets/pairs.cuh"
@@ -52,7 +53,8 @@ struct Search {
     return {key, D::Walk::start(t, key), Ticket::info_of(t, D::info(t, key)), 0, At::kTicket, {}};
   }
   WARPHASH_FN bool found() const { return at == At::kFound; }
-  // Goes on by one ticket, or by one slot; true at the end. A GPU reads the slot right away, for a CPU it is asked for first.
+  // Goes on by one ticket, or by one slot; true at the end. A GPU reads the slot right away, for a CPU it is asked for
+  // first.
   WARPHASH_FN bool step(const TicketTable& t) {
     if (at == At::kTicket) {
       const u32 ticket = Ticket::of(t, walk.slot).template load<kFrozen>(t);
@@ -152,8 +154,8 @@ struct CombineTicket : SeekTicket<D, Beside::kCombiners> {
   }
 };
 
-// Of several elements with one key, one gives the ticket back. Another may have found the key before that, or finds a free ticket
-// that is marked as emptied, and goes on.
+// Of several elements with one key, one gives the ticket back. Another may have found the key before that, or finds a
+// free ticket that is marked as emptied, and goes on.
 template <class D>
 struct EraseTicket : SeekTicket<D, Beside::kErasers> {
   using S = typename D::S;
@@ -200,8 +202,8 @@ struct ScanTickets : Straight<TicketTable, TicketBatch> {
   }
 };
 
-// A booked ticket is sound if its info bits are those of the key in the slot, and a search for the key comes to the slot, or to
-// a copy of the key, which `assume_unique` may have brought in.
+// A booked ticket is sound if its info bits are those of the key in the slot, and a search for the key comes to the
+// slot, or to a copy of the key, which `assume_unique` may have brought in.
 template <class D>
 struct AuditTickets : Straight<TicketTable, TicketBatch> {
   using S = typename D::S;

@@ -1,5 +1,6 @@
 // The entry points of a design with a ticket board, by the names that storage/tickets/array.py launches.
 #pragma once
+#include "tickets/execute.cuh"
 #include "tickets/insert.cuh"
 
 // Design D over slots of a key of WORD, with values of VALUE bytes, or kRow. There are no buckets.
@@ -16,6 +17,8 @@
   WARPHASH_ENTRY(erase, warphash::EraseTicket<__VA_ARGS__>)                \
   WARPHASH_ENTRY(scan, warphash::ScanTickets<__VA_ARGS__>)                 \
   WARPHASH_ENTRY(audit, warphash::AuditTickets<__VA_ARGS__>)               \
-  WARPHASH_ENTRY(relocate, warphash::RelocateTicket<__VA_ARGS__>)
+  WARPHASH_ENTRY(relocate, warphash::RelocateTicket<__VA_ARGS__>)          \
+  WARPHASH_ENTRY(execute, warphash::ExecuteTickets<__VA_ARGS__>)           \
+  WARPHASH_ENTRY(open_access, warphash::OpenAccess)
 
 #define WARPHASH_ENTRIES(D, WORD, VALUE, N) WARPHASH_TICKET_ENTRIES(WARPHASH_DESIGN(D, WORD, VALUE, N))

@@ -2,22 +2,24 @@
 //
 //   settle     keys that are there: done; the rest, which are absent: leftover
 //   claim      of the elements with one key, one wins (core/insert.cuh)
-//   place      books a slot for a key that is in no slot and that no other element of the launch has: Figure 6 of the paper
+//   place      books a slot for a key that is in no slot and that no other element of the launch has (Figure 6)
 //   relocate   places the pairs of another table
 //
-// How a key comes to be in one slot only. `settle` and `claim` change no ticket, so what they see holds until `place` begins;
-// `place` is given each absent key once. It reads no slot, and no ticket but by the atomic that books it. Values of one word
-// are combined by atomics in `settle` (keys that were there) and in `combine` (copies of new keys, behind `place`). For a wider
-// value, `claim` goes first: `settle` then has each key once, and one element writes the value whole.
+// How a key comes to be in one slot only. `settle` and `claim` change no ticket, so what they see holds until `place`
+// begins; `place` is given each absent key once. It reads no slot, and no ticket but by the atomic that books it.
+// Values of one word are combined by atomics in `settle` (keys that were there) and in `combine` (copies of new keys,
+// behind `place`). For a wider value, `claim` goes first: `settle` then has each key once, and one element writes the
+// value whole.
 //
-// Why not in one kernel. Copies of a key meet at the first free ticket of their one sequence of slots, so the loser of a booking
-// could look at the winner's key. But the winner's pair is not there yet: the loser would have to wait, for which the paper has
-// a further bit for each ticket (section III-B, Support for mixed operation concurrency). And until the pair is written, the slot
-// may hold an erased copy of the very key, whose info bits the ticket may show by chance: a key would be taken for present that
-// is not. With tickets of one bit, memory that was never written would do.
+// Why not in one kernel. Copies of a key meet at the first free ticket of their one sequence of slots, so the loser of
+// a booking could look at the winner's key. But the winner's pair is not there yet: the loser would have to wait, for
+// which the paper has a further bit for each ticket (section III-B, Support for mixed operation concurrency). And until
+// the pair is written, the slot may hold an erased copy of the very key, whose info bits the ticket may show by chance:
+// a key would be taken for present that is not. With tickets of one bit, memory that was never written would do.
 //
-// The paper has no rule for keys that repeat: its insert is `place` alone, which is what assume_unique=True launches. All keys
-// then cost one booking for each ticket on their way, one fetch_and for the info bits and one write of the pair; no slot is read.
+// The paper has no rule for keys that repeat: its insert is `place` alone, which is what assume_unique=True launches.
+// All keys then cost one booking for each ticket on their way, one fetch_and for the info bits and one write of the
+// pair; no slot is read.
 //
 // place fails after as many bookings as there are slots: then none was free at the moment the key came by.
 // Memory order: relaxed. Only whoever booked a slot writes to it; the end of the kernel publishes the pairs.

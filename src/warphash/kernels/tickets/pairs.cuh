@@ -5,14 +5,15 @@
 //   +-----------+------------+ - - +
 //   |  key  w   |  value  v  | pad |
 //   +-----------+------------+ - - +
-//   w = 4, 8, 16, 32, 64 or 128; v = 0, 4, 8, or TicketTable::value_bytes, a multiple of 4. A value of 8 bytes is aligned to 8. The
-//   stride is a multiple of the key's alignment, w or 16.
+//   w = 4, 8, 16, 32, 64 or 128; v = 0, 4, 8, or TicketTable::value_bytes, a multiple of 4. A value of 8 bytes is
+//   aligned to 8. The stride is a multiple of the key's alignment, w or 16.
 //
-// A slot has no states, and no pattern of a key is reserved: whether it holds a pair says its ticket (tickets/ticket_board.cuh).
+// A slot has no states, and no pattern of a key is reserved: whether it holds a pair says its ticket
+// (tickets/ticket_board.cuh).
 // A free slot may hold anything.
 //
-// Memory order: relaxed. A pair is written by the one who booked its slot, and read in later kernels. Only values change
-// while others look: a word by an atomic; a wider one by one element of each key alone (tickets/insert.cuh).
+// Memory order: relaxed. A pair is written by the one who booked its slot, and read in later kernels. Only values
+// change while others look: a word by an atomic; a wider one by one element of each key alone (tickets/insert.cuh).
 #pragma once
 #include "core/bulk.cuh"
 #include "core/bytes.cuh"

@@ -27,7 +27,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -180,13 +180,13 @@ class BucketStore:
         self.recovery.run(self.engine, stream)
 
     # ---- other stores
-    def sibling(self, keys: int, stream: Any = None) -> BucketStore:
+    def sibling(self, keys: int, stream: Any = None) -> Self:
         array = self.state.array
-        return BucketStore(array.sibling(self._slots_for(keys), array.seed + 1, stream), self._options, stream)
+        return type(self)(array.sibling(self._slots_for(keys), array.seed + 1, stream), self._options, stream)
 
-    def copy(self, stream: Any = None) -> BucketStore:
+    def copy(self, stream: Any = None) -> Self:
         state = self.state
-        twin = BucketStore(state.array.copy(stream), self._options)
+        twin = type(self)(state.array.copy(stream), self._options)
         twin.state = state._replace(array=twin.array)
         twin.rebuilds, twin.probes, twin.inserted = self.rebuilds, self.probes, self.inserted
         return twin
