@@ -417,7 +417,8 @@ class BucketStore:
         try:
             self._replace(slots, stream)
         except MemoryError:
-            if batch.undo is not None:
+            # Displaced pairs have no slot to go back to. Where no key moves, the batch can be taken back.
+            if batch.undo is not None or not self.design.moves_keys:
                 raise
             self._rebuild_in_place(stream)
 
