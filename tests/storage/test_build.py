@@ -133,7 +133,7 @@ def test_few_keys_many_times(kinds: int, threads: int, builds: list[bool], monke
 
 
 @pytest.mark.parametrize("bits", [33, 64])
-def test_copies_of_keys_of_the_annex(bits: int, builds: list[bool]) -> None:
+def test_copies_of_reserved_keys(bits: int, builds: list[bool]) -> None:
     dtype = "uint32" if bits == 33 else "uint64"
     keys = some_keys(4000, dtype)
     keys[::2] = np.iinfo(dtype).max - np.arange(2000, dtype=dtype) % 3

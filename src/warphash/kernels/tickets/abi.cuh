@@ -4,7 +4,7 @@
 
 namespace warphash {
 
-// `buckets` are the slots, a prime number; there is no annex.
+// `buckets` are the slots, a prime number; there are no reserved buckets.
 struct TicketTable : Table {
   u64 board;         // address of the ticket board (tickets/ticket_board.cuh)
   u64 emptied;       // address of a bit for each slot: 1 if a key was erased there; 0 if none ever was
