@@ -43,8 +43,11 @@ struct FindPair {
   static constexpr bool kProbes = true, kReads = true, kSuspends = false, kCounts = false;
   static constexpr bool kFrozen = true, kVacancy = false;
   static constexpr int kLists = 0, kPartBytes = 128;
-  // The copy of a row takes registers. With wider keys, some would be spilled.
-  static constexpr u32 kBlocks = S::kValueBytes != kRow ? 0 : sizeof(Word) <= 32 ? 7 : 1;
+  // Fewer blocks leave more registers to each thread. The copy of a row takes them, and a value wider than its key;
+  // otherwise some would be spilled.
+  static constexpr u32 kBlocks = S::kValueBytes != kRow ? (sizeof(Value) > sizeof(Word) ? 8 : 0)
+                                 : sizeof(Word) <= 32   ? 7
+                                                        : 1;
   struct State {
     SubtableProbe<S> probe;
     Value value;
