@@ -179,6 +179,7 @@ def test_a_refused_allocation_leaves_the_table_as_it_was(
     raise AssertionError("it still asks for memory after 200 allocations")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("interrupted_at", [0, 2])
 @pytest.mark.parametrize("kind", [HashMap, MultiMap])
 def test_an_undo_of_many_elements_needs_no_memory(
