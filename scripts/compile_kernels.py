@@ -16,7 +16,7 @@ from warphash.lab.allocators import MALLOC
 from warphash.lab.ceilings import CEILING
 from warphash.runtime import source
 from warphash.runtime.cuda import nvrtc
-from warphash.runtime.engine import KernelSpec
+from warphash.runtime.engine import FAMILIES_IN_PLACE, KernelSpec
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 WIDTHS_BYTES = ((4, 0), (4, 4), (8, 0), (8, 8))  # of key and value; other widths share these slots
@@ -35,18 +35,17 @@ def specs() -> Iterator[KernelSpec]:
         for given in [{"slots_per_bucket": n} for n in choices] if choices else [{}]:
             parameters = design.resolve(given)
             constants = tuple(sorted({**design.fields(parameters), "family": 0}.items()))
-            if design.family in ("subtables", "tickets"):
-                subtables = design.family == "subtables"
+            if design.family in FAMILIES_IN_PLACE:
                 for key, value in WIDTHS_IN_PLACE_BYTES:
                     known = (*constants, ("value_bytes", value))
                     slots = design.slots_per_bucket(parameters, key)
-                    yield KernelSpec(name, key, value, slots, known, subtables=subtables, tickets=not subtables)
+                    yield KernelSpec(name, key, value, slots, known, family=design.family)
                 continue
             for widths in WIDTHS_BYTES:
                 slot_bytes = KernelSpec(name, *widths, 1).slot_bytes
-                slots, lists = design.slots_per_bucket(parameters, slot_bytes), design.node_slots is not None
+                slots = design.slots_per_bucket(parameters, slot_bytes)
                 splits = design.splits(parameters, slot_bytes)
-                yield KernelSpec(name, *widths, slots, constants, lists=lists, splits=splits)
+                yield KernelSpec(name, *widths, slots, constants, family=design.family, splits=splits)
     yield source.ROWS
     yield CEILING
     yield source.SLABS

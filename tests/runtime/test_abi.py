@@ -134,7 +134,7 @@ def of_layout(design: Design, layout: Layout) -> dict[str, int]:
     if design.family == "subtables":
         return {f"{slots}::kSlots": layout.slots_per_bucket, f"{slots}::kBucketBytes": design.line_bytes or 0}
     if design.family == "tickets":
-        spec = KernelSpec(design.name, layout.word_bytes, layout.value_bytes, 1, tickets=True)
+        spec = KernelSpec(design.name, layout.word_bytes, layout.value_bytes, 1, family="tickets")
         table_of_rows = f"TicketTable t{{}}; t.value_bytes = {layout.value_bytes};"
         return {f"[] {{ {table_of_rows} return {slots}::stride(t); }}()": spec.slot_bytes}
     slot_bytes = layout.word_bytes + layout.value_bytes
@@ -239,7 +239,5 @@ class TestFamily:
 #define WARPHASH_ENTRY(NAME, ...) if (kRefills<__VA_ARGS__>) std::puts(#NAME);
 WARPHASH_ENTRIES({design.class_name}, {layout.word}, {layout.value}, {layout.slots_per_bucket})
 """
-        spec = KernelSpec(
-            design.name, 4, 0, 1, lists=family == "chains", subtables=family == "subtables", tickets=family == "tickets"
-        )
+        spec = KernelSpec(design.name, 4, 0, 1, family=family)
         assert set(values(headers_of(family), [], tmp_path, prints)) == spec.refilling

@@ -17,7 +17,16 @@ import numpy.typing as npt
 
 from .abi import Launch
 
-__all__ = ["Answer", "Buffer", "Engine", "KernelSpec", "Program", "with_constants"]
+__all__ = ["FAMILIES_IN_PLACE", "Answer", "Buffer", "Engine", "KernelSpec", "Program", "with_constants"]
+
+
+FAMILIES_IN_PLACE = frozenset(["subtables", "tickets"])
+"""Families whose tables hold keys and values of any width themselves."""
+
+_REFILLING = {
+    "subtables": frozenset(["claim", "place"]),
+    "chains": frozenset(["append", "execute", "place", "relist"]),
+}
 
 
 @dataclass(frozen=True)
@@ -38,12 +47,10 @@ class KernelSpec:
     constants
         Fields of the table (`abi`) and the values that they will have. An engine that compiles at run time may build
         them in.
-    lists
-        A bucket is a list of nodes.
-    subtables
-        A bucket is a line of keys in one of several subtables (``kernels/subtables/lines.cuh``).
-    tickets
-        A slot is a pair of any width, and has a ticket (``kernels/tickets/ticket_board.cuh``).
+    family
+        The folder of ``kernels`` and ``storage`` that the design belongs to (`Design.family`). Of ``chains``, a bucket
+        is a list of nodes; of ``subtables``, a line of keys (``kernels/subtables/lines.cuh``); of ``tickets``, a pair
+        of any width, which has a ticket (``kernels/tickets/ticket_board.cuh``).
     splits
         Keys and values lie in columns, and no order of a batch would help (``kernels/buckets/gpu/split.cuh``).
     header
@@ -57,30 +64,20 @@ class KernelSpec:
     value_bytes: int
     slots_per_bucket: int
     constants: tuple[tuple[str, int], ...] = ()
-    lists: bool = False
-    subtables: bool = False
-    tickets: bool = False
+    family: str = "buckets"
     splits: bool = False
     header: str = ""
     package: str = "warphash"
 
     @property
-    def family(self) -> str:
-        """The folder of ``kernels`` and ``storage`` that the design belongs to."""
-        chosen = (("subtables", self.subtables), ("tickets", self.tickets), ("chains", self.lists))
-        return next((family for family, is_it in chosen if is_it), "buckets")
-
-    @property
     def in_place(self) -> bool:
         """Keys and values of any width lie in the table itself, each in the width that it has."""
-        return self.subtables or self.tickets
+        return self.family in FAMILIES_IN_PLACE
 
     @property
     def refilling(self) -> frozenset[str]:
         """Entries of which a lane takes up one element after another (kRefills): no grid has a lane for each."""
-        if self.subtables:
-            return frozenset(["claim", "place"])
-        return frozenset(["append", "execute", "place", "relist"]) if self.lists else frozenset()
+        return _REFILLING.get(self.family, frozenset())
 
     @cached_property
     def word_bytes(self) -> int:
@@ -100,7 +97,7 @@ class KernelSpec:
     @cached_property
     def slot_bytes(self) -> int:
         """Bytes of a pair in its slot, those that align the next one included."""
-        if not self.tickets:
+        if self.family != "tickets":
             return self.word_bytes + self.value_word_bytes
         first = 8 if self.key_bytes == 4 and self.value_bytes == 8 else self.key_bytes  # of the value
         alignment = 8 if first == 8 else min(16, self.key_bytes)

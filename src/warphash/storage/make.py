@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from ..designs.base import Design
-from ..runtime.engine import Engine, KernelSpec
+from ..runtime.engine import FAMILIES_IN_PLACE, Engine, KernelSpec
 from .policies import slots_for
 from .storage import Storage, Store, StoreOptions
 
@@ -54,7 +54,7 @@ def make_storage(
     multi
         Keys repeat.
     """
-    in_place = design.family in ("subtables", "tickets")
+    in_place = design.family in FAMILIES_IN_PLACE
     wide = not in_place and (key_bytes > 8 or value_bytes > 8)
     widths = (8, 8) if wide else _widths(key_bytes, value_bytes)
     slot_bytes = widths[0] if in_place else _spec(design.name, *widths, 1).slot_bytes
@@ -63,9 +63,7 @@ def make_storage(
         design.name,
         *widths,
         per_bucket,
-        lists=design.family == "chains",
-        subtables=design.family == "subtables",
-        tickets=design.family == "tickets",
+        family=design.family,
         splits=design.splits(parameters, slot_bytes),
     )
     lists = parameters.get("buckets")

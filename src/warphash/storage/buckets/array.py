@@ -134,7 +134,7 @@ class BucketArray:
         spec = with_constants(spec, tuple(sorted(self._constants.items())))
         self.engine, self.design, self.parameters, self.spec = engine, design, parameters, spec
         self.seed, self.family = seed, family
-        self.buckets = buckets_for(slots, per_bucket)
+        self.buckets = self._buckets_for(slots)
         self.slots = self.buckets * per_bucket
         self.total_slots = (self.buckets + self._reserved_buckets()) * per_bucket
         self.nbytes = self._memory_bytes()
@@ -147,6 +147,9 @@ class BucketArray:
         self._report = engine.allocate(8 * REPORT_WORDS, stream)  # of operations whose caller holds the lock alone
         self._workbench = Workbench(engine, self.batch_type, spec.slot_bytes if design.moves_keys else 0)
         self._result_slot: ResultSlot | None = None
+
+    def _buckets_for(self, slots: int) -> int:
+        return buckets_for(slots, self.spec.slots_per_bucket)
 
     def _reserved_buckets(self) -> int:
         """Buckets behind those that keys are hashed to."""

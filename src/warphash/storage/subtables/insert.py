@@ -49,32 +49,29 @@ class Workspace:
     ----------
     report
         What the kernels of updates count.
-    kept
-        The scratch memory of the last insert, if it is small.
+    workbench
+        Has the scratch memory of the last insert, if that is small.
     """
 
     def __init__(self, engine: Engine, program: Program, slot_bytes: int, stream: Any = None) -> None:
         self._engine, self._program = engine, program
         self.report = engine.allocate(8 * REPORT_WORDS, stream)
         self._answer = engine.answer(COUNT_WORDS)
-        self._workbench = Workbench(engine, SubtableBatch, slot_bytes)
-        self.kept: Scratch | None = None
+        self.workbench = Workbench(engine, SubtableBatch, slot_bytes)
         self._counted = True  # the report is not zero
         self._claiming: Scratch | None = None  # whose claims the last insert may have made
         self._unclaimed: Scratch | None = None  # whose claims are as an insert wants them
 
     def scratch(self, piece: int, unique: bool, kept_bytes: int) -> Scratch:
         """What an insert of so many elements needs; kept, if it is not larger than ``kept_bytes``."""
-        self._workbench.kept_bytes = max(1 << 20, kept_bytes)
-        made = self._workbench.of(piece, False, unique)
-        self.kept = self._workbench.kept
-        return made
+        self.workbench.kept_bytes = max(1 << 20, kept_bytes)
+        return self.workbench.of(piece, False, unique)
 
     def prepare(self, scratch: Scratch, stream: Any) -> None:
         """Zero the report, and forget the claims of ``scratch``, as far as that is not done."""
         self.zero_report(stream)
         if self._unclaimed is not scratch and scratch.claims_bytes:
-            self._workbench.forget_claims(scratch, stream)
+            self.workbench.forget_claims(scratch, stream)
         self._unclaimed = self._claiming = None
 
     def zero_report(self, stream: Any) -> None:
@@ -101,7 +98,7 @@ class Workspace:
             self._answer.follow(stream)
         if last:
             self._counted = False
-            self._claiming = scratch if scratch is self.kept else None
+            self._claiming = scratch if scratch is self.workbench.kept else None
 
     def answer(self) -> Report:
         """What was asked for. Waits."""

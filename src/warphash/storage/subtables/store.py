@@ -337,7 +337,7 @@ class SubtableStore:
         array, engine, spec, asked = self.array, self.engine, self.spec, flags
         # All that comes before the first wait has the time that an earlier batch takes.
         most = min(n, SETTLED_UNIQUE if unique else SETTLED)
-        scratch = array.workspace.kept
+        scratch = array.workspace.workbench.kept
         if scratch is None or scratch.purpose != (most, False, unique):
             scratch = array.workspace.scratch(most, unique, array.layout.nbytes)
         array.incoming = n

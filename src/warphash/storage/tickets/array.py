@@ -10,15 +10,13 @@ tells the head of ``kernels/tickets/insert.cuh``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from ...designs.base import Design
 from ...runtime.abi import LEFTOVER, WINNERS, InsertBatch, Op, Table, TicketBatch, TicketTable
-from ...runtime.engine import Buffer, Engine, KernelSpec
+from ...runtime.engine import Buffer
 from ..buckets.array import BucketArray, Listed
 from ..lookup import LAUNCH_ELEMENTS
 from ..reports import read_report
@@ -40,23 +38,17 @@ class TicketArray(BucketArray):
     table_type = TicketTable
     batch_type = TicketBatch
 
-    def __init__(
-        self,
-        engine: Engine,
-        design: Design,
-        parameters: Mapping[str, Any],
-        spec: KernelSpec,
-        slots: int,
-        seed: int,
-        family: str,
-        stream: Any = None,
-    ) -> None:
-        self._emptied: Buffer | None = None
-        self._access: Buffer | None = None
-        self._ticket_bits = int(parameters["ticket_bits"])
-        super().__init__(engine, design, parameters, spec, next_prime(slots), seed, family, stream)
+    _emptied: Buffer | None = None
+    _access: Buffer | None = None
+
+    @property
+    def _ticket_bits(self) -> int:
+        return int(self.parameters["ticket_bits"])
 
     # ---- memory
+    def _buckets_for(self, slots: int) -> int:
+        return super()._buckets_for(next_prime(slots))
+
     def _reserved_buckets(self) -> int:
         return 0
 
