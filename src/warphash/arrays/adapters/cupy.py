@@ -46,7 +46,7 @@ class CupyLibrary:
     def empty(self, like: ArrayView, shape: Shape, dtype: Dtype, allocator: Allocator | None) -> ArrayView:
         """A new array of CuPy's own allocator."""
         if dtype.kind not in "biufc":
-            raise DtypeError(f"CuPy has no type for {dtype}; pass NumPy arrays, or use another type")
+            raise DtypeError(f"CuPy has no type for {dtype}: pass NumPy arrays, or use another type")
         make = sys.modules["cupy"].ndarray
         if like.place is None:
             made = make(shape, dtype)

@@ -59,10 +59,10 @@ class JaxLibrary:
 
 def _check_type(dtype: Dtype) -> None:
     if dtype.kind not in "biufc":
-        raise DtypeError(f"JAX has no type for {dtype}; pass NumPy arrays, or use another type")
+        raise DtypeError(f"JAX has no type for {dtype}: pass NumPy arrays, or use another type")
     wide = dtype.kind != "b" and dtype.itemsize >= (16 if dtype.kind == "c" else 8)
     if wide and not sys.modules["jax"].config.jax_enable_x64:
-        raise DtypeError(f"JAX would cut {dtype} down to 32 bits; call jax.config.update('jax_enable_x64', True) first")
+        raise DtypeError(f"JAX would cut {dtype} down to 32 bits: call jax.config.update('jax_enable_x64', True) first")
 
 
 LIBRARY = JaxLibrary()

@@ -91,7 +91,7 @@ def _torch_type(dtype: Dtype) -> Any:
     torch = sys.modules["torch"]
     found = getattr(torch, dtype.name, None)
     if not isinstance(found, torch.dtype):
-        raise DtypeError(f"PyTorch {torch.__version__} has no type for {dtype}; pass NumPy arrays, or use another type")
+        raise DtypeError(f"PyTorch {torch.__version__} has no type for {dtype}: pass NumPy arrays, or use another type")
     return found
 
 

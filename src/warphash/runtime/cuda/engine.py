@@ -56,6 +56,8 @@ __all__ = [
 LEGACY_STREAM, PER_THREAD_STREAM = 1, 2
 """The driver's handles of its two default streams. The second is another stream in every thread."""
 
+_LEAST_HEAP_BYTES = 256 << 20
+
 KEPT_FRACTION = 1 / 16
 """Of the device's memory: what the pool keeps of freed memory, so that a batch's scratch space is not mapped anew."""
 
@@ -286,15 +288,18 @@ class CudaEngine:
     def reserve_heap(self, nbytes: int) -> None:
         """Make the heap of device-side ``malloc`` at least so large; it is mapped when kernels that use it are loaded.
 
+        The driver sizes the heap once a context. So the first call takes `_LEAST_HEAP_BYTES` at least, and later calls
+        for less than that find the heap large enough.
+
         Raises
         ------
         DriverError
-            If such kernels ran before and the heap is smaller: the driver sizes it once a context.
+            If such kernels ran before and the heap is smaller.
         """
         limit = self._driver.CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE
         what = f"reserving {nbytes:,} bytes for malloc on {self.device}"
         if int(check(self.call(self._driver.cuCtxGetLimit, limit), what)) < nbytes:
-            (status,) = self.call(self._driver.cuCtxSetLimit, limit, nbytes)
+            (status,) = self.call(self._driver.cuCtxSetLimit, limit, max(nbytes, _LEAST_HEAP_BYTES))
             if status:
                 raise error(status, what)
 
