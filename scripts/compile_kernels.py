@@ -16,7 +16,8 @@ from warphash.lab.allocators import MALLOC
 from warphash.lab.ceilings import CEILING
 from warphash.runtime import source
 from warphash.runtime.cuda import nvrtc
-from warphash.runtime.engine import FAMILIES_IN_PLACE, KernelSpec
+from warphash.runtime.engine import KernelSpec
+from warphash.storage.make import kernel_spec
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 WIDTHS_BYTES = ((4, 0), (4, 4), (8, 0), (8, 8))  # of key and value; other widths share these slots
@@ -34,23 +35,13 @@ def specs() -> Iterator[KernelSpec]:
         choices = next((p.choices for p in design.parameters if p.name == "slots_per_bucket"), None)
         for given in [{"slots_per_bucket": n} for n in choices] if choices else [{}]:
             parameters = design.resolve(given)
-            constants = tuple(sorted({**design.fields(parameters), "family": 0}.items()))
-            if design.family in FAMILIES_IN_PLACE:
-                for key, value in WIDTHS_IN_PLACE_BYTES:
-                    known = (*constants, ("value_bytes", value))
-                    slots = design.slots_per_bucket(parameters, key)
-                    yield KernelSpec(name, key, value, slots, known, family=design.family)
-                continue
-            for widths in WIDTHS_BYTES:
-                slot_bytes = KernelSpec(name, *widths, 1).slot_bytes
-                slots = design.slots_per_bucket(parameters, slot_bytes)
-                splits = design.splits(parameters, slot_bytes)
-                yield KernelSpec(name, *widths, slots, constants, family=design.family, splits=splits)
+            for widths in WIDTHS_IN_PLACE_BYTES if design.layout.in_place else WIDTHS_BYTES:
+                yield kernel_spec(design, parameters, *widths, "mixer")
     yield source.ROWS
     yield CEILING
     yield source.SLABS
-    yield source.PARTITION
-    yield source.SUBTABLE_PARTITION
+    for header in sorted({registry.get(name).layout.partition for name in registry.names()}):
+        yield source.partition(header)
     yield MALLOC
 
 

@@ -23,14 +23,6 @@ PLAIN_HEADERS = {
 }
 """Of the kernels that no design changes."""
 
-FAMILY_ENTRIES = {
-    "buckets": "buckets/cpu/entries.cuh",
-    "chains": "chains/entries.cuh",
-    "subtables": "subtables/entries.cuh",
-    "tickets": "tickets/entries.cuh",
-}
-"""The header of a family that defines ``WARPHASH_ENTRIES`` for a CPU."""
-
 UNIT = """// Written by src/extension/generate.py.
 #include "entries.hpp"
 
@@ -60,13 +52,13 @@ def units() -> Iterator[tuple[str, str]]:
     """Name and source of each unit: the longest compilations come first."""
     designs = registry()
     made = [designs.get(name) for name in designs.names()]
-    for design in sorted(made, key=lambda design: (design.family != "subtables", -len(list(design.layouts())))):
+    for design in sorted(made, key=lambda design: (not design.layout.keys_apart, -len(list(design.compiled())))):
         groups = []
-        for layout in design.layouts():
-            value_bytes = -1 if layout.value_is_row else layout.value_bytes
-            entries = f"WARPHASH_ENTRIES({design.class_name}, {layout.word}, {layout.value}, {layout.slots_per_bucket})"
-            groups.append(f"    {{{layout.word_bytes}, {value_bytes}, {layout.slots_per_bucket}, {{{entries}}}}},")
-        yield design.name, unit([f"designs/{design.name}.cuh", FAMILY_ENTRIES[design.family]], groups)
+        for slot in design.compiled():
+            value_bytes = -1 if slot.value_is_row else slot.value_bytes
+            entries = f"WARPHASH_ENTRIES({design.class_name}, {slot.word}, {slot.value}, {slot.slots_per_bucket})"
+            groups.append(f"    {{{slot.word_bytes}, {value_bytes}, {slot.slots_per_bucket}, {{{entries}}}}},")
+        yield design.name, unit([f"designs/{design.name}.cuh", design.layout.cpu_entries], groups)
     for name, header in PLAIN_HEADERS.items():
         yield name, unit([header], ["    {0, 0, 0, {WARPHASH_PLAIN_ENTRIES}},"])
 

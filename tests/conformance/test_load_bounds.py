@@ -13,6 +13,9 @@ from warphash import HashMap, HashSet, MultiMap, ParameterError
 from warphash.designs import registry
 from warphash.storage import policies
 
+WITHOUT_OWN_BOUNDS = [
+    name for name in registry.names() if registry.get(name).own_bounds(registry.get(name).resolve({})) is None
+]
 ONE_OF_EACH = one_of_each(*ENGINES)
 BOUNDS = (0.1, 0.25)
 """That every design can be filled to."""
@@ -23,7 +26,7 @@ def slots_of(table: Any) -> int:
 
 
 @pytest.mark.parametrize("device", ONE_OF_EACH)
-@pytest.mark.parametrize("design", [name for name in registry.names() if not registry.get(name).line_bytes])
+@pytest.mark.parametrize("design", WITHOUT_OWN_BOUNDS)
 @pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("u8", "none"), ("S20", "i4")])
 def test_a_table_follows_its_keys(device: str, design: str, key: str, value: str) -> None:
     n = 300 if device == "emulated" else 3000

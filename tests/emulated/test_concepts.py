@@ -6,6 +6,7 @@ import pytest
 
 from support.engines import missing
 from support.planting import planted
+from warphash.designs import registry
 from warphash.runtime.cuda.nvrtc import CompileError
 from warphash.runtime.emulated.engine import EmulatedEngine
 from warphash.runtime.engine import KernelSpec
@@ -13,7 +14,7 @@ from warphash.runtime.engine import KernelSpec
 pytestmark = pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
 
 SPEC = KernelSpec("power_of_two", 4, 4, 8)
-TICKETS = KernelSpec("stadium", 4, 4, 1, family="tickets")
+TICKETS = KernelSpec("stadium", 4, 4, 1, layout=registry.get("stadium").layout)
 REGION = "  WARPHASH_FN static i32 region(const Table&) { return 0; }\n  WARPHASH_FN static bool advance"
 PARTS = "  static constexpr int kPartBytes = 256;  // a bucket of that size is read whole"
 NEXT = "  WARPHASH_FN static const void* next(const TicketTable& t, const State& s) { return s.search.next(t); }"

@@ -12,13 +12,13 @@ import pytest
 
 from support.engines import missing
 from warphash.designs import registry
-from warphash.designs.base import Design, Layout
+from warphash.designs.base import Design
 from warphash.designs.dynamic_cuckoo import COORDINATIONS
+from warphash.designs.layout import SlotTypes
 from warphash.lab import ceilings
 from warphash.runtime import abi
 from warphash.runtime.cuda import nvrtc
 from warphash.runtime.emulated.engine import compiler
-from warphash.runtime.engine import KernelSpec
 from warphash.runtime.source import amalgamate, kernel_root
 from warphash.storage import partition, policies
 from warphash.storage.chains import node_pool
@@ -127,23 +127,23 @@ def of_family(family: str) -> dict[str, int]:
     return {"kReservedSubtable": abi.RESERVED_SUBTABLE}
 
 
-def of_layout(design: Design, layout: Layout) -> dict[str, int]:
+def of_slots(design: Design, types: SlotTypes) -> dict[str, int]:
     """Facts of a design over some slots."""
-    table = f"WARPHASH_DESIGN({design.class_name}, {layout.word}, {layout.value}, {layout.slots_per_bucket})"
+    table = f"WARPHASH_DESIGN({design.class_name}, {types.word}, {types.value}, {types.slots_per_bucket})"
     slots = f"{table}::S"
-    if design.family == "subtables":
-        return {f"{slots}::kSlots": layout.slots_per_bucket, f"{slots}::kBucketBytes": design.line_bytes or 0}
-    if design.family == "tickets":
-        spec = KernelSpec(design.name, layout.word_bytes, layout.value_bytes, 1, family="tickets")
-        table_of_rows = f"TicketTable t{{}}; t.value_bytes = {layout.value_bytes};"
-        return {f"[] {{ {table_of_rows} return {slots}::stride(t); }}()": spec.slot_bytes}
-    slot_bytes = layout.word_bytes + layout.value_bytes
+    if design.layout.family == "subtables":
+        return {f"{slots}::kSlots": types.slots_per_bucket, f"{slots}::kBucketBytes": 128}
+    if design.layout.family == "tickets":
+        slot_bytes = design.layout.slot_bytes(types.word_bytes, types.value_bytes)
+        table_of_rows = f"TicketTable t{{}}; t.value_bytes = {types.value_bytes};"
+        return {f"[] {{ {table_of_rows} return {slots}::stride(t); }}()": slot_bytes}
+    slot_bytes = types.word_bytes + types.value_bytes
     return {
-        f"{slots}::kSlots": layout.slots_per_bucket,
-        f"{slots}::kBucketBytes": layout.slots_per_bucket * slot_bytes,
-        f"{slots}::kDataSlots": design.pairs_per_bucket(layout.slots_per_bucket, slot_bytes),
-        f"{slots}::kApart": design.keeps_columns(layout.slots_per_bucket, slot_bytes),
-        f"{slots}::kLinked": design.family == "chains",
+        f"{slots}::kSlots": types.slots_per_bucket,
+        f"{slots}::kBucketBytes": types.slots_per_bucket * slot_bytes,
+        f"{slots}::kDataSlots": design.layout.pairs_per_bucket(types.slots_per_bucket, slot_bytes),
+        f"{slots}::kApart": design.keeps_columns(types.slots_per_bucket, slot_bytes),
+        f"{slots}::kLinked": design.layout.family == "chains",
         f"{table}::kMovesKeys": design.moves_keys,
         f"{table}::kSettles": design.settles,
     }
@@ -172,7 +172,7 @@ def differences(text: str, expected: dict[str, int], folder: Path) -> dict[str, 
 
 
 def designs_of(family: str) -> list[Design]:
-    return [design for design in map(registry.get, registry.names()) if design.family == family]
+    return [design for design in map(registry.get, registry.names()) if design.layout.family == family]
 
 
 def headers_of(family: str) -> str:
@@ -227,17 +227,16 @@ class TestFamily:
     def test_facts_of_its_designs(self, family: str, tmp_path: Path) -> None:
         expected = of_family(family)
         for design in designs_of(family):
-            for layout in design.layouts():
-                expected |= of_layout(design, layout)
+            for types in design.compiled():
+                expected |= of_slots(design, types)
         assert differences(headers_of(family), expected, tmp_path) == {}
 
     def test_entries_whose_lanes_refill(self, family: str, tmp_path: Path) -> None:
         design = designs_of(family)[0]
-        layout = next(iter(design.layouts()))
+        types = next(iter(design.compiled()))
         prints = f"""
 #undef WARPHASH_ENTRY
 #define WARPHASH_ENTRY(NAME, ...) if (kRefills<__VA_ARGS__>) std::puts(#NAME);
-WARPHASH_ENTRIES({design.class_name}, {layout.word}, {layout.value}, {layout.slots_per_bucket})
+WARPHASH_ENTRIES({design.class_name}, {types.word}, {types.value}, {types.slots_per_bucket})
 """
-        spec = KernelSpec(design.name, 4, 0, 1, family=family)
-        assert set(values(headers_of(family), [], tmp_path, prints)) == spec.refilling
+        assert set(values(headers_of(family), [], tmp_path, prints)) == design.layout.refilling

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from warphash.designs import registry
 from warphash.designs.base import class_name
 from warphash.errors import ParameterError
 from warphash.runtime.engine import KernelSpec
@@ -42,7 +43,7 @@ def test_unit_names_platform_class_and_the_wider_word(headers: Path) -> None:
     assert unit.endswith("WARPHASH_ENTRIES(TwoWords, warphash::u64, true, 16)\n")
     of_set = translation_unit(KernelSpec("two_words", 4, 0, 1), "cuda", headers)
     assert of_set.endswith("WARPHASH_ENTRIES(TwoWords, warphash::u32, false, 1)\n")
-    of_lists = translation_unit(KernelSpec("two_words", 4, 0, 2, family="chains"), "cuda", headers)
+    of_lists = translation_unit(KernelSpec("two_words", 4, 0, 2, layout=registry.get("slab").layout), "cuda", headers)
     assert of_lists.endswith("WARPHASH_ENTRIES(TwoWords, warphash::u32, false, 2)\n")
 
 

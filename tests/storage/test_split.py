@@ -15,7 +15,6 @@ from warphash.designs import registry
 from warphash.runtime.devices import engine_for
 from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine
-from warphash.runtime.engine import KernelSpec
 from warphash.storage import policies
 
 WORD = np.dtype("u8")
@@ -97,8 +96,8 @@ def test_only_a_large_batch_for_a_table_without_keys(device: str, monkeypatch: p
 
 
 def test_where_it_would_not_pay() -> None:
-    two_words = KernelSpec("power_of_two", 8, 8, 1).slot_bytes
-    splits = [registry.get("power_of_two").splits({"slots_per_bucket": slots}, two_words) for slots in (8, 16, 32)]
+    power_of_two = registry.get("power_of_two")
+    splits = [power_of_two.splits({"slots_per_bucket": slots}, slots, slot_bytes=16) for slots in (8, 16, 32)]
     assert splits == [
         False,
         True,

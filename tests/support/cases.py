@@ -195,7 +195,7 @@ def design_names() -> list[str]:
 
 def list_designs() -> list[str]:
     """Those whose buckets are lists."""
-    return [name for name in design_names() if registry.get(name).node_slots]
+    return [name for name in design_names() if registry.get(name).layout.keeps_duplicates]
 
 
 def mixed_designs() -> list[str]:

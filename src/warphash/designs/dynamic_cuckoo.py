@@ -5,6 +5,7 @@ from typing import Any
 
 from ..errors import ParameterError
 from .base import ALL_VERBS, Design, Parameter
+from .layout import Subtables
 
 COORDINATIONS = ("voter", "spin")
 """In the order of ``enum Coordination``."""
@@ -41,10 +42,10 @@ DESIGN = Design(
     fields=lambda p: {"subtables": p["subtables"], "coordination": COORDINATIONS.index(p["coordination"])},
     default_load_factor=lambda p: min(0.8, p["beta"]),
     safe_load_factor=lambda p: 0.97,
+    layout=Subtables(line_bytes=128),
     moves_keys=True,
     settles=True,
     fills_first_bucket=lambda _: True,
-    line_bytes=128,
     capabilities=ALL_VERBS | {"guest_counts"},
     own_bounds=bounds,
 )

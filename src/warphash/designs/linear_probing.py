@@ -17,5 +17,6 @@ DESIGN = Design(
     moves_keys=False,
     settles=True,
     probes_in_a_row=True,
+    searches_until_unused=True,
     fills_first_bucket=lambda p: p["slots_per_bucket"] > 1,
 )

@@ -1,6 +1,7 @@
 """Lock-free chaining, a baseline (Misra and Chaudhuri): see ``kernels/designs/lock_free_chaining.cuh``."""
 
 from .base import LIST_VERBS, Design
+from .layout import Chains
 from .slab import BUCKETS, REBUCKET
 
 DESIGN = Design(
@@ -13,8 +14,8 @@ DESIGN = Design(
     fields=lambda p: {},
     default_load_factor=lambda p: 0.5,
     safe_load_factor=lambda p: 1.0 if p["rebucket"] else float("inf"),
+    layout=Chains(lambda _: 2),
     moves_keys=False,
     settles=False,
     capabilities=LIST_VERBS,
-    node_slots=lambda slot_bytes: 2,
 )

@@ -1,6 +1,7 @@
 """The slab list (SlabHash): see ``kernels/designs/slab.cuh``."""
 
-from .base import LIST_VERBS, SLAB_BYTES, Design, Parameter
+from .base import LIST_VERBS, Design, Parameter
+from .layout import SLAB_BYTES, Chains
 
 BUCKETS = Parameter(
     "buckets", None, "lists, whatever the capacity; None for as many as it needs", bounds=(1, 2**32 - 16)
@@ -22,8 +23,8 @@ DESIGN = Design(
     fields=lambda p: {},
     default_load_factor=lambda p: 0.7,  # memory utilisation 0.61, before its dip (Figure 4c)
     safe_load_factor=lambda p: 1.0 if p["rebucket"] else float("inf"),
+    layout=Chains(lambda slot_bytes: SLAB_BYTES // slot_bytes),
     moves_keys=False,
     settles=False,
     capabilities=LIST_VERBS,
-    node_slots=lambda slot_bytes: SLAB_BYTES // slot_bytes,
 )

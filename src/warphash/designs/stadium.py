@@ -1,6 +1,7 @@
 """Stadium hashing, a ticket for each slot: see ``kernels/designs/stadium.cuh``."""
 
 from .base import ALL_VERBS, Design, Parameter
+from .layout import Tickets
 
 IN_FLIGHT = ("ignore", "wait")
 """In the order of ``TicketTable::waits``."""
@@ -26,8 +27,9 @@ DESIGN = Design(
     },
     default_load_factor=lambda p: 0.8,
     safe_load_factor=lambda p: 0.95,  # it holds more, and is full at 1; but an absent key takes 1 / (1 - load) tickets
+    layout=Tickets(),
     moves_keys=False,
     settles=True,
-    has_tickets=True,
+    searches_until_unused=True,
     capabilities=ALL_VERBS | {"execute"},
 )

@@ -17,10 +17,11 @@ from functools import partial
 from typing import Any
 
 from ..designs import registry
+from ..designs.layout import Reads
 from ..runtime.abi import Launch
 from ..runtime.devices import engine_for
 from ..runtime.engine import KernelSpec
-from ..storage.subtables.array import BUCKET_WORDS_BYTES, FILTER_WORDS_BYTES
+from ..storage.make import widths_of
 from .clocks import clock_of
 
 __all__ = ["CEILING", "Ceiling", "Ceilings", "Reads", "reads_of"]
@@ -49,24 +50,6 @@ class Region(ctypes.Structure):
     """Memory of which random places are read (``lab/kernels/abi.cuh``)."""
 
     _fields_ = [(name, ctypes.c_uint64) for name in ("address", "places", "place_bytes")]
-
-
-@dataclass(frozen=True)
-class Reads:
-    """Bytes of a bucket that a probe reads, and of a value that lies apart from it (0: none does).
-
-    Attributes
-    ----------
-    in_a_row
-        The next probe reads on behind the bucket, so that small ones share what memory gives at once.
-    words_share
-        Of the table's memory, what its guests' words take (`HashMap.guest_counts`).
-    """
-
-    bucket_bytes: int
-    value_bytes: int
-    in_a_row: bool = False
-    words_share: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -196,12 +179,4 @@ class Ceilings:
 def reads_of(key_bytes: int, value_bytes: int, design: str, parameters: Mapping[str, Any]) -> Reads:
     """What a find reads of a table of such keys and values (``value_bytes`` 0: a set)."""
     made = registry.get(design)
-    if made.line_bytes:
-        bucket_bytes = made.line_bytes * (1 + value_bytes / max(4, key_bytes)) + BUCKET_WORDS_BYTES
-        return Reads(made.line_bytes, value_bytes, words_share=FILTER_WORDS_BYTES / bucket_bytes)
-    key, value = (0 if not width else 4 if width <= 4 else 8 for width in (key_bytes, value_bytes))
-    slot_bytes = KernelSpec(design, key, value, 1).slot_bytes
-    slots = made.slots_per_bucket(parameters, slot_bytes)
-    if made.keeps_columns(slots, slot_bytes):
-        return Reads(slots * slot_bytes // 2, slot_bytes // 2, made.probes_in_a_row)
-    return Reads(slots * slot_bytes, 0, made.probes_in_a_row)
+    return made.reads(parameters, *widths_of(made, key_bytes, value_bytes))

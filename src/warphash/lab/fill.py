@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from ..designs import registry
-from ..designs.base import SLAB_BYTES
+from ..designs.layout import SLAB_BYTES
 from ..errors import ParameterError
 from ..storage.policies import expected_nodes
 from .runner import Setting

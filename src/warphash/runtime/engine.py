@@ -8,25 +8,17 @@ which kernels make up an insert is the business of ``storage/buckets/store.py``.
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from ..designs.layout import BUCKETS, Layout
 from .abi import Launch
 
-__all__ = ["FAMILIES_IN_PLACE", "Answer", "Buffer", "Engine", "KernelSpec", "Program", "with_constants"]
-
-
-FAMILIES_IN_PLACE = frozenset(["subtables", "tickets"])
-"""Families whose tables hold keys and values of any width themselves."""
-
-_REFILLING = {
-    "subtables": frozenset(["claim", "place"]),
-    "chains": frozenset(["append", "execute", "place", "relist"]),
-}
+__all__ = ["Answer", "Buffer", "Engine", "KernelSpec", "Program"]
 
 
 @dataclass(frozen=True)
@@ -47,10 +39,8 @@ class KernelSpec:
     constants
         Fields of the table (`abi`) and the values that they will have. An engine that compiles at run time may build
         them in.
-    family
-        The folder of ``kernels`` and ``storage`` that the design belongs to (`Design.family`). Of ``chains``, a bucket
-        is a list of nodes; of ``subtables``, a line of keys (``kernels/subtables/lines.cuh``); of ``tickets``, a pair
-        of any width, which has a ticket (``kernels/tickets/ticket_board.cuh``).
+    layout
+        How the design lays pairs out (`Design.layout`).
     splits
         Keys and values lie in columns, and no order of a batch would help (``kernels/buckets/gpu/split.cuh``).
     header
@@ -64,20 +54,24 @@ class KernelSpec:
     value_bytes: int
     slots_per_bucket: int
     constants: tuple[tuple[str, int], ...] = ()
-    family: str = "buckets"
+    layout: Layout = BUCKETS
     splits: bool = False
     header: str = ""
     package: str = "warphash"
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """The hash, kept: programs are looked up by their specification."""
+        known = (self.design, self.key_bytes, self.value_bytes, self.slots_per_bucket, self.constants)
+        return hash((*known, self.layout, self.splits, self.header, self.package))
+
     @property
     def in_place(self) -> bool:
         """Keys and values of any width lie in the table itself, each in the width that it has."""
-        return self.family in FAMILIES_IN_PLACE
-
-    @property
-    def refilling(self) -> frozenset[str]:
-        """Entries of which a lane takes up one element after another (kRefills): no grid has a lane for each."""
-        return _REFILLING.get(self.family, frozenset())
+        return self.layout.in_place
 
     @cached_property
     def word_bytes(self) -> int:
@@ -97,17 +91,7 @@ class KernelSpec:
     @cached_property
     def slot_bytes(self) -> int:
         """Bytes of a pair in its slot, those that align the next one included."""
-        if self.family != "tickets":
-            return self.word_bytes + self.value_word_bytes
-        first = 8 if self.key_bytes == 4 and self.value_bytes == 8 else self.key_bytes  # of the value
-        alignment = 8 if first == 8 else min(16, self.key_bytes)
-        return -(-(first + self.value_bytes) // alignment) * alignment
-
-
-@cache
-def with_constants(spec: KernelSpec, constants: tuple[tuple[str, int], ...]) -> KernelSpec:
-    """The same kernels for tables that have these `KernelSpec.constants`."""
-    return replace(spec, constants=constants)
+        return self.layout.slot_bytes(self.key_bytes, self.value_bytes)
 
 
 class Buffer(Protocol):

@@ -8,21 +8,22 @@ the header that a reader would open.
 from __future__ import annotations
 
 import re
+from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 
-from ..designs.base import Layout, class_name
+from ..designs.base import class_name
+from ..designs.layout import SlotTypes
 from ..errors import ParameterError
 from .engine import KernelSpec
 
 __all__ = [
-    "PARTITION",
     "PLATFORMS",
     "ROWS",
     "SLABS",
-    "SUBTABLE_PARTITION",
     "amalgamate",
     "kernel_root",
+    "partition",
     "translation_unit",
 ]
 
@@ -32,25 +33,18 @@ PLATFORMS = {"cuda": "WARPHASH_CUDA", "emulated": "WARPHASH_EMULATED"}
 SCHEDULE = "core/gpu/schedule.cuh"
 """How elements are spread over lanes. The emulation has those of a GPU."""
 
-FAMILY_ENTRIES = {
-    "buckets": "buckets/gpu/entries.cuh",
-    "chains": "chains/entries.cuh",
-    "subtables": "subtables/entries.cuh",
-    "tickets": "tickets/entries.cuh",
-}
-"""The header of a family that defines ``WARPHASH_ENTRIES``."""
-
 ROWS = KernelSpec("rows", 0, 0, 0, header="rows/rows.cuh")
 """The kernels that no design changes: widening, narrowing, and wide rows."""
 
 SLABS = KernelSpec("slabs", 0, 0, 0, header="chains/slabs.cuh")
 """The slab allocator by itself."""
 
-PARTITION = KernelSpec("partition", 0, 0, 0, header="buckets/gpu/partition.cuh")
-"""A batch brought in the order of the parts of a table of buckets."""
 
-SUBTABLE_PARTITION = KernelSpec("subtable_partition", 0, 0, 0, header="subtables/gpu/partition.cuh")
-"""The same for a table of subtables."""
+@cache
+def partition(header: str) -> KernelSpec:
+    """The kernels that bring a batch in the order of the parts of a table (`Layout.partition`)."""
+    return KernelSpec("partition", 0, 0, 0, header=header)
+
 
 _INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')
 _ONCE = re.compile(r"\s*#\s*pragma\s+once\b")
@@ -81,15 +75,15 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
     roots = [root] if root else [kernel_root(spec.package), kernel_root()]
     if spec.header:
         return _unit(platform, roots, [spec.header], "WARPHASH_PLAIN_ENTRIES")
-    layout = Layout(spec.word_bytes, spec.value_bytes, spec.slots_per_bucket, spec.in_place)
+    types = SlotTypes(spec.word_bytes, spec.value_bytes, spec.slots_per_bucket, spec.in_place)
     # The emulation runs one binary for all parameters: it is compiled by a slower compiler, and timed by nobody.
     constants = spec.constants if platform == "cuda" else ()
     design, slots = class_name(spec.design), spec.slots_per_bucket
-    headers = [FAMILY_ENTRIES[spec.family], f"designs/{spec.design}.cuh"]
-    entries = f"WARPHASH_ENTRIES({design}, {layout.word}, {layout.value}, {slots})"
+    headers = [spec.layout.entries, f"designs/{spec.design}.cuh"]
+    entries = f"WARPHASH_ENTRIES({design}, {types.word}, {types.value}, {slots})"
     if spec.splits:
         headers.append("buckets/gpu/split.cuh")
-        entries += f"\nWARPHASH_SPLIT_ENTRIES({design}, {layout.word}, {slots})"
+        entries += f"\nWARPHASH_SPLIT_ENTRIES({design}, {types.word}, {slots})"
     return _unit(platform, roots, headers, entries, constants)
 
 

@@ -4,29 +4,76 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from ..designs.base import Design
-from ..runtime.engine import FAMILIES_IN_PLACE, Engine, KernelSpec
-from .policies import slots_for
-from .storage import Storage, Store, StoreOptions
+from ..runtime.engine import Engine, KernelSpec
+from .hash_constants import HASHES
+from .storage import Storage, Store, StoreOptions, TableKind
 
-__all__ = ["make_storage"]
-
-
-_spec = cache(KernelSpec)
-"""One object for all tables of a kind, which knows its widths and its hash already."""
+__all__ = ["kernel_spec", "make_storage", "widths_of"]
 
 
 def _word(nbytes: int) -> int:
     return 4 if nbytes <= 4 else 8
 
 
-def _widths(key_bytes: int, value_bytes: int) -> tuple[int, int]:
-    """Widths of keys and values as kernels take them: words, else a power of two for keys and words of 4 for values."""
+def _lies_in_rows(design: Design, key_bytes: int, value_bytes: int) -> bool:
+    return not design.layout.in_place and (key_bytes > 8 or value_bytes > 8)
+
+
+def widths_of(design: Design, key_bytes: int, value_bytes: int) -> tuple[int, int]:
+    """Widths of keys and values as kernels take them.
+
+    Both are words. Where a design has wider keys and values in place, those of keys are powers of two, and those of
+    values are multiples of 4. For rows, both are 8: a fingerprint and a row number.
+    """
+    if _lies_in_rows(design, key_bytes, value_bytes):
+        return 8, 8
     key = _word(key_bytes) if key_bytes <= 8 else 1 << (key_bytes - 1).bit_length()
-    row = key_bytes > 8 or value_bytes > 8
-    return key, -(-value_bytes // 4) * 4 if row else _word(value_bytes) if value_bytes else 0
+    wide = key_bytes > 8 or value_bytes > 8
+    return key, -(-value_bytes // 4) * 4 if wide else _word(value_bytes) if value_bytes else 0
+
+
+def kernel_spec(
+    design: Design, parameters: Mapping[str, Any], key_bytes: int, value_bytes: int, hash: str
+) -> KernelSpec:
+    """The kernels of a design for keys and values of such widths, as `widths_of` gives them.
+
+    Parameters
+    ----------
+    hash
+        The family of hash functions: one of `hash_constants.HASHES`.
+    """
+    layout = design.layout
+    slots = layout.slots_per_bucket(parameters, key_bytes, value_bytes)
+    constants = {**design.fields(parameters), "family": HASHES.index(hash)}
+    if layout.in_place:
+        constants["value_bytes"] = value_bytes
+    return KernelSpec(
+        design.name,
+        key_bytes,
+        value_bytes,
+        slots,
+        tuple(sorted(constants.items())),
+        layout=layout,
+        splits=design.splits(parameters, slots, layout.slot_bytes(key_bytes, value_bytes)),
+    )
+
+
+@cache
+def _spec(
+    design: Design, parameters: tuple[tuple[str, Any], ...], key_bytes: int, value_bytes: int, hash: str
+) -> KernelSpec:
+    """One object for all tables of a kind, which knows its widths and its hash already."""
+    return kernel_spec(design, dict(parameters), *widths_of(design, key_bytes, value_bytes), hash)
+
+
+@cache
+def _maker(family: str) -> Any:
+    """``make_store`` of a family. A process imports only the families that its tables need."""
+    return import_module(f".{family}.store", __package__).make_store
 
 
 def make_storage(
@@ -44,9 +91,6 @@ def make_storage(
 ) -> Storage:
     """Make an empty storage for ``capacity`` keys.
 
-    Keys and values of up to 8 bytes go into slots; in subtables and beside tickets, wider ones, too. In other families,
-    wider keys or values go into rows.
-
     Parameters
     ----------
     family
@@ -54,48 +98,10 @@ def make_storage(
     multi
         Keys repeat.
     """
-    in_place = design.family in FAMILIES_IN_PLACE
-    wide = not in_place and (key_bytes > 8 or value_bytes > 8)
-    widths = (8, 8) if wide else _widths(key_bytes, value_bytes)
-    slot_bytes = widths[0] if in_place else _spec(design.name, *widths, 1).slot_bytes
-    per_bucket = design.slots_per_bucket(parameters, slot_bytes)
-    spec = _spec(
-        design.name,
-        *widths,
-        per_bucket,
-        family=design.family,
-        splits=design.splits(parameters, slot_bytes),
-    )
-    lists = parameters.get("buckets")
-    pairs = design.pairs_per_bucket(per_bucket, slot_bytes)
-    slots = lists * pairs if lists else slots_for(capacity, options.load_factor)
-    like = (engine, design, parameters, spec)
-    store: Store
-    # A process imports only the family that its tables need.
-    if design.family == "chains":
-        from .chains.chain_array import ChainArray
-        from .chains.store import ChainStore
-
-        chains = ChainArray(*like, slots, seed, family, keys=capacity, fixed=not options.grows, repeats=multi)
-        store = ChainStore(chains, options)
-    elif design.family == "subtables":
-        from .subtables.array import SubtableArray, sizes_for
-        from .subtables.store import SubtableStore
-
-        subtables = SubtableArray(*like, sizes_for(slots, per_bucket, parameters["subtables"]), seed, family)
-        own = design.own_bounds(parameters) if options.grows else None
-        store = SubtableStore(subtables, options._replace(bounds=own))
-    elif design.family == "tickets":
-        from .tickets.array import TicketArray
-        from .tickets.store import TicketStore
-
-        store = TicketStore(TicketArray(*like, slots, seed, family), options)
-    else:
-        from .buckets.array import BucketArray
-        from .buckets.store import BucketStore
-
-        store = BucketStore(BucketArray(*like, slots, seed, family), options)
-    if wide:
+    spec = _spec(design, tuple(parameters.items()), key_bytes, value_bytes, family)
+    kind = TableKind(engine, design, parameters, spec)
+    store: Store = _maker(design.layout.family)(kind, capacity, seed, family, options, multi)
+    if _lies_in_rows(design, key_bytes, value_bytes):
         from .row_store import RowStorage
 
         return RowStorage(store, key_bytes, value_bytes)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..runtime.abi import Flag, PartitionBatch
 from ..runtime.engine import Buffer, Engine
-from ..runtime.source import PARTITION, SUBTABLE_PARTITION
+from ..runtime.source import partition
 from .policies import parts_of
 
 __all__ = ["Copies", "in_parts"]
@@ -63,7 +63,7 @@ def in_parts(store: Any, keys: int, values: int, n: int, stream: Any = None) -> 
     """
     engine, spec = store.engine, store.spec
     bucket_bytes = spec.slots_per_bucket * spec.slot_bytes
-    apart = spec.family == "subtables" or store.design.keeps_columns(spec.slots_per_bucket, spec.slot_bytes)
+    apart = spec.layout.keys_apart or store.design.keeps_columns(spec.slots_per_bucket, spec.slot_bytes)
     lanes = engine.lanes // 4 if apart else engine.lanes  # each insert writes to two places, and a swap lost costs less
     parts = parts_of(store.buckets, bucket_bytes, engine.window_bytes, lanes, n)
     words = spec.word_bytes in (4, 8) and spec.value_word_bytes in (0, spec.word_bytes)
@@ -82,7 +82,7 @@ def in_parts(store: Any, keys: int, values: int, n: int, stream: Any = None) -> 
     batch = PartitionBatch(n=n, keys=keys, values=values, out_keys=copies.keys, out_values=copies.values)
     batch.part_sizes, batch.parts, batch.part_shift = counts.ptr, count, shift
     threads = -(-nbytes // _TILE_BYTES) * _TILE_THREADS
-    program = engine.program(SUBTABLE_PARTITION if spec.family == "subtables" else PARTITION)
+    program = engine.program(partition(spec.layout.partition))
     for entry in ("count_parts", "partition"):
         program.run(f"{entry}{spec.word_bytes}", store.table, batch, threads, stream)
     return copies

@@ -24,7 +24,7 @@ nothing is `pending`. Verbs that need them call `finish` first, and hold the tab
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from ..designs.base import Design
@@ -33,7 +33,16 @@ from ..runtime.engine import Engine, KernelSpec
 from .lookup import Searchable
 from .scratch import Elements
 
-__all__ = ["MemoryUse", "Outcome", "Recovery", "State", "Storage", "Store", "StoreOptions"]
+__all__ = ["MemoryUse", "Outcome", "Recovery", "State", "Storage", "Store", "StoreOptions", "TableKind"]
+
+
+class TableKind(NamedTuple):
+    """What tables of a kind have in common; the first arguments of the array of a family."""
+
+    engine: Engine
+    design: Design
+    parameters: Mapping[str, Any]
+    spec: KernelSpec
 
 
 class StoreOptions(NamedTuple):

@@ -143,8 +143,8 @@ class MultiMap(PairTable):
                     f"a MultiMap's {what} has at most {MAX_BYTES} bytes, and {column.numpy} has {column.nbytes}: "
                     "insert row numbers, or fingerprints"
                 )
-        if self._design.node_slots is None:
-            have = ", ".join(name for name in registry.names() if registry.get(name).node_slots)
+        if not self._design.layout.keeps_duplicates:
+            have = ", ".join(name for name in registry.names() if registry.get(name).layout.keeps_duplicates)
             raise ParameterError(f"a MultiMap takes a design whose buckets are lists, not {self.design!r}: {have}")
 
     def _values_of(self, key: Any) -> npt.NDArray[Any]:

@@ -201,7 +201,7 @@ class CudaEngine:
                 source = translation_unit(spec, "cuda")
                 key = nvrtc.cache_key(source, self.arch)
                 cubin = CubinCache().get_or_make(key, lambda: nvrtc.compile(source, self.arch).cubin)
-                self._programs[spec] = self.load(cubin, spec.refilling)
+                self._programs[spec] = self.load(cubin, spec.layout.refilling)
             return self._programs[spec]
 
     def load(self, cubin: bytes, refilling: frozenset[str] = frozenset()) -> CudaProgram:

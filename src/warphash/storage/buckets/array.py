@@ -40,9 +40,9 @@ from ...runtime.abi import (
     StoredRows,
     Table,
 )
-from ...runtime.engine import Buffer, Engine, KernelSpec, with_constants
+from ...runtime.engine import Buffer, Engine, KernelSpec
 from ...runtime.source import ROWS
-from ..hash_constants import HASHES, buckets_for, draw_constants
+from ..hash_constants import buckets_for, draw_constants
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
 from ..policies import build_parts_of, is_built_whole
 from ..reports import read_report, zeroed_report
@@ -126,12 +126,6 @@ class BucketArray:
         stream: Any = None,
     ) -> None:
         per_bucket = spec.slots_per_bucket
-        self._constants = {
-            **design.fields(parameters),
-            "family": HASHES.index(family),
-            **({"value_bytes": spec.value_bytes} if spec.in_place else {}),
-        }
-        spec = with_constants(spec, tuple(sorted(self._constants.items())))
         self.engine, self.design, self.parameters, self.spec = engine, design, parameters, spec
         self.seed, self.family = seed, family
         self.buckets = self._buckets_for(slots)
@@ -168,7 +162,7 @@ class BucketArray:
             slots=self._memory.ptr,
             buckets=self.buckets,
             **draw_constants(self._random, self.family, self.spec.word_bytes),
-            **self._constants,
+            **dict(self.spec.constants),
             **self._fields(),
         )
 

@@ -40,7 +40,7 @@ from ..estimate import estimate_new_keys
 from ..giving_up import check_slots, why_no_slot
 from ..partition import in_parts
 from ..scratch import Elements, flags_at
-from ..storage import MemoryUse, Outcome, Recovery, StoreOptions
+from ..storage import MemoryUse, Outcome, Recovery, StoreOptions, TableKind
 from .array import BucketArray, Listed, Pairs
 
 __all__ = ["BucketStore"]
@@ -101,6 +101,12 @@ class _Batch:
     flags: int
     undo: _Undo | None
     displaced: int | None = None
+
+
+def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: StoreOptions, multi: bool) -> BucketStore:
+    """Make an empty store for ``capacity`` keys; see `make_storage`."""
+    slots = policies.slots_for(capacity, options.load_factor)
+    return BucketStore(BucketArray(*kind, slots, seed, hash), options)
 
 
 class BucketStore:

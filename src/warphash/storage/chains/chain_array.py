@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from ...designs.base import Design
 from ...runtime.abi import REPORT_WORDS, WINNERS, ChainBatch, ChainTable, Op, Report
-from ...runtime.engine import Buffer, Engine, KernelSpec, with_constants
+from ...runtime.engine import Buffer, Engine, KernelSpec
 from .. import policies
-from ..hash_constants import HASHES, MAX_BUCKETS, buckets_for, draw_constants
+from ..hash_constants import MAX_BUCKETS, buckets_for, draw_constants
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
 from ..reports import read_report, zeroed_report
 from ..scratch import DeviceList, Elements
@@ -80,12 +80,11 @@ class ChainArray:
         repeats: bool = False,
         stream: Any = None,
     ) -> None:
-        constants = {**design.fields(parameters), "family": HASHES.index(family)}
         self.engine, self.design, self.parameters = engine, design, parameters
-        self.spec = with_constants(spec, tuple(sorted(constants.items())))
+        self.spec = spec
         self.seed, self.family, self.keys, self.fixed, self.repeats = seed, family, keys, fixed, repeats
         per_node = spec.slots_per_bucket
-        self.pairs_per_node = design.pairs_per_bucket(per_node, spec.slot_bytes)
+        self.pairs_per_node = spec.layout.pairs_per_bucket(per_node, spec.slot_bytes)
         self.buckets = buckets_for(slots, self.pairs_per_node)
         self.slots = self.buckets * self.pairs_per_node
         self.lists = self.buckets + (1 if per_node >= 3 else 3)
@@ -96,7 +95,7 @@ class ChainArray:
         self.pool = self._make_pool(stream)
         self._allocate_counts(stream)
         drawn = draw_constants(random.Random(seed), family, self.spec.word_bytes)
-        self._constants = {**constants, **drawn}
+        self._constants = {**dict(spec.constants), **drawn}
         self._described = (self.pool.memory, self._describe())
         self.clear(stream)
 

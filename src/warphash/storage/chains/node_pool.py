@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from ...designs.base import SLAB_BYTES
+from ...designs.layout import SLAB_BYTES
 from ...runtime.abi import COUNT_WORDS, REPORT_WORDS, ChainTable, Report, SlabBatch
 from ...runtime.engine import Answer, Buffer, Engine
 from ...runtime.source import SLABS

@@ -34,7 +34,7 @@ from .. import policies
 from ..estimate import estimate_new_keys
 from ..lookup import LAUNCH_ELEMENTS
 from ..scratch import Elements, flags_at
-from ..storage import MemoryUse, Recovery, StoreOptions
+from ..storage import MemoryUse, Recovery, StoreOptions, TableKind
 from .chain_array import ChainArray, Snapshot
 
 __all__ = ["ChainStore"]
@@ -72,6 +72,15 @@ class _State(NamedTuple):
 
     array: ChainArray
     before: _Counts
+
+
+def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: StoreOptions, multi: bool) -> ChainStore:
+    """Make an empty store for ``capacity`` keys; see `make_storage`."""
+    spec, lists = kind.spec, kind.parameters.get("buckets")
+    pairs = spec.layout.pairs_per_bucket(spec.slots_per_bucket, spec.slot_bytes)
+    slots = lists * pairs if lists else policies.slots_for(capacity, options.load_factor)
+    chains = ChainArray(*kind, slots, seed, hash, keys=capacity, fixed=not options.grows, repeats=multi)
+    return ChainStore(chains, options)
 
 
 class ChainStore:

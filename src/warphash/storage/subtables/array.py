@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...designs.base import Design
+from ...designs.layout import BUCKET_WORDS_BYTES
 from ...errors import ParameterError
 from ...runtime.abi import (
     DISPLACED_CAPACITY,
@@ -34,9 +35,9 @@ from ...runtime.abi import (
     SubtableBatch,
     SubtableTable,
 )
-from ...runtime.engine import Buffer, Engine, KernelSpec, with_constants
+from ...runtime.engine import Buffer, Engine, KernelSpec
 from .. import policies
-from ..hash_constants import HASHES, draw_constants, range_of
+from ..hash_constants import draw_constants, range_of
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS, launch_find
 from ..reports import read_report, zeroed_report
 from ..scratch import Allocate, Elements, Scratch, pieces
@@ -53,12 +54,6 @@ MOST_SUBTABLE_BUCKETS = 1 << 27
 
 SETTLED, SETTLED_UNIQUE = 1 << 22, 1 << 24
 """Elements that go through the kernels of an insert together: so that claims stay in a GPU's cache; without claims."""
-
-FILTER_WORDS_BYTES = 8
-"""Of a bucket: two words of its overflow filter."""
-
-BUCKET_WORDS_BYTES = 4 + FILTER_WORDS_BYTES
-"""Of a bucket beside its line and values: its lock, and those."""
 
 RESERVE_BYTES = 1 << 12
 """Of host memory to undo a batch with where the device has no memory left; more for pairs so wide that not
@@ -189,9 +184,8 @@ class SubtableArray:
                 f"a subtable has at most {MOST_SUBTABLE_BUCKETS:,} buckets, and {sum(sizes) * spec.slots_per_bucket:,} "
                 f"slots in {len(sizes)} subtables make {max(sizes):,}: use more subtables"
             )
-        self._constants = {**design.fields(parameters), "family": HASHES.index(family), "value_bytes": spec.value_bytes}
         self.engine, self.design, self.parameters = engine, design, parameters
-        self.spec = with_constants(spec, tuple(sorted(self._constants.items())))
+        self.spec = spec
         self.seed, self.family, self.incoming = seed, family, 0
         self.random = random.Random(seed)
         self.program = engine.program(self.spec)
@@ -220,7 +214,7 @@ class SubtableArray:
             salts=tuple(salts),
             addend=drawn["addend"],
             routing_salt=routing_salt,
-            **self._constants,
+            **dict(self.spec.constants),
         )
 
     def _enter(self, table: SubtableTable, *subtables: tuple[int, Subtable]) -> None:

@@ -60,7 +60,7 @@ from ..giving_up import check_slots, why_no_slot
 from ..lookup import NO_FIELDS
 from ..partition import Copies, in_parts
 from ..scratch import Allocate, Elements, Scratch, flags_at
-from ..storage import MemoryUse, Outcome, Recovery, StoreOptions
+from ..storage import MemoryUse, Outcome, Recovery, StoreOptions, TableKind
 from .array import SETTLED, SETTLED_UNIQUE, Halving, SubtableArray, sizes_for
 from .displaced import DisplacedPairs
 from .insert import Insert, Piece
@@ -127,6 +127,16 @@ class _State(NamedTuple):
 
     array: SubtableArray
     vouched: bool
+
+
+def make_store(
+    kind: TableKind, capacity: int, seed: int, hash: str, options: StoreOptions, multi: bool
+) -> SubtableStore:
+    """Make an empty store for ``capacity`` keys; see `make_storage`."""
+    slots = policies.slots_for(capacity, options.load_factor)
+    sizes = sizes_for(slots, kind.spec.slots_per_bucket, kind.parameters["subtables"])
+    own = kind.design.own_bounds(kind.parameters) if options.grows else None
+    return SubtableStore(SubtableArray(*kind, sizes, seed, hash), options._replace(bounds=own))
 
 
 class SubtableStore:

@@ -17,9 +17,16 @@ from .. import policies
 from ..buckets.array import Listed
 from ..buckets.store import BucketStore
 from ..scratch import flags_at
+from ..storage import StoreOptions, TableKind
 from .array import TicketArray
 
 __all__ = ["TicketStore"]
+
+
+def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: StoreOptions, multi: bool) -> TicketStore:
+    """Make an empty store for ``capacity`` keys; see `make_storage`."""
+    slots = policies.slots_for(capacity, options.load_factor)
+    return TicketStore(TicketArray(*kind, slots, seed, hash), options)
 
 
 class TicketStore(BucketStore):

@@ -1,0 +1,317 @@
+"""The families of designs: how each lays pairs out, and what follows for storage, kernels and benchmarks.
+
+A design names its layout. Everything else asks the layout and not for the family: the storage, the writer of C++, the
+build of the extension, the benchmarks. So a new family is a class here, and a folder of its name under ``kernels`` and
+under ``storage``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+__all__ = [
+    "BUCKETS",
+    "BUCKET_WORDS_BYTES",
+    "FILTER_WORDS_BYTES",
+    "SLAB_BYTES",
+    "Buckets",
+    "Chains",
+    "Layout",
+    "Reads",
+    "SlotTypes",
+    "Subtables",
+    "Tickets",
+]
+
+SLAB_BYTES = 128
+"""Of a slab of a slab list."""
+
+FILTER_WORDS_BYTES = 8
+"""Of a bucket of a subtable: its overflow filter, which a find may read."""
+
+BUCKET_WORDS_BYTES = 4 + FILTER_WORDS_BYTES
+"""The lock and the filter."""
+
+_ROW_BYTES = 12
+"""Stands for all widths of a value that is no word."""
+
+
+@dataclass(frozen=True)
+class SlotTypes:
+    """The slots of a design as kernels are compiled for them.
+
+    Attributes
+    ----------
+    word_bytes
+        Width of a key as kernels take it.
+    value_bytes
+        Width of a value beside it; 0 for none.
+    slots_per_bucket
+        Of a line of subtables, the keys that it has.
+    in_place
+        As `Layout.in_place`.
+    """
+
+    word_bytes: int
+    value_bytes: int
+    slots_per_bucket: int
+    in_place: bool = False
+
+    @property
+    def value_is_row(self) -> bool:
+        """Kernels carry the address of a value, and not the value itself."""
+        return self.in_place and (self.word_bytes > 8 or self.value_bytes not in (0, 4, 8))
+
+    @property
+    def word(self) -> str:
+        """The type of a key in C++."""
+        return f"warphash::u{8 * self.word_bytes}" if self.word_bytes <= 8 else f"warphash::Wide<{self.word_bytes}>"
+
+    @property
+    def value(self) -> str:
+        """What the templates in C++ take of a value: its width if it has its own, otherwise whether there is one."""
+        if self.value_is_row:
+            return "warphash::kRow"
+        return str(self.value_bytes) if self.in_place else str(self.value_bytes > 0).lower()
+
+
+@dataclass(frozen=True)
+class Reads:
+    """What a find reads of a table.
+
+    Attributes
+    ----------
+    bucket_bytes
+        Of a bucket, what a probe reads.
+    value_bytes
+        Of a value that lies apart from its key; 0 if none does.
+    in_a_row
+        The next probe reads on behind the bucket, so that small buckets share what memory gives at once.
+    words_share
+        The share of the table's memory that the words of the overflow filters take (`HashMap.guest_counts`).
+    """
+
+    bucket_bytes: int
+    value_bytes: int
+    in_a_row: bool = False
+    words_share: float = 0.0
+
+
+class Layout(Protocol):
+    """How the tables of a design lay their pairs out.
+
+    Attributes
+    ----------
+    family
+        The folder of ``kernels`` and of ``storage``.
+    entries, cpu_entries
+        The headers that define ``WARPHASH_ENTRIES`` for a GPU and for a CPU.
+    partition
+        The header of the kernels that bring a large batch in the order of the parts of a table.
+    refilling
+        Entries of which a lane takes up one element after another (``kRefills``): no grid has a lane for each.
+    in_place
+        Keys and values of any width lie in the table itself, each in the width that it has. Otherwise a slot holds
+        words of 4 or 8 bytes, and wider keys and values go to a row store.
+    keys_apart
+        Keys and values of a bucket lie apart whatever their widths, so an insert writes to two places.
+    keeps_duplicates
+        A key may have several pairs, as in a `MultiMap`.
+    """
+
+    family: str
+    entries: str
+    cpu_entries: str
+    partition: str
+    refilling: frozenset[str]
+    in_place: bool
+    keys_apart: bool
+    keeps_duplicates: bool
+
+    def slot_bytes(self, key_bytes: int, value_bytes: int) -> int:
+        """Bytes of a pair, those that align the next pair included."""
+        ...
+
+    def slots_per_bucket(self, parameters: Mapping[str, Any], key_bytes: int, value_bytes: int) -> int:
+        """Slots that a bucket has in memory, those that hold no pair included."""
+        ...
+
+    def pairs_per_bucket(self, slots_per_bucket: int, slot_bytes: int) -> int:
+        """Slots of a bucket that hold pairs."""
+        ...
+
+    def may_have_columns(self, slots_per_bucket: int, slot_bytes: int) -> bool:
+        """Whether such a bucket is a column of keys and a column of values, if the design moves no key.
+
+        A look at the keys then reads half of the bucket (``kernels/buckets/columns.cuh``).
+        """
+        ...
+
+    def reads(self, slots_per_bucket: int, key_bytes: int, value_bytes: int) -> Reads:
+        """What a find reads of a table without columns."""
+        ...
+
+    def compiled(self, choices: tuple[int, ...]) -> Iterator[SlotTypes]:
+        """Yield the slots that an engine compiles ahead of time: they serve keys and values of all widths.
+
+        ``choices`` are those of the parameter ``slots_per_bucket``.
+        """
+        ...
+
+
+def _slot_of_words(key_bytes: int, value_bytes: int) -> int:
+    """Bytes of a slot in which key and value both have the wider width of the two."""
+    return max(key_bytes, value_bytes) * (2 if value_bytes else 1)
+
+
+def _types_of_words(layout: Layout, choices: tuple[int, ...]) -> Iterator[SlotTypes]:
+    for slots_per_bucket in choices or (1,):
+        for word in (4, 8):
+            for value in (0, word):
+                given = {"slots_per_bucket": slots_per_bucket}
+                yield SlotTypes(word, value, layout.slots_per_bucket(given, word, value))
+
+
+def _types_in_place(layout: Layout) -> Iterator[SlotTypes]:
+    for word in (4, 8, 16, 32, 64, 128):
+        for value in (0, 4, 8, _ROW_BYTES) if word <= 8 else (_ROW_BYTES,):
+            yield SlotTypes(word, value, layout.slots_per_bucket({}, word, value), in_place=True)
+
+
+class Buckets:
+    """Buckets of as many slots as the parameter ``slots_per_bucket`` says, by default one, in one array."""
+
+    family = "buckets"
+    entries, cpu_entries = "buckets/gpu/entries.cuh", "buckets/cpu/entries.cuh"
+    partition = "buckets/gpu/partition.cuh"
+    refilling = frozenset[str]()
+    in_place = keys_apart = keeps_duplicates = False
+
+    def slot_bytes(self, key_bytes: int, value_bytes: int) -> int:
+        return _slot_of_words(key_bytes, value_bytes)
+
+    def slots_per_bucket(self, parameters: Mapping[str, Any], key_bytes: int, value_bytes: int) -> int:
+        return int(parameters.get("slots_per_bucket", 1))
+
+    def pairs_per_bucket(self, slots_per_bucket: int, slot_bytes: int) -> int:
+        return slots_per_bucket
+
+    def may_have_columns(self, slots_per_bucket: int, slot_bytes: int) -> bool:
+        return slot_bytes == 16 and slots_per_bucket >= 16
+
+    def reads(self, slots_per_bucket: int, key_bytes: int, value_bytes: int) -> Reads:
+        return Reads(slots_per_bucket * _slot_of_words(key_bytes, value_bytes), 0)
+
+    def compiled(self, choices: tuple[int, ...]) -> Iterator[SlotTypes]:
+        return _types_of_words(self, choices)
+
+
+BUCKETS = Buckets()
+
+
+class Chains:
+    """Buckets that are lists of nodes (``kernels/chains/slab_slots.cuh``). An insert is the one kernel ``place``.
+
+    Parameters
+    ----------
+    node_slots
+        Bytes of a slot to the slots of a node, those that hold no pair included.
+    """
+
+    family = "chains"
+    entries = cpu_entries = "chains/entries.cuh"
+    partition = Buckets.partition
+    refilling = frozenset(["append", "execute", "place", "relist"])
+    in_place, keys_apart, keeps_duplicates = False, False, True
+
+    def __init__(self, node_slots: Callable[[int], int]) -> None:
+        self._node_slots = node_slots
+
+    def slot_bytes(self, key_bytes: int, value_bytes: int) -> int:
+        return _slot_of_words(key_bytes, value_bytes)
+
+    def slots_per_bucket(self, parameters: Mapping[str, Any], key_bytes: int, value_bytes: int) -> int:
+        return self._node_slots(_slot_of_words(key_bytes, value_bytes))
+
+    def pairs_per_bucket(self, slots_per_bucket: int, slot_bytes: int) -> int:
+        """Return the slots of a node but those of its pointer, which of a slab of 4-byte keys takes two words."""
+        return slots_per_bucket - (2 if slot_bytes == 4 and slots_per_bucket > 2 else 1)
+
+    def may_have_columns(self, slots_per_bucket: int, slot_bytes: int) -> bool:
+        return False
+
+    def reads(self, slots_per_bucket: int, key_bytes: int, value_bytes: int) -> Reads:
+        return Reads(slots_per_bucket * _slot_of_words(key_bytes, value_bytes), 0)
+
+    def compiled(self, choices: tuple[int, ...]) -> Iterator[SlotTypes]:
+        return _types_of_words(self, choices)
+
+
+class Subtables:
+    """Subtables of lines of keys, with the values behind them (``kernels/subtables/lines.cuh``).
+
+    Parameters
+    ----------
+    line_bytes
+        Bytes of keys in a bucket, whatever their width.
+    """
+
+    family = "subtables"
+    entries = cpu_entries = "subtables/entries.cuh"
+    partition = "subtables/gpu/partition.cuh"
+    refilling = frozenset(["claim", "place"])
+    in_place, keys_apart, keeps_duplicates = True, True, False
+
+    def __init__(self, line_bytes: int) -> None:
+        self.line_bytes = line_bytes
+
+    def slot_bytes(self, key_bytes: int, value_bytes: int) -> int:
+        return key_bytes + value_bytes
+
+    def slots_per_bucket(self, parameters: Mapping[str, Any], key_bytes: int, value_bytes: int) -> int:
+        return self.line_bytes // key_bytes
+
+    def pairs_per_bucket(self, slots_per_bucket: int, slot_bytes: int) -> int:
+        return slots_per_bucket
+
+    def may_have_columns(self, slots_per_bucket: int, slot_bytes: int) -> bool:
+        return False
+
+    def reads(self, slots_per_bucket: int, key_bytes: int, value_bytes: int) -> Reads:
+        bucket_bytes = slots_per_bucket * (key_bytes + value_bytes) + BUCKET_WORDS_BYTES
+        return Reads(self.line_bytes, value_bytes, words_share=FILTER_WORDS_BYTES / bucket_bytes)
+
+    def compiled(self, choices: tuple[int, ...]) -> Iterator[SlotTypes]:
+        return _types_in_place(self)
+
+
+class Tickets:
+    """Slots of one pair each, of any width, and a ticket for each (``kernels/tickets/ticket_board.cuh``)."""
+
+    family = "tickets"
+    entries = cpu_entries = "tickets/entries.cuh"
+    partition = Buckets.partition
+    refilling = frozenset[str]()
+    in_place, keys_apart, keeps_duplicates = True, False, False
+
+    def slot_bytes(self, key_bytes: int, value_bytes: int) -> int:
+        first = 8 if key_bytes == 4 and value_bytes == 8 else key_bytes  # of the value
+        alignment = 8 if first == 8 else min(16, key_bytes)
+        return -(-(first + value_bytes) // alignment) * alignment
+
+    def slots_per_bucket(self, parameters: Mapping[str, Any], key_bytes: int, value_bytes: int) -> int:
+        return 1
+
+    def pairs_per_bucket(self, slots_per_bucket: int, slot_bytes: int) -> int:
+        return slots_per_bucket
+
+    def may_have_columns(self, slots_per_bucket: int, slot_bytes: int) -> bool:
+        return False
+
+    def reads(self, slots_per_bucket: int, key_bytes: int, value_bytes: int) -> Reads:
+        return Reads(self.slot_bytes(key_bytes, value_bytes), 0)
+
+    def compiled(self, choices: tuple[int, ...]) -> Iterator[SlotTypes]:
+        return _types_in_place(self)
