@@ -11,10 +11,10 @@ New memory holds the pattern too. Freed memory cannot be touched until `QUARANTI
 from __future__ import annotations
 
 import ctypes
+import functools
 import mmap
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 __all__ = ["DEVICE_BYTES", "GuardedMemory"]
@@ -29,8 +29,8 @@ ALIGNMENT = 16
 """The widest access of a lane; a larger one would leave a gap before the guard page."""
 
 PATTERN = 0xA5
-_PATTERN_BYTE = bytes([PATTERN])
 PAGE = mmap.PAGESIZE
+_UNTOUCHED = bytes([PATTERN]) * PAGE
 
 _PROT_NONE, _PROT_READ_WRITE = 0, 3
 _MAP_FIXED, _MAP_PRIVATE_ANONYMOUS = 0x10, 0x22
@@ -45,11 +45,12 @@ class _Allocation:
     start: int
     nbytes: int
 
-    @property
-    def margins(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """First and last address of what lies between the guards and the memory."""
+    @functools.cached_property
+    def margins(self) -> list[tuple[int, int]]:
+        """First address and length of what lies between the guards and the memory, where there is any."""
         end = self.start + self.nbytes
-        return (self.base + PAGE, self.start), (end, self.base + self.mapped - PAGE)
+        spans = ((self.base + PAGE, self.start), (end, self.base + self.mapped - PAGE))
+        return [(first, last - first) for first, last in spans if last > first]
 
 
 class GuardedMemory:
@@ -61,6 +62,7 @@ class GuardedMemory:
         self._libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
         self._libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
         self._libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+        self._libc.memcmp.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
         self._lock = threading.RLock()  # reentrant: a buffer may be collected, and given back, inside an operation
         self._reading = False
         self._waiting: list[int] = []
@@ -132,19 +134,24 @@ class GuardedMemory:
         """What was written between guard pages and live memory, in words; the pattern is put back."""
         with self._lock:
             self._reading = True
-            said = [words for a in self._newest_first() for words in self._overwritten(a)]
+            differs = self._libc.memcmp
+            said = [
+                self._mend(first, length)
+                for a in self._newest_first()
+                for first, length in a.margins
+                if differs(first, _UNTOUCHED, length)
+            ]
             self._reading = False
             while self._waiting:
                 self.give_back(self._waiting.pop())
         return said
 
-    def _overwritten(self, allocation: _Allocation) -> Iterator[str]:
-        for first, last in allocation.margins:
-            margin = ctypes.string_at(first, last - first)
-            kept = len(margin) - len(margin.lstrip(_PATTERN_BYTE))
-            if kept < len(margin):
-                yield f"wrote outside its memory: {self.place(first + kept)}"
-                ctypes.memset(first, PATTERN, last - first)
+    def _mend(self, first: int, length: int) -> str:
+        """Put the pattern back from ``first`` on, and say where it was gone."""
+        margin = ctypes.string_at(first, length)
+        kept = length - len(margin.lstrip(_UNTOUCHED[:1]))
+        ctypes.memset(first, PATTERN, length)
+        return f"wrote outside its memory: {self.place(first + kept)}"
 
     def _newest_first(self) -> list[_Allocation]:
         with self._lock:
