@@ -84,7 +84,7 @@ class Workbench:
         self.kept: Scratch | None = None
         self.kept_bytes = kept_bytes
 
-    def of(self, piece: int, combines: bool, unique: bool) -> Scratch:
+    def of(self, piece: int, combines: bool, unique: bool, stream: Any = None) -> Scratch:
         """Scratch memory for launches of ``piece`` elements."""
         if self.kept is not None and self.kept.purpose == (piece, combines, unique):
             return self.kept
@@ -95,9 +95,9 @@ class Workbench:
         for size in (4 * claims, listed, listed, listed if combines else 0, displaced):
             starts.append(starts[-1] + -(-size // 256) * 256)
         allocate = self._allocate or self._engine.allocate
-        memory = allocate(max(256, starts[-1]), None)
-        report = allocate(8 * REPORT_WORDS, None)
-        self._engine.fill(report.ptr, 0, _LENGTHS_BYTES)  # which a recovery may read before a kernel writes
+        memory = allocate(max(256, starts[-1]), stream)
+        report = allocate(8 * REPORT_WORDS, stream)
+        self._engine.fill(report.ptr, 0, _LENGTHS_BYTES, stream)  # which a recovery may read before a kernel writes
         at = [memory.ptr + start if end > start else 0 for start, end in pairwise(starts)]
         lists = dict(zip(("claims", "leftover", "winners", "losers", "displaced"), at, strict=True))
         batch = self._batch_type(report=report.ptr, claim_mask=claims - 1, **lists)

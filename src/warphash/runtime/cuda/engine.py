@@ -40,6 +40,7 @@ from .driver import DriverError, bindings, check, error
 from .events import CudaAnswer, CudaMark
 from .pinned import PinnedPages
 from .program import CudaProgram
+from .small_memory import LARGEST_BYTES, SmallMemory
 from .staging import Staging
 
 __all__ = [
@@ -63,8 +64,6 @@ KEPT_FRACTION = 1 / 16
 
 CACHED_FRACTION = 0.6
 """Of the second-level cache: for the part of a table that a large batch is going to."""
-
-SMALLEST_BYTES = 256
 
 
 def available() -> bool:
@@ -177,6 +176,7 @@ class CudaEngine:
         self._context = check(driver.cuDevicePrimaryCtxRetain(handle), what)  # the one that every library shares
         self._lock = threading.RLock()  # reentrant: a buffer may be collected, and freed, inside an operation
         self._pinned = PinnedPages(self)
+        self._small = SmallMemory(self._take)
         self._programs: dict[KernelSpec, CudaProgram] = {}
         self._compiling = threading.Lock()
         self._own = int(check(self.call(driver.cuStreamCreate, driver.CUstream_flags.CU_STREAM_DEFAULT), what))
@@ -220,12 +220,18 @@ class CudaEngine:
         MemoryError
             With what was asked for and what is free.
         """
-        status, ptr = self.order(stream, self._allocate, max(nbytes, SMALLEST_BYTES))
+        if nbytes <= LARGEST_BYTES:
+            return self._small.allocate(nbytes)
+        return DeviceBuffer(self._take(nbytes, stream), nbytes, self._release)
+
+    def _take(self, nbytes: int, stream: Any = None) -> int:
+        """Address of memory of the driver, ready in the order of ``stream``."""
+        status, ptr = self.order(stream, self._allocate, nbytes)
         if status == self._driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
             raise MemoryError(f"{self.device} has {self.free_bytes():,} bytes free, and {nbytes:,} are needed")
         if status:
             raise error(status, f"allocating {nbytes:,} bytes on {self.device}")
-        return DeviceBuffer(int(ptr), nbytes, self._release)
+        return int(ptr)
 
     def allocate_pinned(self, nbytes: int) -> PinnedBuffer:
         """Page-locked host memory (`pinned`)."""

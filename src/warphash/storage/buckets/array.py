@@ -299,7 +299,7 @@ class BucketArray:
         fresh = fresh and unique and self.spec.splits
         whole = fresh and is_built_whole(n, self.slots, self.nbytes, self.engine.window_bytes)
         place = "place_pairs" if whole else "place_next" if skips_first else "place"
-        scratch = self._workbench.of(piece, op not in (Op.KEEP, Op.REPLACE) and not unique, unique)
+        scratch = self._workbench.of(piece, op not in (Op.KEEP, Op.REPLACE) and not unique, unique, stream)
         table = self.table
         small = self.is_one_launch(walked)
         if not small:
@@ -402,7 +402,7 @@ class BucketArray:
 
     def migrate(self, slots: int, n: int, hashed_buckets: int, stream: Any = None) -> Outcome:
         """Place the pairs of ``n`` slots at an address; ``hashed_buckets`` lie before the reserved bucket. Waits."""
-        scratch = self._workbench.of(min(n, LAUNCH_ELEMENTS), False, True)
+        scratch = self._workbench.of(min(n, LAUNCH_ELEMENTS), False, True, stream)
         self._workbench.restart(scratch, stream)
         per_bucket, table = self.spec.slots_per_bucket, self.table
         for at in range(0, n, LAUNCH_ELEMENTS):
@@ -428,7 +428,7 @@ class BucketArray:
         if n == 0 or (isinstance(only, np.ndarray) and not len(only)):
             return 0
         small, table = self.is_one_launch(n), self.table
-        scratch = (self._workbench.kept or self._workbench.of(n, False, True)) if small else None
+        scratch = (self._workbench.kept or self._workbench.of(n, False, True, stream)) if small else None
         report = scratch.report.ptr if scratch else self._reset_report(stream)
         for at, count, indices, length in pieces(self.engine, n, min(n, LAUNCH_ELEMENTS), only, stream):
             batch = self.batch_type(

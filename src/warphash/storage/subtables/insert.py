@@ -62,10 +62,10 @@ class Workspace:
         self._claiming: Scratch | None = None  # whose claims the last insert may have made
         self._unclaimed: Scratch | None = None  # whose claims are as an insert wants them
 
-    def scratch(self, piece: int, unique: bool, kept_bytes: int) -> Scratch:
+    def scratch(self, piece: int, unique: bool, kept_bytes: int, stream: Any) -> Scratch:
         """What an insert of so many elements needs; kept, if it is not larger than ``kept_bytes``."""
         self.workbench.kept_bytes = max(1 << 20, kept_bytes)
-        return self.workbench.of(piece, False, unique)
+        return self.workbench.of(piece, False, unique, stream)
 
     def prepare(self, scratch: Scratch, stream: Any) -> None:
         """Zero the report, and forget the claims of ``scratch``, as far as that is not done."""

@@ -349,7 +349,7 @@ class SubtableStore:
         most = min(n, SETTLED_UNIQUE if unique else SETTLED)
         scratch = array.workspace.workbench.kept
         if scratch is None or scratch.purpose != (most, False, unique):
-            scratch = array.workspace.scratch(most, unique, array.layout.nbytes)
+            scratch = array.workspace.scratch(most, unique, array.layout.nbytes, stream)
         array.incoming = n
         # Where nobody asks which of several equal keys was added, the elements may go in another order.
         copies = in_parts(array, keys, values, n, stream) if op == Op.KEEP and (unique or not flags) else None

@@ -1,0 +1,55 @@
+"""Small device memory, which an engine hands out without a call of the driver.
+
+Each table has a few small buffers: reports, lists, flags of a small batch. The driver takes several microseconds to
+allocate a buffer, and as long to free it, which is more than a small update takes on the device. So small buffers are
+cut from chunks that stay with the engine.
+
+A buffer may be given back while a kernel still uses it. Its next owner uses it in an operation that the engine orders
+behind all earlier ones, as it does with memory of the driver's pool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..memory import DeviceBuffer
+
+__all__ = ["LARGEST_BYTES", "SmallMemory"]
+
+_SIZES_BYTES = (256, 1 << 10, 1 << 12, 1 << 14)
+"""Of the pieces that chunks are cut into."""
+
+LARGEST_BYTES = _SIZES_BYTES[-1]
+
+_CHUNK_BYTES = 1 << 18
+
+
+class SmallMemory:
+    """Pieces of device memory of four sizes.
+
+    Parameters
+    ----------
+    take
+        Allocates a chunk for ever: bytes to an address. May raise `MemoryError`.
+    """
+
+    def __init__(self, take: Callable[[int], int]) -> None:
+        self._take = take
+        self._free: tuple[list[int], ...] = tuple([] for _ in _SIZES_BYTES)
+
+    def allocate(self, nbytes: int) -> DeviceBuffer:
+        """Memory for up to `LARGEST_BYTES` bytes, aligned to 256 bytes.
+
+        Raises
+        ------
+        MemoryError
+            If there is no piece, and no memory for a chunk.
+        """
+        which = max(0, (max(0, nbytes - 1).bit_length() - 7) // 2)
+        free = self._free[which]
+        while True:
+            try:
+                return DeviceBuffer(free.pop(), nbytes, free.append)
+            except IndexError:  # another thread may take the last piece at any time
+                size, first = _SIZES_BYTES[which], self._take(_CHUNK_BYTES)
+                free.extend(range(first, first + _CHUNK_BYTES, size))
