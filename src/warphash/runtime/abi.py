@@ -169,6 +169,12 @@ class WordBatch(Launch):
     _fields_ = _words("rows", "row_bytes", "words", "word_bytes")
 
 
+class SampleBatch(Launch):
+    """Rows, and a sample of them."""
+
+    _fields_ = _words("rows", "row_bytes", "row_count", "out_rows")
+
+
 class FingerprintBatch(Launch):
     """Rows to fingerprints, or into a sketch."""
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..runtime.abi import FingerprintBatch, RowBatch, StoredRows
+from ..runtime.abi import FingerprintBatch, SampleBatch, StoredRows
 from ..runtime.source import ROWS
 from .lookup import launch_find
 from .storage import Store
@@ -30,9 +30,6 @@ FEWEST_SKETCHED = 1 << 13
 
 _SAMPLE = 1 << 10
 """Elements that are looked up."""
-
-_PLACES = np.random.default_rng(1).random(_SAMPLE)
-"""Where the elements of a sample lie in a batch, from 0 to 1."""
 
 _REGISTERS = 1 << 13
 """Of a sketch; ``kSketchBits`` in ``kernels/rows``."""
@@ -67,9 +64,8 @@ def _absent_share(store: Store, keys: int, n: int, stream: Any) -> float:
     at, held = keys, None
     if sampled < n:
         held = engine.allocate(sampled * width, stream)
-        numbers = engine.from_host((_PLACES * n).astype(np.uint64), stream)
-        batch = RowBatch(n=sampled, row_bytes=width, numbers=numbers.ptr, out_rows=held.ptr)
-        engine.program(ROWS).run("gather", StoredRows(rows=keys, stored_bytes=width), batch, sampled, stream)
+        batch = SampleBatch(n=sampled, rows=keys, row_bytes=width, row_count=n, out_rows=held.ptr)
+        engine.program(ROWS).run("sample", StoredRows(), batch, sampled, stream)
         at = held.ptr
     flags = engine.allocate(sampled, stream)
     launch_find(store.state.array, at, sampled, 0, flags.ptr, 0, stream)

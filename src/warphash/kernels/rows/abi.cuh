@@ -41,6 +41,14 @@ struct WordBatch : Launch {
   u64 word_bytes;  // of a word
 };
 
+// A sample of rows: one for each element.
+struct SampleBatch : Launch {
+  u64 rows;       // packed rows
+  u64 row_bytes;  // of a row
+  u64 row_count;  // and how many there are
+  u64 out_rows;   // packed rows of the sample
+};
+
 // Rows to fingerprints.
 struct FingerprintBatch : Launch {
   u64 rows;          // packed rows

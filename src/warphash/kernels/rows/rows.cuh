@@ -4,6 +4,7 @@
 //   widen        rows -> words of 4 or 8 bytes, or longer rows, zero-extended
 //   narrow       words -> rows
 //   fingerprint  rows of any width -> 64-bit fingerprints, salted
+//   sample       rows -> rows at random places
 //   sketch       rows -> registers that tell how many different rows there are
 //   list_flagged the numbers of the elements whose flag is `listed_flag`
 //   match        clears the flag of an element whose fingerprint is in the table under another key; lists the others
@@ -168,6 +169,16 @@ WARPHASH_FN u64 fingerprint_of(const u8* row, u64 bytes, u64 salt) {
 struct Fingerprint : Straight<StoredRows, FingerprintBatch> {
   WARPHASH_FN static bool start(const StoredRows&, const FingerprintBatch& b, u64 i, State&) {
     reinterpret_cast<u64*>(b.fingerprints)[i] = fingerprint_of(row_of(b, i), b.row_bytes, b.salt);
+    return false;
+  }
+};
+
+// Copies a row from a place that depends on the number of the element and on `row_count` alone.
+struct Sample : Straight<StoredRows, SampleBatch> {
+  WARPHASH_FN static bool start(const StoredRows&, const SampleBatch& b, u64 i, State&) {
+    const u64 place = multiply_high(mix(i + 1), b.row_count);
+    copy_row(reinterpret_cast<u8*>(b.out_rows) + i * b.row_bytes,
+             reinterpret_cast<const u8*>(b.rows) + place * b.row_bytes, b.row_bytes);
     return false;
   }
 };
@@ -397,6 +408,7 @@ struct Offsets : Straight<StoredRows, CountBatch> {
   WARPHASH_ENTRY(widen, warphash::Widen)              \
   WARPHASH_ENTRY(narrow, warphash::Narrow)            \
   WARPHASH_ENTRY(fingerprint, warphash::Fingerprint)  \
+  WARPHASH_ENTRY(sample, warphash::Sample)            \
   WARPHASH_ENTRY(sketch, warphash::Sketch)            \
   WARPHASH_ENTRY(list_flagged, warphash::ListFlagged) \
   WARPHASH_ENTRY(match, warphash::Match)              \

@@ -494,6 +494,8 @@ class BucketStore:
         if not old.cleared:  # no pair was ever there
             return new
         new.clear(stream)
+        if not self.size and not self.pending:  # nothing to move
+            return new
         complete = new.take_over(old, stream).complete and self._insert_displaced(new, stream) is None
         return new if complete else None
 

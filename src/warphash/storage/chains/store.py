@@ -509,10 +509,11 @@ class ChainStore:
             If there is no memory; the table is as it was.
         """
         old, counts = self.array, self._read(stream)
+        is_empty = not counts.size and self.recovery.step is None
         wanted = sized_for = max(keys, counts.size)
         new = old.sibling(slots, old.seed + 1, wanted, stream)
         # Twice until it is enough: keys may share chains more than chance has it.
-        while new.pool.capacity < nodes or not new.take_over(old, stream).complete:
+        while new.pool.capacity < nodes or not (is_empty or new.take_over(old, stream).complete):
             sized_for = max(1, 2 * sized_for)
             new = old.sibling(slots, old.seed + 1, sized_for, stream)
         new.keys = wanted

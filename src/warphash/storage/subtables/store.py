@@ -728,10 +728,10 @@ class SubtableStore:
         MemoryError, TableFull
             If there is no room for it. The table is as it was.
         """
-        old = self.array
+        old, is_empty = self.array, not self.size and not self.pending
         for attempt in count(1):
             new = old.sibling(sizes, old.seed + attempt, stream)
-            if new.take_over(old, stream):
+            if is_empty or new.take_over(old, stream):
                 break
             if attempt % self.attempts == 0:
                 if not self.grows:
