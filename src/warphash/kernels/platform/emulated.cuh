@@ -38,18 +38,13 @@ inline u64 thread_in_grid() {
 }
 
 // ---- meetings
-inline u32 ballot(bool p) {
-  const u64* votes = emulation::meet_warp(emulation::Meeting::kBallot, p);
-  u32 set = 0;
-  for (u32 l = 0; l < emulation::kWarpLanes; ++l) set |= static_cast<u32>(votes[l]) << l;
-  return set;
-}
+inline u32 ballot(bool p) { return emulation::meet_warp(emulation::Meeting::kBallot, p).nonzero; }
 inline bool any(bool p) { return ballot(p) != 0; }
 template <class Word>
 inline Word shuffle(Word x, u32 source, int width) {
   const u32 within = static_cast<u32>(width) - 1;
   const u32 from = (lane() & ~within) | (source & within);
-  return static_cast<Word>(emulation::meet_warp(emulation::Meeting::kShuffle, x)[from]);
+  return static_cast<Word>(emulation::meet_warp(emulation::Meeting::kShuffle, x).words[from]);
 }
 inline void warp_barrier() { ballot(true); }
 inline void block_barrier() { emulation::meet_block(); }

@@ -50,12 +50,18 @@ constexpr u32 kAllReady = ~0u;
 using Body = void (*)(const void* table, const void* batch);
 enum class Meeting : u32 { kBallot, kShuffle };
 
+// What the lanes of a warp left at one meeting.
+struct Round {
+  u64 words[kWarpLanes];
+  u32 nonzero;  // lanes whose word is not zero
+};
+
 struct Warp {
   u32 ready;    // lanes that may run and do not
   u32 arrived;  // lanes at the present meeting
   u32 round;    // meetings held
   Meeting kind;
-  u64 words[2][kWarpLanes];  // of this round and the one before
+  Round rounds[2];  // this one and the one before
 };
 
 struct Block {
@@ -208,14 +214,16 @@ inline void leave_last() {
   rest();
 }
 
-// Leaves `word` and returns the words of all lanes of the warp when all have come.
-inline const u64* meet_warp(Meeting kind, u64 word) {
+// Leaves `word` and returns what all lanes of the warp left, when all have come.
+inline const Round& meet_warp(Meeting kind, u64 word) {
   Warp& warp = grid.warps[grid.warp];
   if (warp.arrived && warp.kind != kind)
     fail("comes to a %s, where others of its warp wait in a %s", name_of(kind), name_of(warp.kind));
   warp.kind = kind;
-  u64* words = warp.words[warp.round & 1];
-  words[grid.lane] = word;
+  Round& round = warp.rounds[warp.round & 1];
+  if (!warp.arrived) round.nonzero = 0;
+  round.words[grid.lane] = word;
+  round.nonzero |= static_cast<u32>(word != 0) << grid.lane;
   if (++warp.arrived < kWarpLanes) {
     rest();
   } else {
@@ -224,7 +232,7 @@ inline const u64* meet_warp(Meeting kind, u64 word) {
     set_ready(grid.warp, kAllReady & ~(1u << grid.lane));
     leave_last();
   }
-  return words;
+  return round;
 }
 
 inline void meet_block() {
