@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from functools import partial
 from typing import Any
 
 from ..errors import ParameterError
@@ -45,11 +44,17 @@ def range_of(family: str, word_bytes: int) -> int:
 
 def draw_constants(source: random.Random, family: str, word_bytes: int) -> dict[str, Any]:
     """``multiplier`` and ``addend`` of each function, as `abi.Table` has them."""
-    if family == "mixer":  # all words, so no draw is rejected: each table draws, and small tables are made often
-        draw = partial(source.getrandbits, 64)
-        multipliers, addends = [draw() or 1 for _ in range(MAX_HASHES)], [draw() for _ in range(MAX_HASHES)]
-    else:
-        end = range_of(family, word_bytes)
-        multipliers = [source.randrange(1, end) for _ in range(MAX_HASHES)]
-        addends = [source.randrange(end) for _ in range(MAX_HASHES)]
-    return {"multiplier": tuple(multipliers), "addend": tuple(addends)}
+    end = range_of(family, word_bytes)
+    return {
+        "multiplier": tuple(1 + _below(end - 1, source) for _ in range(MAX_HASHES)),
+        "addend": tuple(_below(end, source) for _ in range(MAX_HASHES)),
+    }
+
+
+def _below(end: int, source: random.Random) -> int:
+    """Draw a number below ``end``: that of ``randrange``, without its checks, as small tables are made often."""
+    bits = end.bit_length()
+    number = source.getrandbits(bits)
+    while number >= end:
+        number = source.getrandbits(bits)
+    return number

@@ -54,20 +54,33 @@ WARPHASH_FN PartsTile& empty_tile(const PartitionBatch& b) {
   return tile;
 }
 
-// Element k of this thread: neighbours have neighbouring ones.
-template <class Word>
-WARPHASH_FN u64 element_in_tile(u32 k) {
-  return thread_in_grid() / kTileThreads * kTileThreads * kTileItems<Word> + k * kTileThreads + thread_in_block();
-}
+// The elements of a block.
+struct TileElements {
+  u64 first;
+  u32 n;
+
+  // Of whole tiles, each block has the next one; n is at most 2^31.
+  template <class Word>
+  WARPHASH_FN static TileElements of(const PartitionBatch& b) {
+    constexpr u32 kMost = kTileThreads * kTileItems<Word>;
+    const u64 first = thread_in_grid() / kTileThreads * kMost;
+    const u64 left = first < b.n ? b.n - first : 0;
+    return {first, left < kMost ? static_cast<u32>(left) : kMost};
+  }
+
+  // Element k of this thread: neighbours have neighbouring ones.
+  WARPHASH_FN static u32 number(u32 k) { return k * kTileThreads + thread_in_block(); }
+
+  WARPHASH_FN bool has(u32 k) const { return number(k) < n; }
+};
 
 // The words of this thread's elements.
 template <class Word>
-WARPHASH_FN void load_tile(const PartitionBatch& b, u64 words, Word (&word)[kTileItems<Word>]) {
+WARPHASH_FN void load_tile(const TileElements& elements, u64 words, Word (&word)[kTileItems<Word>]) {
+  const Word* const from = reinterpret_cast<const Word*>(words) + elements.first;
 #pragma unroll
-  for (u32 k = 0; k < kTileItems<Word>; ++k) {
-    const u64 i = element_in_tile<Word>(k);
-    if (i < b.n) word[k] = load_once(reinterpret_cast<const Word*>(words) + i);
-  }
+  for (u32 k = 0; k < kTileItems<Word>; ++k)
+    if (elements.has(k)) word[k] = load_once(from + TileElements::number(k));
 }
 
 // The sum over the lanes before this one.
@@ -111,11 +124,12 @@ struct CountParts {
   static constexpr u32 kThreads = kTileThreads, kBlocks = Parts::kCountingBlocks;
   WARPHASH_FN static void run(const Table& t, const Batch& b) {
     PartsTile& tile = empty_tile(b);
+    const auto elements = TileElements::of<Word>(b);
     Word key[kTileItems<Word>];
-    load_tile(b, b.keys, key);
+    load_tile(elements, b.keys, key);
 #pragma unroll
     for (u32 k = 0; k < kTileItems<Word>; ++k)
-      if (element_in_tile<Word>(k) < b.n) atomic_add(tile.counts + Parts::of(t, b, key[k]), 1u);
+      if (elements.has(k)) atomic_add(tile.counts + Parts::of(t, b, key[k]), 1u);
     block_barrier();
     for (u32 p = thread_in_block(); p < b.parts; p += threads_in_block())
       if (tile.counts[p]) atomic_add(reinterpret_cast<u64*>(b.part_sizes) + p, static_cast<u64>(tile.counts[p]));
@@ -132,26 +146,26 @@ struct Partition {
   static constexpr u32 kRankBits = 16;  // of what a thread keeps of an element: [ rank in its part 16 | part 16 ]
 
   // Copies of words to the output, by way of their places in the tile. All threads call it.
-  WARPHASH_FN static void send(const PartitionBatch& b, PartsTile& tile, const Word (&word)[kItems],
+  WARPHASH_FN static void send(const TileElements& elements, PartsTile& tile, const Word (&word)[kItems],
                                const u32 (&place)[kItems], u64 output) {
     Word* const staged = reinterpret_cast<Word*>(tile.words);
 #pragma unroll
     for (u32 k = 0; k < kItems; ++k)
-      if (element_in_tile<Word>(k) < b.n) staged[place[k]] = word[k];
+      if (elements.has(k)) staged[place[k]] = word[k];
     block_barrier();
-    const u64 left = b.n - (element_in_tile<Word>(0) - thread_in_block());
-    for (u32 at = thread_in_block(); at < kTileThreads * kItems && at < left; at += kTileThreads)
+    for (u32 at = thread_in_block(); at < elements.n; at += kTileThreads)
       store_once(reinterpret_cast<Word*>(output) + (tile.shifts[tile.parts[at]] + at), staged[at]);
   }
 
   WARPHASH_FN static void run(const Table& t, const Batch& b) {
     PartsTile& tile = empty_tile(b);
+    const auto elements = TileElements::of<Word>(b);
     Word word[kItems];
     u32 place[kItems];
-    load_tile(b, b.keys, word);
+    load_tile(elements, b.keys, word);
 #pragma unroll
     for (u32 k = 0; k < kItems; ++k) {
-      if (element_in_tile<Word>(k) >= b.n) continue;
+      if (!elements.has(k)) continue;
       const u32 part = Parts::of(t, b, word[k]);
       place[k] = part << kRankBits | fetch_add(tile.counts + part, 1u);
     }
@@ -160,16 +174,16 @@ struct Partition {
     block_barrier();
 #pragma unroll
     for (u32 k = 0; k < kItems; ++k) {
-      if (element_in_tile<Word>(k) >= b.n) continue;
+      if (!elements.has(k)) continue;
       const u32 part = place[k] >> kRankBits;
       place[k] = tile.starts[part] + (place[k] & ((1u << kRankBits) - 1));
       tile.parts[place[k]] = static_cast<u8>(part);
     }
-    send(b, tile, word, place, b.out_keys);
+    send(elements, tile, word, place, b.out_keys);
     if (!b.values) return;
-    load_tile(b, b.values, word);
+    load_tile(elements, b.values, word);
     block_barrier();  // before the keys are written over
-    send(b, tile, word, place, b.out_values);
+    send(elements, tile, word, place, b.out_values);
   }
 };
 
