@@ -10,11 +10,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 from warphash.designs import registry
 from warphash.lab.allocators import MALLOC
 from warphash.lab.ceilings import CEILING
 from warphash.runtime import source
+from warphash.runtime.cpu import thread_count
 from warphash.runtime.cuda import nvrtc
 from warphash.runtime.engine import KernelSpec
 from warphash.storage.make import kernel_spec
@@ -54,16 +56,22 @@ def line(title: str, usages: dict[str, nvrtc.Usage]) -> str:
     return f"{title:<42} {'  '.join(cells)}"
 
 
+def compiled(module: tuple[str, KernelSpec]) -> dict[str, nvrtc.Usage]:
+    """What the kernels of a module take, on an architecture."""
+    arch, spec = module
+    return nvrtc.compile(source.translation_unit(spec, "cuda"), arch).usage()
+
+
 def main(architectures: list[str]) -> int:
     """Compile all, and return 1 if a find kernel spills."""
     started = time.monotonic()
     kernels = 0
     spilling: list[str] = []
     print("registers of each kernel; (!n B) marks n spilled bytes", flush=True)
-    for arch in architectures:
-        for spec in specs():
+    modules = [(arch, spec) for arch in architectures for spec in specs()]
+    with ThreadPoolExecutor(thread_count()) as pool:
+        for (arch, spec), usages in zip(modules, pool.map(compiled, modules), strict=True):
             title = f"{arch} {spec.design} {spec.key_bytes}+{spec.value_bytes} b={spec.slots_per_bucket}"
-            usages = nvrtc.compile(source.translation_unit(spec, "cuda"), arch).usage()
             print(line(title, usages), flush=True)
             kernels += len(usages)
             find = usages.get(MUST_NOT_SPILL)

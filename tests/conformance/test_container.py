@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import warphash
-from support.cases import Case, is_map, only
+from support.cases import Case, is_map, list_designs, only
 from support.model import Model
 from support.types import as_bytes
 
@@ -128,7 +128,9 @@ def test_shrink_gives_memory_back(case: Case, rng: np.random.Generator) -> None:
 @pytest.mark.parametrize("verb", ["insert", "assign", "find_or_insert", "from_arrays"])
 def test_table_full_changes_nothing(case: Case, verb: str, rng: np.random.Generator) -> None:
     table, model, keys = filled(case, rng, 40, on_full="raise")
-    too_many = case.keys(4 * table.stats().slots + 300, rng)
+    slots = table.stats().slots
+    # A key that finds no slot is costly where others are moved for it. Lists go on in the nodes of their pool.
+    too_many = case.keys(4 * slots + 300 if case.design in list_designs() else slots + 60, rng)
     batch = np.concatenate([keys[:7], too_many])
     values = case.values(len(batch), rng)
     before = table.stats()

@@ -18,7 +18,7 @@ BUGS = [*bugs_of_buckets.BUGS, *bugs_of_lists.BUGS, *bugs_of_subtables.BUGS, *bu
 
 
 @pytest.mark.parametrize(
-    "bug", [pytest.param(bug, id=str(bug), marks=[pytest.mark.slow] * bool(i % 4)) for i, bug in enumerate(BUGS)]
+    "bug", [pytest.param(bug, id=str(bug), marks=[pytest.mark.slow] * bool(i % 8)) for i, bug in enumerate(BUGS)]
 )
 def test_a_planted_bug_is_noticed(bug: Bug) -> None:
     races = Races(bug.design, bug.word, bug.parameters, bug.plant)

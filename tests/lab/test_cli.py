@@ -35,19 +35,23 @@ def test_bench_writes_results_and_a_picture(tmp_path):
     assert (tmp_path / "bench.png").read_bytes().startswith(b"\x89PNG")
 
 
+ERRORS = [
+    (("--design", "nope"), "there is no design 'nope'"),
+    (("--load", "1.5"), r"--load must be in (0, 1], got 1.5"),
+    (("--keys", "floot"), "'floot' is no NumPy type"),
+    (("--keys", "float32"), "integers of 4 or 8 bytes"),
+    (("--data", "nothing"), "random, normal, tpch, tw, re, com or FILE.parquet:COLUMN"),
+    (("--data", "no.parquet:key"), "there is no file 'no.parquet'"),
+    (("--device", "tpu"), "tpu"),
+    (("--plot", "nowhere/bench.png"), "there is no folder nowhere"),
+    (("--values", "none", "--rivals"), "rivals look values up"),
+]
+"""Each takes a process of its own; `test_cli_refusals` tries many more in one."""
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
-    [
-        (("--design", "nope"), "there is no design 'nope'"),
-        (("--load", "1.5"), r"--load must be in (0, 1], got 1.5"),
-        (("--keys", "floot"), "'floot' is no NumPy type"),
-        (("--keys", "float32"), "integers of 4 or 8 bytes"),
-        (("--data", "nothing"), "random, normal, tpch, tw, re, com or FILE.parquet:COLUMN"),
-        (("--data", "no.parquet:key"), "there is no file 'no.parquet'"),
-        (("--device", "tpu"), "tpu"),
-        (("--plot", "nowhere/bench.png"), "there is no folder nowhere"),
-        (("--values", "none", "--rivals"), "rivals look values up"),
-    ],
+    [pytest.param(*error, marks=[pytest.mark.slow] * (number not in (0, 7))) for number, error in enumerate(ERRORS)],
 )
 def test_an_error_is_one_line_and_code_2(arguments, says, tmp_path):
     done = warphash(*SMALL, *arguments, cwd=tmp_path)

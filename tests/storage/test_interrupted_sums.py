@@ -32,14 +32,19 @@ class Repeating(Scenario):
         return table
 
 
+STRIDES = {"some": {"cpu": 11, "emulated": 53}, "all": {"cpu": 1, "emulated": 5}}
+"""Every how many-th line is interrupted: on any day, and in the slow tests."""
+
+
+@pytest.mark.parametrize("lines", ["some", pytest.param("all", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("device", [device for device in ("cpu", "emulated") if not missing(device)])
 @pytest.mark.parametrize("family", DESIGNS, ids=str)
-def test_an_interrupted_upsert_adds_all_values_of_a_key_or_none(family: Family, device: str) -> None:
+def test_an_interrupted_upsert_adds_all_values_of_a_key_or_none(family: Family, device: str, lines: str) -> None:
     scenario = Repeating(family, VERBS["upsert"], device)
     with mock.patch.object(array, "CLAIMED_ELEMENTS", 64):
         harms = [
             f"line {fault.number}, {fault.place}: {harm}"
-            for fault in interrupts(scenario, every=1 if device == "cpu" else 5)
+            for fault in interrupts(scenario, every=STRIDES[lines][device])
             if (harm := fault.harm())
         ]
     assert not harms, "\n".join(harms)

@@ -94,13 +94,15 @@ class Model:
             if new.any():
                 self.assigned(keys[new], values[new], flags[new], table)
             return
-        for name, value in zip(names, values, strict=True):
-            if name in self.pairs:
-                old = np.frombuffer(self.pairs[name], values.dtype)[0]
-                with np.errstate(over="ignore"):
-                    self.pairs[name] = COMBINE[op](old, value).astype(values.dtype).tobytes()
-            else:
-                self.pairs[name] = np.asarray(value).tobytes()
+        places: dict[bytes, int] = {}
+        at = np.array([places.setdefault(name, len(places)) for name in names], np.intp)
+        _, first = np.unique(at, return_index=True)
+        begins = np.zeros(len(at), bool)  # the elements that a new key begins with
+        begins[first] = [name not in self.pairs for name in places]
+        firsts = as_bytes(values[first])
+        state = np.frombuffer(b"".join(map(self.pairs.get, places, firsts)), values.dtype).copy()
+        COMBINE[op].at(state, at[~begins], values[~begins])
+        self.pairs.update(zip(places, as_bytes(state), strict=True))
 
     def erased(self, keys: Array, flags: Array) -> None:
         """After ``erase``: exactly one True per distinct key that was there."""
@@ -123,19 +125,22 @@ class Model:
             item_keys, item_values = table.to_arrays()
             listed = dict(zip(as_bytes(item_keys), as_bytes(item_values), strict=True))
             assert listed == self.pairs
-        for keys in (held_keys, *asked):
-            present = np.array([name in self.pairs for name in as_bytes(keys)], bool)
+        for keys, named in ((held_keys, names), *((keys, as_bytes(keys)) for keys in asked)):
+            present = np.array([name in self.pairs for name in named], bool)
             np.testing.assert_array_equal(table.contains(keys), present)
             if not self.is_set:
-                self.finds(table, keys)
+                self._finds(table, keys, named, present)
         table.check()
 
     def finds(self, table: Any, keys: Array) -> None:
         """``find`` returns each key's value, and which are there."""
-        values, found = table.find(keys)
         names = as_bytes(keys)
+        self._finds(table, keys, names, np.array([name in self.pairs for name in names], bool))
+
+    def _finds(self, table: Any, keys: Array, names: list[bytes], present: Array) -> None:
+        values, found = table.find(keys)
         assert len(values) == len(found) == len(keys)
-        np.testing.assert_array_equal(found, np.array([name in self.pairs for name in names], bool))
-        for name, value, there in zip(names, as_bytes(values), found.tolist(), strict=True):
-            if there:
-                assert value == self.pairs[name], f"key {name!r} holds {value!r}, not {self.pairs[name]!r}"
+        np.testing.assert_array_equal(found, present)
+        held = as_bytes(values)
+        for i in np.flatnonzero(found).tolist():
+            assert held[i] == self.pairs[names[i]], f"key {names[i]!r} holds {held[i]!r}, not {self.pairs[names[i]]!r}"

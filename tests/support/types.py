@@ -64,7 +64,8 @@ def as_bytes(array: Array) -> list[bytes]:
     if n == 0:
         return []
     width = contiguous.nbytes // n
-    return [row.tobytes() for row in contiguous.view(np.uint8).reshape(n, width)] if contiguous.ndim else []
+    rows: list[bytes] = contiguous.view(np.uint8).reshape(n, width).view(f"V{width}").ravel().tolist()
+    return rows
 
 
 def special_keys(dtype: np.dtype[Any]) -> Array:

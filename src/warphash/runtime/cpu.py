@@ -60,6 +60,7 @@ class CpuEngine:
     window_bytes: int = 0
     lanes: int = 1
     stage_bytes: int = 256 << 10
+    pool_blocks: int = 0
 
     def __init__(self) -> None:
         self._programs: dict[KernelSpec, Program] = {}

@@ -158,12 +158,15 @@ class Engine(Protocol):
         That run at once.
     stage_bytes
         Part of a table that a thread builds in its own cache (``kernels/buckets/cpu/build.cuh``); 0 for no such kernel.
+    pool_blocks
+        Fewest memory blocks by which a pool grows for batches that nobody waits for (`storage/chains/node_pool.py`).
     """
 
     asynchronous: bool
     window_bytes: int
     lanes: int
     stage_bytes: int
+    pool_blocks: int
 
     @property
     def device(self) -> str:

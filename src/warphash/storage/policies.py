@@ -294,10 +294,6 @@ def moves_instead_of_packing(size: int, lists: int, nodes: int, capacity: int) -
     return 2 * size + (lists + capacity) / 4 < lists + 2 * nodes
 
 
-FEWEST_BLOCKS = 64
-"""Memory blocks of a super block where a pool grows for the sake of batches that nobody waits for: 8 MiB of slabs."""
-
-
 def nodes_for_batch(n: int, pairs_per_node: int) -> int:
     """Most nodes that ``n`` elements take while they are placed, those included that they give back.
 

@@ -151,6 +151,7 @@ class CudaEngine:
 
     asynchronous: bool = True
     stage_bytes: int = 0
+    pool_blocks: int = 64  # 8 MiB of slabs
 
     def __init__(self, index: int) -> None:
         self._driver = driver = bindings()

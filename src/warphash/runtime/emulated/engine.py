@@ -72,6 +72,7 @@ class EmulatedEngine:
     window_bytes: int = 2048  # so that tables of a few hundred keys have several
     lanes: int = 4
     stage_bytes: int = 0
+    pool_blocks: int = 4  # every check of a table reads the whole pool
 
     def __init__(self, rewrite: Callable[[str], str] = str) -> None:
         self.memory = GuardedMemory()

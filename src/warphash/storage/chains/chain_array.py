@@ -111,7 +111,7 @@ class ChainArray:
         if self.buckets < BLOCK_UNITS and nodes < BLOCK_UNITS and not self.fixed and most > 1:
             super_blocks = 0
         if not self.fixed and most > 1 and self.engine.asynchronous:
-            blocks = max(blocks, policies.FEWEST_BLOCKS, self.buckets // (8 * BLOCK_UNITS))
+            blocks = max(blocks, self.engine.pool_blocks, self.buckets // (8 * BLOCK_UNITS))
         units = nodes if self.fixed and super_blocks == 1 else None
         return SlabPool(self.engine, min(blocks, MAX_BLOCKS), super_blocks, units, self._node_bytes, most, stream)
 
