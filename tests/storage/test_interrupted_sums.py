@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 from dataclasses import dataclass
 from typing import Any
 from unittest import mock
@@ -13,6 +14,8 @@ from support.engines import missing
 from support.faults import FAMILIES, OLD, VERBS, Family, Scenario, interrupts
 from support.types import Array
 from warphash.storage.buckets import array
+from warphash.storage.buckets.store import BucketStore
+from warphash.storage.subtables.store import SubtableStore
 
 MAPS = [family for family in FAMILIES.values() if family.sums and not family.multi]
 DESIGNS = [*MAPS, *(Family(design, design) for design in ("cuckoo", "linear_probing", "iceberg", "lock_free_chaining"))]
@@ -32,6 +35,12 @@ class Repeating(Scenario):
         return table
 
 
+ENDS = [
+    ("buckets", BucketStore, "_end_addition"),
+    ("subtables", SubtableStore, "_end_accumulation"),
+]
+"""Tables whose interrupted sums are finished before the interrupt comes out, and what finishes them."""
+
 STRIDES = {"some": {"cpu": 11, "emulated": 53}, "all": {"cpu": 1, "emulated": 5}}
 """Every how many-th line is interrupted: on any day, and in the slow tests."""
 
@@ -47,4 +56,26 @@ def test_an_interrupted_upsert_adds_all_values_of_a_key_or_none(family: Family, 
             for fault in interrupts(scenario, every=STRIDES[lines][device])
             if (harm := fault.harm())
         ]
+    assert not harms, "\n".join(harms)
+
+
+@pytest.mark.parametrize("device", [device for device in ("cpu", "emulated") if not missing(device)])
+@pytest.mark.parametrize(("family", "store", "end"), ENDS)
+def test_a_second_interrupt_at_the_end_of_an_interrupted_batch(family: str, store: Any, end: str, device: str) -> None:
+    """It comes while the batch is finished, or taken back."""
+    scenario, whole, ends = Repeating(FAMILIES[family], VERBS["upsert"], device), getattr(store, end), 0
+
+    def interrupted(*arguments: Any) -> Any:
+        nonlocal ends
+        ends += 1
+        _thread.interrupt_main()
+        return whole(*arguments)
+
+    with mock.patch.object(array, "CLAIMED_ELEMENTS", 64), mock.patch.object(store, end, interrupted):
+        harms = [
+            f"line {fault.number}, {fault.place}: {harm}"
+            for fault in interrupts(scenario, every=7 if device == "cpu" else 37)
+            if (harm := fault.harm())
+        ]
+    assert ends, "no interrupted batch was finished"
     assert not harms, "\n".join(harms)

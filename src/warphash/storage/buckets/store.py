@@ -40,6 +40,7 @@ from ..estimate import estimate_new_keys
 from ..giving_up import check_slots, why_no_slot
 from ..partition import in_parts
 from ..scratch import Elements, flags_at
+from ..shielded import shielded
 from ..storage import MemoryUse, Outcome, Recovery, StoreOptions, TableKind
 from .array import BucketArray, Listed, Pairs
 
@@ -278,7 +279,7 @@ class BucketStore:
             ) from error
         except BaseException:
             if adds_up:  # at the next call, the memory of the batch may be gone
-                self._end_addition(batch, stream)
+                shielded(partial(self._end_addition, batch, stream))
             raise
         if copies and asked:
             copies.flag(asked, flags, self.state.size - before.size, stream)

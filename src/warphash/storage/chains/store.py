@@ -34,6 +34,7 @@ from .. import policies
 from ..estimate import estimate_new_keys
 from ..lookup import LAUNCH_ELEMENTS
 from ..scratch import Elements, flags_at
+from ..shielded import shielded
 from ..storage import MemoryUse, Recovery, StoreOptions, TableKind
 from .chain_array import ChainArray, Snapshot
 
@@ -265,7 +266,7 @@ class ChainStore:
             self._complete_or_undo(n, launch, flags, undo, stream)
         except BaseException:
             if self.array.repeats:  # an interrupt: at the next call, the memory of the batch may be gone
-                undo(stream)
+                shielded(partial(undo, stream))
             raise
         self._upkeep_if_due(False, stream)
 

@@ -44,6 +44,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -60,6 +61,7 @@ from ..giving_up import check_slots, why_no_slot
 from ..lookup import NO_FIELDS
 from ..partition import Copies, in_parts
 from ..scratch import Allocate, Elements, Scratch, flags_at
+from ..shielded import shielded
 from ..storage import MemoryUse, Outcome, Recovery, StoreOptions, TableKind
 from .array import SETTLED, SETTLED_UNIQUE, Halving, SubtableArray, sizes_for
 from .displaced import DisplacedPairs
@@ -388,7 +390,7 @@ class SubtableStore:
             raise
         except BaseException:
             if accumulates:
-                self._end_accumulation(update)
+                shielded(partial(self._end_accumulation, update))
             raise
         if not pends:
             self._bring_within_bounds(stream)
