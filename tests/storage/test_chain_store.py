@@ -156,10 +156,24 @@ def test_an_interrupt_at_any_line_leaves_the_table_whole(kind: Any, verb: str, o
 
 
 # ---- refusals
-@pytest.mark.parametrize("device", one_of_each("cpu", "emulated"))
-@pytest.mark.parametrize("once", [True, False])
-@pytest.mark.parametrize("on_full", ["grow", "raise"])
-@pytest.mark.parametrize("design", list_designs())
+EMULATED_DAILY = {("slab", "grow", True), ("slab", "raise", False), ("lock_free_chaining", "grow", False)}
+REFUSALS = [
+    pytest.param(
+        design,
+        on_full,
+        once,
+        *device.values,
+        id=f"{design}-{on_full}-{'once' if once else 'for_good'}-{device.values[0]}",
+        marks=[pytest.mark.slow] * (device.values[0] == "emulated" and (design, on_full, once) not in EMULATED_DAILY),
+    )
+    for device in one_of_each("cpu", "emulated")
+    for design in list_designs()
+    for on_full in ("grow", "raise")
+    for once in (True, False)
+]
+
+
+@pytest.mark.parametrize(("design", "on_full", "once", "device"), REFUSALS)
 @pytest.mark.parametrize(("kind", "verb"), KINDS, ids=lambda given: getattr(given, "_kind", given))
 def test_a_refused_allocation_leaves_the_table_as_it_was(
     kind: Any, verb: str, design: str, on_full: str, once: bool, device: str

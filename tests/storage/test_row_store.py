@@ -279,11 +279,16 @@ def test_rows_that_an_interrupted_update_has_taken_come_back(monkeypatch: pytest
     holds(table, {number: number for number in range(101)})
 
 
+EVERY = pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.slow)])
+"""How many-th lines are interrupted: some of them on any day, and each in the slow tests."""
+
+
+@EVERY
 @pytest.mark.parametrize("verb", ["insert", "erase"])
-def test_the_first_call_behind_an_interrupt_may_be_an_update(verb: str) -> None:
+def test_the_first_call_behind_an_interrupt_may_be_an_update(verb: str, every: int) -> None:
     """Fingerprints that were displaced, and have no slot yet, are not absent: their keys were stored twice."""
     ids = np.arange(80, 120)
-    for number in count(1):
+    for number in count(1, every):
         table = table_of(0, "cuckoo", capacity=200, load_factor=0.6)
         for some in (np.arange(90), ids):
             table._storage.store.array.table.chain_limit = 1  # many are displaced
@@ -409,8 +414,9 @@ def interrupted_at(line: int, run: Callable[[], Any]) -> bool:
     [("cpu", "bucketed_cuckoo"), ("cpu", "slab"), *((name, "cuckoo") for name in ["emulated"] if one_of_each(name))],
 )
 @pytest.mark.parametrize("verb", VERBS)
-def test_an_interruption_at_any_line_leaves_each_key_in_or_out(device: str, design: str, verb: str) -> None:
-    line, step = 1, 1 if device == "cpu" else 3
+@EVERY
+def test_an_interruption_at_any_line_leaves_each_key_in_or_out(device: str, design: str, verb: str, every: int) -> None:
+    line, step = 1, every if device == "cpu" else 3 * every
     table = table_of(30, design, device)
     while interrupted_at(line, lambda: VERBS[verb](table)):  # noqa: B023 - run at once
         holds_outcomes(table, verb)

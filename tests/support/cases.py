@@ -4,7 +4,8 @@ The CPU takes every variant of every design with the types that sit in a slot, a
 emulated engine runs each kernel on fibers, one thread at a time, so it takes fewer of both; a GPU takes what the CPU
 takes. A new design in the registry is crossed with no line here; a line in `VARIANTS` adds its parameters.
 
-Most cases are `Case.rare`, and marked ``slow``: `DAILY` has the types that every design and verb meets on any day.
+Most cases are `Case.rare`, and marked ``slow``. `DAILY` has the types that every verb meets on any day with one design
+of each family, and `FEWER` those with the other designs.
 """
 
 from __future__ import annotations
@@ -83,6 +84,12 @@ DAILY = {
     },
 }
 """Types of each kind: words of both sizes, bytes narrower than a word, and rows of a map and of a set."""
+ONE_OF_EACH_FAMILY = ("bucketed_cuckoo", "slab", "dynamic_cuckoo", "stadium")
+FEWER = {
+    "emulated": {("u4", "u4"), ("u4", "none")},
+    "cpu": {("u4", "u4"), ("u8", "u8"), ("u4", "none"), ("rows", "rows")},
+}
+"""Those of them for a design beside the first one of its family, which has the same kernels."""
 N_KEYS = {"cpu": 2000, "emulated": 120, "cuda": 20_000}
 
 
@@ -112,7 +119,8 @@ class Case:
         """Whether its types, or those with parameters that are not the default, add little to other cases."""
         if self.variant:
             return self.engine == "emulated" or (self.key, self.value) != ("u4", "u4")
-        return (self.key, self.value) not in DAILY.get(self.engine, DAILY["cpu"])
+        daily = DAILY if self.design in ONE_OF_EACH_FAMILY else FEWER
+        return (self.key, self.value) not in daily.get(self.engine, daily["cpu"])
 
     @property
     def is_set(self) -> bool:

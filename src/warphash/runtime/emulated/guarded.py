@@ -25,6 +25,9 @@ DEVICE_BYTES = 1 << 30
 QUARANTINE = 256
 """Freed allocations that stay untouchable: enough for those of a few operations."""
 
+KEPT_BYTES = 1 << 16
+"""Mappings up to this size are used again, with their pages; larger ones go back to the system."""
+
 ALIGNMENT = 16
 """The widest access of a lane; a larger one would leave a gap before the guard page."""
 
@@ -68,6 +71,7 @@ class GuardedMemory:
         self._waiting: list[int] = []
         self._live: OrderedDict[int, _Allocation] = OrderedDict()
         self._freed: deque[_Allocation] = deque()
+        self._spare: dict[int, list[int]] = {}  # mappings that come out of quarantine, by their size
         self.used = 0
 
     def take(self, nbytes: int) -> int:
@@ -84,7 +88,8 @@ class GuardedMemory:
             if self.used + nbytes > DEVICE_BYTES:
                 free = DEVICE_BYTES - self.used
                 raise MemoryError(f"the emulated device has {free:,} bytes free, and {nbytes:,} are needed")
-            base = self._libc.mmap(None, mapped, _PROT_NONE, _MAP_PRIVATE_ANONYMOUS, -1, 0)
+            spare = self._spare.get(mapped)
+            base = spare.pop() if spare else self._libc.mmap(None, mapped, _PROT_NONE, _MAP_PRIVATE_ANONYMOUS, -1, 0)
             if base in (None, ctypes.c_void_p(-1).value):
                 raise MemoryError(f"the system refused {mapped:,} bytes of memory")
             if self._libc.mprotect(base + PAGE, mapped - 2 * PAGE, _PROT_READ_WRITE):
@@ -104,12 +109,19 @@ class GuardedMemory:
                 return
             gone = self._live.pop(ptr)
             self.used -= gone.nbytes
-            # A fresh mapping in its place gives the pages back to the system, and keeps the addresses taken.
-            self._libc.mmap(gone.base, gone.mapped, _PROT_NONE, _MAP_FIXED | _MAP_PRIVATE_ANONYMOUS, -1, 0)
+            if gone.mapped > KEPT_BYTES:
+                # A fresh mapping in its place gives the pages back to the system, and keeps the addresses taken.
+                self._libc.mmap(gone.base, gone.mapped, _PROT_NONE, _MAP_FIXED | _MAP_PRIVATE_ANONYMOUS, -1, 0)
+            else:
+                self._libc.mprotect(gone.base, gone.mapped, _PROT_NONE)
             self._freed.append(gone)
             if len(self._freed) > QUARANTINE:
                 old = self._freed.popleft()
-                self._libc.munmap(old.base, old.mapped)
+                spare = self._spare.setdefault(old.mapped, [])
+                if old.mapped > KEPT_BYTES or len(spare) == QUARANTINE:
+                    self._libc.munmap(old.base, old.mapped)
+                else:
+                    spare.append(old.base)
 
     def check(self, ptr: int, nbytes: int) -> None:
         """Raise `ValueError` unless ``nbytes`` at ``ptr`` lie in one live allocation."""
