@@ -45,10 +45,11 @@ def test_an_interrupt_loses_no_key(device: str, family: str) -> None:
     assert not said, "\n".join(said)
 
 
+@pytest.mark.parametrize("stride", [STRIDE, pytest.param(7, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("device", "family"), families_on("emulated", UNAWAITED_FAMILIES))
-def test_an_interrupt_loses_no_key_of_a_batch_under_way(device: str, family: str) -> None:
+def test_an_interrupt_loses_no_key_of_a_batch_under_way(device: str, family: str, stride: int) -> None:
     crossed = [scenario for scenario in scenarios(device, [family], UNAWAITED) if not scenario.grows]
-    said = harms(fault for scenario in crossed for fault in interrupts(scenario, every=STRIDE))
+    said = harms(fault for scenario in crossed for fault in interrupts(scenario, every=stride))
     assert not said, "\n".join(said)
 
 
