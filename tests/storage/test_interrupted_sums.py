@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import _thread
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from unittest import mock
@@ -13,9 +15,11 @@ import pytest
 from support.engines import missing
 from support.faults import FAMILIES, OLD, VERBS, Family, Scenario, interrupts
 from support.types import Array
-from warphash.storage.buckets import array
+from warphash.storage.buckets import array as bucket_array
 from warphash.storage.buckets.store import BucketStore
 from warphash.storage.subtables.store import SubtableStore
+from warphash.storage.tickets import array as ticket_array
+from warphash.storage.tickets.store import TicketStore
 
 MAPS = [family for family in FAMILIES.values() if family.sums and not family.multi]
 DESIGNS = [*MAPS, *(Family(design, design) for design in ("cuckoo", "linear_probing", "iceberg", "lock_free_chaining"))]
@@ -35,9 +39,20 @@ class Repeating(Scenario):
         return table
 
 
+@contextmanager
+def in_small_pieces() -> Iterator[None]:
+    """Batches of several launches."""
+    with (
+        mock.patch.object(bucket_array, "CLAIMED_ELEMENTS", 64),
+        mock.patch.object(ticket_array, "CLAIMED_ELEMENTS", 64),
+    ):
+        yield
+
+
 ENDS = [
     ("buckets", BucketStore, "_end_addition"),
     ("subtables", SubtableStore, "_end_accumulation"),
+    ("tickets", TicketStore, "_end_addition"),
 ]
 """Tables whose interrupted sums are finished before the interrupt comes out, and what finishes them."""
 
@@ -50,7 +65,7 @@ STRIDES = {"some": {"cpu": 11, "emulated": 53}, "all": {"cpu": 1, "emulated": 5}
 @pytest.mark.parametrize("family", DESIGNS, ids=str)
 def test_an_interrupted_upsert_adds_all_values_of_a_key_or_none(family: Family, device: str, lines: str) -> None:
     scenario = Repeating(family, VERBS["upsert"], device)
-    with mock.patch.object(array, "CLAIMED_ELEMENTS", 64):
+    with in_small_pieces():
         harms = [
             f"line {fault.number}, {fault.place}: {harm}"
             for fault in interrupts(scenario, every=STRIDES[lines][device])
@@ -71,7 +86,7 @@ def test_a_second_interrupt_at_the_end_of_an_interrupted_batch(family: str, stor
         _thread.interrupt_main()
         return whole(*arguments)
 
-    with mock.patch.object(array, "CLAIMED_ELEMENTS", 64), mock.patch.object(store, end, interrupted):
+    with in_small_pieces(), mock.patch.object(store, end, interrupted):
         harms = [
             f"line {fault.number}, {fault.place}: {harm}"
             for fault in interrupts(scenario, every=7 if device == "cpu" else 37)

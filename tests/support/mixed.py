@@ -11,6 +11,7 @@ from support.cases import Case
 from support.histories import UNPLACED, State, wrong_keys
 from support.types import Array, as_bytes
 from warphash import Operation, TableFull
+from warphash.storage.storage import MixedBatch
 
 DEFAULT = 0
 """What an operation has as value that found none; no operation writes it."""
@@ -57,14 +58,14 @@ class Recorder:
         store, of_failed = self.table._storage.store, []
         whole = store.execute
 
-        def execute(*arguments: Any) -> None:
-            _, _, _, n, found, flags, _, stream = arguments
+        def execute(batch: MixedBatch, stream: Any) -> None:
             try:
-                whole(*arguments)
+                whole(batch, stream)
             except TableFull:
-                of_failed.append(store.array.engine.to_host(flags, np.uint8, n, stream))
+                engine = store.array.engine
+                of_failed.append(engine.to_host(batch.flags, np.uint8, batch.n, stream))
                 if values is not None:
-                    of_failed.append(store.array.engine.to_host(found, values.dtype, n, stream))
+                    of_failed.append(engine.to_host(batch.out_values, values.dtype, batch.n, stream))
                 raise
 
         with mock.patch.object(store, "execute", execute):

@@ -137,7 +137,7 @@ class SubtableBatch(InsertBatch):
 class TicketTable(Table):
     """A table with a ticket board."""
 
-    _fields_ = _words("board", "emptied", "access", "ticket_shift", "early_exit", "of_family", "waits", "value_bytes")
+    _fields_ = _words("board", "emptied", "access", "ticket_shift", "of_family", "waits", "value_bytes")
 
 
 class TicketBatch(InsertBatch):

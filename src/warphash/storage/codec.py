@@ -11,7 +11,7 @@ from ..runtime.abi import Op, StoredRows, WordBatch
 from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
 from .lookup import launch_find
-from .storage import MemoryUse, Store
+from .storage import MemoryUse, MixedBatch, Store
 
 __all__ = ["WordStorage"]
 
@@ -78,18 +78,15 @@ class WordStorage:
         words = self._keys(keys, n, stream)
         self.store.erase(words[0], n, flags, stream=stream)
 
-    def execute(
-        self, operations: int, keys: int, values: int, n: int, out: int, flags: int, default: bytes, stream: Any
-    ) -> None:
+    def execute(self, batch: MixedBatch, stream: Any) -> None:
         """A mixed batch; see `ChainStore.execute` and `TicketStore.execute`."""
         if self._value_is_row:
             raise UnsupportedVerb("execute takes keys and values of up to 8 bytes: give wider ones to insert and find")
         store: Any = self.store
-        key_words, value_words = self._keys(keys, n, stream), self._values(values, n, stream)
+        out, n = batch.out_values, batch.n
+        key_words, value_words = self._keys(batch.keys, n, stream), self._values(batch.values, n, stream)
         landing, held = self._landing(out, n, self.value_bytes, self._value_word, stream)
-        store.execute(
-            operations, key_words[0], value_words[0], n, landing, flags, int.from_bytes(default, "little"), stream
-        )
+        store.execute(batch._replace(keys=key_words[0], values=value_words[0], out_values=landing), stream)
         if held is not None:
             self._narrow(landing, n, out, self.value_bytes, self._value_word, stream)
 

@@ -59,7 +59,7 @@ from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
 from .lookup import launch_find
 from .scratch import DeviceList, flags_at
-from .storage import MemoryUse, Store
+from .storage import MemoryUse, MixedBatch, Store
 
 __all__ = ["RowStorage"]
 
@@ -224,9 +224,7 @@ class RowStorage:
         self._state = replace(state, free=state.free + size - store.size)
         self._trim(stream)
 
-    def execute(
-        self, operations: int, keys: int, values: int, n: int, out: int, flags: int, default: bytes, stream: Any
-    ) -> None:
+    def execute(self, batch: MixedBatch, stream: Any) -> None:
         """Raise: a row cannot be read, or changed, in the moment in which its slot is."""
         raise UnsupportedVerb("execute takes keys and values of up to 8 bytes, which lie in the slots themselves")
 

@@ -13,7 +13,17 @@ import numpy.typing as npt
 from ..runtime.abi import DISPLACED_CAPACITY, REPORT_WORDS, WINNERS, InsertBatch
 from ..runtime.engine import Buffer, Engine
 
-__all__ = ["Allocate", "DeviceList", "Elements", "Pieces", "Scratch", "Workbench", "flags_at", "pieces"]
+__all__ = [
+    "CLAIMED_ELEMENTS",
+    "Allocate",
+    "DeviceList",
+    "Elements",
+    "Pieces",
+    "Scratch",
+    "Workbench",
+    "flags_at",
+    "pieces",
+]
 
 Allocate = Callable[[int, Any], Buffer]
 """As `Engine.allocate`."""
@@ -30,6 +40,9 @@ class DeviceList(NamedTuple):
 
 Elements = npt.NDArray[np.int64] | DeviceList | None
 """Elements of a batch to take part, ascending if they are on the host; all of them if None."""
+
+CLAIMED_ELEMENTS = 1 << 22
+"""Elements settled, claimed and placed together: the claims of so many stay in the second-level cache of a GPU."""
 
 _LENGTHS_BYTES = 64
 """Of a report: the lengths of its lists, and the numbers of displaced pairs and unplaced elements."""

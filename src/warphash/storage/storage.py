@@ -33,7 +33,7 @@ from ..runtime.engine import Engine, KernelSpec
 from .lookup import Searchable
 from .scratch import Elements
 
-__all__ = ["MemoryUse", "Outcome", "Recovery", "State", "Storage", "Store", "StoreOptions", "TableKind"]
+__all__ = ["MemoryUse", "MixedBatch", "Outcome", "Recovery", "State", "Storage", "Store", "StoreOptions", "TableKind"]
 
 
 class TableKind(NamedTuple):
@@ -112,6 +112,30 @@ class Outcome(NamedTuple):
     def complete(self) -> bool:
         """Whether every pair has a slot."""
         return not (self.displaced or self.unplaced)
+
+
+class MixedBatch(NamedTuple):
+    """Operations that run all at once, by the addresses of their arrays; 0 for an array that is not there.
+
+    Attributes
+    ----------
+    operations, keys, values
+        Of each element: `abi.Operation` in a byte, its key, and the value that an insert or assign writes.
+    n
+        Elements.
+    out_values, flags
+        What each find found, and what each operation did (`abi.Flag`).
+    default
+        The value that all others answer: its bytes, as a little-endian number.
+    """
+
+    operations: int
+    keys: int
+    values: int
+    n: int
+    out_values: int
+    flags: int
+    default: int
 
 
 class Recovery:
@@ -284,6 +308,4 @@ class Storage(Protocol):
     def copy(self, stream: Any) -> Storage:
         """A storage with the same pairs in memory of its own; pairs are copied on the device."""
 
-    def execute(
-        self, operations: int, keys: int, values: int, n: int, out: int, flags: int, default: bytes, stream: Any
-    ) -> None: ...
+    def execute(self, batch: MixedBatch, stream: Any) -> None: ...

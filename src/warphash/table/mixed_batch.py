@@ -10,6 +10,7 @@ import numpy.typing as npt
 from ..arrays.row_type import Column
 from ..errors import ParameterError, TableFull
 from ..runtime.abi import Operation
+from ..storage.storage import MixedBatch
 from .base import BOOL, BaseTable
 
 __all__ = ["execute"]
@@ -37,10 +38,10 @@ def execute(
         What each operation did, and what each find found; no values of a set.
     """
     table._need("execute")
-    batch = [(table._key, keys, "keys"), (_OPERATIONS, operations, "operations")]
+    columns = [(table._key, keys, "keys"), (_OPERATIONS, operations, "operations")]
     if values is not None and table._value is not None:
-        batch.append((table._value, values, "values"))
-    ins = table._view_batch(*batch)
+        columns.append((table._value, values, "values"))
+    ins = table._view_batch(*columns)
     seen, absent = ins[0], b"" if found is None else found.default(default)
     if (codes := ins[1].host) is not None:
         _check_operations(codes, has_values=len(ins) > 2 or table._value is None)
@@ -52,7 +53,8 @@ def execute(
 
     def body(n: int, at: list[int], to: list[int]) -> None:
         given, out = at[2] if len(at) > 2 else 0, to[1] if len(to) > 1 else 0
-        table._storage.execute(at[1], at[0], given, n, out, to[0], absent, stream)
+        batch = MixedBatch(at[1], at[0], given, n, out, to[0], int.from_bytes(absent, "little"))
+        table._storage.execute(batch, stream)
 
     try:
         table._lock.write(table._run, body, ins, outs, stream)

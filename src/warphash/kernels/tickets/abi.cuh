@@ -10,7 +10,6 @@ struct TicketTable : Table {
   u64 emptied;       // address of a bit for each slot: 1 if a key was erased there; 0 if none ever was
   u64 access;        // execute: address of a bit for each slot: 1 if the pair of a booked slot is there
   u64 ticket_shift;  // logarithm of the bits of a ticket
-  u64 early_exit;    // 1: a search stops at a slot that was never used
   u64 of_family;     // 1: the hash functions are those of `family`, and not the paper's
   u64 waits;         // execute: 1: a find, or an erase, that meets a pair on its way into its slot waits for it
   u64 value_bytes;   // of a value where it is no word, a multiple of 4

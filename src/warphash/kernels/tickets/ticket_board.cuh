@@ -101,7 +101,6 @@ struct EmptiedBit {
 // meanwhile.
 template <bool kFrozen>
 WARPHASH_FN bool was_never_used(const TicketTable& t, u32 slot) {
-  if (!t.early_exit) return false;
   if (!t.emptied) return true;
   if (!kFrozen) acquire_fence();
   return !EmptiedBit::of(t, slot).is_set();

@@ -33,34 +33,23 @@ from ...runtime.abi import (
     BucketBatch,
     BucketTable,
     BuildBatch,
-    Flag,
     InsertBatch,
     Op,
-    RowBatch,
-    StoredRows,
     Table,
 )
-from ...runtime.engine import Buffer, Engine, KernelSpec
-from ...runtime.source import ROWS
+from ...runtime.engine import Engine, KernelSpec
+from .. import snapshots
 from ..hash_constants import buckets_for, draw_constants
+from ..listed import Listed
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
 from ..policies import build_parts_of, is_built_whole
 from ..reports import read_report, zeroed_report
 from ..result_slot import ResultSlot
-from ..scratch import Elements, Scratch, Workbench, pieces
+from ..scratch import CLAIMED_ELEMENTS, Elements, Scratch, Workbench, pieces
+from ..snapshots import Snapshot
 from ..storage import MemoryUse, Outcome
 
-__all__ = ["BucketArray", "Listed", "Pairs"]
-
-CLAIMED_ELEMENTS = 1 << 22
-"""Elements settled, claimed and placed together: the claims of so many stay in the second-level cache of a GPU."""
-
-
-class Listed(NamedTuple):
-    """Numbers of some elements of a batch, on the device."""
-
-    numbers: Buffer
-    n: int
+__all__ = ["BucketArray", "Pairs"]
 
 
 class Pairs(NamedTuple):
@@ -110,9 +99,7 @@ class BucketArray:
         What kernels are given.
     """
 
-    table_type: type[Table] = BucketTable
-    batch_type: type[InsertBatch] = BucketBatch
-    find_fields = NO_FIELDS
+    batch_type, find_fields = BucketBatch, NO_FIELDS
 
     def __init__(
         self,
@@ -128,10 +115,10 @@ class BucketArray:
         per_bucket = spec.slots_per_bucket
         self.engine, self.design, self.parameters, self.spec = engine, design, parameters, spec
         self.seed, self.family = seed, family
-        self.buckets = self._buckets_for(slots)
+        self.buckets = buckets_for(slots, per_bucket)
         self.slots = self.buckets * per_bucket
-        self.total_slots = (self.buckets + self._reserved_buckets()) * per_bucket
-        self.nbytes = self._memory_bytes()
+        self.total_slots = (self.buckets + (1 if per_bucket >= 3 else 3)) * per_bucket
+        self.nbytes = self.total_slots * spec.slot_bytes
         self.displaced: Scratch | None = None
         self.layout_is_open = self.cleared = False
         self._memory = engine.allocate(self.nbytes, stream)
@@ -139,36 +126,21 @@ class BucketArray:
         self._random = random.Random(seed)
         self.table = self._describe()
         self._report = engine.allocate(8 * REPORT_WORDS, stream)  # of operations whose caller holds the lock alone
-        self._workbench = Workbench(engine, self.batch_type, spec.slot_bytes if design.moves_keys else 0)
+        self._workbench = Workbench(engine, BucketBatch, spec.slot_bytes if design.moves_keys else 0)
         self._result_slot: ResultSlot | None = None
-
-    def _buckets_for(self, slots: int) -> int:
-        return buckets_for(slots, self.spec.slots_per_bucket)
-
-    def _reserved_buckets(self) -> int:
-        """Buckets behind those that keys are hashed to."""
-        return 1 if self.spec.slots_per_bucket >= 3 else 3
-
-    def _memory_bytes(self) -> int:
-        """Of the memory that has the pairs, and all that a snapshot needs."""
-        return self.total_slots * self.spec.slot_bytes
 
     def memory_use(self) -> MemoryUse:
         """The slots that keys are hashed to."""
         return MemoryUse(self.slots * self.spec.slot_bytes)
 
     def _describe(self) -> Table:
-        return self.table_type(
+        return BucketTable(
             slots=self._memory.ptr,
             buckets=self.buckets,
             **draw_constants(self._random, self.family, self.spec.word_bytes),
             **dict(self.spec.constants),
-            **self._fields(),
+            chain_limit=self.design.chain_limit(self.slots),
         )
-
-    def _fields(self) -> dict[str, int]:
-        """Fields of the table that follow from its size or its memory."""
-        return {"chain_limit": self.design.chain_limit(self.slots)}
 
     # ---- arrays like this one
     def sibling(self, slots: int, seed: int, stream: Any = None) -> Self:
@@ -179,7 +151,7 @@ class BucketArray:
     def copy(self, stream: Any = None) -> Self:
         """An array with the same hash constants and pairs, in memory of its own."""
         twin = self.sibling(self.slots, self.seed, stream)
-        twin.table = self.table_type.from_buffer_copy(self.table)
+        twin.table = BucketTable.from_buffer_copy(self.table)
         twin.table.slots = twin._memory.ptr
         twin._random.setstate(self._random.getstate())
         self.engine.copy(twin._memory.ptr, self._memory.ptr, self._memory.nbytes, stream)
@@ -195,34 +167,21 @@ class BucketArray:
     def clear(self, stream: Any = None) -> None:
         """Forget all pairs."""
         self.cleared = False
-        self._wipe(stream)
+        self.engine.fill(self._memory.ptr, 0xFF, self._memory.nbytes, stream)  # no slot was ever used
         self.layout_is_open, self.displaced, self.cleared = False, None, True
-
-    def _wipe(self, stream: Any) -> None:
-        """Write to the memory what makes a slot one that was never used."""
-        self.engine.fill(self._memory.ptr, 0xFF, self._memory.nbytes, stream)
 
     def rehash(self, stream: Any = None) -> None:
         """Forget all pairs and draw other hash constants, in the same memory."""
         self.table = self._describe()
         self.clear(stream)
 
-    def snapshot(self, stream: Any = None) -> Buffer | npt.NDArray[np.uint8]:
+    def snapshot(self, stream: Any = None) -> Snapshot:
         """A copy of the slots; on the host, if the device has no memory for one."""
-        nbytes = self._memory.nbytes
-        try:
-            kept = self.engine.allocate(nbytes, stream)
-        except MemoryError:
-            return self.engine.to_host(self._memory.ptr, np.uint8, nbytes, stream)
-        self.engine.copy(kept.ptr, self._memory.ptr, nbytes, stream)
-        return kept
+        return snapshots.take(self.engine, self._memory, stream)
 
-    def restore(self, table: Table, snapshot: Buffer | npt.NDArray[np.uint8], stream: Any = None) -> None:
+    def restore(self, table: Table, snapshot: Snapshot, stream: Any = None) -> None:
         """Put back the slots of a `snapshot` and the constants of that time. Allocates nothing on the device."""
-        if isinstance(snapshot, np.ndarray):
-            self.engine.upload(self._memory.ptr, snapshot, stream)
-        else:
-            self.engine.copy(self._memory.ptr, snapshot.ptr, self._memory.nbytes, stream)
+        snapshots.put_back(self.engine, self._memory, snapshot, stream)
         self.table, self.cleared, self.layout_is_open, self.displaced = table, True, False, None
 
     # ---- operations that change nothing
@@ -232,13 +191,13 @@ class BucketArray:
         per_launch = LAUNCH_ELEMENTS // self.spec.slots_per_bucket * self.spec.slots_per_bucket
         for at in range(0, self.total_slots, per_launch):
             table, n = self._from_slot(base, at), min(per_launch, self.total_slots - at)
-            batch = self.batch_type(n=n, out_keys=out_keys, out_values=out_values, report=report.ptr, room=room)
+            batch = BucketBatch(n=n, out_keys=out_keys, out_values=out_values, report=report.ptr, room=room)
             self.program.run("scan", table, batch, n, stream)
         return read_report(self.engine, report.ptr, stream).winners
 
     def _from_slot(self, table: Table, first: int) -> Table:
         """What a scan is told of the slots from one on, which is the first of a bucket."""
-        rest = self.table_type.from_buffer_copy(table)
+        rest = BucketTable.from_buffer_copy(table)
         rest.slots = table.slots + first * self.spec.slot_bytes
         rest.buckets = max(0, self.buckets - first // self.spec.slots_per_bucket)
         return rest
@@ -246,7 +205,7 @@ class BucketArray:
     def broken_buckets(self, stream: Any = None) -> int:
         """As `Store.broken_buckets`; the rules are those of ``core/slot.cuh``."""
         report, n = zeroed_report(self.engine, stream), self.total_slots // self.spec.slots_per_bucket
-        self.program.run("audit", self.table, self.batch_type(n=n, report=report.ptr), n, stream)
+        self.program.run("audit", self.table, BucketBatch(n=n, report=report.ptr), n, stream)
         return read_report(self.engine, report.ptr, stream).mismatches
 
     # ---- operations that change pairs
@@ -431,7 +390,7 @@ class BucketArray:
         scratch = (self._workbench.kept or self._workbench.of(n, False, True, stream)) if small else None
         report = scratch.report.ptr if scratch else self._reset_report(stream)
         for at, count, indices, length in pieces(self.engine, n, min(n, LAUNCH_ELEMENTS), only, stream):
-            batch = self.batch_type(
+            batch = BucketBatch(
                 n=count,
                 keys=keys + at * self.spec.word_bytes,
                 indices=indices,
@@ -450,9 +409,7 @@ class BucketArray:
         Allocates nothing. Of elements with one key, only one is sure to erase a copy of the key.
         """
         report = self._reset_report(stream)
-        self.program.run(
-            "erase", self.table, self.batch_type(n=n, keys=keys, indices=numbers, report=report), n, stream
-        )
+        self.program.run("erase", self.table, BucketBatch(n=n, keys=keys, indices=numbers, report=report), n, stream)
         return read_report(self.engine, report, stream).changed
 
     def _reset_report(self, stream: Any) -> int:
@@ -470,19 +427,6 @@ class BucketArray:
         return Outcome(changed, displaced, unplaced, probes)
 
     # ---- after an update
-    def list_unplaced(self, flags: int, n: int, stream: Any = None) -> Listed:
-        """The elements that an update has flagged as unplaced. Waits.
-
-        Raises
-        ------
-        MemoryError
-            If there is no room for the list.
-        """
-        numbers, report = self.engine.allocate(4 * n, stream), self._reset_report(stream)
-        batch = RowBatch(n=n, flags=flags, listed_flag=Flag.UNPLACED, list=numbers.ptr, report=report)
-        self.engine.program(ROWS).run("list_flagged", StoredRows(), batch, n, stream)
-        return Listed(numbers, read_report(self.engine, report, stream).winners)
-
     def displaced_pairs(self, stream: Any = None) -> Pairs:
         """The pairs that the last update left without a slot; they stay in `displaced`. Waits."""
         spec, n = self.spec, 0

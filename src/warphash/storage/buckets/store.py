@@ -34,15 +34,16 @@ import numpy.typing as npt
 
 from ...errors import TableFull
 from ...runtime.abi import Flag, Op, Table
-from ...runtime.engine import Buffer
 from .. import policies
-from ..estimate import estimate_new_keys
 from ..giving_up import check_slots, why_no_slot
+from ..growth import Growth
+from ..listed import Listed, list_unplaced
 from ..partition import in_parts
 from ..scratch import Elements, flags_at
 from ..shielded import shielded
+from ..snapshots import Snapshot
 from ..storage import MemoryUse, Outcome, Recovery, StoreOptions, TableKind
-from .array import BucketArray, Listed, Pairs
+from .array import BucketArray, Pairs
 
 __all__ = ["BucketStore"]
 
@@ -78,7 +79,7 @@ class _Undo(NamedTuple):
 
     state: _State
     table: Table
-    snapshot: Buffer | npt.NDArray[np.uint8] | None
+    snapshot: Snapshot | None
 
 
 @dataclass
@@ -134,6 +135,7 @@ class BucketStore:
         self._options = options
         self.grows, self.attempts, self.load_factor, self.bounds, self.counts_probes = options
         self.safe_load_factor = array.design.safe_load_factor(array.parameters)
+        self._growth = Growth(self.load_factor, self.safe_load_factor, self.bounds)
         self.seed = array.seed
         self.rebuilds = self.probes = self.inserted = 0
         self.state = _State(array, 0, 0, False)
@@ -229,7 +231,7 @@ class BucketStore:
             return
         if self.recovery.step != self._clear:
             self.finish(stream)
-        fits, may_reorder = self._surely_fits(n), op == Op.KEEP and (unique or not flags)
+        fits, may_reorder = self._growth.surely_fits(self, n, self.tombstones), op == Op.KEEP and (unique or not flags)
         if not fits:
             self._grow_ahead(keys, n, unique, stream)
         if may_reorder and self._build(keys, values, n, flags, unique, stream):
@@ -294,7 +296,7 @@ class BucketStore:
             batch.displaced = outcome.displaced
             if outcome.complete:
                 return
-            listed = self.state.array.list_unplaced(batch.flags, batch.n, stream)
+            listed = list_unplaced(self.engine, batch.flags, batch.n, stream)
             self._make_room(batch, listed.n, attempt, stream)
 
     def _end_addition(self, batch: _Batch, stream: Any) -> None:
@@ -303,7 +305,7 @@ class BucketStore:
         The flags tell which elements the kernels have not come to. If they came to none, the batch is out.
         """
         self.finish(stream)
-        listed = self.state.array.list_unplaced(batch.flags, batch.n, stream)
+        listed = list_unplaced(self.engine, batch.flags, batch.n, stream)
         if listed.n < batch.n:
             self.recovery.step = self._recover
             self._complete(batch, listed, stream)
@@ -368,11 +370,6 @@ class BucketStore:
         self._replace(self._slots_for(max(keys, self.state.size)), stream)
 
     # ---- size
-    def _surely_fits(self, n: int) -> bool:
-        """Whether a batch fits, and the table needs no rebuild before it, even if every key of the batch is new."""
-        array, size, tombstones, _ = self.state
-        return 2 * (size + n) <= self.safe_load_factor * array.slots and 2 * tombstones <= array.slots
-
     def _grow_ahead(self, keys: int, n: int, unique: bool, stream: Any) -> None:
         """Make a table larger that is as full as it should be, or that the new keys of the batch would fill.
 
@@ -384,24 +381,14 @@ class BucketStore:
                 with suppress(MemoryError, TableFull):  # the table is right as it is
                     self._replace(array.slots, stream)
             return
-        slots = policies.slots_before_insert(size, tombstones, array.slots, self.safe_load_factor)
-        with suppress(MemoryError):  # the batch may fit all the same
-            most = policies.most_keys(array.slots, self.load_factor, self.safe_load_factor, self.bounds)
-            if size + n > most and size + 4 * self._new_share * n > most:
-                new = n if unique else estimate_new_keys(self, keys, n, most - size, stream)
-                if size + new > most:
-                    slots = max(
-                        slots or 0, policies.slots_ahead(size + new, array.slots, self.load_factor, self.bounds)
-                    )
-            if slots is not None:
+        slots = self._growth.slots_ahead(self, tombstones, keys, n, self._new_share, unique, stream)
+        if slots is not None:
+            with suppress(MemoryError):  # the batch may fit all the same
                 self._replace(max(slots, size), stream)
 
     def _keep_in_bounds(self, stream: Any, erased: bool = False) -> None:
         """Bring the load factor back within the bounds. Only an erase makes the table smaller."""
-        if self.bounds is None:
-            return
-        least, most = self.bounds
-        slots = policies.slots_in_bounds(self.size, self.slots, (least if erased else 0, most))
+        slots = self._growth.slots_after(self, erased)
         if slots is not None:
             with suppress(MemoryError, TableFull):  # the batch is done, and the table right as it is
                 self._replace(slots, stream)

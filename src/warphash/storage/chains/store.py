@@ -35,7 +35,7 @@ from ..estimate import estimate_new_keys
 from ..lookup import LAUNCH_ELEMENTS
 from ..scratch import Elements, flags_at
 from ..shielded import shielded
-from ..storage import MemoryUse, Recovery, StoreOptions, TableKind
+from ..storage import MemoryUse, MixedBatch, Recovery, StoreOptions, TableKind
 from .chain_array import ChainArray, Snapshot
 
 __all__ = ["ChainStore"]
@@ -286,17 +286,7 @@ class ChainStore:
         self.recovery.step = None
         self._plan_upkeep()
 
-    def execute(
-        self,
-        operations: int,
-        keys: int,
-        values: int,
-        n: int,
-        out_values: int,
-        flags: int,
-        default: int,
-        stream: Any = None,
-    ) -> None:
+    def execute(self, batch: MixedBatch, stream: Any = None) -> None:
         """Launch a mixed batch; wait for it, and launch again what found no node, unless nodes surely suffice.
 
         Interrupted, each operation is done or not.
@@ -310,17 +300,18 @@ class ChainStore:
             If there is no memory. Nothing is done.
         """
         self.recovery.run(self.engine, stream)
+        n = batch.n
 
         def launch(which: Elements = None) -> None:
             self.array.launch(
                 "execute",
                 n,
-                keys=keys,
-                values=values,
-                operations=operations,
-                out_values=out_values,
-                flags=flags,
-                default=default,
+                keys=batch.keys,
+                values=batch.values,
+                operations=batch.operations,
+                out_values=batch.out_values,
+                flags=batch.flags,
+                default=batch.default,
                 which=which,
                 stream=stream,
             )
@@ -330,7 +321,7 @@ class ChainStore:
             return
         self.array.reserve_lists(stream)
         try:
-            self._complete(n, launch, flags, stream)
+            self._complete(n, launch, batch.flags, stream)
         except TableFull as error:
             raise TableFull(f"{error}; all other operations are done", error.keys) from error
         self._plan_upkeep()

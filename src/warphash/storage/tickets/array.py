@@ -10,18 +10,23 @@ tells the head of ``kernels/tickets/insert.cuh``.
 
 from __future__ import annotations
 
+import random
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from ...runtime.abi import LEFTOVER, WINNERS, InsertBatch, Op, Table, TicketBatch, TicketTable
-from ...runtime.engine import Buffer
-from ..buckets.array import BucketArray, Listed
-from ..lookup import LAUNCH_ELEMENTS
-from ..reports import read_report
-from ..scratch import Elements
-from ..storage import MemoryUse, Outcome
+from ...designs.base import Design
+from ...runtime.abi import LEFTOVER, LISTS_BYTES, LOSERS, REPORT_WORDS, WINNERS, Op, TicketBatch, TicketTable
+from ...runtime.engine import Buffer, Engine, KernelSpec
+from .. import snapshots
+from ..hash_constants import buckets_for, draw_constants
+from ..listed import Listed
+from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
+from ..reports import read_report, zeroed_report
+from ..scratch import CLAIMED_ELEMENTS, Elements, Workbench, pieces
+from ..snapshots import Snapshot
+from ..storage import MemoryUse, MixedBatch, Outcome
 from .primes import next_prime
 
 __all__ = ["TicketArray"]
@@ -31,49 +36,104 @@ _ALIGNMENT_BYTES = 256
 
 _BOARD_WORD_BYTES = 4
 
+_PIECE_SLOTS = LAUNCH_ELEMENTS
+"""Slots that a scan or a move walks over in one launch: whole words of every board."""
 
-class TicketArray(BucketArray):
-    """A prime number of slots, at least ``slots``, with a ticket each; as `BucketArray`, with buckets of one slot."""
 
-    table_type = TicketTable
-    batch_type = TicketBatch
+class TicketArray:
+    """A prime number of slots, at least ``slots``, with a ticket each. All slots are free when it is made.
 
-    _emptied: Buffer | None = None
-    _access: Buffer | None = None
+    Parameters
+    ----------
+    seed
+        Of the hash constants.
+    family
+        Of the hash functions: one of `HASHES`.
 
-    @property
-    def _ticket_bits(self) -> int:
-        return int(self.parameters["ticket_bits"])
+    Attributes
+    ----------
+    slots
+        Slots, each of one pair.
+    table
+        What kernels are given.
+    """
+
+    batch_type, find_fields = TicketBatch, NO_FIELDS
+    _emptied: Buffer | None
+    _access: Buffer | None
+
+    def __init__(
+        self,
+        engine: Engine,
+        design: Design,
+        parameters: Mapping[str, Any],
+        spec: KernelSpec,
+        slots: int,
+        seed: int,
+        family: str,
+        stream: Any = None,
+    ) -> None:
+        self.engine, self.design, self.parameters, self.spec = engine, design, parameters, spec
+        self.seed, self.family = seed, family
+        self.slots = buckets_for(next_prime(slots), 1)
+        self.program = engine.program(spec)
+        self._ticket_bits = int(parameters["ticket_bits"])
+        self._board_at = -(-self.slots * spec.slot_bytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+        self._memory = engine.allocate(self._board_at + self._board_bytes(self._ticket_bits), stream)
+        self._report = engine.allocate(8 * REPORT_WORDS, stream)  # of operations whose caller holds the lock alone
+        self._workbench = Workbench(engine, TicketBatch, 0)
+        self._random = random.Random(seed)
+        self.table = TicketTable(
+            slots=self._memory.ptr,
+            buckets=self.slots,
+            board=self._memory.ptr + self._board_at,
+            **draw_constants(self._random, family, spec.word_bytes),
+            **dict(spec.constants),
+        )
+        self.clear(stream)
+
+    def sibling(self, slots: int, seed: int, stream: Any = None) -> Self:
+        """An array of the same kind with other hash constants, all of whose slots are free."""
+        like = (self.engine, self.design, self.parameters, self.spec)
+        return type(self)(*like, slots, seed, self.family, stream)
+
+    def copy(self, stream: Any = None) -> Self:
+        """An array with the same hash constants and pairs, in memory of its own."""
+        twin = self.sibling(self.slots, self.seed, stream)
+        self.engine.copy(twin._memory.ptr, self._memory.ptr, self._memory.nbytes, stream)
+        if self._emptied is not None:
+            twin._mark_emptied(stream)
+            self.engine.copy(twin.table.emptied, self._emptied.ptr, self._board_bytes(1), stream)
+        return twin
 
     # ---- memory
-    def _buckets_for(self, slots: int) -> int:
-        return super()._buckets_for(next_prime(slots))
-
-    def _reserved_buckets(self) -> int:
-        return 0
-
     def _board_bytes(self, bits: int) -> int:
         """Of a board with so many bits for each slot."""
         return -(-self.slots * bits // (8 * _BOARD_WORD_BYTES)) * _BOARD_WORD_BYTES
 
-    def _board_at(self) -> int:
-        """Where the ticket board begins in the memory."""
-        return -(-self.slots * self.spec.slot_bytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
-
-    def _memory_bytes(self) -> int:
-        return self._board_at() + self._board_bytes(self._ticket_bits)
+    @property
+    def nbytes(self) -> int:
+        boards = [board.nbytes for board in (self._emptied, self._access) if board is not None]
+        return self._memory.nbytes + sum(boards)
 
     def memory_use(self) -> MemoryUse:
         """The slots and the boards."""
         return MemoryUse(self.nbytes)
 
-    def _fields(self) -> dict[str, int]:
-        return {"board": self._memory.ptr + self._board_at(), "early_exit": 1}
-
-    def _wipe(self, stream: Any) -> None:
+    def clear(self, stream: Any = None) -> None:
+        """Forget all pairs. To be repeated if it was interrupted."""
         self.engine.fill(self.table.board, 0xFF, self._board_bytes(self._ticket_bits), stream)
-        self.table.emptied, self.table.early_exit = 0, 1
+        self.table.emptied = 0
         self._emptied = None
+        self._close_access()
+
+    def snapshot(self, stream: Any = None) -> Snapshot:
+        """A copy of the slots and tickets; on the host, if the device has no memory for one."""
+        return snapshots.take(self.engine, self._memory, stream)
+
+    def restore(self, snapshot: Snapshot, stream: Any = None) -> None:
+        """Put the slots and tickets of a `snapshot` back. Allocates nothing on the device."""
+        snapshots.put_back(self.engine, self._memory, snapshot, stream)
         self._close_access()
 
     def _mark_emptied(self, stream: Any) -> None:
@@ -90,7 +150,6 @@ class TicketArray(BucketArray):
         board = self.engine.allocate(nbytes, stream)
         self.engine.fill(board.ptr, 0, nbytes, stream)
         self._emptied = board
-        self._count_memory()
         self.table.emptied = board.ptr
 
     def open_access(self, stream: Any) -> None:
@@ -110,113 +169,167 @@ class TicketArray(BucketArray):
         words = board.nbytes // _BOARD_WORD_BYTES
         self.program.run("open_access", table, TicketBatch(n=words), words, stream)
         self._access = board
-        self._count_memory()
         self.table.access = board.ptr
 
     def _close_access(self) -> None:
         """Forget the access bits, before other kernels than those of mixed batches change tickets."""
-        self.table.access, self._access = 0, None
-        self._count_memory()
+        self.table.access = 0
+        self._access = None
 
-    def _count_memory(self) -> None:
-        boards = [board for board in (self._emptied, self._access) if board is not None]
-        self.nbytes = self._memory.nbytes + sum(board.nbytes for board in boards)
+    # ---- operations that change nothing
+    def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
+        """As `Store.scan`."""
+        report = zeroed_report(self.engine, stream)
+        for at in range(0, self.slots, _PIECE_SLOTS):
+            rest = TicketTable.from_buffer_copy(self.table)
+            rest.slots, rest.board = self._addresses_of(at)
+            rest.buckets = n = min(_PIECE_SLOTS, self.slots - at)
+            batch = TicketBatch(n=n, out_keys=out_keys, out_values=out_values, report=report.ptr, room=room)
+            self.program.run("scan", rest, batch, n, stream)
+        return read_report(self.engine, report.ptr, stream).winners
 
-    def copy(self, stream: Any = None) -> Self:
-        twin = super().copy(stream)
-        table = twin.table
-        table.board, table.emptied, table.access = twin._memory.ptr + twin._board_at(), 0, 0
-        if self._emptied is not None:
-            twin._mark_emptied(stream)
-            self.engine.copy(table.emptied, self._emptied.ptr, self._board_bytes(1), stream)
-        return twin
+    def _addresses_of(self, slot: int) -> tuple[int, int]:
+        """Addresses of a slot and of its ticket, which is the first of a word."""
+        return self.table.slots + slot * self.spec.slot_bytes, self.table.board + slot * self._ticket_bits // 8
 
-    def restore(self, table: Table, snapshot: Buffer | npt.NDArray[np.uint8], stream: Any = None) -> None:
-        super().restore(table, snapshot, stream)
-        self._close_access()
+    def broken_buckets(self, stream: Any = None) -> int:
+        """As `Store.broken_buckets`: tickets that disagree with their slots."""
+        report = zeroed_report(self.engine, stream)
+        self.program.run("audit", self.table, TicketBatch(n=self.slots, report=report.ptr), self.slots, stream)
+        return read_report(self.engine, report.ptr, stream).mismatches
 
-    # ---- operations
-    def execute(
+    # ---- operations that change pairs
+    def update(
         self,
-        operations: int,
         keys: int,
         values: int,
         n: int,
-        out_values: int,
-        flags: int,
-        default: int,
-        listed: Listed | None,
+        *,
+        op: Op = Op.KEEP,
+        kind: int = 0,
+        flags: int = 0,
+        unique: bool = False,
+        count_probes: bool = False,
+        listed: Listed | None = None,
         stream: Any = None,
-    ) -> tuple[int, int, int]:
-        """Do a mixed batch, or the elements in a list: keys added, keys erased, elements without a slot. Waits.
+    ) -> Outcome:
+        """Add the keys that are absent; apply ``op`` to the values of the others. Waits.
 
-        `open_access` goes before it.
+        Parameters
+        ----------
+        keys, values, flags
+            Addresses of ``n`` words, words and bytes; ``flags`` (`abi.Flag`) may be 0.
+        unique
+            The caller vouches that the keys differ from each other and from those in the table.
+        listed
+            Elements to take part; all of them if None.
+
+        Raises
+        ------
+        MemoryError
+            Before a kernel is launched.
         """
-        report, spec = self._reset_report(stream), self.spec
-        walked = listed.n if listed else n
-        for at in range(0, walked, LAUNCH_ELEMENTS):
-            first = 0 if listed else at  # element numbers count from here
-            batch = TicketBatch(
-                n=min(LAUNCH_ELEMENTS, walked - at),
-                indices=listed.numbers.ptr + 4 * at if listed else 0,
-                operations=operations + first,
-                keys=keys + first * spec.word_bytes,
-                values=values and values + first * spec.value_word_bytes,
-                out_values=out_values and out_values + first * spec.value_word_bytes,
-                out_flags=flags + first,
-                default_value=default,
-                random=self._random.getrandbits(32),
-                report=report,
-            )
-            self.program.run("execute", self.table, batch, batch.n, stream)
-        counts = read_report(self.engine, report, stream)
-        return counts.changed, counts.erased, counts.unplaced
-
-    def update(self, *batch: Any, **options: Any) -> Outcome:
         self._close_access()
-        return super().update(*batch, **options)
+        walked = listed.n if listed else n
+        if not walked:
+            return Outcome(0, 0, 0, 0)
+        piece = min(walked, LAUNCH_ELEMENTS if unique else CLAIMED_ELEMENTS)
+        scratch = self._workbench.of(piece, op not in (Op.KEEP, Op.REPLACE) and not unique, unique, stream)
+        self._workbench.restart(scratch, stream)
+        batch = scratch.batch
+        batch.op, batch.kind, batch.count_probes = op, kind, count_probes
+        spec = self.spec
+        for at in range(0, walked, piece):
+            first = 0 if listed else at  # element numbers count from here
+            batch.n, batch.count = min(piece, walked - at), 0
+            batch.indices = listed.numbers.ptr + 4 * at if listed else 0
+            batch.keys = keys + first * spec.word_bytes
+            batch.values = values and values + first * spec.value_word_bytes
+            batch.out_flags = flags and flags + first
+            batch.random = self._random.getrandbits(32)
+            if unique:
+                self.program.run("place", self.table, batch, batch.n, stream)
+                continue
+            if at:
+                self._workbench.restart(scratch, stream, LISTS_BYTES)
+            self._place_distinct(batch, stream)
+        report = read_report(self.engine, scratch.report.ptr, stream)
+        return Outcome(report.changed, 0, report.unplaced, report.probes)
 
-    def _from_slot(self, table: Table, first: int) -> Table:
-        rest = super()._from_slot(table, first)
-        rest.board = table.board + first * self._ticket_bits // 8
-        return rest
-
-    def is_one_launch(self, n: int) -> bool:
-        """Never: there is no kernel of one block."""
-        return False
-
-    def _place_distinct(self, table: Table, batch: InsertBatch, place: str, settles: bool, stream: Any) -> None:
-        if not (batch.op == Op.REPLACE and self.spec.value_is_row):
-            return super()._place_distinct(table, batch, place, settles, stream)
-        report, n, run = batch.report, batch.n, self.program.run
-        run("claim", table, batch, n, stream)
-        batch.indices, batch.count = batch.winners, report + WINNERS
+    def _place_distinct(self, batch: TicketBatch, stream: Any) -> None:
+        """Launch the kernels of a piece in which keys may repeat."""
+        report, n, run, table = batch.report, batch.n, self.program.run, self.table
+        if batch.op == Op.REPLACE and self.spec.value_is_row:  # one element of each key writes the value whole
+            run("claim", table, batch, n, stream)
+            batch.indices, batch.count = batch.winners, report + WINNERS
+            run("settle", table, batch, n, stream)
+            batch.indices, batch.count = batch.leftover, report + LEFTOVER
+            run("place", table, batch, n, stream)
+            return
         run("settle", table, batch, n, stream)
         batch.indices, batch.count = batch.leftover, report + LEFTOVER
-        run(place, table, batch, n, stream)
+        run("claim", table, batch, n, stream)
+        batch.indices, batch.count = batch.winners, report + WINNERS
+        run("place", table, batch, n, stream)
+        if batch.losers:
+            batch.indices, batch.count = batch.losers, report + LOSERS
+            run("combine", table, batch, n, stream)
 
-    def take_over(self, other: BucketArray, stream: Any = None) -> Outcome:
-        report, source = self._reset_report(stream), other.table
-        for at in range(0, other.slots, LAUNCH_ELEMENTS):
-            batch = TicketBatch(
-                n=min(LAUNCH_ELEMENTS, other.slots - at),
-                source_slots=source.slots + at * self.spec.slot_bytes,
-                source_board=source.board + at * self._ticket_bits // 8,
-                report=report,
-            )
+    def take_over(self, other: TicketArray, stream: Any = None) -> Outcome:
+        """Place all pairs of ``other``, none of which is here. Waits."""
+        report = self._reset_report(stream)
+        for at in range(0, other.slots, _PIECE_SLOTS):
+            batch = TicketBatch(n=min(_PIECE_SLOTS, other.slots - at), report=report)
+            batch.source_slots, batch.source_board = other._addresses_of(at)
             self.program.run("relocate", self.table, batch, batch.n, stream)
         counts = read_report(self.engine, report, stream)
         return Outcome(counts.changed, 0, counts.unplaced, 0)
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int:
-        if n:
-            self._close_access()
-            self._mark_emptied(stream)
-        return super().erase(keys, n, flags, only, stream)
+        """Erase keys; how many were there. Waits.
 
-    def erase_listed(self, keys: int, numbers: int, n: int, stream: Any = None) -> int:
-        """As `BucketArray.erase_listed`. Without a board of emptied slots, no search will stop at a free slot."""
+        Raises
+        ------
+        MemoryError
+            Before a kernel is launched.
+        """
+        if n == 0 or (isinstance(only, np.ndarray) and not len(only)):
+            return 0
         self._close_access()
-        if not self.table.emptied:
-            self.table.early_exit = 0
-        return super().erase_listed(keys, numbers, n, stream)
+        self._mark_emptied(stream)
+        report = self._reset_report(stream)
+        for at, count, indices, length in pieces(self.engine, n, min(n, LAUNCH_ELEMENTS), only, stream):
+            batch = TicketBatch(n=count, indices=indices, count=length, report=report)
+            batch.keys, batch.out_flags = keys + at * self.spec.word_bytes, flags and flags + at
+            self.program.run("erase", self.table, batch, count, stream)
+        return read_report(self.engine, report, stream).changed
+
+    def execute(self, batch: MixedBatch, listed: Listed | None, stream: Any = None) -> tuple[int, int, int]:
+        """Do a mixed batch, or the elements in a list: keys added, keys erased, elements without a slot. Waits.
+
+        `open_access` goes before it.
+        """
+        report, spec = self._reset_report(stream), self.spec
+        walked = listed.n if listed else batch.n
+        for at in range(0, walked, LAUNCH_ELEMENTS):
+            first = 0 if listed else at  # element numbers count from here
+            launch = TicketBatch(
+                n=min(LAUNCH_ELEMENTS, walked - at),
+                indices=listed.numbers.ptr + 4 * at if listed else 0,
+                operations=batch.operations + first,
+                keys=batch.keys + first * spec.word_bytes,
+                values=batch.values and batch.values + first * spec.value_word_bytes,
+                out_values=batch.out_values and batch.out_values + first * spec.value_word_bytes,
+                out_flags=batch.flags + first,
+                default_value=batch.default,
+                random=self._random.getrandbits(32),
+                report=report,
+            )
+            self.program.run("execute", self.table, launch, launch.n, stream)
+        counts = read_report(self.engine, report, stream)
+        return counts.changed, counts.erased, counts.unplaced
+
+    def _reset_report(self, stream: Any) -> int:
+        """Address of the array's own report, all of whose counts are 0 now."""
+        self.engine.fill(self._report.ptr, 0, self._report.nbytes, stream)
+        return self._report.ptr

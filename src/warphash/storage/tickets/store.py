@@ -1,26 +1,65 @@
-"""The store of slots with a ticket board: that of buckets, and mixed batches.
+"""The store of slots with a ticket board: when the array is replaced, by what, and how an update is undone.
+
+The walk of each key visits every slot, so a batch fails for one reason only: all slots are booked. A batch that has no
+more elements than slots are free cannot fail, and needs no way back. Any other batch has a snapshot. If it fails, a
+larger array takes over all pairs, and the unplaced elements are tried again. If the policy, or the memory, does not
+allow a larger array, the snapshot is put back, and `TableFull` is raised.
+
+The recovery of an interrupted update (`storage.Recovery`) follows from this. With a snapshot, it is put back, and all
+keys of the batch are out. Without one, the keys are counted anew: each element was done, or not.
 
 A mixed batch uses no slot twice (``kernels/tickets/execute.cuh``). Inserts that find no unused slot are launched again
 after a rebuild, in which emptied slots become free, or which makes the table larger. Each operation is done at one
-moment, so an interrupted batch leaves nothing to undo: the keys are counted anew.
+moment, so an interrupted batch leaves nothing to undo.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ...errors import TableFull
-from ...runtime.abi import Flag
+from ...runtime.abi import Flag, Op
 from .. import policies
-from ..buckets.array import Listed
-from ..buckets.store import BucketStore
-from ..scratch import flags_at
-from ..storage import StoreOptions, TableKind
+from ..growth import Growth
+from ..listed import Listed, list_unplaced
+from ..scratch import Elements, flags_at
+from ..shielded import shielded
+from ..snapshots import Snapshot
+from ..storage import MemoryUse, MixedBatch, Outcome, Recovery, StoreOptions, TableKind
 from .array import TicketArray
 
 __all__ = ["TicketStore"]
+
+
+class _State(NamedTuple):
+    """What a commit replaces.
+
+    Attributes
+    ----------
+    tombstones
+        Emptied slots since the array was made (an upper bound: an insert may have booked some again).
+    """
+
+    array: TicketArray
+    size: int
+    tombstones: int
+
+
+class _Undo(NamedTuple):
+    """How to get back to the table before an update. ``snapshot`` is None for a table without keys."""
+
+    state: _State
+    snapshot: Snapshot | None
+
+
+Launch = Callable[[Listed | None], Outcome]
+"""Launches the kernels of a batch for the elements in a list, or for all, and counts the keys that they added."""
 
 
 def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: StoreOptions, multi: bool) -> TicketStore:
@@ -29,20 +68,216 @@ def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: St
     return TicketStore(TicketArray(*kind, slots, seed, hash), options)
 
 
-class TicketStore(BucketStore):
-    """As `BucketStore`, of one `TicketArray`."""
+class TicketStore:
+    """The `storage.Store` of designs with a ticket board.
 
-    def execute(
+    Parameters
+    ----------
+    array
+        A new one, or a copy.
+    options
+        What the store may do.
+
+    Attributes
+    ----------
+    probes, inserted
+        Tickets read by updates that counted them, and the keys that these updates added.
+    """
+
+    resizes = None
+    peak_nbytes = None
+
+    def __init__(self, array: TicketArray, options: StoreOptions) -> None:
+        self.engine, self.design, self.parameters, self.spec = array.engine, array.design, array.parameters, array.spec
+        self.seed = array.seed
+        self._options = options
+        safe_load_factor = array.design.safe_load_factor(array.parameters)
+        self._growth = Growth(options.load_factor, safe_load_factor, options.bounds)
+        self._new_share = 1.0  # of the elements of the last update
+        self.rebuilds = self.probes = self.inserted = 0
+        self.state = _State(array, 0, 0)
+        self.recovery = Recovery()
+
+    # ---- what the store is; nothing of it waits or changes anything
+    @property
+    def array(self) -> TicketArray:
+        """The slots and their tickets."""
+        return self.state.array
+
+    @property
+    def size(self) -> int:
+        return self.state.size
+
+    @property
+    def slots(self) -> int:
+        return self.state.array.slots
+
+    @property
+    def capacity(self) -> int:
+        return policies.capacity_of(self.state.array.slots, self._options.load_factor)
+
+    @property
+    def nbytes(self) -> int:
+        return self.state.array.nbytes
+
+    @property
+    def insert_probes(self) -> float | None:
+        return self.probes / self.inserted if self._options.counts_probes and self.inserted else None
+
+    @property
+    def pending(self) -> bool:
+        return self.recovery.step is not None
+
+    def memory_use(self) -> MemoryUse:
+        return self.state.array.memory_use()
+
+    def finish(self, stream: Any = None) -> None:
+        self.recovery.run(self.engine, stream)
+
+    # ---- other stores
+    def sibling(self, keys: int, stream: Any = None) -> TicketStore:
+        array = self.state.array
+        return TicketStore(array.sibling(self._slots_for(keys), array.seed + 1, stream), self._options)
+
+    def copy(self, stream: Any = None) -> TicketStore:
+        state = self.state
+        twin = TicketStore(state.array.copy(stream), self._options)
+        twin.state = state._replace(array=twin.array)
+        twin.rebuilds, twin.probes, twin.inserted = self.rebuilds, self.probes, self.inserted
+        return twin
+
+    def _slots_for(self, keys: int) -> int:
+        return policies.slots_for(max(1, keys), self._options.load_factor)
+
+    # ---- operations that change nothing
+    def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
+        return self.state.array.scan(room, out_keys, out_values, stream)
+
+    def broken_buckets(self, stream: Any = None) -> int:
+        return self.state.array.broken_buckets(stream)
+
+    # ---- updates
+    def update(
         self,
-        operations: int,
         keys: int,
         values: int,
         n: int,
-        out_values: int,
-        flags: int,
-        default: int,
+        *,
+        op: Op = Op.KEEP,
+        kind: int = 0,
+        flags: int = 0,
+        unique: bool = False,
         stream: Any = None,
     ) -> None:
+        """As `Store.update`; returns when the batch is done."""
+        if n == 0:
+            return
+        self.finish(stream)
+        if not self._growth.surely_fits(self, n, self.state.tombstones):
+            self._grow_ahead(keys, n, unique, stream)
+        before = self.state
+        flags, _own_flags = flags_at(self.engine, flags, n, stream)
+        undo = self._undo(n, stream)
+        adds_up = op not in (Op.KEEP, Op.REPLACE) and undo is None
+        if adds_up:
+            self.engine.fill(flags, Flag.UNPLACED, n, stream)  # an interrupt needs the flags of all elements
+        counts_probes, launched = self._options.counts_probes, False
+
+        def launch(listed: Listed | None) -> Outcome:
+            nonlocal launched
+            array, size, tombstones = self.state
+            outcome = array.update(
+                keys,
+                values,
+                n,
+                op=op,
+                kind=kind,
+                flags=flags,
+                unique=unique,
+                count_probes=counts_probes,
+                listed=listed,
+                stream=stream,
+            )
+            launched = True
+            self.state = _State(array, size + outcome.changed, tombstones)
+            if counts_probes:
+                self.probes, self.inserted = self.probes + outcome.probes, self.inserted + outcome.changed
+            return outcome
+
+        self.recovery.step = partial(self._put_back, undo) if undo else self._recover
+        try:
+            self._complete(launch, n, flags, stream)
+        except (TableFull, MemoryError) as error:
+            if undo is None or not launched:  # a batch that surely fits fails for want of memory alone, before a kernel
+                self.recovery.step = None
+                raise
+            left = self._take_back(undo, flags, n, stream)
+            raise TableFull(f"{error}; the table is as it was", left) from error
+        except BaseException:
+            if adds_up:  # at the next call, the memory of the batch may be gone
+                shielded(partial(self._end_addition, launch, n, flags, stream))
+            raise
+        self.recovery.step = None
+        self._new_share = (self.state.size - before.size) / n
+        self._keep_in_bounds(stream)
+
+    def _complete(self, launch: Launch, n: int, flags: int, stream: Any, listed: Listed | None = None) -> None:
+        """Launch a batch, or some elements of it, and make the table larger until each has a slot.
+
+        Raises
+        ------
+        TableFull, MemoryError
+            If the table cannot be made larger.
+        """
+        while not launch(listed).complete:
+            listed = list_unplaced(self.engine, flags, n, stream)
+            if not self._options.grows:
+                raise self._too_full(listed.n)
+            slots, load_factor = self.slots, self._options.load_factor
+            self._replace(policies.slots_after_failure(self.size, listed.n, slots, load_factor), stream)
+
+    def _too_full(self, missing: int) -> TableFull:
+        return TableFull(
+            f"{self.size + missing:,} keys do not fit into {self.slots:,} slots of design {self.design.name!r}; "
+            "allow on_full='grow', or give a larger capacity"
+        )
+
+    def _end_addition(self, launch: Launch, n: int, flags: int, stream: Any) -> None:
+        """Finish an interrupted batch that adds to values: all values of a key are added, or none.
+
+        The flags tell which elements the kernels have not come to. If they came to none, the batch is out.
+        """
+        self.finish(stream)
+        listed = list_unplaced(self.engine, flags, n, stream)
+        if listed.n < n:
+            self.recovery.step = self._recover
+            self._complete(launch, n, flags, stream, listed)
+            self.recovery.step = None
+
+    def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:
+        self.finish(stream)
+        self.recovery.step = self._recover
+        try:
+            erased = self.state.array.erase(keys, n, flags, only, stream)
+        except MemoryError:  # before a kernel was launched
+            self.recovery.step = None
+            raise
+        array, size, tombstones = self.state
+        self.state = _State(array, size - erased, tombstones + erased)
+        self.recovery.step = None
+        self._keep_in_bounds(stream, erased=True)
+
+    def clear(self, stream: Any = None) -> None:
+        self.recovery.step = self._clear
+        self._clear(stream)
+        self.recovery.step = None
+
+    def _clear(self, stream: Any) -> None:
+        array = self.state.array
+        array.clear(stream)
+        self.state = _State(array, 0, 0)
+
+    def execute(self, batch: MixedBatch, stream: Any = None) -> None:
         """Do a mixed batch. Waits.
 
         Raises
@@ -53,23 +288,23 @@ class TicketStore(BucketStore):
         MemoryError
             If there is no memory. Nothing is done.
         """
+        n = batch.n
         if n == 0:
             return
         self.finish(stream)
-        flags, _own_flags = flags_at(self.engine, flags, n, stream)
-        self._tickets().open_access(stream)
+        flags, _own_flags = flags_at(self.engine, batch.flags, n, stream)
+        batch = batch._replace(flags=flags)
+        self.state.array.open_access(stream)
         self.recovery.step = self._recover
         listed: Listed | None = None
         while True:
-            changed, erased, unplaced = self._tickets().execute(
-                operations, keys, values, n, out_values, flags, default, listed, stream
-            )
-            size, tombstones = self.state.size + changed - erased, self.state.tombstones + erased
-            self.state = self.state._replace(size=size, tombstones=tombstones)
+            changed, erased, unplaced = self.state.array.execute(batch, listed, stream)
+            array, size, tombstones = self.state
+            self.state = _State(array, size + changed - erased, tombstones + erased)
             if not unplaced:
                 break
             try:
-                listed = self._with_room_for(unplaced, flags, n, stream)
+                listed = self._with_unused_slots(unplaced, flags, n, stream)
             except (TableFull, MemoryError) as error:
                 self.recovery.step = None
                 done = self.engine.to_host(flags, np.uint8, n, stream)
@@ -79,12 +314,7 @@ class TicketStore(BucketStore):
         self.recovery.step = None
         self._keep_in_bounds(stream, erased=True)
 
-    def _tickets(self) -> TicketArray:
-        array = self.state.array
-        assert isinstance(array, TicketArray)
-        return array
-
-    def _with_room_for(self, missing: int, flags: int, n: int, stream: Any) -> Listed:
+    def _with_unused_slots(self, missing: int, flags: int, n: int, stream: Any) -> Listed:
         """Rebuild the table, with room for the elements of a mixed batch that found no slot; these elements.
 
         Raises
@@ -92,17 +322,86 @@ class TicketStore(BucketStore):
         TableFull, MemoryError
             If there is no room, or no memory. The table is as it was.
         """
-        array, size, *_ = self.state
-        listed = array.list_unplaced(flags, n, stream)
-        slots = array.slots
-        if self.grows and size + missing > policies.capacity_of(slots, self.load_factor):
-            slots = policies.slots_after_failure(size, missing, slots, self.load_factor)
-            self._check_slots(slots, missing)
+        array, size, _ = self.state
+        listed = list_unplaced(self.engine, flags, n, stream)
+        slots, load_factor = array.slots, self._options.load_factor
+        if self._options.grows and size + missing > policies.capacity_of(slots, load_factor):
+            slots = policies.slots_after_failure(size, missing, slots, load_factor)
         elif size >= slots:
-            raise TableFull(
-                f"{size + missing:,} keys do not fit into {slots:,} slots of design {self.design.name!r}; "
-                "allow on_full='grow', or give a larger capacity"
-            )
+            raise self._too_full(missing)
         self._replace(slots, stream)
-        self._tickets().open_access(stream)
+        self.state.array.open_access(stream)
         return listed
+
+    # ---- size
+    def rebuild(self, keys: int, stream: Any = None) -> None:
+        self.finish(stream)
+        self._replace(self._slots_for(max(keys, self.state.size)), stream)
+
+    def _grow_ahead(self, keys: int, n: int, unique: bool, stream: Any) -> None:
+        """Make a table larger that is as full as it should be, or that the new keys of the batch would fill.
+
+        A table of fixed size is rebuilt at its size if searches would have no end among emptied slots.
+        """
+        slots: int | None
+        if self._options.grows:
+            slots = self._growth.slots_ahead(self, self.state.tombstones, keys, n, self._new_share, unique, stream)
+        else:
+            slots = self.slots if 2 * self.state.tombstones > self.slots else None
+        if slots is not None:
+            with suppress(MemoryError):  # the batch may fit all the same
+                self._replace(max(slots, self.size), stream)
+
+    def _keep_in_bounds(self, stream: Any, erased: bool = False) -> None:
+        """Bring the load factor back within the bounds. Only an erase makes the table smaller."""
+        slots = self._growth.slots_after(self, erased)
+        if slots is not None and slots >= self.size:
+            with suppress(MemoryError):  # the batch is done, and the table right as it is
+                self._replace(slots, stream)
+
+    def _replace(self, slots: int, stream: Any) -> None:
+        """Move all pairs into a new array of at least as many slots as there are keys.
+
+        Raises
+        ------
+        MemoryError
+            If there is no room for it. The table is as it was.
+        """
+        old, size, _ = self.state
+        new = old.sibling(slots, old.seed + 1, stream)
+        if size or self.pending:
+            moved = new.take_over(old, stream)
+            if not moved.complete:
+                raise TableFull(f"{moved.unplaced:,} of {size:,} pairs found no slot among {new.slots:,}")
+        self.state = _State(new, size, 0)
+        self.rebuilds += 1
+
+    # ---- undoing, and recovery
+    def _undo(self, n: int, stream: Any) -> _Undo | None:
+        """A way back for a batch that has more elements than slots are free."""
+        state = self.state
+        if state.size + n <= state.array.slots:
+            return None
+        return _Undo(state, state.array.snapshot(stream) if state.size else None)
+
+    def _put_back(self, undo: _Undo, stream: Any) -> None:
+        """Make the table what it was."""
+        array = undo.state.array
+        if undo.snapshot is None:
+            array.clear(stream)
+        else:
+            array.restore(undo.snapshot, stream)
+        self.state = undo.state
+
+    def _take_back(self, undo: _Undo, flags: int, n: int, stream: Any) -> npt.NDArray[np.int64]:
+        """Take a batch back that does not fit: the numbers of its elements that found no slot."""
+        done = self.engine.to_host(flags, np.uint8, n, stream)
+        self._put_back(undo, stream)
+        self.recovery.step = None
+        return np.flatnonzero(done == Flag.UNPLACED)
+
+    def _recover(self, stream: Any) -> None:
+        """Count the keys in the slots, after an update that has no snapshot."""
+        array, before, tombstones = self.state
+        size = array.scan(0, 0, 0, stream)
+        self.state = _State(array, size, tombstones + max(0, before - size))

@@ -1,0 +1,38 @@
+"""The elements of a batch that found no slot, listed on the device."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..runtime.abi import Flag, RowBatch, StoredRows
+from ..runtime.engine import Buffer, Engine
+from ..runtime.source import ROWS
+from .reports import read_report, zeroed_report
+
+__all__ = ["Listed", "list_unplaced"]
+
+
+class Listed(NamedTuple):
+    """Numbers of some elements of a batch, on the device."""
+
+    numbers: Buffer
+    n: int
+
+
+def list_unplaced(engine: Engine, flags: int, n: int, stream: Any = None) -> Listed:
+    """List the elements that an update has flagged as unplaced. Waits.
+
+    Parameters
+    ----------
+    flags
+        Address of the flags of ``n`` elements.
+
+    Raises
+    ------
+    MemoryError
+        If there is no room for the list.
+    """
+    numbers, report = engine.allocate(4 * n, stream), zeroed_report(engine, stream)
+    batch = RowBatch(n=n, flags=flags, listed_flag=Flag.UNPLACED, list=numbers.ptr, report=report.ptr)
+    engine.program(ROWS).run("list_flagged", StoredRows(), batch, n, stream)
+    return Listed(numbers, read_report(engine, report.ptr, stream).winners)
