@@ -11,7 +11,7 @@ __all__ = ["BUGS"]
 
 
 def bug(name: str, right: str, wrong: str, scenario: Scenario, **parameters: Any) -> Bug:
-    return Bug(name, right, wrong, scenario, "stadium", parameters=parameters)
+    return Bug(name, right, wrong, scenario, "stadium", parameters={"lanes": "stash", **parameters})
 
 
 BUGS = [

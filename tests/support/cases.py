@@ -42,6 +42,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     ],
     "stadium": [
         {},
+        {"lanes": "clstash"},
         {"ticket_bits": 1},
         {"ticket_bits": 4},
         {"ticket_bits": 2, "functions": "family"},

@@ -288,13 +288,23 @@ class Subtables:
 
 
 class Tickets:
-    """Slots of one pair each, of any width, and a ticket for each (``kernels/tickets/ticket_board.cuh``)."""
+    """Slots of one pair each, of any width, and a ticket for each (``kernels/tickets/ticket_board.cuh``).
+
+    Parameters
+    ----------
+    collaborating
+        The lanes of a GPU share out the elements of a batch (``kernels/core/gpu/collaborating.cuh``).
+    """
 
     family = "tickets"
-    entries = cpu_entries = "tickets/entries.cuh"
+    cpu_entries = "tickets/entries.cuh"
     partition = Buckets.partition
-    refilling = frozenset[str]()
     in_place, keys_apart, keeps_duplicates = True, False, False
+
+    def __init__(self, collaborating: bool = False) -> None:
+        self.entries = "tickets/gpu/collaborating_entries.cuh" if collaborating else self.cpu_entries
+        searching = ["combine", "erase", "find", "place", "relocate", "settle"]
+        self.refilling = frozenset(searching if collaborating else [])
 
     def slot_bytes(self, key_bytes: int, value_bytes: int) -> int:
         first = 8 if key_bytes == 4 and value_bytes == 8 else key_bytes  # of the value

@@ -174,6 +174,12 @@ class Engine(Protocol):
 
     def program(self, spec: KernelSpec) -> Program: ...
 
+    def recall(self, spec: KernelSpec) -> float | None:
+        """A number that was measured with these kernels on this device; None if nobody has (`remember`)."""
+
+    def remember(self, spec: KernelSpec, number: float) -> None:
+        """Keep a number that was measured with these kernels on this device, for this process and later ones."""
+
     def allocate(self, nbytes: int, stream: Any = None) -> Buffer:
         """Uninitialised memory, aligned to 256 bytes. Raises `MemoryError` when there is none."""
 

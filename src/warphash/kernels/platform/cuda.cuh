@@ -38,6 +38,19 @@ WARPHASH_FN u32 shuffle(u32 x, u32 source, int width) { return __shfl_sync(kAllL
 WARPHASH_FN u64 shuffle(u64 x, u32 source, int width) { return __shfl_sync(kAllLanes, x, source, width); }
 WARPHASH_FN void warp_barrier() { __syncwarp(kAllLanes); }
 WARPHASH_FN void block_barrier() { __syncthreads(); }
+// Threads of a block whose kernel wants so many.
+WARPHASH_FN constexpr u32 block_threads(u32 wanted) { return wanted; }
+// Memory that a block shares, aligned to 16 bytes.
+template <u64 kBytes>
+WARPHASH_FN void* block_memory() {
+  struct alignas(16) Memory {
+    u8 bytes[kBytes];
+  };
+  __shared__ Memory memory;
+  return &memory;
+}
+// A lane took part in a step of its warp, or was idle: counted where kernels are emulated.
+WARPHASH_FN void count_round(bool) {}
 WARPHASH_FN u32 first_bit(u32 x) { return static_cast<u32>(__ffs(static_cast<int>(x)) - 1); }
 WARPHASH_FN u32 bit_count(u32 x) { return static_cast<u32>(__popc(x)); }
 WARPHASH_FN u32 multiply_high(u32 a, u32 b) { return __umulhi(a, b); }

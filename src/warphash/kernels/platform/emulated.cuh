@@ -48,6 +48,14 @@ inline Word shuffle(Word x, u32 source, int width) {
 }
 inline void warp_barrier() { ballot(true); }
 inline void block_barrier() { emulation::meet_block(); }
+constexpr u32 block_threads(u32) { return emulation::kBlockLanes; }
+// Memory that a block shares, aligned to 16 bytes. (A variable in a template is not put into a section.)
+template <u64 kBytes>
+inline void* block_memory() {
+  static_assert(kBytes <= emulation::kBlockMemoryBytes);
+  return emulation::grid.resident[emulation::grid.block].memory;
+}
+inline void count_round(bool busy) { ++emulation::grid.lane_rounds[busy]; }
 
 template <class T>
 inline T* in_global(T* p) {
@@ -269,6 +277,10 @@ struct Kernel<kFunction> {
   WARPHASH_KERNEL(NAME, (warphash::kRefills<__VA_ARGS__> ? warphash::kResidentLanes : ~0ull), \
                   warphash::for_each<__VA_ARGS__>)
 #define WARPHASH_BLOCK_ENTRY(NAME, ...) WARPHASH_KERNEL(NAME, ~0ull, __VA_ARGS__)
+// How many lanes were idle, and how many were busy, in the steps of the last launch.
+extern "C" __attribute__((visibility("default"), used)) inline const warphash::u64* warphash_lane_rounds() {
+  return warphash::emulation::grid.lane_rounds;
+}
 // Where the last launch met memory that is not there; null if it did not.
 extern "C" __attribute__((visibility("default"), used)) inline const warphash::u64* warphash_fault_address() {
   return warphash::emulation::grid.faulted ? &warphash::emulation::grid.fault_address : nullptr;

@@ -44,6 +44,7 @@ constexpr u32 kWarps = kResidentBlocks * kWarpsPerBlock;  // as many as a word h
 constexpr u64 kStackBytes = 32 << 10;
 constexpr u64 kStackMark = 0x5ca1ab1e0ddba11ull;  // at the far end of every stack
 constexpr u64 kSharedBytes = 32 << 10;
+constexpr u64 kBlockMemoryBytes = 96 << 10;
 constexpr u64 kMaxSwitchPoints = 1ull << 25;
 constexpr u32 kAllReady = ~0u;
 
@@ -70,6 +71,7 @@ struct Block {
   u32 arrived;                // lanes at the barrier
   char shared[kSharedBytes];  // while another block is in the section
   char* stacks;
+  alignas(16) char memory[kBlockMemoryBytes];  // shared, too, and always in its place (block_memory)
 };
 
 struct Grid {
@@ -87,6 +89,7 @@ struct Grid {
   u32 give_way, leave_warp, fall_asleep;
   bool calm;  // seed 0: nobody gives way
   u64 switch_points;
+  u64 lane_rounds[2];  // idle and busy lanes, over all steps (count_round)
   // ---- how it went
   bool failed, faulted;
   u64 fault_address;
@@ -306,6 +309,7 @@ inline const char* launch(Body body, const void* table, const void* batch, u64 n
   grid.body = body, grid.table = table, grid.batch = batch;
   grid.blocks = (n + kBlockLanes - 1) / kBlockLanes;
   grid.started = grid.ended = grid.switch_points = 0;
+  grid.lane_rounds[0] = grid.lane_rounds[1] = 0;
   grid.lane = grid.warp = grid.block = grid.in_section = grid.ready = grid.asleep = 0;
   grid.failed = grid.faulted = false;
   for (Warp& warp : grid.warps) warp.ready = warp.arrived = 0;

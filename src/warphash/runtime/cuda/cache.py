@@ -1,4 +1,4 @@
-"""Compiled kernels on disk, named by the digest of all that could change them.
+"""Compiled kernels on disk, and what was measured with them, named by the digest of all that could change them.
 
 An entry is a cubin and a trailer (its length, its SHA-256, a magic word), written beside its place and moved there in
 one step: a reader sees a whole entry or none, and processes that race to write one write the same bytes. An entry that
@@ -19,7 +19,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["DIRECTORY_VARIABLE", "LIMIT_BYTES", "CacheUse", "CubinCache", "default_directory"]
+__all__ = [
+    "DIRECTORY_VARIABLE",
+    "KERNELS_SUFFIX",
+    "LIMIT_BYTES",
+    "NUMBERS_SUFFIX",
+    "CacheUse",
+    "CubinCache",
+    "default_directory",
+]
 
 DIRECTORY_VARIABLE = "WARPHASH_CACHE_DIR"
 """Environment variable that names the folder."""
@@ -33,7 +41,9 @@ KEPT_FRACTION = 0.75
 STALE_SECONDS = 3600.0
 """A temporary file this old was left by a process that died."""
 
-_SUFFIX = ".cubin"
+KERNELS_SUFFIX, NUMBERS_SUFFIX = ".cubin", ".measured"
+"""Of compiled kernels, and of numbers that were measured with them."""
+
 _TEMPORARY = ".writing-"
 _TRAILER = struct.Struct("<Q32s8s")
 _MAGIC = b"wphash01"
@@ -70,11 +80,15 @@ class CubinCache:
         Made at the first write; `default_directory` by default.
     limit_bytes
         Size that a write prunes to stay under.
+    suffix
+        Of the entries' files: other suffixes are other caches.
     """
 
-    def __init__(self, directory: Path | None = None, limit_bytes: int = LIMIT_BYTES) -> None:
+    def __init__(
+        self, directory: Path | None = None, limit_bytes: int = LIMIT_BYTES, suffix: str = KERNELS_SUFFIX
+    ) -> None:
         self.directory = default_directory() if directory is None else directory
-        self.limit_bytes = limit_bytes
+        self.limit_bytes, self._suffix = limit_bytes, suffix
 
     def get_or_make(self, key: str, make: Callable[[], bytes]) -> bytes:
         """The entry of ``key``, made and stored if it is absent or damaged."""
@@ -122,7 +136,7 @@ class CubinCache:
             if time.time() - status.st_mtime > STALE_SECONDS:
                 with contextlib.suppress(OSError):
                     path.unlink()
-        entries = sorted(self._files("", _SUFFIX), key=lambda entry: entry[1].st_mtime)
+        entries = sorted(self._files("", self._suffix), key=lambda entry: entry[1].st_mtime)
         nbytes = sum(status.st_size for _, status in entries)
         if nbytes <= self.limit_bytes:
             return
@@ -135,12 +149,12 @@ class CubinCache:
 
     def use(self) -> CacheUse:
         """Entries and bytes held."""
-        sizes = [status.st_size for _, status in self._files("", _SUFFIX)]
+        sizes = [status.st_size for _, status in self._files("", self._suffix)]
         return CacheUse(len(sizes), sum(sizes))
 
     def clear(self) -> None:
         """Drop every entry."""
-        for path, _ in self._files("", _SUFFIX):
+        for path, _ in self._files("", self._suffix):
             with contextlib.suppress(OSError):
                 path.unlink()
 
@@ -152,7 +166,7 @@ class CubinCache:
         return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
 
     def _path(self, key: str) -> Path:
-        return self.directory / (key + _SUFFIX)
+        return self.directory / (key + self._suffix)
 
     def _files(self, prefix: str, suffix: str) -> list[tuple[Path, os.stat_result]]:
         found = []

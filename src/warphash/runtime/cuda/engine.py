@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import hashlib
 import sys
 import threading
 from collections.abc import Callable
@@ -35,7 +36,7 @@ from ..engine import KernelSpec
 from ..memory import DeviceBuffer, PinnedBuffer
 from ..source import translation_unit
 from . import nvrtc
-from .cache import CubinCache
+from .cache import NUMBERS_SUFFIX, CubinCache
 from .driver import DriverError, bindings, check, error
 from .events import CudaAnswer, CudaMark
 from .pinned import PinnedPages
@@ -179,6 +180,8 @@ class CudaEngine:
         self._pinned = PinnedPages(self)
         self._small = SmallMemory(self._take)
         self._programs: dict[KernelSpec, CudaProgram] = {}
+        self._keys: dict[KernelSpec, str] = {}  # of the programs in the cache
+        self._numbers: dict[KernelSpec, float | None] = {}
         self._compiling = threading.Lock()
         self._own = int(check(self.call(driver.cuStreamCreate, driver.CUstream_flags.CU_STREAM_DEFAULT), what))
         self._behind_last = check(self.call(driver.cuEventCreate, driver.CUevent_flags.CU_EVENT_DISABLE_TIMING), what)
@@ -200,10 +203,27 @@ class CudaEngine:
         with self._compiling:
             if spec not in self._programs:
                 source = translation_unit(spec, "cuda")
-                key = nvrtc.cache_key(source, self.arch)
+                self._keys[spec] = key = nvrtc.cache_key(source, self.arch)
                 cubin = CubinCache().get_or_make(key, lambda: nvrtc.compile(source, self.arch).cubin)
                 self._programs[spec] = self.load(cubin, spec.layout.refilling)
             return self._programs[spec]
+
+    def recall(self, spec: KernelSpec) -> float | None:
+        """As `Engine.recall`; from memory, else from the folder of the compile cache."""
+        if spec not in self._numbers:
+            content = CubinCache(suffix=NUMBERS_SUFFIX).get(self._number_key(spec))
+            self._numbers[spec] = None if content is None else float(content)
+        return self._numbers[spec]
+
+    def remember(self, spec: KernelSpec, number: float) -> None:
+        """As `Engine.remember`; in the folder of the compile cache."""
+        self._numbers[spec] = number
+        CubinCache(suffix=NUMBERS_SUFFIX).put(self._number_key(spec), repr(number).encode())
+
+    def _number_key(self, spec: KernelSpec) -> str:
+        """Name of a measured number: a digest of the kernels and of the name of the device."""
+        self.program(spec)
+        return hashlib.sha256(f"{self._keys[spec]} {self.name}".encode()).hexdigest()
 
     def load(self, cubin: bytes, refilling: frozenset[str] = frozenset()) -> CudaProgram:
         """Kernels from machine code, and those of which a grid need not have a thread for each element.

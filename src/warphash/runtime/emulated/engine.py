@@ -88,6 +88,13 @@ class EmulatedEngine:
                 self._programs[spec] = EmulatedProgram(self, load(source))
             return self._programs[spec]
 
+    def recall(self, spec: KernelSpec) -> float | None:
+        """None: nothing is measured here."""
+        return None
+
+    def remember(self, spec: KernelSpec, number: float) -> None:
+        """Forget the number."""
+
     def allocate(self, nbytes: int, stream: Any = None) -> Buffer:
         """Guarded memory, aligned to 16 bytes and full of a pattern. Raises `MemoryError` beyond 1 GiB."""
         return DeviceBuffer(self.memory.take(nbytes), nbytes, self.memory.give_back)

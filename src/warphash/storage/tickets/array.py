@@ -18,7 +18,7 @@ import numpy as np
 
 from ...designs.base import Design
 from ...runtime.abi import LEFTOVER, LISTS_BYTES, LOSERS, REPORT_WORDS, WINNERS, Op, TicketBatch, TicketTable
-from ...runtime.engine import Buffer, Engine, KernelSpec
+from ...runtime.engine import Buffer, Engine, KernelSpec, Program
 from .. import snapshots
 from ..hash_constants import buckets_for, draw_constants
 from ..listed import Listed
@@ -27,6 +27,7 @@ from ..reports import read_report, zeroed_report
 from ..scratch import CLAIMED_ELEMENTS, Elements, Workbench, pieces
 from ..snapshots import Snapshot
 from ..storage import MemoryUse, MixedBatch, Outcome
+from .lanes import lanes_of
 from .primes import next_prime
 
 __all__ = ["TicketArray"]
@@ -56,6 +57,8 @@ class TicketArray:
         Slots, each of one pair.
     table
         What kernels are given.
+    program
+        The kernels for the present load factor (`set_size`).
     """
 
     batch_type, find_fields = TicketBatch, NO_FIELDS
@@ -76,7 +79,8 @@ class TicketArray:
         self.engine, self.design, self.parameters, self.spec = engine, design, parameters, spec
         self.seed, self.family = seed, family
         self.slots = buckets_for(next_prime(slots), 1)
-        self.program = engine.program(spec)
+        self._lanes = lanes_of(engine, spec, parameters["lanes"])
+        self.program = self._lanes.program(0, self.slots)
         self._ticket_bits = int(parameters["ticket_bits"])
         self._board_at = -(-self.slots * spec.slot_bytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
         self._memory = engine.allocate(self._board_at + self._board_bytes(self._ticket_bits), stream)
@@ -105,6 +109,10 @@ class TicketArray:
             twin._mark_emptied(stream)
             self.engine.copy(twin.table.emptied, self._emptied.ptr, self._board_bytes(1), stream)
         return twin
+
+    def set_size(self, size: int) -> None:
+        """Choose the kernels for a table with ``size`` keys."""
+        self.program = self._lanes.program(size, self.slots)
 
     # ---- memory
     def _board_bytes(self, bits: int) -> int:
@@ -205,6 +213,7 @@ class TicketArray:
         values: int,
         n: int,
         *,
+        size: int,
         op: Op = Op.KEEP,
         kind: int = 0,
         flags: int = 0,
@@ -219,6 +228,9 @@ class TicketArray:
         ----------
         keys, values, flags
             Addresses of ``n`` words, words and bytes; ``flags`` (`abi.Flag`) may be 0.
+        size
+            Keys in the table. The elements that could bring it over the threshold of `Lanes` have launches of their
+            own.
         unique
             The caller vouches that the keys differ from each other and from those in the table.
         listed
@@ -239,26 +251,30 @@ class TicketArray:
         batch = scratch.batch
         batch.op, batch.kind, batch.count_probes = op, kind, count_probes
         spec = self.spec
-        for at in range(0, walked, piece):
+        below = self._lanes.elements_below(size, self.slots)
+        at = 0
+        while at < walked:
             first = 0 if listed else at  # element numbers count from here
-            batch.n, batch.count = min(piece, walked - at), 0
+            program = self._lanes.below if at < below else self._lanes.above
+            batch.n, batch.count = min(piece, (below if at < below < walked else walked) - at), 0
             batch.indices = listed.numbers.ptr + 4 * at if listed else 0
             batch.keys = keys + first * spec.word_bytes
             batch.values = values and values + first * spec.value_word_bytes
             batch.out_flags = flags and flags + first
             batch.random = self._random.getrandbits(32)
             if unique:
-                self.program.run("place", self.table, batch, batch.n, stream)
-                continue
-            if at:
-                self._workbench.restart(scratch, stream, LISTS_BYTES)
-            self._place_distinct(batch, stream)
+                program.run("place", self.table, batch, batch.n, stream)
+            else:
+                if at:
+                    self._workbench.restart(scratch, stream, LISTS_BYTES)
+                self._place_distinct(program, batch, stream)
+            at += batch.n
         report = read_report(self.engine, scratch.report.ptr, stream)
         return Outcome(report.changed, 0, report.unplaced, report.probes)
 
-    def _place_distinct(self, batch: TicketBatch, stream: Any) -> None:
+    def _place_distinct(self, program: Program, batch: TicketBatch, stream: Any) -> None:
         """Launch the kernels of a piece in which keys may repeat."""
-        report, n, run, table = batch.report, batch.n, self.program.run, self.table
+        report, n, run, table = batch.report, batch.n, program.run, self.table
         if batch.op == Op.REPLACE and self.spec.value_is_row:  # one element of each key writes the value whole
             run("claim", table, batch, n, stream)
             batch.indices, batch.count = batch.winners, report + WINNERS

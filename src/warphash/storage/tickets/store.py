@@ -142,12 +142,17 @@ class TicketStore:
     def copy(self, stream: Any = None) -> TicketStore:
         state = self.state
         twin = TicketStore(state.array.copy(stream), self._options)
-        twin.state = state._replace(array=twin.array)
+        twin._commit(state._replace(array=twin.array))
         twin.rebuilds, twin.probes, twin.inserted = self.rebuilds, self.probes, self.inserted
         return twin
 
     def _slots_for(self, keys: int) -> int:
         return policies.slots_for(max(1, keys), self._options.load_factor)
+
+    def _commit(self, state: _State) -> None:
+        """Make a state the table's."""
+        self.state = state
+        state.array.set_size(state.size)
 
     # ---- operations that change nothing
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
@@ -190,6 +195,7 @@ class TicketStore:
                 keys,
                 values,
                 n,
+                size=size,
                 op=op,
                 kind=kind,
                 flags=flags,
@@ -199,7 +205,7 @@ class TicketStore:
                 stream=stream,
             )
             launched = True
-            self.state = _State(array, size + outcome.changed, tombstones)
+            self._commit(_State(array, size + outcome.changed, tombstones))
             if counts_probes:
                 self.probes, self.inserted = self.probes + outcome.probes, self.inserted + outcome.changed
             return outcome
@@ -263,7 +269,7 @@ class TicketStore:
             self.recovery.step = None
             raise
         array, size, tombstones = self.state
-        self.state = _State(array, size - erased, tombstones + erased)
+        self._commit(_State(array, size - erased, tombstones + erased))
         self.recovery.step = None
         self._keep_in_bounds(stream, erased=True)
 
@@ -275,7 +281,7 @@ class TicketStore:
     def _clear(self, stream: Any) -> None:
         array = self.state.array
         array.clear(stream)
-        self.state = _State(array, 0, 0)
+        self._commit(_State(array, 0, 0))
 
     def execute(self, batch: MixedBatch, stream: Any = None) -> None:
         """Do a mixed batch. Waits.
@@ -300,7 +306,7 @@ class TicketStore:
         while True:
             changed, erased, unplaced = self.state.array.execute(batch, listed, stream)
             array, size, tombstones = self.state
-            self.state = _State(array, size + changed - erased, tombstones + erased)
+            self._commit(_State(array, size + changed - erased, tombstones + erased))
             if not unplaced:
                 break
             try:
@@ -373,7 +379,7 @@ class TicketStore:
             moved = new.take_over(old, stream)
             if not moved.complete:
                 raise TableFull(f"{moved.unplaced:,} of {size:,} pairs found no slot among {new.slots:,}")
-        self.state = _State(new, size, 0)
+        self._commit(_State(new, size, 0))
         self.rebuilds += 1
 
     # ---- undoing, and recovery
@@ -391,7 +397,7 @@ class TicketStore:
             array.clear(stream)
         else:
             array.restore(undo.snapshot, stream)
-        self.state = undo.state
+        self._commit(undo.state)
 
     def _take_back(self, undo: _Undo, flags: int, n: int, stream: Any) -> npt.NDArray[np.int64]:
         """Take a batch back that does not fit: the numbers of its elements that found no slot."""
@@ -404,4 +410,4 @@ class TicketStore:
         """Count the keys in the slots, after an update that has no snapshot."""
         array, before, tombstones = self.state
         size = array.scan(0, 0, 0, stream)
-        self.state = _State(array, size, tombstones + max(0, before - size))
+        self._commit(_State(array, size, tombstones + max(0, before - size)))

@@ -338,8 +338,10 @@ WARPHASH_FN void for_each_once(const typename Task::Table& t, const typename Tas
       if constexpr (kAllocates<Task>) pending = supply_slabs<Task>(t, allocator, state, pending);
     }
   } else if constexpr (kSteps<Task>) {
-    while (any(pending))
+    while (any(pending)) {
+      count_round(pending);
       if (pending) pending = !Task::step(t, b, state);
+    }
   }
   if constexpr (kAllocates<Task> && !Task::kProbes) supply_slabs<Task>(t, allocator, state, live);
   Task::finish(t, b, i, state, live, tally);
