@@ -20,6 +20,7 @@ from warphash.runtime.cpu import thread_count
 from warphash.runtime.cuda import nvrtc
 from warphash.runtime.engine import KernelSpec
 from warphash.storage.make import kernel_spec
+from warphash.storage.tickets.lanes import collaborating
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 WIDTHS_BYTES = ((4, 0), (4, 4), (8, 0), (8, 8))  # of key and value; other widths share these slots
@@ -38,7 +39,10 @@ def specs() -> Iterator[KernelSpec]:
         for given in [{"slots_per_bucket": n} for n in choices] if choices else [{}]:
             parameters = design.resolve(given)
             for widths in WIDTHS_IN_PLACE_BYTES if design.layout.in_place else WIDTHS_BYTES:
-                yield kernel_spec(design, parameters, *widths, "mixer")
+                spec = kernel_spec(design, parameters, *widths, "mixer")
+                yield spec
+                if "lanes" in parameters:
+                    yield collaborating(spec)
     yield source.ROWS
     yield CEILING
     yield source.SLABS
@@ -71,7 +75,8 @@ def main(architectures: list[str]) -> int:
     modules = [(arch, spec) for arch in architectures for spec in specs()]
     with ThreadPoolExecutor(thread_count()) as pool:
         for (arch, spec), usages in zip(modules, pool.map(compiled, modules), strict=True):
-            title = f"{arch} {spec.design} {spec.key_bytes}+{spec.value_bytes} b={spec.slots_per_bucket}"
+            lanes = " clstash" if "collaborating" in spec.layout.entries else ""
+            title = f"{arch} {spec.design}{lanes} {spec.key_bytes}+{spec.value_bytes} b={spec.slots_per_bucket}"
             print(line(title, usages), flush=True)
             kernels += len(usages)
             find = usages.get(MUST_NOT_SPILL)

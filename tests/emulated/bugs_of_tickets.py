@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from emulated.planted import Bug
-from emulated.scenarios import Scenario, copies_of_new_keys, erased_and_inserted_again, evictions, mixed_batches
+from emulated.scenarios import (
+    Scenario,
+    batches_of_many_rows,
+    copies_of_new_keys,
+    erased_and_inserted_again,
+    evictions,
+    mixed_batches,
+)
 
 __all__ = ["BUGS"]
 
@@ -95,5 +102,47 @@ BUGS = [
         "} else if (s.operation == kEraseKey && access.clear()) {",
         "} else if (s.operation == kEraseKey) {\n      access.clear();",
         mixed_batches,
+    ),
+    bug(
+        "a warp puts more jobs into its pool than there is room for",
+        "if (next < end && bit_count(in_hand) + pooled <= kWarpLanes) {",
+        "if (next < end) {",
+        batches_of_many_rows,
+        lanes="clstash",
+    ),
+    bug(
+        "the warps of a block have one pool",
+        "thread_in_block() / kWarpLanes * kWarpLanes;\n    u32 pooled = 0;",
+        "0;\n    u32 pooled = 0;",
+        batches_of_many_rows,
+        lanes="clstash",
+    ),
+    bug(
+        "two lanes take one job from the pool",
+        "job = pool[pooled - 1 - rank];",
+        "job = pool[pooled - 1 - rank / 2];",
+        batches_of_many_rows,
+        lanes="clstash",
+    ),
+    bug(
+        "what is left in a pool is forgotten",
+        "} else if (in_hand || pooled) {",
+        "} else if (in_hand) {",
+        batches_of_many_rows,
+        lanes="clstash",
+    ),
+    bug(
+        "a lane without a job answers its last one again",
+        "const bool finished = live && !busy;",
+        "const bool finished = !busy;",
+        batches_of_many_rows,
+        lanes="clstash",
+    ),
+    bug(
+        "a job goes on in the pool without its state",
+        "if (busy) pool[pooled + rank] = job;",
+        "if (busy) pool[pooled + rank].i = job.i;",
+        batches_of_many_rows,
+        lanes="clstash",
     ),
 ]

@@ -220,6 +220,21 @@ def subtables_that_grow_and_shrink(case: Case, rng: np.random.Generator) -> None
     assert after.resizes >= before.resizes + 3 and after.rebuilds == before.rebuilds, "not halved one by one"
 
 
+def batches_of_many_rows(case: Case, rng: np.random.Generator) -> None:
+    """More elements than lanes run at once: warps whose lanes collaborate have their pools full and empty by turns."""
+    keys = pool(case, rng, 4000)
+    table, model = case.table(capacity=3300, load_factor=0.95, on_full="raise"), Model()
+    new = keys[:3000]
+    model.inserted(new, numbers(case, 3000), table.insert(new, numbers(case, 3000), assume_unique=True))
+    model.finds(table, keys)
+    batch = crowd(keys[2700:3300], 3000, rng)
+    model.inserted(batch, numbers(case, 3000), table.insert(batch, numbers(case, 3000)))
+    batch = crowd(keys, 3000, rng)
+    model.erased(batch, table.erase(batch))
+    model.agrees(table, keys)
+    table.check()
+
+
 SCENARIOS: tuple[Scenario, ...] = (
     copies_of_new_keys,
     evictions,

@@ -13,6 +13,7 @@ from emulated.scenarios import (
     Scenario,
     assert_no_failure,
     batches_as_large_as_the_pool,
+    batches_of_many_rows,
     evictions_from_lines_of_one_key,
     pairs_that_repeat,
     subtables_that_grow_and_shrink,
@@ -114,6 +115,13 @@ TICKET_RACES = [
 @pytest.mark.parametrize("races", crossed(RACES))
 def test_no_schedule_breaks_it(races: Races, scenario: Scenario, seeds: range) -> None:
     assert_no_failure(scenario, races, seeds)
+
+
+@schedules(IN_ORDER_FIRST)
+@pytest.mark.parametrize("word", ["u4", "u8"])
+@pytest.mark.parametrize("lanes", ["clstash", "hybrid"])
+def test_no_schedule_breaks_collaborating_lanes(lanes: str, word: str, seeds: range) -> None:
+    assert_no_failure(batches_of_many_rows, Races("stadium", word, {"lanes": lanes}), seeds)
 
 
 @pytest.mark.slow

@@ -13,6 +13,9 @@
 // bits. With the multipliers m of Figure 5 for h1 and h2. functions="family" takes functions of core/hash.cuh in their
 // place.
 //
+// How the lanes of a warp share out a batch: a lane for each element (Stash), or lanes that collaborate (clStash,
+// core/gpu/collaborating.cuh), or by the load factor (storage/tickets/lanes.py).
+//
 // Departures. c is a constant of the table, drawn from its seed; the paper has none. Without it, keys of one walk would
 // be so in every table, and n of them cost n^2 / 2 probes wherever they come from. The multiplier of h3 is not in the
 // paper; ours is odd, and its info bits are checked by tests/designs/test_stadium.py. Wider keys are hashed by their

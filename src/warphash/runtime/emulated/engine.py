@@ -144,7 +144,13 @@ class EmulatedEngine:
 
 
 class EmulatedProgram:
-    """A loaded library; its entry points are found by name."""
+    """A loaded library; its entry points are found by name.
+
+    Attributes
+    ----------
+    lane_steps
+        Of each entry that ran: its idle and its busy lanes, over all steps of its warps (``count_round``).
+    """
 
     block_threads = 64  # fewer than a block has, so that both ways of an update are taken by batches of all sizes
 
@@ -153,6 +159,9 @@ class EmulatedProgram:
         self._library = library
         self._fault_address = library.warphash_fault_address
         self._fault_address.restype = ctypes.POINTER(ctypes.c_uint64)
+        self._lane_rounds = library.warphash_lane_rounds
+        self._lane_rounds.restype = ctypes.POINTER(ctypes.c_uint64)
+        self.lane_steps: dict[str, tuple[int, int]] = {}
 
     def run(self, entry: str, table: ctypes.Structure, batch: Launch, n: int, stream: Any = None) -> None:
         """Run kernel ``entry`` over at most ``n`` elements, to its end.
@@ -170,6 +179,8 @@ class EmulatedProgram:
         seed = launch_seed(entry, table, batch)
         given = [part for it in (table, batch) for part in (ctypes.byref(it), ctypes.c_uint64(ctypes.sizeof(it)))]
         message = function(*given, ctypes.c_uint64(n), ctypes.c_uint64(seed))
+        (idle, busy), (idle_before, busy_before) = self._lane_rounds()[:2], self.lane_steps.get(entry, (0, 0))
+        self.lane_steps[entry] = idle_before + idle, busy_before + busy
         said = [message.decode()] if message else []
         if address := self._fault_address():
             said.append(self._engine.memory.place(address.contents.value))

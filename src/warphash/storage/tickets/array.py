@@ -101,6 +101,11 @@ class TicketArray:
         like = (self.engine, self.design, self.parameters, self.spec)
         return type(self)(*like, slots, seed, self.family, stream)
 
+    def like(self, lanes: str, slots: int) -> Self:
+        """An array of the same kind, but for its lanes."""
+        parameters = {**self.parameters, "lanes": lanes}
+        return type(self)(self.engine, self.design, parameters, self.spec, slots, self.seed, self.family)
+
     def copy(self, stream: Any = None) -> Self:
         """An array with the same hash constants and pairs, in memory of its own."""
         twin = self.sibling(self.slots, self.seed, stream)

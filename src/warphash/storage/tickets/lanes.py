@@ -46,7 +46,7 @@ def collaborating(spec: KernelSpec) -> KernelSpec:
 
 def lanes_of(engine: Engine, spec: KernelSpec, lanes: str) -> Lanes:
     """The kernels of a table; ``lanes`` is ``"hybrid"``, ``"stash"`` or ``"clstash"``."""
-    if lanes == "stash":
+    if lanes == "stash" or engine.lanes == 1:  # one lane has nobody to share with
         program = engine.program(spec)
         return Lanes(program, program, 0.0)
     above = engine.program(collaborating(spec))

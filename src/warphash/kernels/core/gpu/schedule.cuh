@@ -326,6 +326,7 @@ WARPHASH_FN void for_each_once(const typename Task::Table& t, const typename Tas
     BucketView<S> seen = BucketView<S>::full();
     u32 part = 0;
     while (any(pending)) {
+      count_round(pending);
       bool whole = true;
       if constexpr (Task::kReads) whole = observe<Task>(t, state, pending, region, part, seen);
       if (pending && !whole) {
