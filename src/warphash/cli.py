@@ -200,6 +200,28 @@ def figure(
 
 
 @app.command()
+def tune(
+    keys: Annotated[str, typer.Option(help="Type of keys.")] = "uint64",
+    values: Annotated[str, typer.Option(help="Type of values.")] = "uint64",
+    ticket_bits: Annotated[int, typer.Option(help="Bits of a ticket: 1, 2, 4 or 8.")] = 8,
+    n: Annotated[int, typer.Option(min=1 << 16, max=1 << 30, help="Pairs to fill tables with.")] = 1 << 26,
+    device: Annotated[str, typer.Option(help="cuda or cuda:1.")] = "cuda",
+) -> None:
+    """Measure from which load factor the lanes of design stadium should collaborate on this GPU, and keep it."""
+    from . import HashMap
+    from .errors import ParameterError
+    from .storage.tickets.threshold import NEVER, calibrate
+
+    table = HashMap(keys, values, design="stadium", device=device, capacity=1, ticket_bits=ticket_bits)
+    if not table.device.startswith("cuda"):
+        raise ParameterError(f"only the lanes of a GPU can collaborate, got --device {device}: give cuda")
+    array: Any = table._storage.store.state.array
+    threshold = calibrate(array, n)
+    said = "at no load factor" if threshold == NEVER else f"from load factor {threshold:.2f} on"
+    _console.print(f"{table.device}, {keys} to {values}: lanes collaborate {said}", highlight=False)
+
+
+@app.command()
 def doctor() -> None:
     """Say what runs here, what is missing, and the command that mends it."""
     from .runtime import doctor as examination

@@ -55,6 +55,8 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 
 
 REFUSED: list[tuple[tuple[str, ...], str]] = [
+    (("tune", "--device", "cpu"), "only the lanes of a GPU can collaborate"),
+    (("tune", "--device", "cpu", "--ticket-bits", "3"), "ticket_bits must be one of"),
     # options of bench
     ((*SMALL, "--n", "0"), "'--n'"),
     ((*SMALL, "--n", "-5"), "'--n'"),

@@ -28,18 +28,20 @@ DYHASH = [
     *(f"dy{number}" for number in (10, 3, 7, 8, 9)),
     *(f"dy{of}" for of in ("alpha", "batch", "beta", "fail", "grow", "r", "rate", "stable", "voter", "wide")),
 ]
+STASH = ["stash1"]
 KINDS = ["fig02", "fig05", "fig10", "table4", *SLABS, "dy3", "dy7", "dy8", "dystable", "dyvoter", "dywide"]
 
 
 def test_every_figure_and_table_of_the_papers_is_there() -> None:
     better = [f"fig{i:02}" for i in range(2, 15)] + [f"table{i}" for i in range(1, 6)]
-    assert figure_data.names() == better + SLABS + DYHASH
+    assert figure_data.names() == better + SLABS + DYHASH + STASH
     assert {figure_data.load(name).paper for name in better} == {
         "Better GPU Hash Tables (Awad et al., 2021, arXiv 2108.07232)"
     }
     assert {figure_data.load(name).paper for name in SLABS} == {
         "A Dynamic Hash Table for the GPU (Ashkiani et al., 2018)"
     }
+    assert {figure_data.load(name).paper for name in STASH} == {"Stadium Hashing (Khorasani et al., 2015)"}
     assert {figure_data.load(name).paper for name in DYHASH} == {"Dynamic Hash Tables on GPUs (draft, 2018)"}
 
 
@@ -51,7 +53,7 @@ def test_a_file_names_what_exists(name: str) -> None:
     parameters = [{p.name for p in registry.get(series.design).parameters} for series in found.series if of_tables]
     assert found.metric in METRICS
     if found.metric == "panel":
-        assert found.x in ("keys", "key_bytes", *vars(found.dynamic))
+        assert found.x in ("keys", "key_bytes", "load_factor", *vars(found.dynamic))
         assert {panel_metric(panel) for panel in found.panels} <= set(PANEL_METRICS)
     elif of_tables:
         assert found.x in ("keys", *MEASURES) or all(found.x in known for known in parameters)

@@ -63,11 +63,16 @@ def test_the_process_that_is_profiled_fills_one_table(tmp_path: Path, monkeypatc
     arguments = json.loads(told.read_text())
     assert arguments[-5:-2] == [sys.executable, "-m", "warphash.lab.profiles"]
     task = json.loads(arguments[-1])
-    assert task == {"setting": vars(SETTING), "load_factor": 0.8, "device": "cuda", "seed": 3}
+    assert task == {"setting": vars(SETTING), "load_factor": 0.8, "device": "cuda", "seed": 3, "unique": False}
     filled = []
-    monkeypatch.setattr("warphash.HashMap.insert", lambda table, *columns: filled.append((len(table), columns)))
-    profiles._fill(str(tmp_path / "pairs.npz"), {**task, "device": "cpu"})
-    ((size, (keys, values)),) = filled
+    monkeypatch.setattr(
+        "warphash.HashMap.insert",
+        lambda table, *columns, assume_unique: filled.append((len(table), columns, assume_unique)),
+    )
+    for unique in (False, True):
+        profiles._fill(str(tmp_path / "pairs.npz"), {**task, "device": "cpu", "unique": unique})
+    (size, (keys, values), vouched), (*_, vouched_then) = filled
+    assert not vouched and vouched_then
     assert size == 0 and (keys == KEYS).all() and (values == ~KEYS).all()
     ncu.write_text(f"#!{sys.executable}\nimport sys\nsys.exit('no permission')\n")
     with pytest.raises(EngineUnavailable, match="ended with 1: no permission"):

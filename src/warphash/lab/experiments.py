@@ -145,7 +145,8 @@ def _failures(spot: _Spot) -> Points:
 
 
 def _profiles(spot: _Spot) -> Points:
-    shares = measure_profile(spot.workload, *spot.table(), spot.lab.device, seed=spot.seed)
+    unique = "unique" in spot.panels[0].split()
+    shares = measure_profile(spot.workload, *spot.table(), spot.lab.device, seed=spot.seed, unique=unique)
     for panel in spot.panels:
         yield spot.point(panel, shares[panel_metric(panel)]), 0
 

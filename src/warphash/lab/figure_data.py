@@ -16,9 +16,9 @@ from .fill import MEASURES, Fill
 
 __all__ = ["Figure", "Point", "Ratio", "Series", "load", "names", "operation_of"]
 
-_PAPERS = ("fig", "table", "slab", "dy")
+_PAPERS = ("fig", "table", "slab", "dy", "stash")
 """What the names of figures begin with: Better GPU Hash Tables', then A Dynamic Hash Table for the GPU's, then Dynamic
-Hash Tables on GPUs'."""
+Hash Tables on GPUs', then Stadium Hashing's."""
 
 
 @dataclass(frozen=True)

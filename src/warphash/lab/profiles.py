@@ -38,9 +38,16 @@ _KERNELS = "regex:^(settle|claim|place)$"
 
 
 def measure_profile(
-    workload: Workload, setting: Setting, load_factor: float | None, device: str, seed: int = 1
+    workload: Workload,
+    setting: Setting,
+    load_factor: float | None,
+    device: str,
+    seed: int = 1,
+    unique: bool = False,
 ) -> dict[str, float]:
     """Each of `COUNTERS`, per cent, over the kernels of one insert of a whole workload.
+
+    ``unique``: the insert takes its keys for new, as those of some papers do.
 
     Raises
     ------
@@ -55,7 +62,15 @@ def measure_profile(
     with tempfile.TemporaryDirectory() as folder:
         pairs = Path(folder) / "pairs.npz"
         np.savez(pairs, keys=workload.keys, values=workload.keys if workload.values is None else workload.values)
-        task = json.dumps({"setting": asdict(setting), "load_factor": load_factor, "device": device, "seed": seed})
+        task = json.dumps(
+            {
+                "setting": asdict(setting),
+                "load_factor": load_factor,
+                "device": device,
+                "seed": seed,
+                "unique": unique,
+            }
+        )
         options = [ncu, "--csv", "--print-units", "base", "-k", _KERNELS, "--metrics", metrics]
         command = [*options, sys.executable, "-m", "warphash.lab.profiles", str(pairs), task]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -88,7 +103,7 @@ def _fill(pairs: str, task: dict[str, Any]) -> None:
         workload = Workload("", columns["keys"], columns["values"], columns["keys"][:0])
     lab = Lab(task["device"])
     table = lab.empty(workload, Setting(**task["setting"]), task["load_factor"], seed=task["seed"])
-    table.insert(*lab.columns(workload))
+    table.insert(*lab.columns(workload), assume_unique=task["unique"])
 
 
 if __name__ == "__main__":
