@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from warphash.designs import registry
 from warphash.lab.allocators import MALLOC
+from warphash.lab.boards import BOARDLESS
 from warphash.lab.ceilings import CEILING
 from warphash.runtime import source
 from warphash.runtime.cpu import thread_count
@@ -49,6 +50,7 @@ def specs() -> Iterator[KernelSpec]:
     for header in sorted({registry.get(name).layout.partition for name in registry.names()}):
         yield source.partition(header)
     yield MALLOC
+    yield BOARDLESS
 
 
 def line(title: str, usages: dict[str, nvrtc.Usage]) -> str:

@@ -20,6 +20,7 @@ PLAIN_HEADERS = {
     "slabs": "chains/slabs.cuh",
     "ceiling": "cpu/ceiling.cuh",
     "malloc": "malloc.cuh",
+    "boardless": "boardless.cuh",
 }
 """Of the kernels that no design changes."""
 

@@ -28,8 +28,8 @@ DYHASH = [
     *(f"dy{number}" for number in (10, 3, 7, 8, 9)),
     *(f"dy{of}" for of in ("alpha", "batch", "beta", "fail", "grow", "r", "rate", "stable", "voter", "wide")),
 ]
-STASH = ["stash1"]
-KINDS = ["fig02", "fig05", "fig10", "table4", *SLABS, "dy3", "dy7", "dy8", "dystable", "dyvoter", "dywide"]
+STASH = ["stash1", "stash18"]
+KINDS = ["fig02", "fig05", "fig10", "table4", *SLABS, "dy3", "dy7", "dy8", "dystable", "dyvoter", "dywide", "stash18"]
 
 
 def test_every_figure_and_table_of_the_papers_is_there() -> None:
@@ -53,7 +53,7 @@ def test_a_file_names_what_exists(name: str) -> None:
     parameters = [{p.name for p in registry.get(series.design).parameters} for series in found.series if of_tables]
     assert found.metric in METRICS
     if found.metric == "panel":
-        assert found.x in ("keys", "key_bytes", "load_factor", *vars(found.dynamic))
+        assert found.x in ("keys", "key_bytes", "load_factor", "ticket_bits", *vars(found.dynamic))
         assert {panel_metric(panel) for panel in found.panels} <= set(PANEL_METRICS)
     elif of_tables:
         assert found.x in ("keys", *MEASURES) or all(found.x in known for known in parameters)

@@ -10,6 +10,7 @@ from .. import TableFull
 from ..designs import registry
 from .allocators import measure_allocator
 from .batches import add_in_batches
+from .boards import measure_boards
 from .ceilings import Ceilings
 from .dynamic import Dynamic, Plan, draw
 from .dynamic_run import VERBS, Run, measure_dynamic
@@ -168,6 +169,15 @@ def _widths(spot: _Spot) -> Points:
         yield spot.point(panel, value if panel_metric(panel) == "share" else value / 1e6), wrong
 
 
+def _boards(spot: _Spot) -> Points:
+    setting, load_factor = spot.table()
+    assert load_factor is not None
+    made = measure_boards(spot.lab, setting, load_factor, len(spot.workload.keys), spot.seed)
+    for panel in spot.panels:
+        rate_per_s = getattr(made, panel.removeprefix("board ").replace(" ", "_"))
+        yield spot.point(panel, rate_per_s / 1e6), made.mismatches if panel is spot.panels[0] else 0
+
+
 def _resizes(spot: _Spot) -> Points:
     shape = _shape(spot)
     for direction in ("up", "down"):
@@ -245,13 +255,15 @@ PANEL_METRICS = {
     "stall": "milliseconds of the batch that resizes",
     "insert": "million pairs inserted per second",
     "present": "million present keys found per second",
+    "half": "million keys looked for per second, half of them present",
     "absent": "million absent keys looked for per second",
     "share": "share of what the memory allows such finds",
     "efficiency": "per cent of a warp's lanes that work",
     "hits": "per cent of the sectors found in the second-level cache",
     "bandwidth": "per cent of the memory's bandwidth",
 }
-"""The last word of a panel ``"dynamic ..."``, ``"resize ..."``, ``"wide ..."`` or ``"profile ..."``, and its unit."""
+"""The last word of a panel ``"dynamic ..."``, ``"resize ..."``, ``"wide ..."``, ``"profile ..."`` or ``"board ..."``,
+and its unit."""
 
 EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
     "build": _tables,
@@ -264,6 +276,7 @@ EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
     "profile": _profiles,
     "resize": _resizes,
     "wide": _widths,
+    "board": _boards,
     "dynamic": _dynamic,
 }
 """By the first word of a panel; all panels of a figure are of one experiment."""

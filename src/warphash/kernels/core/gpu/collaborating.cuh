@@ -9,7 +9,9 @@
 //   | state    i | state    i |   | state    i |     jobs 0 to pooled - 1 are waiting, the others are free
 //   +------------+------------+ - +------------+
 //
-// `pooled` is the same in all lanes. A warp has a stretch of the elements, whole rows of 32.
+// A job is whole words, aligned as its state. Of keys and values of 8 bytes, that of an insert has 48 bytes, and that of
+// a find 64, so the pools of a block of 8 warps take 12 to 16 KiB. A state with a key of 128 bytes is larger, and its
+// blocks have 2 warps. `pooled` is the same in all lanes. A warp has a stretch of the elements, whole rows of 32.
 //
 // Protocol of a warp. A round is one step of each lane that has a job; who is done writes its answer. Before each round:
 //   fresh   If elements are left, and the jobs in hand and in the pool are no more than 32: the lanes with a job put it

@@ -1,0 +1,96 @@
+"""What the ticket board, and lanes that collaborate, are worth: Stadium Hashing, section IV-B and Figure 18.
+
+Keys and values have 8 bytes each. A batch is inserted whole; then as many keys are looked for, all of them present, or
+half of them. The same table is searched with its board, and without it (``lab/kernels/boardless.cuh``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import HashMap
+from ..runtime.abi import TicketBatch
+from ..runtime.devices import engine_for
+from ..runtime.engine import KernelSpec
+
+if TYPE_CHECKING:
+    from .runner import Lab, Setting
+
+__all__ = ["BOARDLESS", "Boards", "measure_boards"]
+
+BOARDLESS = KernelSpec("boardless", 0, 0, 0, header="boardless.cuh", package="warphash.lab")
+"""A find that looks at no ticket."""
+
+_STREAM = 0
+"""The one whose events the clock takes."""
+
+
+@dataclass(frozen=True)
+class Boards:
+    """Rates per second of inserts and finds, and wrong answers.
+
+    Attributes
+    ----------
+    present, half
+        Finds of keys all of which, or half of which, are there.
+    unaided_present, unaided_half
+        The same without the ticket board.
+    """
+
+    insert: float
+    present: float
+    half: float
+    unaided_present: float
+    unaided_half: float
+    mismatches: int
+
+
+def measure_boards(lab: Lab, setting: Setting, load_factor: float, n: int, seed: int = 1) -> Boards:
+    """Fill a table with ``n`` pairs at once, and look for ``n`` keys by each of the two ways."""
+    engine = engine_for(lab.device)
+    drawn = np.random.default_rng(seed).integers(0, (1 << 64) - 1, n + n // 2, np.uint64)  # never all ones
+    held, absent = drawn[:n], drawn[n:]
+    keys, values = engine.from_host(held, _STREAM), engine.from_host(~held, _STREAM)
+    table: Any = HashMap(
+        "uint64",
+        "uint64",
+        device=lab.device,
+        design=setting.design,
+        capacity=n,
+        load_factor=load_factor,
+        on_full="raise",
+        seed=seed,
+        **setting.parameters,
+    )
+    array: Any = table._storage.store.state.array
+
+    def empty() -> None:
+        array.clear(_STREAM)
+        engine.fill(array.table.slots, 0xFF, array.slots * array.spec.slot_bytes, _STREAM)
+
+    def insert() -> None:
+        array.update(keys.ptr, values.ptr, n, size=0, unique=True, stream=_STREAM)
+
+    insert_s = min(lab.timed(insert, empty))
+    array.set_size(n)
+    out, flags = engine.allocate(8 * n, _STREAM), engine.allocate(n, _STREAM)
+    seconds: list[float] = []
+    wrong = 0
+    for program, entry in ((array.program, "find"), (engine.program(BOARDLESS), "find_unaided")):
+        for present in (n, n - n // 2):
+            order = np.random.default_rng(seed).permutation(n)
+            there = order < present
+            asked = np.concatenate([held[:present], absent[: n - present]])[order]
+            questions = engine.from_host(asked, _STREAM)
+            batch = TicketBatch(n=n, keys=questions.ptr, out_values=out.ptr, out_flags=flags.ptr)
+            find = partial(program.run, entry, array.table, batch, n, _STREAM)
+            seconds.append(min(lab.timed(find)))
+            answers = engine.to_host(out.ptr, np.uint64, n, _STREAM)
+            found = engine.to_host(flags.ptr, np.uint8, n, _STREAM)
+            wrong += int(((found != there) | (answers != np.where(there, ~asked, np.uint64(0)))).sum())
+    present_s, half_s, unaided_present_s, unaided_half_s = seconds
+    return Boards(n / insert_s, n / present_s, n / half_s, n / unaided_present_s, n / unaided_half_s, wrong)
