@@ -35,7 +35,16 @@ def test_one_way_may_be_faster_at_all_load_factors() -> None:
     below, above, slots = object(), object(), 1000
     for threshold, expected in ((ALWAYS, above), (NEVER, below)):
         lanes: Any = Lanes(below, above, threshold)  # type: ignore[arg-type]
-        assert lanes.program(0, slots) is expected and lanes.program(slots, slots) is expected
+        assert lanes.for_keys(1, slots) is lanes.for_keys(slots, slots) is expected
+        assert (lanes.elements_below(slots // 2, slots, 0.5) > 0) == (expected is below)
+
+
+def test_a_batch_is_cut_where_its_new_keys_reach_the_threshold() -> None:
+    lanes = Lanes(object(), object(), 0.5)  # type: ignore[arg-type]
+    assert lanes.elements_below(100, 1000, 1.0) == 400
+    assert lanes.elements_below(100, 1000, 0.25) == 1600
+    assert lanes.elements_below(100, 1000, 0.0) > 1 << 40
+    assert lanes.elements_below(500, 1000, 0.0) == lanes.elements_below(900, 1000, 0.5) == 0
 
 
 @pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("u8", "u8"), ("V24", "V40")])

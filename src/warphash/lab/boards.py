@@ -76,7 +76,6 @@ def measure_boards(lab: Lab, setting: Setting, load_factor: float, n: int, seed:
         array.update(keys.ptr, values.ptr, n, size=0, unique=True, stream=_STREAM)
 
     insert_s = min(lab.timed(insert, empty))
-    array.set_size(n)
     out, flags = engine.allocate(8 * n, _STREAM), engine.allocate(n, _STREAM)
     seconds: list[float] = []
     wrong = 0

@@ -58,7 +58,7 @@ class TicketArray:
     table
         What kernels are given.
     program
-        The kernels for the present load factor (`set_size`).
+        The kernels of all operations but inserts.
     """
 
     batch_type, find_fields = TicketBatch, NO_FIELDS
@@ -80,7 +80,7 @@ class TicketArray:
         self.seed, self.family = seed, family
         self.slots = buckets_for(next_prime(slots), 1)
         self._lanes = lanes_of(engine, spec, parameters["lanes"])
-        self.program = self._lanes.program(0, self.slots)
+        self.program = self._lanes.below
         self._ticket_bits = int(parameters["ticket_bits"])
         self._board_at = -(-self.slots * spec.slot_bytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
         self._memory = engine.allocate(self._board_at + self._board_bytes(self._ticket_bits), stream)
@@ -114,10 +114,6 @@ class TicketArray:
             twin._mark_emptied(stream)
             self.engine.copy(twin.table.emptied, self._emptied.ptr, self._board_bytes(1), stream)
         return twin
-
-    def set_size(self, size: int) -> None:
-        """Choose the kernels for a table with ``size`` keys."""
-        self.program = self._lanes.program(size, self.slots)
 
     # ---- memory
     def _board_bytes(self, bits: int) -> int:
@@ -219,6 +215,7 @@ class TicketArray:
         n: int,
         *,
         size: int,
+        new_share: float = 1.0,
         op: Op = Op.KEEP,
         kind: int = 0,
         flags: int = 0,
@@ -233,9 +230,9 @@ class TicketArray:
         ----------
         keys, values, flags
             Addresses of ``n`` words, words and bytes; ``flags`` (`abi.Flag`) may be 0.
-        size
-            Keys in the table. The elements that could bring it over the threshold of `Lanes` have launches of their
-            own.
+        size, new_share
+            Keys in the table, and how many of the elements are likely to bring new ones. A batch that crosses the
+            threshold of `Lanes` has launches for each side of it.
         unique
             The caller vouches that the keys differ from each other and from those in the table.
         listed
@@ -256,7 +253,7 @@ class TicketArray:
         batch = scratch.batch
         batch.op, batch.kind, batch.count_probes = op, kind, count_probes
         spec = self.spec
-        below = self._lanes.elements_below(size, self.slots)
+        below = self._lanes.elements_below(size, self.slots, new_share)
         at = 0
         while at < walked:
             first = 0 if listed else at  # element numbers count from here
@@ -296,13 +293,14 @@ class TicketArray:
             batch.indices, batch.count = batch.losers, report + LOSERS
             run("combine", table, batch, n, stream)
 
-    def take_over(self, other: TicketArray, stream: Any = None) -> Outcome:
-        """Place all pairs of ``other``, none of which is here. Waits."""
+    def take_over(self, other: TicketArray, size: int, stream: Any = None) -> Outcome:
+        """Place all pairs of ``other``, about ``size`` of them, none of which is here. Waits."""
+        program = self._lanes.for_keys(size, self.slots)
         report = self._reset_report(stream)
         for at in range(0, other.slots, _PIECE_SLOTS):
             batch = TicketBatch(n=min(_PIECE_SLOTS, other.slots - at), report=report)
             batch.source_slots, batch.source_board = other._addresses_of(at)
-            self.program.run("relocate", self.table, batch, batch.n, stream)
+            program.run("relocate", self.table, batch, batch.n, stream)
         counts = read_report(self.engine, report, stream)
         return Outcome(counts.changed, 0, counts.unplaced, 0)
 

@@ -142,17 +142,12 @@ class TicketStore:
     def copy(self, stream: Any = None) -> TicketStore:
         state = self.state
         twin = TicketStore(state.array.copy(stream), self._options)
-        twin._commit(state._replace(array=twin.array))
+        twin.state = state._replace(array=twin.array)
         twin.rebuilds, twin.probes, twin.inserted = self.rebuilds, self.probes, self.inserted
         return twin
 
     def _slots_for(self, keys: int) -> int:
         return policies.slots_for(max(1, keys), self._options.load_factor)
-
-    def _commit(self, state: _State) -> None:
-        """Make a state the table's."""
-        self.state = state
-        state.array.set_size(state.size)
 
     # ---- operations that change nothing
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
@@ -187,6 +182,7 @@ class TicketStore:
         if adds_up:
             self.engine.fill(flags, Flag.UNPLACED, n, stream)  # an interrupt needs the flags of all elements
         counts_probes, launched = self._options.counts_probes, False
+        new_share = 1.0 if unique else self._new_share
 
         def launch(listed: Listed | None) -> Outcome:
             nonlocal launched
@@ -196,6 +192,7 @@ class TicketStore:
                 values,
                 n,
                 size=size,
+                new_share=new_share,
                 op=op,
                 kind=kind,
                 flags=flags,
@@ -205,7 +202,7 @@ class TicketStore:
                 stream=stream,
             )
             launched = True
-            self._commit(_State(array, size + outcome.changed, tombstones))
+            self.state = _State(array, size + outcome.changed, tombstones)
             if counts_probes:
                 self.probes, self.inserted = self.probes + outcome.probes, self.inserted + outcome.changed
             return outcome
@@ -269,7 +266,7 @@ class TicketStore:
             self.recovery.step = None
             raise
         array, size, tombstones = self.state
-        self._commit(_State(array, size - erased, tombstones + erased))
+        self.state = _State(array, size - erased, tombstones + erased)
         self.recovery.step = None
         self._keep_in_bounds(stream, erased=True)
 
@@ -281,7 +278,7 @@ class TicketStore:
     def _clear(self, stream: Any) -> None:
         array = self.state.array
         array.clear(stream)
-        self._commit(_State(array, 0, 0))
+        self.state = _State(array, 0, 0)
 
     def execute(self, batch: MixedBatch, stream: Any = None) -> None:
         """Do a mixed batch. Waits.
@@ -306,7 +303,7 @@ class TicketStore:
         while True:
             changed, erased, unplaced = self.state.array.execute(batch, listed, stream)
             array, size, tombstones = self.state
-            self._commit(_State(array, size + changed - erased, tombstones + erased))
+            self.state = _State(array, size + changed - erased, tombstones + erased)
             if not unplaced:
                 break
             try:
@@ -376,10 +373,10 @@ class TicketStore:
         old, size, _ = self.state
         new = old.sibling(slots, old.seed + 1, stream)
         if size or self.pending:
-            moved = new.take_over(old, stream)
+            moved = new.take_over(old, size, stream)
             if not moved.complete:
                 raise TableFull(f"{moved.unplaced:,} of {size:,} pairs found no slot among {new.slots:,}")
-        self._commit(_State(new, size, 0))
+        self.state = _State(new, size, 0)
         self.rebuilds += 1
 
     # ---- undoing, and recovery
@@ -397,7 +394,7 @@ class TicketStore:
             array.clear(stream)
         else:
             array.restore(undo.snapshot, stream)
-        self._commit(undo.state)
+        self.state = undo.state
 
     def _take_back(self, undo: _Undo, flags: int, n: int, stream: Any) -> npt.NDArray[np.int64]:
         """Take a batch back that does not fit: the numbers of its elements that found no slot."""
@@ -410,4 +407,4 @@ class TicketStore:
         """Count the keys in the slots, after an update that has no snapshot."""
         array, before, tombstones = self.state
         size = array.scan(0, 0, 0, stream)
-        self._commit(_State(array, size, tombstones + max(0, before - size)))
+        self.state = _State(array, size, tombstones + max(0, before - size))
