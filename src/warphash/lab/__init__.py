@@ -1,1 +1,1 @@
-"""The laboratory: workloads, measurements that verify themselves, rivals, and the figures of the papers as data."""
+"""The laboratory: workloads, verified measurements, comparisons with other libraries, and the papers' figures."""

@@ -1,7 +1,7 @@
-"""Allocators against each other: how fast threads get one unit of 128 bytes each, all at once.
+"""Compare memory allocators: each thread takes one unit of 128 bytes, all threads at once.
 
-The slab allocator is timed as a table's kernels use it, and the device's own ``malloc`` by a kernel that does nothing
-else (``lab/kernels/malloc.cuh``). A Dynamic Hash Table for the GPU, section V, has the same contest.
+The slab allocator is called as the kernels of a table call it. The device's ``malloc`` is called by a kernel that does
+nothing else (``lab/kernels/malloc.cuh``). A Dynamic Hash Table for the GPU, section V, makes the same comparison.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from .runner import Lab
 __all__ = ["ALLOCATORS", "MALLOC", "Allocation", "measure_allocator"]
 
 MALLOC = KernelSpec("malloc", 0, 0, 0, header="malloc.cuh", package="warphash.lab")
-"""The platform's own heap. On a GPU see `Engine.reserve_heap`."""
+"""The kernels that call the platform's ``malloc``. `Engine.reserve_heap` sizes the heap of a GPU."""
 
 _BLOCKS = 256
 """Memory blocks in a super block, as in the paper's section VI."""
 
 _RESERVED_BYTES = 512
-"""Memory that every allocator has for each unit that is taken: the paper gives all of them about the same, and how much
-more than 128 bytes CUDA's heap needs is nowhere told."""
+"""Memory that each allocator gets for one unit. The paper gives all allocators about the same memory. CUDA does not
+document how much more than 128 bytes its heap needs for a unit, so there is plenty."""
 
 _STREAM = 0
-"""The one whose events the clock takes."""
+"""The stream on which the clock records its events."""
 
 
 @dataclass(frozen=True)
 class Allocation:
-    """One allocator's rate in units per second, and how many units nobody had for himself."""
+    """One allocator's rate in units per second. ``mismatches`` counts units that failed or were handed out twice."""
 
     allocator: str
     n: int
@@ -54,7 +54,7 @@ class _Allocator(Protocol):
 
 
 class _Slabs:
-    """The slab allocator, with super blocks as the paper has them."""
+    """The slab allocator, with super blocks of the paper's size."""
 
     def __init__(self, engine: Any, n: int) -> None:
         self._engine, self._n = engine, n
@@ -104,16 +104,16 @@ class _Malloc:
 
 
 ALLOCATORS: dict[str, type[_Slabs] | type[_Malloc]] = {"slab_allocator": _Slabs, "malloc": _Malloc}
-"""By the names that figures give them."""
+"""The allocators, by the names that figures use."""
 
 
 def measure_allocator(lab: Lab, name: str, n: int) -> Allocation:
-    """Time ``n`` threads that take a unit each; what they took is given back between the runs, uncounted.
+    """Time ``n`` threads that take one unit each. All units are freed between the runs; this is not timed.
 
     Raises
     ------
     ParameterError
-        If there is no such allocator, or it has no room for so many units.
+        If there is no such allocator, or the allocator has no room for ``n`` units.
     """
     if name not in ALLOCATORS:
         raise ParameterError(f"there is no allocator {name!r}; there are: {', '.join(ALLOCATORS)}")

@@ -1,6 +1,6 @@
-"""Keys that come in batches: inserted into the table that stands, or into a new one with all keys before them.
+"""Time keys that arrive in batches: insert each batch into one table, or rebuild the table with all keys so far.
 
-A Dynamic Hash Table for the GPU, section VI-B: a table that cannot grow is built from scratch for every batch.
+A Dynamic Hash Table for the GPU, section VI-B, compares the two. A table that cannot grow must be rebuilt.
 """
 
 from __future__ import annotations
@@ -21,20 +21,24 @@ if TYPE_CHECKING:
 __all__ = ["Step", "add_in_batches"]
 
 _MOST_PASSES, _ENOUGH_S = 5, 0.2
-"""For each repetition that is asked for, until so much time was spent. A batch that nobody waits for takes microseconds
-of the host, which has other things to do, too: it is the fastest pass that tells what a batch takes."""
+"""Limits: passes for each requested repetition, and seconds after which no further pass begins. A batch takes the host
+only microseconds, and other work of the host disturbs such a short time. So there are many passes, and the fastest one
+counts."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A table after one of its batches.
+    """The state after one batch.
 
     Attributes
     ----------
-    keys, seconds
-        Keys in it, and the time that all batches so far took, one behind the other, in the fastest of some passes.
+    keys
+        Keys in the table.
+    seconds
+        Time of all batches so far, in the fastest pass.
     mismatches
-        Wrong answers, behind each pass, about the keys of this batch; of the last batch, about the whole table, too.
+        Wrong answers about the keys of this batch, summed over all passes. The last step also counts the errors of the
+        whole table.
     """
 
     keys: int
@@ -52,14 +56,14 @@ def add_in_batches(
     rebuilds: bool,
     seed: int = 1,
 ) -> list[Step]:
-    """Time a workload's keys in ``batches`` batches of about one size.
+    """Insert a workload's keys in ``batches`` batches of about equal size, and time each batch.
 
     Parameters
     ----------
     load_factor
-        Of the table that all keys are inserted into, or of each that is built.
+        Load factor of the final table, or of each table that is built.
     rebuilds
-        Build a table of all keys so far for each batch.
+        Build a new table of all keys so far for each batch.
     """
     assert workload.values is not None
     n = len(workload.keys)
@@ -73,7 +77,7 @@ def add_in_batches(
 
     def rebuild(part: list[Any]) -> None:
         nonlocal table
-        table = None  # its memory is free before the next one's is taken
+        table = None  # free the old table before the new one is allocated
         table = lab.built(part, setting, load_factor, seed=seed)
 
     def insert(part: list[Any]) -> None:
@@ -86,7 +90,7 @@ def add_in_batches(
         steps = [partial(rebuild if rebuilds else insert, part) for part in parts]
         passes.append(lab.laps(steps))
         found.append((*table.find(arrays[0]), len(table)))
-    # Behind all passes: what it takes to check answers drives everything else out of the host's caches.
+    # The answers are checked after all passes, because the check fills the host's caches and slows the next pass.
     wrong = np.zeros(len(ends) - 1, np.int64)
     for values, is_found, size in found:
         answers = (~lab.back(is_found) | (lab.back(values) != workload.values)).astype(np.int64)

@@ -20,14 +20,14 @@ SOURCES = ("random", "normal", "tpch", *look_alikes.LOOK_ALIKES)
 """Data sets that need no file."""
 
 OPERATIONS = ("build unique", "build", "find 100", "find 50", "find 0")
-"""What the standard run measures; the finds are of the last table built."""
+"""Operations of the standard run. The finds use the table that was built last."""
 
 _TOO_SMALL = 0.7
-"""A variant that cannot be filled this far is left out, unless it is asked for with a lower load."""
+"""Load factor that a variant must reach to get a row. If a lower load factor is requested, reaching that is enough."""
 
 
 def settings_of(design: str, load_factor: float) -> list[Setting]:
-    """The variants of a design that are worth a row at a load factor."""
+    """The variants of a design that reach a load factor, or nearly do."""
     found = registry.get(design)
     widths = next((p.choices for p in found.parameters if p.name == "slots_per_bucket"), None)
     if not widths:
@@ -37,7 +37,7 @@ def settings_of(design: str, load_factor: float) -> list[Setting]:
 
 
 def load_factor_of(setting: Setting, wanted: float) -> float:
-    """``wanted``, or the most that builds of this variant do not fail at."""
+    """The smaller of ``wanted`` and the highest load factor at which builds of this variant do not fail."""
     design = registry.get(setting.design)
     return min(wanted, design.safe_load_factor(design.resolve(setting.parameters)))
 
@@ -87,7 +87,7 @@ def standard_run(
 
 
 def _line_items(keys: npt.NDArray[np.uint64], value: str | None, seed: int) -> Workload:
-    """A workload of LINE keys; the absent ones are lines 0 of the same orders, since those are numbered from 1."""
+    """A workload of LINE keys. The absent keys are line 0 of the same orders: TPC-H numbers lines from 1."""
     line = np.uint64(((1 << datasets.LINE_BITS) - 1) << datasets.PART_BITS)
     values = workloads.make(len(keys), keys.dtype, value, seed).values
     return Workload("TPC-H LINE", keys, values, absent=keys & ~line)

@@ -1,10 +1,11 @@
-"""What the memory of a device allows a hash table, measured by kernels that share nothing with one.
+"""Ceilings: how fast a device's memory could serve a hash table, measured by kernels that share no code with a table.
 
-A find reads one bucket, at a random place, for each probe; the value of a key that it finds, where values lie apart
-from keys; and words that tell it which buckets to leave out, where a design keeps such. Its ceiling is how many random
-reads of as many contiguous bytes the device makes in a second, over a region as large as the table, or the words; that
-of a build is how many of these reads it makes with a 64-bit compare-and-swap behind each (32-bit in places of 4 bytes).
-``lab/kernels/places.cuh`` says how.
+A find reads one bucket at a random place for each probe. Where values lie apart from keys, a find of a present key also
+reads the value. Where a design keeps words that tell which buckets to skip, a find also reads such words.
+
+The ceiling of a find is the number of random reads per second of as many contiguous bytes, over a region as large as
+the table (or as large as the words). The ceiling of a build is the number of such reads per second when a 64-bit
+compare-and-swap follows each read (32-bit in places of 4 bytes). ``lab/kernels/places.cuh`` has the kernels.
 """
 
 from __future__ import annotations
@@ -27,39 +28,42 @@ from .clocks import clock_of
 __all__ = ["CEILING", "Ceiling", "Ceilings", "Reads", "reads_of"]
 
 CEILING = KernelSpec("ceiling", 0, 0, 0, header="gpu/ceiling.cuh", package="warphash.lab")
-"""Random reads with no table around them."""
+"""The kernels of random reads, without a table."""
 
 _ENOUGH_S = 0.1
-"""Seconds of runs behind a ceiling, unless `_FEWEST` take longer: the eight ceilings of a standard run take one."""
+"""Seconds of runs for one ceiling, or more if `_FEWEST` runs take longer. A standard run measures eight ceilings in
+about one second."""
 
 _FEWEST = 3
-"""Runs of reading, and as many of swapping."""
+"""Least number of runs of each kernel."""
 
 _LINES = {"cpu": 1 << 21, "cuda": 1 << 27}
-"""Lines of 64 bytes that one run reads, at least one a place: some 10 ms."""
+"""Lines of 64 bytes that one run reads, at least one for each place. A run takes some 10 ms."""
 
 _GATHERS_PER_GROUP = 16
-"""Of the lanes that read a place together (``gpu/ceiling.cuh``)."""
+"""Places that one group of lanes reads (``gpu/ceiling.cuh``)."""
 
 
 _FETCHED_BYTES = {"cpu": 64, "cuda": 32}
-"""What memory gives at once."""
+"""Smallest number of bytes that the memory transfers."""
 
 
 class Region(ctypes.Structure):
-    """Memory of which random places are read (``lab/kernels/abi.cuh``)."""
+    """Memory that the kernels read at random places (``lab/kernels/abi.cuh``)."""
 
     _fields_ = [(name, ctypes.c_uint64) for name in ("address", "places", "place_bytes")]
 
 
 @dataclass(frozen=True)
 class Ceiling:
-    """Most random accesses per second to places of ``bucket_bytes`` in a region, and what they were measured with.
+    """Highest rate of random accesses to places of ``bucket_bytes`` in a region of ``region_bytes``.
 
     Attributes
     ----------
-    reads_per_s, swaps_per_s
-        Reads of a place, and reads with a compare-and-swap into the place behind.
+    reads_per_s
+        Reads of a place, per second.
+    swaps_per_s
+        Reads that are each followed by a compare-and-swap into the same place, per second.
     """
 
     bucket_bytes: int
@@ -73,21 +77,21 @@ class Ceiling:
         Parameters
         ----------
         operation
-            As `lab.runner.Measurement` has it: finds read, everything else reads and swaps.
+            As `lab.runner.Measurement` names it. Finds read; all other operations read and swap.
         probes_per_key
-            None where they were not counted; one, the least there can be, is taken then.
+            None where probes were not counted. The ratio then assumes one probe, the least possible.
         """
         most = self.reads_per_s if operation.startswith("find") else self.swaps_per_s
         return rate_per_s * (probes_per_key or 1) / most
 
 
 class Ceilings:
-    """Measures ceilings on one device, each when it is first asked for.
+    """Measures the ceilings of one device. Each ceiling is measured when it is first needed.
 
     Parameters
     ----------
     device
-        ``"cpu"``, ``"cuda"`` or ``"cuda:N"``. On the CPU with as many threads as the engine takes.
+        ``"cpu"``, ``"cuda"`` or ``"cuda:N"``. On the CPU, a ceiling uses as many threads as the engine.
     """
 
     def __init__(self, device: str) -> None:
@@ -97,11 +101,11 @@ class Ceilings:
 
     @property
     def measured(self) -> list[Ceiling]:
-        """All that were asked for, in that order."""
+        """All ceilings measured so far, in the order of their first use."""
         return list(self._found.values())
 
     def of(self, bucket_bytes: int, table_bytes: int) -> Ceiling:
-        """The ceiling for a table of so many bytes; tables that differ by less than a sixteenth share one.
+        """The ceiling for a table of ``table_bytes``. Tables whose sizes differ by less than a sixteenth share one.
 
         Raises
         ------
@@ -116,7 +120,10 @@ class Ceilings:
         return self._found[key]
 
     def again(self, known: Ceiling) -> Ceiling:
-        """The better of a ceiling and one more measurement: a rate above it shows that others held it down."""
+        """Measure a ceiling once more and keep the higher rates.
+
+        A table's rate above the ceiling shows that other processes slowed the measurement of the ceiling.
+        """
         key = known.bucket_bytes, known.region_bytes
         new = self._measure(*key)
         self._found[key] = replace(
@@ -135,7 +142,7 @@ class Ceilings:
         probes_per_key: float | None,
         words_per_key: float = 0.0,
     ) -> float:
-        """As `Ceiling.ratio`, with the values and words that a find reads beside the buckets of a table."""
+        """Share of the ceiling, as `Ceiling.ratio`, counting also the values and words that a find reads."""
         fetched = _FETCHED_BYTES["cpu" if self._on_cpu else "cuda"]
         if reads.in_a_row and probes_per_key is not None:
             probes_per_key = 1 + (probes_per_key - 1) * min(1.0, reads.bucket_bytes / fetched)
@@ -153,12 +160,12 @@ class Ceilings:
         return share(ceiling if share(ceiling) <= 1 else self.again(ceiling))
 
     def _measure(self, bucket_bytes: int, region_bytes: int) -> Ceiling:
-        # To read takes no longer than to read and swap.
+        # A read without a swap cannot be slower than a read with a swap, so noise that says so is corrected.
         reads, swaps = self.rates(["read", "read_and_swap"], bucket_bytes, region_bytes)
         return Ceiling(bucket_bytes, region_bytes, max(swaps, reads), swaps)
 
     def rates(self, entries: Sequence[str], bucket_bytes: int, region_bytes: int) -> list[float]:
-        """Accesses per second of some kernels of ``ceiling.cuh``: the best runs, as one held down is no ceiling."""
+        """Accesses per second of kernels of ``ceiling.cuh``, each in its fastest run: a disturbed run is no ceiling."""
         region = self._engine.allocate(region_bytes, 0)
         self._engine.fill(region.ptr, 0, region_bytes, 0)
         places = Region(address=region.ptr, places=region_bytes // bucket_bytes, place_bytes=bucket_bytes)
@@ -169,14 +176,14 @@ class Ceilings:
         seconds: dict[str, list[float]] = {entry: [] for entry in entries}
         first = itertools.count(step=n)
         while len(seconds[entries[0]]) < _FEWEST or sum(map(sum, seconds.values())) < _ENOUGH_S:
-            for entry, its in seconds.items():  # in turn, so that what disturbs one disturbs all
+            for entry, its in seconds.items():  # the kernels alternate, so that a disturbance slows all of them alike
                 batch = Launch(n=n, random=next(first))  # other places in every run
-                # Stream 0 is the one whose events the clock takes.
+                # The clock records its events on stream 0.
                 its.append(self._clock.time(partial(program.run, entry, places, batch, launched, 0)))
         return [n / min(its) for its in seconds.values()]
 
 
 def reads_of(key_bytes: int, value_bytes: int, design: str, parameters: Mapping[str, Any]) -> Reads:
-    """What a find reads of a table of such keys and values (``value_bytes`` 0: a set)."""
+    """What a find reads in a table of keys and values of these widths (``value_bytes`` 0: a set)."""
     made = registry.get(design)
     return made.reads(parameters, *widths_of(made, key_bytes, value_bytes))

@@ -1,4 +1,4 @@
-"""Where arrays live and how time is taken there: the host's wall clock, or the events of a GPU."""
+"""Clocks: move arrays to a device and take times there, by the host's wall clock or by the events of a GPU."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 
 
 def thread_count() -> int:
-    """Threads of the CPU engine: ``WARPHASH_NUM_THREADS``, or the processors this process may use."""
+    """Threads of the CPU engine: ``WARPHASH_NUM_THREADS``, or else the processors that this process may use."""
     given = os.environ.get("WARPHASH_NUM_THREADS", "")
     if given.isdecimal() and int(given) > 0:
         return int(given)
@@ -33,7 +33,7 @@ def thread_count() -> int:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Python's garbage collector does not run: what it costs depends on all that the process has imported."""
+    """Pause Python's garbage collector, whose cost depends on everything that the process has imported."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -49,32 +49,33 @@ class HostClock:
     Attributes
     ----------
     in_a_row
-        Calls of a batch that changes nothing, timed together: on a GPU one is launched while the one before it runs.
+        Number of read-only calls that are timed together. On a GPU, the host launches a call while the previous call
+        still runs.
     """
 
     in_a_row = 1
 
     @property
     def arrays(self) -> Any:
-        """NumPy, or what speaks it on the device."""
+        """The array module of the device: NumPy, or CuPy on a GPU that has CuPy."""
         return np
 
     @property
     def machine(self) -> str:
-        """Name of the processor, and the threads used of it."""
+        """Name of the processor, and the number of threads in use."""
         threads = thread_count()
         return f"{_processor()}, {threads} thread{'s' if threads > 1 else ''}"
 
     def here(self, array: Array) -> Any:
-        """An array where the table lives."""
+        """Copy an array of the host to the table's device."""
         return array
 
     def back(self, array: Any) -> Array:
-        """An array of the table's device as a NumPy array."""
+        """Copy an array of the table's device to the host, as a NumPy array."""
         return np.asarray(array)
 
     def argsort(self, array: Array) -> Array:
-        """Order of an array of integers on the host."""
+        """The indices that sort an array of integers on the host."""
         return np.argsort(array)
 
     def time(self, run: Callable[[], None]) -> float:
@@ -82,7 +83,7 @@ class HostClock:
         return self.laps([run])[0]
 
     def laps(self, runs: Iterable[Callable[[], Any]]) -> list[float]:
-        """Seconds from the beginning to the end of each run; nobody waits between them."""
+        """Seconds from the start of the first run to the end of each run. The host does not wait between runs."""
         with _no_collection():
             marks = [time.perf_counter()]
             for run in runs:
@@ -92,13 +93,13 @@ class HostClock:
 
 
 class _EventClock(HostClock, ABC):
-    """Arrays on a GPU, and the time between its events."""
+    """Arrays on a GPU, timed by events of the GPU."""
 
     in_a_row = 8
 
     @abstractmethod
     def _event(self) -> Any:
-        """An event that keeps its time."""
+        """A new event that can record a time."""
 
     @abstractmethod
     def _synchronize(self) -> None:
@@ -106,7 +107,7 @@ class _EventClock(HostClock, ABC):
 
     @abstractmethod
     def _milliseconds(self, first: Any, last: Any) -> float:
-        """Between two events that are over."""
+        """Milliseconds between two completed events."""
 
     def laps(self, runs: Iterable[Callable[[], Any]]) -> list[float]:
         runs = list(runs)
@@ -172,7 +173,7 @@ class _TorchClock(_EventClock):
 
     def argsort(self, array: Array) -> Array:
         signed = array.view(f"i{array.itemsize}")
-        if array.dtype.kind == "u":  # PyTorch sorts signed integers only: keep the order
+        if array.dtype.kind == "u":  # PyTorch sorts signed integers only; the flipped sign bit keeps the order
             signed = signed ^ np.iinfo(signed.dtype).min
         return self.back(self._torch.argsort(self.here(signed)))
 
@@ -192,7 +193,7 @@ def clock_of(device: str) -> HostClock:
     Raises
     ------
     EngineUnavailable
-        If arrays cannot be put on a GPU because neither CuPy nor PyTorch is there.
+        If neither CuPy nor PyTorch is installed, so that no array can be on the GPU.
     """
     if not device.startswith("cuda"):
         return HostClock()

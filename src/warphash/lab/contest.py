@@ -1,4 +1,4 @@
-"""Our table against the rivals: same keys, same questions, same threads, same run, every answer verified."""
+"""Compare warphash with its rivals: same keys, same lookups, same threads, same run, every answer verified."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ __all__ = ["Contest", "hold"]
 
 @dataclass(frozen=True)
 class Contest:
-    """Rates of one contestant in keys per second, and the mismatches of both lookups; no build where find builds."""
+    """Rates of one contestant in keys per second, and the wrong answers of both lookups.
+
+    ``build_per_s`` is None for a library that builds its table in each lookup.
+    """
 
     data: str
     name: str
@@ -31,7 +34,7 @@ class Contest:
 
 
 def hold(workload: Workload, load_factor: float, note: Callable[[str], None] = lambda _: None) -> Iterator[Contest]:
-    """Measure warphash, then every rival that is installed and can bear so many keys."""
+    """Measure warphash, then every installed rival that can take so many keys."""
     n = len(workload.keys)
     oracle = Oracle(workload.keys, None)
     asked = [queries(workload, share, n, seed=1)[0] for share in (1, 0)]
@@ -61,7 +64,7 @@ def _warphash(load_factor: float) -> Rival:
 def _faster_of_two(run: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
     best = float("inf")
     for _ in range(2):
-        made = None  # the first one's memory goes before the second is made
+        made = None  # free the first result before the second is made
         start = time.perf_counter()
         made = run(*arguments)
         best = min(best, time.perf_counter() - start)

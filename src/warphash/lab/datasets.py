@@ -18,7 +18,8 @@ from ..errors import ParameterError, WarphashError
 __all__ = ["generator", "pack_line", "parquet_column", "tpch_line"]
 
 PART_BITS, LINE_BITS = 28, 3
-"""Of a packed LINE key: partkey < 2^28 up to scale factor 1,000, linenumber 1 to 7; orderkey takes the upper 33."""
+"""Widths of two fields of a packed LINE key. partkey is below 2^28 up to scale factor 1,000; linenumber is 1 to 7.
+orderkey takes the upper 33 bits."""
 
 
 def pack_line(
@@ -44,7 +45,7 @@ def pack_line(
 
 
 def tpch_line(scale: float = 1) -> npt.NDArray[np.uint64]:
-    """The LINE keys of TPC-H at a scale factor; generated once with ``tpchgen-cli`` and kept in the cache directory."""
+    """The LINE keys of TPC-H at a scale factor. ``tpchgen-cli`` generates them once, into the cache directory."""
     import pyarrow.parquet
 
     file = _cache_directory() / f"lineitem-{scale:g}.parquet"
@@ -56,12 +57,12 @@ def tpch_line(scale: float = 1) -> npt.NDArray[np.uint64]:
 
 
 def parquet_column(path: str, column: str) -> npt.NDArray[Any]:
-    """One column of integers of a Parquet file, nulls dropped.
+    """One column of integers of a Parquet file, without its nulls.
 
     Raises
     ------
     ParameterError
-        If there is no such file or column, or it does not hold integers.
+        If there is no such file or column, or the column does not hold integers.
     """
     import pyarrow.parquet
 
@@ -82,7 +83,7 @@ def parquet_column(path: str, column: str) -> npt.NDArray[Any]:
 
 
 def generator() -> str | None:
-    """Where ``tpchgen-cli`` is: beside this Python, or on the path."""
+    """Path of ``tpchgen-cli``, which is beside this Python or on the PATH; None if it is in neither place."""
     beside = Path(sys.executable).parent / "tpchgen-cli"
     return str(beside) if beside.exists() else shutil.which("tpchgen-cli")
 

@@ -1,7 +1,7 @@
-"""A table whose keys come and go: batches of inserts, finds and erases, then all of them again with the roles swapped.
+"""The dynamic workload: batches of inserts, finds and erases, then the same batches with inserts and erases swapped.
 
-Dynamic Hash Tables on GPUs, section 6.1. The paper does not say which keys are erased and found: here erases
-take keys that are there, each once, and finds ask for keys of the batches so far, some of them erased since.
+Dynamic Hash Tables on GPUs, section 6.1. The paper does not say which keys are erased and found. Here, an erase takes
+keys that are present, each once. A find takes keys of the batches so far; some of them are erased by then.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ Ids = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Dynamic:
-    """What is varied of the workload.
+    """Parameters of the dynamic workload.
 
     Attributes
     ----------
     alpha, beta
-        Least and greatest load factor that a table keeps to.
+        Lower and upper bound of the table's load factor.
     pairs_per_batch
-        Inserts of a batch of the full data set; a smaller run has smaller batches, and as many.
+        Inserts in a batch of the full data set. A smaller run has the same number of batches, each smaller.
     erases_per_insert, finds_per_insert
-        What a batch has beside its inserts; the paper calls the first one r.
+        Erases and finds in a batch, for each insert. The paper calls ``erases_per_insert`` r.
     again
         Whether all batches run a second time, with inserts and erases swapped.
     """
@@ -48,24 +48,25 @@ class Dynamic:
 
     @property
     def drawn_of(self) -> tuple[float, ...]:
-        """What the batches depend on; the bounds of the load factor are the table's affair."""
+        """The parameters that determine the batches: all but the bounds of the load factor."""
         return self.pairs_per_batch, self.erases_per_insert, self.finds_per_insert, self.again
 
 
 @dataclass(frozen=True)
 class Step:
-    """One call of a verb: part of a batch.
+    """One call of a verb, part of a batch.
 
     Attributes
     ----------
     batch, again
-        Its number, and whether it runs with the roles swapped.
+        Number of the batch, and whether the batch runs with inserts and erases swapped.
     verb
         ``"insert"``, ``"find"`` or ``"erase"``.
     ids, values
-        Which of the distinct keys its elements are, and the values of an insert: where `Lab.arrays` checks answers.
+        Indices of the elements' keys among the distinct keys, and the values of an insert. Both are arrays of
+        `Lab.arrays`, which checks the answers.
     arguments
-        Of the verb, on the device.
+        Arguments of the verb, on the device.
     """
 
     batch: int
@@ -78,7 +79,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """All calls in their order, the distinct keys that they are about, and the pairs of the largest batch."""
+    """All calls in order, their distinct keys, and the number of pairs in the largest batch."""
 
     steps: list[Step]
     distinct: Array
@@ -86,7 +87,7 @@ class Plan:
 
 
 def draw(lab: Lab, workload: Workload, shape: Dynamic, batch: int, seed: int) -> Plan:
-    """The calls for a workload's pairs, ``batch`` of them at a time."""
+    """Draw the calls for a workload's pairs, ``batch`` pairs at a time."""
     assert workload.values is not None
     rng = np.random.default_rng(seed)
     ids, keys = _numbered(workload.keys, lab)
@@ -96,7 +97,7 @@ def draw(lab: Lab, workload: Workload, shape: Dynamic, batch: int, seed: int) ->
     again: list[Step] = []
     for number, (begin, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
         taken = ids[begin:end]
-        # The keys that were absent are counted where they came first, whichever copy that is.
+        # A key that occurs several times in a batch counts once.
         held += len(distinct(taken[~there[taken]]))
         there[taken] = True
         gone = _some_held(rng, ids[:end], there, held, round(shape.erases_per_insert * len(taken)))
@@ -124,17 +125,18 @@ def draw(lab: Lab, workload: Workload, shape: Dynamic, batch: int, seed: int) ->
 
 
 class Held:
-    """Which keys a table has to hold after each step, and with which values: flags and a value for each distinct key.
+    """The oracle of the dynamic workload: which keys the table must hold after each step, and with which values.
 
-    Of several inserts of one key in a batch any may win, so the table's own flags say whose value is right from there
-    on, and are right themselves if exactly one element of each absent key has one. Nothing here is shared with a table.
+    If a batch inserts a key several times, any of these inserts may win. The flags of the table's answer say which one
+    won. The flags are right if exactly one element of each absent key is flagged. The oracle shares no code with a
+    table.
 
     Parameters
     ----------
     distinct, value
-        The keys, and the type of values.
+        The distinct keys, and the type of values.
     arrays
-        NumPy, or what speaks it on the device where the answers are: there it takes a hundredth of the time.
+        NumPy, or CuPy if the answers are on a GPU. There the check takes a hundredth of the time.
     """
 
     def __init__(self, distinct: Array, value: np.dtype[Any], arrays: Any = np) -> None:
@@ -150,7 +152,7 @@ class Held:
         return self._arrays.asarray(self._distinct)[self._there], self._values[self._there]
 
     def mismatches(self, step: Step, answer: tuple[Any, ...]) -> int:
-        """Wrong answers to a step; afterwards its effect is known, and that of the right answer where one was wrong."""
+        """Count the wrong answers to a step, and apply the step. A wrong answer is replaced by the right one."""
         if any(len(column) != len(step.ids) for column in answer):
             return max(len(step.ids), *map(len, answer))
         ids = step.ids
@@ -170,7 +172,7 @@ class Held:
         return wrong + missed
 
     def _change(self, ids: Any, values: Any, elements: Any, keys: int, before: bool) -> None:
-        """Elements that are about so many different keys take effect."""
+        """Apply some elements of a step. ``keys`` is the number of distinct keys among them."""
         changed = ids[elements]
         if values is not None:
             self._values[changed] = values[elements]
@@ -178,14 +180,14 @@ class Held:
         self._there[changed] = not before
 
     def _is_last(self, ids: Any) -> Any:
-        """Whether an element is the one of its key that was written last: true once for each key that occurs."""
+        """Choose one element of each key that occurs in ``ids``: the element that was written last."""
         at = self._arrays.arange(len(ids), dtype=np.int32)
         self._last[ids] = at
         return self._last[ids] == at
 
 
 def _numbered(keys: Array, lab: Lab) -> tuple[Ids, Array]:
-    """The number of each key among the distinct ones, and these."""
+    """The index of each key among the distinct keys, and the distinct keys."""
     order = lab.argsort(keys)
     ordered = keys[order]
     first = np.ones(len(keys), bool)
@@ -196,11 +198,11 @@ def _numbered(keys: Array, lab: Lab) -> tuple[Ids, Array]:
 
 
 def _some_held(rng: np.random.Generator, seen: Ids, there: npt.NDArray[np.bool_], held: int, n: int) -> Ids:
-    """``n`` different keys of those that are there, or all of them, in random order."""
+    """Up to ``n`` different keys that are present, in random order."""
     if 2 * n >= held:
         return np.asarray(rng.permutation(np.flatnonzero(there))[:n])
     chosen = np.empty(0, np.int64)
-    while len(chosen) < n:  # to list all that are there would take longer than to miss some
+    while len(chosen) < n:  # drawing and rejecting is faster than listing all present keys
         candidates = seen[rng.integers(0, len(seen), 2 * (n - len(chosen)) + 16)]
         chosen = distinct(np.concatenate([chosen, candidates[there[candidates]]]))
     return np.asarray(rng.permutation(chosen)[:n])

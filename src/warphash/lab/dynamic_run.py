@@ -1,4 +1,4 @@
-"""The batches of `dynamic`, timed: how long each verb took, what of it was resizing, and how full the table was."""
+"""Time the batches of `dynamic`: time of each verb, share of resizing in that time, and load factor after each step."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ __all__ = ["VERBS", "Lap", "Run", "bounded", "measure_dynamic"]
 VERBS = ("insert", "find", "erase")
 
 _MOST_PASSES, _ENOUGH_S = 2, 0.5
-"""For each repetition that is asked for, until so much time was spent. The fastest pass tells: a host has other things
-to do, too, and short runs notice it."""
+"""Limits: passes for each requested repetition, and seconds after which no further pass begins. The fastest pass
+counts, because other work of the host disturbs short runs."""
 
 
 @dataclass(frozen=True)
 class Lap:
-    """One step: its time, whether the table was resized in it, and what the table had behind it."""
+    """One timed step: its seconds, whether it resized the table, and the table's size and memory after the step."""
 
     step: Step
     seconds: float
@@ -43,14 +43,14 @@ class Lap:
 
 @dataclass(frozen=True)
 class Run:
-    """The fastest pass over a plan, and the wrong answers of all timed ones."""
+    """The fastest pass over a plan, and the wrong answers of all passes."""
 
     laps: list[Lap]
     mismatches: int
 
     @property
     def seconds(self) -> float:
-        """Of all steps."""
+        """Seconds of all steps."""
         return sum(lap.seconds for lap in self.laps)
 
     def of(self, verb: str) -> list[Lap]:
@@ -58,10 +58,11 @@ class Run:
         return [lap for lap in self.laps if lap.step.verb == verb]
 
     def resizing(self, verb: str) -> float:
-        """Seconds of a verb that went into resizing, by estimate.
+        """Estimated seconds that a verb spent on resizing.
 
-        A verb that resizes does so inside its call. Of each step in which the table was resized, what is beyond the
-        median of those in which it was not, of the same number of elements, counts as resizing.
+        A verb resizes inside its call, so the time cannot be measured apart. The estimate compares steps with the same
+        number of elements. For each step that resized the table, the time beyond the median step without a resize
+        counts as resizing.
         """
         found = 0.0
         for again in (False, True):
@@ -72,24 +73,24 @@ class Run:
         return found
 
     def batches(self) -> list[list[Lap]]:
-        """The steps of each batch."""
+        """The steps, grouped by batch."""
         found: dict[int, list[Lap]] = {}
         for lap in self.laps:
             found.setdefault(lap.step.batch, []).append(lap)
         return list(found.values())
 
     def rate_per_s(self, verb: str | None = None) -> float:
-        """Elements of a verb, or of all, per second of theirs."""
+        """Elements per second of one verb, or of all verbs."""
         laps = self.laps if verb is None else self.of(verb)
         return sum(len(lap.step.ids) for lap in laps) / sum(lap.seconds for lap in laps)
 
 
 def bounded(setting: Setting, alpha: float, beta: float) -> Setting:
-    """A setting with which a table keeps its load factor in [alpha, beta].
+    """A setting whose table keeps its load factor in [alpha, beta].
 
-    Designs that do so by themselves have the two as parameters. The others double or halve all their memory, at the
-    first failure of an insert too; a table that does must have room for a factor of two, so that where alpha is
-    more than half of beta they keep to that half.
+    Some designs have ``alpha`` and ``beta`` as parameters. The other designs double or halve all their memory, also at
+    the first failure of an insert. A table that doubles or halves needs bounds a factor of two apart. For these
+    designs, the lower bound is therefore at most half of ``beta``.
     """
     own = {parameter.name for parameter in registry.get(setting.design).parameters}
     if {"alpha", "beta"} <= own:
@@ -99,11 +100,11 @@ def bounded(setting: Setting, alpha: float, beta: float) -> Setting:
 
 
 def measure_dynamic(lab: Lab, workload: Workload, plan: Plan, setting: Setting, shape: Dynamic, seed: int = 1) -> Run:
-    """Time a plan; the table begins with room for one batch.
+    """Time a plan. The table begins with room for one batch.
 
-    Nobody waits between the steps of a timed pass. What the table has behind each of them is told by a pass before,
-    which waits, and resizes in the same steps. Answers are checked when a pass is over: that drives everything else out
-    of the host's caches.
+    The host does not wait between the steps of a timed pass. An earlier pass, which does wait, records the table's size
+    and memory after each step; both passes resize in the same steps. Answers are checked after each pass, because the
+    check fills the host's caches and would slow the next step.
     """
     setting = bounded(setting, shape.alpha, shape.beta)
     assert workload.values is not None
@@ -113,7 +114,7 @@ def measure_dynamic(lab: Lab, workload: Workload, plan: Plan, setting: Setting, 
         return _Pass(lab.empty(workload, setting, shape.beta, capacity=plan.largest, seed=seed))
 
     def mismatches(done: _Pass, sizes: list[int], whole: bool) -> int:
-        """Wrong answers, and sizes behind the steps; ``whole``: and pairs in the end."""
+        """Wrong answers, and wrong sizes after the steps. ``whole`` also checks all pairs after the last step."""
         held = Held(plan.distinct, value, lab.arrays)
         wrong = 0
         for number, (step, answer) in enumerate(zip(plan.steps, done.answers, strict=True)):
@@ -150,7 +151,7 @@ def _resizes(stats: Stats) -> tuple[int, int | None]:
 
 
 class _Pass:
-    """One table, and what it answered to each step."""
+    """One table and its answer to each step."""
 
     def __init__(self, table: Any) -> None:
         self.table, self.answers = table, list[tuple[Any, ...]]()

@@ -1,6 +1,6 @@
-"""The data sets of Dynamic Hash Tables on GPUs, Table 2: pairs of 32 bits, whose keys repeat as theirs do.
+"""The data sets of Dynamic Hash Tables on GPUs, Table 2: 32-bit keys and values, with the paper's counts of repeats.
 
-A smaller run has a share of each, so that they stay in proportion; the largest one is RAND.
+A smaller run takes the same share of each data set, so the sets stay in proportion. RAND is the largest set.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ from .workloads import Workload, make
 __all__ = ["SETS", "pairs_of"]
 
 SETS = {**LOOK_ALIKES, "line": LookAlike(50_000_000, 45_159_880, 4), "rand": LookAlike(100_000_000, 100_000_000, 1)}
-"""Four are known by their counts; the keys of the fifth, ``"rand"``, are of a normal distribution.
+"""The five data sets. Four have the counts of the paper's sets; the keys of ``"rand"`` have a normal distribution.
 
-The paper hashes keys of LINE, which are all different, to 32 bits: these are as many as were different then.
+The paper hashes the keys of LINE, which are all different, to 32 bits. Some hashes are equal; the counts here are those
+after hashing.
 """
 
 
 def pairs_of(name: str, n: int, seed: int) -> Workload:
-    """The pairs of a data set, in a run that has ``n`` of the largest.
+    """The pairs of a data set, in a run that takes ``n`` pairs of the largest set.
 
     Parameters
     ----------
     name
-        ``"random"`` for ``n`` distinct keys; one of `SETS`; or ``"hot 5"``: ``n`` pairs, of which 5 per cent have one
-        key.
+        ``"random"`` for ``n`` distinct keys; one of `SETS`; or ``"hot 5"`` for ``n`` pairs of which 5 per cent share
+        one key.
 
     Raises
     ------
@@ -51,11 +52,12 @@ def pairs_of(name: str, n: int, seed: int) -> Workload:
     if name != "rand":
         return _with_copies(name, SETS[name].scaled(pairs).copies(), seed)
     keys = normal_keys(pairs, "uint32", seed).view(np.uint32)
-    # All are within two deviations, which is half of all numbers: with the upper bit turned over, they are in the rest.
+    # All keys lie within two deviations, which span half of all numbers. Flipping the upper bit moves a key into the
+    # other half, so the flipped keys are absent.
     return replace(make(pairs, "uint32", "uint32", seed), name=name, keys=keys, absent=keys ^ np.uint32(1 << 31))
 
 
 def _with_copies(name: str, copies: npt.NDArray[np.int64], seed: int) -> Workload:
-    """Random keys, of which so many come once, so many twice, and so on."""
+    """Random keys: ``copies[0]`` of them occur once, ``copies[1]`` twice, and so on."""
     workload = make(int(copies @ np.arange(1, len(copies) + 1)), "uint32", "uint32", seed)
     return replace(workload, name=name, keys=repeated(workload.keys[: copies.sum()], copies, seed))

@@ -1,4 +1,4 @@
-"""What a figure's panels name, run: from its data to points, each with the number of wrong answers behind it."""
+"""Run the experiments that a figure's panels name, and yield points with their numbers of wrong answers."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from .workloads import Workload
 __all__ = ["ACCESSES", "BUILDS", "EXPERIMENTS", "PANEL_METRICS", "measured", "panel_metric"]
 
 BUILDS = 10
-"""Builds behind one success rate."""
+"""Number of builds for one success rate."""
 
 ACCESSES = {"read": "read", "swap": "read_and_swap", "exchange": "read_and_exchange"}
-"""What a figure may time instead of a table, by the kernels of ``ceiling.cuh``."""
+"""Plain memory accesses that a figure may time instead of a table, with their kernels in ``ceiling.cuh``."""
 
 _AT_MOST_KEYS = ("keys", "buckets", "places")
 
@@ -55,14 +55,14 @@ class _Spot:
 
     @property
     def setting(self) -> Setting:
-        """The series' design, with the parameter that is swept if it is one."""
+        """The series' design and parameters, with the swept parameter if the figure sweeps one."""
         swept = self.figure.x not in MEASURES and any(
             parameter.name == self.figure.x for parameter in registry.get(self.series.design).parameters
         )
         return Setting(self.series.design, self.series.parameters | ({self.figure.x: int(self.x)} if swept else {}))
 
     def table(self) -> tuple[Setting, float | None]:
-        """What tables here are made with."""
+        """The setting and load factor of the tables at this spot."""
         setting = self.setting
         return self.fill.applied(setting, len(self.workload.keys), self.workload.pair_bytes)
 
@@ -71,8 +71,8 @@ class _Spot:
 
 
 def measured(figure: Figure, lab: Lab, n: int, seed: int, note: Callable[[str], None]) -> Points:
-    """Every point of the figure, and how many answers behind it were wrong."""
-    # More buckets than keys tell nothing, and a smaller run has fewer keys.
+    """Every point of the figure, each with its number of wrong answers."""
+    # A smaller run has fewer keys. A sweep of keys, buckets or places stops there.
     xs = ([x for x in figure.values if x <= n] or [n]) if figure.x in _AT_MOST_KEYS else figure.values
     for data, panels in figure.by_data().items():
         pairs = pairs_of(data, n, seed)
@@ -94,7 +94,7 @@ def measured(figure: Figure, lab: Lab, n: int, seed: int, note: Callable[[str], 
 
 
 def _tables(spot: _Spot) -> Points:
-    """Builds, inserts and finds."""
+    """Measure builds, inserts and finds."""
     probes = spot.figure.metric == "probes"
     options: dict[str, Any] = {"hash": "universal", "count_probes": True} if probes else {}
     operations = tuple(map(operation_of, spot.panels))
@@ -202,7 +202,7 @@ def _resizes(spot: _Spot) -> Points:
 def _dynamic(spot: _Spot) -> Points:
     shape = _shape(spot)
     if shape.drawn_of not in spot.plans:
-        spot.plans.clear()  # one is as large as the data set
+        spot.plans.clear()  # a plan is as large as the data set, so only one is kept
         batch = max(1, round(shape.pairs_per_batch * spot.share))
         spot.plans[shape.drawn_of] = draw(spot.lab, spot.workload, shape, batch, spot.seed)
     setting = Setting(spot.series.design, spot.series.parameters)
@@ -211,7 +211,7 @@ def _dynamic(spot: _Spot) -> Points:
     for panel in spot.panels:
         for point in _dynamic_points(spot, panel, run):
             yield point, wrong
-            wrong = 0  # of the run, not of each of its points
+            wrong = 0  # the run's wrong answers count once, with the first point
 
 
 def _dynamic_points(spot: _Spot, panel: str, run: Run) -> Iterator[Point]:
@@ -234,12 +234,12 @@ def _dynamic_points(spot: _Spot, panel: str, run: Run) -> Iterator[Point]:
 
 
 def panel_metric(panel: str) -> str:
-    """What a panel of several metrics shows: a key of `PANEL_METRICS`."""
+    """The metric of a panel that names its own: a key of `PANEL_METRICS`."""
     return operation_of(panel).split()[-1]
 
 
 def _shape(spot: _Spot) -> Dynamic:
-    """The dynamic workload at a spot."""
+    """The dynamic workload at this spot, with the swept parameter."""
     swept: dict[str, Any] = {spot.figure.x: spot.x} if spot.figure.x in vars(spot.figure.dynamic) else {}
     return replace(spot.figure.dynamic, **swept)
 
@@ -248,22 +248,22 @@ PANEL_METRICS = {
     "time": "milliseconds",
     "rate": "million operations per second",
     "finds": "million finds per second",
-    "memory": "bytes for each key in the end",
+    "memory": "bytes for each key at the end",
     "batches": "milliseconds of a batch",
-    "load": "load factor behind a batch",
+    "load": "load factor after a batch",
     "moved": "million pairs moved per second",
     "stall": "milliseconds of the batch that resizes",
     "insert": "million pairs inserted per second",
     "present": "million present keys found per second",
-    "half": "million keys looked for per second, half of them present",
-    "absent": "million absent keys looked for per second",
-    "share": "share of what the memory allows such finds",
+    "half": "million keys looked up per second, half of them present",
+    "absent": "million absent keys looked up per second",
+    "share": "share of the memory's ceiling for such finds",
     "efficiency": "per cent of a warp's lanes that work",
     "hits": "per cent of the sectors found in the second-level cache",
     "bandwidth": "per cent of the memory's bandwidth",
 }
-"""The last word of a panel ``"dynamic ..."``, ``"resize ..."``, ``"wide ..."``, ``"profile ..."`` or ``"board ..."``,
-and its unit."""
+"""Units by the last word of a panel ``"dynamic ..."``, ``"resize ..."``, ``"wide ..."``, ``"profile ..."`` or
+``"board ..."``."""
 
 EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
     "build": _tables,
@@ -279,7 +279,7 @@ EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
     "board": _boards,
     "dynamic": _dynamic,
 }
-"""By the first word of a panel; all panels of a figure are of one experiment."""
+"""Experiments by the first word of a panel. All panels of a figure belong to one experiment."""
 
 
 def _value(metric: str, m: Measurement) -> float | None:

@@ -1,9 +1,11 @@
-"""How many keys a table that keeps its size has no slot for.
+"""Count the keys for which a table that may not grow finds no slot.
 
-Dynamic Hash Tables on GPUs, Tables 4 to 8. Their methods drop a key without a slot and go on. A table of
-ours refuses the batch, and names more keys than had to fail: once a pair is displaced, no other is moved any more. So
-each key is a batch here. (To halve a batch that is refused, until the key that fails is alone, gives every key as many
-attempts as there are halves: MegaKV's share at a load factor of 0.9 falls from 2.4 to 0.8 per cent.)
+Dynamic Hash Tables on GPUs, Tables 4 to 8. The paper's tables drop a key that finds no slot and go on. Our table
+refuses the whole batch, and names more keys than had to fail: after the first pair that finds no slot, no other pair is
+moved. So each batch has one key here.
+
+Halving a refused batch until the failing key is alone is no substitute, because each halving gives every key another
+attempt: MegaKV's share of failures at a load factor of 0.9 falls from 2.4 to 0.8 per cent.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ __all__ = ["Failures", "measure_failures"]
 
 @dataclass(frozen=True)
 class Failures:
-    """Distinct keys, those of them without a slot, and wrong answers about the others."""
+    """Number of distinct keys, of keys without a slot, and of wrong answers about the keys that have a slot."""
 
     keys: int
     failed: int
@@ -35,7 +37,10 @@ class Failures:
 def measure_failures(
     lab: Lab, workload: Workload, setting: Setting, load_factor: float | None, seed: int = 1
 ) -> Failures:
-    """Insert the distinct keys of a workload into a table with as many slots as make ``load_factor`` of them all."""
+    """Insert the distinct keys of a workload, one by one, into a table of fixed size.
+
+    The table has as many slots as give ``load_factor`` with all keys.
+    """
     assert workload.values is not None
     _, first = np.unique(workload.keys, return_index=True)
     first.sort()

@@ -1,4 +1,4 @@
-"""Figures and tables of the papers, measured: the one interpreter of their data files (`figure_data`)."""
+"""Measure and draw a figure or table of a paper from its data file (`figure_data`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Result", "check_targets", "run"]
 
 @dataclass(frozen=True)
 class Result:
-    """What a run made."""
+    """Points, ratios, number of wrong answers and picture of one run."""
 
     points: list[Point]
     ratios: list[Compared]
@@ -46,15 +46,15 @@ def run(
     Parameters
     ----------
     n
-        Most keys; the paper's number on a GPU and 1 million on a CPU by default. A sweep over keys, or over buckets,
-        stops there.
+        Most keys. The default is the paper's number on a GPU and at most 1 million on a CPU. A sweep over keys or
+        buckets ends at ``n``.
 
     Raises
     ------
     ParameterError
         If there is no such figure.
     PathError
-        Before anything is measured, if ``out`` takes no files.
+        Before the first measurement, if no file can be written into ``out``.
     """
     figure = load(name)
     check_targets(name, out)
@@ -84,7 +84,7 @@ def run(
 
 
 def check_targets(name: str, out: Path) -> None:
-    """Make the folder ``out``, and raise where a figure's files could not be written into it."""
+    """Make the folder ``out``. Raise if the figure's files cannot be written into the folder."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,6 +1,6 @@
-"""The data files of figures and tables: what is built and measured, and what the paper reports in numbers.
+"""The data files of figures and tables: what to build and measure, and the numbers that the paper reports.
 
-A file in ``figures/`` holds no program: a new figure is a new file, which `figure.run` interprets.
+A file in ``figures/`` holds data only. A new figure needs only a new file, which `figure.run` interprets.
 """
 
 from __future__ import annotations
@@ -17,25 +17,26 @@ from .fill import MEASURES, Fill
 __all__ = ["Figure", "Point", "Ratio", "Series", "load", "names", "operation_of"]
 
 _PAPERS = ("fig", "table", "slab", "dy", "stash")
-"""What the names of figures begin with: Better GPU Hash Tables', then A Dynamic Hash Table for the GPU's, then Dynamic
-Hash Tables on GPUs', then Stadium Hashing's."""
+"""Prefixes of the figures' names, paper by paper: ``fig`` and ``table`` (Better GPU Hash Tables), ``slab`` (A Dynamic
+Hash Table for the GPU), ``dy`` (Dynamic Hash Tables on GPUs), ``stash`` (Stadium Hashing)."""
 
 
 @dataclass(frozen=True)
 class Series:
-    """One line.
+    """One line of a figure.
 
     Attributes
     ----------
     design, parameters
-        The table; or one of `allocators.ALLOCATORS`, without parameters; or one of `experiments.ACCESSES`, with its
-        bytes.
+        The table; or one of `allocators.ALLOCATORS`, without parameters; or one of `experiments.ACCESSES`, with the
+        bytes of a place.
     most
-        The line ends there: the highest load factor, or other measure of `fill`. None for no end.
+        Highest load factor of the line, or highest value of another measure of `fill`. None for no limit.
     value
-        ``"uint32"``, or ``"none"`` for keys alone.
+        ``"uint32"``, or ``"none"`` for a set.
     rebuilds
-        Each of several batches has all keys so far built anew; of a resized table, the keys that moved are inserted.
+        In a figure of batches: build a new table of all keys so far for each batch. In a figure of resizes: time the
+        insert of the keys that a resize moves.
     """
 
     label: str
@@ -48,13 +49,12 @@ class Series:
 
 @dataclass(frozen=True)
 class Point:
-    """One number: ours or the paper's. Rates in millions per second, times in milliseconds.
+    """One number, measured or published. Rates are in millions per second, times in milliseconds.
 
     Attributes
     ----------
     part
-        What the value is a part of that of the point without one: ``"insert"``, ``"find"``, ``"erase"`` or
-        ``"resize"``.
+        ``"insert"``, ``"find"``, ``"erase"`` or ``"resize"`` if the value is that part of a time. Empty for the whole.
     """
 
     series: str
@@ -65,19 +65,19 @@ class Point:
 
 
 def operation_of(panel: str) -> str:
-    """What a panel shows, whichever data set it is of."""
+    """What a panel shows: its name without the data set."""
     return panel.partition(" of ")[0]
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """What a paper sums two lines up in: ``of`` over ``over``.
+    """A ratio of two lines that a paper reports: ``of`` over ``over``.
 
     Attributes
     ----------
     panel
-        The panel of the two lines; or, of figures with one for each of several data sets, what comes before ``" of "``:
-        then the geometric mean is over these, too.
+        The panel of the two lines. If a figure has one panel for each data set, ``panel`` may be the part before
+        ``" of "``: then the geometric mean includes all data sets.
     at
         An x, ``"last"``, or ``"all"`` for the geometric mean over all x.
     published
@@ -100,20 +100,21 @@ class Figure:
     metric
         ``"rate"`` (of keys), ``"mean rate"`` (over all x), ``"operation rate"``, ``"allocation rate"``,
         ``"access rate"``, ``"time"`` (since the first batch), ``"probes"`` (buckets read per key), ``"success"`` (share
-        of builds), ``"utilisation"`` (of slabs), ``"failures"`` (per cent of the keys without a slot); or
-        ``"panel"``: each panel names its own (`experiments.PANEL_METRICS`).
+        of builds), ``"utilisation"`` (of slabs), ``"failures"`` (per cent of the keys, those without a slot); or
+        ``"panel"``: each panel names its own metric (`experiments.PANEL_METRICS`).
     x, values
         What is swept: ``"keys"``, a measure of `fill`, a field of `dynamic.Dynamic`, or a parameter of the designs.
     keys, load_factor, utilisation
-        What stays. Where keys are swept, one of the last two says how full tables are.
+        Fixed parameters. If keys are swept, ``load_factor`` or ``utilisation`` says how full the tables are.
     panels
-        Operations, as `lab.runner.Measurement` names them; or ``"batches 64"``: all keys in so many batches; or
-        ``"allocate"``: a unit of 128 bytes for each key; or ``"access"``, or ``"resize up"``. All of one kind
-        (`experiments.EXPERIMENTS`). ``"of tw"`` behind one names the data (`dynamic_sets`); else it is random.
+        Operations, as `lab.runner.Measurement` names them; ``"batches 64"`` for all keys in 64 batches; ``"allocate"``
+        for a unit of 128 bytes for each key; ``"access"``; or ``"resize up"``. All panels of a figure are of one kind
+        (`experiments.EXPERIMENTS`). A suffix such as ``" of tw"`` names the data set (`dynamic_sets`); without a
+        suffix, keys are random.
     operations_per_key
-        Of a mix.
+        Operations of a mix for each key in the table.
     dynamic
-        What stays of a dynamic workload.
+        Fixed parameters of a dynamic workload.
     """
 
     title: str
@@ -135,11 +136,11 @@ class Figure:
 
     @property
     def paper(self) -> str:
-        """Title, authors and year."""
+        """Title, authors and year of the paper."""
         return self.source.partition(")")[0] + ")"
 
     def by_data(self) -> dict[str, list[str]]:
-        """The panels of each data set."""
+        """The panels, grouped by data set."""
         found: dict[str, list[str]] = {}
         for panel in self.panels:
             found.setdefault(panel.partition(" of ")[2] or "random", []).append(panel)
@@ -155,7 +156,7 @@ class Figure:
 
 
 def names() -> list[str]:
-    """All figures, paper by paper."""
+    """Names of all figures, paper by paper."""
     found = [path.name.removesuffix(".toml") for path in _folder().iterdir() if path.name.endswith(".toml")]
     return sorted(found, key=lambda name: (next(i for i, it in enumerate(_PAPERS) if name.startswith(it)), name))
 
@@ -166,7 +167,7 @@ def load(name: str) -> Figure:
     Raises
     ------
     ParameterError
-        If there is none of that name.
+        If there is no figure of that name.
     """
     if name not in names():
         raise ParameterError(f"there is no figure {name!r}; there are: {', '.join(names())}")

@@ -1,4 +1,4 @@
-"""A figure drawn as its paper draws it: one panel an operation, one line a series, the paper's numbers as rings."""
+"""Draw a figure as in its paper: a panel for each operation, a line for each series, the paper's numbers as rings."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .ratios import Compared
 __all__ = ["METRICS", "draw"]
 
 _ABREAST = 5
-"""Panels in a row."""
+"""Most panels in a row."""
 _MARKED = 30
-"""Points of a line beyond which they would hide each other."""
+"""Most points of a line that are drawn with markers. More markers would hide each other."""
 _QUIET = "#6e7781"
 _TITLES = {
     "build unique": "Insertion",
@@ -40,7 +40,7 @@ _TITLES = {
     "wide absent share": "None present, of the ceiling",
     "dynamic rate": "All batches",
     "dynamic batches": "Time of each batch",
-    "dynamic load": "Load factor behind it",
+    "dynamic load": "Load factor after each batch",
 }
 METRICS = {
     "rate": "million keys per second",
@@ -54,14 +54,14 @@ METRICS = {
     "success": "share of builds that succeed",
     "failures": "per cent of the distinct keys",
 }
-"""What a figure's metric is called on its axis; `PANEL_METRICS` has those of panels."""
+"""Axis labels of the metrics. `PANEL_METRICS` has the labels of the metrics that panels name."""
 
 _LOGARITHMIC = {"keys": 10, "slab_count": 10, "buckets": 2, "pairs_per_batch": 10, "places": 2, "key_bytes": 2}
-"""Base of the scale."""
+"""Swept parameters with a logarithmic axis, and the base of the axis."""
 
 
 def draw(figure: Figure, points: list[Point], ratios: Sequence[Compared], path: Path, machine: str, n: int) -> None:
-    """Draw ``points``, and what the paper published beside them, to a PNG file."""
+    """Draw the measured points and the paper's numbers to a PNG file."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -108,7 +108,7 @@ def draw(figure: Figure, points: list[Point], ratios: Sequence[Compared], path: 
 
 
 def _legend(axes: Any) -> tuple[list[Any], list[str]]:
-    """What all panels show, each once."""
+    """Handles and labels of all panels, each once."""
     found: dict[str, Any] = {}
     for axis in axes.flat:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
@@ -117,7 +117,7 @@ def _legend(axes: Any) -> tuple[list[Any], list[str]]:
 
 
 def _title(panel: str, n: int) -> str:
-    """What a panel shows."""
+    """Title of a panel."""
     panel, _, data = panel.partition(" of ")
     kind, *numbers = panel.split()
     if kind in ("dynamic", "resize"):
@@ -156,11 +156,11 @@ def _draw_lines(axis: Any, figure: Figure, panel: str, points: list[Point]) -> N
             axis.yaxis.set_major_formatter("{x:g}")
             axis.yaxis.set_minor_formatter("")
         return
-    if figure.metric == "failures":  # many are none at all
+    if figure.metric == "failures":  # many values are 0, which a logarithmic axis cannot show
         axis.set_yscale("symlog", linthresh=1e-6)
         axis.set_ylim(bottom=0)
         return
-    if figure.metric == "time":  # batches are of one size
+    if figure.metric == "time":  # x is the number of keys so far, in steps of one batch: a linear axis
         axis.set_yscale("log")
         axis.yaxis.set_major_formatter("{x:g}")
         axis.yaxis.set_minor_formatter("")
@@ -168,7 +168,7 @@ def _draw_lines(axis: Any, figure: Figure, panel: str, points: list[Point]) -> N
         axis.xaxis.set_major_formatter("{x:,.0f}")
     elif figure.x in _LOGARITHMIC:
         axis.set_xscale("log", base=_LOGARITHMIC[figure.x])
-    if figure.x == "pairs_per_batch":  # whose labels would run into each other
+    if figure.x == "pairs_per_batch":  # the default labels would overlap
         axis.minorticks_off()
         axis.set_xticks(figure.values, [tick(x) for x in figure.values])
 

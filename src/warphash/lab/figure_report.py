@@ -1,4 +1,4 @@
-"""The numbers of a figure for a terminal: a table for each panel, with the paper's beside ours."""
+"""Print the numbers of a figure in a terminal: a table for each panel, with the paper's numbers beside ours."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from .figure_plots import METRICS
 __all__ = ["render_figure"]
 
 _MOST_ROWS = 20
-"""Of x; of more, as of a hundred batches, it is told how they are spread."""
+"""Most rows for values of x. With more values, such as a hundred batches, the table has the least, median and greatest
+value instead."""
 
 
 def render_figure(figure: Figure, points: list[Point]) -> Iterator[Table]:
-    """A row for each x and a column for each series; the paper's value in brackets where it has one."""
+    """Tables with a row for each x and a column for each series. The paper's value, if there is one, is in brackets."""
     for panel in figure.panels:
         mine = [p for p in points if p.panel == panel]
         if not mine:

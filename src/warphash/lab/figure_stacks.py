@@ -1,4 +1,4 @@
-"""Bars that show what a time is made of: a group for each x, a bar for each series, a layer for each part."""
+"""Draw stacked bars of the parts of a time: a group for each x, a bar for each series, a layer for each part."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .figure_data import Figure, Point
 __all__ = ["AXES", "COLOURS", "draw_stacks", "tick"]
 
 COLOURS = ("#1f77b4", "#e08214", "#2a9d8f", "#8c6bb1", "#c0392b")
-"""Of the series."""
+"""Colours of the series, in order."""
 
 AXES = {
     "key_bytes": "bytes of a key",
@@ -21,7 +21,7 @@ AXES = {
     "erases_per_insert": "erases per insert, r",
     "pairs_per_batch": "pairs in a batch",
 }
-"""What is swept, in words."""
+"""Axis labels of the swept parameters."""
 
 _LAYERS: dict[str, dict[str, Any]] = {
     "insert": {"alpha": 1.0},
@@ -32,7 +32,7 @@ _LAYERS: dict[str, dict[str, Any]] = {
 
 
 def draw_stacks(axis: Any, figure: Figure, panel: str, points: list[Point]) -> None:
-    """Draw the parts of every point of a panel."""
+    """Draw a stacked bar for every point of a panel."""
     xs = sorted({p.x for p in points if p.panel == panel})
     width = 0.84 / len(figure.series)
     for number, (colour, series) in enumerate(zip(COLOURS, figure.series, strict=False)):
@@ -52,5 +52,5 @@ def draw_stacks(axis: Any, figure: Figure, panel: str, points: list[Point]) -> N
 
 
 def tick(x: float) -> str:
-    """An x as short as it goes."""
+    """A short label for an x."""
     return f"{x:g}" if x < 1000 else f"{x / 1e6:g} M"

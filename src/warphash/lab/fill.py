@@ -1,7 +1,8 @@
-"""How full a table is, in the measures of the papers, and what a design is made with to be so full.
+"""Fill: how full a table is, in the papers' measures, and the parameters that make a table so full.
 
-A table of slots is as full as its load factor says. A table of lists is made with a number of buckets, and how well its
-slabs are used follows from chance (A Dynamic Hash Table for the GPU, section III-C and Figure 4c).
+The load factor tells how full a table of slots is. A table of lists has a given number of buckets instead. How well its
+slabs are used then depends on the random lengths of the lists (A Dynamic Hash Table for the GPU, section III-C and
+Figure 4c).
 """
 
 from __future__ import annotations
@@ -20,37 +21,40 @@ __all__ = ["MEASURES", "Fill", "buckets_for", "data_slots", "has_buckets"]
 MEASURES = ("load_factor", "utilisation", "slab_count", "buckets")
 
 _STEP = 0.99
-"""Of the search for a utilisation: its curve has dips, and is climbed in steps that are short beside them."""
+"""Step of the search for a number of buckets, as a factor. Utilisation as a function of buckets has dips, and the steps
+must be short compared to a dip."""
 
 
 @dataclass(frozen=True)
 class Fill:
-    """How full a table is to be.
+    """How full a table shall be.
 
     Attributes
     ----------
     measure
-        ``"load_factor"``: keys over slots. ``"utilisation"``: bytes of pairs over those of slabs, or of slots, in use.
-        ``"slab_count"``: keys over what the first slabs of all lists hold. ``"buckets"``: how many lists there are.
+        ``"load_factor"``: keys over slots. ``"utilisation"``: bytes of pairs over bytes of slabs (or slots) in use.
+        ``"slab_count"``: keys over the capacity of the first slabs of all lists. ``"buckets"``: number of lists.
     value
-        In that measure.
+        The value of the measure.
     """
 
     measure: str
     value: float
 
     def applied(self, setting: Setting, keys: int, slot_bytes: int) -> tuple[Setting, float | None]:
-        """The setting and the load factor of a table of ``keys`` keys; no load factor where the buckets tell the size.
+        """The setting and the load factor of a table of ``keys`` keys.
+
+        The load factor is None if the number of buckets determines the size.
 
         Parameters
         ----------
         slot_bytes
-            Of a key with its value.
+            Bytes of a key with its value.
 
         Raises
         ------
         ParameterError
-            If the design has no such measure, or cannot be so full.
+            If the design does not have this measure, or cannot be so full.
         """
         if not has_buckets(setting.design):
             if self.measure not in ("load_factor", "utilisation"):
@@ -70,30 +74,32 @@ class Fill:
 
 
 def has_buckets(design: str) -> bool:
-    """Whether a design is made with a number of buckets, each a list."""
+    """Whether a design has a parameter ``buckets``: its number of lists."""
     return any(parameter.name == "buckets" for parameter in registry.get(design).parameters)
 
 
 def data_slots(slot_bytes: int) -> int:
-    """Pairs that a slab holds beside its pointer and the word before that."""
+    """Number of pairs in a slab. The last 8 bytes of a slab hold its pointer and the word before the pointer."""
     return (SLAB_BYTES - 8) // slot_bytes
 
 
 @cache
 def buckets_for(utilisation: float, keys: int, slot_bytes: int) -> int:
-    """The most buckets, and so the shortest lists, with which ``keys`` keys use their slabs so well.
+    """The largest number of buckets with which ``keys`` keys reach a utilisation of their slabs.
+
+    The largest number gives the shortest lists.
 
     Raises
     ------
     ParameterError
-        If not even one list of all keys does.
+        If even a single list of all keys does not reach the utilisation.
     """
 
     def reaches(buckets: int) -> bool:
         slabs = expected_nodes(keys, buckets, data_slots(slot_bytes))
         return keys * slot_bytes >= utilisation * SLAB_BYTES * slabs
 
-    enough = int(keys * slot_bytes / (SLAB_BYTES * utilisation)) + 1  # no more are, as each bucket has a slab
+    enough = int(keys * slot_bytes / (SLAB_BYTES * utilisation)) + 1  # an upper bound: each bucket has at least a slab
     too_many = enough + 1
     while not reaches(enough):
         if enough == 1:

@@ -1,7 +1,7 @@
-"""Keys that repeat as those of data sets that are not public: so many pairs, unique keys, and copies of the commonest.
+"""Stand-ins for data sets that are not public: random keys with the same counts of pairs, unique keys and copies.
 
-Source: Dynamic Hash Tables on GPUs, Table 2. The paper does not tell how many keys have how many copies; here
-each further copy is as likely as the one before, as far as the numbers allow.
+Source: Dynamic Hash Tables on GPUs, Table 2. The paper does not say how many keys have how many copies. Here, the
+number of copies has a geometric distribution, as far as the counts allow.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ Counts = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class LookAlike:
-    """Pairs of a data set, unique keys among them, and copies of the most frequent one."""
+    """Numbers of a data set: pairs, unique keys, and copies of the most frequent key."""
 
     pairs: int
     unique: int
     most_copies: int
 
     def scaled(self, pairs: int) -> LookAlike:
-        """The same with fewer pairs, and keys that repeat as often."""
+        """The same data set with fewer pairs. Keys repeat as often as before."""
         unique = max(1, round(self.unique * pairs / self.pairs))
         return LookAlike(pairs, max(unique, -(-pairs // self.most_copies)), self.most_copies)
 
     def copies(self) -> Counts:
-        """How many keys there are of one copy, of two, and so on.
+        """Number of keys that occur once, twice, and so on.
 
         Raises
         ------
@@ -49,7 +49,7 @@ class LookAlike:
         counts = np.floor(shares * unique).astype(np.int64)
         if extra >= most - 1 and counts[-1] == 0:
             counts[-1] = 1  # the most frequent key
-        # What rounding left over goes where it makes both sums right: first the keys, then the pairs.
+        # Correct both sums after the rounding: first the number of keys, then the number of pairs.
         counts[0] += unique - int(counts.sum())
         missing = extra - int((counts * np.arange(most)).sum())
         step = 1 if missing > 0 else -1
@@ -66,11 +66,12 @@ LOOK_ALIKES = {
     "re": LookAlike(48_104_875, 41_466_682, 2),
     "com": LookAlike(10_000_000, 4_583_941, 14),
 }
-"""Of Twitter, Reddit and the customers of Alibaba. The paper's LINE is TPC-H's (`datasets`), its RAND `normal_keys`."""
+"""Counts of Twitter, Reddit and the customers of Alibaba. `datasets` has the paper's LINE, from TPC-H; `normal_keys`
+makes the paper's RAND."""
 
 
 def keys_of(name: str, n: int | None, dtype: npt.DTypeLike, seed: int) -> npt.NDArray[np.generic]:
-    """Keys of a look-alike, in random order: all of them, or ``n``."""
+    """Keys of a stand-in, in random order: ``n`` of them, or all."""
     full = LOOK_ALIKES[name]
     wanted = full if n is None else full.scaled(min(n, full.pairs))
     copies = wanted.copies()
@@ -78,14 +79,14 @@ def keys_of(name: str, n: int | None, dtype: npt.DTypeLike, seed: int) -> npt.ND
 
 
 def repeated(keys: npt.NDArray[np.generic], copies: Counts, seed: int) -> npt.NDArray[np.generic]:
-    """The first ``copies[0]`` keys once, the next ``copies[1]`` twice, and so on; in random order."""
+    """Repeat the first ``copies[0]`` keys once, the next ``copies[1]`` twice, and so on. Shuffle the result."""
     found = np.repeat(keys, np.repeat(np.arange(1, len(copies) + 1), copies))
     np.random.default_rng(seed).shuffle(found)
     return found
 
 
 def normal_keys(n: int, dtype: npt.DTypeLike, seed: int) -> npt.NDArray[np.generic]:
-    """``n`` distinct keys of a normal distribution around the middle of what a type holds, in random order: RAND."""
+    """``n`` distinct keys in random order, from a normal distribution around the middle of the type's range (RAND)."""
     kind = key_type(dtype)
     bits = 8 * kind.itemsize
     if n > 1 << (bits - 3):
@@ -102,7 +103,7 @@ def normal_keys(n: int, dtype: npt.DTypeLike, seed: int) -> npt.NDArray[np.gener
 
 
 def _geometric(mean: float, most: int) -> npt.NDArray[np.float64]:
-    """Shares of 0 to ``most - 1`` further copies, each as likely as the one before, with this mean."""
+    """A geometric distribution with a given mean, cut off: the shares of keys with 0 to ``most - 1`` further copies."""
     further = np.arange(most)
     low, high = 0.0, 1e6
     for _ in range(200):

@@ -1,10 +1,11 @@
-"""Batches whose inserts, erases and finds run together, drawn so that each operation has one right result.
+"""Batches that mix inserts, erases and finds, drawn so that each operation has one right result.
 
-A mix gives the shares of new keys to insert, of present keys to erase, of present keys to find and of absent keys to
-find: Γ = (a, b, c, d) of A Dynamic Hash Table for the GPU, section VI-C.
+A mix gives four shares: new keys to insert, present keys to erase, present keys to find, and absent keys to find. It is
+Γ = (a, b, c, d) of A Dynamic Hash Table for the GPU, section VI-C.
 
-What is right does not depend on the order of the operations, which is the device's: an inserted key is new and comes
-once, an erased one was there and comes once, nobody erases a key that is to be found or inserts one that is not.
+The device chooses the order of the operations, so the right results must not depend on it. Each inserted key is new and
+occurs once. Each erased key is present and occurs once. No key that a find expects is erased, and no key that a find
+must miss is inserted.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ __all__ = ["Mix", "MixedBatch", "draw", "measure_mix"]
 Array = npt.NDArray[Any]
 
 _IN_A_ROW = 16
-"""Batches of a run, where there are keys for so many."""
+"""Most batches of a run. With too few keys, a run has fewer batches."""
 
 
 @dataclass(frozen=True)
 class Mix:
-    """Shares of the four kinds of operations; they add up to one."""
+    """Shares of the four kinds of operations. The shares add up to one."""
 
     inserts: float
     erases: float
@@ -42,12 +43,12 @@ class Mix:
 
     @classmethod
     def of(cls, operation: str) -> Mix:
-        """``"mix 50 50 0 0"``, in per cent.
+        """Parse an operation such as ``"mix 50 50 0 0"``, whose shares are in per cent.
 
         Raises
         ------
         ParameterError
-            If that is no mix.
+            If ``operation`` is no mix.
         """
         name, *shares = operation.split()
         if name != "mix" or len(shares) != 4 or sum(map(int, shares)) != 100 or min(map(int, shares)) < 0:
@@ -57,16 +58,16 @@ class Mix:
 
 @dataclass(frozen=True)
 class MixedBatch:
-    """Operations on a table that holds a workload's keys, in random order, and what is right.
+    """Operations in random order on a table of a workload's keys, with the right results.
 
     Attributes
     ----------
     operations, keys, values
-        As `HashMap.execute` takes them.
+        Arguments of `HashMap.execute`.
     right_values, right_flags
-        As it must return them, with a default of 0.
+        The results that `HashMap.execute` must return, with a default value of 0.
     kept_keys, kept_values
-        What the table holds afterwards.
+        The pairs that the table must hold afterwards.
     """
 
     operations: npt.NDArray[np.uint8]
@@ -85,7 +86,7 @@ class MixedBatch:
 
 
 def draw(workload: Workload, n: int, mix: Mix, seed: int) -> MixedBatch:
-    """``n`` operations on a table of all keys of a workload.
+    """Draw ``n`` operations on a table of all keys of a workload.
 
     Raises
     ------
@@ -100,7 +101,7 @@ def draw(workload: Workload, n: int, mix: Mix, seed: int) -> MixedBatch:
     if len(new) < inserts or erases > len(workload.keys) or (present and erases == len(workload.keys)):
         raise ParameterError(f"{n:,} operations are too many for {len(workload.keys):,} keys")
     if absent and not len(strange):
-        raise ParameterError(f"{n:,} operations leave none of {len(workload.absent):,} absent keys to be looked for")
+        raise ParameterError(f"{n:,} operations leave none of {len(workload.absent):,} absent keys to look up")
     places = rng.permutation(len(workload.keys))
     erased, kept = places[:erases], places[erases:]
     found = kept[rng.integers(0, len(kept), present)] if present else kept[:0]
@@ -136,17 +137,17 @@ def measure_mix(
     *,
     seed: int = 1,
 ) -> Measurement:
-    """How many operations of a mix a table of all keys of a workload executes per second, ``n`` in a batch.
+    """Measure the operations of a mix per second, ``n`` in a batch, on a table of all keys of a workload.
 
-    The batches of a run follow each other without a wait, as those of a stream of work do.
-    Every run begins with the same table: erased slots that one batch leaves would slow the next one.
+    The host does not wait between the batches of a run. Every run begins with the same table, because the erased slots
+    that one run leaves would slow the next run.
     """
     mix = Mix.of(operation)
-    new = round(mix.inserts * n) + (mix.absent > 0)  # absent keys that a batch needs
+    new = round(mix.inserts * n) + (mix.absent > 0)  # number of absent keys that a batch needs
     in_a_row = max(1, min(_IN_A_ROW, len(workload.absent) // max(1, new), len(workload.keys) // n))
     batch = draw(workload, n * in_a_row, mix, seed)
     capacity = len(workload.keys)
-    if "buckets" in setting.parameters:  # they say how full the table is, so the capacity may make room for the batch
+    if "buckets" in setting.parameters:  # these fix how full the table is, so the capacity can include the batch
         capacity += int((batch.operations == Operation.INSERT).sum())
     table = lab.empty(workload, setting, load_factor, capacity=capacity, seed=seed)
     kept = lab.columns(workload)

@@ -1,4 +1,4 @@
-"""What the right answer is: sorting and binary search over the input, no code shared with a table."""
+"""The oracle: right answers by sorting and binary search over the input, without any code of a table."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Array = npt.NDArray[Any]
 
 
 class Oracle:
-    """Knows the pairs that went into a table.
+    """Gives the right answers about the pairs that were inserted into a table.
 
     Parameters
     ----------
     keys, values
-        Arrays of one length; of equal keys, the value of any is right. ``values`` is None for a set.
+        Arrays of one length. If a key occurs several times, any of its values is right. ``values`` is None for a set.
     argsort
-        Of integers; a machine with a GPU has a faster one than NumPy's.
+        Sorts integers. A GPU sorts faster than NumPy.
     """
 
     def __init__(self, keys: Array, values: Array | None, argsort: Callable[[Array], Array] = np.argsort) -> None:
@@ -38,13 +38,13 @@ class Oracle:
 
     @property
     def distinct(self) -> int:
-        """How many keys differ."""
+        """Number of distinct keys."""
         return len(self._distinct)
 
     def answers(self, asked: Array) -> Answers:
-        """The right answers to a batch of lookups; O(n log n)."""
+        """The right answers to a batch of lookups, in O(n log n) time."""
         at = np.zeros(len(asked), np.int64)
-        order = self._argsort(asked)  # needles in order keep the binary search in cache
+        order = self._argsort(asked)  # sorted needles keep the binary search in cache
         at[order] = np.searchsorted(self._distinct, asked[order])
         at[at == self.distinct] = 0
         found = self._distinct[at] == asked if self.distinct else np.zeros(len(asked), bool)
@@ -52,11 +52,11 @@ class Oracle:
         return Answers(found, values, at, self._others)
 
     def check_find(self, asked: Array, values: Array | None, found: Array) -> int:
-        """How many answers to ``asked`` are wrong."""
+        """Number of wrong answers to a lookup of ``asked``."""
         return self.answers(asked).mismatches(values, found)
 
     def check_items(self, keys: Array, values: Array | None) -> int:
-        """How many pairs of a table are lost, doubled or invented."""
+        """Number of lost, doubled or invented pairs of a table."""
         order = self._argsort(keys)
         ordered = keys[order]
         if len(ordered) != self.distinct or not np.array_equal(ordered, self._distinct):
@@ -71,14 +71,14 @@ class Oracle:
 
 
 class Answers:
-    """Right answers to one batch, to hold many tables' answers against."""
+    """Right answers to one batch of lookups, to compare with the answers of many tables."""
 
     def __init__(self, found: Array, values: Array | None, at: Array, others: _Pairs | None) -> None:
         self.found, self.values = found, values
         self._at, self._others = at, others
 
     def mismatches(self, values: Array | None, found: Array) -> int:
-        """How many answers are wrong; where a key is absent, its value is free."""
+        """Number of wrong answers. The value of an absent key does not matter."""
         if len(found) != len(self.found):
             return max(len(found), len(self.found))
         wrong = found.astype(bool) != self.found
@@ -91,7 +91,7 @@ class Answers:
 
 
 class _Pairs:
-    """Which values came with a key that came more than once."""
+    """All right values of the keys that occur more than once."""
 
     def __init__(self, place: Array, values: Array) -> None:
         self._values, rank = np.unique(values, return_inverse=True)

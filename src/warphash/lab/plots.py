@@ -1,4 +1,4 @@
-"""The picture of a standard run."""
+"""Draw the picture of a standard run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PALETTE = {
     "linear_probing": "#7f6a4f",
     "megakv": "#5b6c9e",
 }
-"""One colour a design, in every picture."""
+"""The colour of each design, the same in every picture."""
 
 _PANELS = (
     ("build unique", "Build, keys distinct"),
@@ -37,7 +37,7 @@ _PANELS = (
 
 
 def style() -> Any:
-    """Settings of matplotlib that all pictures share."""
+    """The settings of matplotlib that all pictures share."""
     return {
         "font.family": "sans-serif",
         "font.size": 10,
@@ -56,7 +56,7 @@ def style() -> Any:
 
 
 def check_picture(path: Path) -> None:
-    """Raise before the work where no picture can be written to a path.
+    """Raise if no picture can be written to a path. Called before the measurements, which take long.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def check_picture(path: Path) -> None:
         canvas.savefig(io.BytesIO(), format=_format(path))
     except ParameterError:
         raise
-    except Exception as error:  # matplotlib knows more formats than it can write with the programs of this machine
+    except Exception as error:  # matplotlib lists formats that need a program, such as LaTeX, that may be missing
         raise ParameterError(f"no picture can be written as .{_format(path)} here: {error}; take .png") from None
     finally:
         plt.close(canvas)
@@ -89,7 +89,7 @@ def check_picture(path: Path) -> None:
 
 
 def save_picture(figure: Any, path: Path, **options: Any) -> None:
-    """Write a figure of matplotlib in the format of the path's suffix; ``options`` as its ``savefig`` takes them."""
+    """Write a figure of matplotlib in the format of the path's suffix. ``options`` go to ``savefig``."""
     atomic_file.replace(path, lambda file: figure.savefig(file, format=_format(path), **options))
 
 
@@ -98,7 +98,10 @@ def _format(path: Path) -> str:
 
 
 def draw_bench(measurements: Sequence[Measurement], path: Path, machine: str) -> None:
-    """A row of panels for each data set, one for each operation; a bar for each design, all of a row to one scale."""
+    """Draw a row of panels for each data set, a panel for each operation, and a bar for each design.
+
+    The panels of a row share one scale.
+    """
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -140,7 +143,7 @@ def draw_bench(measurements: Sequence[Measurement], path: Path, machine: str) ->
 
 
 def _places(measurements: list[Measurement]) -> dict[str, float]:
-    """Where each label's bar is, from the top; designs stand apart."""
+    """Position of each label's bar, from the top, with a gap between designs."""
     places: dict[str, float] = {}
     at, before = -1.0, None
     for m in measurements:

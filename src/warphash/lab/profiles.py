@@ -1,4 +1,4 @@
-"""What a GPU's own profiler counts while a table is filled: NVIDIA's `ncu`, around a process that does nothing else.
+"""Read a GPU's hardware counters during an insert: run NVIDIA's ``ncu`` around a process that fills one table.
 
 Dynamic Hash Tables on GPUs, Figure 10: warp efficiency, cache and memory utilisation of insert kernels.
 """
@@ -31,7 +31,7 @@ COUNTERS = {
     "hits": ("lts__t_sector_hit_rate.pct", 1.0),
     "bandwidth": ("dram__throughput.avg.pct_of_peak_sustained_elapsed", 1.0),
 }
-"""Of a kernel, by the last word of a panel: the profiler's name, and what makes it per cent."""
+"""Counters by the last word of a panel: the profiler's name, and the factor that turns the count into per cent."""
 
 _DURATION = "gpu__time_duration.sum"
 _KERNELS = "regex:^(settle|claim|place)$"
@@ -45,14 +45,14 @@ def measure_profile(
     seed: int = 1,
     unique: bool = False,
 ) -> dict[str, float]:
-    """Each of `COUNTERS`, per cent, over the kernels of one insert of a whole workload.
+    """Measure each of `COUNTERS`, in per cent, over the kernels of one insert of a whole workload.
 
     ``unique``: the insert takes its keys for new, as those of some papers do.
 
     Raises
     ------
     EngineUnavailable
-        Where there is no GPU, or no profiler.
+        If there is no GPU or no profiler.
     """
     ncu = shutil.which("ncu")
     if not device.startswith("cuda") or ncu is None:
@@ -80,7 +80,7 @@ def measure_profile(
 
 
 def read_counters(printed: str) -> dict[str, float]:
-    """`COUNTERS` from what the profiler printed: the mean over all kernels, a second of each counting alike."""
+    """Parse the output of the profiler: the mean of each of `COUNTERS` over all kernels, weighted by their time."""
     lines = printed.splitlines()
     start = next((number for number, line in enumerate(lines) if line.startswith('"ID"')), len(lines))
     launches: dict[str, dict[str, float]] = defaultdict(dict)
@@ -96,7 +96,7 @@ def read_counters(printed: str) -> dict[str, float]:
 
 
 def _fill(pairs: str, task: dict[str, Any]) -> None:
-    """What runs under the profiler: one table, one insert."""
+    """Fill one table by one insert. This is the process that runs under the profiler."""
     from .runner import Lab, Setting
 
     with np.load(pairs) as columns:

@@ -1,4 +1,4 @@
-"""How many times faster one series of a figure is than another, beside what its paper says in one number."""
+"""Compute the ratio of two series of a figure, and set it beside the ratio that the paper reports."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["Compared", "compare"]
 
 @dataclass(frozen=True)
 class Compared:
-    """A paper's ratio, and the one measured."""
+    """A paper's ratio and the measured ratio."""
 
     ratio: Ratio
     value: float
 
 
 def compare(figure: Figure, points: list[Point]) -> list[Compared]:
-    """The ratios of a figure that its points tell; of values at x that both series have."""
+    """The figure's ratios that can be computed: for each, both series must have points at a common x."""
     found = []
     for ratio in figure.ratios:
         of, over = (

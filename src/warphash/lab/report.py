@@ -1,4 +1,4 @@
-"""Measurements as a table for a terminal."""
+"""Format measurements as a table for a terminal."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ LABELS = {
     "find 50": "find\nhalf",
     "find 0": "find\nnone",
 }
-"""Column heads of the operations, in the order of a report."""
+"""Column heads of the operations, in their order in a report."""
 
 
 def render(measurements: Sequence[Measurement], data: str) -> Table:
-    """One row a design: rates of keys, the best of each column in bold, in at most 80 columns."""
+    """A table of at most 80 columns: a row of rates for each design, with the best rate of each operation in bold."""
     mine = [m for m in measurements if m.data == data]
     operations = [name for name in LABELS if any(m.operation == name for m in mine)]
     first = mine[0]
     types = f"{first.key_dtype} to {first.value_dtype or 'nothing'}"
-    # Billions on a GPU: as many digits, which 80 columns have room for.
+    # The rates of a GPU are in billions, so that a rate needs no more than four characters.
     unit, name_of_unit = (1e9, "Billion") if max(m.rate_per_s for m in mine) >= 1e9 else (1e6, "Million")
     table = Table(
         title=f"[bold]{data}[/]: {first.n:,} keys, {types}, {first.device}",
         caption=f"{name_of_unit} keys per second; {_bytes_per_pair(mine)} bytes per pair. For present|absent keys:\n"
-        "probes, the buckets read; of ceiling, the share of the random reads of\n"
-        "a bucket, and of a value apart from it, that memory allows in this run.",
+        "probes: buckets read per key; of ceiling: share of the rate at which the\n"
+        "memory could serve these random reads, measured in this run.",
         **_PLAIN,
     )
     table.add_column("design", no_wrap=True)
@@ -70,16 +70,16 @@ def render(measurements: Sequence[Measurement], data: str) -> Table:
 
 
 def label(m: Measurement) -> str:
-    """The design with the parameters that tell it from its siblings."""
+    """Name of the design, with the parameter that distinguishes its variants."""
     telling = ("slots_per_bucket",) if "slots_per_bucket" in m.parameters else ()
     return Setting(m.design, {name: m.parameters[name] for name in telling}).label
 
 
 def render_contest(contests: Sequence[Contest], data: str) -> Table:
-    """One row a contestant, with how many times faster warphash is in brackets."""
+    """A table with a row for each contestant. The brackets say how many times faster warphash is."""
     ours, *rivals = [c for c in contests if c.data == data]
     table = Table(
-        title=f"[bold]{data}[/]: what people use today, on the CPU, {ours.n:,} keys",
+        title=f"[bold]{data}[/]: warphash and other libraries on the CPU, {ours.n:,} keys",
         caption="Million keys per second (how many times faster warphash is).",
         **_PLAIN,
     )

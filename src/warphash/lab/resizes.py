@@ -1,6 +1,6 @@
-"""What one resizing takes: the batch that carries a table's load factor over a bound, of one pair.
+"""Time one resize: a batch of one pair carries the table's load factor over a bound.
 
-Dynamic Hash Tables on GPUs, section 6.3. The table's slots before and after tell how many pairs were moved.
+Dynamic Hash Tables on GPUs, section 6.3. The number of moved pairs follows from the table's slots before and after.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Resize", "measure_resize"]
 
 @dataclass(frozen=True)
 class Resize:
-    """Median seconds of the batch, the pairs that it moved, and wrong answers afterwards."""
+    """Median seconds of the batch, the number of pairs that it moved, and the wrong answers afterwards."""
 
     seconds: float
     moved: int
@@ -34,23 +34,23 @@ class Resize:
 def measure_resize(
     lab: Lab, workload: Workload, setting: Setting, shape: Dynamic, *, up: bool, by_insert: bool = False, seed: int = 1
 ) -> Resize | None:
-    """Time the resizing of a table that is as full as ``shape.beta``, or as empty as ``shape.alpha``.
+    """Time the resize of a table whose load factor is at ``shape.beta`` (``up``) or at ``shape.alpha``.
 
-    None where the table was resized before it was so full: then there is no one step to measure.
+    Return None if the table is resized before it reaches the bound: then no single step can be measured.
 
     Parameters
     ----------
     workload
         Distinct keys.
     by_insert
-        Instead of the resizing, time the insert of as many pairs as it moves, into a table that has the others and is
-        of the new size: what it takes to rehash with the means of the table itself.
+        Do not time the resize, but an insert of as many pairs as the resize moves, into a table of the new size that
+        holds the other pairs. This is the cost of rehashing with ordinary inserts.
     """
     assert workload.values is not None
     setting = bounded(setting, shape.alpha, shape.beta)
     columns = lab.columns(workload)
     load = shape.beta if up else shape.alpha
-    capacity = int(0.9 * len(workload.keys))  # what is left reaches the bound where slots were rounded up
+    capacity = int(0.9 * len(workload.keys))  # slots are rounded up; the other keys still reach the bound
     table: Any = None
     slots = held = 0
     at_once = True
@@ -61,7 +61,7 @@ def measure_resize(
 
     def fill() -> None:
         nonlocal table, slots, held, at_once
-        table = None  # its memory is free before the next one's is taken
+        table = None  # free the old table before the new one is allocated
         table = lab.empty(workload, setting, load, capacity=capacity, seed=seed)
         slots = table.stats().slots
         held = int(load * slots) if up else math.ceil(load * slots)

@@ -1,4 +1,4 @@
-"""results.json: measurements with the machine and the command that made them."""
+"""Save and load results.json: measurements, with the machine and the command that made them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCHEMA = 1
 def save(
     path: str | os.PathLike[str], measurements: Sequence[Measurement], command: str, machine: str, **more: Any
 ) -> None:
-    """Write measurements; an older file of that name stays until the new one is complete."""
+    """Write measurements to a file. An older file of that name stays until the new file is complete."""
     content = {
         "schema": SCHEMA,
         "warphash": __version__,
@@ -36,7 +36,7 @@ def save(
 
 
 def load(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Measurement]]:
-    """What `save` wrote: all but the measurements, and these."""
+    """Read a file of `save`. Return its other entries, and its measurements."""
     content = json.loads(Path(path).read_text())
     if content.get("schema") != SCHEMA:
         raise ParameterError(f"{path} has schema {content.get('schema')!r}, expected {SCHEMA}: measure again")

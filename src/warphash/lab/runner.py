@@ -1,4 +1,4 @@
-"""One measurement: build a table, time an operation, verify what it gave, and say all of it in one record."""
+"""Make one measurement: build a table, time an operation, verify its answers, and record all of it."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ __all__ = ["Lab", "Measurement", "Setting"]
 Array = npt.NDArray[Any]
 
 _ENOUGH_S = 0.2
+"""Seconds after which no further run of an operation begins."""
 _COUNTED = 1 << 20
-"""Keys whose probes are counted: enough for four digits of the mean."""
+"""Most keys whose probes are counted. So many give four digits of the mean."""
 _PIECE = 1 << 14
-"""Pairs summed at once: they stay in a cache."""
+"""Pairs that are summed at once. So many fit in a cache."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A design with its parameters, as a table takes them."""
+    """A design and its parameters, in the form that a table takes."""
 
     design: str
     parameters: dict[str, Any]
@@ -44,31 +45,31 @@ class Setting:
 
 @dataclass(frozen=True)
 class Measurement:
-    """One rate with what it takes to judge it.
+    """One rate, with the figures that are needed to judge it.
 
     Attributes
     ----------
     data, n, key_dtype, value_dtype
-        The workload; ``value_dtype`` is None for a set.
+        The workload. ``value_dtype`` is None for a set.
     design, parameters, load_factor, bytes_per_pair
-        The table. The load factor is the one reached.
+        The table. ``load_factor`` is the load factor that the table reached.
     operation
-        ``"build"``, ``"build unique"`` (``assume_unique``), ``"insert"``, ``"insert unique"`` (into an empty table),
-        ``"find 100"``: lookups of which so many per cent are present, or ``"mix 20 20 30 30"``: per cents of new keys
-        inserted, keys erased, present keys found and absent ones looked for, all at once (`lab.mixes`).
+        ``"build"``; ``"build unique"`` (with ``assume_unique``); ``"insert"`` or ``"insert unique"`` into an empty
+        table; ``"find 100"``: lookups, with the per cent of present keys; or ``"mix 20 20 30 30"``: the per cents of
+        inserts of new keys, erases, finds of present keys and finds of absent keys, all at once (`lab.mixes`).
     rate_per_s, seconds, repetitions
-        Keys, or operations of a mix, per second of the median run, its seconds, and how many runs there were.
+        Keys (or operations of a mix) per second in the median run, seconds of that run, and number of runs.
     probes_per_key
-        Buckets read for each key, where they were counted.
+        Buckets read for each key. None if they were not counted.
     mismatches
-        Wrong answers, in the same run. A rate with a mismatch is not a rate.
+        Wrong answers in the same run. A rate with a mismatch is void.
     ceiling_ratio
-        Share of what the memory of the device allows (`lab.ceilings`), measured in the same run: of random reads of a
-        bucket for a find, and of a value that lies apart; of reads with a swap for the others. Where no probes were
-        counted, as in a build without ``count_probes=True``, each key counts as one: then it is a lower bound. None
-        where no ceiling was measured.
+        Share of the memory's ceiling (`lab.ceilings`), measured in the same run. The ceiling of a find is the rate of
+        random reads of a bucket, and of a value if values lie apart. The ceiling of other operations is the rate of
+        reads with a swap. If no probes were counted, as in a build without ``count_probes=True``, each key counts as
+        one probe, and the ratio is a lower bound. None if no ceiling was measured.
     utilisation
-        Bytes of pairs over those of buckets and nodes in use: `Stats.memory_utilisation`.
+        Bytes of pairs over bytes of the buckets and nodes in use: `Stats.memory_utilisation`.
     """
 
     data: str
@@ -96,11 +97,11 @@ class Lab:
     Parameters
     ----------
     device
-        ``"cpu"`` or ``"cuda"``. On a GPU all arrays are on it, by CuPy or PyTorch, and times are the device's events.
+        ``"cpu"`` or ``"cuda"``. On a GPU, all arrays are CuPy's or PyTorch's, and events of the GPU measure the times.
     repetitions
-        Timed runs of each operation, at most: once a fifth of a second was spent on one, no more follow.
+        Most timed runs of each operation. After a fifth of a second, no further run begins.
     with_ceilings
-        Measure what the memory allows, too, and set each rate beside it.
+        Whether to measure the memory's ceilings too, and each rate's share of its ceiling.
     """
 
     def __init__(self, device: str, repetitions: int = 3, *, with_ceilings: bool = False) -> None:
@@ -116,33 +117,33 @@ class Lab:
 
     @property
     def ceilings(self) -> list[Ceiling]:
-        """What the memory allows, as far as it was measured."""
+        """The ceilings that were measured so far."""
         return self._ceilings.measured if self._ceilings else []
 
     def here(self, array: Array) -> Any:
-        """An array on the device."""
+        """Copy an array of the host to the device."""
         return self._clock.here(array)
 
     def columns(self, workload: Workload) -> list[Any]:
-        """Keys, and values if there are any, on the device."""
+        """The keys of a workload, and its values if it has values, on the device."""
         return [self.here(column) for column in (workload.keys, workload.values) if column is not None]
 
     @property
     def arrays(self) -> Any:
-        """NumPy, or what speaks it on the device."""
+        """The array module of the device: NumPy, or CuPy on a GPU that has CuPy."""
         return self._clock.arrays
 
     def back(self, array: Any) -> Array:
-        """An array of the device as a NumPy array."""
+        """Copy an array of the device to the host, as a NumPy array."""
         return self._clock.back(array)
 
     def argsort(self, array: Array) -> Array:
-        """Order of an array of integers on the host."""
+        """The indices that sort an array of integers on the host."""
         return self._clock.argsort(array)
 
     @property
     def warms_up(self) -> bool:
-        """Whether the first run of anything is not counted, because it loads the kernels."""
+        """Whether each operation runs once untimed, because the first run loads the kernels."""
         return self.device != "cpu"
 
     def time(self, run: Callable[[], Any]) -> float:
@@ -150,11 +151,11 @@ class Lab:
         return self._clock.time(run)
 
     def laps(self, runs: Iterable[Callable[[], Any]]) -> list[float]:
-        """Seconds to the end of each run, one behind the other."""
+        """Seconds from the start of the first run to the end of each run."""
         return self._clock.laps(runs)
 
     def timed(self, run: Callable[[], None], before: Callable[[], None] = lambda: None) -> list[float]:
-        """Seconds of each run; ``before`` precedes each run and is not counted."""
+        """Seconds of each run. ``before`` is called before each run and is not timed."""
         seconds: list[float] = []
         if self.warms_up:
             before()
@@ -165,7 +166,10 @@ class Lab:
         return seconds
 
     def empty(self, workload: Workload, setting: Setting, load_factor: float | None, **options: Any) -> Any:
-        """A table with room for the keys of a workload; ``load_factor`` None for a setting that tells the size."""
+        """An empty table for the keys of a workload.
+
+        ``load_factor`` is None if the parameters of the setting determine the size.
+        """
         options = self._options(setting, load_factor, {"capacity": len(workload.keys), **options})
         if workload.values is None:
             return HashSet(workload.keys.dtype, **options)
@@ -180,7 +184,7 @@ class Lab:
         unique: bool = True,
         **options: Any,
     ) -> Any:
-        """A table of keys, or of keys and values, that are on the device."""
+        """Build a table from columns on the device: keys, or keys and values."""
         kind: Any = HashSet if len(columns) == 1 else HashMap
         return kind.from_arrays(*columns, assume_unique=unique, **self._options(setting, load_factor, options))
 
@@ -198,7 +202,7 @@ class Lab:
         note: Callable[[str], None] = lambda _: None,
         **options: Any,
     ) -> list[Measurement]:
-        """Measure ``operations`` of one design on one workload; the finds are of the table built last."""
+        """Measure ``operations`` of one design on one workload. The finds use the table that was built last."""
         done = []
         table: Any = None
         for operation in operations:
@@ -219,11 +223,11 @@ class Lab:
         operation: str = "build unique",
         **options: Any,
     ) -> tuple[Any, Measurement]:
-        """A table of all keys of a workload, and how fast it was built."""
+        """Build a table of all keys of a workload, and measure how fast. Return the table and the measurement."""
         subject = self._subject_of(workload)
         unique = operation.endswith("unique")
         if unique and subject.oracle.distinct < len(workload.keys):
-            unique = False  # the word would be a lie
+            unique = False  # keys repeat, so assume_unique would be wrong
         options = {"capacity": subject.oracle.distinct, **options}
         made: list[Any] = []
         if operation.startswith("insert"):
@@ -244,7 +248,7 @@ class Lab:
         )
 
     def measure_find(self, table: Any, workload: Workload, present_share: float) -> Measurement:
-        """How fast the keys of a table are found, and absent ones are not."""
+        """Measure lookups in a table, of which a share asks for present keys."""
         subject = self._subject_of(workload)
         asked, answers = subject.questions(present_share)
         got: list[Any] = []
@@ -263,7 +267,7 @@ class Lab:
         return self.record(workload, table, operation, len(asked), seconds, probes, wrong, words)
 
     def read_per_key(self, table: Any, asked: Any) -> tuple[float, float]:
-        """Buckets, and words of guests, that a find reads for a key: means over the first of these."""
+        """Mean buckets and mean words of guests that a find reads for a key, over the first `_COUNTED` keys."""
         some = asked[:_COUNTED]
         probes = self._clock.back(table.probe_counts(some)).mean()
         has_guests = "guest_counts" in registry.get(table.design).capabilities
@@ -285,9 +289,9 @@ class Lab:
         wrong: int,
         words: float = 0.0,
     ) -> Measurement:
-        """What ``runs`` seconds for ``n`` keys each say of an operation on a table.
+        """Make the measurement of an operation on a table, from the seconds of its ``runs`` of ``n`` keys each.
 
-        ``probes``, ``words``: of `read_per_key`.
+        ``probes`` and ``words`` are the results of `read_per_key`.
         """
         stats, seconds = table.stats(), float(np.median(runs))
         return Measurement(
@@ -319,12 +323,12 @@ class Lab:
         reads = reads_of(workload.keys.itemsize, value_bytes, stats.design, stats.parameters)
         try:
             return self._ceilings.ratio(reads, stats.nbytes, operation, rate_per_s, probes, words)
-        except MemoryError:  # the table was worth measuring without a second one beside it
+        except MemoryError:  # no room for the ceiling's region beside the table: the rate is still worth reporting
             return None
 
 
 class _Subject:
-    """A workload on the device with its right answers, which all designs are held against."""
+    """A workload on the device, with the right answers that all designs must give."""
 
     def __init__(self, workload: Workload, clock: HostClock) -> None:
         self.workload, self._clock = workload, clock
@@ -335,10 +339,11 @@ class _Subject:
         self._questions: dict[float, tuple[Any, Answers]] = {}
 
     def wrong_items(self, keys: Array, values: Array | None) -> int:
-        """How many pairs of a table are lost, doubled or invented.
+        """Number of lost, doubled or invented pairs of a table.
 
-        Right ones are known by their number and their sum, in a tenth of the time that the oracle needs to sort them.
-        Of repeated keys any value is right, which only the oracle can tell.
+        If the keys are distinct, the number of pairs and a sum over the pairs show that all are right, in a tenth of
+        the time that the oracle needs to sort. If keys repeat, any of a key's values is right, and only the oracle can
+        decide.
         """
         all_differ = self.oracle.distinct == len(self.workload.keys)
         if all_differ and len(keys) == self.oracle.distinct and _sum_of(keys, values) == self._sum:
@@ -353,7 +358,7 @@ class _Subject:
 
 
 def _sum_of(keys: Array, values: Array | None) -> int:
-    """The sum of 64 mixed bits of each pair: the same in any order, and for other pairs by a chance of 2^-64."""
+    """Sum of a 64-bit hash of each pair, in any order. Wrong pairs have the same sum with probability 2^-64."""
     total = 0
     for at in range(0, len(keys), _PIECE):
         x = _mixed(_bits(keys[at : at + _PIECE]))
@@ -368,7 +373,7 @@ def _bits(items: Array) -> npt.NDArray[np.uint64]:
 
 
 def _mixed(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finalizer of SplitMix64, in place."""
+    """Apply the finalizer of SplitMix64 in place."""
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         x ^= x >> np.uint64(shift)
         x *= np.uint64(factor)

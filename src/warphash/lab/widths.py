@@ -1,7 +1,7 @@
-"""Keys and values of any width, in place: rows that are made of a number, which tells every answer.
+"""Measure tables whose keys and values are rows of any width, stored in place.
 
-Dynamic Hash Tables on GPUs, section 4.1. A row is words of 32 bits, each an odd multiple of the row's number: no
-two rows are equal.
+Dynamic Hash Tables on GPUs, section 4.1. Each row is computed from a number, so the right answers are known. A row
+consists of 32-bit words, each an odd multiple of the row's number. So no two rows are equal.
 """
 
 from __future__ import annotations
@@ -20,19 +20,24 @@ if TYPE_CHECKING:
 __all__ = ["VALUE_BYTES", "Widths", "measure_widths", "rows_of"]
 
 VALUE_BYTES = {4: 4, 8: 8, 16: 32, 32: 32, 64: 8, 128: 8}
-"""Of the values that are measured with keys of so many bytes."""
+"""Bytes of the values, by the bytes of the keys that are measured with them."""
 
 
 @dataclass(frozen=True)
 class Widths:
-    """Rates per second of inserts into an empty table, of finds of present and of absent keys; shares; wrong answers.
+    """Rates per second of inserts and finds, the finds' shares of the ceiling, and the wrong answers.
 
     Attributes
     ----------
+    insert
+        Inserts of distinct keys into an empty table.
     hot_insert
-        Where one key comes with every 20th pair.
+        Inserts into an empty table, where every 20th pair has the same key.
+    present, absent
+        Finds of present keys and of absent keys.
     present_share, absent_share
-        Of the rate at which the memory gives all that such a find reads: buckets of keys, guests' words, the value.
+        Shares of the memory's ceiling for these finds. The ceiling counts all that a find reads: buckets of keys,
+        words of guests, and the value.
     """
 
     insert: float
@@ -45,7 +50,7 @@ class Widths:
 
 
 def rows_of(numbers: Any, nbytes: int, seed: int, arrays: Any = np) -> Any:
-    """A row of ``nbytes`` for each number, uint32[n, nbytes / 4]; numbers are less than 2**32, and rows differ."""
+    """A row of ``nbytes`` for each number, uint32[n, nbytes / 4]. Different numbers below 2**32 give different rows."""
     words = np.random.default_rng(seed).integers(0, 1 << 31, nbytes // 4, np.uint64) * 2 + 1
     rows = arrays.empty((len(numbers), len(words)), np.uint32)
     for column, word in enumerate(words.tolist()):
@@ -56,7 +61,7 @@ def rows_of(numbers: Any, nbytes: int, seed: int, arrays: Any = np) -> Any:
 def measure_widths(
     lab: Lab, setting: Setting, load_factor: float | None, n: int, key_bytes: int, seed: int = 1
 ) -> Widths:
-    """Insert ``n`` pairs into an empty table at once, and look for as many keys that are there, and that are not."""
+    """Insert ``n`` pairs into an empty table in one batch. Then find ``n`` present keys, and ``n`` absent keys."""
     arrays, value_bytes, ceilings = lab.arrays, VALUE_BYTES[key_bytes], Ceilings(lab.device)
     numbers = arrays.asarray(np.random.default_rng(seed).permutation(2 * n).astype(np.uint64))
 

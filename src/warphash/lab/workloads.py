@@ -1,4 +1,4 @@
-"""Keys to build with and keys to ask for."""
+"""Workloads: the pairs that a table is built from, and the keys that are looked up."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Key = TypeVar("Key", bound=np.generic)
 
 @dataclass(frozen=True)
 class Workload:
-    """Distinct keys, a value for each (None for a set), and as many keys that are not among them."""
+    """Keys, a value for each key (None for a set), and absent keys."""
 
     name: str
     keys: Array
@@ -32,12 +32,12 @@ class Workload:
 
 
 def key_type(dtype: npt.DTypeLike) -> np.dtype[Any]:
-    """A type that keys can be drawn of.
+    """A type of random keys, checked.
 
     Raises
     ------
     ParameterError
-        For any but integers of 4 or 8 bytes.
+        If the type is not an integer of 4 or 8 bytes.
     """
     kind = np.dtype(dtype)
     if kind.kind not in "iu" or kind.itemsize not in (4, 8):
@@ -50,7 +50,7 @@ def random_keys(n: int, dtype: npt.DTypeLike, seed: int) -> Array:
     kind = key_type(dtype)
     if kind.itemsize == 4 and n > 1 << 31:
         raise ParameterError(f"{n:,} distinct keys of 4 bytes leave too few absent ones: take 8-byte keys")
-    # A bijection of consecutive numbers: distinct by construction, without a set of what was drawn.
+    # A bijection maps consecutive numbers to keys, so the keys are distinct without a check for repeats.
     word = np.dtype(f"uint{8 * kind.itemsize}").type
     first = np.random.default_rng(seed).integers(0, 1 << 62, dtype=np.uint64).astype(word)
     x = np.arange(n, dtype=word) + first
@@ -62,7 +62,7 @@ def random_keys(n: int, dtype: npt.DTypeLike, seed: int) -> Array:
 
 
 def distinct(keys: npt.NDArray[Key]) -> npt.NDArray[Key]:
-    """The different ones of an array, in order; ``np.unique`` hashes them, which took 18 times as long for 5 M."""
+    """The distinct keys of an array, sorted. For 5 million keys, ``np.unique`` took 18 times as long: it hashes."""
     ordered = np.sort(keys)
     first = np.ones(len(ordered), bool)
     first[1:] = ordered[1:] != ordered[:-1]
@@ -76,14 +76,14 @@ def make(n: int, key: npt.DTypeLike, value: npt.DTypeLike | None, seed: int) -> 
 
 
 def of_keys(name: str, keys: Array, value: npt.DTypeLike | None, seed: int) -> Workload:
-    """A workload of given keys; the absent ones are random ones that are not among them."""
+    """A workload of given keys. The absent keys are random keys that are not among them."""
     candidates = random_keys(min(2 * len(keys) + 64, 1 << 31), keys.dtype, seed)
     absent = candidates[~np.isin(candidates, keys)][: len(keys)]
     return Workload(name, keys, _values(len(keys), value, seed), absent)
 
 
 def queries(workload: Workload, present_share: float, n: int, seed: int) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """``n`` keys in random order, of which a share is present; and which."""
+    """Draw ``n`` keys to look up, of which a share is present. Return the keys, and which of them are present."""
     rng = np.random.default_rng(seed)
     expected = rng.random(n) < present_share if 0 < present_share < 1 else np.full(n, bool(present_share))
     asked = np.empty(n, workload.keys.dtype)

@@ -1,10 +1,10 @@
-// What the kernels of the ceilings are given (core/abi.cuh); lab/ceilings.py mirrors it. Their batch is a Launch.
+// Arguments of the ceiling kernels (core/abi.cuh): a Region, which lab/ceilings.py mirrors, and a Launch as the batch.
 #pragma once
 #include "core/abi.cuh"
 
 namespace warphash {
 
-// Memory of which random places are read.
+// Memory that the kernels read at random places.
 struct Region {
   u64 address;
   u64 places;

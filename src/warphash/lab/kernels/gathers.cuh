@@ -1,4 +1,4 @@
-// The entry points of the ceilings. The header that includes this one has the kernel itself: walk<bytes of a place, access>.
+// Entry points of the ceiling kernels. The including header defines the kernel: walk<bytes of a place, access>.
 #pragma once
 
 namespace warphash {

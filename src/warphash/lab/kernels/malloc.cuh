@@ -1,11 +1,10 @@
-// The heap that the platform itself has for running threads, against which the slab allocator is measured
-// (A Dynamic Hash Table for the GPU, section V; lab/allocators.py): device-side malloc on a GPU, the C library's
-// on a CPU.
+// Kernels that call the platform's malloc: the device-side malloc on a GPU, the C library's malloc on a CPU.
+// lab/allocators.py compares the slab allocator with it (A Dynamic Hash Table for the GPU, section V).
 //
-//   take       one malloc of kSlabBytes for each element; its address, 0 where there was no room, to `addresses` (u64)
-//   give_back  frees the units at `addresses`
+//   take       call malloc(kSlabBytes) for each element; store the address in `addresses` (u64; 0 if out of memory)
+//   give_back  free the units in `addresses`
 //
-// Why no counters. take is timed, and whoever reads the addresses can count them.
+// Why no counters. take is timed. The host counts the failures afterwards, from the addresses.
 #pragma once
 #include "chains/slab_allocator.cuh"
 #include "core/straight.cuh"

@@ -1,4 +1,4 @@
-"""What people use today, one adapter each: build on keys, then look keys up."""
+"""Rivals: adapters to the libraries that people use today. Each builds a table of keys, then looks keys up."""
 
 from __future__ import annotations
 

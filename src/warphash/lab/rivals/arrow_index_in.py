@@ -1,4 +1,4 @@
-"""``pyarrow.compute.index_in``, which builds and looks up in one call."""
+"""The rival ``pyarrow.compute.index_in``, which builds and looks up in one call."""
 
 import numpy as np
 import pyarrow as pa

@@ -1,4 +1,4 @@
-"""What a rival is."""
+"""The record that describes a rival."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Rival:
-    """One way to look keys up.
+    """A library's way to look keys up.
 
     Attributes
     ----------
     name
-        For the report.
+        Name in the report.
     build
-        Keys and values to a structure.
+        Function from keys and values to a structure.
     find
-        Structure and keys to ``found``, bool[n].
+        Function from the structure and keys to ``found``, bool[n].
     builds
-        Whether build makes a table; if not, every find makes one and throws it away.
+        Whether ``build`` makes a hash table. If not, every ``find`` makes a hash table and throws it away.
     most_keys
-        Keys up to which it is worth the wait.
+        Largest number of keys that the rival handles in reasonable time.
     """
 
     name: str

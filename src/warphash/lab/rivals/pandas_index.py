@@ -1,4 +1,4 @@
-"""``pandas.Index.get_indexer``."""
+"""The rival ``pandas.Index.get_indexer``."""
 
 from typing import Any
 

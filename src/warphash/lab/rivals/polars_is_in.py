@@ -1,4 +1,4 @@
-"""``polars.Series.is_in``, which builds and looks up in one call."""
+"""The rival ``polars.Series.is_in``, which builds and looks up in one call."""
 
 import polars as pl
 

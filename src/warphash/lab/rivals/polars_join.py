@@ -1,4 +1,4 @@
-"""A left join of two polars frames, which builds and looks up in one call."""
+"""The rival polars: a left join of two frames, which builds and looks up in one call."""
 
 import polars as pl
 

@@ -1,4 +1,4 @@
-"""A Python dictionary."""
+"""The rival ``dict`` of Python."""
 
 import numpy as np
 

@@ -1,11 +1,11 @@
-// The kernels of places.cuh on a GPU, and their entry points.
+// The ceiling kernels of places.cuh on a GPU, and their entry points.
 #pragma once
 #include "places.cuh"
 
 namespace warphash {
 
-// Four reads of a lane are under way at once; sixteen a lane make the start of a block cheap beside its work. The product
-// is lab/ceilings.py's _GATHERS_PER_GROUP, which sizes the launch.
+// A lane has kUnrolled reads in flight at once, and makes kUnrolled * kRounds reads in all, so that starting a block is
+// cheap compared to its work. The product is _GATHERS_PER_GROUP in lab/ceilings.py, which sizes the launch.
 constexpr u32 kUnrolled = 4, kRounds = 4;
 
 template <int kBytes>
@@ -23,7 +23,7 @@ struct VectorOf<4> {
 
 template <bool kFrozen>
 WARPHASH_FN Quad load_vector(const Quad* p) {
-  return load_16_bytes<kFrozen>(p);  // not load_slot: without 128-bit swaps that one waits for a slot's lock
+  return load_16_bytes<kFrozen>(p);  // not load_slot, which waits for the slot's lock on devices without 128-bit swaps
 }
 template <bool kFrozen, class Word>
 WARPHASH_FN Word load_vector(const Word* p) {
