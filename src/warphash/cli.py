@@ -1,4 +1,4 @@
-"""The ``warphash`` command, but for what needs no extras (``__main__.py``)."""
+"""The commands of ``warphash`` that need optional packages. ``__main__.py`` has those that need none."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 _UsageError: Any = typer.BadParameter.__mro__[1]
-"""Of click, or of the copy of click in newer versions of typer."""
+"""click's ``UsageError``. Newer versions of typer carry their own copy of click, so the class is taken from typer."""
 
 _LEAST_LOAD = 0.01
 _MOST_KEYS = 1 << 40
@@ -43,7 +43,7 @@ _MOST_SEED = (1 << 32) - 1
 
 
 def main() -> None:
-    """Run the command; what goes wrong is one line and exit code 2."""
+    """Run the command. An error prints one line and exits with code 2."""
     try:
         code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
     except typer.Abort:
@@ -81,10 +81,10 @@ def bench(
     n: Annotated[
         int | None,
         typer.Option(
-            min=1, max=_MOST_KEYS, help="Most keys of a data set; all of a file by default, 3 million of tpch on a CPU."
+            min=1, max=_MOST_KEYS, help="Most keys of a data set; default: a whole file, 3 million of tpch on a CPU."
         ),
     ] = None,
-    load: Annotated[float, typer.Option(help="Load factor in (0, 1], where the design reaches it.")] = 0.8,
+    load: Annotated[float, typer.Option(help="Load factor in (0, 1]; a design that cannot reach it takes less.")] = 0.8,
     keys: Annotated[str, typer.Option(help="Type of random keys.")] = "uint32",
     values: Annotated[str, typer.Option(help="Type of values, or none for a set.")] = "uint32",
     data: Annotated[
@@ -92,14 +92,14 @@ def bench(
         typer.Option(help="random, normal, tpch, tw, re, com or FILE.parquet:COLUMN; tpch and random by default."),
     ] = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda; a GPU if one is usable.")] = None,
-    seed: Annotated[int, typer.Option(min=0, max=_MOST_SEED, help="Of keys and hash constants.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=_MOST_SEED, help="Seed of keys and hash constants.")] = 1,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of the CPU engine; all by default.")] = None,
-    rivals: Annotated[bool, typer.Option("--rivals", help="Measure what people use today, too (CPU).")] = False,
-    json: Annotated[Path, typer.Option(help="Where the results go.")] = Path("results.json"),
-    plot: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("bench.png"),
+    rivals: Annotated[bool, typer.Option("--rivals", help="Also measure dict, pandas, polars, pyarrow (CPU).")] = False,
+    json: Annotated[Path, typer.Option(help="File for the results.")] = Path("results.json"),
+    plot: Annotated[Path, typer.Option(help="File for the picture.")] = Path("bench.png"),
     quick: Annotated[bool, typer.Option("--quick", help="Few random keys, one repetition: some seconds.")] = False,
 ) -> None:
-    """Build and query every design on real and on random keys; verify, print and draw the results."""
+    """Build and query every design on real and on random keys. Verify, print and draw the results."""
     for variable in ("WARPHASH_NUM_THREADS", "POLARS_MAX_THREADS", "OMP_NUM_THREADS") if threads else ():
         os.environ[variable] = str(threads)
 
@@ -123,7 +123,7 @@ def bench(
         raise ParameterError(f"--json and --plot are both {json}: give two files")
     where = HashSet("uint32", capacity=1, device=device).device
     lab = Lab(where, repetitions=1 if quick else 5, with_ceilings=True)
-    # On two processors the whole run is to take well under a minute.
+    # These limits keep the whole run well under a minute on two processors.
     most = {"random": 1_000_000, "tpch": 3_000_000} if where == "cpu" else {"random": 50_000_000}
     settings = [s for name in design or registry.names() for s in standard.settings_of(name, load)]
     measured: list[Measurement] = []
@@ -157,15 +157,15 @@ def bench(
 @app.command()
 def figure(
     name: Annotated[str | None, typer.Argument(help="Such as fig05, table3 or slab4: see --list.")] = None,
-    list_: Annotated[bool, typer.Option("--list", help="Name the figures.")] = False,
-    all_: Annotated[bool, typer.Option("--all", help="Draw them all.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the figures.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Draw all figures.")] = False,
     n: Annotated[
         int | None,
-        typer.Option(min=1, max=_MOST_KEYS, help="Most keys; the paper's number on a GPU, 1 million on a CPU."),
+        typer.Option(min=1, max=_MOST_KEYS, help="Most keys; default: as the paper on a GPU, 1 million on a CPU."),
     ] = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda; a GPU if one is usable.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for NAME.json and NAME.png.")] = Path(),
-    seed: Annotated[int, typer.Option(min=0, max=_MOST_SEED, help="Of keys and hash constants.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=_MOST_SEED, help="Seed of keys and hash constants.")] = 1,
 ) -> None:
     """Measure and draw a figure or table of a paper, with the paper's numbers beside ours."""
     from . import HashSet
@@ -223,7 +223,7 @@ def tune(
 
 @app.command()
 def doctor() -> None:
-    """Say what runs here, what is missing, and the command that mends it."""
+    """Report what runs here, what is missing, and which command installs it."""
     from .runtime import doctor as examination
 
     print(examination.report())
