@@ -1,4 +1,4 @@
-"""The allocator contest: every contestant runs on every engine, and a unit that two threads have is seen."""
+"""Tests of the allocator comparison: every allocator runs on every engine, and a unit taken twice is counted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_units_that_nobody_has_for_himself_are_counted(name: str, bytes_of_an_ad
     assert contestant.mismatches() == 0
     engine, at = allocators.engine_for("cpu"), contestant._addresses.ptr
     kept = engine.to_host(at, f"u{bytes_of_an_address}", 1000)
-    engine.copy(at, at + 500 * bytes_of_an_address, 10 * bytes_of_an_address)  # ten have what others have, too
+    engine.copy(at, at + 500 * bytes_of_an_address, 10 * bytes_of_an_address)  # ten units are now taken twice
     assert contestant.mismatches() == 10
     engine.copy(at, kept.ctypes.data, kept.nbytes)
     assert contestant.mismatches() == 0

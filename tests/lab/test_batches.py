@@ -1,4 +1,4 @@
-"""Keys in batches: times that add up, tables that are right after each batch, and a loss that is seen."""
+"""Tests of keys in batches: times add up, the table is right after each batch, and a lost key is counted."""
 
 from __future__ import annotations
 
@@ -40,4 +40,4 @@ def test_a_key_that_is_lost_is_wrong_where_it_came_and_in_the_end(monkeypatch: p
     steps = add_in_batches(Lab("cpu", repetitions=1), KEYS, Setting("cuckoo", {}), 0.5, 4, rebuilds=False)
     passes = steps[1].mismatches
     assert 1 <= passes <= 5
-    assert [step.mismatches for step in steps] == [0, passes, 0, passes + 1]  # a size each, and an item of the last
+    assert [step.mismatches for step in steps] == [0, passes, 0, passes + 1]  # each pass: a wrong size; end: a pair

@@ -1,4 +1,4 @@
-"""Workloads of the standard run, and the check of what a table holds."""
+"""Tests of the standard run's workloads, and of the check of a table's pairs."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def test_line_items_lack_line_0(monkeypatch):
 
 @pytest.fixture(params=["uint32", None], ids=["map", "set"])
 def subject(request):
-    workload = workloads.make(runner._PIECE + 1000, "uint64", request.param, seed=1)  # more than is summed at once
+    workload = workloads.make(runner._PIECE + 1000, "uint64", request.param, seed=1)  # several pieces of the sum
     return runner._Subject(workload, clocks.HostClock())
 
 
 def test_a_table_s_items_are_right_in_any_order(subject, monkeypatch):
     keys, values = subject.workload.keys, subject.workload.values
     order = np.random.default_rng(2).permutation(len(keys))
-    monkeypatch.setattr(subject.oracle, "check_items", None)  # is not asked
+    monkeypatch.setattr(subject.oracle, "check_items", None)  # fails if the oracle is called
     assert subject.wrong_items(keys[order], None if values is None else values[order]) == 0
 
 

@@ -1,4 +1,4 @@
-"""Ceilings: every place is read whole and in the region, rates become ratios, and nothing is measured twice."""
+"""Tests of ceilings: reads cover whole places inside the region, ratios are right, each ceiling is measured once."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ GATHERS = 4096
 
 @pytest.fixture
 def quick(monkeypatch):
-    """One short run a rate."""
+    """Make one short run for each rate."""
     monkeypatch.setattr(ceilings, "_LINES", {"cpu": 1 << 12, "cuda": 1 << 12})
     monkeypatch.setattr(ceilings, "_ENOUGH_S", 0.0)
     monkeypatch.setattr(ceilings, "_FEWEST", 1)
 
 
 def walked(device: str, entry: str, width: int, places: int = PLACES) -> np.ndarray:
-    """The region's words of 4 bytes after a walk, one row a place."""
+    """The region's 4-byte words after a walk, with a row for each place."""
     engine = engine_for(device)
     region = engine.allocate(places * width)
     engine.fill(region.ptr, 0, places * width)
@@ -41,9 +41,9 @@ def walked(device: str, entry: str, width: int, places: int = PLACES) -> np.ndar
 def test_a_swap_adds_one_to_each_place_read(device, width):
     counts = walked(device, "read_and_swap", width)
     per_place = counts.sum(axis=1)
-    assert 0.95 * GATHERS < per_place.sum() <= GATHERS  # a swap that lost a race is not tried again
+    assert 0.95 * GATHERS < per_place.sum() <= GATHERS  # a swap that lost a race is not repeated
     assert width == 4 or not counts[:, 1::2].any()  # the upper half of a swapped word
-    # Places are drawn evenly: one in 16 was drawn before.
+    # Places are drawn evenly: one draw in 16 repeats an earlier place.
     assert 0.92 * GATHERS < (per_place > 0).sum() < 0.96 * GATHERS
     quarters = per_place.reshape(4, -1).sum(axis=1)
     assert abs(quarters - GATHERS / 4).max() < GATHERS / 16
@@ -54,7 +54,7 @@ def test_a_swap_adds_one_to_each_place_read(device, width):
 def test_an_exchange_writes_to_each_place_read(device, width):
     per_place = walked(device, "read_and_exchange", width).sum(axis=1)
     assert (per_place > 0).sum() == (walked(device, "read_and_swap", width).sum(axis=1) > 0).sum()
-    assert per_place.sum() <= GATHERS  # of two that read the same, one is written over
+    assert per_place.sum() <= GATHERS  # if two reads see the same word, one write is lost
 
 
 @pytest.mark.parametrize("device", one_of_each(*ENGINES))
@@ -116,7 +116,7 @@ def test_a_value_apart_from_its_key_is_read_where_the_key_is_found(monkeypatch):
     monkeypatch.setattr(Ceilings, "_measure", lambda _, wide, region: Ceiling(wide, region, rates[wide], 10.0))
     found, apart, slots = Ceilings("cpu"), Reads(128, 8), Reads(128, 0)
     assert found.ratio(slots, 1 << 20, "find 100", 25.0, 1.0) == 0.5
-    assert found.ratio(apart, 1 << 20, "find 100", 25.0, 1.0) == 0.75  # a line of the CPU's for the value
+    assert found.ratio(apart, 1 << 20, "find 100", 25.0, 1.0) == 0.75  # the CPU reads a line of 64 bytes for the value
     assert found.ratio(apart, 1 << 20, "find 50", 25.0, 1.0) == 0.625
     assert found.ratio(apart, 1 << 20, "find 0", 25.0, 1.0) == 0.5
     assert found.ratio(apart, 1 << 20, "build", 5.0, 1.0) == 0.5
@@ -124,7 +124,7 @@ def test_a_value_apart_from_its_key_is_read_where_the_key_is_found(monkeypatch):
     assert found.ratio(told, 1 << 20, "find 100", 25.0, 1.0, 0.5) == 0.875
     assert (64, 1 << 16) in {(ceiling.bucket_bytes, ceiling.region_bytes) for ceiling in found.measured}
     assert found.ratio(Reads(64, 0, True), 1 << 20, "find 0", 25.0, 3.0) == 0.75
-    assert found.ratio(Reads(16, 0, True), 1 << 20, "find 0", 25.0, 3.0) == 0.375  # four of which are a line
+    assert found.ratio(Reads(16, 0, True), 1 << 20, "find 0", 25.0, 3.0) == 0.375  # four places share a line
     assert found.ratio(Reads(128, 512), 1 << 20, "find 100", 10.0, 1.0) == 0.7
 
 
@@ -141,14 +141,14 @@ def test_every_measurement_has_a_ratio(quick):
 
 
 def test_a_rate_above_its_ceiling_has_that_measured_again(monkeypatch):
-    rates = iter([(1.0, 1.0), (1e15, 0.5)])  # the first was held down by others
+    rates = iter([(1.0, 1.0), (1e15, 0.5)])  # other work slowed the first measurement
     monkeypatch.setattr(Ceilings, "_measure", lambda self, *key: Ceiling(*key, *next(rates)))
     lab = Lab("cpu", repetitions=1, with_ceilings=True)
     workload = workloads.make(500, "uint32", "uint32", seed=1)
     table, _ = Lab("cpu", repetitions=1).measure_build(workload, Setting("cuckoo", {}), 0.7)
     assert lab.measure_find(table, workload, 1.0).ceiling_ratio < 1
     assert [(c.reads_per_s, c.swaps_per_s) for c in lab.ceilings] == [(1e15, 1.0)]
-    assert lab.measure_find(table, workload, 0.0).ceiling_ratio < 1  # and no third time
+    assert lab.measure_find(table, workload, 0.0).ceiling_ratio < 1  # without a third measurement
 
 
 def test_a_lab_measures_ceilings_only_where_they_are_wanted():

@@ -1,4 +1,4 @@
-"""The command: what it writes, what it says, and the codes it leaves with."""
+"""Tests of the command line: its files, its output and its exit codes."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""What the command refuses: one line, code 2, before anything is measured, and nothing is left behind."""
+"""Tests of refusals: the command prints one line, exits with code 2, measures nothing and leaves no file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SMALL = ("bench", "--n", "3000", "--data", "random", "--design", "cuckoo", "--de
 
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """The working folder, with what the arguments below name; whatever is measured fails the test."""
+    """The working folder, with the files that the arguments below name. Any measurement fails the test."""
 
     def measure(*_: Any, **__: Any) -> None:
         pytest.fail("it was measured")
@@ -86,7 +86,7 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     ((*SMALL, "--threads", "0"), "'--threads'"),
     ((*SMALL, "--seed", "-1"), "'--seed'"),
     ((*SMALL, "--seed", str(2**70)), "'--seed'"),
-    # where its files go
+    # paths of bench's files
     ((*SMALL, "--plot", "x.xyz"), "x.xyz must end in a format of pictures"),
     ((*SMALL, "--plot", "bench"), "bench must end in a format of pictures"),
     ((*SMALL, "--plot", "folder"), "folder must end in a format of pictures"),
@@ -147,7 +147,7 @@ def test_a_folder_that_takes_no_files_is_refused(
             raise PermissionError(13, "Permission denied")
         return opened(path, flags, mode, **options)
 
-    monkeypatch.setattr(os, "open", refuse)  # root may write everywhere
+    monkeypatch.setattr(os, "open", refuse)  # file modes would not stop root
     assert run(monkeypatch, *SMALL, *arguments) == 2
     assert f"the folder {folder} takes no new file (Permission denied)" in capsys.readouterr().err
 

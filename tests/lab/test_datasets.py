@@ -1,4 +1,4 @@
-"""LINE keys are packed exactly; Parquet columns are read, or refused in words."""
+"""Tests of data sets: LINE keys are packed exactly, and Parquet columns are read or refused with a message."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""Keys that come and go: batches as in the paper, an oracle that misses nothing, tables that keep to bounds."""
+"""Tests of the dynamic workload: the paper's batches, an oracle that sees every error, load factors within bounds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def plan(shape: Dynamic = SHAPE, batch: int = 700) -> Plan:
 
 
 def answers(drawn: Plan) -> list[tuple[np.ndarray, ...]]:
-    """What a dict answers to a plan; of several copies, the last one counts."""
+    """The answers of a dict to a plan. If a batch inserts a key several times, the last value counts."""
     model: dict[int, int] = {}
     found = []
     for step in drawn.steps:
@@ -108,7 +108,7 @@ def test_tables_are_measured_and_verified(design: str, alpha: float, beta: float
     assert sum(sum(lap.seconds for lap in run.of(verb)) for verb in ("insert", "find", "erase")) == pytest.approx(
         run.seconds
     )
-    if design in ("linear_probing", "dynamic_cuckoo"):  # which hold what is asked of them
+    if design in ("linear_probing", "dynamic_cuckoo"):  # these two keep the requested bounds
         erased = [lap.load_factor for lap in run.of("erase") if lap.size > 500]
         assert min(erased) >= min(alpha, beta / 2) and max(lap.load_factor for lap in run.laps) <= beta + 0.01
 

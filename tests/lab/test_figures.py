@@ -1,4 +1,4 @@
-"""The figures' data files say what can be run, and one of each kind runs."""
+"""Tests of the figures: every data file names experiments that exist, and one figure of each kind runs."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_parts_of_a_time_make_the_whole(name: str, tmp_path: Path, monkeypatch: 
 
 
 def test_the_utilisation_of_slabs_is_that_of_the_paper(tmp_path: Path) -> None:
-    """Exact for keys spread at random, whatever the device (docs/fidelity.md#slabhash-utilisation)."""
+    """The utilisation of random keys does not depend on the device (docs/fidelity.md#slabhash-utilisation)."""
     made = run("slab4c", "cpu", 300_000, tmp_path)
     ours = {(point.series, point.x): point.value for point in made.points}
     for point in figure_data.load("slab4c").published:

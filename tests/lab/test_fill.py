@@ -1,4 +1,4 @@
-"""How full a table is: buckets for a wanted utilisation, and the measure that a design has no use for."""
+"""Tests of fill: the number of buckets for a utilisation, and measures that a design does not have."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SLAB = Setting("slab", {"rebucket": False})
 
 
 def expected_utilisation(slab_count: float, pairs: int, pair_bytes: int) -> float:
-    """Figure 4c by another way than the library's: the mean slabs of a list, over how long it is at least."""
+    """Utilisation of Figure 4c, computed differently than in the library: from the mean number of slabs of a list."""
     mean = pairs * slab_count
     at_most, term = [], math.exp(-mean)
     for c in range(int(mean + 20 * math.sqrt(mean)) + 2 * pairs):
@@ -38,11 +38,11 @@ def test_buckets_reach_the_utilisation_of_the_paper(
 
 
 def test_the_shortest_lists_that_reach_it_are_taken() -> None:
-    """0.655 is reached before the dip of the curve, in it, and after it."""
+    """The curve has a dip, so it reaches 0.655 before the dip, in the dip and after the dip."""
     slab_count = N / (15 * buckets_for(0.655, N, 8))
     assert 0.8 < slab_count < 0.9
     assert expected_utilisation(slab_count, 15, 8) == pytest.approx(0.655, abs=1e-4)
-    assert N / (15 * buckets_for(0.66, N, 8)) > 1.2  # more than the peak before the dip
+    assert N / (15 * buckets_for(0.66, N, 8)) > 1.2  # beyond the peak before the dip
 
 
 @pytest.mark.parametrize("n", [1, 14, 1000])

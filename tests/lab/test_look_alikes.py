@@ -1,4 +1,4 @@
-"""Look-alikes have the numbers of the paper's Table 2, whole and scaled."""
+"""Tests of stand-ins: they have the counts of the paper's Table 2, whole and scaled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_counts_of_the_whole_sets(name: str) -> None:
     copies = np.arange(1, wanted.most_copies + 1)
     assert len(counts) == wanted.most_copies and (counts >= 0).all() and counts[-1] >= 1
     assert (counts.sum(), (counts * copies).sum()) == (wanted.unique, wanted.pairs)
-    assert (np.diff(counts) <= 0).all() or name == "com"  # the rarer, the more copies
+    assert (np.diff(counts) <= 0).all() or name == "com"  # keys with more copies are rarer
 
 
 @pytest.mark.parametrize("name", LOOK_ALIKES)
@@ -64,7 +64,7 @@ def test_normal_keys(dtype: str, middle: float) -> None:
     deviation = 2.0 ** (8 * keys.itemsize - 3)
     as_floats = keys.astype(np.float64) - middle
     assert abs(as_floats.mean()) < 0.02 * deviation
-    assert abs(as_floats.std() / deviation - 0.8796) < 0.01  # cut at two deviations
+    assert abs(as_floats.std() / deviation - 0.8796) < 0.01  # the distribution is cut at two deviations
     assert (normal_keys(50_000, dtype, seed=4) == keys).all()
 
 

@@ -1,4 +1,4 @@
-"""Mixed batches: drawn so that no order of the operations changes what is right, and a wrong answer is seen."""
+"""Tests of mixed batches: the right results hold in any order of the operations, and a wrong answer is counted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEYS = workloads.make(3000, "uint32", "uint32", seed=4)
 
 
 def obeyed(batch: MixedBatch, order: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[int, int]]:
-    """What a dict answers to the operations in an order, and what it holds in the end."""
+    """The answers of a dict to the operations in some order, and the pairs that it holds at the end."""
     assert KEYS.values is not None
     model = dict(zip(KEYS.keys.tolist(), KEYS.values.tolist(), strict=True))
     values, flags = np.zeros(len(batch.keys), np.uint32), np.zeros(len(batch.keys), bool)

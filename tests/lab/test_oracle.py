@@ -1,4 +1,4 @@
-"""The oracle sees every kind of wrong answer."""
+"""Tests of the oracle: it counts every kind of wrong answer."""
 
 import numpy as np
 import pytest

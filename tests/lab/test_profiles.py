@@ -1,4 +1,4 @@
-"""Profiles of inserts: what runs under the profiler, and what is read from it. (Few machines have a profiler.)"""
+"""Tests of profiles: the process under the profiler, and the parsing of its output. Few machines have a profiler."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_without_a_profiler_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_process_that_is_profiled_fills_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Under a profiler that runs nothing, and notes what it should have run; then that runs, on the CPU."""
+    """A fake profiler records its command and runs nothing. Then the test runs that command on the CPU."""
     ncu, told = tmp_path / "ncu", tmp_path / "told.json"
     ncu.write_text(
         f"#!{sys.executable}\n"

@@ -1,4 +1,4 @@
-"""A paper's ratio is set beside ours over the x that both lines have."""
+"""Tests of ratios: ours are computed over the values of x that both lines have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report: 80 columns at any rate, and each lookup's share of the ceiling."""
+"""Tests of the report: it fits in 80 columns, and it shows each lookup's share of the ceiling."""
 
 from __future__ import annotations
 

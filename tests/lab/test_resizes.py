@@ -1,4 +1,4 @@
-"""One resizing, timed alone; keys without a slot, counted one by one; and the data sets of both, in proportion."""
+"""Tests of timing one resize, of counting keys without a slot, and of the data sets for both."""
 
 from __future__ import annotations
 

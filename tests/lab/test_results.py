@@ -1,4 +1,4 @@
-"""A results file round-trips, names what made it, and replaces an older one only when it is complete."""
+"""Tests of the results file: it round-trips, names its command, and replaces an older file only when complete."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Every rival that is installed gives right answers, and so does the contest."""
+"""Tests of rivals: every installed rival gives right answers, and the contest verifies them."""
 
 import numpy as np
 import pytest

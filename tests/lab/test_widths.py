@@ -1,4 +1,4 @@
-"""Rows that are made of numbers, and the tables that are measured with them."""
+"""Tests of rows that are computed from numbers, and of the tables that are measured with such rows."""
 
 from __future__ import annotations
 
@@ -40,4 +40,4 @@ def test_wrong_answers_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(HashMap, "find", off_by_one)
     made = measure_widths(Lab("cpu", repetitions=1), SETTING, 0.8, 1000, 16)
-    assert made.mismatches == 3  # a value, and in either find what is there
+    assert made.mismatches == 3  # a wrong value, and a wrong flag in each of the two finds

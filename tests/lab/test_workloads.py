@@ -1,4 +1,4 @@
-"""Keys of a workload differ, are reproducible, and are asked for in the share that was ordered."""
+"""Tests of workloads: keys are distinct and reproducible, and the requested share of lookups is present."""
 
 import numpy as np
 import pytest
