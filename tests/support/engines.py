@@ -1,4 +1,4 @@
-"""Which engines a test run has, and why not the others."""
+"""Which engines can run here, and why an engine cannot."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ENGINES = ("cpu", "emulated", "cuda")
 
 @cache
 def missing(engine: str) -> str:
-    """Why ``engine`` cannot run here; empty if it can."""
+    """The reason why ``engine`` cannot run here. Empty if it can."""
     try:
         warphash.HashSet(np.uint32, capacity=1, device=engine).insert(np.zeros(1, np.uint32))
     except (warphash.EngineUnavailable, warphash.DeviceError) as error:
@@ -24,7 +24,7 @@ def missing(engine: str) -> str:
 
 
 def one_of_each(*names: str) -> list[Any]:
-    """Parameters of a test that runs on these engines, as far as they can run here; marked."""
+    """Parameters of a test that runs on those of these engines that can run here. Each has the marks of its engine."""
     return [pytest.param(name, marks=marks_of(name)) for name in names if not missing(name)]
 
 

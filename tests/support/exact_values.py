@@ -1,7 +1,7 @@
-"""Which values a type holds, told without NumPy's conversions: the oracle of the front door.
+"""The oracle of value conversion: decides which values a type can hold, without NumPy's conversions.
 
-A value that a type holds has one plain Python form: an int, a float, bytes, a string, a tuple of these; a time is the
-number of its units since 1970, and NaT the least of them.
+Each value that a type can hold has one plain Python form: an int, a float, bytes, a string, or a tuple of these. A time
+is its number of units since 1970, and NaT is the least such number.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ __all__ = ["NOT_HELD", "NS_OF_UNIT", "plain", "plain_of_array"]
 NOT_HELD: Any = type("NotHeld", (), {"__repr__": lambda self: "NOT_HELD"})()
 NS_OF_UNIT = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 NAT = -(2**63)
-FLOAT_FORMATS = {2: "<e", 4: "<f", 8: "<d"}  # of the standard: native ones make infinities
+FLOAT_FORMATS = {2: "<e", 4: "<f", 8: "<d"}  # "<" raises for floats that are too large; native formats give infinity
 
 
 def plain(value: Any, dtype: np.dtype[Any]) -> Any:
     """The plain form of one item of ``dtype``, or `NOT_HELD`."""
     if dtype.subdtype is not None:
         base, (extent,) = dtype.subdtype
-        value = value.to_list() if hasattr(value, "to_list") else value  # a row of Polars is a column again
+        value = value.to_list() if hasattr(value, "to_list") else value  # Polars gives a row as a column
         if not isinstance(value, list | tuple | np.ndarray) or len(value) != extent:
             return NOT_HELD
         return _all_held(plain(item, base) for item in value)

@@ -1,11 +1,11 @@
-"""Faults in the middle of a verb: memory that is refused, and an interrupt at a line of the package.
+"""Inject faults into a verb: refuse an allocation, or raise KeyboardInterrupt at a line of the package.
 
-A `Scenario` is a table with some history, and one call. `refusals` makes the call once for each allocation that it
-asks for, and refuses that one; `interrupts` makes it once for each line that it runs, and raises KeyboardInterrupt
-there. Each call is made on a table of its own. Afterwards the whole table is compared with a dict, from another thread,
-so that a lock that is still held shows.
+A `Scenario` is a table with some history, and one call. `refusals` makes the call once for each of its allocations, and
+refuses that allocation. `interrupts` makes the call once for each line that it runs, and raises KeyboardInterrupt at
+that line. Each call gets a new table. Afterwards another thread compares the whole table with a dict. The other thread
+would wait if a lock were still held.
 
-``python -m support.faults`` prints which lines do harm.
+``python -m support.faults`` prints the faults that do harm.
 """
 
 from __future__ import annotations
@@ -51,21 +51,21 @@ __all__ = [
 ]
 
 Model = dict[int, tuple[int, ...]]
-"""The values of each key, the first to come first; of a map there is one."""
+"""The values of each key, oldest first. A key of a map has one value."""
 
 PACKAGE = Path(warphash.__file__).parent
 STORAGE_AND_TABLE = re.compile(r"storage/|table/(?!locks\.py)")
 LOCKS = re.compile(r"table/locks\.py")
-"""Files of the package, by the paths in it."""
+"""Patterns of paths inside the package."""
 
 TURNS = 8
-"""A call that comes to one line more often is interrupted there no more."""
+"""Most interrupts of one call at one line, which a loop may reach many times."""
 
 
 # ---- tables
 @dataclass(frozen=True)
 class Family:
-    """One way to keep pairs: a kind of table, a design of it, and types that lead there."""
+    """One way to store pairs: a kind of table, a design, and the types that lead to this storage."""
 
     name: str
     design: str
@@ -101,7 +101,7 @@ class Family:
 
 
 def _rows(numbers: Any, dtype: str) -> Array:
-    """Rows that consist of one number each: a torn one does not."""
+    """Rows that each repeat one number, so that a torn row can be told: it has several numbers."""
     words = np.asarray(numbers, np.uint64)
     wide = np.dtype(dtype).itemsize // 8
     return words if wide == 1 else np.repeat(words, wide).view(dtype)
@@ -130,7 +130,7 @@ FAMILIES = {
     )
 }
 SOME = ("buckets", "rows", "lists", "lists-of-pairs", "subtables", "tickets")
-"""For every day; the others keep wider rows in the same storage."""
+"""The families that run every day. The other families keep wider rows in the same storage."""
 
 
 # ---- calls
@@ -141,18 +141,18 @@ class Verb:
     Attributes
     ----------
     call
-        Makes it: of the family, the table and the numbers of the batch's keys.
+        Makes the call, from the family, the table and the numbers of the batch's keys.
     after
-        What the table holds after it, of what it held before.
+        Gives the content of the table after the call, from the family, the content before and the numbers.
     needs
-        The capability of a design.
+        The capability that a design needs.
     kinds
-        ``"map"``, ``"multi"`` or both.
+        Kinds of tables that have the verb: ``"map"``, ``"multi"`` or both.
     whole
-        Whether a call that raises leaves the table as it was. Of `execute`, each operation is a call of its own.
+        Whether a call that raises leaves the table as it was. `execute` need not: there, each operation counts alone.
     batch
-        Which keys it takes: ``"both"`` present and absent ones, of which some repeat; ``"present"`` ones; or each
-        ``"once"``.
+        Keys of the batch. ``"both"``: present and absent keys, some of them repeated. ``"present"``: present keys only.
+        ``"once"``: each key once.
     """
 
     name: str
@@ -213,7 +213,7 @@ def _erased_all(family: Family, model: Model, ids: Array) -> Model:
 
 
 def _operations(ids: Array) -> Array:
-    """An operation for each key, one kind after the other."""
+    """An operation for each key: insert, assign, erase and find in turn."""
     every = [Operation.INSERT, Operation.ASSIGN, Operation.ERASE, Operation.FIND]
     return np.array([every[i % 4] for i in range(len(ids))], np.uint8)
 
@@ -233,17 +233,17 @@ def _execute(family: Family, table: Any, ids: Array) -> Any:
 
 
 def _give(method: str) -> Callable[[Family, Any, Array], Any]:
-    """A call with keys and values."""
+    """A verb that takes keys and values."""
     return lambda family, table, ids: getattr(table, method)(family.keys(ids), family.values(_new(ids)))
 
 
 def _ask(method: str) -> Callable[[Family, Any, Array], Any]:
-    """A call with keys."""
+    """A verb that takes keys."""
     return lambda family, table, ids: getattr(table, method)(family.keys(ids))
 
 
 def _bare(method: str) -> Callable[[Family, Any, Array], Any]:
-    """A call with nothing."""
+    """A verb without arguments."""
     return lambda family, table, ids: getattr(table, method)()
 
 
@@ -284,7 +284,7 @@ VERBS = {
 
 # ---- scenarios
 ERASED, OLD = np.arange(1, 11), np.arange(11, 71)
-"""Keys that were in the table, and those that are."""
+"""Numbers of the keys that were inserted and erased again, and of the keys that are in the table."""
 
 
 @dataclass(frozen=True)
@@ -294,8 +294,8 @@ class Scenario:
     Attributes
     ----------
     grows
-        The table has hardly room for more than it holds, and the batch is larger than a block of threads of the
-        emulated engine; else the batch is small and fits.
+        If True, the table has hardly any room left, and the batch is larger than a block of threads of the emulated
+        engine. If False, the batch is small and fits.
     """
 
     family: Family
@@ -318,16 +318,16 @@ class Scenario:
 
     @property
     def before(self) -> Model:
-        """What the table holds."""
+        """The content of the table before the call."""
         return {int(key): (int(key),) for key in OLD}
 
     @property
     def after(self) -> Model:
-        """What the table holds when the call has returned."""
+        """The content of the table after the call has returned."""
         return self.verb.after(self.family, self.before, self.ids)
 
     def make(self) -> Any:
-        """The table; a batch may be under way in it."""
+        """Make the table. A batch may still be running in it."""
         table = self.family.table(72 if self.grows else 400, self.device)
         for part in np.array_split(np.concatenate([OLD, ERASED]), 3):
             table.insert(self.family.keys(part), self.family.values(part))
@@ -339,16 +339,17 @@ class Scenario:
 
     # ---- what holds after a fault
     def problem(self, table: Any, *, done: bool, whole: bool, patience: float = 30) -> str:
-        """What is wrong with a table after a fault; nothing: an empty string.
+        """Describe what is wrong with a table after a fault. Empty if nothing is wrong.
 
         Parameters
         ----------
         done
-            The call has returned: all of it is done.
+            The call has returned, so all of its work must be done.
         whole
-            If it has not, nothing is done; else each key is wholly in or wholly out.
+            If True, a call that has not returned must have changed nothing. If False, such a call must leave each key
+            wholly in or wholly out.
         patience
-            Seconds after which a call of another thread counts as one that waits for ever.
+            Seconds after which a call of another thread counts as waiting for ever.
         """
         step, said = ["a lookup"], [""]
 
@@ -409,7 +410,7 @@ class Scenario:
 
 
 def scenarios(device: str, families: Iterable[str] = FAMILIES, verbs: Iterable[str] = VERBS) -> list[Scenario]:
-    """Every verb that a family has, with a batch that fits and with one that makes the table grow."""
+    """Every verb of every family, once with a batch that fits and once with a batch that makes the table grow."""
     verbs = list(verbs)
     return [
         Scenario(FAMILIES[family], VERBS[verb], device, grows)
@@ -422,7 +423,7 @@ def scenarios(device: str, families: Iterable[str] = FAMILIES, verbs: Iterable[s
 
 def _has(family: Family, verb: Verb) -> bool:
     kind = "multi" if family.multi else "map"
-    if verb.name == "execute" and family.key != "u8":  # takes keys that lie in the slot
+    if verb.name == "execute" and family.key != "u8":  # needs keys that fit in the slot
         return False
     return kind in verb.kinds and (verb.needs is None or verb.needs in registry.get(family.design).capabilities)
 
@@ -430,16 +431,16 @@ def _has(family: Family, verb: Verb) -> bool:
 # ---- faults
 @dataclass(frozen=True)
 class Fault:
-    """A call that was hit, and the table that it left.
+    """A call with a fault, and the table after the call.
 
     Attributes
     ----------
     number, place
-        Which of the call's allocations or lines, and where that is.
+        Number of the faulty allocation or line in the call, and its description.
     done
-        The call returned all the same.
+        Whether the call returned in spite of the fault.
     whole
-        A call that did not return has to leave the table as it was; else each key is wholly in or wholly out.
+        See `Scenario.problem`.
     """
 
     scenario: Scenario
@@ -450,12 +451,12 @@ class Fault:
     whole: bool
 
     def harm(self, patience: float = 30) -> str:
-        """What the fault broke; nothing: an empty string. See `Scenario.problem`."""
+        """Describe what the fault broke. Empty if nothing broke. See `Scenario.problem`."""
         return self.scenario.problem(self.table, done=self.done, whole=self.whole, patience=patience)
 
 
 def refusals(scenario: Scenario, *, once: bool, start: int = 1) -> Iterator[Fault]:
-    """Refuse each allocation of the call in turn, ``once`` or all behind it too."""
+    """Refuse each allocation of the call in turn: only this allocation (``once``), or also all that follow."""
     for number in range(start, 1000):
         table, said = scenario.make(), ""
         with refusing(engine_for(scenario.device), number, once=once) as count:
@@ -472,11 +473,12 @@ def refusals(scenario: Scenario, *, once: bool, start: int = 1) -> Iterator[Faul
 class Interrupt:
     """Raises KeyboardInterrupt at the ``number``-th line that this thread begins in some files of the package.
 
-    A line of a loop counts `TURNS` times, and no more.
+    A line of a loop counts at most `TURNS` times.
 
-    The end of a ``with`` statement counts as no line, though a trace function sees its line again there: between the
-    last instruction of the block and the call of ``__exit__`` the interpreter does not look for signals, so no
-    interrupt comes there. One does come at the first line inside an ``__exit__`` that is written in Python.
+    The end of a ``with`` statement does not count, although the trace function sees the line of the ``with`` again
+    there. The interpreter does not look for signals between the last instruction of the block and the call of
+    ``__exit__``, so no interrupt can come there. An interrupt can come at the first line inside an ``__exit__`` that is
+    written in Python.
     """
 
     def __init__(self, number: int, files: re.Pattern[str]) -> None:
@@ -507,7 +509,7 @@ def _is_among(path: str, files: re.Pattern[str]) -> bool:
 
 @functools.cache
 def _ends_of_with(code: CodeType) -> frozenset[int]:
-    """Where the calls of ``__exit__`` without an error begin: three Nones, under the value that is returned."""
+    """Offsets where calls of ``__exit__`` without an error begin: three loads of None, before the call."""
     steps = [step for step in dis.get_instructions(code) if step.opname not in ("CACHE", "PRECALL", "NOP")]
     ends = set()
     for i in range(1, len(steps) - 3):
@@ -520,7 +522,7 @@ def _ends_of_with(code: CodeType) -> frozenset[int]:
 def interrupts(
     scenario: Scenario, *, every: int = 1, start: int = 1, files: re.Pattern[str] = STORAGE_AND_TABLE
 ) -> Iterator[Fault]:
-    """Interrupt the call at each ``every``-th line that it runs in some files of the package, up to its end."""
+    """Interrupt the call at every ``every``-th line that it runs in some files of the package."""
     number = start
     while True:
         table = scenario.make()
@@ -532,12 +534,12 @@ def interrupts(
 
 
 def lines_of(scenario: Scenario, files: re.Pattern[str] = STORAGE_AND_TABLE) -> int:
-    """How many lines the call runs in some files of the package."""
+    """Number of lines that the call runs in some files of the package."""
     return _interrupted(scenario, scenario.make(), 0, files)[0].lines
 
 
 def _interrupted(scenario: Scenario, table: Any, number: int, files: re.Pattern[str]) -> tuple[Interrupt, bool]:
-    """Make the call; whether it returned."""
+    """Make the call with an interrupt. Return the interrupt, and whether the call returned."""
     interrupt, before = Interrupt(number, files), sys.gettrace()
     sys.settrace(interrupt)
     try:
@@ -551,7 +553,7 @@ def _interrupted(scenario: Scenario, table: Any, number: int, files: re.Pattern[
 
 # ---- the list of what does harm
 def main(words: list[str]) -> None:
-    """Print what faults break: ``python -m support.faults DEVICE [EVERY [FAMILY [VERB ...]]]``."""
+    """Print the harm that faults do: ``python -m support.faults DEVICE [EVERY [FAMILY [VERB ...]]]``."""
     device, every = words[0] if words else "cpu", int(words[1]) if len(words) > 1 else 1
     for scenario in scenarios(device, words[2:3] or FAMILIES, words[3:] or VERBS):
         for files, where in ((STORAGE_AND_TABLE, "interrupts"), (LOCKS, "interrupts in the lock")):
@@ -561,7 +563,7 @@ def main(words: list[str]) -> None:
 
 
 def _report(title: str, every: int, faults: Callable[..., Iterator[Fault]]) -> None:
-    """Print the harm of some faults. They run in processes of their own, some of which die."""
+    """Print the harm of some faults. The faults run in processes of their own, because a fault may kill its process."""
     start, total, seen = 1, 0, Counter[tuple[str, str]]()
     ended = False
     while not ended:

@@ -1,4 +1,4 @@
-"""Where keys hash to, by Python's integers: ``core/hash.cuh`` and ``core/wide.cuh`` again, from their descriptions."""
+"""Compute hash values in Python: ``core/hash.cuh`` and ``core/wide.cuh`` written again from their descriptions."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _WORD = 1 << 64
 
 
 def mixed(x: int, bits: int) -> int:
-    """The bijective mixer."""
+    """Apply the bijective mixer."""
     for shift, factor in _SHIFTS_AND_FACTORS[bits]:
         x = (x ^ x >> shift) * factor & (1 << bits) - 1
     return x
 
 
 def universal(key: int, a: int, b: int, key_bytes: int) -> int:
-    """The hash value of a key in the universal family; of 8 bytes, its remainder and its quotient both count."""
+    """The hash value of a key in the universal family. For keys of 8 bytes, remainder and quotient both count."""
     prime = PRIMES[key_bytes]
     quotient, remainder = divmod(key, prime)
     return (a * remainder + b * (quotient + 1 if key_bytes == 8 else 1)) % prime
 
 
 def digest(key: bytes, constant: int) -> int:
-    """64 bits of a wide key: a polynomial whose coefficients are its bits, 60 at a time, the lowest ones first."""
+    """The 64-bit digest of a wide key: a polynomial whose coefficients have 60 bits of the key each, low bits first."""
     point, prime = constant % (1 << 60), PRIMES[8]
     bits = int.from_bytes(key, "little")
     x = 0

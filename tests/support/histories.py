@@ -1,7 +1,7 @@
-"""Whether a batch of operations that ran at once is linearizable: whether some order of them explains all answers.
+"""Check whether a batch of concurrent operations is linearizable: whether some order of them explains all answers.
 
-All operations of one batch overlap in time, so nothing but their answers restricts that order. And those on different
-keys never restrict each other: a history is linearizable if it is so for each object (Herlihy and Wing, 1990).
+All operations of a batch overlap in time, so only their answers restrict the order. Operations on different keys do not
+restrict each other: a history is linearizable if it is linearizable for each object (Herlihy and Wing, 1990).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from support.types import Array, as_bytes
 from warphash import Operation
 
 State = Hashable
-"""The value of a key; `ABSENT` where it is not there."""
+"""The value of a key, or `ABSENT` if the table does not hold the key."""
 
 ABSENT = None
 UNPLACED = 2
-"""The answer of an insert or assign that found no room: it has done nothing."""
+"""The answer of an insert or assign that found no room and changed nothing."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class Event:
     Attributes
     ----------
     operation
-        What was asked for.
+        The kind of the operation.
     value
-        Of an insert or assign: its own. Of a find that found its key: the one that it found.
+        The value that an insert or assign brings, or the value that a find returns.
     flag
-        0, 1 or `UNPLACED`.
+        The answer's flag: 0, 1 or `UNPLACED`.
     """
 
     operation: Operation
@@ -42,11 +42,11 @@ class Event:
 
     @property
     def writes(self) -> bool:
-        """Whether it has a value to write, and adds its key if that is absent."""
+        """Whether the operation writes a value, and adds its key if the key is absent."""
         return self.operation in (Operation.INSERT, Operation.ASSIGN)
 
     def after(self, state: State) -> tuple[bool, State]:
-        """Whether the answer is right for an operation that meets ``state``, and what it leaves."""
+        """Whether the answer is right if the operation meets ``state``, and the state that it leaves."""
         there = state is not ABSENT
         if self.flag == UNPLACED:
             return self.writes, state
@@ -59,17 +59,17 @@ class Event:
 
 
 def explains(events: list[Event], before: State, after: State) -> bool:
-    """Whether some order of ``events`` leads from state to state, each meeting what its answer says. Takes linear time.
+    """Whether some order of ``events`` leads from ``before`` to ``after`` and explains each answer. Takes linear time.
 
-    A key is absent and there by turns: it comes with an insert or assign that adds it, and goes with an erase. As all
-    events overlap, an event that needs the key may be put into any span of time in which it is there. So these rules
-    are needed, and enough:
+    A key is present and absent by turns: an insert or assign adds the key, an erase removes it. All events overlap, so
+    an event that needs the key may be placed in any span of time in which the key is present. The following rules are
+    therefore necessary and sufficient:
 
-    1. The events that add the key and those that erase it lead from one state to the other.
-    2. What found the key there has such a span, and what missed it has a span without the key.
-    3. A find saw the first value or one that was written: every written value is there for a while.
-    4. The last value was written by an assign, which then comes last; else it is that with which the last span began,
-       and the assigns, if there are any, belong to another span.
+    1. The events that add and erase the key lead from ``before`` to ``after``.
+    2. If an event found the key, there is a span with the key. If an event missed it, there is a span without the key.
+    3. A find returned the first value or a written value. Every written value is present for a while.
+    4. Either an assign wrote the last value, and this assign comes last. Or the last value is the value with which the
+       last span began, and all assigns belong to other spans.
     """
     placed = [event for event in events if event.flag != UNPLACED]
     if any(not event.writes for event in events if event.flag == UNPLACED):
@@ -107,9 +107,9 @@ def wrong_keys(
     Parameters
     ----------
     values, found
-        What inserts and assigns brought, and what finds found; None of a set.
+        The values that inserts and assigns bring, and the values that finds return. None for a set.
     before, after
-        The pairs of the table; of a set, the values are empty.
+        The pairs of the table before and after the batch. For a set, the values are empty.
     """
     events: dict[bytes, list[Event]] = defaultdict(list)
     names, brought = as_bytes(keys), _values(values, keys)

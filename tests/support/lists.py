@@ -1,4 +1,4 @@
-"""How long the lists of a table are, in closed form."""
+"""Expected lengths of a table's lists, in closed form."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import math
 
 
 def nodes_of_a_list(mean: float, pairs: int) -> float:
-    """Mean number of nodes of ``pairs`` pairs of a list, one at least, whose length is of a Poisson distribution.
+    """Mean number of nodes of a list whose length has a Poisson distribution. A node holds ``pairs`` pairs.
 
-    By the generating function exp(mean (z - 1)) at the roots of one, which gives the length modulo ``pairs``: the last
-    node of a list lacks as many as that is short of ``pairs``, and an empty list has a node too.
+    The generating function exp(mean (z - 1)), at the ``pairs``-th roots of one, gives the distribution of the length
+    modulo ``pairs``, and so the mean number of free places in the last node. An empty list has a node too.
     """
     roots = [cmath.rect(1, 2 * math.pi * turn / pairs) for turn in range(pairs)]
     at_roots = [cmath.exp(mean * (root - 1)) for root in roots]

@@ -1,4 +1,4 @@
-"""Mixed batches on a few keys, of which every one is checked to be linearizable."""
+"""Run mixed batches on a few keys, and check that each batch is linearizable."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from warphash import Operation, TableFull
 from warphash.storage.storage import MixedBatch
 
 DEFAULT = 0
-"""What an operation has as value that found none; no operation writes it."""
+"""The value of an answer without a value. No operation writes it."""
 
 
 class Recorder:
-    """A table, and what it held behind the last batch.
+    """A table, and its content after the last batch.
 
     Parameters
     ----------
     table
-        Empty.
+        An empty table.
     """
 
     def __init__(self, case: Case, table: Any) -> None:
@@ -33,7 +33,7 @@ class Recorder:
         self.full = 0
 
     def values(self, n: int) -> Array | None:
-        """Values that were never written before; both halves of a long one are the same, so that a mixture shows."""
+        """Values that were never written before. A long value repeats its half, so that a torn value can be told."""
         if self.case.is_set:
             return None
         first = self.written + 1
@@ -43,7 +43,7 @@ class Recorder:
         return bits.astype(f"u{self.case.value_dtype.itemsize}").view(self.case.value_dtype)
 
     def execute(self, operations: Array, keys: Array) -> None:
-        """One batch. Fails if no order of its operations explains what it answered and what the table then holds."""
+        """Run one batch. Fail if no order of its operations explains the answers and the content of the table."""
         values, before = self.values(len(keys)), self.pairs
         found, flags = self._answers(operations, keys, values)
         self.pairs = self._held()
@@ -54,7 +54,7 @@ class Recorder:
             assert (found[has_none] == DEFAULT).all(), "an operation that is no find, or in vain, has a value"
 
     def _answers(self, operations: Array, keys: Array, values: Array | None) -> tuple[Array | None, Array]:
-        """Of a batch that does not fit too, whose answers are still in the memory of the engine."""
+        """The answers of a batch. If the batch does not fit, they are read from the engine's memory."""
         store, of_failed = self.table._storage.store, []
         whole = store.execute
 
@@ -94,7 +94,7 @@ class Recorder:
 
 
 def drawn(keys: Array, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Operations on few of ``keys`` in a proportion of their own."""
+    """Draw operations on a few of ``keys``, in random proportions."""
     few = rng.choice(keys, rng.integers(2, len(keys) + 1), replace=False)
     operations = rng.choice(4, n, p=rng.dirichlet([1.0] * 4)).astype(np.uint8)
     return operations, rng.choice(few, n)

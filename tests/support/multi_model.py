@@ -1,7 +1,7 @@
 """The oracle of a `MultiMap`: a dict of lists of bit patterns.
 
-Only the order of a batch's own values of one key is free. The model asks for it once, checks that it is one of those,
-and from then on every answer is determined.
+Only one thing is free: the order of a key's values that come in the same batch. The model reads this order from the
+table once and checks it. From then on, every answer is determined.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from support.types import Array, as_bytes
 
 
 def _once(keys: Array) -> Array:
-    """The distinct ones."""
+    """The distinct keys."""
     bits = np.ascontiguousarray(keys).view(f"V{keys.dtype.itemsize}")
     return np.unique(bits).view(keys.dtype)
 
 
 class MultiModel:
-    """What a `MultiMap` must hold: the values of each key, the first to come first."""
+    """The pairs that a `MultiMap` must hold: the values of each key, oldest first."""
 
     def __init__(self) -> None:
         self.values: dict[bytes, list[bytes]] = {}
@@ -31,7 +31,7 @@ class MultiModel:
         return sum(map(len, self.values.values()))
 
     def inserted(self, keys: Array, values: Array, table: Any) -> None:
-        """After ``insert``: the new values of a key stand behind its old ones."""
+        """Follow an ``insert``: the new values of a key come after its old values."""
         new = defaultdict(list)
         for name, value in zip(as_bytes(keys), as_bytes(values), strict=True):
             new[name].append(value)
@@ -42,7 +42,7 @@ class MultiModel:
             self.values[name] = held
 
     def erased(self, keys: Array, flags: Array) -> None:
-        """After ``erase``: each element took one pair of its key, from the front, while there were any."""
+        """Follow an ``erase``: each element removes the first pair of its key, if the key has any pair left."""
         names = as_bytes(keys)
         assert flags.dtype == bool and flags.shape == (len(names),)
         said = Counter(name for name, flag in zip(names, flags.tolist(), strict=True) if flag)
@@ -53,7 +53,7 @@ class MultiModel:
             self._keep(name, held[expected:])
 
     def erased_all(self, keys: Array, counts: Array) -> None:
-        """After ``erase_all``: the elements of a key took all of its pairs together."""
+        """Follow an ``erase_all``: the elements of a key together remove all of its pairs."""
         names = as_bytes(keys)
         assert counts.dtype == np.uint32 and counts.shape == (len(names),)
         said: Counter[bytes] = Counter()
@@ -64,7 +64,7 @@ class MultiModel:
             self._keep(name, [])
 
     def reordered(self, table: Any) -> None:
-        """After ``copy`` or ``load``, which keep the pairs of a key and not their order."""
+        """Follow a ``copy`` or ``load``, which keeps the pairs of a key but not their order."""
         held = self._held(table, _once(np.asarray(table.keys())))
         assert {name: Counter(its) for name, its in held.items()} == {
             name: Counter(its) for name, its in self.values.items()
@@ -72,7 +72,7 @@ class MultiModel:
         self.values = held
 
     def agrees(self, table: Any, *asked: Array) -> None:
-        """The whole table is the model, by every verb that reads; ``asked`` keys too."""
+        """Compare the whole table with the model, by every verb that reads. Also look up the keys of ``asked``."""
         assert len(table) == len(self)
         keys, values = table.to_arrays()
         pairs = Counter(zip(as_bytes(keys), as_bytes(values), strict=True))
@@ -84,7 +84,7 @@ class MultiModel:
         table.check()
 
     def answers(self, table: Any, keys: Array) -> None:
-        """What ``find``, ``find_all``, ``count`` and ``contains`` say of keys, in this order and with their copies."""
+        """Compare ``find``, ``find_all``, ``count`` and ``contains`` of these keys with the model."""
         held = [self.values.get(name, []) for name in as_bytes(keys)]
         there = np.array([bool(its) for its in held], bool)
         counts = np.asarray(table.count(keys))

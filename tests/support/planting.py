@@ -1,10 +1,13 @@
-"""Bugs planted in the kernels' source, to see that a test notices them."""
+"""Plant bugs in the kernels' source, to check that a test notices them."""
 
 from __future__ import annotations
 
 
 def planted(source: str, right: str, wrong: str) -> str:
-    """``source`` with ``wrong`` for ``right``; a LookupError, which no test takes for a noticed bug, if it is gone."""
+    """Replace ``right`` by ``wrong`` in ``source``.
+
+    Raise LookupError if ``source`` does not contain ``right``. No test takes a LookupError for a noticed bug.
+    """
     if right not in source:
         raise LookupError(f"the kernels no longer say {right!r}; plant the bug anew")
     return source.replace(right, wrong)

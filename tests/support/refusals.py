@@ -1,4 +1,4 @@
-"""Engines that refuse memory, and engines whose memory is counted."""
+"""Make an engine refuse memory, or count its memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from unittest import mock
 
 @dataclass
 class Refusals:
-    """How often memory was asked for, and refused."""
+    """Number of allocations that were requested, and that were refused."""
 
     asked: int = 0
     refused: int = 0
@@ -19,7 +19,7 @@ class Refusals:
 
 @contextlib.contextmanager
 def refusing(engine: Any, first: int, *, once: bool = True) -> Iterator[Refusals]:
-    """Refuse the ``first``-th allocation of an engine, and all behind it unless only ``once``."""
+    """Refuse the ``first``-th allocation of an engine, and also all that follow unless ``once`` is True."""
     allocate, count = engine.allocate, Refusals()
 
     def refuse(nbytes: int, stream: Any = None) -> Any:
@@ -35,14 +35,14 @@ def refusing(engine: Any, first: int, *, once: bool = True) -> Iterator[Refusals
 
 @dataclass
 class Held:
-    """Bytes of all memory that was allocated meanwhile and lives still, and the most of them at one time."""
+    """Bytes that were allocated during the count and are not freed yet, and the peak of these bytes."""
 
     now: int = 0
     peak: int = 0
 
 
 class _Noted:
-    """A buffer that tells when it goes."""
+    """A buffer that reports when it is freed."""
 
     def __init__(self, buffer: Any, held: Held) -> None:
         self.ptr, self.nbytes, self._buffer, self._held = buffer.ptr, buffer.nbytes, buffer, held
@@ -55,7 +55,7 @@ class _Noted:
 
 @contextlib.contextmanager
 def held_memory(engine: Any) -> Iterator[Held]:
-    """Count what is allocated on an engine, and given back."""
+    """Count the bytes that an engine allocates and frees."""
     allocate, held = engine.allocate, Held()
     with mock.patch.object(engine, "allocate", lambda nbytes, stream=None: _Noted(allocate(nbytes, stream), held)):
         yield held

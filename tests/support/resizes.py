@@ -1,4 +1,4 @@
-"""Resizes of subtables, counted."""
+"""Count the pairs that resizes of subtables move."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from warphash.storage.subtables.array import SubtableArray
 
 @contextlib.contextmanager
 def counted_moves() -> Iterator[list[int]]:
-    """A list that gets the pairs of each subtable that is resized."""
+    """A list to which each resize of a subtable appends its number of pairs."""
     moves: list[int] = []
     enlarge, begin_halving = SubtableArray.enlarge, SubtableArray.begin_halving
 

@@ -1,4 +1,4 @@
-"""A small table, and that it is as it was."""
+"""A small table, and a check that it has not changed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VALUES = np.arange(N, dtype=np.uint32)
 
 
 def unchanged(table: HashMap) -> None:
-    """The table holds `KEYS` and `VALUES` still, and nothing else."""
+    """Check that the table holds exactly `KEYS` and `VALUES`."""
     model = Model()
     model.pairs = {key.tobytes(): value.tobytes() for key, value in zip(KEYS, VALUES, strict=True)}
     model.agrees(table, KEYS)

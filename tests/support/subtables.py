@@ -1,4 +1,4 @@
-"""Tables of subtables, as the tests of DyHash make and look into them."""
+"""Make and inspect tables of subtables, for the tests of DyHash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checker of histories: it takes what some order explains, and nothing else."""
+"""Tests of the checker of histories: it accepts a history exactly if some order explains it."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_wrong_histories(name: str) -> None:
 
 
 def in_some_order(events: list[Event], before: State, after: State) -> bool:
-    """The same by trying all orders."""
+    """Whether some order explains the events, by trying all orders."""
     for order in permutations(events):
         state = before
         for event in order:
@@ -97,7 +97,7 @@ def in_some_order(events: list[Event], before: State, after: State) -> bool:
 
 
 def test_it_says_what_trying_all_orders_says(rng: np.random.Generator) -> None:
-    """Answers drawn at random, values that repeat too."""
+    """Answers are drawn at random. Values may repeat."""
     agreed = {True: 0, False: 0}
     states = [ABSENT, "a", "b"]
     for _ in range(3000):
@@ -113,7 +113,7 @@ def test_it_says_what_trying_all_orders_says(rng: np.random.Generator) -> None:
 
 
 def test_many_operations_on_one_key() -> None:
-    """That there is no order is told in reasonable time too."""
+    """The checker takes reasonable time also if no order exists."""
     rows: list[Row] = (
         [(ASSIGN, f"x{i}", 0) for i in range(9)] + [found(f"x{i}") for i in range(7)] + [(ERASE, ABSENT, 1)] * 10
     )

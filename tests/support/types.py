@@ -1,7 +1,7 @@
 """Key and value types, and arrays of them.
 
-Keys are bit patterns, so arrays of any type are made from bytes; the patterns next to all ones and zero, which a slot
-could have taken for itself, are in `special_keys`.
+Keys are bit patterns, so arrays of any type are made from bytes. `special_keys` has the patterns next to all ones and
+zero, which a design might reserve for itself.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ VALUE_TYPES: dict[str, Any] = {
 
 
 def row_bytes(dtype: np.dtype[Any]) -> int:
-    """Bytes of one key or value, rows included."""
+    """Bytes of one key or value, which may be a row."""
     return dtype.itemsize
 
 
 def as_type(raw: npt.NDArray[np.uint8], dtype: np.dtype[Any]) -> Array:
-    """An (n, row_bytes) array of bytes as n items of ``dtype``."""
+    """View an (n, row_bytes) array of bytes as n items of ``dtype``."""
     flat = np.ascontiguousarray(raw).reshape(-1)
     if dtype.subdtype is None:
         return flat.view(dtype)
@@ -58,7 +58,7 @@ def as_type(raw: npt.NDArray[np.uint8], dtype: np.dtype[Any]) -> Array:
 
 
 def as_bytes(array: Array) -> list[bytes]:
-    """One bytes object per item: the bit pattern, which is what a table compares."""
+    """The bit pattern of each item, as a bytes object. Tables compare these patterns."""
     contiguous = np.ascontiguousarray(array)
     n = len(contiguous)
     if n == 0:
@@ -69,7 +69,7 @@ def as_bytes(array: Array) -> list[bytes]:
 
 
 def special_keys(dtype: np.dtype[Any]) -> Array:
-    """All ones and the patterns below it, zero and those above it: -1, -2, -3, -4, 0, 1, 2, 3 little-endian."""
+    """The patterns next to all ones and to zero: -1, -2, -3, -4, 0, 1, 2, 3, little-endian."""
     width = row_bytes(dtype)
     raw = np.zeros((8, width), np.uint8)
     raw[:4] = 0xFF
@@ -78,14 +78,14 @@ def special_keys(dtype: np.dtype[Any]) -> Array:
 
 
 def distinct_keys(dtype: np.dtype[Any], n: int, rng: np.random.Generator) -> Array:
-    """``n`` distinct keys, or fewer where the type has fewer; none of `special_keys`."""
+    """``n`` distinct keys, or fewer if the type has fewer. None is in `special_keys`."""
     width = row_bytes(dtype)
     if width <= 2:
         numbers = rng.permutation(np.arange(4, (1 << 8 * width) - 4, dtype=np.uint32))[:n]
         raw = numbers.astype("<u4").view(np.uint8).reshape(-1, 4)[:, :width]
         return as_type(raw, dtype)
-    # Random low bytes made distinct, then random high bytes: distinct at any width. No zero bytes, as numpy drops
-    # those at the end of an S item when it compares.
+    # The low bytes are random and distinct, the high bytes random, so keys of any width are distinct. No byte is zero,
+    # because NumPy ignores zero bytes at the end of an S item when it compares.
     low_bytes = min(width, 8)
     pool = rng.integers(1, 256, size=(2 * n + 16, low_bytes), dtype=np.uint8)
     padded = np.zeros((len(pool), 8), np.uint8)
@@ -100,7 +100,7 @@ def distinct_keys(dtype: np.dtype[Any], n: int, rng: np.random.Generator) -> Arr
 
 
 def some_values(dtype: np.dtype[Any], n: int, rng: np.random.Generator) -> Array:
-    """``n`` values: whole numbers below 100, so that sums of floats are exact and those of bytes wrap, or bytes."""
+    """``n`` values. Numbers are whole and below 100, so that sums of floats are exact and sums of bytes wrap."""
     base, shape = (dtype, ()) if dtype.subdtype is None else dtype.subdtype
     if base.kind in "iuf":
         return rng.integers(0, 100, size=(n, *shape)).astype(base)

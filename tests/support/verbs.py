@@ -1,8 +1,8 @@
-"""Every public verb of every class of tables, as a thread calls it that shares the table with others.
+"""Call every public verb of every class of tables from a thread that shares the table with other threads.
 
-A `World` is a table and what its keys are for. *Stable* keys are there at any moment; *coming* keys are inserted by one
-call of a writer and erased by another; each thread has keys *of its own*, which nobody else changes. So an answer shows
-all of the coming keys, or none: each call is whole.
+A `World` is a table with three kinds of keys. *Stable* keys are always present. *Coming* keys are inserted by one call
+of a writer and erased by its next call. Each thread has keys *of its own*, which no other thread changes. Each call is
+atomic, so an answer shows all of the coming keys or none.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from warphash.designs import registry
 KINDS = {"HashMap": warphash.HashMap, "HashSet": warphash.HashSet, "MultiMap": warphash.MultiMap}
 
 THREADS = 2
-"""That share a table, beside the writer of the coming keys."""
+"""Number of threads that share a table, besides the writer of the coming keys."""
 
 
 class World:
@@ -35,16 +35,16 @@ class World:
     Parameters
     ----------
     kind
-        Of `KINDS`.
+        One of `KINDS`.
     key
         ``"u4"``, or ``"V24"`` for keys wider than a word.
     size
-        Number of stable keys; there are half as many coming ones, and a fourth as many of each thread's own.
+        Number of stable keys. There are half as many coming keys. Each thread has a fourth as many keys of its own.
 
     Attributes
     ----------
     other
-        A set with some of the stable keys, and the absent ones: for set algebra.
+        A set of some stable keys and the absent keys, for set algebra.
     """
 
     def __init__(self, kind: str, design: str, key: str = "u4", device: str = "cpu", size: int = 240) -> None:
@@ -60,7 +60,7 @@ class World:
         self.other = warphash.HashSet.from_arrays(self.keys(self.others), design=design, device=device)
 
     def keys(self, ids: Array) -> Array:
-        """The keys of these numbers."""
+        """The keys with these numbers."""
         return ids.astype(self.key) if self.key.kind == "u" else np.repeat(ids.astype("u8"), 3).view(self.key)
 
     def ids(self, keys: Array) -> Array:
@@ -69,11 +69,11 @@ class World:
 
     @staticmethod
     def values(ids: Array, more: Any = 0) -> Array:
-        """The legal value of each key, none of which is 0; ``more`` for another one."""
+        """The legal value of each key, which is never 0. ``more`` gives another legal value."""
         return (10 * ids + 1 + more).astype(np.uint32)
 
     def pairs(self, ids: Array, more: Any = 0) -> tuple[Array, ...]:
-        """What verbs that insert these keys are given."""
+        """The arguments of verbs that insert these keys."""
         return (self.keys(ids), self.values(ids, more)) if self.has_values else (self.keys(ids),)
 
     def insert(self, ids: Array, more: Any = 0) -> Any:
@@ -84,12 +84,12 @@ class World:
 
     # ---- what holds at any moment
     def is_whole(self, seen: Array) -> bool:
-        """Whether keys that come and go together are there."""
+        """Whether the coming keys are present. Fails if only some of them are."""
         assert seen.all() or not seen.any(), f"{np.count_nonzero(seen)} of {len(seen)} keys that come and go together"
         return bool(seen.any())
 
     def agrees(self, keys: Array, values: Array | None = None) -> None:
-        """All pairs of the table, at some moment."""
+        """Check all pairs of the table, as one call returned them."""
         ids = self.ids(keys)
         assert not np.isin(ids, self.absent).any()
         counts = np.bincount(ids, minlength=self.absent[-1] + 1)
@@ -106,17 +106,17 @@ class World:
 
     @property
     def sizes(self) -> set[int]:
-        """How many keys there may be."""
+        """All sizes that the table may have."""
         parts = [{0, len(ids)} for ids in (self.coming, *self.owns)]
         return {self.copies * len(self.stable) + sum(present) for present in product(*parts)}
 
     def finds(self, look: Callable[[Array], Array]) -> None:
-        """``look`` says which keys are there."""
+        """Check the flags that ``look`` returns for each kind of keys."""
         assert look(self.keys(self.stable)).all() and not look(self.keys(self.absent)).any()
         self.is_whole(look(self.keys(self.coming)))
 
     def is_left_with(self, ids: Array) -> None:
-        """When all threads are done."""
+        """Check the table after all threads are done."""
         self.table.check()
         keys = self.ids(self.table.keys())
         np.testing.assert_array_equal(np.sort(keys), np.sort(ids))
@@ -125,7 +125,7 @@ class World:
 Call = Callable[[World, Array], None]
 
 
-# ---- verbs that change keys; each leaves its own as it met them, absent
+# ---- verbs that change keys; each leaves the thread's own keys absent again
 def _insert(world: World, own: Array) -> None:
     added = world.insert(own)
     assert world.kind == "MultiMap" or added.all()
@@ -341,7 +341,7 @@ def _from_arrays(world: World, own: Array) -> None:
 
 
 def _combine(combined: Callable[[Any, Any], Any], expected: Callable[[set[int], set[int]], set[int]]) -> Call:
-    """Set algebra with a set that others have a hand on too, either way round, and of the table with itself."""
+    """Set algebra of the table with a set that other threads use too, in both orders, and with itself."""
 
     def verb(world: World, own: Array) -> None:
         kept, other = set(world.stable.tolist()), set(world.others.tolist())
@@ -356,7 +356,7 @@ def _combine(combined: Callable[[Any, Any], Any], expected: Callable[[set[int], 
 
 
 def _relate(related: Callable[[Any, Any], bool], expected: Callable[[set[int], set[int]], bool]) -> Call:
-    """A relation between sets of which one has keys that the other never has, either way round."""
+    """A relation of the table with a set that has other keys too, in both orders."""
 
     def verb(world: World, own: Array) -> None:
         kept, other = set(world.stable.tolist()), set(world.others.tolist())
@@ -368,7 +368,7 @@ def _relate(related: Callable[[Any, Any], bool], expected: Callable[[set[int], s
 
 
 def _no_attributes(world: World, own: Array) -> None:
-    """Copies take along what a caller keeps in attributes: nothing here, and none of the table's own state."""
+    """A copy takes the caller's attributes along, but not the table's own state. Here, the caller has no attributes."""
     assert world.table.__getstate__() is None
     world.table.__setstate__({})
 
@@ -402,7 +402,7 @@ def _nbytes(world: World, own: Array) -> None:
 
 
 def _constant(name: str) -> Call:
-    """A property that nothing changes."""
+    """A property that never changes."""
 
     def verb(world: World, own: Array) -> None:
         assert getattr(world.table, name) == getattr(world.table, name)
@@ -466,7 +466,7 @@ VERBS: dict[str, Call] = {
     "nbytes": _nbytes,
     **{name: _constant(name) for name in ("design", "device", "key_dtype", "value_dtype", "seed")},
 }
-"""What a thread does again and again with each verb, by the name of its method."""
+"""The function that a thread repeats for each verb, by the name of the verb's method."""
 
 CONSTANT = frozenset(
     [
@@ -474,7 +474,7 @@ CONSTANT = frozenset(
         *("items", "__getstate__", "__setstate__"),
     ]
 )
-"""Those that do not look at the state of a table that is there. Of `items`, each iteration does."""
+"""Verbs that do not read the state of an existing table. `items` reads it only in each iteration."""
 
 
 def public(kind: str) -> list[str]:
@@ -491,7 +491,7 @@ def has(design: str, verb: str) -> bool:
 
 
 def call(world: World, verb: str, own: Array) -> None:
-    """Call a verb once, and check what it answers."""
+    """Call a verb once, and check its answer."""
     if has(world.table.design, verb) and not (verb == "execute" and world.key.itemsize > 8):
         VERBS[verb](world, own)
         return

@@ -1,4 +1,4 @@
-"""The walk of a call through the package: which files its Python calls enter, one after the other.
+"""The walk of a call through the package: the files that its Python calls enter, in order.
 
 ``python -m support.walk`` prints the walks that `tests/test_call_walk.py` bounds.
 """
@@ -32,18 +32,18 @@ class Step:
 
 @dataclass(frozen=True)
 class Walk:
-    """All calls of functions of the package that one call makes, in their order."""
+    """All calls of the package's functions that one call makes, in order."""
 
     steps: tuple[Step, ...]
 
     @property
     def files(self) -> int:
-        """How many files are entered."""
+        """Number of files that the call enters."""
         return len({step.file for step in self.steps})
 
     @property
     def changes(self) -> int:
-        """How often a function is in another file than the one that was entered before it."""
+        """Number of times that the call enters a function in another file than the function before."""
         return max(0, len([file for file, _ in groupby(self.steps, lambda step: step.file)]) - 1)
 
     def __str__(self) -> str:
@@ -55,9 +55,9 @@ class Walk:
 
 
 def walk(call: Callable[[], Any]) -> Walk:
-    """What ``call`` walks through; it is made twice, and the second one counts.
+    """The walk of ``call``. The call is made twice, and the second one counts.
 
-    The walk ends at the engine: what a function of ``runtime/`` calls is left out.
+    The walk ends at the engine: calls that a function of ``runtime/`` makes are left out.
     """
     steps: list[Step] = []
 
@@ -76,7 +76,7 @@ def walk(call: Callable[[], Any]) -> Walk:
 
 
 def _file_of(frame: FrameType | None) -> str | None:
-    """Where a function lies in the package."""
+    """Path of a function's file in the package."""
     path = Path(frame.f_code.co_filename) if frame else Path()
     return str(path.relative_to(PACKAGE)) if path.is_relative_to(PACKAGE) else None
 
