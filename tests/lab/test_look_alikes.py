@@ -1,4 +1,4 @@
-"""Tests of stand-ins: they have the counts of the paper's Table 2, whole and scaled."""
+"""Tests of look-alikes: they have the counts of the paper's Table 2, whole and scaled."""
 
 from __future__ import annotations
 

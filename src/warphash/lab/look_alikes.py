@@ -1,4 +1,4 @@
-"""Stand-ins for data sets that are not public: random keys with the same counts of pairs, unique keys and copies.
+"""Look-alikes of data sets that are not public: random keys with the same counts of pairs, unique keys and copies.
 
 Source: Dynamic Hash Tables on GPUs, Table 2. The paper does not say how many keys have how many copies. Here, the
 number of copies has a geometric distribution, as far as the counts allow.
@@ -71,7 +71,7 @@ makes the paper's RAND."""
 
 
 def keys_of(name: str, n: int | None, dtype: npt.DTypeLike, seed: int) -> npt.NDArray[np.generic]:
-    """Keys of a stand-in, in random order: ``n`` of them, or all."""
+    """Keys of a look-alike, in random order: ``n`` of them, or all."""
     full = LOOK_ALIKES[name]
     wanted = full if n is None else full.scaled(min(n, full.pairs))
     copies = wanted.copies()
