@@ -204,10 +204,10 @@ def tune(
     keys: Annotated[str, typer.Option(help="Type of keys.")] = "uint64",
     values: Annotated[str, typer.Option(help="Type of values.")] = "uint64",
     ticket_bits: Annotated[int, typer.Option(help="Bits of a ticket: 1, 2, 4 or 8.")] = 8,
-    n: Annotated[int, typer.Option(min=1 << 16, max=1 << 30, help="Pairs to fill tables with.")] = 1 << 26,
+    n: Annotated[int, typer.Option(min=1 << 16, max=1 << 30, help="Pairs in the tables that are measured.")] = 1 << 26,
     device: Annotated[str, typer.Option(help="cuda or cuda:1.")] = "cuda",
 ) -> None:
-    """Measure from which load factor the lanes of design stadium should collaborate on this GPU, and keep it."""
+    """Measure and store the load factor from which the lanes of design stadium should collaborate on this GPU."""
     from . import HashMap
     from .errors import ParameterError
     from .storage.tickets.threshold import NEVER, calibrate

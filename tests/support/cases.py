@@ -1,11 +1,11 @@
 """The cases that the conformance suite is crossed with: engine, design and its parameters, key type, value type.
 
-The CPU takes every variant of every design with the types that sit in a slot, and every design with every type. The
-emulated engine runs each kernel on fibers, one thread at a time, so it takes fewer of both; a GPU takes what the CPU
-takes. A new design in the registry is crossed with no line here; a line in `VARIANTS` adds its parameters.
+The CPU runs every variant of every design with the types that fit in a slot, and every design with every type. A GPU
+runs the same cases. The emulated engine runs each kernel on fibers, one thread at a time, so it gets fewer variants and
+types. A new design in the registry needs no line here. A line in `VARIANTS` adds parameters of a design.
 
-Most cases are `Case.rare`, and marked ``slow``. `DAILY` has the types that every verb meets on any day with one design
-of each family, and `FEWER` those with the other designs.
+Most cases are `Case.rare` and marked ``slow``. `DAILY` has the types with which every verb runs every day for one design
+of each family, and `FEWER` the types for the other designs.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ MIXED_VARIANTS: dict[str, list[dict[str, Any]]] = {
     "lock_free_chaining": [{}, {"buckets": 97, "rebucket": False}],
     "stadium": [{}, {"ticket_bits": 1, "in_flight": "wait"}],
 }
-"""Of designs that do mixed batches. Lists that get long too, so that a table has fewer slots than keys: not all that
-`VARIANTS` go through allows it."""
+"""Parameters of designs that do mixed batches. Some make long lists, in a table with fewer slots than keys, which not
+all tests that use `VARIANTS` allow."""
 IN_SLOT = [("u4", "u4"), ("u8", "u8"), ("u4", "none"), ("u8", "none")]
 MIXED = [
     ("i4", "f4"),
@@ -73,7 +73,7 @@ MIXED = [
     ("u4", "rows"),
 ]
 MIXED_TYPES = [*IN_SLOT, ("i4", "f4"), ("u4", "i8"), ("u8", "i4"), ("i2", "none"), ("S5", "u4")]
-"""Of keys and values that lie in the slot, mixed widths too: what only lists can do needs them there."""
+"""Types of mixed batches. Their keys and values must fit in the slot, and may differ in width."""
 MULTI_TYPES = [("u4", "u4"), ("u8", "u8"), ("u4", "f8"), ("i8", "i4"), ("i2", "i4"), ("S5", "u4"), ("datetime", "u1")]
 EMULATED_TYPES = [("u4", "u4"), ("u8", "u8"), ("u4", "none")]
 EMULATED_MIXED = [("u8", "i4"), ("rows", "f4"), ("S5", "none")]
@@ -84,24 +84,24 @@ DAILY = {
         *(("u1", "u1"), ("S5", "u4"), ("V12", "none"), ("u4", "rows"), ("rows", "rows")),
     },
 }
-"""Types of each kind: words of both sizes, bytes narrower than a word, and rows of a map and of a set."""
+"""Types that run every day, one of each kind: words of 4 and 8 bytes, keys narrower than a word, rows, and sets."""
 ONE_OF_EACH_FAMILY = ("bucketed_cuckoo", "slab", "dynamic_cuckoo", "stadium")
 FEWER = {
     "emulated": {("u4", "u4"), ("u4", "none")},
     "cpu": {("u4", "u4"), ("u8", "u8"), ("u4", "none"), ("rows", "rows")},
 }
-"""Those of them for a design beside the first one of its family, which has the same kernels."""
+"""Types that run every day for the other designs of a family, which have the same kernels as the first one."""
 N_KEYS = {"cpu": 2000, "emulated": 120, "cuda": 20_000}
 
 
 @dataclass(frozen=True)
 class Case:
-    """One place to run and one kind of table.
+    """One case: an engine and one kind of table.
 
     Attributes
     ----------
     variant
-        Number of the parameters among those of the design; 0 has the defaults.
+        Index of the parameters in the design's list of variants. Variant 0 has the default parameters.
     """
 
     engine: str
@@ -117,7 +117,7 @@ class Case:
 
     @property
     def rare(self) -> bool:
-        """Whether its types, or those with parameters that are not the default, add little to other cases."""
+        """Whether the case adds little to other cases, by its types or by its parameters."""
         if self.variant:
             return self.engine == "emulated" or (self.key, self.value) != ("u4", "u4")
         daily = DAILY if self.design in ONE_OF_EACH_FAMILY else FEWER
@@ -137,25 +137,25 @@ class Case:
 
     @property
     def n(self) -> int:
-        """Keys of a test: few where each costs much."""
+        """Number of keys of a test. A slow engine gets few keys."""
         return N_KEYS[self.engine]
 
     def keys(self, n: int, rng: np.random.Generator) -> Array:
-        """``n`` distinct keys; at most 120 of one-byte ones."""
+        """``n`` distinct keys, or at most 120 if keys have one byte."""
         return distinct_keys(self.key_dtype, min(n, 120) if self.key == "u1" else n, rng)
 
     def values(self, n: int, rng: np.random.Generator) -> Array | None:
         return None if self.is_set else some_values(self.value_dtype, n, rng)
 
     def table(self, **options: Any) -> Any:
-        """An empty table of this case; ``options`` as `warphash.HashMap` takes them."""
+        """An empty table of this case. ``options`` go to `warphash.HashMap`."""
         options = {"device": self.engine, "design": self.design, "seed": 7, **self.parameters, **options}
         if self.is_set:
             return warphash.HashSet(self.key_dtype, **options)
         return warphash.HashMap(self.key_dtype, self.value_dtype, **options)
 
     def from_arrays(self, keys: Array, values: Array | None, **options: Any) -> Any:
-        """A table built in one pass."""
+        """Build a table of this case in one pass."""
         options = {"device": self.engine, "design": self.design, "seed": 7, **self.parameters, **options}
         if self.is_set:
             return warphash.HashSet.from_arrays(keys, **options)
@@ -170,7 +170,7 @@ class Case:
 
 
 class MultiCase(Case):
-    """One place to run and one kind of `MultiMap`."""
+    """One case: an engine and one kind of `MultiMap`."""
 
     def __str__(self) -> str:
         return f"multi-{super().__str__()}"
@@ -188,27 +188,27 @@ class MultiCase(Case):
 
 
 def only(wanted: Callable[..., bool]) -> pytest.MarkDecorator:
-    """Collect a test for those of its parameters that ``wanted``, which names some of them, is true of."""
+    """Collect a test only for parameters of which ``wanted`` is true. ``wanted`` has the names of some parameters."""
     return pytest.mark.only.with_args(wanted)
 
 
 def is_map(case: Case) -> bool:
-    """Whether its tables have values."""
+    """Whether the tables of a case have values."""
     return not case.is_set
 
 
 def design_names() -> list[str]:
-    """The registered designs; "auto" chooses one of them."""
+    """The registered designs, without "auto", which chooses one of them."""
     return [name for name in registry.names() if name != "auto"]
 
 
 def list_designs() -> list[str]:
-    """Those whose buckets are lists."""
+    """The designs whose buckets are lists."""
     return [name for name in design_names() if registry.get(name).layout.keeps_duplicates]
 
 
 def mixed_designs() -> list[str]:
-    """Those that do mixed batches."""
+    """The designs that do mixed batches."""
     return [name for name in design_names() if "execute" in registry.get(name).capabilities]
 
 

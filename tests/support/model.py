@@ -1,7 +1,7 @@
-"""The oracle: a dict of bit patterns, and the rules by which each verb may change it.
+"""The oracle: a dict of bit patterns, and the rules by which each verb may change the dict.
 
-Where a batch holds a key more than once, several outcomes are right: exactly one element adds the key, and any of the
-batch's values may win. The model follows the choice that the table reports and fails if it was not one of those.
+If a key occurs several times in a batch, several outcomes are right: exactly one element adds the key, and any of its
+values may win. The model follows the table's choice, and fails if that choice is not allowed.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ COMBINE: dict[str, Any] = {
 
 
 class Model:
-    """What a table must hold.
+    """The pairs that a table must hold.
 
     Parameters
     ----------
     is_set
-        Without values.
+        Whether the table is a set, without values.
     """
 
     def __init__(self, is_set: bool = False) -> None:
@@ -61,7 +61,7 @@ class Model:
             )
 
     def inserted(self, keys: Array, values: Array | None, flags: Array) -> None:
-        """After ``insert``: a new key has the value of the element that says it added it."""
+        """Follow an ``insert``: a new key has the value of the element whose flag is True."""
         names = as_bytes(keys)
         assert flags.dtype == bool and flags.shape == (len(keys),)
         self._one_true_per_new_key(names, flags)
@@ -70,7 +70,7 @@ class Model:
                 self.pairs[name] = value
 
     def assigned(self, keys: Array, values: Array | None, flags: Array, table: Any) -> None:
-        """After ``assign``: each key has one of its values of the batch, whole."""
+        """Follow an ``assign``: each key has one of its values in the batch, whole."""
         names = as_bytes(keys)
         self._one_true_per_new_key(names, flags)
         choices = defaultdict(set)
@@ -83,7 +83,7 @@ class Model:
             self.pairs[name] = value
 
     def upserted(self, keys: Array, values: Array, op: str, flags: Array, table: Any) -> None:
-        """After ``upsert``: each key holds its old value and all of its batch's combined."""
+        """Follow an ``upsert``: each key holds the combination of its old value and all its values in the batch."""
         names = as_bytes(keys)
         if op == "last":
             self.assigned(keys, values, flags, table)
@@ -97,7 +97,7 @@ class Model:
         places: dict[bytes, int] = {}
         at = np.array([places.setdefault(name, len(places)) for name in names], np.intp)
         _, first = np.unique(at, return_index=True)
-        begins = np.zeros(len(at), bool)  # the elements that a new key begins with
+        begins = np.zeros(len(at), bool)  # the first element of each new key
         begins[first] = [name not in self.pairs for name in places]
         firsts = as_bytes(values[first])
         state = np.frombuffer(b"".join(map(self.pairs.get, places, firsts)), values.dtype).copy()
@@ -105,7 +105,7 @@ class Model:
         self.pairs.update(zip(places, as_bytes(state), strict=True))
 
     def erased(self, keys: Array, flags: Array) -> None:
-        """After ``erase``: exactly one True per distinct key that was there."""
+        """Follow an ``erase``: each distinct key that was present has exactly one True."""
         names = as_bytes(keys)
         said = Counter(name for name, flag in zip(names, flags.tolist(), strict=True) if flag)
         for name in set(names):
@@ -114,7 +114,7 @@ class Model:
             self.pairs.pop(name, None)
 
     def agrees(self, table: Any, *asked: Array) -> None:
-        """The whole table is the model: its size, its pairs, and each key of ``asked`` by find and contains."""
+        """Compare the whole table with the model: size, pairs, and find and contains of each key of ``asked``."""
         assert len(table) == len(self.pairs)
         held_keys = np.asarray(table.keys())
         assert len(held_keys) == len(self.pairs)
@@ -133,7 +133,7 @@ class Model:
         table.check()
 
     def finds(self, table: Any, keys: Array) -> None:
-        """``find`` returns each key's value, and which are there."""
+        """Compare the answers of ``find`` with the model."""
         names = as_bytes(keys)
         self._finds(table, keys, names, np.array([name in self.pairs for name in names], bool))
 

@@ -1,7 +1,7 @@
-"""What the ticket board, and lanes that collaborate, are worth: Stadium Hashing, section IV-B and Figure 18.
+"""Measure how much the ticket board and collaborating lanes gain: Stadium Hashing, section IV-B and Figure 18.
 
-Keys and values have 8 bytes each. A batch is inserted whole; then as many keys are looked for, all of them present, or
-half of them. The same table is searched with its board, and without it (``lab/kernels/boardless.cuh``).
+Keys and values have 8 bytes each. One batch fills the table. Then finds look up as many keys, of which all or half are
+present. The finds search the same table with its ticket board and without it (``lab/kernels/boardless.cuh``).
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 __all__ = ["BOARDLESS", "Boards", "measure_boards"]
 
 BOARDLESS = KernelSpec("boardless", 0, 0, 0, header="boardless.cuh", package="warphash.lab")
-"""A find that looks at no ticket."""
+"""The kernel of a find that reads no ticket."""
 
 _STREAM = 0
-"""The one whose events the clock takes."""
+"""The stream on which the clock records its events."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Boards:
     Attributes
     ----------
     present, half
-        Finds of keys all of which, or half of which, are there.
+        Finds of keys of which all, or half, are present.
     unaided_present, unaided_half
-        The same without the ticket board.
+        The same finds without the ticket board.
     """
 
     insert: float
@@ -50,7 +50,7 @@ class Boards:
 
 
 def measure_boards(lab: Lab, setting: Setting, load_factor: float, n: int, seed: int = 1) -> Boards:
-    """Fill a table with ``n`` pairs at once, and look for ``n`` keys by each of the two ways."""
+    """Fill a table with ``n`` pairs in one batch, and find ``n`` keys with and without the ticket board."""
     engine = engine_for(lab.device)
     drawn = np.random.default_rng(seed).integers(0, (1 << 64) - 1, n + n // 2, np.uint64)  # never all ones
     held, absent = drawn[:n], drawn[n:]

@@ -47,7 +47,7 @@ def measure_profile(
 ) -> dict[str, float]:
     """Measure each of `COUNTERS`, in per cent, over the kernels of one insert of a whole workload.
 
-    ``unique``: the insert takes its keys for new, as those of some papers do.
+    With ``unique``, the insert assumes that all keys are new, as the inserts of some papers do.
 
     Raises
     ------

@@ -222,8 +222,9 @@ class Report(NamedTuple):
     def of(cls, words: npt.NDArray[np.uint64]) -> Report:
         """Read the first `COUNT_WORDS` words of ``struct Report``."""
         leftover, winners, _, displaced, unplaced = words[:5].tolist()
-        changed, probes, mismatches, erased, *pairs = words[8:].reshape(REPORT_LINES, 8).sum(axis=0).tolist()
-        placed = tuple(count for pair in pairs for count in (pair & 0xFFFFFFFF, pair >> 32))
+        sums = np.add.reduce(words[8:].reshape(REPORT_LINES, 8), axis=0)
+        changed, probes, mismatches, erased = sums[:4].tolist()
+        placed = tuple(sums[4:].view(np.uint32).tolist())  # two counts in each word, the lower one first
         return cls(leftover, winners, displaced, unplaced, changed + sum(placed), probes, mismatches, erased, placed)
 
 

@@ -1,10 +1,10 @@
-// A find in a table of stadium that looks at no ticket: it compares its key with the key in each slot on its way.
-// Source: Stadium Hashing, section IV-B, Performance Breakdown; lab/boards.py measures it.
+// A find in a table of stadium that reads no ticket: it compares its key with the key in each slot of its walk.
+// Source: Stadium Hashing, section IV-B, Performance Breakdown. lab/boards.py measures this find.
 //
-// What the table must be: its free slots hold kNoKey, which no key equals, and no key was ever erased. So a slot itself
-// tells whether it was used. (A slot of a table as people use it does not: tickets/pairs.cuh.)
+// Requirements: the free slots of the table hold kNoKey, which no key equals, and no key was ever erased. So the slot
+// itself tells whether it is used. (In an ordinary table, a slot does not tell: tickets/pairs.cuh.)
 //
-//   find_unaided   value and presence of each key
+//   find_unaided   write the value and the presence of each key
 #pragma once
 #include "designs/stadium.cuh"
 #include "tickets/bulk.cuh"
