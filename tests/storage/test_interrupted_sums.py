@@ -36,6 +36,8 @@ class Repeating(Scenario):
     def make(self) -> Any:
         table = self.family.table(1200, self.device)
         table.insert(self.family.keys(OLD), self.family.values(OLD))
+        if self.family.in_file:
+            table.flush()
         return table
 
 

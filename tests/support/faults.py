@@ -15,7 +15,9 @@ import functools
 import json
 import os
 import re
+import shutil
 import sys
+import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -58,6 +60,9 @@ STORAGE_AND_TABLE = re.compile(r"storage/|table/(?!locks\.py)")
 LOCKS = re.compile(r"table/locks\.py")
 """Patterns of paths inside the package."""
 
+_FILES = tempfile.TemporaryDirectory()
+"""Files of tables, until the process ends."""
+
 TURNS = 8
 """Most interrupts of one call at one line, which a loop may reach many times."""
 
@@ -72,6 +77,7 @@ class Family:
     key: str = "u8"
     value: str = "u8"
     multi: bool = False
+    in_file: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -83,7 +89,8 @@ class Family:
 
     def table(self, capacity: int, device: str) -> Any:
         kind = MultiMap if self.multi else HashMap
-        return kind(self.key, self.value, capacity=capacity, design=self.design, device=device, seed=3)
+        options = {"memory": Path(tempfile.mkdtemp(dir=_FILES.name)) / "table"} if self.in_file else {}
+        return kind(self.key, self.value, capacity=capacity, design=self.design, device=device, seed=3, **options)
 
     def keys(self, ids: Any) -> Array:
         return _rows(ids, self.key)
@@ -98,6 +105,15 @@ class Family:
         for key, value in zip(*map(_numbers, held), strict=True):
             model.setdefault(key, []).append(value)
         return {key: tuple(sorted(values)) for key, values in model.items()}
+
+
+def _as_after_a_kill(path: Path) -> Path:
+    """A copy of what the disk has of a table in a file."""
+    folder = Path(tempfile.mkdtemp(dir=_FILES.name))
+    for name in (path.name, f".{path.name}.journal"):
+        if path.with_name(name).exists():
+            shutil.copy(path.with_name(name), folder)
+    return folder / path.name
 
 
 def _rows(numbers: Any, dtype: str) -> Array:
@@ -127,6 +143,7 @@ FAMILIES = {
         Family("wide-subtables", "dynamic_cuckoo", "V24", "V40"),
         Family("tickets", "stadium"),
         Family("wide-tickets", "stadium", "V24", "V40"),
+        Family("tickets-in-a-file", "stadium", in_file=True),
     )
 }
 SOME = ("buckets", "rows", "lists", "lists-of-pairs", "subtables", "tickets")
@@ -332,6 +349,8 @@ class Scenario:
         for part in np.array_split(np.concatenate([OLD, ERASED]), 3):
             table.insert(self.family.keys(part), self.family.values(part))
         table.erase(self.family.keys(ERASED))
+        if self.family.in_file:
+            table.flush()
         return table
 
     def call(self, table: Any) -> Any:
@@ -370,6 +389,11 @@ class Scenario:
         family, held = self.family, dict[int, tuple[int, ...]]()
         fresh = np.arange(5000, 5005)
 
+        def committed() -> None:
+            with HashMap.open(_as_after_a_kill(table.memory), device=self.device) as kept:
+                kept.check()
+                assert family.state(kept) == self.before
+
         def lookup() -> None:
             table.contains(family.keys(OLD))
 
@@ -400,6 +424,8 @@ class Scenario:
                 assert family.state(table) == self.verb.after(family, held, self.ids)
             table.check()
 
+        if family.in_file:
+            yield "the file", committed
         yield "a lookup", lookup
         yield "the pairs", pairs
         yield "the size", size
@@ -407,6 +433,8 @@ class Scenario:
         yield "an insert", next_insert
         yield "an erase", next_erase
         yield "the same call", again
+        if family.in_file:
+            yield "the file at the end", committed
 
 
 def scenarios(device: str, families: Iterable[str] = FAMILIES, verbs: Iterable[str] = VERBS) -> list[Scenario]:
@@ -425,7 +453,8 @@ def _has(family: Family, verb: Verb) -> bool:
     kind = "multi" if family.multi else "map"
     if verb.name == "execute" and family.key != "u8":  # needs keys that fit in the slot
         return False
-    return kind in verb.kinds and (verb.needs is None or verb.needs in registry.get(family.design).capabilities)
+    has = verb.needs in registry.get(family.design).capabilities or (verb.name == "flush" and family.in_file)
+    return kind in verb.kinds and (verb.needs is None or has)
 
 
 # ---- faults

@@ -20,7 +20,7 @@ import pytest
 
 import warphash
 from support.types import Array
-from warphash import Operation, UnsupportedVerb
+from warphash import Operation, PathError, UnsupportedVerb, WarphashError
 from warphash.designs import registry
 
 KINDS = {"HashMap": warphash.HashMap, "HashSet": warphash.HashSet, "MultiMap": warphash.MultiMap}
@@ -401,6 +401,18 @@ def _nbytes(world: World, own: Array) -> None:
     assert world.table.nbytes >= 4 * len(world.stable)
 
 
+def _close(world: World, own: Array) -> None:
+    with world.table.copy() as twin:
+        world.finds(twin.contains)
+    with pytest.raises(WarphashError, match="closed"):
+        twin.contains(world.keys(own))
+
+
+def _open(world: World, own: Array) -> None:
+    with pytest.raises(PathError):
+        type(world.table).open("/there/is/no/such/file", device=world.table.device)
+
+
 def _constant(name: str) -> Call:
     """A property that never changes."""
 
@@ -464,17 +476,20 @@ VERBS: dict[str, Call] = {
     "capacity": _capacity,
     "load_factor": _load_factor,
     "nbytes": _nbytes,
-    **{name: _constant(name) for name in ("design", "device", "key_dtype", "value_dtype", "seed")},
+    **{name: _close for name in ("close", "__enter__", "__exit__")},
+    "open": _open,
+    **{name: _constant(name) for name in ("design", "device", "memory", "key_dtype", "value_dtype", "seed")},
 }
 """The function that a thread repeats for each verb, by the name of the verb's method."""
 
 CONSTANT = frozenset(
     [
-        *("design", "device", "key_dtype", "value_dtype", "seed", "from_arrays", "load"),
-        *("items", "__getstate__", "__setstate__"),
+        *("design", "device", "memory", "key_dtype", "value_dtype", "seed", "from_arrays", "load", "open"),
+        *("items", "__getstate__", "__setstate__", "close", "__enter__", "__exit__"),
     ]
 )
-"""Verbs that do not read the state of an existing table. `items` reads it only in each iteration."""
+"""Verbs that do not read the state of an existing table. `items` reads it only in each iteration. A thread that closes
+the shared table would end the test, so each closes a copy."""
 
 
 def public(kind: str) -> list[str]:

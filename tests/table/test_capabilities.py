@@ -22,12 +22,12 @@ STATIC = frozenset({"contains", "find", "keys", "values", "items", "to_arrays", 
 
 UNGATED = frozenset(
     {
-        *("design", "device", "key_dtype", "value_dtype", "seed", "capacity", "load_factor", "nbytes"),
+        *("design", "device", "memory", "key_dtype", "value_dtype", "seed", "capacity", "load_factor", "nbytes"),
         *("__len__", "__repr__", "stats", "check", "__getstate__", "__setstate__"),
-        *("from_arrays", "load"),
+        *("from_arrays", "load", "open", "close", "__enter__", "__exit__"),
     }
 )
-"""What every table has: its figures, its own proof, and ways to be built."""
+"""What every table has: its figures, its own proof, and ways to be built and to be given back."""
 
 KEYS, VALUES = np.arange(100), np.arange(100) * 3
 

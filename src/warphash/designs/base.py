@@ -111,6 +111,8 @@ class Design:
         Parameters to the bounds of the load factor that the design itself keeps; None if it has none.
     capabilities
         Verbs it has.
+    memories
+        Where the slots of its tables may lie: ``"device"``, ``"host"``, ``"file"``.
     """
 
     name: str
@@ -130,6 +132,7 @@ class Design:
     layout: Layout = BUCKETS
     own_bounds: Callable[[Mapping[str, Any]], tuple[float, float] | None] = lambda _: None
     capabilities: frozenset[str] = field(default=ALL_VERBS)
+    memories: tuple[str, ...] = ("device",)
 
     @property
     def class_name(self) -> str:

@@ -36,4 +36,5 @@ DESIGN = Design(
     settles=True,
     searches_until_unused=True,
     capabilities=ALL_VERBS | {"execute"},
+    memories=("device", "host", "file"),
 )

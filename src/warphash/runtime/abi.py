@@ -137,7 +137,9 @@ class SubtableBatch(InsertBatch):
 class TicketTable(Table):
     """A table with a ticket board."""
 
-    _fields_ = _words("board", "emptied", "access", "ticket_shift", "of_family", "waits", "value_bytes")
+    _fields_ = _words(
+        "board", "emptied", "access", "ticket_shift", "of_family", "waits", "value_bytes", "keeps_emptied"
+    )
 
 
 class TicketBatch(InsertBatch):

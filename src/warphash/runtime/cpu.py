@@ -61,6 +61,7 @@ class CpuEngine:
     lanes: int = 1
     stage_bytes: int = 256 << 10
     pool_blocks: int = 0
+    shares_host_memory: bool = True
 
     def __init__(self) -> None:
         self._programs: dict[KernelSpec, Program] = {}

@@ -160,6 +160,8 @@ class Engine(Protocol):
         Part of a table that a thread builds in its own cache (``kernels/buckets/cpu/build.cuh``); 0 for no such kernel.
     pool_blocks
         Fewest memory blocks by which a pool grows for batches that nobody waits for (`storage/chains/node_pool.py`).
+    shares_host_memory
+        Kernels run in the memory of the process, so they also reach a file that is mapped there.
     """
 
     asynchronous: bool
@@ -167,6 +169,7 @@ class Engine(Protocol):
     lanes: int
     stage_bytes: int
     pool_blocks: int
+    shares_host_memory: bool
 
     @property
     def device(self) -> str:

@@ -16,7 +16,13 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from .engine import Buffer
 
-__all__ = ["DeviceBuffer", "HostAnswer", "PinnedBuffer"]
+__all__ = ["DeviceBuffer", "HostAnswer", "PinnedBuffer", "bytes_at"]
+
+
+def bytes_at(ptr: int, nbytes: int) -> npt.NDArray[np.uint8]:
+    """Memory of the process as an array, which must not outlive it."""
+    memory: Any = (ctypes.c_uint8 * nbytes).from_address(ptr)
+    return np.frombuffer(memory, dtype=np.uint8)
 
 
 class DeviceBuffer:
@@ -61,8 +67,7 @@ class PinnedBuffer(DeviceBuffer):
 
     def __init__(self, ptr: int, nbytes: int, release: Callable[[int], None]) -> None:
         super().__init__(ptr, nbytes, release)
-        memory: Any = (ctypes.c_uint8 * nbytes).from_address(ptr)
-        self.array: npt.NDArray[np.uint8] = np.frombuffer(memory, dtype=np.uint8)
+        self.array: npt.NDArray[np.uint8] = bytes_at(ptr, nbytes)
 
 
 class HostAnswer:

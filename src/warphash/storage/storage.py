@@ -25,6 +25,7 @@ nothing is `pending`. Verbs that need them call `finish` first, and hold the tab
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from ..designs.base import Design
@@ -61,6 +62,10 @@ class StoreOptions(NamedTuple):
         None for no bounds.
     counts_probes
         Updates count the buckets that they read.
+    memory
+        Where the slots lie, of a design that has a choice (`Design.memories`): ``"device"``, ``"host"``, or a file.
+    opens
+        The file is there, and holds the table.
     """
 
     grows: bool
@@ -68,6 +73,8 @@ class StoreOptions(NamedTuple):
     load_factor: float
     bounds: tuple[float, float] | None
     counts_probes: bool
+    memory: str | Path = "device"
+    opens: bool = False
 
 
 class MemoryUse(NamedTuple):

@@ -18,7 +18,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeAlias
 
@@ -30,7 +30,7 @@ from ..arrays.row_type import Column
 from ..designs import registry
 from ..errors import CorruptFile, DtypeError
 
-__all__ = ["Contents", "read", "write"]
+__all__ = ["Contents", "header_of", "read", "table_of", "write"]
 
 Contents: TypeAlias = tuple[dict[str, Any], npt.NDArray[Any], npt.NDArray[Any] | None]
 """Description, keys, and values; None for the values of a set."""
@@ -85,7 +85,7 @@ def write(path: str | os.PathLike[str], contents: Callable[[], Contents]) -> Non
     def write_to(file: BinaryIO) -> None:
         description, *pair = contents()
         columns = [array for array in pair if array is not None]
-        header = {**description, "count": len(columns[0]), "columns": [_describe(array) for array in columns]}
+        header = header_of(description, columns)
         encoded = json.dumps(header).encode()
         digest = hashlib.sha256()
         for part in (_MAGIC, len(encoded).to_bytes(8, "little"), encoded):
@@ -100,6 +100,30 @@ def write(path: str | os.PathLike[str], contents: Callable[[], Contents]) -> Non
         file.write(digest.digest())
 
     atomic_file.replace(path, write_to)
+
+
+def header_of(description: dict[str, Any], columns: Sequence[npt.NDArray[Any]]) -> dict[str, Any]:
+    """The header of a file: what the table is, with the types of its rows, and their number.
+
+    Raises
+    ------
+    DtypeError
+        If no file can name a type.
+    """
+    return {**description, "count": len(columns[0]), "columns": [_describe(array) for array in columns]}
+
+
+def table_of(header: Any, kind: str) -> dict[str, Any]:
+    """The description in a header of `header_of`, with the types of ``key`` and ``value``.
+
+    Raises
+    ------
+    ValueError, TypeError, OverflowError, RecursionError
+        If the header is none of a table of class ``kind``.
+    """
+    _check_header(header, kind)
+    rows = [np.dtype((dtype, shape)) if shape else dtype for dtype, shape in map(_row_type, header["columns"])]
+    return {**header, "key": rows[0], "value": rows[1] if len(rows) > 1 else None}
 
 
 def read(path: str | os.PathLike[str], kind: str) -> Contents:

@@ -20,7 +20,8 @@ import os
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from functools import partial
-from typing import Any, ClassVar, Self, TypeVar
+from pathlib import Path
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -33,15 +34,16 @@ from ..arrays.row_type import Column
 from ..arrays.transfer import Body, Transfer
 from ..arrays.view import library_like, view
 from ..designs import registry
-from ..errors import DtypeError, ShapeError, TableFull, UnsupportedVerb, WarphashError
+from ..errors import CorruptFile, DeviceError, DtypeError, ShapeError, TableFull, UnsupportedVerb, WarphashError
 from ..runtime.abi import Op, kind_of
 from ..runtime.devices import engine_for
 from ..storage import selection
 from ..storage.make import make_storage
 from ..storage.storage import Storage, StoreOptions
 from . import copies
+from .closed import ClosedStorage
 from .locks import ReadWriteLock
-from .options import bounds_of, buckets_of, check_options, chosen, integer, load_factor_of
+from .options import ExistingFile, bounds_of, buckets_of, check_options, chosen, integer, load_factor_of, memory_of
 from .pickling import as_bytes, rebuild
 from .stats import Stats
 
@@ -71,6 +73,7 @@ class BaseTable:
         "_like",
         "_load_factor",
         "_lock",
+        "_memory",
         "_options",
         "_parameters",
         "_seed",
@@ -98,6 +101,7 @@ class BaseTable:
         on_full: str = "grow",
         attempts: int = 8,
         count_probes: bool = False,
+        memory: str | os.PathLike[str] = "device",
         **parameters: Any,
     ) -> None:
         self._key = Column.of_keys(key)
@@ -108,6 +112,8 @@ class BaseTable:
         self._load_factor = load_factor_of(load_factor, self._design, self._parameters)
         check_options(capacity, hash, on_full, attempts)
         self._bounds = bounds_of(load_bounds, on_full, self._design, self._parameters)
+        self._memory = memory_of(memory, self._design)
+        opens = isinstance(memory, ExistingFile)
         self._seed = int.from_bytes(os.urandom(8)) >> 1 if seed is None else integer("seed", seed, 0)
         self._engine: Any = engine_for(device)
         self._device: str = self._engine.device
@@ -123,7 +129,15 @@ class BaseTable:
             capacity=int(capacity),
             seed=self._seed,
             family=hash,
-            options=StoreOptions(on_full == "grow", int(attempts), self._load_factor, self._bounds, bool(count_probes)),
+            options=StoreOptions(
+                on_full == "grow",
+                int(attempts),
+                self._load_factor,
+                self._bounds,
+                bool(count_probes),
+                self._memory,
+                opens,
+            ),
             multi=self._multi,
         )
         self._options = {
@@ -132,6 +146,8 @@ class BaseTable:
             "attempts": int(attempts),
             "count_probes": bool(count_probes),
         }
+        if isinstance(self._memory, Path) and not opens:
+            self._commit_locked()  # nobody else has the table
 
     # ---- what the table is
     @property
@@ -143,6 +159,11 @@ class BaseTable:
     def device(self) -> str:
         """Where the table lives: ``"cpu"``, ``"cuda:0"``."""
         return self._device
+
+    @property
+    def memory(self) -> str | Path:
+        """Where the slots lie: ``"device"``, ``"host"``, or the path of a file."""
+        return self._memory
 
     @property
     def key_dtype(self) -> np.dtype[Any]:
@@ -173,6 +194,8 @@ class BaseTable:
         return self._settled(lambda: self._storage.store.size)
 
     def __repr__(self) -> str:
+        if isinstance(self._storage, ClosedStorage):
+            return f"<{type(self).__name__}: closed>"
         return self._settled(self._repr_locked)
 
     def stats(self) -> Stats:
@@ -282,27 +305,34 @@ class BaseTable:
             self._storage.rebuild(store.size if keys is None else keys, None)
 
     def flush(self, buckets: int | slice | None = None) -> int:
-        """Drop erased slots: pack the lists of buckets into as few nodes as hold their keys.
+        """Write a table in a file to the disk; or drop the erased slots of a table whose buckets are lists.
 
-        The table does so by itself once there are more erased slots than keys.
+        A table in a file (``memory=path``): what the table holds now is what `open` finds, whatever becomes of this
+        process. Until the next flush, `open` finds that again, and nothing of the updates in between.
+
+        A table of lists: the lists of buckets are packed into as few nodes as hold their keys. The table does so by
+        itself once there are more erased slots than keys.
 
         Parameters
         ----------
         buckets
-            The number of a bucket, a slice of numbers without a step, or None for all buckets.
+            Of a table of lists: the number of a bucket, a slice of numbers without a step, or None for all buckets.
 
         Returns
         -------
         int
-            Number of nodes that were freed.
+            Number of nodes that were freed; 0 for a table in a file.
 
         Raises
         ------
         UnsupportedVerb
-            If the buckets of the design are not lists.
+            If the table is in no file, and the buckets of the design are not lists.
         ParameterError
             If there is no such bucket.
         """
+        if isinstance(self._memory, Path):
+            self._alone(self._commit_locked)
+            return 0
         self._need("flush")
 
         def flush() -> int:
@@ -407,6 +437,73 @@ class BaseTable:
         from . import archive
 
         return copies.loaded(cls, path, *archive.read(path, cls._kind), device)
+
+    # ---- a file that holds the table
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, device: str | None = None) -> Self:
+        """Open the file of a table that was made with ``memory=path``: the table as it was at its last `flush`.
+
+        Nothing is read but the ticket board: an eighth of the slots' number in bytes for each bit of a ticket. The
+        options of the table are those that it was made with.
+
+        Raises
+        ------
+        PathError
+            If there is no such file, or a table has it open, here or in another process.
+        CorruptFile
+            If the file is damaged, or holds no table of this class.
+        """
+        from ..storage.tickets.table_file import describe
+        from . import archive
+
+        target = ExistingFile(os.fspath(path))
+        try:
+            header = describe(Path(target).absolute())["table"]["header"]
+            return cls._made(archive.table_of(header, cls._kind), device, header["capacity"], target)
+        except (KeyError, ValueError, TypeError, OverflowError, RecursionError) as error:
+            if isinstance(error, CorruptFile | DeviceError):
+                raise
+            raise CorruptFile(f"{target} holds no {cls._kind}: {error}") from None
+
+    def _commit_locked(self) -> None:
+        """Have the file hold the table. The caller holds the lock, or has the table alone."""
+        from . import archive
+
+        columns = [self._key] if self._value is None else [self._key, self._value]
+        empty = [np.empty((0, *column.shape), column.dtype) for column in columns]
+        store: Any = self._storage.store  # of a design whose slots may lie in a file
+        store.commit({"header": archive.header_of(self._description(), empty)})
+
+    def close(self) -> None:
+        """Give back all memory; of a table in a file, `flush` first, and let others open the file.
+
+        Every later call raises `WarphashError`. A table that is not closed is given back with the last reference to
+        it; its file then has what the last `flush` confirmed.
+        """
+        self._lock.write(self._close_locked)
+
+    def _close_locked(self) -> None:
+        if isinstance(self._storage, ClosedStorage):
+            return
+        if isinstance(self._memory, Path):
+            self._storage.store.finish(None)
+            self._commit_locked()
+        self._give_back_locked()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Close the table. If the block failed, its file has what the last `flush` confirmed."""
+        if kind is None:
+            return self.close()
+        self._lock.write(self._give_back_locked)
+
+    def _give_back_locked(self) -> None:
+        """Forget the storage."""
+        in_file = isinstance(self._memory, Path)
+        mend = f"{type(self).__name__}.open({str(self._memory)!r}) opens it again" if in_file else "make a new one"
+        self._storage = cast(Storage, ClosedStorage(mend))
 
     # ---- its own proof
     def check(self) -> None:
@@ -720,8 +817,14 @@ class BaseTable:
         return {**self._description(), "key": self.key_dtype, "value": value}
 
     @classmethod
-    def _made(cls, description: dict[str, Any], device: str | None, capacity: int) -> Self:
-        """An empty table of a description."""
+    def _made(
+        cls,
+        description: dict[str, Any],
+        device: str | None,
+        capacity: int,
+        memory: str | os.PathLike[str] = "device",
+    ) -> Self:
+        """An empty table of a description; or the one in an `ExistingFile`."""
         options = {name: description[name] for name in ("load_factor", "seed", "hash", "on_full", "attempts")}
         table = cls.__new__(cls)
         BaseTable.__init__(
@@ -733,6 +836,7 @@ class BaseTable:
             device=device,
             count_probes=description["count_probes"],
             load_bounds=description.get("load_bounds"),  # which older files do not have
+            memory=memory,
             **options,
             **description["parameters"],
         )

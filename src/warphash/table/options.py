@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 
 from ..designs import auto, registry
 from ..designs.base import Design
-from ..errors import ParameterError
+from ..errors import ParameterError, PathError
 from ..storage.hash_constants import HASHES
 
-__all__ = ["bounds_of", "buckets_of", "check_options", "chosen", "integer", "load_factor_of"]
+__all__ = [
+    "ExistingFile",
+    "bounds_of",
+    "buckets_of",
+    "check_options",
+    "chosen",
+    "integer",
+    "load_factor_of",
+    "memory_of",
+]
 
 LEAST_LOAD_FACTOR = 1e-9
 """With a lower load factor, the slots of one key would exceed the memory of any computer."""
@@ -61,6 +72,40 @@ def bounds_of(given: Any, on_full: str, design: Design, parameters: dict[str, An
         kept = "on_full='raise'" if on_full != "grow" else "rebucket=False"
         raise ParameterError(f"{kept} keeps the size of the table: leave load_bounds out, got {given!r}")
     return least, most
+
+
+class ExistingFile(PurePosixPath):
+    """The path of a file that holds the table which is to be made."""
+
+
+def memory_of(given: Any, design: Design) -> str | Path:
+    """Where the slots of a table are to lie: ``"device"``, ``"host"``, or an absolute path.
+
+    Raises
+    ------
+    ParameterError
+        If it is none of them, or the design has no such memory.
+    PathError
+        If a file is there already, and ``given`` does not say so.
+    """
+    if given in ("device", "host"):
+        wanted = given
+    elif isinstance(given, os.PathLike):
+        wanted = "file"
+    else:
+        raise ParameterError(f"memory must be 'device', 'host' or a pathlib.Path, got {given!r}")
+    if wanted not in design.memories:
+        have = [name for name in registry.names() if wanted in registry.get(name).memories]
+        raise ParameterError(
+            f"design {design.name!r} has its slots in the memory of the device, got memory={given!r}: "
+            f"give design={', '.join(map(repr, have))}"
+        )
+    if wanted != "file":
+        return str(given)
+    path = Path(given).absolute()
+    if not isinstance(given, ExistingFile) and path.exists():
+        raise PathError(f"{path} is there already: open(path) opens the table in it, and a new table needs a new path")
+    return path
 
 
 def integer(name: str, value: Any, least: int) -> int:

@@ -6,13 +6,14 @@ namespace warphash {
 
 // `buckets` are the slots, a prime number; there are no reserved buckets.
 struct TicketTable : Table {
-  u64 board;         // address of the ticket board (tickets/ticket_board.cuh)
-  u64 emptied;       // address of a bit for each slot: 1 if a key was erased there; 0 if none ever was
-  u64 access;        // execute: address of a bit for each slot: 1 if the pair of a booked slot is there
-  u64 ticket_shift;  // logarithm of the bits of a ticket
-  u64 of_family;     // 1: the hash functions are those of `family`, and not the paper's
-  u64 waits;         // execute: 1: a find, or an erase, that meets a pair on its way into its slot waits for it
-  u64 value_bytes;   // of a value where it is no word, a multiple of 4
+  u64 board;          // address of the ticket board (tickets/ticket_board.cuh)
+  u64 emptied;        // address of a bit for each slot: 1 if a key was erased there; 0 if none ever was
+  u64 access;         // execute: address of a bit for each slot: 1 if the pair of a booked slot is there
+  u64 ticket_shift;   // logarithm of the bits of a ticket
+  u64 of_family;      // 1: the hash functions are those of `family`, and not the paper's
+  u64 waits;          // execute: 1: a find, or an erase, that meets a pair on its way into its slot waits for it
+  u64 value_bytes;    // of a value where it is no word, a multiple of 4
+  u64 keeps_emptied;  // 1: an emptied slot is not booked again, as a file may still need what it holds
 };
 
 struct TicketBatch : InsertBatch {

@@ -4,6 +4,7 @@
 //   find           value and presence of each key
 //   probe_counts   how many tickets find reads for each key
 //   read_counts    and how many slots
+//   locate         the slot of each key
 //   combine        applies an upsert to keys that are there
 //   erase          gives the ticket of a key's slot back
 //   scan           copies all pairs out
@@ -121,6 +122,16 @@ struct SearchCounts : FindTicket<D> {
   using typename FindTicket<D>::State;
   WARPHASH_FN static void finish(const TicketTable&, const TicketBatch& b, u64 i, State& s, bool live, Tally&) {
     if (live) store_once(pointer<u32>(b.out_counts) + i, kOfSlots ? s.search.reads : s.search.walk.tried);
+  }
+};
+
+constexpr u32 kNoSlot = ~0u;  // that of an absent key
+
+template <class D>
+struct LocateTicket : FindTicket<D> {
+  using typename FindTicket<D>::State;
+  WARPHASH_FN static void finish(const TicketTable&, const TicketBatch& b, u64 i, State& s, bool live, Tally&) {
+    if (live) store_once(pointer<u32>(b.out_counts) + i, s.search.found() ? s.search.walk.slot : kNoSlot);
   }
 };
 

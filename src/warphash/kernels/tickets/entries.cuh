@@ -23,6 +23,7 @@ using OneByOne = Task;
   WARPHASH_ENTRY(relocate, LANES<warphash::RelocateTicket<__VA_ARGS__>>)   \
   WARPHASH_ENTRY(probe_counts, warphash::SearchCounts<__VA_ARGS__, false>) \
   WARPHASH_ENTRY(read_counts, warphash::SearchCounts<__VA_ARGS__, true>)   \
+  WARPHASH_ENTRY(locate, warphash::LocateTicket<__VA_ARGS__>)              \
   WARPHASH_ENTRY(claim, warphash::Claim<__VA_ARGS__>)                      \
   WARPHASH_ENTRY(scan, warphash::ScanTickets<__VA_ARGS__>)                 \
   WARPHASH_ENTRY(audit, warphash::AuditTickets<__VA_ARGS__>)               \

@@ -22,6 +22,8 @@
 // pair; no slot is read.
 //
 // place fails after as many bookings as there are slots: then none was free at the moment the key came by.
+// In a mapped file, a slot that was emptied keeps what it held (TicketTable::keeps_emptied): place gives its ticket back
+// and goes on. The table gets such slots back when it is rebuilt.
 // Memory order: relaxed. Only whoever booked a slot writes to it; the end of the kernel publishes the pairs.
 #pragma once
 #include "core/insert.cuh"
@@ -65,12 +67,18 @@ struct Booking : Searching {
   // A CPU asks for the slot before it writes there.
   WARPHASH_FN static bool step(const TicketTable& t, const TicketBatch&, State& s) {
     if (s.booked) return true;
-    s.booked = Ticket::of(t, s.walk.slot).book();
+    s.booked = Ticket::of(t, s.walk.slot).book() && may_be_written(t, s.walk.slot);
     return s.booked ? !kPrefetches : !s.walk.advance(t, s.key);
   }
   WARPHASH_FN static const void* next(const TicketTable& t, const State& s) {
     if (s.booked) return S::at(t, s.walk.slot);
     return Ticket::of(t, s.walk.slot).word;
+  }
+  // Whether the caller may write to a slot that it has booked. If not, the ticket is given back as it was.
+  WARPHASH_FN static bool may_be_written(const TicketTable& t, u32 slot) {
+    if (!t.keeps_emptied || was_never_used<true>(t, slot)) return true;
+    Ticket::of(t, slot).give_back(t);
+    return false;
   }
   // Nobody waits for these writes.
   WARPHASH_FN static void write(const TicketTable& t, const State& s) {

@@ -153,6 +153,7 @@ class CudaEngine:
     asynchronous: bool = True
     stage_bytes: int = 0
     pool_blocks: int = 64  # 8 MiB of slabs
+    shares_host_memory: bool = False
 
     def __init__(self, index: int) -> None:
         self._driver = driver = bindings()

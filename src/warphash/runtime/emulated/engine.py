@@ -73,6 +73,7 @@ class EmulatedEngine:
     lanes: int = 4
     stage_bytes: int = 0
     pool_blocks: int = 4  # every check of a table reads the whole pool
+    shares_host_memory: bool = True
 
     def __init__(self, rewrite: Callable[[str], str] = str) -> None:
         self.memory = GuardedMemory()

@@ -133,7 +133,7 @@ class BucketStore:
     def __init__(self, array: BucketArray, options: StoreOptions, stream: Any = None) -> None:
         self.engine, self.design, self.parameters, self.spec = array.engine, array.design, array.parameters, array.spec
         self._options = options
-        self.grows, self.attempts, self.load_factor, self.bounds, self.counts_probes = options
+        self.grows, self.attempts, self.load_factor, self.bounds, self.counts_probes = options[:5]
         self.safe_load_factor = array.design.safe_load_factor(array.parameters)
         self._growth = Growth(self.load_factor, self.safe_load_factor, self.bounds)
         self.seed = array.seed

@@ -111,7 +111,7 @@ class ChainStore:
         self.spec: KernelSpec = array.spec
         self.seed: int = array.seed
         self._options = options
-        self.grows, _, self.load_factor, self.bounds, self.counts_probes = options
+        self.grows, _, self.load_factor, self.bounds, self.counts_probes = options[:5]
         self._safe_load_factor = array.design.safe_load_factor(array.parameters)
         self.recovery = Recovery()
         self.state = _State(array, _Counts())

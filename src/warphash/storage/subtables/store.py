@@ -170,7 +170,7 @@ class SubtableStore:
         self.spec: KernelSpec = array.spec
         self.seed = array.seed
         self._options = options
-        self.grows, self.attempts, self.load_factor, self.bounds, self.counts_probes = options
+        self.grows, self.attempts, self.load_factor, self.bounds, self.counts_probes = options[:5]
         self.size = self.rebuilds = self.resizes = self.probes = self.inserted = 0
         self._most_load = self.bounds[1] if self.bounds else 1.0
         self._surely_placed = policies.load_surely_placed(self.spec.slots_per_bucket, len(array.keys))

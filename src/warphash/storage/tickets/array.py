@@ -1,8 +1,9 @@
-"""An array of slots with a ticket board, in the memory of one engine, and the kernels that run over it.
+"""An array of slots with a ticket board, and the kernels that run over it.
 
-The memory has the slots first, then the board (``kernels/tickets/``). Slots that were emptied are marked on a second
-board, which the first erase allocates. Mixed batches have a third, of access bits, which is written anew if other
-updates came between. Free slots may hold anything, so only the boards are cleared.
+The slots lie in memory of their own (`slot_memory`). The ticket board lies in the memory of the device, as do the two
+boards that a table may get later: the first erase allocates the board of emptied slots; mixed batches have a board of
+access bits, which is written anew if other updates came between. Free slots may hold anything, so only the boards are
+cleared.
 
 An insert never fails while a slot is free, so no pair is ever displaced. The sequence of kernels of an update, and why,
 tells the head of ``kernels/tickets/insert.cuh``.
@@ -11,14 +12,17 @@ tells the head of ``kernels/tickets/insert.cuh``.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from ...designs.base import Design
+from ...errors import UnsupportedVerb
 from ...runtime.abi import LEFTOVER, LISTS_BYTES, LOSERS, REPORT_WORDS, WINNERS, Op, TicketBatch, TicketTable
 from ...runtime.engine import Buffer, Engine, KernelSpec, Program
+from ...runtime.memory import bytes_at
 from .. import snapshots
 from ..hash_constants import buckets_for, draw_constants
 from ..listed import Listed
@@ -29,23 +33,46 @@ from ..snapshots import Snapshot
 from ..storage import MemoryUse, MixedBatch, Outcome
 from .lanes import lanes_of
 from .primes import next_prime
+from .slot_memory import SlotMemory
+from .table_file import Sizes
 
-__all__ = ["TicketArray"]
-
-_ALIGNMENT_BYTES = 256
-"""Of the board behind the slots."""
+__all__ = ["Images", "Saved", "TicketArray"]
 
 _BOARD_WORD_BYTES = 4
+
+_NO_SLOT = (1 << 32) - 1
+"""What ``locate`` writes for a key that is in no slot."""
+
+_LOCATED_ELEMENTS = 1 << 20
+"""Whose slots are asked for at a time."""
 
 _PIECE_SLOTS = LAUNCH_ELEMENTS
 """Slots that a scan or a move walks over in one launch: whole words of every board."""
 
 
+class Saved(NamedTuple):
+    """Copies of the ticket board and, if an update may change values in place, of the slots."""
+
+    board: Snapshot
+    slots: Snapshot | None
+
+
+class Images(NamedTuple):
+    """What some slots hold: their numbers, and the bytes of each."""
+
+    slots: npt.NDArray[np.uint32]
+    contents: npt.NDArray[np.uint8]
+
+
 class TicketArray:
     """A prime number of slots, at least ``slots``, with a ticket each. All slots are free when it is made.
 
+    If its memory is a file that holds a table, the array is what the file holds.
+
     Parameters
     ----------
+    memory
+        Where the slots lie.
     seed
         Of the hash constants.
     family
@@ -71,45 +98,58 @@ class TicketArray:
         design: Design,
         parameters: Mapping[str, Any],
         spec: KernelSpec,
+        memory: SlotMemory,
         slots: int,
         seed: int,
         family: str,
         stream: Any = None,
     ) -> None:
         self.engine, self.design, self.parameters, self.spec = engine, design, parameters, spec
-        self.seed, self.family = seed, family
+        self.memory, self.seed, self.family = memory, seed, family
         self.slots = buckets_for(next_prime(slots), 1)
         self._lanes = lanes_of(engine, spec, parameters["lanes"])
         self.program = self._lanes.below
         self._ticket_bits = int(parameters["ticket_bits"])
-        self._board_at = -(-self.slots * spec.slot_bytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
-        self._memory = engine.allocate(self._board_at + self._board_bytes(self._ticket_bits), stream)
+        sizes = Sizes(self.slots, spec.slot_bytes, self._board_bytes(self._ticket_bits) + self._board_bytes(1))
+        self._slots = memory.allocate(engine, sizes, stream)
+        self._board = engine.allocate(self._board_bytes(self._ticket_bits), stream)
         self._report = engine.allocate(8 * REPORT_WORDS, stream)  # of operations whose caller holds the lock alone
         self._workbench = Workbench(engine, TicketBatch, 0)
         self._random = random.Random(seed)
         self.table = TicketTable(
-            slots=self._memory.ptr,
+            slots=self._slots.memory.ptr,
             buckets=self.slots,
-            board=self._memory.ptr + self._board_at,
+            board=self._board.ptr,
+            keeps_emptied=self.is_mapped,
             **draw_constants(self._random, family, spec.word_bytes),
             **dict(spec.constants),
         )
         self.clear(stream)
+        if self._slots.keeper and self._slots.keeper.description:
+            self._load_boards(self._slots.keeper.boards(), stream)
 
     def sibling(self, slots: int, seed: int, stream: Any = None) -> Self:
         """An array of the same kind with other hash constants, all of whose slots are free."""
+        return self._of_kind(self.memory, slots, seed, stream)
+
+    def _of_kind(self, memory: SlotMemory, slots: int, seed: int, stream: Any) -> Self:
         like = (self.engine, self.design, self.parameters, self.spec)
-        return type(self)(*like, slots, seed, self.family, stream)
+        return type(self)(*like, memory, slots, seed, self.family, stream)
 
     def like(self, lanes: str, slots: int) -> Self:
         """An array of the same kind, but for its lanes."""
         parameters = {**self.parameters, "lanes": lanes}
-        return type(self)(self.engine, self.design, parameters, self.spec, slots, self.seed, self.family)
+        return type(self)(self.engine, self.design, parameters, self.spec, self.memory, slots, self.seed, self.family)
+
+    def beside(self, slots: int, seed: int, stream: Any = None) -> Self:
+        """As `sibling`, for another table."""
+        return self._of_kind(self.memory.beside, slots, seed, stream)
 
     def copy(self, stream: Any = None) -> Self:
         """An array with the same hash constants and pairs, in memory of its own."""
-        twin = self.sibling(self.slots, self.seed, stream)
-        self.engine.copy(twin._memory.ptr, self._memory.ptr, self._memory.nbytes, stream)
+        twin = self.beside(self.slots, self.seed, stream)
+        for mine, other in ((self._slots.memory, twin._slots.memory), (self._board, twin._board)):
+            self.engine.copy(other.ptr, mine.ptr, mine.nbytes, stream)
         if self._emptied is not None:
             twin._mark_emptied(stream)
             self.engine.copy(twin.table.emptied, self._emptied.ptr, self._board_bytes(1), stream)
@@ -122,8 +162,13 @@ class TicketArray:
 
     @property
     def nbytes(self) -> int:
-        boards = [board.nbytes for board in (self._emptied, self._access) if board is not None]
-        return self._memory.nbytes + sum(boards)
+        boards = [board.nbytes for board in (self._board, self._emptied, self._access) if board is not None]
+        return self._slots.memory.nbytes + sum(boards)
+
+    @property
+    def is_mapped(self) -> bool:
+        """The slots are those of a file. What the last commit had there stays until the next one (`table_file`)."""
+        return self._slots.keeper is not None and self._slots.keeper.mapped
 
     def memory_use(self) -> MemoryUse:
         """The slots and the boards."""
@@ -136,14 +181,80 @@ class TicketArray:
         self._emptied = None
         self._close_access()
 
-    def snapshot(self, stream: Any = None) -> Snapshot:
-        """A copy of the slots and tickets; on the host, if the device has no memory for one."""
-        return snapshots.take(self.engine, self._memory, stream)
+    def snapshot(self, changes_values: bool, stream: Any = None) -> Saved:
+        """Copy what an update may change; to the host, if the device has no memory for it.
 
-    def restore(self, snapshot: Snapshot, stream: Any = None) -> None:
-        """Put the slots and tickets of a `snapshot` back. Allocates nothing on the device."""
-        snapshots.put_back(self.engine, self._memory, snapshot, stream)
+        An update that adds keys writes to free slots alone, and these may hold anything. The slots of a file are not
+        copied: there may be no memory for them. If an update changes values there, it has their `images`.
+        """
+        slots = changes_values and not self.is_mapped
+        return Saved(
+            snapshots.take(self.engine, self._board, stream),
+            snapshots.take(self.engine, self._slots.memory, stream) if slots else None,
+        )
+
+    def restore(self, saved: Saved, images: Sequence[Images] = (), stream: Any = None) -> None:
+        """Put back what `snapshot` and `images` gave. Allocates nothing on the device."""
+        if saved.slots is not None:
+            snapshots.put_back(self.engine, self._slots.memory, saved.slots, stream)
+        for slots, contents in images:
+            self._mapped_bytes()[slots] = contents
+        snapshots.put_back(self.engine, self._board, saved.board, stream)
         self._close_access()
+
+    # ---- slots in a file
+    def images(self, keys: int, n: int, stream: Any = None) -> list[Images]:
+        """What the slots of these keys hold; and have the file note it, before an update changes values in place.
+
+        Raises
+        ------
+        MemoryError
+            If there is no memory for it.
+        """
+        keeper = self._slots.keeper
+        assert keeper is not None
+        found = self.engine.allocate(4 * min(n, _LOCATED_ELEMENTS), stream)
+        images = []
+        for at in range(0, n, _LOCATED_ELEMENTS):
+            count = min(_LOCATED_ELEMENTS, n - at)
+            batch = TicketBatch(n=count, keys=keys + at * self.spec.word_bytes, out_counts=found.ptr)
+            self.program.run("locate", self.table, batch, count, stream)
+            slots = np.unique(self.engine.to_host(found.ptr, np.uint32, count, stream))
+            slots = slots[slots != _NO_SLOT]
+            keeper.preserve(slots)
+            images.append(Images(slots, self._mapped_bytes()[slots]))
+        return images
+
+    def _mapped_bytes(self) -> npt.NDArray[np.uint8]:
+        """The slots of a mapped file, each as its bytes."""
+        memory = self._slots.memory
+        return bytes_at(memory.ptr, memory.nbytes).reshape(self.slots, self.spec.slot_bytes)
+
+    def commit(self, table: Mapping[str, Any], stream: Any = None) -> None:
+        """Have the file hold the array as it is.
+
+        Parameters
+        ----------
+        table
+            What the table is, beside what the array knows.
+
+        Raises
+        ------
+        UnsupportedVerb
+            If there is no file.
+        """
+        if self._slots.keeper is None:
+            raise UnsupportedVerb("this table lies in no file, so nothing is written: use save(path), or memory=path")
+        boards = [board for board in (self._board, self._emptied) if board is not None]
+        copies = [self.engine.to_host(board.ptr, np.uint8, board.nbytes, stream) for board in boards]
+        self._slots.keeper.commit({**table, "slots_seed": self.seed}, copies)
+
+    def _load_boards(self, boards: npt.NDArray[np.uint8], stream: Any) -> None:
+        """Take over what `commit` wrote."""
+        self.engine.upload(self._board.ptr, boards[: self._board.nbytes], stream)
+        if len(boards) > self._board.nbytes:
+            self._mark_emptied(stream)
+            self.engine.upload(self.table.emptied, boards[self._board.nbytes :], stream)
 
     def _mark_emptied(self, stream: Any) -> None:
         """Have the board of emptied slots.

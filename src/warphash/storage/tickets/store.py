@@ -15,7 +15,7 @@ moment, so an interrupted batch leaves nothing to undo.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -30,9 +30,9 @@ from ..growth import Growth
 from ..listed import Listed, list_unplaced
 from ..scratch import Elements, flags_at
 from ..shielded import shielded
-from ..snapshots import Snapshot
 from ..storage import MemoryUse, MixedBatch, Outcome, Recovery, StoreOptions, TableKind
-from .array import TicketArray
+from .array import Images, Saved, TicketArray
+from .slot_memory import FileMemory, memory_of
 
 __all__ = ["TicketStore"]
 
@@ -52,10 +52,19 @@ class _State(NamedTuple):
 
 
 class _Undo(NamedTuple):
-    """How to get back to the table before an update. ``snapshot`` is None for a table without keys."""
+    """How to get back to the table before an update.
+
+    Attributes
+    ----------
+    saved
+        None for a table without keys, all of whose slots are free.
+    images
+        Of slots in a file, those whose values the update may change.
+    """
 
     state: _State
-    snapshot: Snapshot | None
+    saved: Saved | None
+    images: Sequence[Images]
 
 
 Launch = Callable[[Listed | None], Outcome]
@@ -63,9 +72,15 @@ Launch = Callable[[Listed | None], Outcome]
 
 
 def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: StoreOptions, multi: bool) -> TicketStore:
-    """Make an empty store for ``capacity`` keys; see `make_storage`."""
+    """Make an empty store for ``capacity`` keys, or open the one that a file holds; see `make_storage`."""
+    memory = memory_of(options.memory, options.opens)
+    if isinstance(memory, FileMemory) and memory.opened:
+        found = memory.opened["table"]
+        store = TicketStore(TicketArray(*kind, memory, memory.opened["slots"], found["slots_seed"], hash), options)
+        store.seed, store.state = seed, _State(store.array, found["size"], found["tombstones"])
+        return store
     slots = policies.slots_for(capacity, options.load_factor)
-    return TicketStore(TicketArray(*kind, slots, seed, hash), options)
+    return TicketStore(TicketArray(*kind, memory, slots, seed, hash), options)
 
 
 class TicketStore:
@@ -137,7 +152,7 @@ class TicketStore:
     # ---- other stores
     def sibling(self, keys: int, stream: Any = None) -> TicketStore:
         array = self.state.array
-        return TicketStore(array.sibling(self._slots_for(keys), array.seed + 1, stream), self._options)
+        return TicketStore(array.beside(self._slots_for(keys), array.seed + 1, stream), self._options)
 
     def copy(self, stream: Any = None) -> TicketStore:
         state = self.state
@@ -177,7 +192,8 @@ class TicketStore:
             self._grow_ahead(keys, n, unique, stream)
         before = self.state
         flags, _own_flags = flags_at(self.engine, flags, n, stream)
-        undo = self._undo(n, stream)
+        images = before.array.images(keys, n, stream) if before.array.is_mapped and op != Op.KEEP else []
+        undo = self._undo(n, op != Op.KEEP, images, stream)
         adds_up = op not in (Op.KEEP, Op.REPLACE) and undo is None
         if adds_up:
             self.engine.fill(flags, Flag.UNPLACED, n, stream)  # an interrupt needs the flags of all elements
@@ -234,10 +250,12 @@ class TicketStore:
         """
         while not launch(listed).complete:
             listed = list_unplaced(self.engine, flags, n, stream)
-            if not self._options.grows:
-                raise self._too_full(listed.n)
             slots, load_factor = self.slots, self._options.load_factor
-            self._replace(policies.slots_after_failure(self.size, listed.n, slots, load_factor), stream)
+            if self._options.grows:
+                slots = policies.slots_after_failure(self.size, listed.n, slots, load_factor)
+            elif not self.array.is_mapped or self.size + listed.n > slots:
+                raise self._too_full(listed.n)
+            self._replace(slots, stream)  # emptied slots of a file, too, become free
 
     def _too_full(self, missing: int) -> TableFull:
         return TableFull(
@@ -271,8 +289,12 @@ class TicketStore:
         self._keep_in_bounds(stream, erased=True)
 
     def clear(self, stream: Any = None) -> None:
-        self.recovery.step = self._clear
-        self._clear(stream)
+        array = self.state.array
+        if array.is_mapped:  # its slots are those of the last commit
+            self.state = _State(array.sibling(array.slots, array.seed, stream), 0, 0)
+        else:
+            self.recovery.step = self._clear
+            self._clear(stream)
         self.recovery.step = None
 
     def _clear(self, stream: Any) -> None:
@@ -297,6 +319,8 @@ class TicketStore:
         self.finish(stream)
         flags, _own_flags = flags_at(self.engine, batch.flags, n, stream)
         batch = batch._replace(flags=flags)
+        if self.state.array.is_mapped:
+            self.state.array.images(batch.keys, n, stream)
         self.state.array.open_access(stream)
         self.recovery.step = self._recover
         listed: Listed | None = None
@@ -335,6 +359,13 @@ class TicketStore:
         self._replace(slots, stream)
         self.state.array.open_access(stream)
         return listed
+
+    # ---- files
+    def commit(self, table: Mapping[str, Any], stream: Any = None) -> None:
+        """Have the file hold the table as it is; see `TicketArray.commit`."""
+        self.finish(stream)
+        array, size, tombstones = self.state
+        array.commit({**table, "size": size, "tombstones": tombstones}, stream)
 
     # ---- size
     def rebuild(self, keys: int, stream: Any = None) -> None:
@@ -380,20 +411,21 @@ class TicketStore:
         self.rebuilds += 1
 
     # ---- undoing, and recovery
-    def _undo(self, n: int, stream: Any) -> _Undo | None:
+    def _undo(self, n: int, changes_values: bool, images: Sequence[Images], stream: Any) -> _Undo | None:
         """A way back for a batch that has more elements than slots are free."""
-        state = self.state
-        if state.size + n <= state.array.slots:
+        state, array = self.state, self.state.array
+        kept = state.tombstones if array.is_mapped else 0
+        if state.size + kept + n <= array.slots:
             return None
-        return _Undo(state, state.array.snapshot(stream) if state.size else None)
+        return _Undo(state, array.snapshot(changes_values, stream) if state.size or kept else None, images)
 
     def _put_back(self, undo: _Undo, stream: Any) -> None:
         """Make the table what it was."""
         array = undo.state.array
-        if undo.snapshot is None:
+        if undo.saved is None:
             array.clear(stream)
         else:
-            array.restore(undo.snapshot, stream)
+            array.restore(undo.saved, undo.images, stream)
         self.state = undo.state
 
     def _take_back(self, undo: _Undo, flags: int, n: int, stream: Any) -> npt.NDArray[np.int64]:

@@ -1,0 +1,203 @@
+"""Where the slots of a table with a ticket board lie: on the device, in the memory of the host, or in a file.
+
+The boards are always in the memory of the device: they decide most questions, and the slots are looked at only for the
+rest (Stadium Hashing, section III). So the slots may lie where each look takes long.
+
+  device   the engine's own memory
+  host     page-locked memory of the host, which kernels reach at the same address
+  file     An engine whose kernels run in the memory of the host maps the file (`table_file`): pages come and go as they
+           are used, and the file may be larger than the memory. Any other engine has the slots in page-locked memory,
+           reads them from the file, and writes them to a new one at each commit.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ...runtime.engine import Buffer, Engine
+from ...runtime.memory import bytes_at
+from .table_file import Sizes, TableFile
+
+__all__ = ["DEVICE", "HOST", "FileMemory", "Keeper", "SlotMemory", "Slots", "memory_of"]
+
+
+class Keeper(Protocol):
+    """The file that keeps an array of slots."""
+
+    @property
+    def description(self) -> Mapping[str, Any] | None:
+        """What the last commit described; None before the first one."""
+
+    @property
+    def mapped(self) -> bool:
+        """The slots are the file's own: what kernels write there is in the file."""
+
+    def preserve(self, slots: npt.NDArray[np.uint32]) -> None:
+        """Note what these slots hold, before it is changed in place."""
+
+    def boards(self) -> npt.NDArray[np.uint8]:
+        """The boards of the last commit."""
+
+    def commit(self, table: Mapping[str, Any], boards: Sequence[npt.NDArray[np.uint8]]) -> None:
+        """Make the slots as they are, with these boards, what the file holds."""
+
+
+class Slots(NamedTuple):
+    """Memory for slots, and the file that keeps it; None without a file."""
+
+    memory: Buffer
+    keeper: Keeper | None = None
+
+
+class SlotMemory(Protocol):
+    """A kind of memory for slots."""
+
+    @property
+    def beside(self) -> SlotMemory:
+        """For a copy of a table, which has a life of its own."""
+
+    def allocate(self, engine: Engine, sizes: Sizes, stream: Any) -> Slots:
+        """Memory for slots, with anything in it.
+
+        Raises
+        ------
+        MemoryError
+            If there is none.
+        """
+
+
+class _DeviceMemory:
+    """Memory of the device."""
+
+    @property
+    def beside(self) -> SlotMemory:
+        return self
+
+    def allocate(self, engine: Engine, sizes: Sizes, stream: Any) -> Slots:
+        return Slots(engine.allocate(sizes.slots * sizes.slot_bytes, stream))
+
+
+class _HostMemory:
+    """Page-locked memory of the host."""
+
+    @property
+    def beside(self) -> SlotMemory:
+        return self
+
+    def allocate(self, engine: Engine, sizes: Sizes, stream: Any) -> Slots:
+        return Slots(engine.allocate_pinned(sizes.slots * sizes.slot_bytes))
+
+
+DEVICE, HOST = _DeviceMemory(), _HostMemory()
+
+
+class FileMemory:
+    """A file.
+
+    Parameters
+    ----------
+    path
+        Of the table.
+    opens
+        The next array is the one that the file holds; those behind it take its place.
+
+    Attributes
+    ----------
+    committed
+        The file that counts; None before the first commit.
+    """
+
+    committed: TableFile | None
+
+    def __init__(self, path: Path, opens: bool = False) -> None:
+        self._path, self._opened = path, TableFile.open(path) if opens else None
+        self.committed = self._opened  # and locked, also while another file is about to take its place
+
+    @property
+    def beside(self) -> SlotMemory:
+        return DEVICE
+
+    @property
+    def opened(self) -> Mapping[str, Any] | None:
+        """What the file holds that the next array opens."""
+        return self._opened.description if self._opened else None
+
+    def allocate(self, engine: Engine, sizes: Sizes, stream: Any) -> Slots:
+        file, self._opened = self._opened or TableFile.create(self._path, sizes), None
+        if engine.shares_host_memory:
+            mapped = _Mapped(self, file)
+            return Slots(mapped, mapped)
+        memory = engine.allocate_pinned(sizes.slots * sizes.slot_bytes)
+        loaded = _Loaded(self, file, engine, memory)
+        if file.description:
+            file.read_slots(loaded.bytes)
+        return Slots(memory, loaded)
+
+
+class _Mapped:
+    """Slots in a mapped file: their memory, and their keeper."""
+
+    mapped = True
+
+    def __init__(self, kind: FileMemory, file: TableFile) -> None:
+        self._kind, self._file = kind, file
+        self._memory = file.map_slots()
+        self.ptr, self.nbytes = ctypes.addressof(self._memory), ctypes.sizeof(self._memory)
+
+    @property
+    def description(self) -> Mapping[str, Any] | None:
+        return self._file.description
+
+    def preserve(self, slots: npt.NDArray[np.uint32]) -> None:
+        self._file.preserve(slots, self.ptr)
+
+    def boards(self) -> npt.NDArray[np.uint8]:
+        return self._file.boards()
+
+    def commit(self, table: Mapping[str, Any], boards: Sequence[npt.NDArray[np.uint8]]) -> None:
+        self._file.commit(table, boards)
+        self._kind.committed = self._file
+
+
+class _Loaded:
+    """Slots in page-locked memory, which each commit writes to a new file."""
+
+    mapped = False
+
+    def __init__(self, kind: FileMemory, file: TableFile, engine: Engine, memory: Buffer) -> None:
+        self._kind, self._file, self._engine, self._memory = kind, file, engine, memory
+
+    @property
+    def bytes(self) -> npt.NDArray[np.uint8]:
+        """The slots."""
+        return bytes_at(self._memory.ptr, self._memory.nbytes)
+
+    @property
+    def description(self) -> Mapping[str, Any] | None:
+        return self._file.description
+
+    def preserve(self, slots: npt.NDArray[np.uint32]) -> None:
+        """Do nothing: the file has its own copy."""
+
+    def boards(self) -> npt.NDArray[np.uint8]:
+        return self._file.boards()
+
+    def commit(self, table: Mapping[str, Any], boards: Sequence[npt.NDArray[np.uint8]]) -> None:
+        self._engine.synchronize(None)
+        new = self._file if self._file.description is None else TableFile.create(self._file.path, self._file.sizes)
+        new.write_slots(self.bytes)
+        new.commit(table, boards)
+        self._file = self._kind.committed = new
+
+
+def memory_of(place: str | Path, opens: bool = False) -> SlotMemory:
+    """The memory that ``memory=`` names: ``"device"``, ``"host"``, or the path of a file, which exists if ``opens``."""
+    if isinstance(place, Path):
+        return FileMemory(place, opens)
+    return HOST if place == "host" else DEVICE

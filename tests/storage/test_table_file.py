@@ -1,0 +1,382 @@
+"""Tables in files: what a flush has confirmed is there, whatever happens afterwards."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support.engines import ENGINES, missing
+from warphash import (
+    CorruptFile,
+    DtypeError,
+    HashMap,
+    HashSet,
+    Operation,
+    ParameterError,
+    PathError,
+    UnsupportedVerb,
+    WarphashError,
+)
+from warphash.runtime.devices import engine_for
+from warphash.storage.tickets import table_file
+from warphash.storage.tickets.table_file import Sizes, TableFile
+
+HERE = [engine for engine in ENGINES if not missing(engine)]
+Array = np.ndarray
+Oracle = dict[int, int]
+
+TYPES = [("u4", "u4"), ("u8", "u8"), ("V24", "V40")]
+
+
+def rows(numbers: Any, dtype: str) -> Array:
+    words = np.asarray(numbers, np.uint64)
+    width = np.dtype(dtype).itemsize
+    return words.astype(dtype) if width <= 8 else np.repeat(words, width // 8).view(dtype)
+
+
+def numbers(array: Array) -> list[int]:
+    if array.dtype.itemsize <= 8:
+        return [int(number) for number in array]
+    words = np.ascontiguousarray(array).view(np.uint64).reshape(len(array), array.dtype.itemsize // 8)
+    assert (words == words[:, :1]).all(), "a row is torn"
+    return [int(number) for number in words[:, 0]]
+
+
+def pairs_of(table: Any) -> Oracle:
+    keys, values = table.to_arrays()
+    return dict(zip(numbers(keys), numbers(values), strict=True))
+
+
+def change(table: Any, oracle: Oracle, step: int, rng: np.random.Generator, types: tuple[str, str]) -> None:
+    """One update of a table and of a dict, both drawn from ``rng``."""
+    key, value = types
+    ids = rng.permutation(500)[: rng.integers(1, 120)]
+    new = ids + 1000 * step
+    verb = rng.integers(0, 8)
+    if verb <= 1:
+        table.insert(rows(ids, key), rows(new, value))
+        oracle |= {int(i): int(v) for i, v in zip(ids, new, strict=True) if int(i) not in oracle}
+    elif verb == 2:
+        table.assign(rows(ids, key), rows(new, value))
+        oracle |= {int(i): int(v) for i, v in zip(ids, new, strict=True)}
+    elif verb == 3:
+        table.upsert(rows(ids, key), rows(new, value), "add" if len(value) < 3 else "last")
+        held = {int(i): oracle.get(int(i), 0) if len(value) < 3 else 0 for i in ids}
+        oracle |= {int(i): held[int(i)] + int(v) for i, v in zip(ids, new, strict=True)}
+    elif verb <= 5:
+        table.erase(rows(ids, key))
+        for i in ids:
+            oracle.pop(int(i), None)
+    elif verb == 6 and len(value) < 3:
+        operations = rng.choice([Operation.INSERT, Operation.ASSIGN, Operation.ERASE], len(ids)).astype("u1")
+        table.execute(operations, rows(ids, key), rows(new, value))
+        for operation, i, v in zip(operations.tolist(), ids.tolist(), new.tolist(), strict=True):
+            if operation == Operation.ERASE:
+                oracle.pop(i, None)
+            elif operation == Operation.ASSIGN or i not in oracle:
+                oracle[i] = v
+    elif rng.random() < 0.3:
+        table.clear()
+        oracle.clear()
+    else:
+        table.shrink()
+        table.reserve(520)  # for all keys, as some tables may not grow
+
+
+@pytest.mark.parametrize("device", HERE)
+@pytest.mark.parametrize("types", TYPES, ids="-".join)
+@pytest.mark.parametrize("on_full", ["grow", "raise"])
+def test_a_file_holds_what_the_last_flush_confirmed(
+    tmp_path: Path, device: str, types: tuple[str, str], on_full: str
+) -> None:
+    rng = np.random.default_rng(7)
+    path = tmp_path / "table"
+    capacity = 40 if on_full == "grow" else 520
+    table = HashMap(*types, design="stadium", memory=path, device=device, capacity=capacity, on_full=on_full)
+    oracle: Oracle = {}
+    confirmed: Oracle = {}
+    steps = 25 if device == "emulated" else 120
+    for step in range(1, steps):
+        change(table, oracle, step, rng, types)
+        if rng.random() < 0.2:
+            table.flush()
+            confirmed = dict(oracle)
+        if rng.random() < 0.2:
+            assert pairs_of(table) == oracle
+            table.check()
+        if rng.random() < 0.2:
+            del table
+            table, oracle = HashMap.open(path, device=device), dict(confirmed)
+            assert pairs_of(table) == oracle
+            table.check()
+    table.close()
+    with HashMap.open(path, device=device) as again:
+        assert pairs_of(again) == oracle
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["table"]
+
+
+def test_an_engine_with_memory_of_its_own_writes_the_file_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_for("cpu"), "shares_host_memory", False)
+    for on_full in ("grow", "raise"):
+        test_a_file_holds_what_the_last_flush_confirmed(tmp_path, "cpu", ("u4", "u4"), on_full)
+        (tmp_path / "table").unlink()
+
+
+KILLED = """
+import sys
+from pathlib import Path
+import numpy as np
+from warphash import HashMap
+sys.path.insert(0, {tests!r})
+from storage.test_table_file import change
+path, seed = Path({path!r}), {seed}
+table = HashMap.open(path, device="cpu")
+rng, oracle = np.random.default_rng(seed), {{}}
+for step in range(1, 100_000):
+    change(table, oracle, step, rng, ("u8", "V40"))
+    if step % 3 == 0:
+        table.flush()
+        print(step, flush=True)
+"""
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 15))])
+def test_a_killed_process_loses_nothing_that_was_confirmed(tmp_path: Path, seed: int) -> None:
+    path, types = tmp_path / "table", ("u8", "V40")
+    HashMap(*types, design="stadium", memory=path, device="cpu", capacity=30).close()
+    code = KILLED.format(tests=str(Path(__file__).parents[1]), path=str(path), seed=seed)
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    said = [child.stdout.readline()]
+    time.sleep(0.05 + 0.05 * seed)
+    child.send_signal(signal.SIGKILL)
+    said += child.stdout.readlines()
+    child.wait()
+    last = int([line for line in said if line.endswith("\n")][-1])
+
+    class Nothing:
+        """Takes every call."""
+
+        def __getattr__(self, name: str) -> Any:
+            return lambda *_: None
+
+    rng = np.random.default_rng(seed)
+    oracle: Oracle = {}
+    legal: list[Oracle] = []
+    for step in range(1, last + 4):
+        change(Nothing(), oracle, step, rng, types)
+        if step in (last, last + 3):  # the next flush may be done, and not yet said
+            legal.append(dict(oracle))
+    with HashMap.open(path, device="cpu") as table:
+        table.check()
+        assert pairs_of(table) in legal
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["table"]
+
+
+def made(path: Path, n: int = 1000) -> None:
+    keys = np.arange(n, dtype=np.uint64)
+    with HashMap("u8", "u8", design="stadium", memory=path, device="cpu", capacity=n, seed=3) as table:
+        table.insert(keys, keys)
+        table.flush()
+        table.erase(keys[:10])
+
+
+def test_what_is_damaged_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    made(path)
+    whole = path.read_bytes()
+    description = table_file.describe(path)
+    boards_at = Sizes(*(description[name] for name in Sizes._fields)).boards_at(description["sequence"] % 2)
+    for damaged, said in (
+        (whole[:-1], "cut or extended"),
+        (b"x" * len(whole), "neither of its headers"),
+        (b"", "neither of its headers"),
+        (whole[:boards_at] + bytes([whole[boards_at] ^ 4]) + whole[boards_at + 1 :], "checksum"),
+    ):
+        path.write_bytes(damaged)
+        with pytest.raises(CorruptFile, match=said):
+            HashMap.open(path, device="cpu")
+    path.write_bytes(whole)
+    page = description["sequence"] % 2 * 4096
+    path.write_bytes(whole[: page + 100] + b"??" + whole[page + 102 :])  # a header that was not written to its end
+    with HashMap.open(path, device="cpu") as table:
+        assert len(table) == 1000
+    with pytest.raises(CorruptFile, match="HashMap"):
+        HashSet.open(path, device="cpu")
+    with pytest.raises(PathError, match="No such file"):
+        HashMap.open(tmp_path / "none", device="cpu")
+
+
+def test_a_file_is_open_once(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    made(path)
+    table = HashMap.open(path, device="cpu")
+    with pytest.raises(PathError, match="open already"):
+        HashMap.open(path, device="cpu")
+    table.reserve(100_000)  # another file, which is not committed yet
+    with pytest.raises(PathError, match="open already"):
+        HashMap.open(path, device="cpu")
+    table.flush()
+    with pytest.raises(PathError, match="open already"):
+        HashMap.open(path, device="cpu")
+    table.close()
+    table.close()
+    with pytest.raises(WarphashError, match="closed"):
+        table.find(np.arange(3, dtype=np.uint64))
+    assert "closed" in repr(table)
+    HashMap.open(path, device="cpu").close()
+    with pytest.raises(PathError, match="there already"):
+        HashMap("u8", "u8", design="stadium", memory=path, device="cpu")
+
+
+def test_a_block_that_fails_confirms_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    made(path)
+    with pytest.raises(ZeroDivisionError), HashMap.open(path, device="cpu") as table:
+        table.clear()
+        _ = 1 // 0
+    with HashMap.open(path, device="cpu") as table:
+        assert len(table) == 990
+
+
+def test_a_full_disk_leaves_the_table_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "table"
+    made(path)
+    table = HashMap.open(path, device="cpu")
+    before = pairs_of(table)
+    keys = np.arange(5000, 9000, dtype=np.uint64)
+
+    def refuse(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "posix_fallocate", refuse)
+        with pytest.raises(MemoryError, match="no room"):
+            table.reserve(100_000)
+        with pytest.raises((MemoryError, WarphashError)):
+            table.insert(keys, keys)
+        assert pairs_of(table) == before
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", refuse)
+        with pytest.raises(MemoryError, match="journal"):
+            table.assign(np.arange(100, dtype=np.uint64), keys[:100])
+    assert pairs_of(table) == before
+    table.check()
+    table.insert(keys, keys)
+    assert pairs_of(table) == before | {int(key): int(key) for key in keys}
+
+
+def test_a_journal_that_was_cut_short_counts_up_to_there(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    made(path)
+    table = HashMap.open(path, device="cpu")
+    before = pairs_of(table)
+    for part in np.split(np.arange(10, 410, dtype=np.uint64), 4):
+        table.assign(part, part + np.uint64(7))
+    del table
+    journal = tmp_path / ".table.journal"
+    content, whole = journal.read_bytes(), path.read_bytes()
+    description = table_file.describe(path)
+    opening = table_file._opening(description["identity"], description["sequence"])
+    sizes = Sizes(*(description[name] for name in Sizes._fields))
+    ends = [len(opening), *(end for end, _, _ in table_file._records(content, opening, sizes))]
+    assert len(ends) == 5 and ends[-1] == len(content)
+    for kept, end in enumerate(ends):
+        path.write_bytes(whole)
+        journal.write_bytes(content[: end + 5])
+        held = dict(before)
+        for key in range(10 + 100 * kept, 410):
+            held[key] += 7
+        with HashMap.open(path, device="cpu") as again:
+            assert pairs_of(again) == held
+    path.write_bytes(whole)
+    journal.write_bytes(content.replace(opening[:24], os.urandom(24)))  # of another file
+    with HashMap.open(path, device="cpu") as again:
+        assert pairs_of(again)[50] == before[50] + 7
+
+
+def test_an_emptied_slot_is_not_booked_again_before_a_rebuild(tmp_path: Path) -> None:
+    """Plants what `TicketTable.keeps_emptied` prevents: the file then loses keys that a flush has confirmed."""
+    keys = np.arange(2000, dtype=np.uint64)
+    for planted in (False, True):
+        path = tmp_path / f"table-{planted}"
+        made(path)
+        table: Any = HashMap.open(path, device="cpu")
+        before = pairs_of(table)
+        if planted:
+            table._storage.store.array.table.keeps_emptied = 0
+        table.erase(keys[:400])
+        table.insert(keys[1000:1100] + np.uint64(5000), keys[:100])
+        del table
+        with HashMap.open(path, device="cpu") as again:
+            assert (pairs_of(again) == before) is not planted
+
+
+def test_what_memory_can_be(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="stadium"):
+        HashMap("u8", "u8", design="cuckoo", memory="host", device="cpu")
+    for wrong in ("disk", str(tmp_path / "table"), 3, None):
+        with pytest.raises(ParameterError, match="memory must be"):
+            HashMap("u8", "u8", design="stadium", memory=wrong, device="cpu")
+    with pytest.raises(PathError, match="takes no new file"):
+        HashMap("u8", "u8", design="stadium", memory=tmp_path / "none" / "table", device="cpu")
+    with pytest.raises(UnsupportedVerb, match="flush"):
+        HashMap("u8", "u8", design="stadium", device="cpu").flush()
+    overlapping = np.dtype({"names": ["a", "b"], "formats": ["u4", "u4"], "offsets": [0, 2]})
+    with pytest.raises(DtypeError):
+        HashMap(overlapping, "u8", design="stadium", memory=tmp_path / "table", device="cpu")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("device", HERE)
+def test_slots_in_the_memory_of_the_host(device: str) -> None:
+    rng, oracle = np.random.default_rng(3), dict[int, int]()
+    table = HashMap("u8", "u8", design="stadium", memory="host", device=device, capacity=40)
+    for step in range(1, 15 if device == "emulated" else 60):
+        change(table, oracle, step, rng, ("u8", "u8"))
+    assert pairs_of(table) == oracle
+    table.check()
+    twin = table.copy()
+    assert pairs_of(twin) == oracle and table.memory == "host"
+
+
+def test_a_copy_lies_in_memory(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    made(path)
+    with HashMap.open(path, device="cpu") as table:
+        twin = table.copy()
+        twin.erase(np.arange(500, dtype=np.uint64))
+        assert len(table) == 990 and len(twin) == 500
+        assert twin.memory == "device" and table.memory == path
+    twin.check()
+
+
+def test_a_set_in_a_file(tmp_path: Path) -> None:
+    keys = np.arange(5000, dtype=np.uint32)
+    with HashSet.from_arrays(keys, design="stadium", memory=tmp_path / "set", device="cpu") as table:
+        assert len(table) == 5000
+    with HashSet.open(tmp_path / "set", device="cpu") as table:
+        assert table.contains(keys).all() and not table.contains(keys + np.uint32(5000)).any()
+
+
+def test_a_file_of_another_process_that_was_not_committed_is_removed(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    made(path)
+    left = tmp_path / ".table.0123456789abcdef.table"
+    left.write_bytes(b"left by a killed process")
+    locked = TableFile.create(path, Sizes(11, 16, 16))
+    HashMap.open(path, device="cpu").close()
+    assert not left.exists() and len(list(tmp_path.glob(".table.*.table"))) == 1
+    del locked
+    assert [entry.name for entry in tmp_path.iterdir()] == ["table"]
