@@ -476,7 +476,7 @@ VERBS: dict[str, Call] = {
     "capacity": _capacity,
     "load_factor": _load_factor,
     "nbytes": _nbytes,
-    **{name: _close for name in ("close", "__enter__", "__exit__")},
+    **dict.fromkeys(("close", "__enter__", "__exit__"), _close),
     "open": _open,
     **{name: _constant(name) for name in ("design", "device", "memory", "key_dtype", "value_dtype", "seed")},
 }
