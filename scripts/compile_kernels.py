@@ -22,6 +22,7 @@ from warphash.runtime.cuda import nvrtc
 from warphash.runtime.engine import KernelSpec
 from warphash.storage.make import kernel_spec
 from warphash.storage.tickets.lanes import collaborating
+from warphash.storage.tickets.sweep import sweeping
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 WIDTHS_BYTES = ((4, 0), (4, 4), (8, 0), (8, 8))  # of key and value; other widths share these slots
@@ -44,6 +45,7 @@ def specs() -> Iterator[KernelSpec]:
                 yield spec
                 if "lanes" in parameters:
                     yield collaborating(spec)
+                    yield sweeping(spec)
     yield source.ROWS
     yield CEILING
     yield source.SLABS

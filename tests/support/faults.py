@@ -78,6 +78,7 @@ class Family:
     value: str = "u8"
     multi: bool = False
     in_file: bool = False
+    behind_bus: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -89,7 +90,9 @@ class Family:
 
     def table(self, capacity: int, device: str) -> Any:
         kind = MultiMap if self.multi else HashMap
-        options = {"memory": Path(tempfile.mkdtemp(dir=_FILES.name)) / "table"} if self.in_file else {}
+        options: dict[str, Any] = {"memory": "host", "access": "sweep"} if self.behind_bus else {}
+        if self.in_file:
+            options["memory"] = Path(tempfile.mkdtemp(dir=_FILES.name)) / "table"
         return kind(self.key, self.value, capacity=capacity, design=self.design, device=device, seed=3, **options)
 
     def keys(self, ids: Any) -> Array:
@@ -144,6 +147,7 @@ FAMILIES = {
         Family("tickets", "stadium"),
         Family("wide-tickets", "stadium", "V24", "V40"),
         Family("tickets-in-a-file", "stadium", in_file=True),
+        Family("tickets-behind-a-bus", "stadium", behind_bus=True),
     )
 }
 SOME = ("buckets", "rows", "lists", "lists-of-pairs", "subtables", "tickets")

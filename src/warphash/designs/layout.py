@@ -292,8 +292,8 @@ class Tickets:
 
     Parameters
     ----------
-    collaborating
-        The lanes of a GPU share out the elements of a batch (``kernels/core/gpu/collaborating.cuh``).
+    entries, refilling
+        As of `Layout`.
     """
 
     family = "tickets"
@@ -301,10 +301,8 @@ class Tickets:
     partition = Buckets.partition
     in_place, keys_apart, keeps_duplicates = True, False, False
 
-    def __init__(self, collaborating: bool = False) -> None:
-        self.entries = "tickets/gpu/collaborating_entries.cuh" if collaborating else self.cpu_entries
-        searching = ["combine", "erase", "find", "place", "relocate", "settle"]
-        self.refilling = frozenset(searching if collaborating else [])
+    def __init__(self, entries: str = cpu_entries, refilling: frozenset[str] = frozenset()) -> None:
+        self.entries, self.refilling = entries, refilling
 
     def slot_bytes(self, key_bytes: int, value_bytes: int) -> int:
         first = 8 if key_bytes == 4 and value_bytes == 8 else key_bytes  # of the value

@@ -9,6 +9,9 @@ IN_FLIGHT = ("ignore", "wait")
 FUNCTIONS = ("rounds", "family")
 """In the order of ``TicketTable::of_family``."""
 
+ACCESS = ("auto", "sweep", "direct")
+"""How a batch gets at slots in the memory of a GPU's host (`storage/tickets/sweep.py`)."""
+
 LANES = ("hybrid", "stash", "clstash")
 """How the lanes of a GPU share out the elements of a batch (`storage/tickets/lanes.py`)."""
 
@@ -21,6 +24,9 @@ DESIGN = Design(
         Parameter("ticket_bits", 8, "bits of a ticket: one tells whether the slot is free", choices=(1, 2, 4, 8)),
         Parameter("functions", "rounds", "hash functions: the paper's, or those of the family `hash`", FUNCTIONS),
         Parameter("lanes", "hybrid", "a GPU's: one an element, collaborating, or by the load factor", choices=LANES),
+        Parameter(
+            "access", "auto", "to slots in host memory: in windows, one by one, or what is faster", choices=ACCESS
+        ),
         Parameter("in_flight", "ignore", "what a find of a mixed batch does about a key that is on its way", IN_FLIGHT),
     ),
     fields=lambda p: {

@@ -148,6 +148,12 @@ class TicketBatch(InsertBatch):
     _fields_ = _words("operations", "source_slots", "source_board")
 
 
+class SweepBatch(TicketBatch):
+    """A batch that goes through the slots window by window."""
+
+    _fields_ = _words("targets", "tried", "waiting", "window_first", "window_slots")
+
+
 # ---- rows/abi.cuh
 class StoredRows(ctypes.Structure):
     """Rows that a store keeps."""

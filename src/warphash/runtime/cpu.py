@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from . import _cpu  # type: ignore[attr-defined]  # compiled
 from .abi import Launch
-from .engine import Buffer, KernelSpec, Program
-from .memory import HostAnswer
+from .engine import Buffer, KernelSpec, Program, WindowBody
+from .memory import HostAnswer, sweep_in_turn
 
 __all__ = ["CpuEngine", "engine", "thread_count"]
 
@@ -107,6 +107,10 @@ class CpuEngine:
 
     def upload(self, target: int, array: npt.NDArray[Any], stream: Any = None) -> None:
         self.copy(target, array.ctypes.data, array.nbytes)
+
+    def sweep(self, memory: int, nbytes: int, window_bytes: int, body: WindowBody, writes: bool, stream: Any) -> None:
+        """As `Engine.sweep`, one window after another."""
+        sweep_in_turn(self, memory, nbytes, window_bytes, body, writes)
 
     def reserve_heap(self, nbytes: int) -> None:
         """The C library's heap grows by itself."""

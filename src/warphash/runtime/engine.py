@@ -8,6 +8,7 @@ which kernels make up an insert is the business of ``storage/buckets/store.py``.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -18,7 +19,7 @@ import numpy.typing as npt
 from ..designs.layout import BUCKETS, Layout
 from .abi import Launch
 
-__all__ = ["Answer", "Buffer", "Engine", "KernelSpec", "Program"]
+__all__ = ["Answer", "Buffer", "Engine", "KernelSpec", "Program", "WindowBody"]
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,10 @@ class KernelSpec:
     def slot_bytes(self) -> int:
         """Bytes of a pair in its slot, those that align the next one included."""
         return self.layout.slot_bytes(self.key_bytes, self.value_bytes)
+
+
+WindowBody = Callable[[int, int, int], None]
+"""See `Engine.sweep`."""
 
 
 class Buffer(Protocol):
@@ -206,6 +211,27 @@ class Engine(Protocol):
 
     def upload(self, target: int, array: npt.NDArray[Any], stream: Any = None) -> None:
         """Copy a contiguous host array to memory that is there already. Allocates nothing on the device."""
+
+    def sweep(self, memory: int, nbytes: int, window_bytes: int, body: WindowBody, writes: bool, stream: Any) -> None:
+        """Bring pinned memory to the device a window at a time, have ``body`` launch kernels, and bring it back.
+
+        Parameters
+        ----------
+        memory, nbytes
+            The memory: its address and size.
+        window_bytes
+            Of a window.
+        body
+            Called as ``body(window, first_byte, nbytes)`` for each window: its address on the device, where it lies in
+            the memory, and its size.
+        writes
+            The kernels write to the windows. Otherwise they are not brought back.
+
+        Raises
+        ------
+        MemoryError
+            If there is no memory for three windows. No kernel is launched.
+        """
 
     def reserve_heap(self, nbytes: int) -> None:
         """Make room for ``malloc`` in kernels. Only before their program is loaded can the heap of a GPU change."""

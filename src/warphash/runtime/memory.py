@@ -14,15 +14,26 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from .engine import Buffer
+    from .engine import Buffer, Engine, WindowBody
 
-__all__ = ["DeviceBuffer", "HostAnswer", "PinnedBuffer", "bytes_at"]
+__all__ = ["DeviceBuffer", "HostAnswer", "PinnedBuffer", "bytes_at", "sweep_in_turn"]
 
 
 def bytes_at(ptr: int, nbytes: int) -> npt.NDArray[np.uint8]:
     """Memory of the process as an array, which must not outlive it."""
     memory: Any = (ctypes.c_uint8 * nbytes).from_address(ptr)
     return np.frombuffer(memory, dtype=np.uint8)
+
+
+def sweep_in_turn(engine: Engine, memory: int, nbytes: int, window_bytes: int, body: WindowBody, writes: bool) -> None:
+    """`Engine.sweep` where nothing overlaps."""
+    window = engine.allocate(min(nbytes, window_bytes))
+    for at in range(0, nbytes, window_bytes):
+        size = min(window_bytes, nbytes - at)
+        engine.copy(window.ptr, memory + at, size)
+        body(window.ptr, at, size)
+        if writes:
+            engine.copy(memory + at, window.ptr, size)
 
 
 class DeviceBuffer:

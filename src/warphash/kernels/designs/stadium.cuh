@@ -44,6 +44,8 @@ struct Stadium : OverTickets {
     WARPHASH_FN static Walk start(const TicketTable& t, const Word& key) {
       return {hash_below<kFirst, 1>(t, key, t.buckets), 0, 1};
     }
+    // At a slot to which it has come after so many.
+    WARPHASH_FN static Walk resume(u32 slot, u32 tried) { return {slot, 0, tried}; }
     // To the next slot; false if all were visited.
     WARPHASH_FN bool advance(const TicketTable& t, const Word& key) {
       const u32 n = static_cast<u32>(t.buckets);

@@ -22,6 +22,15 @@ struct TicketBatch : InsertBatch {
   u64 source_board;  // and of its ticket board
 };
 
+// A batch that goes through the slots window by window (tickets/sweep.cuh).
+struct SweepBatch : TicketBatch {
+  u64 targets;       // address of a u32 for each element: the slot that it waits for
+  u64 tried;         // address of a u32 for each element: the tickets that it has seen
+  u64 waiting;       // address of the number of elements that wait for slots before the window
+  u64 window_first;  // the first slot of the window
+  u64 window_slots;  // its slots
+};
+
 // What a design with a ticket board takes.
 struct OverTickets {
   using Table = TicketTable;

@@ -27,10 +27,16 @@ namespace warphash {
 template <class D>
 concept HasWalk = requires(const TicketTable& t, typename D::Walk& walk, const typename D::S::Word& key) {
   { D::Walk::start(t, key) } -> Same<typename D::Walk>;
+  { D::Walk::resume(u32(), u32()) } -> Same<typename D::Walk>;
   { walk.advance(t, key) } -> Same<bool>;
   { D::info(t, key) } -> Same<u32>;
   walk.slot;
   walk.tried;
+};
+
+// The slots that a search can read: all of them. tickets/sweep.cuh has others.
+struct Everywhere {
+  WARPHASH_FN static constexpr bool has(u32) { return true; }
 };
 
 // Who else runs while a search does.
@@ -54,14 +60,22 @@ struct Search {
     return {key, D::Walk::start(t, key), Ticket::info_of(t, D::info(t, key)), 0, At::kTicket, {}};
   }
   WARPHASH_FN bool found() const { return at == At::kFound; }
-  // Goes on by one ticket, or by one slot; true at the end. A GPU reads the slot right away, for a CPU it is asked for
-  // first.
-  WARPHASH_FN bool step(const TicketTable& t) {
+  // It has come to a slot that it cannot read.
+  WARPHASH_FN bool waits() const { return at == At::kSlot; }
+  WARPHASH_FN void resume(u32 slot, u32 tried) {
+    walk = D::Walk::resume(slot, tried);
+    at = At::kSlot;
+  }
+  // Goes on by one ticket, or by one slot; true at the end, and at a slot that is out of reach. A GPU reads the slot
+  // right away, for a CPU it is asked for first.
+  template <class Reach = Everywhere>
+  WARPHASH_FN bool step(const TicketTable& t, const Reach& reach = {}) {
     if (at == At::kTicket) {
       const u32 ticket = Ticket::of(t, walk.slot).template load<kFrozen>(t);
       if (Ticket::is_free(ticket)) return was_never_used<kFrozen>(t, walk.slot) ? end(At::kAbsent) : go_on(t);
       if (Ticket::info_in(ticket) != info) return go_on(t);
       at = At::kSlot;
+      if (!reach.has(walk.slot)) return true;
       if (kPrefetches) return false;
     }
     ++reads;

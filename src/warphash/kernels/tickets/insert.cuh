@@ -81,9 +81,15 @@ struct Booking : Searching {
     return false;
   }
   // Nobody waits for these writes.
-  WARPHASH_FN static void write(const TicketTable& t, const State& s) {
+  WARPHASH_FN static void inform(const TicketTable& t, const State& s) {
     Ticket::of(t, s.walk.slot).inform(t, Ticket::info_of(t, D::info(t, s.key)));
+  }
+  WARPHASH_FN static void put(const TicketTable& t, const State& s) {
     S::put(t, S::at(t, s.walk.slot), s.key, s.value);
+  }
+  WARPHASH_FN static void write(const TicketTable& t, const State& s) {
+    inform(t, s);
+    put(t, s);
   }
 };
 
@@ -100,13 +106,14 @@ struct PlaceTicket : Booking<D> {
   }
   WARPHASH_FN static void finish(const TicketTable& t, const TicketBatch& b, u64, State& s, bool live, Tally& tally) {
     if (!live) return;
+    account(b, s, tally);
+    if (s.booked) Booking<D>::write(t, s);
+  }
+  WARPHASH_FN static void account(const TicketBatch& b, const State& s, Tally& tally) {
     tally.probes += s.walk.tried;
     tally.changed += s.booked;
     set_flag(b, s.element, s.booked ? kChanged : kUnplaced);
-    if (s.booked)
-      Booking<D>::write(t, s);
-    else
-      atomic_add(&report_of(b)->unplaced, 1ull);
+    if (!s.booked) atomic_add(&report_of(b)->unplaced, 1ull);
   }
 };
 

@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import DeviceError, EngineUnavailable
-from ..engine import KernelSpec
+from ..engine import KernelSpec, WindowBody
 from ..memory import DeviceBuffer, PinnedBuffer
 from ..source import translation_unit
 from . import nvrtc
@@ -43,6 +43,7 @@ from .pinned import PinnedPages
 from .program import CudaProgram
 from .small_memory import LARGEST_BYTES, SmallMemory
 from .staging import Staging
+from .sweep import Sweeper
 
 __all__ = [
     "CudaEngine",
@@ -312,6 +313,14 @@ class CudaEngine:
             self._driver.cuCtxPopCurrent()
         if status:
             raise error(status, f"running kernels on {self.device}")
+
+    def sweep(self, memory: int, nbytes: int, window_bytes: int, body: WindowBody, writes: bool, stream: Any) -> None:
+        """As `Engine.sweep`."""
+        self._sweeper.run(memory, nbytes, window_bytes, body, writes, stream)
+
+    @functools.cached_property
+    def _sweeper(self) -> Sweeper:
+        return Sweeper(self)
 
     def reserve_heap(self, nbytes: int) -> None:
         """Make the heap of device-side ``malloc`` at least so large; it is mapped when kernels that use it are loaded.

@@ -31,8 +31,8 @@ from ...errors import EngineUnavailable, WarphashError
 from ..abi import Launch
 from ..cuda.cache import default_directory
 from ..cuda.nvrtc import CompileError
-from ..engine import Buffer, KernelSpec, Program
-from ..memory import DeviceBuffer, HostAnswer
+from ..engine import Buffer, KernelSpec, Program, WindowBody
+from ..memory import DeviceBuffer, HostAnswer, sweep_in_turn
 from ..source import translation_unit
 from .guarded import GuardedMemory
 
@@ -132,6 +132,10 @@ class EmulatedEngine:
         """Copy a contiguous array to memory that is there."""
         self.memory.check(target, array.nbytes)
         ctypes.memmove(target, array.ctypes.data, array.nbytes)
+
+    def sweep(self, memory: int, nbytes: int, window_bytes: int, body: WindowBody, writes: bool, stream: Any) -> None:
+        """As `Engine.sweep`, one window after another."""
+        sweep_in_turn(self, memory, nbytes, window_bytes, body, writes)
 
     def reserve_heap(self, nbytes: int) -> None:
         """The C library's heap grows by itself."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -31,9 +32,10 @@ from ..reports import read_report, zeroed_report
 from ..scratch import CLAIMED_ELEMENTS, Elements, Workbench, pieces
 from ..snapshots import Snapshot
 from ..storage import MemoryUse, MixedBatch, Outcome
-from .lanes import lanes_of
+from .lanes import Lanes, lanes_of
 from .primes import next_prime
 from .slot_memory import SlotMemory
+from .sweep import SWEPT_ELEMENTS, sweep_of
 from .table_file import Sizes
 
 __all__ = ["Images", "Saved", "TicketArray"]
@@ -45,6 +47,9 @@ _NO_SLOT = (1 << 32) - 1
 
 _LOCATED_ELEMENTS = 1 << 20
 """Whose slots are asked for at a time."""
+
+_FEWEST_MOVED = 1 << 16
+"""Slots that are moved at a time where there is hardly any memory."""
 
 _PIECE_SLOTS = LAUNCH_ELEMENTS
 """Slots that a scan or a move walks over in one launch: whole words of every board."""
@@ -108,11 +113,14 @@ class TicketArray:
         self.memory, self.seed, self.family = memory, seed, family
         self.slots = buckets_for(next_prime(slots), 1)
         self._lanes = lanes_of(engine, spec, parameters["lanes"])
-        self.program = self._lanes.below
         self._ticket_bits = int(parameters["ticket_bits"])
         sizes = Sizes(self.slots, spec.slot_bytes, self._board_bytes(self._ticket_bits) + self._board_bytes(1))
         self._slots = memory.allocate(engine, sizes, stream)
         self._board = engine.allocate(self._board_bytes(self._ticket_bits), stream)
+        self._sweep = sweep_of(engine, spec, self._lanes.below, self._slots, parameters["access"])
+        if self._sweep:
+            self._lanes = Lanes(self._sweep, self._sweep, 0.0)
+        self.program = self._lanes.below
         self._report = engine.allocate(8 * REPORT_WORDS, stream)  # of operations whose caller holds the lock alone
         self._workbench = Workbench(engine, TicketBatch, 0)
         self._random = random.Random(seed)
@@ -301,12 +309,17 @@ class TicketArray:
         """As `Store.scan`."""
         report = zeroed_report(self.engine, stream)
         for at in range(0, self.slots, _PIECE_SLOTS):
-            rest = TicketTable.from_buffer_copy(self.table)
-            rest.slots, rest.board = self._addresses_of(at)
-            rest.buckets = n = min(_PIECE_SLOTS, self.slots - at)
-            batch = TicketBatch(n=n, out_keys=out_keys, out_values=out_values, report=report.ptr, room=room)
-            self.program.run("scan", rest, batch, n, stream)
+            n = min(_PIECE_SLOTS, self.slots - at)
+            self._scan_piece(at, n, room, out_keys, out_values, report.ptr, stream)
         return read_report(self.engine, report.ptr, stream).winners
+
+    def _scan_piece(self, at: int, n: int, room: int, out_keys: int, out_values: int, report: int, stream: Any) -> None:
+        """Copy the pairs of ``n`` slots out, behind those that the report counts. ``at`` begins words of the boards."""
+        rest = TicketTable.from_buffer_copy(self.table)
+        rest.slots, rest.board = self._addresses_of(at)
+        rest.buckets = n
+        batch = TicketBatch(n=n, out_keys=out_keys, out_values=out_values, report=report, room=room)
+        self.program.run("scan", rest, batch, n, stream)
 
     def _addresses_of(self, slot: int) -> tuple[int, int]:
         """Addresses of a slot and of its ticket, which is the first of a word."""
@@ -358,7 +371,8 @@ class TicketArray:
         walked = listed.n if listed else n
         if not walked:
             return Outcome(0, 0, 0, 0)
-        piece = min(walked, LAUNCH_ELEMENTS if unique else CLAIMED_ELEMENTS)
+        most = SWEPT_ELEMENTS if self._sweep else LAUNCH_ELEMENTS if unique else CLAIMED_ELEMENTS
+        piece = min(walked, most)
         scratch = self._workbench.of(piece, op not in (Op.KEEP, Op.REPLACE) and not unique, unique, stream)
         self._workbench.restart(scratch, stream)
         batch = scratch.batch
@@ -366,24 +380,29 @@ class TicketArray:
         spec = self.spec
         below = self._lanes.elements_below(size, self.slots, new_share)
         at = 0
-        while at < walked:
-            first = 0 if listed else at  # element numbers count from here
-            program = self._lanes.below if at < below else self._lanes.above
-            batch.n, batch.count = min(piece, (below if at < below < walked else walked) - at), 0
-            batch.indices = listed.numbers.ptr + 4 * at if listed else 0
-            batch.keys = keys + first * spec.word_bytes
-            batch.values = values and values + first * spec.value_word_bytes
-            batch.out_flags = flags and flags + first
-            batch.random = self._random.getrandbits(32)
-            if unique:
-                program.run("place", self.table, batch, batch.n, stream)
-            else:
-                if at:
-                    self._workbench.restart(scratch, stream, LISTS_BYTES)
-                self._place_distinct(program, batch, stream)
-            at += batch.n
+        with self._prepared(piece, stream):
+            while at < walked:
+                first = 0 if listed else at  # element numbers count from here
+                program = self._lanes.below if at < below else self._lanes.above
+                batch.n, batch.count = min(piece, (below if at < below < walked else walked) - at), 0
+                batch.indices = listed.numbers.ptr + 4 * at if listed else 0
+                batch.keys = keys + first * spec.word_bytes
+                batch.values = values and values + first * spec.value_word_bytes
+                batch.out_flags = flags and flags + first
+                batch.random = self._random.getrandbits(32)
+                if unique:
+                    program.run("place", self.table, batch, batch.n, stream)
+                else:
+                    if at:
+                        self._workbench.restart(scratch, stream, LISTS_BYTES)
+                    self._place_distinct(program, batch, stream)
+                at += batch.n
         report = read_report(self.engine, scratch.report.ptr, stream)
         return Outcome(report.changed, 0, report.unplaced, report.probes)
+
+    def _prepared(self, n: int, stream: Any) -> AbstractContextManager[None]:
+        """The memory that launches of up to ``n`` elements of an update need."""
+        return self._sweep.prepared(n, stream) if self._sweep else nullcontext()
 
     def _place_distinct(self, program: Program, batch: TicketBatch, stream: Any) -> None:
         """Launch the kernels of a piece in which keys may repeat."""
@@ -406,6 +425,8 @@ class TicketArray:
 
     def take_over(self, other: TicketArray, size: int, stream: Any = None) -> Outcome:
         """Place all pairs of ``other``, about ``size`` of them, none of which is here. Waits."""
+        if self._sweep:
+            return self._take_over_in_batches(other, stream)
         program = self._lanes.for_keys(size, self.slots)
         report = self._reset_report(stream)
         for at in range(0, other.slots, _PIECE_SLOTS):
@@ -414,6 +435,27 @@ class TicketArray:
             program.run("relocate", self.table, batch, batch.n, stream)
         counts = read_report(self.engine, report, stream)
         return Outcome(counts.changed, 0, counts.unplaced, 0)
+
+    def _take_over_in_batches(self, other: TicketArray, stream: Any) -> Outcome:
+        """As `take_over`: relocated one by one, pairs would cross the bus one by one."""
+        engine, spec, piece = self.engine, self.spec, min(other.slots, SWEPT_ELEMENTS)
+        while True:
+            try:
+                keys = engine.allocate(piece * spec.word_bytes, stream)
+                values = engine.allocate(max(1, piece * spec.value_word_bytes), stream)
+                break
+            except MemoryError:
+                if piece <= _FEWEST_MOVED:
+                    raise
+                piece = max(_FEWEST_MOVED, piece // 64 * 32)  # whole words of every board
+        placed = unplaced = 0
+        for at in range(0, other.slots, piece):
+            report = zeroed_report(engine, stream)
+            other._scan_piece(at, min(piece, other.slots - at), piece, keys.ptr, values.ptr, report.ptr, stream)
+            found = read_report(engine, report.ptr, stream).winners
+            outcome = self.update(keys.ptr, values.ptr, found, size=placed, unique=True, stream=stream)
+            placed, unplaced = placed + outcome.changed, unplaced + outcome.unplaced
+        return Outcome(placed, 0, unplaced, 0)
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int:
         """Erase keys; how many were there. Waits.
@@ -428,10 +470,12 @@ class TicketArray:
         self._close_access()
         self._mark_emptied(stream)
         report = self._reset_report(stream)
-        for at, count, indices, length in pieces(self.engine, n, min(n, LAUNCH_ELEMENTS), only, stream):
-            batch = TicketBatch(n=count, indices=indices, count=length, report=report)
-            batch.keys, batch.out_flags = keys + at * self.spec.word_bytes, flags and flags + at
-            self.program.run("erase", self.table, batch, count, stream)
+        piece = min(n, SWEPT_ELEMENTS if self._sweep else LAUNCH_ELEMENTS)
+        with self._prepared(piece, stream):
+            for at, count, indices, length in pieces(self.engine, n, piece, only, stream):
+                batch = TicketBatch(n=count, indices=indices, count=length, report=report)
+                batch.keys, batch.out_flags = keys + at * self.spec.word_bytes, flags and flags + at
+                self.program.run("erase", self.table, batch, count, stream)
         return read_report(self.engine, report, stream).changed
 
     def execute(self, batch: MixedBatch, listed: Listed | None, stream: Any = None) -> tuple[int, int, int]:

@@ -23,7 +23,9 @@ DEFAULT_THRESHOLD = 0.5
 MOST_ELEMENTS = 1 << 62
 """More than a batch has."""
 
-_COLLABORATING = Tickets(collaborating=True)
+_COLLABORATING = Tickets(
+    "tickets/gpu/collaborating_entries.cuh", frozenset(["combine", "erase", "find", "place", "relocate", "settle"])
+)
 
 
 class Lanes(NamedTuple):

@@ -49,10 +49,19 @@ class Keeper(Protocol):
 
 
 class Slots(NamedTuple):
-    """Memory for slots, and the file that keeps it; None without a file."""
+    """Memory for slots.
+
+    Attributes
+    ----------
+    keeper
+        The file that keeps the memory; None without a file.
+    is_pinned
+        It is page-locked memory of the host.
+    """
 
     memory: Buffer
     keeper: Keeper | None = None
+    is_pinned: bool = False
 
 
 class SlotMemory(Protocol):
@@ -91,7 +100,7 @@ class _HostMemory:
         return self
 
     def allocate(self, engine: Engine, sizes: Sizes, stream: Any) -> Slots:
-        return Slots(engine.allocate_pinned(sizes.slots * sizes.slot_bytes))
+        return Slots(engine.allocate_pinned(sizes.slots * sizes.slot_bytes), is_pinned=True)
 
 
 DEVICE, HOST = _DeviceMemory(), _HostMemory()
@@ -137,7 +146,7 @@ class FileMemory:
         loaded = _Loaded(self, file, engine, memory)
         if file.description:
             file.read_slots(loaded.bytes)
-        return Slots(memory, loaded)
+        return Slots(memory, loaded, is_pinned=True)
 
 
 class _Mapped:

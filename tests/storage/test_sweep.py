@@ -1,0 +1,133 @@
+"""Tables whose slots lie behind a bus: batches that go through the slots window by window, or one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support.engines import missing
+from warphash import HashMap
+from warphash.runtime.devices import engine_for
+from warphash.storage.tickets import sweep
+from warphash.storage.tickets.sweep import SweepingProgram
+
+DEVICES = [device for device in ("emulated", "cuda") if not missing(device)]
+TYPES = [("u8", "u8", 8), ("u4", "u4", 1), ("u4", "u8", 2), ("V24", "V40", 4)]
+Array = np.ndarray
+
+
+def rows(numbers: Any, dtype: str) -> Array:
+    words = np.asarray(numbers, np.uint64)
+    width = np.dtype(dtype).itemsize
+    return words.astype(dtype) if width <= 8 else np.repeat(words, width // 8).view(dtype)
+
+
+def in_turn() -> Callable[[Any, int], bool]:
+    """One sweep, then one by one."""
+    turns = iter(range(1 << 30))
+    return lambda program, waiting: next(turns) % 2 == 0
+
+
+PAYS = {"windows": lambda: lambda program, waiting: True, "one-by-one": lambda: lambda program, waiting: False}
+PAYS["both"] = in_turn
+
+
+@pytest.mark.parametrize("way", PAYS)
+@pytest.mark.parametrize("window_bytes", [1, 1000, 1 << 20])
+@pytest.mark.parametrize(("key", "value", "ticket_bits"), TYPES)
+@pytest.mark.parametrize("device", DEVICES)
+def test_every_verb_behind_a_bus(
+    monkeypatch: pytest.MonkeyPatch, device: str, key: str, value: str, ticket_bits: int, window_bytes: int, way: str
+) -> None:
+    n = 200 if device == "emulated" else 20_000
+    if device == "cuda" and window_bytes < 1 << 20:
+        window_bytes *= 1000
+    monkeypatch.setattr(sweep, "_WINDOW_BYTES", window_bytes)
+    monkeypatch.setattr(SweepingProgram, "_pays", PAYS[way]())
+    if device == "emulated" and window_bytes == 1:
+        n = 40
+    rng = np.random.default_rng(5)
+    ids = rng.permutation(4 * n)
+    old, new, absent = ids[:n], ids[n : 2 * n], ids[2 * n :]
+    table = HashMap(
+        *(key, value),
+        design="stadium",
+        memory="host",
+        access="sweep",
+        device=device,
+        capacity=9,
+        ticket_bits=ticket_bits,
+    )
+    assert isinstance(table._storage.store.array.program, SweepingProgram)  # type: ignore[attr-defined]
+    expected: dict[int, int] = {}
+
+    def holds() -> None:
+        table.check()
+        kept = np.array(list(expected), np.uint64)
+        values, found = table.find(rows(kept, key))
+        assert found.all() and len(table) == len(kept)
+        np.testing.assert_array_equal(values, rows([expected[int(i)] for i in kept], value))
+        assert not table.contains(rows(absent, key)).any()
+
+    twice = np.concatenate([old, old[: n // 2]])
+    assert table.insert(rows(twice, key), rows(3 * twice, value)).sum() == n
+    expected |= {int(i): 3 * int(i) for i in old}
+    holds()
+    table.assign(rows(old[: n // 4], key), rows(7 * old[: n // 4], value))
+    expected |= {int(i): 7 * int(i) for i in old[: n // 4]}
+    holds()
+    if key != "V24":
+        table.upsert(rows(twice, key), rows(np.ones(len(twice), int), value), "add")
+        for i in map(int, twice):
+            expected[i] += 1
+        holds()
+    gone = np.concatenate([old[: n // 3], old[: n // 5], absent[: n // 5]])
+    assert table.erase(rows(gone, key)).sum() == n // 3
+    for i in map(int, old[: n // 3]):
+        del expected[i]
+    holds()
+    table.insert(rows(new, key), rows(new, value), assume_unique=True)
+    expected |= {int(i): int(i) for i in new}
+    holds()
+    table.shrink()
+    holds()
+
+
+def test_an_engine_in_the_memory_of_the_host_has_no_bus() -> None:
+    for device in [device for device in ("cpu", "emulated") if not missing(device)]:
+        table: Any = HashMap("u8", "u8", design="stadium", memory="host", device=device)
+        assert not isinstance(table._storage.store.array.program, SweepingProgram)
+
+
+@pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
+def test_few_elements_go_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`auto` sweeps when the elements that need a slot would take longer one by one than all slots in windows."""
+    monkeypatch.setattr(engine_for("emulated"), "shares_host_memory", False)
+    sweeps = []
+    engine = engine_for("emulated")
+    original = engine.sweep
+    monkeypatch.setattr(engine, "sweep", lambda *given: (sweeps.append(given), original(*given))[1])
+    keys = np.arange(500, dtype=np.uint64)
+    table = HashMap("u8", "u8", design="stadium", memory="host", device="emulated", capacity=2000)
+    for access_s, swept in ((0.0, False), (1.0, True)):
+        monkeypatch.setattr(sweep, "_ACCESS_S", access_s)
+        table.insert(keys, keys)
+        values, found = table.find(keys)
+        assert found.all() and (values == keys).all()
+        assert bool(sweeps) == swept
+
+
+@pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
+def test_an_update_without_memory_for_windows_goes_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise MemoryError("none left")
+
+    monkeypatch.setattr(engine_for("emulated"), "sweep", refuse)
+    keys = np.arange(300, dtype=np.uint64)
+    table = HashMap("u8", "u8", design="stadium", memory="host", access="sweep", device="emulated", capacity=10)
+    table.insert(keys, keys)
+    table.check()
+    assert len(table) == 300
