@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 from .. import TableFull
@@ -11,6 +12,7 @@ from ..designs import registry
 from .allocators import measure_allocator
 from .batches import add_in_batches
 from .boards import measure_boards
+from .bus import measure_bus
 from .ceilings import Ceilings
 from .dynamic import Dynamic, Plan, draw
 from .dynamic_run import VERBS, Run, measure_dynamic
@@ -22,6 +24,7 @@ from .mixes import measure_mix
 from .profiles import measure_profile
 from .resizes import measure_resize
 from .runner import Lab, Measurement, Setting
+from .slices import measure_slices
 from .widths import measure_widths
 from .workloads import Workload
 
@@ -47,11 +50,17 @@ class _Spot:
     series: Series
     x: float
     fill: Fill
-    workload: Workload
+    n: int
+    draw: Callable[[], Workload]
     lab: Lab
     seed: int
     share: float
     plans: dict[tuple[float, ...], Plan]
+
+    @property
+    def workload(self) -> Workload:
+        """The pairs, which are drawn once; some experiments have their own."""
+        return self.draw()
 
     @property
     def setting(self) -> Setting:
@@ -66,6 +75,12 @@ class _Spot:
         setting = self.setting
         return self.fill.applied(setting, len(self.workload.keys), self.workload.pair_bytes)
 
+    @property
+    def load_factor(self) -> float:
+        """That of the tables, in a figure that sets it."""
+        assert self.fill.measure == "load_factor"
+        return self.fill.value
+
     def point(self, panel: str, value: float | None, x: float | None = None, part: str = "") -> Point:
         return Point(self.series.label, panel, self.x if x is None else x, float(value or 0), part)
 
@@ -75,18 +90,18 @@ def measured(figure: Figure, lab: Lab, n: int, seed: int, note: Callable[[str], 
     # A smaller run has fewer keys. A sweep of keys, buckets or places stops there.
     xs = ([x for x in figure.values if x <= n] or [n]) if figure.x in _AT_MOST_KEYS else figure.values
     for data, panels in figure.by_data().items():
-        pairs = pairs_of(data, n, seed)
-        workloads = {"uint32": pairs, "none": replace(pairs, values=None)}
+        draw_pairs = cache(partial(pairs_of, data, n, seed))
         plans: dict[tuple[float, ...], Plan] = {}
         for x in xs:
             fill = figure.fill(x)
-            here = {name: _first(w, int(x)) if figure.x == "keys" else w for name, w in workloads.items()}
+            here = int(x) if figure.x == "keys" else n
             for series in figure.series:
                 if series.most is not None and fill.value > series.most:
                     continue
                 note(f"{data}: {series.label} at {x:,}")
+                draw_here = cache(partial(_drawn, draw_pairs, here, series.value))
                 spot = _Spot(
-                    figure, panels, series, x, fill, here[series.value], lab, seed, min(1, n / figure.keys), plans
+                    figure, panels, series, x, fill, here, draw_here, lab, seed, min(1, n / figure.keys), plans
                 )
                 by_metric = {"success": _success, "failures": _failures}
                 experiment = by_metric.get(figure.metric) or EXPERIMENTS[panels[0].split()[0]]
@@ -161,8 +176,7 @@ def _accesses(spot: _Spot) -> Points:
 
 
 def _widths(spot: _Spot) -> Points:
-    setting, load_factor = spot.table()
-    made = measure_widths(spot.lab, setting, load_factor, len(spot.workload.keys), int(spot.x), spot.seed)
+    made = measure_widths(spot.lab, spot.setting, spot.load_factor, spot.n, int(spot.x), spot.seed)
     for panel in spot.panels:
         value = getattr(made, panel.removeprefix("wide ").replace(" ", "_"))
         wrong = made.mismatches if panel is spot.panels[0] else 0
@@ -170,12 +184,27 @@ def _widths(spot: _Spot) -> Points:
 
 
 def _boards(spot: _Spot) -> Points:
-    setting, load_factor = spot.table()
-    assert load_factor is not None
-    made = measure_boards(spot.lab, setting, load_factor, len(spot.workload.keys), spot.seed)
+    made = measure_boards(spot.lab, spot.setting, spot.load_factor, spot.n, spot.seed)
     for panel in spot.panels:
         rate_per_s = getattr(made, panel.removeprefix("board ").replace(" ", "_"))
         yield spot.point(panel, rate_per_s / 1e6), made.mismatches if panel is spot.panels[0] else 0
+
+
+def _bus(spot: _Spot) -> Points:
+    panels = {panel.split()[1]: panel for panel in spot.panels}
+    for made in measure_bus(spot.lab, spot.setting, spot.load_factor, spot.n):
+        if made.operation in panels:
+            yield spot.point(panels[made.operation], made.rate_per_s / 1e6, made.batch), made.mismatches
+
+
+def _slices(spot: _Spot) -> Points:
+    for size in dict.fromkeys(panel.split()[1] for panel in spot.panels):
+        made = measure_slices(spot.lab, spot.setting, spot.load_factor, spot.n, int(size))
+        wrong = made.mismatches
+        for panel in [panel for panel in spot.panels if panel.split()[1] == size]:
+            value = getattr(made, panel_metric(panel))
+            yield spot.point(panel, value if panel_metric(panel) == "concurrency" else value / 1e6), wrong
+            wrong = 0
 
 
 def _resizes(spot: _Spot) -> Points:
@@ -259,11 +288,12 @@ PANEL_METRICS = {
     "absent": "million absent keys looked up per second",
     "share": "share of the memory's ceiling for such finds",
     "efficiency": "per cent of a warp's lanes that work",
+    "concurrency": "per cent: time of inserts and of finds alone, over the time of both together",
     "hits": "per cent of the sectors found in the second-level cache",
     "bandwidth": "per cent of the memory's bandwidth",
 }
-"""Units by the last word of a panel ``"dynamic ..."``, ``"resize ..."``, ``"wide ..."``, ``"profile ..."`` or
-``"board ..."``."""
+"""Units by the last word of a panel ``"dynamic ..."``, ``"resize ..."``, ``"wide ..."``, ``"profile ..."``,
+``"board ..."``, ``"bus ..."`` or ``"slice ..."``."""
 
 EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
     "build": _tables,
@@ -277,6 +307,8 @@ EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
     "resize": _resizes,
     "wide": _widths,
     "board": _boards,
+    "bus": _bus,
+    "slice": _slices,
     "dynamic": _dynamic,
 }
 """Experiments by the first word of a panel. All panels of a figure belong to one experiment."""
@@ -284,6 +316,13 @@ EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
 
 def _value(metric: str, m: Measurement) -> float | None:
     return {"probes": m.probes_per_key, "utilisation": m.utilisation}.get(metric, m.rate_per_s / 1e6)
+
+
+def _drawn(draw_pairs: Callable[[], Workload], n: int, value: str) -> Workload:
+    """The first ``n`` pairs that are drawn, or their keys."""
+    pairs = draw_pairs()
+    pairs = pairs if n >= len(pairs.keys) else _first(pairs, n)
+    return replace(pairs, values=None) if value == "none" else pairs
 
 
 def _first(workload: Workload, n: int) -> Workload:
