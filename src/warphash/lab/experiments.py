@@ -99,10 +99,8 @@ def measured(figure: Figure, lab: Lab, n: int, seed: int, note: Callable[[str], 
                 if series.most is not None and fill.value > series.most:
                     continue
                 note(f"{data}: {series.label} at {x:,}")
-                draw_here = cache(partial(_drawn, draw_pairs, here, series.value))
-                spot = _Spot(
-                    figure, panels, series, x, fill, here, draw_here, lab, seed, min(1, n / figure.keys), plans
-                )
+                pairs, share = cache(partial(_drawn, draw_pairs, here, series.value)), min(1, n / figure.keys)
+                spot = _Spot(figure, panels, series, x, fill, here, pairs, lab, seed, share, plans)
                 by_metric = {"success": _success, "failures": _failures}
                 experiment = by_metric.get(figure.metric) or EXPERIMENTS[panels[0].split()[0]]
                 yield from experiment(spot)

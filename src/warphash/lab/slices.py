@@ -1,9 +1,10 @@
 """Measure inserts and finds that run together: Stadium Hashing, section IV-A, Figures 14 and 15.
 
-The operations come in slices. Half of a slice inserts new keys, and half of it finds keys of the slice before, or, with
-half of them present, also as many keys that are nowhere. A design with mixed batches (`HashMap.execute`) takes a slice in
-one batch, in which 32 inserts and 32 finds take turns. Any other design takes its inserts first, then its finds, in two
-batches, as the paper's cuckoo table does. Keys and values have 4 bytes each.
+The operations come in slices. Half of a slice inserts new keys. The other half finds keys: all of them keys of the
+slice before, or half of them keys of the slice before and half of them absent keys.
+
+A design with mixed batches (`HashMap.execute`) takes a slice in one batch, in which 32 inserts and 32 finds take turns.
+Any other design takes two batches, inserts first, as the paper's cuckoo table does. Keys and values have 4 bytes each.
 """
 
 from __future__ import annotations
@@ -107,9 +108,7 @@ def measure_slices(lab: Lab, setting: Setting, load_factor: float, n: int, slice
 
     def seconds_of(which: str) -> float:
         questions = [asked(i, which) for i in range(count)]
-        mixed = (
-            [(together(new[i], questions[i]), together(values[i], values[i])) for i in range(count)] if mixes else []
-        )
+        mixed = [(together(new[i], questions[i]), together(values[i], values[i])) for i in range(count if mixes else 0)]
         answers: list[Any] = []
 
         def run() -> None:

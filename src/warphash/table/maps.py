@@ -53,12 +53,18 @@ class HashMap(PairTable):
         How many sets of hash constants to try before the table grows, or raises `TableFull`.
     count_probes
         Count the buckets that inserts read, for ``stats().insert_probes``.
+    memory
+        Where the slots lie: ``"device"``. Design ``"stadium"`` also takes ``"host"``, the memory of a GPU's host, and
+        the ``pathlib.Path`` of a file that is made (`open`, `flush`, `close`). A pickle, a saved table and the result
+        of set algebra lie on the device.
     **parameters
         Parameters of the design.
 
     Raises
     ------
     DtypeError, ParameterError, DeviceError, EngineUnavailable, MemoryError
+    PathError
+        If there is a file at ``memory``, or none can be made.
 
     Examples
     --------

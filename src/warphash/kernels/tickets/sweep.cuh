@@ -22,7 +22,7 @@
 // An insert books and informs its ticket in round 1, as in insert.cuh, and writes its pair in round 2. Between the two the
 // slot is booked and its pair is not there. Only `place` and `relocate` run meanwhile, and they read no slot.
 //
-// Why no sort by slots. A launch reads 4 bytes of each element to find those of its window. With 64 windows that is 256
+// Why no sort by slots. A launch reads 4 bytes of each element to find those of its window. With 128 windows that is 512
 // bytes an element, at the full rate of the device's memory: a tenth of the time in which the windows cross the bus.
 // Memory order: that of the operations, which is relaxed; rounds are launches, whose ends order them.
 #pragma once
