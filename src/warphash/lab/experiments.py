@@ -24,7 +24,6 @@ from .mixes import measure_mix
 from .profiles import measure_profile
 from .resizes import measure_resize
 from .runner import Lab, Measurement, Setting
-from .slices import measure_slices
 from .widths import measure_widths
 from .workloads import Workload
 
@@ -195,16 +194,6 @@ def _bus(spot: _Spot) -> Points:
             yield spot.point(panels[made.operation], made.rate_per_s / 1e6, made.batch), made.mismatches
 
 
-def _slices(spot: _Spot) -> Points:
-    for size in dict.fromkeys(panel.split()[1] for panel in spot.panels):
-        made = measure_slices(spot.lab, spot.setting, spot.load_factor, spot.n, int(size))
-        wrong = made.mismatches
-        for panel in [panel for panel in spot.panels if panel.split()[1] == size]:
-            value = getattr(made, panel_metric(panel))
-            yield spot.point(panel, value if panel_metric(panel) == "concurrency" else value / 1e6), wrong
-            wrong = 0
-
-
 def _resizes(spot: _Spot) -> Points:
     shape = _shape(spot)
     for direction in ("up", "down"):
@@ -286,12 +275,11 @@ PANEL_METRICS = {
     "absent": "million absent keys looked up per second",
     "share": "share of the memory's ceiling for such finds",
     "efficiency": "per cent of a warp's lanes that work",
-    "concurrency": "per cent: time of inserts and of finds alone, over the time of both together",
     "hits": "per cent of the sectors found in the second-level cache",
     "bandwidth": "per cent of the memory's bandwidth",
 }
 """Units by the last word of a panel ``"dynamic ..."``, ``"resize ..."``, ``"wide ..."``, ``"profile ..."``,
-``"board ..."``, ``"bus ..."`` or ``"slice ..."``."""
+``"board ..."`` or ``"bus ..."``."""
 
 EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
     "build": _tables,
@@ -306,7 +294,6 @@ EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
     "wide": _widths,
     "board": _boards,
     "bus": _bus,
-    "slice": _slices,
     "dynamic": _dynamic,
 }
 """Experiments by the first word of a panel. All panels of a figure belong to one experiment."""

@@ -74,9 +74,7 @@ def draw(figure: Figure, points: list[Point], ratios: Sequence[Compared], path: 
         across = len(rows[0])
         width, height = 3.3 * across + (3.3 if alone else 0.4), 1.2 + 3.1 * len(rows)
         canvas, axes = plt.subplots(len(rows), across, figsize=(width, height), squeeze=False)
-        for axis in axes.flat[len(figure.panels) :]:
-            axis.set_axis_off()
-        for number, (axis, panel) in enumerate(zip(axes.flat, figure.panels, strict=False)):
+        for number, (axis, panel) in enumerate(zip(axes.flat, figure.panels, strict=True)):
             stacked = any(p.part for p in points if p.panel == panel)
             kind = draw_stacks if stacked else _draw_lines if sweeps[panel] else _draw_bars
             kind(axis, figure, panel, points)

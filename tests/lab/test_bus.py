@@ -1,4 +1,4 @@
-"""Tests of what is measured of tables with a ticket board: slices of operations, and slots in the host's memory."""
+"""Tests of what is measured of tables whose slots lie in the memory of the host."""
 
 from __future__ import annotations
 
@@ -10,31 +10,8 @@ import pytest
 from warphash import HashMap
 from warphash.lab.bus import measure_bus
 from warphash.lab.runner import Lab, Setting
-from warphash.lab.slices import measure_slices
 
 STADIUM = Setting("stadium", {})
-
-
-@pytest.mark.parametrize("setting", [STADIUM, Setting("cuckoo", {})], ids=lambda setting: setting.design)
-@pytest.mark.parametrize("slice_operations", [64, 1000, 10_000])
-def test_slices_are_measured_and_right(setting: Setting, slice_operations: int) -> None:
-    made = measure_slices(Lab("cpu", repetitions=1), setting, 0.8, 8000, slice_operations)
-    assert made.mismatches == 0
-    assert min(made.present, made.half, made.concurrency) > 0
-
-
-@pytest.mark.parametrize("verb", ["execute", "find"])
-def test_wrong_answers_of_slices_are_counted(monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
-    right = getattr(HashMap, verb)
-
-    def wrong(self: Any, *given: Any) -> Any:
-        values, found = right(self, *given)
-        values[-1] += 1
-        return values, found
-
-    monkeypatch.setattr(HashMap, verb, wrong)
-    setting = STADIUM if verb == "execute" else Setting("cuckoo", {})
-    assert measure_slices(Lab("cpu", repetitions=1), setting, 0.8, 4000, 2000).mismatches > 0
 
 
 @pytest.mark.parametrize("access", ["auto", "direct"])
