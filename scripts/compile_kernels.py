@@ -16,6 +16,7 @@ from warphash.designs import registry
 from warphash.lab.allocators import MALLOC
 from warphash.lab.boards import BOARDLESS
 from warphash.lab.ceilings import CEILING
+from warphash.lab.slices import INTERLEAVED
 from warphash.runtime import source
 from warphash.runtime.cpu import thread_count
 from warphash.runtime.cuda import nvrtc
@@ -53,6 +54,7 @@ def specs() -> Iterator[KernelSpec]:
         yield source.partition(header)
     yield MALLOC
     yield BOARDLESS
+    yield INTERLEAVED
 
 
 def line(title: str, usages: dict[str, nvrtc.Usage]) -> str:

@@ -21,6 +21,7 @@ PLAIN_HEADERS = {
     "ceiling": "cpu/ceiling.cuh",
     "malloc": "malloc.cuh",
     "boardless": "boardless.cuh",
+    "interleaved": "interleaved.cuh",
 }
 """Of the kernels that no design changes."""
 

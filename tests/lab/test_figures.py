@@ -28,8 +28,12 @@ DYHASH = [
     *(f"dy{number}" for number in (10, 3, 7, 8, 9)),
     *(f"dy{of}" for of in ("alpha", "batch", "beta", "fail", "grow", "r", "rate", "stable", "voter", "wide")),
 ]
-STASH = ["stash1", "stash17", "stash18"]
-KINDS = ["fig02", "fig05", "fig10", "table4", *SLABS, "dy3", "dy7", "dy8", "dystable", "dyvoter", "dywide", "stash18"]
+STASH = ["stash1", "stash14", "stash15", "stash17", "stash18"]
+KINDS = [
+    *("fig02", "fig05", "fig10", "table4", *SLABS),
+    *("dy3", "dy7", "dy8", "dystable", "dyvoter", "dywide"),
+    *("stash14", "stash15", "stash17", "stash18"),
+]
 
 
 def test_every_figure_and_table_of_the_papers_is_there() -> None:

@@ -24,6 +24,7 @@ from .mixes import measure_mix
 from .profiles import measure_profile
 from .resizes import measure_resize
 from .runner import Lab, Measurement, Setting
+from .slices import Slices, measure_slices
 from .widths import measure_widths
 from .workloads import Workload
 
@@ -194,6 +195,22 @@ def _bus(spot: _Spot) -> Points:
             yield spot.point(panels[made.operation], made.rate_per_s / 1e6, made.batch), made.mismatches
 
 
+def _slices(spot: _Spot) -> Points:
+    setting, load_factor = spot.table()
+    made: dict[tuple[str, str], Slices] = {}
+    for panel in spot.panels:
+        _, operations, asked, metric = operation_of(panel).split()
+        first = (operations, asked) not in made
+        if first:
+            share = {"present": 1.0, "half": 0.5}[asked]
+            made[operations, asked] = measure_slices(
+                spot.lab, spot.workload, setting, load_factor, int(operations), share, spot.seed
+            )
+        found = made[operations, asked]
+        value = getattr(found, metric)
+        yield spot.point(panel, value / 1e6 if metric == "rate" else value), found.mismatches if first else 0
+
+
 def _resizes(spot: _Spot) -> Points:
     shape = _shape(spot)
     for direction in ("up", "down"):
@@ -274,12 +291,14 @@ PANEL_METRICS = {
     "half": "million keys looked up per second, half of them present",
     "absent": "million absent keys looked up per second",
     "share": "share of the memory's ceiling for such finds",
+    "concurrency": "per cent: apart, in one launch each, over interleaved",
+    "mixing": "per cent: apart, slice by slice, over interleaved",
     "efficiency": "per cent of a warp's lanes that work",
     "hits": "per cent of the sectors found in the second-level cache",
     "bandwidth": "per cent of the memory's bandwidth",
 }
 """Units by the last word of a panel ``"dynamic ..."``, ``"resize ..."``, ``"wide ..."``, ``"profile ..."``,
-``"board ..."`` or ``"bus ..."``."""
+``"board ..."``, ``"bus ..."`` or ``"slices ..."``."""
 
 EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
     "build": _tables,
@@ -294,6 +313,7 @@ EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
     "wide": _widths,
     "board": _boards,
     "bus": _bus,
+    "slices": _slices,
     "dynamic": _dynamic,
 }
 """Experiments by the first word of a panel. All panels of a figure belong to one experiment."""

@@ -82,6 +82,8 @@ class Ratio:
         An x, ``"last"``, or ``"all"`` for the geometric mean over all x.
     published
         The paper's number.
+    published_most
+        The greatest of several numbers; ``published`` is the least. None if there is one.
     """
 
     panel: str
@@ -89,6 +91,7 @@ class Ratio:
     over: str
     published: float
     at: float | str = "all"
+    published_most: float | None = None
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,8 @@ class Figure:
         Fixed parameters. If keys are swept, ``load_factor`` or ``utilisation`` says how full the tables are.
     panels
         Operations, as `lab.runner.Measurement` names them; ``"batches 64"`` for all keys in 64 batches; ``"allocate"``
-        for a unit of 128 bytes for each key; ``"access"``; or ``"resize up"``. All panels of a figure are of one kind
+        for a unit of 128 bytes for each key; ``"access"``; ``"resize up"``; or ``"slices 100000 half rate"`` for slices
+        of 100,000 inserts and finds, half of the keys asked for being present. All panels of a figure are of one kind
         (`experiments.EXPERIMENTS`). A suffix such as ``" of tw"`` names the data set (`dynamic_sets`); without a
         suffix, keys are random.
     operations_per_key

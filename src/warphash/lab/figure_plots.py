@@ -124,6 +124,8 @@ def _title(panel: str, n: int) -> str:
         return data.upper() or _TITLES.get(panel, panel)
     if kind == "mix":
         return f"Γ = ({', '.join(f'{int(share) / 100:g}' for share in numbers)})"
+    if kind == "slices":
+        return f"Slices of {int(numbers[0]):,}, {'all' if numbers[1] == 'present' else 'half'} present"
     if kind == "batches":
         return f"Batches of {n // int(numbers[0]):,}"
     title = _TITLES.get(panel, panel)
@@ -134,7 +136,8 @@ def _told(compared: Compared) -> str:
     """A ratio in words."""
     ratio = compared.ratio
     where = {"all": ", geometric mean", "last": " at the end"}.get(str(ratio.at), f" at {ratio.at}")
-    return f"{ratio.of} / {ratio.over}:\n{compared.value:.2f}{where} (paper: {ratio.published:.2f})"
+    published = " to ".join(f"{number:.2f}" for number in (ratio.published, ratio.published_most) if number is not None)
+    return f"{ratio.of} / {ratio.over}:\n{compared.value:.2f}{where} (paper: {published})"
 
 
 def _draw_lines(axis: Any, figure: Figure, panel: str, points: list[Point]) -> None:

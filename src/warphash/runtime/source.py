@@ -73,11 +73,11 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
         For an unknown platform.
     """
     roots = [root] if root else [kernel_root(spec.package), kernel_root()]
-    if spec.header:
-        return _unit(platform, roots, [spec.header], "WARPHASH_PLAIN_ENTRIES")
-    types = SlotTypes(spec.word_bytes, spec.value_bytes, spec.slots_per_bucket, spec.in_place)
     # The emulation runs one binary for all parameters: it is compiled by a slower compiler, and timed by nobody.
     constants = spec.constants if platform == "cuda" else ()
+    if spec.header:
+        return _unit(platform, roots, [spec.header], "WARPHASH_PLAIN_ENTRIES", constants)
+    types = SlotTypes(spec.word_bytes, spec.value_bytes, spec.slots_per_bucket, spec.in_place)
     design, slots = class_name(spec.design), spec.slots_per_bucket
     headers = [spec.layout.entries, f"designs/{spec.design}.cuh"]
     entries = f"WARPHASH_ENTRIES({design}, {types.word}, {types.value}, {slots})"
