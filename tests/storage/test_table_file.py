@@ -351,10 +351,11 @@ def test_slots_in_the_memory_of_the_host(device: str) -> None:
     assert pairs_of(twin) == oracle and table.memory == "host"
 
 
-def test_a_copy_lies_in_memory(tmp_path: Path) -> None:
+@pytest.mark.parametrize("device", HERE)
+def test_a_copy_lies_in_memory(tmp_path: Path, device: str) -> None:
     path = tmp_path / "table"
     made(path)
-    with HashMap.open(path, device="cpu") as table:
+    with HashMap.open(path, device=device) as table:
         twin = table.copy()
         twin.erase(np.arange(500, dtype=np.uint64))
         assert len(table) == 990 and len(twin) == 500

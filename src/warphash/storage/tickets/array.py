@@ -156,8 +156,11 @@ class TicketArray:
     def copy(self, stream: Any = None) -> Self:
         """An array with the same hash constants and pairs, in memory of its own."""
         twin = self.beside(self.slots, self.seed, stream)
-        for mine, other in ((self._slots.memory, twin._slots.memory), (self._board, twin._board)):
-            self.engine.copy(other.ptr, mine.ptr, mine.nbytes, stream)
+        if self.is_mapped:  # which is no memory of the engine
+            self.engine.upload(twin._slots.memory.ptr, self._mapped_bytes(), stream)
+        else:
+            self.engine.copy(twin._slots.memory.ptr, self._slots.memory.ptr, self._slots.memory.nbytes, stream)
+        self.engine.copy(twin._board.ptr, self._board.ptr, self._board.nbytes, stream)
         if self._emptied is not None:
             twin._mark_emptied(stream)
             self.engine.copy(twin.table.emptied, self._emptied.ptr, self._board_bytes(1), stream)
