@@ -376,8 +376,32 @@ def test_a_file_of_another_process_that_was_not_committed_is_removed(tmp_path: P
     made(path)
     left = tmp_path / ".table.0123456789abcdef.table"
     left.write_bytes(b"left by a killed process")
-    locked = TableFile.create(path, Sizes(11, 16, 16))
+    locked = TableFile.create(path, Sizes(11, 16, 16), replaces=True)
     HashMap.open(path, device="cpu").close()
     assert not left.exists() and len(list(tmp_path.glob(".table.*.table"))) == 1
     del locked
     assert [entry.name for entry in tmp_path.iterdir()] == ["table"]
+
+
+def test_a_table_that_was_made_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    late = TableFile.create(path, Sizes(11, 16, 16), replaces=False)
+    made(path)
+    with pytest.raises(PathError, match="meanwhile"):
+        late.commit({}, [np.zeros(12, np.uint8)])
+    del late
+    with HashMap.open(path, device="cpu") as table:
+        assert len(table) == 990
+    assert [entry.name for entry in tmp_path.iterdir()] == ["table"]
+
+
+def test_a_file_goes_from_engine_to_engine(tmp_path: Path) -> None:
+    path, oracle = tmp_path / "table", dict[int, int]()
+    rng = np.random.default_rng(1)
+    HashMap("u8", "V40", design="stadium", memory=path, device="cpu", capacity=600).close()
+    for step, device in enumerate(2 * HERE, 1):
+        with HashMap.open(path, device=device) as table:
+            assert pairs_of(table) == oracle
+            for part in range(4):
+                change(table, oracle, 10 * step + part, rng, ("u8", "V40"))
+            table.check()

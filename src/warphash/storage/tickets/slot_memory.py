@@ -118,15 +118,15 @@ class FileMemory:
 
     Attributes
     ----------
-    committed
-        The file that counts; None before the first commit.
+    locked
+        The file that counts, and a file that is about to take its place: nobody else opens the table meanwhile.
     """
 
-    committed: TableFile | None
+    locked: tuple[TableFile, ...]
 
     def __init__(self, path: Path, opens: bool = False) -> None:
         self._path, self._opened = path, TableFile.open(path) if opens else None
-        self.committed = self._opened  # and locked, also while another file is about to take its place
+        self.locked = (self._opened,) if self._opened else ()
 
     @property
     def beside(self) -> SlotMemory:
@@ -138,7 +138,7 @@ class FileMemory:
         return self._opened.description if self._opened else None
 
     def allocate(self, engine: Engine, sizes: Sizes, stream: Any) -> Slots:
-        file, self._opened = self._opened or TableFile.create(self._path, sizes), None
+        file, self._opened = self._opened or self.create(sizes), None
         if engine.shares_host_memory:
             mapped = _Mapped(self, file)
             return Slots(mapped, mapped)
@@ -147,6 +147,16 @@ class FileMemory:
         if file.description:
             file.read_slots(loaded.bytes)
         return Slots(memory, loaded, is_pinned=True)
+
+    def create(self, sizes: Sizes) -> TableFile:
+        """A new file, for a new table or in the place of the file that counts."""
+        return TableFile.create(self._path, sizes, replaces=bool(self.locked))
+
+    def commit(self, file: TableFile, table: Mapping[str, Any], boards: Sequence[npt.NDArray[np.uint8]]) -> None:
+        """Have a file be the one that counts."""
+        self.locked = (*self.locked, file)
+        file.commit(table, boards)
+        self.locked = (file,)
 
 
 class _Mapped:
@@ -170,8 +180,7 @@ class _Mapped:
         return self._file.boards()
 
     def commit(self, table: Mapping[str, Any], boards: Sequence[npt.NDArray[np.uint8]]) -> None:
-        self._file.commit(table, boards)
-        self._kind.committed = self._file
+        self._kind.commit(self._file, table, boards)
 
 
 class _Loaded:
@@ -199,10 +208,10 @@ class _Loaded:
 
     def commit(self, table: Mapping[str, Any], boards: Sequence[npt.NDArray[np.uint8]]) -> None:
         self._engine.synchronize(None)
-        new = self._file if self._file.description is None else TableFile.create(self._file.path, self._file.sizes)
+        new = self._kind.create(self._file.sizes) if self._file.counts else self._file
         new.write_slots(self.bytes)
-        new.commit(table, boards)
-        self._file = self._kind.committed = new
+        self._kind.commit(new, table, boards)
+        self._file = new
 
 
 def memory_of(place: str | Path, opens: bool = False) -> SlotMemory:

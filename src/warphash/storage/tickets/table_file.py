@@ -157,10 +157,16 @@ class TableFile:
     """
 
     def __init__(
-        self, path: Path, handle: int, own_name: Path, sizes: Sizes, description: dict[str, Any] | None
+        self,
+        path: Path,
+        handle: int,
+        own_name: Path,
+        sizes: Sizes,
+        description: dict[str, Any] | None = None,
+        replaces: bool = True,
     ) -> None:
         self.path, self.sizes, self.description = path, sizes, description
-        self._handle, self._name = handle, own_name
+        self._handle, self._name, self._replaces = handle, own_name, replaces
         weakref.finalize(self, os.close, handle)
         if description is None:
             weakref.finalize(self, Path.unlink, own_name, missing_ok=True)  # a commit renames the file
@@ -171,8 +177,13 @@ class TableFile:
 
     # ---- making and opening
     @classmethod
-    def create(cls, path: Path, sizes: Sizes) -> TableFile:
-        """Make the file of a new table, or of one that takes the place of the table at ``path`` when it is committed.
+    def create(cls, path: Path, sizes: Sizes, replaces: bool) -> TableFile:
+        """Make a file that is called ``path`` when it is committed.
+
+        Parameters
+        ----------
+        replaces
+            It then takes the place of the table at ``path``, which is open. Otherwise there must be no file.
 
         Raises
         ------
@@ -196,7 +207,7 @@ class TableFile:
             os.close(handle)
             name.unlink()
             raise
-        return cls(path, handle, name, sizes, None)
+        return cls(path, handle, name, sizes, replaces=replaces)
 
     @classmethod
     def open(cls, path: Path) -> TableFile:
@@ -286,8 +297,8 @@ class TableFile:
         memory
             Address of the mapped slots.
         """
-        if self.description is None or not len(slots):
-            return  # no commit, so there is nothing to go back to
+        if not len(slots) or not self.counts:
+            return  # there is nothing to go back to
         if self._imaged is None:
             self._imaged = np.zeros(self.sizes.slots, np.bool_)
         new = np.unique(slots)
@@ -331,6 +342,11 @@ class TableFile:
             What the table is; JSON.
         boards
             The ticket board, and the board of emptied slots if there is one.
+
+        Raises
+        ------
+        PathError
+            If a new table finds its name taken.
         """
         # After an interrupt, only the disk knows whether the last commit was one.
         self._journal = self._imaged = None
@@ -353,11 +369,32 @@ class TableFile:
         os.fsync(self._handle)
         _write_at(self._handle, _page_of(description), sequence % _HEADERS * _PAGE)
         os.fsync(self._handle)
-        if self._name.exists() and self._name != self.path:
-            self._name.replace(self.path)
-            _flush_folder(self.path.parent)
+        if not self.counts:
+            self._take_name()
         self.description = description
         _remove(self._journal_name)
+
+    @property
+    def counts(self) -> bool:
+        """Whether this is the file that `open` opens. After an interrupt, only the disk knows."""
+        try:
+            return os.path.samestat(self.path.stat(), os.fstat(self._handle))
+        except FileNotFoundError:
+            return False
+
+    def _take_name(self) -> None:
+        if not self._replaces:
+            try:
+                os.link(self._name, self.path)  # which fails if somebody else has made a file there
+            except FileExistsError:
+                raise PathError(f"{self.path} was made meanwhile, by somebody else: give another path") from None
+            except OSError:  # this file system has no links
+                self._name.replace(self.path)
+            else:
+                self._name.unlink()
+        else:
+            self._name.replace(self.path)
+        _flush_folder(self.path.parent)
 
     def _sequence(self) -> int:
         """That of the last commit; -1 before the first one."""
