@@ -196,7 +196,6 @@ def _bus(spot: _Spot) -> Points:
 
 
 def _slices(spot: _Spot) -> Points:
-    setting, load_factor = spot.table()
     made: dict[tuple[str, str], Slices] = {}
     for panel in spot.panels:
         _, operations, asked, metric = operation_of(panel).split()
@@ -204,7 +203,7 @@ def _slices(spot: _Spot) -> Points:
         if first:
             share = {"present": 1.0, "half": 0.5}[asked]
             made[operations, asked] = measure_slices(
-                spot.lab, spot.workload, setting, load_factor, int(operations), share, spot.seed
+                spot.lab, spot.workload, spot.setting, spot.load_factor, int(operations), share, spot.seed
             )
         found = made[operations, asked]
         value = getattr(found, metric)
@@ -291,8 +290,8 @@ PANEL_METRICS = {
     "half": "million keys looked up per second, half of them present",
     "absent": "million absent keys looked up per second",
     "share": "share of the memory's ceiling for such finds",
-    "concurrency": "per cent: apart, in one launch each, over interleaved",
-    "mixing": "per cent: apart, slice by slice, over interleaved",
+    "concurrency": "efficiency in per cent, apart in one launch",
+    "mixing": "efficiency in per cent, apart in slices",
     "efficiency": "per cent of a warp's lanes that work",
     "hits": "per cent of the sectors found in the second-level cache",
     "bandwidth": "per cent of the memory's bandwidth",
