@@ -14,6 +14,7 @@ from .batches import add_in_batches
 from .boards import measure_boards
 from .bus import measure_bus
 from .ceilings import Ceilings
+from .chunks import measure_chunks
 from .dynamic import Dynamic, Plan, draw
 from .dynamic_run import VERBS, Run, measure_dynamic
 from .dynamic_sets import pairs_of
@@ -210,6 +211,26 @@ def _slices(spot: _Spot) -> Points:
         yield spot.point(panel, value / 1e6 if metric == "rate" else value), found.mismatches if first else 0
 
 
+def _chunks(spot: _Spot) -> Points:
+    """One measurement has the lines of all series. Their labels are the keys of ``lines``."""
+    if spot.series is not spot.figure.series[0]:
+        return
+    made = measure_chunks(spot.lab, spot.setting, spot.load_factor, spot.n, spot.seed)
+    lines = {
+        "time": {"Stash": made.stash, "clStash": made.clstash},
+        "gain": {"difference": made.stash - made.clstash, "fit": made.fit},
+    }
+    wrong = made.mismatches
+    for panel in spot.panels:
+        for label, seconds in lines.get(panel_metric(panel), {}).items():
+            for x, value in zip(made.load_factors.tolist(), (1e3 * seconds).tolist(), strict=True):
+                yield Point(label, panel, x, value), wrong
+                wrong = 0
+        if panel_metric(panel) == "threshold":
+            yield Point("fit", panel, spot.x, made.threshold), wrong
+            wrong = 0
+
+
 def _resizes(spot: _Spot) -> Points:
     shape = _shape(spot)
     for direction in ("up", "down"):
@@ -290,6 +311,8 @@ PANEL_METRICS = {
     "half": "million keys looked up per second, half of them present",
     "absent": "million absent keys looked up per second",
     "share": "share of the memory's ceiling for such finds",
+    "gain": "milliseconds that clStash saves",
+    "threshold": "load factor from which clStash is faster",
     "concurrency": "efficiency in per cent, apart in one launch",
     "mixing": "efficiency in per cent, apart in slices",
     "efficiency": "per cent of a warp's lanes that work",
@@ -297,7 +320,7 @@ PANEL_METRICS = {
     "bandwidth": "per cent of the memory's bandwidth",
 }
 """Units by the last word of a panel ``"dynamic ..."``, ``"resize ..."``, ``"wide ..."``, ``"profile ..."``,
-``"board ..."``, ``"bus ..."`` or ``"slices ..."``."""
+``"board ..."``, ``"bus ..."``, ``"chunk ..."`` or ``"slices ..."``."""
 
 EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
     "build": _tables,
@@ -312,6 +335,7 @@ EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
     "wide": _widths,
     "board": _boards,
     "bus": _bus,
+    "chunk": _chunks,
     "slices": _slices,
     "dynamic": _dynamic,
 }

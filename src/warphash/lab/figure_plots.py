@@ -38,6 +38,9 @@ _TITLES = {
     "wide present": "Find, all present",
     "wide present share": "All present, of the ceiling",
     "wide absent share": "None present, of the ceiling",
+    "chunk time": "Time of a chunk",
+    "chunk gain": "Stash less clStash",
+    "chunk threshold": "Threshold of the hybrid",
     "dynamic rate": "All batches",
     "dynamic batches": "Time of each batch",
     "dynamic load": "Load factor after each batch",
@@ -80,7 +83,7 @@ def draw(figure: Figure, points: list[Point], ratios: Sequence[Compared], path: 
             kind(axis, figure, panel, points)
             axis.set_title(_title(panel, n))
             axis.set_xlabel("\n".join([axis.get_xlabel(), *(_told(r) for r in ratios if r.ratio.panel == panel)]))
-            if axis.get_yscale() == "linear":
+            if axis.get_yscale() == "linear" and all(p.value >= 0 for p in points if p.panel == panel):
                 axis.set_ylim(bottom=0)
             axis.grid(axis="y", color="#eef0f2", linewidth=0.8)
             axis.set_axisbelow(True)
@@ -183,7 +186,9 @@ def _slowest(figure: Figure, panel: str, points: list[Point]) -> Iterator[str]:
 
 
 def _draw_bars(axis: Any, figure: Figure, panel: str, points: list[Point]) -> None:
-    for at, (colour, series) in enumerate(zip(COLOURS, figure.series, strict=False)):
+    measured = {p.series for p in points if p.panel == panel}
+    shown = [both for both in zip(COLOURS, figure.series, strict=False) if both[1].label in measured]
+    for at, (colour, series) in enumerate(shown):
         for p in points:
             if (p.series, p.panel) == (series.label, panel):
                 axis.bar(at, p.value, width=0.62, color=colour)
@@ -192,5 +197,5 @@ def _draw_bars(axis: Any, figure: Figure, panel: str, points: list[Point]) -> No
         for p in figure.published:
             if (p.series, p.panel) == (series.label, panel):
                 axis.scatter([at], [p.value], facecolors="white", edgecolors="#1f2328", s=44, zorder=3)
-    axis.set_xticks(range(len(figure.series)), [s.label.replace(", ", "\n") for s in figure.series], fontsize=8.5)
+    axis.set_xticks(range(len(shown)), [s.label.replace(", ", "\n") for _, s in shown], fontsize=8.5)
     axis.tick_params(length=0)
