@@ -6,17 +6,19 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from warphash.designs import registry
 from warphash.errors import ParameterError
-from warphash.lab import figure, figure_data
+from warphash.lab import experiments, figure, figure_data
 from warphash.lab.dynamic_sets import pairs_of
 from warphash.lab.experiments import EXPERIMENTS, PANEL_METRICS, panel_metric
 from warphash.lab.figure import run
 from warphash.lab.figure_report import render_figure
 from warphash.lab.fill import MEASURES
+from warphash.lab.runner import Lab, Setting
 
 METRICS = (
     *("rate", "mean rate", "operation rate", "allocation rate", "time", "probes", "success", "utilisation"),
@@ -28,11 +30,11 @@ DYHASH = [
     *(f"dy{number}" for number in (10, 3, 7, 8, 9)),
     *(f"dy{of}" for of in ("alpha", "batch", "beta", "fail", "grow", "r", "rate", "stable", "voter", "wide")),
 ]
-STASH = ["stash1", "stash13", "stash14", "stash15", "stash17", "stash18"]
+STASH = ["stash1", "stash13", "stash14", "stash15", "stash17", "stash18", "stash19"]
 KINDS = [
     *("fig02", "fig05", "fig10", "table4", *SLABS),
     *("dy3", "dy7", "dy8", "dystable", "dyvoter", "dywide"),
-    *("stash13", "stash14", "stash15", "stash17", "stash18"),
+    *("stash13", "stash14", "stash15", "stash17", "stash18", "stash19"),
 ]
 
 
@@ -57,7 +59,7 @@ def test_a_file_names_what_exists(name: str) -> None:
     parameters = [{p.name for p in registry.get(series.design).parameters} for series in found.series if of_tables]
     assert found.metric in METRICS
     if found.metric == "panel":
-        assert found.x in ("keys", "key_bytes", "load_factor", "ticket_bits", *vars(found.dynamic))
+        assert found.x in ("keys", "key_bytes", "row_bytes", "load_factor", "ticket_bits", *vars(found.dynamic))
         assert {panel_metric(panel) for panel in found.panels} <= set(PANEL_METRICS)
     elif of_tables:
         assert found.x in ("keys", *MEASURES) or all(found.x in known for known in parameters)
@@ -118,6 +120,21 @@ def test_the_utilisation_of_slabs_is_that_of_the_paper(tmp_path: Path) -> None:
     ours = {(point.series, point.x): point.value for point in made.points}
     for point in figure_data.load("slab4c").published:
         assert ours[point.series, point.x] == pytest.approx(point.value, abs=0.005)
+
+
+def test_a_figure_says_where_its_tables_lie(monkeypatch: pytest.MonkeyPatch) -> None:
+    measure, memories = experiments.measure_widths, []
+
+    def noting(lab: Lab, setting: Setting, *arguments: Any, **options: Any) -> Any:
+        memories.append(setting.parameters.get("memory"))
+        return measure(lab, setting, *arguments, **options)
+
+    monkeypatch.setattr(experiments, "measure_widths", noting)
+    plain = replace(figure_data.load("stash19"), values=[8], series=figure_data.load("stash19").series[:1])
+    for found in (plain, replace(plain, memory="host")):
+        points = list(experiments.measured(found, Lab("cpu", repetitions=1), 500, 1, lambda _: None))
+        assert len(points) == 6 and not any(wrong for _, wrong in points)
+    assert memories == [None, "host"]
 
 
 def test_an_unknown_figure_is_named() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from support.engines import missing
 from warphash import HashMap
 from warphash.lab.runner import Lab, Setting
 from warphash.lab.widths import VALUE_BYTES, measure_widths, rows_of
@@ -26,7 +27,28 @@ def test_every_width_is_measured_and_right(key_bytes: int) -> None:
     made = measure_widths(Lab("cpu", repetitions=1), SETTING, 0.8, 3000, key_bytes)
     assert made.mismatches == 0
     assert min(made.insert, made.hot_insert, made.present, made.absent) > 0
+    assert made.present_share is not None and made.absent_share is not None and made.erase is None
     assert 0 < made.present_share < 1.2 and 0 < made.absent_share < 1.2
+
+
+@pytest.mark.parametrize(("key_bytes", "value_bytes"), [(4, 8), (8, 4), (32, 8), (8, 64)])
+@pytest.mark.parametrize("memory", ["device", "host"])
+@pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
+def test_rows_of_stadium_are_measured_and_erased(key_bytes: int, value_bytes: int, memory: str) -> None:
+    setting = Setting("stadium", {"memory": memory})
+    lab = Lab("emulated", repetitions=1)
+    made = measure_widths(lab, setting, 0.85, 600, key_bytes, value_bytes=value_bytes, ceilings=False, erases=True)
+    assert made.mismatches == 0
+    assert made.erase is not None and min(made.insert, made.present, made.absent, made.erase) > 0
+    assert made.present_share is made.absent_share is None
+
+
+def test_keys_that_are_not_erased_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    erase = HashMap.erase
+    monkeypatch.setattr(HashMap, "erase", lambda self, keys: np.append(erase(self, keys[:-2]), [False, True]))
+    setting = Setting("stadium", {})
+    made = measure_widths(Lab("cpu", repetitions=1), setting, 0.85, 500, 8, value_bytes=8, ceilings=False, erases=True)
+    assert made.mismatches == 1 + 2  # an answer, and two pairs that are left
 
 
 def test_wrong_answers_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ from .profiles import measure_profile
 from .resizes import measure_resize
 from .runner import Lab, Measurement, Setting
 from .slices import Slices, measure_slices
-from .widths import measure_widths
+from .widths import Widths, measure_widths
 from .workloads import Workload
 
 __all__ = ["ACCESSES", "BUILDS", "EXPERIMENTS", "PANEL_METRICS", "measured", "panel_metric"]
@@ -36,6 +36,9 @@ BUILDS = 10
 
 ACCESSES = {"read": "read", "swap": "read_and_swap", "exchange": "read_and_exchange"}
 """Plain memory accesses that a figure may time instead of a table, with their kernels in ``ceiling.cuh``."""
+
+_OTHER_BYTES = 8
+"""Bytes of a value where those of a key are swept, and the other way round."""
 
 _AT_MOST_KEYS = ("keys", "buckets", "places")
 
@@ -65,11 +68,13 @@ class _Spot:
 
     @property
     def setting(self) -> Setting:
-        """The series' design and parameters, with the swept parameter if the figure sweeps one."""
+        """The series' design and parameters, with the memory that the figure names and the parameter that it sweeps."""
         swept = self.figure.x not in MEASURES and any(
             parameter.name == self.figure.x for parameter in registry.get(self.series.design).parameters
         )
-        return Setting(self.series.design, self.series.parameters | ({self.figure.x: int(self.x)} if swept else {}))
+        memory = {"memory": self.figure.memory} if self.figure.memory else {}
+        value = {self.figure.x: int(self.x)} if swept else {}
+        return Setting(self.series.design, self.series.parameters | memory | value)
 
     def table(self) -> tuple[Setting, float | None]:
         """The setting and load factor of the tables at this spot."""
@@ -180,6 +185,29 @@ def _widths(spot: _Spot) -> Points:
         value = getattr(made, panel.removeprefix("wide ").replace(" ", "_"))
         wrong = made.mismatches if panel is spot.panels[0] else 0
         yield spot.point(panel, value if panel_metric(panel) == "share" else value / 1e6), wrong
+
+
+def _sizes(spot: _Spot) -> Points:
+    made: dict[tuple[int, int], Widths] = {}
+    for panel in spot.panels:
+        _, swept, metric = panel.split()
+        widths = (int(spot.x), _OTHER_BYTES) if swept == "keys" else (_OTHER_BYTES, int(spot.x))
+        first = widths not in made
+        if first:
+            key_bytes, value_bytes = widths
+            made[widths] = measure_widths(
+                spot.lab,
+                spot.setting,
+                spot.load_factor,
+                spot.n,
+                key_bytes,
+                spot.seed,
+                value_bytes=value_bytes,
+                ceilings=False,
+                erases=True,
+            )
+        found = made[widths]
+        yield spot.point(panel, getattr(found, metric) / 1e6), found.mismatches if first else 0
 
 
 def _boards(spot: _Spot) -> Points:
@@ -309,6 +337,7 @@ PANEL_METRICS = {
     "insert": "million pairs inserted per second",
     "present": "million present keys found per second",
     "half": "million keys looked up per second, half of them present",
+    "erase": "million keys erased per second",
     "absent": "million absent keys looked up per second",
     "share": "share of the memory's ceiling for such finds",
     "gain": "milliseconds that clStash saves",
@@ -319,8 +348,8 @@ PANEL_METRICS = {
     "hits": "per cent of the sectors found in the second-level cache",
     "bandwidth": "per cent of the memory's bandwidth",
 }
-"""Units by the last word of a panel ``"dynamic ..."``, ``"resize ..."``, ``"wide ..."``, ``"profile ..."``,
-``"board ..."``, ``"bus ..."``, ``"chunk ..."`` or ``"slices ..."``."""
+"""Units by the last word of a panel ``"dynamic ..."``, ``"resize ..."``, ``"wide ..."``, ``"sizes ..."``,
+``"profile ..."``, ``"board ..."``, ``"bus ..."``, ``"chunk ..."`` or ``"slices ..."``."""
 
 EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
     "build": _tables,
@@ -333,6 +362,7 @@ EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
     "profile": _profiles,
     "resize": _resizes,
     "wide": _widths,
+    "sizes": _sizes,
     "board": _boards,
     "bus": _bus,
     "chunk": _chunks,

@@ -106,7 +106,8 @@ class Figure:
         of builds), ``"utilisation"`` (of slabs), ``"failures"`` (per cent of the keys, those without a slot); or
         ``"panel"``: each panel names its own metric (`experiments.PANEL_METRICS`).
     x, values
-        What is swept: ``"keys"``, a measure of `fill`, a field of `dynamic.Dynamic`, or a parameter of the designs.
+        What is swept: ``"keys"``, ``"key_bytes"``, ``"row_bytes"`` (of a key, or of a value), a measure of `fill`, a
+        field of `dynamic.Dynamic`, or a parameter of the designs.
     keys, load_factor, utilisation
         Fixed parameters. If keys are swept, ``load_factor`` or ``utilisation`` says how full the tables are.
     panels
@@ -119,6 +120,8 @@ class Figure:
         Operations of a mix for each key in the table.
     dynamic
         Fixed parameters of a dynamic workload.
+    memory
+        Where the slots of the tables lie: ``"device"`` or ``"host"``. Empty for designs that have no choice.
     """
 
     title: str
@@ -137,6 +140,7 @@ class Figure:
     operations_per_key: float = 1
     dynamic: Dynamic = field(default_factory=Dynamic)
     note: str = ""
+    memory: str = ""
 
     @property
     def paper(self) -> str:

@@ -38,6 +38,12 @@ _TITLES = {
     "wide present": "Find, all present",
     "wide present share": "All present, of the ceiling",
     "wide absent share": "None present, of the ceiling",
+    "sizes keys insert": "Insertion, by the key",
+    "sizes keys present": "Find, by the key",
+    "sizes keys erase": "Erasure, by the key",
+    "sizes values insert": "Insertion, by the value",
+    "sizes values present": "Find, by the value",
+    "sizes values erase": "Erasure, by the value",
     "chunk time": "Time of a chunk",
     "chunk gain": "Stash less clStash",
     "chunk threshold": "Threshold of the hybrid",
@@ -59,7 +65,10 @@ METRICS = {
 }
 """Axis labels of the metrics. `PANEL_METRICS` has the labels of the metrics that panels name."""
 
-_LOGARITHMIC = {"keys": 10, "slab_count": 10, "buckets": 2, "pairs_per_batch": 10, "places": 2, "key_bytes": 2}
+_LOGARITHMIC = {
+    **{"keys": 10, "slab_count": 10, "pairs_per_batch": 10},
+    **{"buckets": 2, "places": 2, "key_bytes": 2, "row_bytes": 2},
+}
 """Swept parameters with a logarithmic axis, and the base of the axis."""
 
 
@@ -71,13 +80,15 @@ def draw(figure: Figure, points: list[Point], ratios: Sequence[Compared], path: 
     import matplotlib.pyplot as plt
 
     sweeps = {panel: len({p.x for p in points if p.panel == panel}) > 1 for panel in figure.panels}
-    rows = [figure.panels[at : at + _ABREAST] for at in range(0, len(figure.panels), _ABREAST)]
+    rows = -(-len(figure.panels) // _ABREAST)
     with mpl.rc_context(style()):
         alone = len(figure.panels) == 1
-        across = len(rows[0])
-        width, height = 3.3 * across + (3.3 if alone else 0.4), 1.2 + 3.1 * len(rows)
-        canvas, axes = plt.subplots(len(rows), across, figsize=(width, height), squeeze=False)
-        for number, (axis, panel) in enumerate(zip(axes.flat, figure.panels, strict=True)):
+        across = -(-len(figure.panels) // rows)
+        width, height = 3.3 * across + (3.3 if alone else 0.4), 1.2 + 3.1 * rows
+        canvas, axes = plt.subplots(rows, across, figsize=(width, height), squeeze=False)
+        for axis in axes.flat[len(figure.panels) :]:
+            axis.remove()
+        for number, (axis, panel) in enumerate(zip(axes.flat, figure.panels, strict=False)):
             stacked = any(p.part for p in points if p.panel == panel)
             kind = draw_stacks if stacked else _draw_lines if sweeps[panel] else _draw_bars
             kind(axis, figure, panel, points)

@@ -13,6 +13,7 @@ COLOURS = ("#1f77b4", "#e08214", "#2a9d8f", "#8c6bb1", "#c0392b")
 
 AXES = {
     "key_bytes": "bytes of a key",
+    "row_bytes": "bytes of a row",
     "ticket_bits": "bits of a ticket",
     "load_factor": "load factor",
     "utilisation": "memory utilisation",

@@ -1,12 +1,13 @@
 """Measure tables whose keys and values are rows of any width, stored in place.
 
-Dynamic Hash Tables on GPUs, section 4.1. Each row is computed from a number, so the right answers are known. A row
-consists of 32-bit words, each an odd multiple of the row's number. So no two rows are equal.
+Dynamic Hash Tables on GPUs, section 4.1; Stadium Hashing, section IV-C and Figure 19. Each row is computed from a
+number, so the right answers are known. A row consists of 32-bit words, each an odd multiple of the row's number. So no
+two rows are equal.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
 __all__ = ["VALUE_BYTES", "Widths", "measure_widths", "rows_of"]
 
 VALUE_BYTES = {4: 4, 8: 8, 16: 32, 32: 32, 64: 8, 128: 8}
-"""Bytes of the values, by the bytes of the keys that are measured with them."""
+"""Bytes of the values, by the bytes of the keys, where a figure sweeps the keys alone."""
 
 
 @dataclass(frozen=True)
 class Widths:
-    """Rates per second of inserts and finds, the finds' shares of the ceiling, and the wrong answers.
+    """Rates per second of inserts, finds and erases, the finds' shares of the ceiling, and the wrong answers.
 
     Attributes
     ----------
@@ -37,16 +38,19 @@ class Widths:
         Finds of present keys and of absent keys.
     present_share, absent_share
         Shares of the memory's ceiling for these finds. The ceiling counts all that a find reads: buckets of keys,
-        words of guests, and the value.
+        words of guests, and the value. None if no ceiling was measured.
+    erase
+        Erases of all keys. None if they were not measured.
     """
 
     insert: float
     hot_insert: float
     present: float
     absent: float
-    present_share: float
-    absent_share: float
+    present_share: float | None
+    absent_share: float | None
     mismatches: int
+    erase: float | None = None
 
 
 def rows_of(numbers: Any, nbytes: int, seed: int, arrays: Any = np) -> Any:
@@ -59,10 +63,30 @@ def rows_of(numbers: Any, nbytes: int, seed: int, arrays: Any = np) -> Any:
 
 
 def measure_widths(
-    lab: Lab, setting: Setting, load_factor: float | None, n: int, key_bytes: int, seed: int = 1
+    lab: Lab,
+    setting: Setting,
+    load_factor: float | None,
+    n: int,
+    key_bytes: int,
+    seed: int = 1,
+    *,
+    value_bytes: int | None = None,
+    ceilings: bool = True,
+    erases: bool = False,
 ) -> Widths:
-    """Insert ``n`` pairs into an empty table in one batch. Then find ``n`` present keys, and ``n`` absent keys."""
-    arrays, value_bytes, ceilings = lab.arrays, VALUE_BYTES[key_bytes], Ceilings(lab.device)
+    """Insert ``n`` pairs into an empty table in one batch. Then find ``n`` present keys, and ``n`` absent keys.
+
+    Parameters
+    ----------
+    value_bytes
+        `VALUE_BYTES` has the default.
+    ceilings
+        Measure the memory's ceilings, too.
+    erases
+        Erase all keys, too.
+    """
+    value_bytes = value_bytes or VALUE_BYTES[key_bytes]
+    arrays = lab.arrays
     numbers = arrays.asarray(np.random.default_rng(seed).permutation(2 * n).astype(np.uint64))
 
     def rows(of: Any, nbytes: int) -> Any:
@@ -74,6 +98,7 @@ def measure_widths(
     there = numbers[:n]
     keys, values = here(there, key_bytes), here(there, value_bytes)
     table = lab.built([keys[:1], values[:1]], setting, load_factor, capacity=n, seed=seed)
+    known = Ceilings(lab.device) if ceilings else None
     reads = reads_of(key_bytes, value_bytes, setting.design, table.stats().parameters)
     hot = there.copy()
     hot[::20] = hot[0]
@@ -82,7 +107,7 @@ def measure_widths(
     insert_s = min(lab.timed(partial(table.insert, keys, values, assume_unique=True), before=table.clear))
     wrong += int(len(table) != n)
     rates: list[float] = []
-    shares: list[float] = []
+    shares: list[float | None] = []
     for asked, found_share in ((there[::-1], 100), (numbers[n:], 0)):
         questions = here(asked, key_bytes)
         got: list[Any] = []
@@ -91,11 +116,25 @@ def measure_widths(
         wrong += int((found != bool(found_share)).sum())
         if found_share:
             wrong += int((answers != rows(asked, value_bytes)).any(axis=1).sum())
-        probes, words = lab.read_per_key(table, questions)
         rates.append(n / find_s)
-        shares.append(ceilings.ratio(reads, table.nbytes, f"find {found_share}", rates[-1], probes, words))
-    present, absent = zip(rates, shares, strict=True)
-    return Widths(n / insert_s, n / hot_s, present[0], absent[0], present[1], absent[1], wrong)
+        share = None
+        if known is not None:
+            read = lab.read_per_key(table, questions)
+            share = known.ratio(reads, table.nbytes, f"find {found_share}", rates[-1], *read)
+        shares.append(share)
+    widths = Widths(n / insert_s, n / hot_s, rates[0], rates[1], shares[0], shares[1], wrong)
+    if not erases:
+        return widths
+    flags: list[Any] = []
+
+    def refill() -> None:
+        table.clear()
+        table.insert(keys, values, assume_unique=True)
+        flags.clear()
+
+    erase_s = min(lab.timed(lambda: flags.append(table.erase(keys)), refill))
+    wrong += int((~flags[-1]).sum()) + len(table)
+    return replace(widths, mismatches=wrong, erase=n / erase_s)
 
 
 def _append(got: list[Any], table: Any, questions: Any) -> None:
