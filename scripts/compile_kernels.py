@@ -16,7 +16,7 @@ from warphash.designs import registry
 from warphash.lab.allocators import MALLOC
 from warphash.lab.boards import BOARDLESS
 from warphash.lab.ceilings import CEILING
-from warphash.lab.slices import INTERLEAVED
+from warphash.lab.slices import interleaved
 from warphash.runtime import source
 from warphash.runtime.cpu import thread_count
 from warphash.runtime.cuda import nvrtc
@@ -54,7 +54,9 @@ def specs() -> Iterator[KernelSpec]:
         yield source.partition(header)
     yield MALLOC
     yield BOARDLESS
-    yield INTERLEAVED
+    stadium = registry.get("stadium")
+    spec = kernel_spec(stadium, stadium.resolve({}), 4, 4, "mixer")
+    yield from (interleaved(spec), interleaved(spec, collaborating=True))
 
 
 def line(title: str, usages: dict[str, nvrtc.Usage]) -> str:

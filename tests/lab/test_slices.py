@@ -13,7 +13,7 @@ from support.engines import missing, one_of_each
 from warphash.errors import ParameterError
 from warphash.lab import slices
 from warphash.lab.runner import Lab, Setting
-from warphash.lab.slices import GROUP, draw_operations, measure_slices
+from warphash.lab.slices import GROUP, draw_operations, interleaved, measure_slices
 from warphash.lab.workloads import make
 
 STASH = Setting("stadium", {"lanes": "stash"})
@@ -22,9 +22,8 @@ NO_EMULATION = pytest.mark.skipif(bool(missing("emulated")), reason=missing("emu
 
 
 def measured(device: str, setting: Setting, n: int, operations: int, share: float, seed: int = 1) -> slices.Slices:
-    return measure_slices(
-        Lab(device, repetitions=1), make(n, "u4", "u4", seed), setting, 0.8, operations, share, seed=seed
-    )
+    drawn = draw_operations(make(n, "u4", "u4", seed), operations, share, seed)
+    return measure_slices(Lab(device, repetitions=1), drawn, setting, 0.8, seed)
 
 
 @pytest.mark.parametrize("share", [1.0, 0.5])
@@ -96,6 +95,21 @@ def test_lost_and_invented_pairs_are_counted() -> None:
     assert course.check_together() == 10
 
 
+@NO_EMULATION
+def test_the_hybrid_collaborates_from_the_threshold_on() -> None:
+    """The kernels of a table at half of its slots: those of clStash, if a slice begins behind that."""
+    drawn = draw_operations(make(2000, "u4", "u4", seed=1), 500, 1.0, seed=1)
+    lab = Lab("emulated", repetitions=1)
+    table = lab.empty(make(len(drawn.keys), "u4", "u4", seed=1), Setting("stadium", {}), 0.8)
+    course = slices._Course(lab, table._storage.store.array, drawn, seed=1)
+    plain, late = (course._engine.program(interleaved(course._array.spec, both)) for both in (False, True))
+    used = [course._interleaved(number * drawn.each) for number in range(drawn.slices + 1)]
+    before = sum(number * drawn.each < table.stats().slots / 2 for number in range(drawn.slices + 1))
+    assert used == [plain] * before + [late] * (drawn.slices + 1 - before) and 1 < before < drawn.slices
+    assert len(course.inserts(1)) == 2 and len(course.inserts(drawn.slices)) == drawn.slices + 1
+    assert measure_slices(lab, drawn, Setting("stadium", {}), 0.8).mismatches == 0
+
+
 def with_planted(old: str, new: str) -> Callable[[str], str]:
     def rewrite(source: str) -> str:
         assert old in source or "struct Interleaved" not in source
@@ -105,10 +119,10 @@ def with_planted(old: str, new: str) -> Callable[[str], str]:
 
 
 @NO_EMULATION
-@pytest.mark.parametrize("ticket_bits", [1, 2])
-def test_no_schedule_shows_a_find_a_slot_under_way(ticket_bits: int) -> None:
+@pytest.mark.parametrize(("lanes", "ticket_bits"), [("stash", 1), ("stash", 2), ("clstash", 1), ("clstash", 8)])
+def test_no_schedule_shows_a_find_a_slot_under_way(lanes: str, ticket_bits: int) -> None:
     """Each key is found in the slice behind its own, whatever is booked beside."""
-    setting = Setting("stadium", {"lanes": "stash", "ticket_bits": ticket_bits})
+    setting = Setting("stadium", {"lanes": lanes, "ticket_bits": ticket_bits})
     for seed in range(1, 7):
         with emulation(str, seed):
             assert measured("emulated", setting, 1200, 400, 0.5, seed).mismatches == 0

@@ -25,7 +25,7 @@ from .mixes import measure_mix
 from .profiles import measure_profile
 from .resizes import measure_resize
 from .runner import Lab, Measurement, Setting
-from .slices import Slices, measure_slices
+from .slices import Operations, Slices, draw_operations, measure_slices
 from .widths import Widths, measure_widths
 from .workloads import Workload
 
@@ -60,6 +60,7 @@ class _Spot:
     seed: int
     share: float
     plans: dict[tuple[float, ...], Plan]
+    drawn: dict[tuple[float, ...], Operations]
 
     @property
     def workload(self) -> Workload:
@@ -98,6 +99,7 @@ def measured(figure: Figure, lab: Lab, n: int, seed: int, note: Callable[[str], 
     for data, panels in figure.by_data().items():
         draw_pairs = cache(partial(pairs_of, data, n, seed))
         plans: dict[tuple[float, ...], Plan] = {}
+        drawn: dict[tuple[float, ...], Operations] = {}
         for x in xs:
             fill = figure.fill(x)
             here = int(x) if figure.x == "keys" else n
@@ -106,7 +108,7 @@ def measured(figure: Figure, lab: Lab, n: int, seed: int, note: Callable[[str], 
                     continue
                 note(f"{data}: {series.label} at {x:,}")
                 pairs, share = cache(partial(_drawn, draw_pairs, here, series.value)), min(1, n / figure.keys)
-                spot = _Spot(figure, panels, series, x, fill, here, pairs, lab, seed, share, plans)
+                spot = _Spot(figure, panels, series, x, fill, here, pairs, lab, seed, share, plans, drawn)
                 by_metric = {"success": _success, "failures": _failures}
                 experiment = by_metric.get(figure.metric) or EXPERIMENTS[panels[0].split()[0]]
                 yield from experiment(spot)
@@ -225,16 +227,16 @@ def _bus(spot: _Spot) -> Points:
 
 
 def _slices(spot: _Spot) -> Points:
-    made: dict[tuple[str, str], Slices] = {}
+    made: dict[tuple[float, ...], Slices] = {}
     for panel in spot.panels:
         _, operations, asked, metric = operation_of(panel).split()
-        first = (operations, asked) not in made
+        which = int(operations), {"present": 1.0, "half": 0.5}[asked]
+        if which not in spot.drawn:
+            spot.drawn[which] = draw_operations(spot.workload, *which, spot.seed)
+        first = which not in made
         if first:
-            share = {"present": 1.0, "half": 0.5}[asked]
-            made[operations, asked] = measure_slices(
-                spot.lab, spot.workload, spot.setting, spot.load_factor, int(operations), share, spot.seed
-            )
-        found = made[operations, asked]
+            made[which] = measure_slices(spot.lab, spot.drawn[which], spot.setting, spot.load_factor, spot.seed)
+        found = made[which]
         value = getattr(found, metric)
         yield spot.point(panel, value / 1e6 if metric == "rate" else value), found.mismatches if first else 0
 

@@ -5,7 +5,8 @@ the keys that the slice before it has inserted; or for half of these, and for as
 has inserts alone, and one more slice at the end has finds alone. All slices are launched in a row. The host waits for
 the last one only.
 
-- ``stadium`` launches one kernel for each slice (``lab/kernels/interleaved.cuh``).
+- ``stadium`` launches one kernel for each slice (``lab/kernels/interleaved.cuh``). Its lanes are those of the table: a
+  lane for each operation (Stash), collaborating lanes (clStash), or by the load factor before the slice (hybrid).
 - A design that moves keys launches two kernels for each slice, the inserts and then the finds, as in the paper: a find
   beside inserts could miss a key that is on the move. Each kernel is given its own elements without gaps.
 
@@ -25,19 +26,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..designs.layout import Tickets
 from ..errors import ParameterError
 from ..runtime.abi import DISPLACED_CAPACITY, REPORT_WORDS, Flag, Operation, TicketBatch
 from ..runtime.devices import engine_for
-from ..runtime.engine import KernelSpec
+from ..runtime.engine import KernelSpec, Program
+from .workloads import Workload
 
 if TYPE_CHECKING:
     from .runner import Lab, Setting
-    from .workloads import Workload
 
-__all__ = ["GROUP", "INTERLEAVED", "Slices", "draw_operations", "measure_slices"]
+__all__ = ["GROUP", "Operations", "Slices", "draw_operations", "interleaved", "measure_slices"]
 
-INTERLEAVED = KernelSpec("interleaved", 0, 0, 0, header="interleaved.cuh", package="warphash.lab")
-"""The kernel of inserts and finds beside each other."""
+_COLLABORATING = Tickets(refilling=frozenset(["interleaved"]))
 
 GROUP = 32
 """Inserts, or finds, in a row."""
@@ -48,6 +49,12 @@ _UNWRITTEN = 0xEE
 """Byte of an answer that no kernel has written."""
 
 Array = npt.NDArray[Any]
+
+
+def interleaved(spec: KernelSpec, collaborating: bool = False) -> KernelSpec:
+    """The kernel of inserts and finds beside each other, for the tables of ``spec``."""
+    made = KernelSpec("interleaved", 0, 0, 0, spec.constants, header="interleaved.cuh", package="warphash.lab")
+    return replace(made, header="gpu/interleaved.cuh", layout=_COLLABORATING) if collaborating else made
 
 
 @dataclass(frozen=True)
@@ -110,6 +117,13 @@ def draw_operations(workload: Workload, operations: int, present_share: float, s
 
     If there are too few keys for two slices of this size, the slices are smaller. A few keys may be left out.
 
+    Parameters
+    ----------
+    workload
+        Distinct keys of 4 bytes with values of 4 bytes.
+    present_share
+        Share of the keys asked for that are present.
+
     Raises
     ------
     ParameterError
@@ -130,28 +144,10 @@ def draw_operations(workload: Workload, operations: int, present_share: float, s
     return Operations(each, keys, values, asked, there, np.where(there, values[which], 0).astype(values.dtype))
 
 
-def measure_slices(
-    lab: Lab,
-    workload: Workload,
-    setting: Setting,
-    load_factor: float | None,
-    operations: int,
-    present_share: float,
-    seed: int = 1,
-) -> Slices:
-    """Fill a table by slices of about ``operations`` each, and by the same operations apart.
-
-    Parameters
-    ----------
-    workload
-        Distinct keys of 4 bytes with values of 4 bytes.
-    present_share
-        Share of the keys asked for that are present.
-    """
-    drawn = draw_operations(workload, operations, present_share, seed)
-    table = lab.empty(
-        replace(workload, keys=drawn.keys, values=drawn.values), setting, load_factor, on_full="raise", seed=seed
-    )
+def measure_slices(lab: Lab, drawn: Operations, setting: Setting, load_factor: float | None, seed: int = 1) -> Slices:
+    """Fill a table by interleaved slices, and by the same operations apart."""
+    pairs = Workload("random", drawn.keys, drawn.values, drawn.keys[:0])
+    table = lab.empty(pairs, setting, load_factor, on_full="raise", seed=seed)
     course = _Course(lab, table._storage.store.array, drawn, seed)
     n = len(drawn.keys)
     together_s, wrong = course.run(course.together(), course.check_together)
@@ -182,6 +178,7 @@ class _Course:
         self._engine = engine = engine_for(lab.device)
         n = len(drawn.keys)
         self._moves_keys = array.design.moves_keys
+        self._lanes = None if self._moves_keys else array._lanes
         self._keys, self._values, self._asked = (self._here(c) for c in (drawn.keys, drawn.values, drawn.asked))
         self._out, self._flags = engine.allocate(4 * n, _STREAM), engine.allocate(2 * n, _STREAM)
         self._report = engine.allocate(8 * REPORT_WORDS, _STREAM)
@@ -204,8 +201,13 @@ class _Course:
 
     # ---- launches
     def inserts(self, pieces: int) -> list[Launch]:
-        """All inserts, in so many launches."""
-        return [self._inserts(first, count) for first, count in self._cut(pieces)]
+        """All inserts, in so many launches. One that crosses the threshold of the lanes is two, as of a table."""
+        launches = []
+        for first, count in self._cut(pieces):
+            below = min(count, self._lanes.elements_below(first, self._array.slots, 1.0)) if self._lanes else count
+            ends = first + below, first + count
+            launches += [self._inserts(at, end - at) for at, end in pairwise((first, *ends)) if end > at]
+        return launches
 
     def finds(self, pieces: int) -> list[Launch]:
         """All finds, in so many launches."""
@@ -218,10 +220,9 @@ class _Course:
         if self._moves_keys:
             pairs = zip(inserts[1:], finds, strict=False)
             return [inserts[0], *(launch for pair in pairs for launch in pair), finds[-1]]
-        program = self._engine.program(replace(INTERLEAVED, constants=self._array.spec.constants))
         edges = [0, *range(each, 2 * slices * each, 2 * each), 2 * slices * each]
         launches: list[Launch] = []
-        for first, end in pairwise(edges):
+        for number, (first, end) in enumerate(pairwise(edges)):
             batch = TicketBatch(
                 n=end - first,
                 operations=self._operations.ptr + first,
@@ -231,8 +232,15 @@ class _Course:
                 out_flags=self._woven_flags.ptr + first,
                 **self._fields,
             )
-            launches.append(partial(program.run, "interleaved", self._array.table, batch, batch.n, _STREAM))
+            run = self._interleaved(number * each).run
+            launches.append(partial(run, "interleaved", self._array.table, batch, batch.n, _STREAM))
         return launches
+
+    def _interleaved(self, size: int) -> Program:
+        """The kernel of a slice, in a table of so many keys."""
+        array, lanes = self._array, self._array.parameters["lanes"]
+        late = lanes == "clstash" or (lanes == "hybrid" and size >= array._lanes.threshold * array.slots)
+        return self._engine.program(interleaved(array.spec, collaborating=late and self._engine.lanes > 1))
 
     def _cut(self, pieces: int) -> Iterable[tuple[int, int]]:
         each = len(self._drawn.keys) // pieces
@@ -246,7 +254,8 @@ class _Course:
             out_flags=self._flags.ptr + first,
             **self._fields,
         )
-        return partial(self._array.program.run, "place", self._array.table, batch, count, _STREAM)
+        program = self._lanes.for_keys(first, self._array.slots) if self._lanes else self._array.program
+        return partial(program.run, "place", self._array.table, batch, count, _STREAM)
 
     def _finds(self, first: int, count: int) -> Launch:
         batch = self._array.batch_type(

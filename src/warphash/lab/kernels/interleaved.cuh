@@ -3,6 +3,7 @@
 //
 //   interleaved   element i inserts its pair, or looks its key up, as TicketBatch::operations says (kInsertKey, kFindKey).
 //                 An insert is the paper's own, `place` (tickets/insert.cuh): no slot is read, and no repeat noticed.
+//                 A lane does each element, or lanes collaborate (gpu/interleaved.cuh).
 //
 // Requirements of the caller:
 //   1. The keys that a slice inserts are distinct, and in no slot.
@@ -53,8 +54,10 @@ struct Interleaved : Searching {
   using S = typename D::S;
   using Finding = Search<D, Beside::kErasers>;  // no read-only loads
   struct State {
-    Finding search;
-    typename PlaceTicket<D>::State place;
+    union {  // a job of collaborating lanes is short
+      Finding search;
+      typename PlaceTicket<D>::State place;
+    };
     bool inserts;
   };
   WARPHASH_FN static bool start(const TicketTable& t, const TicketBatch& b, u64 i, State& s) {
