@@ -131,3 +131,31 @@ def test_an_update_without_memory_for_windows_goes_one_by_one(monkeypatch: pytes
     table.insert(keys, keys)
     table.check()
     assert len(table) == 300
+
+
+@pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
+@pytest.mark.parametrize("sample", [64, 1 << 14])
+def test_a_sample_tells_how_many_elements_need_a_slot(monkeypatch: pytest.MonkeyPatch, sample: int) -> None:
+    """Absent keys end at the tickets, so many of them go one by one; as many present keys wait for the windows."""
+    engine = engine_for("emulated")
+    monkeypatch.setattr(engine, "shares_host_memory", False)
+    monkeypatch.setattr(sweep, "_SAMPLE", sample)
+    sweeps = []
+    original = engine.sweep
+    monkeypatch.setattr(engine, "sweep", lambda *given: (sweeps.append(given), original(*given))[1])
+    keys = np.arange(500, dtype=np.uint64)
+    table: Any = HashMap("u8", "u8", design="stadium", memory="host", device="emulated", capacity=2000)
+    table.insert(keys, keys)
+    slots_nbytes = table._storage.store.array.slots * 16
+    monkeypatch.setattr(sweep, "_ACCESS_S", slots_nbytes / sweep._COPY_BYTES_PER_S / 250)
+    asked = np.concatenate([keys[::5], np.arange(1000, 2400, dtype=np.uint64)])
+    for batch, swept in ((asked, False), (keys, True)):
+        sweeps.clear()
+        values, found = table.find(batch)
+        np.testing.assert_array_equal(found, batch < 500)
+        np.testing.assert_array_equal(values[found], batch[found])
+        assert bool(sweeps) == swept
+    sweeps.clear()
+    assert table.erase(asked).sum() == 100
+    assert not sweeps
+    table.check()

@@ -151,7 +151,7 @@ class TicketBatch(InsertBatch):
 class SweepBatch(TicketBatch):
     """A batch that goes through the slots window by window."""
 
-    _fields_ = _words("targets", "tried", "waiting", "window_first", "window_slots")
+    _fields_ = _words("targets", "tried", "waiting", "window_first", "window_slots", "sampled")
 
 
 # ---- rows/abi.cuh

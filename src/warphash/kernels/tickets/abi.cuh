@@ -29,6 +29,7 @@ struct SweepBatch : TicketBatch {
   u64 waiting;       // address of the number of elements that wait for slots before the window
   u64 window_first;  // the first slot of the window
   u64 window_slots;  // its slots
+  u64 sampled;       // sample: how many elements the launch stands for
 };
 
 // What a design with a ticket board takes.

@@ -19,6 +19,9 @@
 // A window may have all slots: then one launch does the rest, wherever they lie. This is the paper's way, in which each
 // element goes through the bus on its own.
 //
+// Which way. `sample` walks for a few elements of a batch over the tickets, and counts in `waiting` who needs a slot. It
+// changes nothing. If few of them do, the batch goes through the bus one by one from its start, without the rounds.
+//
 // An insert books and informs its ticket in round 1, as in insert.cuh, and writes its pair in round 2. Between the two the
 // slot is booked and its pair is not there. Only `place` and `relocate` run meanwhile, and they read no slot.
 //
@@ -90,6 +93,24 @@ struct ListsWindows : SearchesWindows<Task> {
   }
 };
 
+// Element i stands for others. Multiples of the golden ratio spread the sample evenly, and at no regular distance.
+template <class D>
+struct SampleTickets : SeekTicket<D, Beside::kNobody> {
+  using Batch = SweepBatch;
+  using Seek = SeekTicket<D, Beside::kNobody>;
+  using typename Seek::State;
+  WARPHASH_FN static bool start(const TicketTable& t, const SweepBatch& b, u64 i, State& s) {
+    const u32 spread = static_cast<u32>(i) * 0x9E3779B9u;
+    return Seek::start(t, b, spread * b.sampled >> 32, s);
+  }
+  WARPHASH_FN static bool step(const TicketTable& t, const SweepBatch&, State& s) {
+    return s.search.step(t, Window{0, 0});
+  }
+  WARPHASH_FN static void finish(const TicketTable&, const SweepBatch& b, u64, State& s, bool live, Tally&) {
+    if (live && s.search.waits()) atomic_add(pointer<u64>(b.waiting), 1ull);
+  }
+};
+
 template <class D>
 struct PlaceInWindows : PlaceTicket<D> {
   using Batch = SweepBatch;
@@ -130,6 +151,7 @@ struct PlaceInWindows : PlaceTicket<D> {
   WARPHASH_ENTRY(settle, warphash::ListsWindows<warphash::SettleTicket<__VA_ARGS__>>)      \
   WARPHASH_ENTRY(combine, warphash::SearchesWindows<warphash::CombineTicket<__VA_ARGS__>>) \
   WARPHASH_ENTRY(erase, warphash::SearchesWindows<warphash::EraseTicket<__VA_ARGS__>>)     \
-  WARPHASH_ENTRY(place, warphash::PlaceInWindows<__VA_ARGS__>)
+  WARPHASH_ENTRY(place, warphash::PlaceInWindows<__VA_ARGS__>)                             \
+  WARPHASH_ENTRY(sample, warphash::SampleTickets<__VA_ARGS__>)
 
 #define WARPHASH_ENTRIES(D, WORD, VALUE, N) WARPHASH_SWEEP_ENTRIES(WARPHASH_DESIGN(D, WORD, VALUE, N))
