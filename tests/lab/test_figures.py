@@ -30,11 +30,14 @@ DYHASH = [
     *(f"dy{number}" for number in (10, 3, 7, 8, 9)),
     *(f"dy{of}" for of in ("alpha", "batch", "beta", "fail", "grow", "r", "rate", "stable", "voter", "wide")),
 ]
-STASH = ["stash1", "stash13", "stash14", "stash15", "stash17", "stash18", "stash19"]
+STASH = [
+    *("stash1", "stash13", "stash14", "stash15", "stash16", "stash17"),
+    *("stash18a", "stash18b", "stash19a", "stash19b", "stashbus"),
+]
 KINDS = [
     *("fig02", "fig05", "fig10", "table4", *SLABS),
     *("dy3", "dy7", "dy8", "dystable", "dyvoter", "dywide"),
-    *("stash13", "stash14", "stash15", "stash17", "stash18", "stash19"),
+    *STASH[1:],
 ]
 
 
@@ -130,7 +133,7 @@ def test_a_figure_says_where_its_tables_lie(monkeypatch: pytest.MonkeyPatch) -> 
         return measure(lab, setting, *arguments, **options)
 
     monkeypatch.setattr(experiments, "measure_widths", noting)
-    plain = replace(figure_data.load("stash19"), values=[8], series=figure_data.load("stash19").series[:1])
+    plain = replace(figure_data.load("stash19a"), values=[8], series=figure_data.load("stash19a").series[:1])
     for found in (plain, replace(plain, memory="host")):
         points = list(experiments.measured(found, Lab("cpu", repetitions=1), 500, 1, lambda _: None))
         assert len(points) == 6 and not any(wrong for _, wrong in points)

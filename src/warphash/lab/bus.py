@@ -1,7 +1,8 @@
 """Measure tables whose slots lie in the memory of a GPU's host, by the size of a batch.
 
-Stadium Hashing, section IV-A, Figure 17: rates of inserts and finds out of core. Keys and values have 8 bytes each. A
-key is an odd multiple of its number, and its value follows from it, so the right answers are known.
+Stadium Hashing, section IV-A, has such rates by the bits of a ticket (Figure 17, `lab.slices`). Here they are by the
+size of a batch, beside the rate of random reads of the same slots by a kernel without a table. Keys and values have 8
+bytes each. A key is an odd multiple of its number, and its value follows from it, so the right answers are known.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import HashMap
+from .ceilings import Ceilings
 
 if TYPE_CHECKING:
     from .runner import Lab, Setting
@@ -19,7 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["BATCHES", "BusRate", "measure_bus"]
 
 BATCHES = tuple(1 << bits for bits in range(14, 30, 2))
-"""Keys of a batch. Larger batches than a quarter of the table are left out."""
+"""Keys of a batch. Larger batches than a third of the table are left out."""
+
+_READS = {"cpu": 1 << 18, "cuda": 1 << 23}
+"""Random reads of slots in one run."""
 
 _FACTOR, _MASK = 0x9E3779B97F4A7C15, 0x5555
 _ABSENT = 1 << 40
@@ -33,7 +38,8 @@ class BusRate:
     Attributes
     ----------
     operation
-        ``"insert"``; or ``"present"``, ``"half"`` and ``"absent"`` for finds of which all, half and no keys are there.
+        ``"insert"``; ``"present"``, ``"half"`` and ``"absent"`` for finds of which all, half and no keys are there; or
+        ``"ceiling"`` for random reads of slots by a kernel without a table.
     """
 
     operation: str
@@ -43,7 +49,7 @@ class BusRate:
 
 
 def measure_bus(lab: Lab, setting: Setting, load_factor: float, n: int) -> list[BusRate]:
-    """Fill a table in host memory with ``n`` pairs, in few large batches and one of each size; find keys in it."""
+    """Fill a table in host memory with ``n`` pairs, by few large batches and one of each size; find keys in it."""
     table: Any = HashMap(
         "uint64",
         "uint64",
@@ -70,13 +76,20 @@ def measure_bus(lab: Lab, setting: Setting, load_factor: float, n: int) -> list[
         seconds = lab.time(lambda: added.append(table.insert(batch, values)))
         return seconds, count - int(added[0].sum())
 
-    sizes = [size for size in BATCHES if 4 * size <= n] or [n]
+    slots: Any = table._storage.store.array
+    nbytes = slots.slots * slots.spec.slot_bytes
+    reads_per_s = Ceilings(lab.device).reads_per_s(
+        slots.table.slots, nbytes, slots.spec.slot_bytes, _READS["cpu" if lab.device == "cpu" else "cuda"]
+    )
+    rates.append(BusRate("ceiling", n, reads_per_s, 0))
+    sizes = [size for size in BATCHES if 3 * size <= n] or [n]
     largest, done = sizes[-1], 0
-    least = sum(sizes)
     filled: list[tuple[float, int]] = []
-    while n - done >= largest + least:  # until the table takes one batch of each size
-        filled.append(insert(done, largest))
-        done += largest
+    while rest := n - done - sum(sizes):  # until the table takes one batch of each size
+        batch = insert(done, min(rest, largest))
+        if rest >= largest:
+            filled.append(batch)
+        done += min(rest, largest)
     for size in sizes:
         batches = [insert(done, size), *(filled if size == largest else [])]
         done += size

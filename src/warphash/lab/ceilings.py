@@ -168,10 +168,17 @@ class Ceilings:
         """Accesses per second of kernels of ``ceiling.cuh``, each in its fastest run: a disturbed run is no ceiling."""
         region = self._engine.allocate(region_bytes, 0)
         self._engine.fill(region.ptr, 0, region_bytes, 0)
-        places = Region(address=region.ptr, places=region_bytes // bucket_bytes, place_bytes=bucket_bytes)
-        program = self._engine.program(CEILING)
         n = _LINES["cpu" if self._on_cpu else "cuda"] // max(1, bucket_bytes // 64)
-        lanes = max(1, bucket_bytes // 16)
+        return self._rates(entries, region.ptr, region_bytes, bucket_bytes, n)
+
+    def reads_per_s(self, address: int, nbytes: int, place_bytes: int, n: int) -> float:
+        """Random reads per second of places in memory that is there, ``n`` of them in a run."""
+        return self._rates(["read"], address, nbytes, place_bytes, n)[0]
+
+    def _rates(self, entries: Sequence[str], address: int, nbytes: int, place_bytes: int, n: int) -> list[float]:
+        places = Region(address=address, places=nbytes // place_bytes, place_bytes=place_bytes)
+        program = self._engine.program(CEILING)
+        lanes = max(1, place_bytes // 16)
         launched = n if self._on_cpu else n * lanes // _GATHERS_PER_GROUP
         seconds: dict[str, list[float]] = {entry: [] for entry in entries}
         first = itertools.count(step=n)

@@ -237,8 +237,9 @@ def _slices(spot: _Spot) -> Points:
         if first:
             made[which] = measure_slices(spot.lab, spot.drawn[which], spot.setting, spot.load_factor, spot.seed)
         found = made[which]
-        value = getattr(found, metric)
-        yield spot.point(panel, value / 1e6 if metric == "rate" else value), found.mismatches if first else 0
+        value = getattr(found, "find" if metric in ("present", "half") else metric)
+        per_cent = metric in ("concurrency", "mixing")
+        yield spot.point(panel, value if per_cent else value / 1e6), found.mismatches if first else 0
 
 
 def _chunks(spot: _Spot) -> Points:
@@ -342,6 +343,7 @@ PANEL_METRICS = {
     "erase": "million keys erased per second",
     "absent": "million absent keys looked up per second",
     "share": "share of the memory's ceiling for such finds",
+    "ceiling": "million random reads of slots per second, without a table",
     "gain": "milliseconds that clStash saves",
     "threshold": "load factor from which clStash is faster",
     "concurrency": "efficiency in per cent, apart in one launch",

@@ -1,4 +1,4 @@
-"""Measure inserts and finds that come interleaved, slice by slice: Stadium Hashing, section IV-A, Figures 14 and 15.
+"""Measure inserts and finds that come interleaved, slice by slice: Stadium Hashing, section IV-A, Figures 14 to 17.
 
 Keys and values have 4 bytes each. A slice has as many inserts as finds, in groups of 32 of one kind. A slice asks for
 the keys that the slice before it has inserted; or for half of these, and for as many absent keys. So the first slice
@@ -13,6 +13,8 @@ the last one only.
 The same operations are also measured apart: first all inserts, then all finds. All inserts are one launch, as in the
 paper's section II ("all insertions are performed before lookups"); or one launch for each slice, which leaves the
 mixing as the only difference. Inserts vouch that their keys are new, as the inserts of the paper do.
+
+The slots of any design may lie in the memory of the host (Figures 16 and 17).
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..designs import registry
 from ..designs.layout import Tickets
 from ..errors import ParameterError
 from ..runtime.abi import DISPLACED_CAPACITY, REPORT_WORDS, Flag, Operation, TicketBatch
@@ -69,6 +72,8 @@ class Slices:
         Per cent: the time of all inserts in one launch and of all finds in one launch, over that of the slices.
     mixing
         Per cent: the time of the slices' inserts and then of the slices' finds, over that of the slices.
+    insert, find
+        Inserts, and finds, per second: all of them in one launch.
     mismatches
         Wrong answers, and pairs that are not in the table at the end, of all these runs.
     """
@@ -76,6 +81,8 @@ class Slices:
     rate: float
     concurrency: float
     mixing: float
+    insert: float
+    find: float
     mismatches: int
 
 
@@ -147,18 +154,31 @@ def draw_operations(workload: Workload, operations: int, present_share: float, s
 def measure_slices(lab: Lab, drawn: Operations, setting: Setting, load_factor: float | None, seed: int = 1) -> Slices:
     """Fill a table by interleaved slices, and by the same operations apart."""
     pairs = Workload("random", drawn.keys, drawn.values, drawn.keys[:0])
-    table = lab.empty(pairs, setting, load_factor, on_full="raise", seed=seed)
-    course = _Course(lab, table._storage.store.array, drawn, seed)
+    course = _Course(lab, _array(lab, pairs, setting, load_factor, seed), drawn, seed)
     n = len(drawn.keys)
     together_s, wrong = course.run(course.together(), course.check_together)
-    apart_s: list[float] = []
+    apart_s: list[tuple[float, float]] = []
     for pieces in (1, drawn.slices):
         inserts_s, _ = course.run(course.inserts(pieces), None)
         finds_s, missed = course.run(course.finds(pieces), course.check_apart, empties=False)
-        apart_s.append(inserts_s + finds_s)
+        apart_s.append((inserts_s, finds_s))
         wrong += missed
-    concurrency, mixing = (100 * seconds / together_s for seconds in apart_s)
-    return Slices(2 * n / together_s, concurrency, mixing, wrong)
+    concurrency, mixing = (100 * sum(seconds) / together_s for seconds in apart_s)
+    insert, find = (n / seconds for seconds in apart_s[0])
+    return Slices(2 * n / together_s, concurrency, mixing, insert, find, wrong)
+
+
+def _array(lab: Lab, pairs: Workload, setting: Setting, load_factor: float | None, seed: int) -> Any:
+    """Empty slots and their kernels. Slots of a design that has no choice of memory are moved to the host."""
+    memory = setting.parameters.get("memory", "device")
+    chooses = memory in registry.get(setting.design).memories
+    parameters = {name: value for name, value in setting.parameters.items() if chooses or name != "memory"}
+    table = lab.empty(pairs, replace(setting, parameters=parameters), load_factor, on_full="raise", seed=seed)
+    array = table._storage.store.array
+    if not chooses:
+        array._memory = array.engine.allocate_pinned(array.nbytes)
+        array.table.slots = array._memory.ptr
+    return array
 
 
 Launch = Callable[[], None]

@@ -3,11 +3,10 @@
 The bus gives about 45 GB/s to copies of windows, and 40 million random accesses a second to kernels, of any width
 (one H200, PCIe 5). So 1 GB of slots crosses the bus whole in the time of a million accesses.
 
-Most absent keys end at the tickets, on the device. A sample of a batch tells how many elements need a slot. Few elements
-go through the bus one by one, as in the paper (``access="direct"``). Many elements walk over the tickets first, and wait
-until their window of slots comes by (``access="sweep"``). The windows are copied to the device one after another, and
-back if the operation writes. Kernels and the copies in both directions overlap. ``access="auto"`` takes what should be
-faster.
+Most absent keys end at the tickets, on the device. A sample of a batch tells how many elements need a slot. Few of them
+go through the bus one by one, as in the paper (``access="direct"``). Many walk over the tickets first, and wait until
+their window of slots comes by (``access="sweep"``). The windows are copied to the device one after another, and back if
+the operation writes. Kernels and the copies in both directions overlap. ``access="auto"`` takes what should be faster.
 
 The kernels, and the protocol of the windows, are those of ``kernels/tickets/sweep.cuh``.
 """
