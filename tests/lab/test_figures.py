@@ -31,7 +31,7 @@ DYHASH = [
     *(f"dy{of}" for of in ("alpha", "batch", "beta", "fail", "grow", "r", "rate", "stable", "voter", "wide")),
 ]
 STASH = [
-    *("stash1", "stash13", "stash14", "stash15", "stash16", "stash17"),
+    *("stash1", "stash13", "stash14", "stash16", "stash17"),
     *("stash18a", "stash18b", "stash19a", "stash19b", "stashbus"),
 ]
 KINDS = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -25,17 +26,20 @@ def rows(numbers: Any, dtype: str) -> Array:
     return words.astype(dtype) if width <= 8 else np.repeat(words, width // 8).view(dtype)
 
 
-def in_turn() -> Callable[[Any, int], bool]:
-    """One sweep, then one by one."""
-    turns = iter(range(1 << 30))
-    return lambda program, waiting: next(turns) % 2 == 0
+def in_turn() -> Callable[..., str]:
+    """Copied windows, then windows where they lie, then one by one."""
+    turns = itertools.cycle(["sweep", "ordered", "direct"])
+    return lambda *_, **__: next(turns)
 
 
-PAYS = {"windows": lambda: lambda program, waiting: True, "one-by-one": lambda: lambda program, waiting: False}
-PAYS["both"] = in_turn
+WAYS: dict[str, Callable[[], Callable[..., str]]] = {
+    way: lambda way=way: lambda *_, **__: way  # type: ignore[misc]
+    for way in ("sweep", "ordered", "direct")
+}
+WAYS["all"] = in_turn
 
 
-@pytest.mark.parametrize("way", PAYS)
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("window_bytes", [1, 1000, 1 << 20])
 @pytest.mark.parametrize(("key", "value", "ticket_bits"), TYPES)
 @pytest.mark.parametrize("device", DEVICES)
@@ -46,7 +50,8 @@ def test_every_verb_behind_a_bus(
     if device == "cuda" and window_bytes < 1 << 20:
         window_bytes *= 1000
     monkeypatch.setattr(sweep, "_WINDOW_BYTES", window_bytes)
-    monkeypatch.setattr(SweepingProgram, "_pays", PAYS[way]())
+    monkeypatch.setattr(sweep, "_NEAR_BYTES", window_bytes)
+    monkeypatch.setattr(SweepingProgram, "_way", WAYS[way]())
     if device == "emulated" and window_bytes == 1:
         n = 40
     rng = np.random.default_rng(5)
@@ -112,8 +117,10 @@ def test_few_elements_go_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "sweep", lambda *given: (sweeps.append(given), original(*given))[1])
     keys = np.arange(500, dtype=np.uint64)
     table = HashMap("u8", "u8", design="stadium", memory="host", device="emulated", capacity=2000)
+    monkeypatch.setattr(sweep, "_NEAR_BYTES", 1)
+    monkeypatch.setattr(sweep, "_NEAR_ACCESS_S", 0)
     for access_s, swept in ((0.0, False), (1.0, True)):
-        monkeypatch.setattr(sweep, "_ACCESS_S", access_s)
+        monkeypatch.setattr(sweep, "_FAR_S", access_s)
         table.insert(keys, keys)
         values, found = table.find(keys)
         assert found.all() and (values == keys).all()
@@ -134,6 +141,21 @@ def test_an_update_without_memory_for_windows_goes_one_by_one(monkeypatch: pytes
 
 
 @pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
+def test_a_table_whose_addresses_are_at_hand_goes_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = engine_for("emulated")
+    monkeypatch.setattr(engine, "shares_host_memory", False)
+    table: Any = HashMap("u8", "u8", design="stadium", memory="host", device="emulated", capacity=2000)
+    program = table._storage.store.array.program
+    nbytes = program._slots.nbytes
+    assert program._way(1 << 20, 1 << 20) == "sweep"  # the copy of few bytes takes no time
+    monkeypatch.setattr(sweep, "_COPY_BYTES_PER_S", 1e-9)
+    assert program._way(1 << 20, 1 << 20) == "direct"
+    monkeypatch.setattr(sweep, "_NEAR_BYTES", nbytes // 4)
+    assert program._way(1 << 20, 1 << 20) == "ordered"
+    assert program._way(100, 100) == "direct"
+
+
+@pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
 @pytest.mark.parametrize("sample", [64, 1 << 14])
 def test_a_sample_tells_how_many_elements_need_a_slot(monkeypatch: pytest.MonkeyPatch, sample: int) -> None:
     """Absent keys end at the tickets, so many of them go one by one; as many present keys wait for the windows."""
@@ -147,7 +169,10 @@ def test_a_sample_tells_how_many_elements_need_a_slot(monkeypatch: pytest.Monkey
     table: Any = HashMap("u8", "u8", design="stadium", memory="host", device="emulated", capacity=2000)
     table.insert(keys, keys)
     slots_nbytes = table._storage.store.array.slots * 16
-    monkeypatch.setattr(sweep, "_ACCESS_S", slots_nbytes / sweep._COPY_BYTES_PER_S / 250)
+    monkeypatch.setattr(sweep, "_NEAR_BYTES", 1)
+    monkeypatch.setattr(sweep, "_WALK_S", 0)
+    monkeypatch.setattr(sweep, "_NEAR_ACCESS_S", slots_nbytes / sweep._COPY_BYTES_PER_S / 250)
+    monkeypatch.setattr(sweep, "_FAR_S", 0)
     asked = np.concatenate([keys[::5], np.arange(1000, 2400, dtype=np.uint64)])
     for batch, swept in ((asked, False), (keys, True)):
         sweeps.clear()

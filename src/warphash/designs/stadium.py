@@ -9,7 +9,7 @@ IN_FLIGHT = ("ignore", "wait")
 FUNCTIONS = ("rounds", "family")
 """In the order of ``TicketTable::of_family``."""
 
-ACCESS = ("auto", "sweep", "direct")
+ACCESS = ("auto", "sweep", "ordered", "direct")
 """How a batch gets at slots in the memory of a GPU's host (`storage/tickets/sweep.py`)."""
 
 LANES = ("hybrid", "stash", "clstash")
@@ -25,7 +25,10 @@ DESIGN = Design(
         Parameter("functions", "rounds", "hash functions: the paper's, or those of the family `hash`", FUNCTIONS),
         Parameter("lanes", "hybrid", "a GPU's: one an element, collaborating, or by the load factor", choices=LANES),
         Parameter(
-            "access", "auto", "to slots in host memory: in windows, one by one, or what is faster", choices=ACCESS
+            "access",
+            "auto",
+            "to slots in host memory: in copied windows, in order, one by one, or the fastest",
+            choices=ACCESS,
         ),
         Parameter("in_flight", "ignore", "what a find of a mixed batch does about a key that is on its way", IN_FLIGHT),
     ),

@@ -14,6 +14,10 @@
 // bits that differ rule the slot out; only then the key in the slot is read. It ends after as many tickets as there are
 // slots.
 //
+// The first tickets of a walk are looked at one after another. A search that goes on behind them has a GPU look at
+// kAhead tickets at once, and stops at the first of these that may be its own or is free. So a long search waits for the
+// memory a quarter as often, and a warp for the longest of its searches.
+//
 // What runs beside each other: searches of one kernel, and in `erase` those who give tickets back. No slot is booked
 // meanwhile, so what a booked slot holds is whole and stays.
 #pragma once
@@ -38,6 +42,34 @@ concept HasWalk = requires(const TicketTable& t, typename D::Walk& walk, const t
 struct Everywhere {
   WARPHASH_FN static constexpr bool has(u32) { return true; }
 };
+
+constexpr u32 kAlone = 3, kAhead = 4;  // tickets
+
+// The ticket where a walk stands. If the walk has seen kAlone tickets, it looks at kAhead of them at once, and goes on to
+// the first that it does not pass by, or to the last.
+template <bool kFrozen, class Walk, class Word, class Passes>
+WARPHASH_FN u32 look_ahead(const TicketTable& t, Walk& walk, const Word& key, const Passes& passes) {
+  if (kPrefetches || walk.tried < kAlone) return Ticket::of(t, walk.slot).template load<kFrozen>(t);
+  Walk ways[kAhead];
+  u32 tickets[kAhead];
+  ways[0] = walk;
+#pragma unroll
+  for (u32 j = 1; j < kAhead; ++j) {
+    ways[j] = ways[j - 1];
+    ways[j].advance(t, key);  // at its end, it stays where it is
+  }
+#pragma unroll
+  for (u32 j = 0; j < kAhead; ++j) tickets[j] = Ticket::of(t, ways[j].slot).template load<kFrozen>(t);
+  u32 ticket = tickets[kAhead - 1];
+  walk = ways[kAhead - 1];
+#pragma unroll
+  for (u32 j = kAhead - 1; j-- > 0;) {
+    if (passes(tickets[j])) continue;
+    walk = ways[j];
+    ticket = tickets[j];
+  }
+  return ticket;
+}
 
 // Who else runs while a search does.
 enum class Beside { kNobody, kCombiners, kErasers };
@@ -71,7 +103,10 @@ struct Search {
   template <class Reach = Everywhere>
   WARPHASH_FN bool step(const TicketTable& t, const Reach& reach = {}) {
     if (at == At::kTicket) {
-      const u32 ticket = Ticket::of(t, walk.slot).template load<kFrozen>(t);
+      const auto is_of_another = [&](u32 ticket) {
+        return !Ticket::is_free(ticket) && Ticket::info_in(ticket) != info;
+      };
+      const u32 ticket = look_ahead<kFrozen>(t, walk, key, is_of_another);
       if (Ticket::is_free(ticket)) return was_never_used<kFrozen>(t, walk.slot) ? end(At::kAbsent) : go_on(t);
       if (Ticket::info_in(ticket) != info) return go_on(t);
       at = At::kSlot;

@@ -67,6 +67,8 @@ struct Booking : Searching {
   // A CPU asks for the slot before it writes there.
   WARPHASH_FN static bool step(const TicketTable& t, const TicketBatch&, State& s) {
     if (s.booked) return true;
+    if (!kPrefetches && s.walk.tried >= kAlone)  // no atomics for the next slots that are booked already
+      look_ahead<false>(t, s.walk, s.key, [](u32 ticket) { return !Ticket::is_free(ticket); });
     s.booked = Ticket::of(t, s.walk.slot).book() && may_be_written(t, s.walk.slot);
     return s.booked ? !kPrefetches : !s.walk.advance(t, s.key);
   }

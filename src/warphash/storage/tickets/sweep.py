@@ -1,12 +1,16 @@
 """Bulk operations on slots in the memory of the host: window by window through the bus, or each element on its own.
 
-The bus gives about 45 GB/s to copies of windows, and 40 million random accesses a second to kernels, of any width
-(one H200, PCIe 5). So 1 GB of slots crosses the bus whole in the time of a million accesses.
+Three ways lead to a slot (figures of one H200, PCIe 5):
 
-Most absent keys end at the tickets, on the device. A sample of a batch tells how many elements need a slot. Few of them
-go through the bus one by one, as in the paper (``access="direct"``). Many walk over the tickets first, and wait until
-their window of slots comes by (``access="sweep"``). The windows are copied to the device one after another, and back if
-the operation writes. Kernels and the copies in both directions overlap. ``access="auto"`` takes what should be faster.
+- One by one, as in the paper (``access="direct"``): 40 million random accesses a second, of any width, in 16 GB; but
+  700 million in any 512 MB, since the device keeps the addresses of so many pages at hand.
+- In the order of the slots (``"ordered"``): a launch for each 512 MB, which are reached where they lie.
+- In windows that are copied to the device and, if the operation writes, back (``"sweep"``): 45 GB/s, however many
+  accesses there are. Kernels and the copies in both directions overlap.
+
+Most absent keys end at the tickets, on the device. A sample of a batch tells how many elements need a slot. So few of
+them go one by one from the start. Otherwise all elements walk over the tickets first, and those that need a slot wait
+for their window. ``access="auto"`` takes what should be fastest.
 
 The kernels, and the protocol of the windows, are those of ``kernels/tickets/sweep.cuh``.
 """
@@ -15,7 +19,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -39,8 +43,17 @@ _WINDOW_BYTES = 128 << 20
 _SAMPLE = 1 << 14
 """Elements of a batch that tell how many need a slot. The share is right to 0.4 % in the mean, or better."""
 
-_ACCESS_S = 1 / 40e6
-"""Of one random access through the bus, among many."""
+_NEAR_BYTES = 512 << 20
+"""Of a window that is reached where it lies."""
+
+_NEAR_ACCESS_S, _FAR_S = 1 / 700e6, 1 / 40e6
+"""Of one random access through the bus, among many, within a window; and what it takes longer outside."""
+
+_WALK_S = 1 / 2e9
+"""Of an element that walks over the tickets first: to write down where it stands, and to go on there."""
+
+_LAUNCH_S, _LOOK_S = 45e-6, 1 / 170e9
+"""Of the launch for a window, with its share of all else; and of each element there that waits for another one."""
 
 _COPY_BYTES_PER_S = 45e9
 """Of windows that cross the bus, in both directions at once."""
@@ -59,7 +72,7 @@ def sweeping(spec: KernelSpec) -> KernelSpec:
 
 
 class _Scratch(NamedTuple):
-    """Where the elements of a launch wait."""
+    """Where the elements of a launch wait, and are counted."""
 
     targets: Buffer
     tried: Buffer
@@ -76,7 +89,7 @@ class SweepingProgram:
     slots
         In the memory of the host.
     access
-        ``"auto"`` or ``"sweep"``.
+        One of `ACCESS`, but ``"direct"``.
     """
 
     block_threads = 0
@@ -97,25 +110,26 @@ class SweepingProgram:
         MemoryError
             If there is none.
         """
-        self._scratch = self._allocated(n, stream) if self._pays(n) else None
+        pays = self._way(n, n) != "direct"
+        self._scratch = self._allocated(n, self._engine.allocate(8, stream), stream) if pays else None
         try:
             yield
         finally:
             self._scratch = None
 
-    def _allocated(self, n: int, stream: Any) -> _Scratch:
+    def _allocated(self, n: int, waiting: Buffer, stream: Any) -> _Scratch:
         allocate = self._engine.allocate
-        return _Scratch(allocate(4 * n, stream), allocate(4 * n, stream), allocate(8, stream))
+        return _Scratch(allocate(4 * n, stream), allocate(4 * n, stream), waiting)
 
     def run(self, entry: str, table: ctypes.Structure, batch: Launch, n: int, stream: Any) -> None:
         """As `Program.run`."""
-        sweeps = self._pays(n) if entry == "find" else self._scratch is not None
-        if entry not in _SWEPT or not sweeps:
+        waits = self._way(n, n) != "direct" if entry == "find" else self._scratch is not None
+        if entry not in _SWEPT or not waits:
             self._own.run(entry, table, batch, n, stream)
             return
         assert isinstance(table, TicketTable) and isinstance(batch, TicketBatch)
         if self._scratch is not None:  # an update is one launch to its caller
-            uninterrupted(partial(self._run, entry, table, batch, n, self._scratch, stream))
+            uninterrupted(partial(self._update, entry, table, batch, n, self._scratch, stream))
             return
         for at in range(0, n, SWEPT_ELEMENTS):
             self._find(table, batch, at, min(SWEPT_ELEMENTS, n - at), stream)
@@ -128,66 +142,117 @@ class SweepingProgram:
         part.out_values = batch.out_values and batch.out_values + at * spec.value_word_bytes
         part.out_flags = batch.out_flags and batch.out_flags + at
         try:
-            scratch = self._allocated(n, stream)
+            waiting = self._engine.allocate(8, stream)
+            pays = self._pays(table, part, n, 1, waiting, stream)
+            scratch = self._allocated(n, waiting, stream) if pays else None
         except MemoryError:
+            scratch = None
+        if scratch is None:
             self._own.run("find", table, part, n, stream)
         else:
-            self._run("find", table, part, n, scratch, stream)
+            self._rounds("find", table, part, n, scratch, False, 1, stream)
 
-    def _run(self, entry: str, table: TicketTable, batch: TicketBatch, n: int, scratch: _Scratch, stream: Any) -> None:
-        """Do a launch in rounds, or one by one."""
-        engine, run = self._engine, self._program.run
-        swept = SweepBatch(targets=scratch.targets.ptr, tried=scratch.tried.ptr, waiting=scratch.waiting.ptr)
-        ctypes.memmove(ctypes.addressof(swept), ctypes.addressof(batch), ctypes.sizeof(TicketBatch))
-        slot_bytes = self._spec.slot_bytes
+    def _update(
+        self, entry: str, table: TicketTable, batch: TicketBatch, n: int, scratch: _Scratch, stream: Any
+    ) -> None:
         writes = entry in ("place", "combine") or (entry == "settle" and batch.op != Op.KEEP)
-
         accesses = 2 if writes and entry != "place" else 1  # the key is read, then the value is written
+        # Each element of `place` needs a slot.
+        if entry == "place" or self._pays(table, batch, n, accesses, scratch.waiting, stream):
+            self._rounds(entry, table, batch, n, scratch, writes, accesses, stream)
+        else:
+            self._own.run(entry, table, batch, n, stream)
+
+    def _pays(
+        self, table: TicketTable, batch: TicketBatch, n: int, accesses: int, waiting: Buffer, stream: Any
+    ) -> bool:
+        """Whether elements should wait for windows: if a sample of them needs slots often enough, or by order."""
+        if self._access != "auto":
+            return True
+        sample = _swept(batch, waiting=waiting.ptr, sampled=n)
+        sample.n = min(n, _SAMPLE)
+        self._engine.fill(waiting.ptr, 0, 8, stream)
+        self._program.run("sample", table, sample, sample.n, stream)
+        need = self._counted(waiting, stream) * n // sample.n
+        return self._way(accesses * need, n) != "direct"
+
+    def _counted(self, waiting: Buffer, stream: Any) -> int:
+        return int(self._engine.to_host(waiting.ptr, np.uint64, 1, stream)[0])
+
+    def _rounds(
+        self,
+        entry: str,
+        table: TicketTable,
+        batch: TicketBatch,
+        n: int,
+        scratch: _Scratch,
+        writes: bool,
+        accesses: int,
+        stream: Any,
+    ) -> None:
+        """Do a launch in rounds; ``accesses`` to its slot for each element that needs a slot."""
+        engine, memory, slot_bytes = self._engine, self._slots, self._spec.slot_bytes
+        swept = _swept(batch, **{name: part.ptr for name, part in scratch._asdict().items()})
+        there = TicketTable.from_buffer_copy(table)
 
         def left(launch: Callable[[], None]) -> int:
             """How many elements wait behind some launches."""
             engine.fill(scratch.waiting.ptr, 0, 8, stream)
             launch()
-            return int(engine.to_host(scratch.waiting.ptr, np.uint64, 1, stream)[0])
+            return self._counted(scratch.waiting, stream)
 
-        if entry != "place" and self._access == "auto":  # each element of `place` needs a slot
-            swept.n, swept.sampled = min(n, _SAMPLE), n
-            waiting = left(lambda: run("sample", table, swept, swept.n, stream))
-            if not self._pays(accesses * (waiting * n // swept.n)):
-                self._own.run(entry, table, batch, n, stream)
+        def body(window: int, first_byte: int, size: int) -> None:
+            there.slots = window - first_byte
+            swept.window_first, swept.window_slots = first_byte // slot_bytes, size // slot_bytes
+            self._program.run(entry, there, swept, n, stream)
+
+        def windows(copied: bool) -> None:
+            """A launch for each window."""
+            size = _WINDOW_BYTES if copied else _NEAR_BYTES
+            size = max(1, size // slot_bytes) * slot_bytes
+            if copied:
+                engine.sweep(memory.ptr, memory.nbytes, size, body, writes, stream)
                 return
-            swept.n = n
+            for at in range(0, memory.nbytes, size):
+                body(memory.ptr + at, at, min(size, memory.nbytes - at))
+
         engine.fill(scratch.targets.ptr, 0xFF, 4 * n, stream)
         swept.window_first = _LARGEST_SLOT
-
-        def sweep() -> None:
-            there = TicketTable.from_buffer_copy(table)
-
-            def body(window: int, first_byte: int, nbytes: int) -> None:
-                there.slots = window - first_byte
-                swept.window_first, swept.window_slots = first_byte // slot_bytes, nbytes // slot_bytes
-                run(entry, there, swept, n, stream)
-
-            window_bytes = max(1, _WINDOW_BYTES // slot_bytes) * slot_bytes
-            engine.sweep(self._slots.ptr, self._slots.nbytes, window_bytes, body, writes, stream)
-
-        waiting = left(lambda: run(entry, table, swept, n, stream))
-        with suppress(MemoryError):  # there is no room for windows, and no window was begun
-            while waiting and self._pays(accesses * waiting):
-                waiting = left(sweep)
+        waiting = left(lambda: self._program.run(entry, table, swept, n, stream))
+        while waiting and (way := self._way(accesses * waiting, n, walked=True)) != "direct":
+            try:
+                waiting = left(partial(windows, way == "sweep"))
+            except MemoryError:  # there is no room for windows, and no window was begun
+                waiting = left(partial(windows, False))
         if waiting:
-            swept.window_first, swept.window_slots = 0, table.buckets
-            run(entry, table, swept, n, stream)
+            body(memory.ptr, 0, table.buckets * slot_bytes)
 
-    def _pays(self, accesses: int) -> bool:
-        """Whether a sweep is faster than so many accesses."""
-        return self._access == "sweep" or accesses * _ACCESS_S > self._slots.nbytes / _COPY_BYTES_PER_S
+    def _way(self, accesses: int, n: int, walked: bool = False) -> str:
+        """How so many accesses of ``n`` elements are done: one of `ACCESS`, but ``"auto"``."""
+        if self._access != "auto":
+            return self._access
+        nbytes, walk_s = self._slots.nbytes, 0 if walked else n * _WALK_S
+        far_share = max(0, 1 - _NEAR_BYTES / nbytes)
+        seconds = {
+            "direct": accesses * (_NEAR_ACCESS_S + far_share * _FAR_S),
+            "ordered": walk_s + accesses * _NEAR_ACCESS_S + -(-nbytes // _NEAR_BYTES) * (_LAUNCH_S + n * _LOOK_S),
+            "sweep": walk_s + nbytes / _COPY_BYTES_PER_S,
+        }
+        return min(seconds, key=seconds.__getitem__)
+
+
+def _swept(batch: TicketBatch, **fields: int) -> SweepBatch:
+    """The batch, with fields of its way through the windows."""
+    swept = SweepBatch(**fields)
+    ctypes.memmove(ctypes.addressof(swept), ctypes.addressof(batch), ctypes.sizeof(TicketBatch))
+    return swept
 
 
 def sweep_of(engine: Engine, spec: KernelSpec, program: Program, slots: Slots, access: str) -> SweepingProgram | None:
     """The program for slots behind a bus; None where kernels get at them without one, or are to go through the bus.
 
-    An engine that shares the memory of the host has no bus, so it sweeps only if it is told to.
+    An engine that shares the memory of the host has no bus, so it has windows only if it is told to.
     """
-    by_bus = slots.is_pinned and engine.lanes > 1 and (access == "sweep" or not engine.shares_host_memory)
+    told = access in ("sweep", "ordered")
+    by_bus = slots.is_pinned and engine.lanes > 1 and (told or not engine.shares_host_memory)
     return SweepingProgram(engine, spec, program, slots.memory, access) if by_bus and access != "direct" else None
