@@ -170,6 +170,7 @@ def test_a_sample_tells_how_many_elements_need_a_slot(monkeypatch: pytest.Monkey
     table.insert(keys, keys)
     slots_nbytes = table._storage.store.array.slots * 16
     monkeypatch.setattr(sweep, "_NEAR_BYTES", 1)
+    monkeypatch.setattr(sweep, "_SAMPLE_S", 0)
     monkeypatch.setattr(sweep, "_WALK_S", 0)
     monkeypatch.setattr(sweep, "_NEAR_ACCESS_S", slots_nbytes / sweep._COPY_BYTES_PER_S / 250)
     monkeypatch.setattr(sweep, "_FAR_S", 0)

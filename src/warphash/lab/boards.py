@@ -79,17 +79,18 @@ def measure_boards(lab: Lab, setting: Setting, load_factor: float, n: int, seed:
     out, flags = engine.allocate(8 * n, _STREAM), engine.allocate(n, _STREAM)
     seconds: list[float] = []
     wrong = 0
-    for program, entry in ((array.program, "find"), (engine.program(BOARDLESS), "find_unaided")):
-        for present in (n, n - n // 2):
-            order = np.random.default_rng(seed).permutation(n)
-            there = order < present
-            asked = np.concatenate([held[:present], absent[: n - present]])[order]
-            questions = engine.from_host(asked, _STREAM)
-            batch = TicketBatch(n=n, keys=questions.ptr, out_values=out.ptr, out_flags=flags.ptr)
+    for present in (n, n - n // 2):
+        order = np.random.default_rng(seed).permutation(n)
+        there = order < present
+        asked = np.concatenate([held[:present], absent[: n - present]])[order]
+        expected = np.where(there, ~asked, np.uint64(0))
+        questions = engine.from_host(asked, _STREAM)
+        batch = TicketBatch(n=n, keys=questions.ptr, out_values=out.ptr, out_flags=flags.ptr)
+        for program, entry in ((array.program, "find"), (engine.program(BOARDLESS), "find_unaided")):
             find = partial(program.run, entry, array.table, batch, n, _STREAM)
             seconds.append(min(lab.timed(find)))
             answers = engine.to_host(out.ptr, np.uint64, n, _STREAM)
             found = engine.to_host(flags.ptr, np.uint8, n, _STREAM)
-            wrong += int(((found != there) | (answers != np.where(there, ~asked, np.uint64(0)))).sum())
-    present_s, half_s, unaided_present_s, unaided_half_s = seconds
+            wrong += int(((found != there) | (answers != expected)).sum())
+    present_s, unaided_present_s, half_s, unaided_half_s = seconds
     return Boards(n / insert_s, n / present_s, n / half_s, n / unaided_present_s, n / unaided_half_s, wrong)

@@ -52,6 +52,9 @@ _NEAR_ACCESS_S, _FAR_S = 1 / 700e6, 1 / 40e6
 _WALK_S = 1 / 2e9
 """Of an element that walks over the tickets first: to write down where it stands, and to go on there."""
 
+_SAMPLE_S = 160e-6
+"""Of asking a sample, and waiting for its answer."""
+
 _LAUNCH_S, _LOOK_S = 45e-6, 1 / 170e9
 """Of the launch for a window, with its share of all else; and of each element there that waits for another one."""
 
@@ -231,12 +234,12 @@ class SweepingProgram:
         """How so many accesses of ``n`` elements are done: one of `ACCESS`, but ``"auto"``."""
         if self._access != "auto":
             return self._access
-        nbytes, walk_s = self._slots.nbytes, 0 if walked else n * _WALK_S
+        nbytes, begin_s = self._slots.nbytes, 0 if walked else _SAMPLE_S + n * _WALK_S
         far_share = max(0, 1 - _NEAR_BYTES / nbytes)
         seconds = {
             "direct": accesses * (_NEAR_ACCESS_S + far_share * _FAR_S),
-            "ordered": walk_s + accesses * _NEAR_ACCESS_S + -(-nbytes // _NEAR_BYTES) * (_LAUNCH_S + n * _LOOK_S),
-            "sweep": walk_s + nbytes / _COPY_BYTES_PER_S,
+            "ordered": begin_s + accesses * _NEAR_ACCESS_S + -(-nbytes // _NEAR_BYTES) * (_LAUNCH_S + n * _LOOK_S),
+            "sweep": begin_s + nbytes / _COPY_BYTES_PER_S,
         }
         return min(seconds, key=seconds.__getitem__)
 
