@@ -1,4 +1,4 @@
-"""Mixed batches, on every engine, design that has them and type that lies in a slot."""
+"""Mixed batches, on every engine, design that has them and type that lies in its slots."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.cases import Case, design_names, mixed_designs
+from support.cases import Case, design_names, mixed_designs, wide_mixed_designs
 from support.mixed import Recorder, drawn
 from support.model import Model
 from support.types import Array, as_bytes, special_keys
@@ -41,7 +41,7 @@ def determined(
 ) -> None:
     """Follow a batch in which no key has more than one operation, and check all its answers."""
     assert flags.dtype == bool and flags.shape == keys.shape[:1]
-    default = b"" if found is None else np.zeros(1, found.dtype).tobytes()
+    default = b"" if found is None else np.zeros(found.shape[1:], found.dtype).tobytes()
     brought = [b""] * len(keys) if values is None else as_bytes(values)
     seen = [b""] * len(keys) if found is None else as_bytes(found)
     for operation, name, value, answer, flag in zip(
@@ -154,7 +154,7 @@ def test_empty_batch(mixed_case: Case, rng: np.random.Generator) -> None:
     table, model = mixed_case.from_arrays(keys, values), Model(mixed_case.is_set)
     model.inserted(keys, values, np.ones(len(keys), bool))
     found, flags = executed(table, np.empty(0, np.uint8), keys[:0], mixed_case.values(0, rng))
-    assert flags.shape == (0,) and (found is None or found.shape == (0,))
+    assert flags.shape == (0,) and (found is None or len(found) == 0)
     model.agrees(table)
 
 
@@ -168,10 +168,12 @@ def test_default_and_no_values(mixed_case: Case, rng: np.random.Generator) -> No
     if mixed_case.is_set:
         determined(model, operations, keys, None, *executed(table, operations, keys, None))
     else:
-        default = np.zeros(1, mixed_case.value_dtype.base).dtype.type(77) if mixed_case.value_dtype.kind in "iuf" else 0
+        base, shape = mixed_case.value_dtype.base, mixed_case.value_dtype.shape
+        default = base.type(77) if base.kind in "iuf" else 0
+        row = np.full((1, *shape), default) if default else np.zeros((1, *shape), base)
         found, flags = table.execute(operations.astype(np.uint8), keys, default=default)
         has_one = flags & (operations == FIND)
-        assert (found[~has_one] == default).all() and has_one.any()
+        assert set(as_bytes(found[~has_one])) == set(as_bytes(row)) and has_one.any()
         np.testing.assert_array_equal(found[has_one], values[has_one])
         model.erased(keys[operations == ERASE], flags[operations == ERASE])
     model.agrees(table, keys)
@@ -207,12 +209,12 @@ def unchanged(table: HashMap) -> None:
 @pytest.mark.parametrize(
     ("key", "value"), [("S9", "u4"), ("u4", "S9"), ("S12", "none"), ("u4", ("f4", (5,))), (("i4", (3,)), "u4")], ids=str
 )
-@pytest.mark.parametrize("design", mixed_designs())
-def test_wide_rows(design: str, key: Any, value: Any) -> None:
+@pytest.mark.parametrize("design", sorted(set(mixed_designs()) - set(wide_mixed_designs())))
+def test_designs_without_wide_mixed_batches(design: str, key: Any, value: Any) -> None:
     options = {"design": design, "device": "cpu"}
     table: Any = HashSet(key, **options) if value == "none" else HashMap(key, value, **options)
     keys = np.zeros((2, *table.key_dtype.shape), table.key_dtype.base)
-    with pytest.raises(UnsupportedVerb, match="8 bytes"):
+    with pytest.raises(UnsupportedVerb, match=f"{design}.*up to 8 bytes, got .*'stadium' takes any"):
         table.execute(np.zeros(2, np.uint8), keys)
     assert len(table) == 0
 

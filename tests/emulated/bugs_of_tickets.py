@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from emulated.planted import Bug
@@ -12,6 +13,7 @@ from emulated.scenarios import (
     erased_and_inserted_again,
     evictions,
     mixed_batches,
+    values_under_shared_locks,
 )
 
 __all__ = ["BUGS"]
@@ -19,6 +21,10 @@ __all__ = ["BUGS"]
 
 def bug(name: str, right: str, wrong: str, scenario: Scenario, **parameters: Any) -> Bug:
     return Bug(name, right, wrong, scenario, "stadium", parameters={"lanes": "stash", **parameters})
+
+
+def bug_of_rows(name: str, right: str, wrong: str, scenario: Scenario, **parameters: Any) -> Bug:
+    return replace(bug(name, right, wrong, scenario, **parameters), word="rows", value="rows")
 
 
 BUGS = [
@@ -77,12 +83,51 @@ BUGS = [
     ),
     bug(
         "a pair is shown before it is written",
-        "*reinterpret_cast<Word*>(pair) = s.key;\n"
-        "    if constexpr (S::kHasValue) *reinterpret_cast<typename S::Value*>(S::value_of(pair)) = s.value;\n"
-        "    AccessBit::of(t, s.walk.slot).set();",
+        "*reinterpret_cast<Word*>(pair) = s.key;\n",
         "AccessBit::of(t, s.walk.slot).set();\n    emulation::switch_point();\n"
-        "    *reinterpret_cast<Word*>(pair) = s.key;\n"
-        "    if constexpr (S::kHasValue) *reinterpret_cast<typename S::Value*>(S::value_of(pair)) = s.value;",
+        "    *reinterpret_cast<Word*>(pair) = s.key;\n",
+        mixed_batches,
+    ),
+    bug_of_rows(
+        "a wide pair is shown before its value is written",
+        "      write_row(S::value_of(pair), row_of(s), t.value_bytes);\n    AccessBit::of(t, s.walk.slot).set();",
+        "      AccessBit::of(t, s.walk.slot).set();\n    write_row(S::value_of(pair), row_of(s), t.value_bytes);",
+        mixed_batches,
+    ),
+    bug_of_rows(
+        "a find does not look at the version again",
+        "return load() == before;",
+        "return true;",
+        mixed_batches,
+    ),
+    bug_of_rows(
+        "a find reads a value that is being written",
+        "if (is_under_way(before) && is_of_slot(before)) return false;",
+        "",
+        mixed_batches,
+    ),
+    bug_of_rows(
+        "two assigns write one value at once",
+        "if (met != before) return is_of_slot(met);",
+        "",
+        mixed_batches,
+    ),
+    bug_of_rows(
+        "an assign yields to one of another slot",
+        "if (is_under_way(before)) return is_of_slot(before);",
+        "if (is_under_way(before)) return true;",
+        values_under_shared_locks,
+    ),
+    bug_of_rows(
+        "an assign that lost the lock to another slot is dropped",
+        "if (met != before) return is_of_slot(met);",
+        "if (met != before) return true;",
+        values_under_shared_locks,
+    ),
+    bug_of_rows(
+        "a write ends without a new version",
+        "store_release(word, mine + kUnderWay);",
+        "store_release(word, mine - kUnderWay);",
         mixed_batches,
     ),
     bug(

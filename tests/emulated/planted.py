@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from emulated.scenarios import Scenario, without_cas128
+from emulated.scenarios import Races, Scenario, without_cas128
 from support.planting import planted
 from warphash.designs.base import class_name
 
@@ -32,9 +32,15 @@ class Bug:
     word: str = "u4"
     parameters: dict[str, Any] = field(default_factory=lambda: {"slots_per_bucket": 8})
     locks: bool = False
+    value: str = ""
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def races(self) -> Races:
+        """The table in which the bug is planted."""
+        return Races(self.design, self.word, self.parameters, self.plant, self.value)
 
     def without(self) -> Bug:
         """The same with nothing planted."""

@@ -23,6 +23,7 @@ from warphash.errors import TableFull, WarphashError
 from warphash.runtime.cuda.nvrtc import CompileError
 from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine
+from warphash.storage.tickets import array as ticket_array
 
 Scenario = Callable[[Case, np.random.Generator], None]
 
@@ -34,21 +35,33 @@ def without_cas128(source: str) -> str:
 
 @dataclass(frozen=True)
 class Races:
-    """One kind of table, and how its kernels are compiled."""
+    """One kind of table, and how its kernels are compiled.
+
+    Attributes
+    ----------
+    word, value
+        Types of keys and of values, which are the same if ``value`` is empty.
+    """
 
     design: str
     word: str
     parameters: dict[str, Any] = field(default_factory=dict)
     rewrite: Callable[[str], str] = str
-    valued: bool = True
+    value: str = ""
 
     def __str__(self) -> str:
-        notes = ["locks"] * (self.rewrite is without_cas128) + ["set"] * (not self.valued)
+        notes = ["locks"] * (self.rewrite is without_cas128) + [self.value] * bool(self.value)
         return "-".join([self.design, *(f"{k}={v}" for k, v in self.parameters.items()), self.word, *notes])
 
     @property
     def case(self) -> Case:
-        return Case("emulated", self.design, self.word, self.word if self.valued else "none", self.parameters)
+        return Case("emulated", self.design, self.word, self.value or self.word, self.parameters)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether keys or values are wider than a word."""
+        case = self.case
+        return max(case.key_dtype.itemsize, 0 if case.is_set else case.value_dtype.itemsize) > 8
 
 
 @cache
@@ -309,6 +322,18 @@ def batches_as_large_as_the_pool(case: Case, rng: np.random.Generator) -> None:
             break
         model.agrees(table)
     model.agrees(table, keys)
+
+
+def values_under_shared_locks(case: Case, rng: np.random.Generator) -> None:
+    """Keys that stay, and all of whose wide values are overwritten and read under two sequence locks."""
+    with mock.patch.object(ticket_array, "_MOST_VERSIONS", 2):
+        keys = pool(case, rng, 12)
+        recorder = Recorder(case, case.table(capacity=40))
+        recorder.execute(np.full(len(keys), Operation.INSERT, np.uint8), keys)
+        for n in (60, 12, 200):
+            operations = rng.choice([Operation.FIND, Operation.ASSIGN], n).astype(np.uint8)
+            recorder.execute(operations, rng.choice(keys, n))
+        recorder.execute(*drawn(keys, 200, rng))
 
 
 MIXED_SCENARIOS: tuple[Scenario, ...] = (mixed_batches, mixed_batches_until_full)

@@ -6,7 +6,7 @@ import pytest
 
 from emulated import bugs_of_buckets, bugs_of_lists, bugs_of_subtables, bugs_of_tickets
 from emulated.planted import Bug
-from emulated.scenarios import Races, failure
+from emulated.scenarios import failure
 from support.engines import missing
 
 pytestmark = pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
@@ -21,18 +21,17 @@ BUGS = [*bugs_of_buckets.BUGS, *bugs_of_lists.BUGS, *bugs_of_subtables.BUGS, *bu
     "bug", [pytest.param(bug, id=str(bug), marks=[pytest.mark.slow] * bool(i % 8)) for i, bug in enumerate(BUGS)]
 )
 def test_a_planted_bug_is_noticed(bug: Bug) -> None:
-    races = Races(bug.design, bug.word, bug.parameters, bug.plant)
-    found = next((said for seed in range(1, 1 + SCHEDULES) if (said := failure(bug.scenario, races, seed))), None)
+    seeds = range(1, 1 + SCHEDULES)
+    found = next((said for seed in seeds if (said := failure(bug.scenario, bug.races, seed))), None)
     assert found, f"{SCHEDULES} schedules, and nobody noticed that {bug.name}"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "bug",
-    {str((b.scenario.__name__, b.design, b.word, b.parameters, b.locks)): b.without() for b in BUGS}.values(),
+    {str((b.scenario.__name__, b.design, b.word, b.value, b.parameters, b.locks)): b.without() for b in BUGS}.values(),
     ids=str,
 )
 def test_without_a_bug_nothing_is_noticed(bug: Bug) -> None:
     """What is noticed above is the bug, and not that the device of these tests has little patience."""
-    races = Races(bug.design, bug.word, bug.parameters, bug.plant)
-    assert [failure(bug.scenario, races, seed) for seed in (1, 2)] == [None, None]
+    assert [failure(bug.scenario, bug.races, seed) for seed in (1, 2)] == [None, None]

@@ -17,6 +17,7 @@ from emulated.scenarios import (
     evictions_from_lines_of_one_key,
     pairs_that_repeat,
     subtables_that_grow_and_shrink,
+    values_under_shared_locks,
     without_cas128,
 )
 from support.engines import missing
@@ -33,13 +34,14 @@ def schedules(seeds: range) -> pytest.MarkDecorator:
 
 
 def crossed(every: list[Races]) -> list[Any]:
-    """Kinds of tables; each is compiled for itself, and those of a design beside the first one are slow."""
-    designs: set[str] = set()
+    """Kinds of tables; each is compiled for itself. Of a design, all are slow but the first of words and of rows."""
+    kinds: set[tuple[str, bool]] = set()
     marked = []
     for races in every:
-        first = races.design not in designs or (races.design, races.word, races.parameters) in COLUMNS
+        kind = races.design, races.is_wide
+        first = kind not in kinds or (races.design, races.word, races.parameters) in COLUMNS
         marked.append(pytest.param(races, id=str(races), marks=[pytest.mark.slow] * (not first)))
-        designs.add(races.design)
+        kinds.add(kind)
     return marked
 
 
@@ -86,25 +88,29 @@ LISTS = [
     ("lock_free_chaining", {"buckets": 1}),
 ]
 MIXED_RACES = [
-    Races(design, word, parameters, rewrite, valued)
+    Races(design, word, parameters, rewrite, value)
     for design, parameters in LISTS
-    for word, rewrite, valued in (
-        ("u4", str, True),
-        ("u8", str, True),
-        ("u8", without_cas128, True),
-        ("u4", str, False),
-        ("u8", str, False),
+    for word, rewrite, value in (
+        ("u4", str, ""),
+        ("u8", str, ""),
+        ("u8", without_cas128, ""),
+        ("u4", str, "none"),
+        ("u8", str, "none"),
     )
 ]
 
 TICKET_RACES = [
-    Races("stadium", word, parameters, rewrite, valued)
+    Races("stadium", word, parameters, rewrite, value)
     for parameters in ({}, {"ticket_bits": 1}, {"in_flight": "wait", "ticket_bits": 2})
-    for word, rewrite, valued in (
-        ("u4", str, True),
-        ("u8", str, True),
-        ("u8", without_cas128, True),
-        ("u4", str, False),
+    for word, rewrite, value in (
+        ("u4", str, ""),
+        ("u8", str, ""),
+        ("u8", without_cas128, ""),
+        ("u4", str, "none"),
+        ("rows", str, ""),
+        ("V12", str, "V48"),
+        ("u8", str, "V88"),
+        ("V12", str, "none"),
     )
 ]
 """Mixed batches on a ticket board."""
@@ -140,7 +146,13 @@ def test_every_schedule_has_an_order(races: Races, scenario: Scenario, seeds: ra
 
 
 @schedules(IN_ORDER_FIRST)
-@pytest.mark.parametrize("races", crossed([races for races in MIXED_RACES if races.valued]))
+@pytest.mark.parametrize("races", crossed([races for races in TICKET_RACES if races.is_wide and races.value != "none"]))
+def test_no_schedule_tears_a_value(races: Races, seeds: range) -> None:
+    assert_no_failure(values_under_shared_locks, races, seeds)
+
+
+@schedules(IN_ORDER_FIRST)
+@pytest.mark.parametrize("races", crossed([races for races in MIXED_RACES if races.value != "none"]))
 def test_no_schedule_loses_a_pair(races: Races, seeds: range) -> None:
     assert_no_failure(pairs_that_repeat, races, seeds)
 

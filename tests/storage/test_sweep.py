@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from support.engines import missing
-from warphash import HashMap
+from warphash import HashMap, Operation
 from warphash.runtime.devices import engine_for
 from warphash.storage.tickets import sweep
 from warphash.storage.tickets.sweep import SweepingProgram
@@ -96,6 +96,17 @@ def test_every_verb_behind_a_bus(
     holds()
     table.insert(rows(new, key), rows(new, value), assume_unique=True)
     expected |= {int(i): int(i) for i in new}
+    holds()
+    mixed = rng.permutation(np.concatenate([old, new]))
+    operations = rng.choice([Operation.ASSIGN, Operation.ERASE, Operation.FIND], len(mixed)).astype(np.uint8)
+    finds = operations == Operation.FIND
+    values, done = table.execute(operations, rows(mixed, key), rows(5 * mixed, value))
+    was_there = np.array([int(i) in expected for i in mixed])
+    np.testing.assert_array_equal(done, was_there ^ (operations == Operation.ASSIGN))
+    np.testing.assert_array_equal(values[finds], rows([expected.get(int(i), 0) for i in mixed[finds]], value))
+    expected |= {int(i): 5 * int(i) for i in mixed[operations == Operation.ASSIGN]}
+    for i in map(int, mixed[operations == Operation.ERASE]):
+        expected.pop(i, None)
     holds()
     table.shrink()
     holds()

@@ -76,7 +76,7 @@ def change(table: Any, oracle: Oracle, step: int, rng: np.random.Generator, type
         table.erase(rows(ids, key))
         for i in ids:
             oracle.pop(int(i), None)
-    elif verb == 6 and len(value) < 3:
+    elif verb == 6:
         operations = rng.choice([Operation.INSERT, Operation.ASSIGN, Operation.ERASE], len(ids)).astype("u1")
         table.execute(operations, rows(ids, key), rows(new, value))
         for operation, i, v in zip(operations.tolist(), ids.tolist(), new.tolist(), strict=True):

@@ -52,7 +52,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
 MIXED_VARIANTS: dict[str, list[dict[str, Any]]] = {
     "slab": [{}, {"allocator": "slab_light"}, {"buckets": 7, "rebucket": False}],
     "lock_free_chaining": [{}, {"buckets": 97, "rebucket": False}],
-    "stadium": [{}, {"ticket_bits": 1, "in_flight": "wait"}],
+    "stadium": [{}, {"ticket_bits": 1, "in_flight": "wait"}, {"memory": "host"}],
 }
 """Parameters of designs that do mixed batches. Some make long lists, in a table with fewer slots than keys, which not
 all tests that use `VARIANTS` allow."""
@@ -74,11 +74,15 @@ MIXED = [
 ]
 MIXED_TYPES = [*IN_SLOT, ("i4", "f4"), ("u4", "i8"), ("u8", "i4"), ("i2", "none"), ("S5", "u4")]
 """Types of mixed batches. Their keys and values must fit in the slot, and may differ in width."""
+WIDE_MIXED_TYPES = [
+    *(("rows", "rows"), ("V12", "none"), ("u4", "rows"), ("u8", "V88"), ("S40", "S7"), ("V12", "V48"), ("V128", "u4")),
+]
+"""Types of mixed batches on designs that keep them in place. Values are copied by words of 4, 8 and 16 bytes."""
 MULTI_TYPES = [("u4", "u4"), ("u8", "u8"), ("u4", "f8"), ("i8", "i4"), ("i2", "i4"), ("S5", "u4"), ("datetime", "u1")]
 EMULATED_TYPES = [("u4", "u4"), ("u8", "u8"), ("u4", "none")]
 EMULATED_MIXED = [("u8", "i4"), ("rows", "f4"), ("S5", "none")]
 DAILY = {
-    "emulated": {("u4", "u4"), ("u8", "u8"), ("u4", "none"), ("rows", "f4")},
+    "emulated": {("u4", "u4"), ("u8", "u8"), ("u4", "none"), ("rows", "f4"), ("rows", "rows")},
     "cpu": {
         *(("u4", "u4"), ("u8", "u8"), ("u4", "none"), ("u8", "none")),
         *(("u1", "u1"), ("S5", "u4"), ("V12", "none"), ("u4", "rows"), ("rows", "rows")),
@@ -212,6 +216,11 @@ def mixed_designs() -> list[str]:
     return [name for name in design_names() if "execute" in registry.get(name).capabilities]
 
 
+def wide_mixed_designs() -> list[str]:
+    """The designs whose mixed batches take keys and values wider than a word."""
+    return [name for name in mixed_designs() if registry.get(name).layout.in_place]
+
+
 def cases(engine: str) -> list[Case]:
     """Every case of one engine."""
     few = engine == "emulated"
@@ -229,9 +238,11 @@ def cases(engine: str) -> list[Case]:
 
 def mixed_cases(engine: str) -> list[Case]:
     """Every case of one engine for mixed batches."""
-    return _crossed(
-        Case, mixed_designs(), engine, MIXED_TYPES, [("u4", "u4"), ("u8", "u8"), ("u4", "none"), ("u8", "i4")]
-    )
+    few, few_wide = [("u4", "u4"), ("u8", "u8"), ("u4", "none"), ("u8", "i4")], [("rows", "rows"), ("V12", "none")]
+    return [
+        *_crossed(Case, mixed_designs(), engine, MIXED_TYPES, few),
+        *_crossed(Case, wide_mixed_designs(), engine, WIDE_MIXED_TYPES, few_wide),
+    ]
 
 
 def multi_cases(engine: str) -> list[Case]:

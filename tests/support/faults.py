@@ -455,8 +455,8 @@ def scenarios(device: str, families: Iterable[str] = FAMILIES, verbs: Iterable[s
 
 def _has(family: Family, verb: Verb) -> bool:
     kind = "multi" if family.multi else "map"
-    if verb.name == "execute" and family.key != "u8":  # needs keys that fit in the slot
-        return False
+    if verb.name == "execute" and family.key != "u8" and not registry.get(family.design).layout.in_place:
+        return False  # keys must lie in the slots
     has = verb.needs in registry.get(family.design).capabilities or (verb.name == "flush" and family.in_file)
     return kind in verb.kinds and (verb.needs is None or has)
 

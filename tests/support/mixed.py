@@ -9,7 +9,7 @@ import numpy as np
 
 from support.cases import Case
 from support.histories import UNPLACED, State, wrong_keys
-from support.types import Array, as_bytes
+from support.types import Array, as_bytes, as_type, row_bytes
 from warphash import Operation, TableFull
 from warphash.storage.storage import MixedBatch
 
@@ -33,14 +33,14 @@ class Recorder:
         self.full = 0
 
     def values(self, n: int) -> Array | None:
-        """Values that were never written before. A long value repeats its half, so that a torn value can be told."""
+        """Values that were never written before. All words of a value are equal, so that a torn value can be told."""
         if self.case.is_set:
             return None
         first = self.written + 1
         self.written += n
-        bits = np.arange(first, first + n, dtype=np.uint64)
-        bits = bits << np.uint64(32) | bits
-        return bits.astype(f"u{self.case.value_dtype.itemsize}").view(self.case.value_dtype)
+        words = np.arange(first, first + n, dtype="<u4").view(np.uint8).reshape(n, 4)
+        width = row_bytes(self.case.value_dtype)
+        return as_type(np.tile(words, -(-width // 4))[:, :width], self.case.value_dtype)
 
     def execute(self, operations: Array, keys: Array) -> None:
         """Run one batch. Fail if no order of its operations explains the answers and the content of the table."""
@@ -51,7 +51,8 @@ class Recorder:
         assert not wrong, f"{len(wrong)} keys have answers that no order explains, the first: {wrong[0]}"
         if found is not None:
             has_none = (operations != Operation.FIND) | (flags != 1)
-            assert (found[has_none] == DEFAULT).all(), "an operation that is no find, or in vain, has a value"
+            blank = np.ascontiguousarray(found[has_none]).view(np.uint8)
+            assert (blank == DEFAULT).all(), "an operation that is no find, or in vain, has a value"
 
     def _answers(self, operations: Array, keys: Array, values: Array | None) -> tuple[Array | None, Array]:
         """The answers of a batch. If the batch does not fit, they are read from the engine's memory."""
@@ -65,7 +66,7 @@ class Recorder:
                 engine = store.array.engine
                 of_failed.append(engine.to_host(batch.flags, np.uint8, batch.n, stream))
                 if values is not None:
-                    of_failed.append(engine.to_host(batch.out_values, values.dtype, batch.n, stream))
+                    of_failed.append(self._rows_at(batch.out_values, batch.n))
                 raise
 
         with mock.patch.object(store, "execute", execute):
@@ -82,6 +83,13 @@ class Recorder:
                     "TableFull names other keys than it left out"
                 )
                 return (rest[0] if rest else None), flags
+
+    def _rows_at(self, words: int, n: int) -> Array:
+        """``n`` values that lie in the engine's memory, as a store keeps them."""
+        array, dtype = self.table._storage.store.array, self.case.value_dtype
+        width = array.spec.value_word_bytes
+        raw = array.engine.to_host(words, np.uint8, n * width).reshape(n, width)
+        return as_type(raw[:, : row_bytes(dtype)], dtype)
 
     def _held(self) -> dict[bytes, State]:
         if self.case.is_set:

@@ -24,6 +24,7 @@ KEY_TYPES: dict[str, Any] = {
     "S5": np.dtype("S5"),
     "V12": np.dtype("V12"),
     "S40": np.dtype("S40"),
+    "V128": np.dtype("V128"),
     "structured": np.dtype([("order", "i8"), ("line", "i4")]),
     "rows": np.dtype(("i4", (3,))),
 }
@@ -38,6 +39,8 @@ VALUE_TYPES: dict[str, Any] = {
     "u1": np.dtype("u1"),
     "i2": np.dtype("i2"),
     "S7": np.dtype("S7"),
+    "V48": np.dtype("V48"),
+    "V88": np.dtype("V88"),
     "rows": np.dtype(("f4", (5,))),
     "none": None,
 }

@@ -53,7 +53,7 @@ def crossed() -> list[Any]:
     """Every kind and design; on any day, one design of each way to keep pairs."""
     tables = [
         *(("HashMap", design, "u4") for design in design_names()),
-        *(("HashMap", design, "V24") for design in ("bucketed_cuckoo", "slab", "dynamic_cuckoo")),
+        *(("HashMap", design, "V24") for design in ("bucketed_cuckoo", "slab", "dynamic_cuckoo", "stadium")),
         *(("MultiMap", design, "u4") for design in list_designs()),
     ]
     daily = {

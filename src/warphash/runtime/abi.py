@@ -138,7 +138,8 @@ class TicketTable(Table):
     """A table with a ticket board."""
 
     _fields_ = _words(
-        "board", "emptied", "access", "ticket_shift", "of_family", "waits", "value_bytes", "keeps_emptied"
+        *("board", "emptied", "access", "ticket_shift", "of_family", "waits", "value_bytes", "keeps_emptied"),
+        *("versions", "version_mask"),
     )
 
 

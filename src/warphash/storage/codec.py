@@ -78,15 +78,15 @@ class WordStorage:
         words = self._keys(keys, n, stream)
         self.store.erase(words[0], n, flags, stream=stream)
 
-    def execute(self, batch: MixedBatch, stream: Any) -> None:
-        """A mixed batch; see `ChainStore.execute` and `TicketStore.execute`."""
-        if self._value_is_row:
-            raise UnsupportedVerb("execute takes keys and values of up to 8 bytes: give wider ones to insert and find")
+    def execute(self, batch: MixedBatch, default: bytes, stream: Any) -> None:
+        """As `Storage.execute`; see `ChainStore.execute` and `TicketStore.execute`."""
         store: Any = self.store
         out, n = batch.out_values, batch.n
         key_words, value_words = self._keys(batch.keys, n, stream), self._values(batch.values, n, stream)
         landing, held = self._landing(out, n, self.value_bytes, self._value_word, stream)
-        store.execute(batch._replace(keys=key_words[0], values=value_words[0], out_values=landing), stream)
+        absent, _absent = self._default(default, stream)
+        words = {"keys": key_words[0], "values": value_words[0], "out_values": landing, "default": absent}
+        store.execute(batch._replace(**words), stream)
         if held is not None:
             self._narrow(landing, n, out, self.value_bytes, self._value_word, stream)
 

@@ -224,9 +224,12 @@ class RowStorage:
         self._state = replace(state, free=state.free + size - store.size)
         self._trim(stream)
 
-    def execute(self, batch: MixedBatch, stream: Any) -> None:
+    def execute(self, batch: MixedBatch, default: bytes, stream: Any) -> None:
         """Raise: a row cannot be read, or changed, in the moment in which its slot is."""
-        raise UnsupportedVerb("execute takes keys and values of up to 8 bytes, which lie in the slots themselves")
+        raise UnsupportedVerb(
+            f"execute of design {self.store.design.name!r} takes keys and values of up to 8 bytes, got "
+            f"{self.key_bytes} and {self.value_bytes}: design='stadium' takes any"
+        )
 
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any) -> int:
         rows = self._engine.allocate(8 * max(1, room), stream)

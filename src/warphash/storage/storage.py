@@ -133,7 +133,7 @@ class MixedBatch(NamedTuple):
     out_values, flags
         What each find found, and what each operation did (`abi.Flag`).
     default
-        The value that all others answer: its bytes, as a little-endian number.
+        The value that all others answer, as kernels take it: a word, or the address of a row.
     """
 
     operations: int
@@ -142,7 +142,7 @@ class MixedBatch(NamedTuple):
     n: int
     out_values: int
     flags: int
-    default: int
+    default: int = 0
 
 
 class Recovery:
@@ -315,4 +315,11 @@ class Storage(Protocol):
     def copy(self, stream: Any) -> Storage:
         """A storage with the same pairs in memory of its own; pairs are copied on the device."""
 
-    def execute(self, batch: MixedBatch, stream: Any) -> None: ...
+    def execute(self, batch: MixedBatch, default: bytes, stream: Any) -> None:
+        """Do a mixed batch. All operations but finds that found their key answer the value ``default``.
+
+        Raises
+        ------
+        UnsupportedVerb
+            If keys or values do not lie in the slots.
+        """

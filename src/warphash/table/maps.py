@@ -216,7 +216,8 @@ class HashMap(PairTable):
         Raises
         ------
         UnsupportedVerb
-            If the design does no mixed batches, or keys or values have more than 8 bytes.
+            If the design does no mixed batches, or keys or values have more than 8 bytes and the design is not
+            ``"stadium"``, which takes any.
         TableFull
             If there is no room for some keys: the ``keys`` of the error. All other operations are done, since each is
             an operation of its own.

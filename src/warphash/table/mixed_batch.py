@@ -53,8 +53,7 @@ def execute(
 
     def body(n: int, at: list[int], to: list[int]) -> None:
         given, out = at[2] if len(at) > 2 else 0, to[1] if len(to) > 1 else 0
-        batch = MixedBatch(at[1], at[0], given, n, out, to[0], int.from_bytes(absent, "little"))
-        table._storage.execute(batch, stream)
+        table._storage.execute(MixedBatch(at[1], at[0], given, n, out, to[0]), absent, stream)
 
     try:
         table._lock.write(table._run, body, ins, outs, stream)

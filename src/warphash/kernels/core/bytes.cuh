@@ -6,8 +6,9 @@ namespace warphash {
 
 constexpr int kRow = -1;  // width of a value: what the table says, as value_bytes
 
-// Moves rows by the widest word that suits them; `bits` has all the ones of their addresses and their length.
-template <class Move>
+// Moves rows by the widest word that suits them; `bits` has all the ones of their addresses and their length, which are
+// multiples of `Least`.
+template <class Least = u8, class Move>
 WARPHASH_FN void by_words(u64 bits, const Move& move) {
   if (bits % 16 == 0)
     move.template by<Halves>();
@@ -16,7 +17,7 @@ WARPHASH_FN void by_words(u64 bits, const Move& move) {
   else if (bits % 4 == 0)
     move.template by<u32>();
   else
-    move.template by<u8>();
+    move.template by<Least>();
 }
 
 struct RowCopy {

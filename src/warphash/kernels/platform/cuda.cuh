@@ -185,6 +185,7 @@ WARPHASH_FN void store_release(u64* p, u64 x) {
   asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(x) : "memory");
 }
 WARPHASH_FN void acquire_fence() { __threadfence(); }
+WARPHASH_FN void acquire_release_fence() { __threadfence(); }
 // A host that sees this word sees all that this thread wrote before.
 WARPHASH_FN void release_to_host(u64* p, u64 x) {
   asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(p), "l"(x) : "memory");

@@ -161,6 +161,7 @@ inline void store_release(Word* p, Word x) {
   store_relaxed(p, x);
 }
 inline void acquire_fence() {}
+inline void acquire_release_fence() {}
 template <class Word>
 inline Word exchange_word(Word* p, Word x) {
   return emulation::change(p, [&](Word) { return x; });

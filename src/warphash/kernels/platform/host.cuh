@@ -78,6 +78,7 @@ WARPHASH_FN void store_release(Word* p, Word x) {
   std::atomic_ref<Word>(*p).store(x, std::memory_order_release);
 }
 WARPHASH_FN void acquire_fence() { std::atomic_thread_fence(std::memory_order_acquire); }
+WARPHASH_FN void acquire_release_fence() { std::atomic_thread_fence(std::memory_order_acq_rel); }
 template <class Word>
 WARPHASH_FN Word fetch_add(Word* p, Word x) {
   return std::atomic_ref<Word>(*p).fetch_add(x, kRelaxed);

@@ -8,6 +8,7 @@
 //   load_relaxed, store_relaxed             one word that others may change meanwhile; or two, each by itself
 //   load_kept                               load_relaxed of a word that the cache is to keep when lines go through it
 //   compare_exchange_acquire, store_release a lock: what its last owner wrote is seen by the next
+//   acquire_fence, acquire_release_fence   order the accesses before and behind them, at device scope
 //   release_to_host(p, word)                the host that sees the word sees all that this thread wrote before
 //   WARPHASH_ENTRY(name, Task)              defines the entry point of a bulk operation, which is for_each<Task>(table,
 //                                           batch) of the schedule (core/cpu, core/gpu)

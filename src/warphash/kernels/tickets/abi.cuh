@@ -14,6 +14,8 @@ struct TicketTable : Table {
   u64 waits;          // execute: 1: a find, or an erase, that meets a pair on its way into its slot waits for it
   u64 value_bytes;    // of a value where it is no word, a multiple of 4
   u64 keeps_emptied;  // 1: an emptied slot is not booked again, as a file may still need what it holds
+  u64 versions;       // execute: address of the sequence locks of values that are no words (tickets/value_version.cuh)
+  u64 version_mask;   // one less than their number, a power of two
 };
 
 struct TicketBatch : InsertBatch {

@@ -2,8 +2,8 @@
 
 The slots lie in memory of their own (`slot_memory`). The ticket board lies in the memory of the device, as do the two
 boards that a table may get later: the first erase allocates the board of emptied slots; mixed batches have a board of
-access bits, which is written anew if other updates came between. Free slots may hold anything, so only the boards are
-cleared.
+access bits, which is written anew if other updates came between, and sequence locks for values that are no words. Free
+slots may hold anything, so only the boards are cleared.
 
 An insert never fails while a slot is free, so no pair is ever displaced. The sequence of kernels of an update, and why,
 tells the head of ``kernels/tickets/insert.cuh``.
@@ -51,6 +51,9 @@ _LOCATED_ELEMENTS = 1 << 20
 _FEWEST_MOVED = 1 << 16
 """Slots that are moved at a time where there is hardly any memory."""
 
+_MOST_VERSIONS = 1 << 20
+"""Words of sequence locks, which slots share (``kernels/tickets/value_version.cuh``)."""
+
 _PIECE_SLOTS = LAUNCH_ELEMENTS
 """Slots that a scan or a move walks over in one launch: whole words of every board."""
 
@@ -96,6 +99,7 @@ class TicketArray:
     batch_type, find_fields = TicketBatch, NO_FIELDS
     _emptied: Buffer | None
     _access: Buffer | None
+    _versions: Buffer | None = None
 
     def __init__(
         self,
@@ -173,8 +177,8 @@ class TicketArray:
 
     @property
     def nbytes(self) -> int:
-        boards = [board.nbytes for board in (self._board, self._emptied, self._access) if board is not None]
-        return self._slots.memory.nbytes + sum(boards)
+        boards = (self._board, self._emptied, self._access, self._versions)
+        return self._slots.memory.nbytes + sum(board.nbytes for board in boards if board is not None)
 
     @property
     def is_mapped(self) -> bool:
@@ -284,14 +288,15 @@ class TicketArray:
         self.table.emptied = board.ptr
 
     def open_access(self, stream: Any) -> None:
-        """Have the boards that a mixed batch needs: of emptied slots, and of access bits.
+        """Have what a mixed batch needs: boards of emptied slots and of access bits, and the locks of wide values.
 
         Raises
         ------
         MemoryError
-            If there is no memory for a board.
+            If there is no memory for it.
         """
         self._mark_emptied(stream)
+        self._make_versions(stream)
         if self.table.access:
             return
         board = self.engine.allocate(self._board_bytes(1), stream)
@@ -301,6 +306,23 @@ class TicketArray:
         self.program.run("open_access", table, TicketBatch(n=words), words, stream)
         self._access = board
         self.table.access = board.ptr
+
+    def _make_versions(self, stream: Any) -> None:
+        """Have the sequence locks of values that are no words. They stay, as nobody writes between two launches.
+
+        Raises
+        ------
+        MemoryError
+            If there is no memory for them.
+        """
+        if self.table.versions or not self.spec.value_is_row or not self.spec.value_word_bytes:
+            return
+        count = min(_MOST_VERSIONS, 1 << (self.slots - 1).bit_length())
+        versions = self.engine.allocate(8 * count, stream)
+        self.engine.fill(versions.ptr, 0, versions.nbytes, stream)
+        self._versions = versions
+        self.table.version_mask = count - 1
+        self.table.versions = versions.ptr
 
     def _close_access(self) -> None:
         """Forget the access bits, before other kernels than those of mixed batches change tickets."""
