@@ -8,6 +8,7 @@ from typing import Any
 from emulated.planted import Bug
 from emulated.scenarios import (
     Scenario,
+    all_erased_at_once,
     batches_of_many_rows,
     copies_of_new_keys,
     erased_and_inserted_again,
@@ -59,7 +60,7 @@ BUGS = [
         "a ticket is given back before its slot is marked as emptied",
         "if (t.emptied) EmptiedBit::of(t, slot).set();\n      erased = Ticket::of(t, slot).give_back(t);",
         "erased = Ticket::of(t, slot).give_back(t);\n      if (t.emptied) EmptiedBit::of(t, slot).set();",
-        erased_and_inserted_again,
+        all_erased_at_once,
         ticket_bits=1,
     ),
     bug(

@@ -173,6 +173,17 @@ def erased_and_inserted_again(case: Case, rng: np.random.Generator) -> None:
     model.agrees(table, keys)
 
 
+def all_erased_at_once(case: Case, rng: np.random.Generator) -> None:
+    """A full table loses all of its keys in one batch, while searches for the others go past them."""
+    keys = pool(case, rng, 150)
+    for _ in range(3):
+        table, model = case.table(capacity=len(keys), load_factor=1.0, on_full="raise"), Model()
+        model.inserted(keys, numbers(case, len(keys)), table.insert(keys, numbers(case, len(keys))))
+        batch = rng.permutation(np.concatenate([keys, keys[::3]]))
+        model.erased(batch, table.erase(batch))
+        model.agrees(table, keys)
+
+
 def small_batches(case: Case, rng: np.random.Generator) -> None:
     """Batches of no more elements than one block takes, in which keys repeat: each is one kernel."""
     keys = pool(case, rng, 60)
