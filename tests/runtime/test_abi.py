@@ -22,6 +22,7 @@ from warphash.runtime.emulated.engine import compiler
 from warphash.runtime.source import amalgamate, kernel_root
 from warphash.storage import partition, policies
 from warphash.storage.chains import node_pool
+from warphash.storage.two_level import array as two_level
 
 pytestmark = pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
 
@@ -30,6 +31,7 @@ ENTRIES = {
     "chains": "chains/entries.cuh",
     "subtables": "subtables/entries.cuh",
     "tickets": "tickets/entries.cuh",
+    "two_level": "two_level/cpu/entries.cuh",
 }
 REPORTS = {"CountLine", "SignalLine", "Report"}
 """Structures that kernels write, and are not given."""
@@ -124,6 +126,15 @@ def of_family(family: str) -> dict[str, int]:
         }
     if family == "tickets":
         return {"32 >> kBoardWordShift": 1}
+    if family == "two_level":
+        return {
+            "kMostRangeSlots": two_level.MOST_RANGE_SLOTS,
+            "kPlacingThreads": two_level._PLACING_THREADS,
+            "kNoElement": two_level._NO_ELEMENT,
+            "kBucketFailed": two_level._BUCKET_FAILED,
+            "sizeof(Range)": two_level._ENTRY.itemsize,
+            **{f"offsetof(Range, {name})": two_level._ENTRY.fields[name][1] for name in two_level._ENTRY.names},
+        }
     return {"kReservedSubtable": abi.RESERVED_SUBTABLE}
 
 
@@ -138,6 +149,8 @@ def of_slots(design: Design, types: SlotTypes) -> dict[str, int]:
         table_of_rows = f"TicketTable t{{}}; t.value_bytes = {types.value_bytes};"
         return {f"[] {{ {table_of_rows} return {slots}::stride(t); }}()": slot_bytes}
     slot_bytes = types.word_bytes + types.value_bytes
+    if design.layout.family == "two_level":
+        return {f"sizeof({slots}::Item)": slot_bytes}
     return {
         f"{slots}::kSlots": types.slots_per_bucket,
         f"{slots}::kBucketBytes": types.slots_per_bucket * slot_bytes,

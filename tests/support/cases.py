@@ -48,6 +48,13 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"ticket_bits": 2, "functions": "family"},
         {"functions": "family", "hash": "universal"},
     ],
+    "two_level_cuckoo": [
+        {},
+        {"range_slots": 64},
+        {"hashes": 3, "range_slots": 256},
+        {"hashes": 4, "rounds": 8},
+        {"hash": "universal"},
+    ],
 }
 MIXED_VARIANTS: dict[str, list[dict[str, Any]]] = {
     "slab": [{}, {"allocator": "slab_light"}, {"buckets": 7, "rebucket": False}],
@@ -89,7 +96,7 @@ DAILY = {
     },
 }
 """Types that run every day, one of each kind: words of 4 and 8 bytes, keys narrower than a word, rows, and sets."""
-ONE_OF_EACH_FAMILY = ("bucketed_cuckoo", "slab", "dynamic_cuckoo", "stadium")
+ONE_OF_EACH_FAMILY = ("bucketed_cuckoo", "slab", "dynamic_cuckoo", "stadium", "two_level_cuckoo")
 FEWER = {
     "emulated": {("u4", "u4"), ("u4", "none")},
     "cpu": {("u4", "u4"), ("u8", "u8"), ("u4", "none"), ("rows", "rows")},

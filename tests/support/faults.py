@@ -144,13 +144,15 @@ FAMILIES = {
         Family("rows-in-lists", "slab", "V24", "V40"),
         Family("subtables", "dynamic_cuckoo"),
         Family("wide-subtables", "dynamic_cuckoo", "V24", "V40"),
+        Family("two-level", "two_level_cuckoo"),
+        Family("rows-in-ranges", "two_level_cuckoo", "V24", "V40"),
         Family("tickets", "stadium"),
         Family("wide-tickets", "stadium", "V24", "V40"),
         Family("tickets-in-a-file", "stadium", in_file=True),
         Family("tickets-behind-a-bus", "stadium", behind_bus=True),
     )
 }
-SOME = ("buckets", "rows", "lists", "lists-of-pairs", "subtables", "tickets")
+SOME = ("buckets", "rows", "lists", "lists-of-pairs", "subtables", "tickets", "two-level")
 """The families that run every day. The other families keep wider rows in the same storage."""
 
 

@@ -57,7 +57,10 @@ def crossed() -> list[Any]:
         *(("MultiMap", design, "u4") for design in list_designs()),
     ]
     daily = {
-        *(("HashMap", design, "u4") for design in ("bucketed_cuckoo", "slab", "dynamic_cuckoo", "stadium")),
+        *(
+            ("HashMap", design, "u4")
+            for design in ("bucketed_cuckoo", "slab", "dynamic_cuckoo", "stadium", "two_level_cuckoo")
+        ),
         *(("HashMap", "bucketed_cuckoo", "V24"), ("MultiMap", "slab", "u4")),
     }
     return [pytest.param(*table, marks=[pytest.mark.slow] * (table not in daily)) for table in tables]

@@ -23,6 +23,7 @@ __all__ = [
     "SlotTypes",
     "Subtables",
     "Tickets",
+    "TwoLevel",
 ]
 
 SLAB_BYTES = 128
@@ -323,3 +324,32 @@ class Tickets:
 
     def compiled(self, choices: tuple[int, ...]) -> Iterator[SlotTypes]:
         return _types_in_place(self)
+
+
+class TwoLevel:
+    """Slots of one pair each, in a range for each bucket (``kernels/two_level/ranges.cuh``)."""
+
+    family = "two_level"
+    entries, cpu_entries = "two_level/gpu/entries.cuh", "two_level/cpu/entries.cuh"
+    partition = Buckets.partition
+    refilling = frozenset[str]()
+    in_place = keys_apart = keeps_duplicates = False
+
+    def slot_bytes(self, key_bytes: int, value_bytes: int) -> int:
+        return _slot_of_words(key_bytes, value_bytes)
+
+    def slots_per_bucket(self, parameters: Mapping[str, Any], key_bytes: int, value_bytes: int) -> int:
+        """Return 1: a probe reads one slot, however many the range of a bucket has."""
+        return 1
+
+    def pairs_per_bucket(self, slots_per_bucket: int, slot_bytes: int) -> int:
+        return slots_per_bucket
+
+    def may_have_columns(self, slots_per_bucket: int, slot_bytes: int) -> bool:
+        return False
+
+    def reads(self, slots_per_bucket: int, key_bytes: int, value_bytes: int) -> Reads:
+        return Reads(_slot_of_words(key_bytes, value_bytes), 0)
+
+    def compiled(self, choices: tuple[int, ...]) -> Iterator[SlotTypes]:
+        return _types_of_words(self, ())

@@ -20,6 +20,7 @@ _STEMS = (
     "megakv",
     "dynamic_cuckoo",
     "stadium",
+    "two_level_cuckoo",
 )
 
 _DESIGNS: tuple[Design, ...] = tuple(import_module(f".{stem}", __package__).DESIGN for stem in _STEMS)

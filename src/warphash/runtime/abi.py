@@ -155,6 +155,22 @@ class SweepBatch(TicketBatch):
     _fields_ = _words("targets", "tried", "waiting", "window_first", "window_slots", "sampled")
 
 
+# ---- two_level/abi.cuh
+class TwoLevelTable(Table):
+    """A two-level table: a directory, and what its placements may try."""
+
+    _fields_ = _words("directory", "counters", "reserved", "round_limit", "seed_limit")
+
+
+class TwoLevelBatch(InsertBatch):
+    """An operation on a two-level table."""
+
+    _fields_ = [
+        *_words("chain", "touched", "touched_count", "source_slots", "source_keys"),
+        *_words("moves", "first_bucket", "ranges", "range_slots"),
+    ]
+
+
 # ---- rows/abi.cuh
 class StoredRows(ctypes.Structure):
     """Rows that a store keeps."""

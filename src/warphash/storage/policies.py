@@ -19,6 +19,7 @@ __all__ = [
     "nodes_to_hold",
     "parts_of",
     "pool_nodes",
+    "range_slots_for",
     "slots_after_failure",
     "slots_ahead",
     "slots_before_insert",
@@ -321,3 +322,24 @@ def pool_nodes(keys: int, buckets: int, pairs_per_node: int) -> int:
     """
     beyond = expected_nodes(keys, buckets, pairs_per_node) - buckets
     return math.ceil(beyond * 1.0625 + 4 * math.sqrt(max(beyond, 0.0)))
+
+
+_FEWEST_RANGE_SLOTS = 8
+"""For each function of a bucket, so that a small table has a layout under most seeds."""
+
+
+def range_slots_for(slots: int, range_slots: int, hashes: int) -> tuple[int, int]:
+    """Buckets of a two-level table with at least ``slots`` slots between them, and the slots of each.
+
+    Parameters
+    ----------
+    range_slots
+        Most slots of a bucket. They are a few less where that makes the buckets equal.
+    hashes
+        Subtables of a bucket: its slots are a multiple of these, and of 4, so that ranges begin at whole sectors.
+    """
+    unit = math.lcm(hashes, 4)
+    most = range_slots // unit * unit
+    buckets = max(1, -(-slots // most))
+    each = -(-slots // buckets)
+    return buckets, max(_FEWEST_RANGE_SLOTS * hashes, -(-each // unit) * unit)

@@ -4,6 +4,7 @@
 namespace warphash {
 
 using u8 = unsigned char;
+using u16 = unsigned short;
 using u32 = unsigned int;
 using i32 = int;
 using u64 = unsigned long long;

@@ -1,0 +1,53 @@
+// Two-level cuckoo hashing (HH Hash): a first hash picks a bucket, and inside the bucket m-ary cuckoo hashing under
+// seeds of the bucket's own picks the slot.
+// Source: HH Hash, the write-up of a two-level cuckoo table on a GPU, sections "Background" and "Approach".
+//
+// Layout: a directory of 16 bytes a bucket, and a range of slots for each (two_level/ranges.cuh). A range has m
+// subtables, one for each function.
+//   first level    bucket    = H(k) under constants of the table (core/hash.cuh)
+//   second level   slot i    = i * end + h_i(k), h_i drawn from the seed of the bucket, end = slots / m
+//
+// Find: the entry of the bucket, then the slots of functions 0, 1, … until the key is met, or a slot that was never
+// used: a key goes on to function i + 1 only from a slot that is taken, and slots never become "never used" again while
+// the seeds stay. At a load factor of 0.35 and with m = 2, a key that is there takes 1.28 slots.
+//
+// Insert: two_level/insert.cuh and two_level/place.cuh. A batch is brought to its buckets; then a block places all new
+// keys of one bucket in rounds, round r under function r mod m, and draws new seeds for this bucket alone if that fails.
+//
+// A table is given more buckets when it is full and fewer when `shrink` or load_bounds ask for it; a single bucket for
+// which no seeds were found is given a range of twice the slots (storage/two_level/store.py).
+//
+// Departures. The authors keep all slots in one vector, and found too late that it should be split: ours are allocated
+// in segments, and the directory has addresses. Their bucket has 36 bytes of its own, ours 20. They give the load
+// factor, 0.35, but not m: with the m = 2 subtables that we take, 72 percent of the keys keep their first slot, and they
+// report about 70. They write all slots of a round and look afterwards who lost; we exchange, and so nobody looks again.
+// They sort nothing, and neither do we: a counter a bucket brings a batch to its buckets (ScatterToRanges).
+#pragma once
+#include "core/hash.cuh"
+#include "two_level/abi.cuh"
+
+namespace warphash {
+
+template <class S_>
+struct TwoLevelCuckoo : OverRanges {
+  using S = S_;
+  using Word = typename S::Word;
+
+  WARPHASH_FN static u32 bucket_of(const TwoLevelTable& t, Word key) {
+    return bucket_with(t, key, t.multiplier[0], t.addend[0]);
+  }
+
+  // Below `end`.
+  WARPHASH_FN static u32 slot_of(const TwoLevelTable& t, Word key, u32 seed, u32 function, u32 end) {
+    const u64 drawn = (static_cast<u64>(seed) << 2 | function) * 0x9e3779b97f4a7c15ull;
+    if (t.family == kUniversal) {
+      constexpr u64 p = sizeof(Word) == 4 ? 4294967291ull : (1ull << 61) - 1;
+      const u64 a = mix(drawn ^ t.multiplier[1]), c = mix(drawn ^ t.addend[1]);
+      return static_cast<u32>(universal(key, 1 + a % (p - 1), c % p) % end);
+    }
+    const Word constant = static_cast<Word>((sizeof(Word) == 4 ? drawn >> 32 : drawn) ^ t.multiplier[1]);
+    return scale(mix(static_cast<Word>(key ^ constant)), end);
+  }
+};
+
+}  // namespace warphash
