@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from emulated import bugs_of_buckets, bugs_of_lists, bugs_of_subtables, bugs_of_tickets
+from emulated import bugs_of_buckets, bugs_of_lists, bugs_of_ranges, bugs_of_subtables, bugs_of_tickets
 from emulated.planted import Bug
 from emulated.scenarios import failure
 from support.engines import missing
@@ -14,7 +14,13 @@ pytestmark = pytest.mark.skipif(bool(missing("emulated")), reason=missing("emula
 SCHEDULES = 30
 """To find a bug in; most show in the first three."""
 
-BUGS = [*bugs_of_buckets.BUGS, *bugs_of_lists.BUGS, *bugs_of_subtables.BUGS, *bugs_of_tickets.BUGS]
+BUGS = [
+    *bugs_of_buckets.BUGS,
+    *bugs_of_lists.BUGS,
+    *bugs_of_ranges.BUGS,
+    *bugs_of_subtables.BUGS,
+    *bugs_of_tickets.BUGS,
+]
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,8 @@ TABLES = [
     ("dynamic_cuckoo", {"subtables": 2, "coordination": "spin"}),
     ("stadium", {}),
     ("stadium", {"ticket_bits": 1}),
+    ("two_level_cuckoo", {"range_slots": 64}),
+    ("two_level_cuckoo", {"hashes": 3}),
 ]
 RACES = [
     Races(design, word, parameters, rewrite)

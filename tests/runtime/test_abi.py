@@ -8,6 +8,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from support.engines import missing
@@ -132,10 +133,16 @@ def of_family(family: str) -> dict[str, int]:
             "kPlacingThreads": two_level._PLACING_THREADS,
             "kNoElement": two_level._NO_ELEMENT,
             "kBucketFailed": two_level._BUCKET_FAILED,
-            "sizeof(Range)": two_level._ENTRY.itemsize,
-            **{f"offsetof(Range, {name})": two_level._ENTRY.fields[name][1] for name in two_level._ENTRY.names},
+            "sizeof(RangeEntry)": two_level._ENTRY.itemsize,
+            "RangeEntry::of({5, 6, 7}).slots_and_seed": entry_words(5, 6, 7)[1],
         }
     return {"kReservedSubtable": abi.RESERVED_SUBTABLE}
+
+
+def entry_words(address: int, slots: int, seed: int) -> list[int]:
+    """The two words of an entry of a directory."""
+    entry = np.array([(address, slots, seed)], two_level._ENTRY)
+    return [int(word) for word in entry.view(np.uint64)]
 
 
 def of_slots(design: Design, types: SlotTypes) -> dict[str, int]:

@@ -20,6 +20,8 @@ from warphash.storage.buckets.store import BucketStore
 from warphash.storage.subtables.store import SubtableStore
 from warphash.storage.tickets import array as ticket_array
 from warphash.storage.tickets.store import TicketStore
+from warphash.storage.two_level import array as two_level_array
+from warphash.storage.two_level.store import TwoLevelStore
 
 MAPS = [family for family in FAMILIES.values() if family.sums and not family.multi]
 DESIGNS = [*MAPS, *(Family(design, design) for design in ("cuckoo", "linear_probing", "iceberg", "lock_free_chaining"))]
@@ -47,6 +49,7 @@ def in_small_pieces() -> Iterator[None]:
     with (
         mock.patch.object(bucket_array, "CLAIMED_ELEMENTS", 64),
         mock.patch.object(ticket_array, "CLAIMED_ELEMENTS", 64),
+        mock.patch.object(two_level_array, "CLAIMED_ELEMENTS", 64),
     ):
         yield
 
@@ -55,6 +58,7 @@ ENDS = [
     ("buckets", BucketStore, "_end_addition"),
     ("subtables", SubtableStore, "_end_accumulation"),
     ("tickets", TicketStore, "_end_addition"),
+    ("two-level", TwoLevelStore, "_end_addition"),
 ]
 """Tables whose interrupted sums are finished before the interrupt comes out, and what finishes them."""
 

@@ -17,7 +17,7 @@ DESIGN = Design(
     parameters=(
         Parameter("hashes", 2, "functions of a bucket, each with a subtable", bounds=(2, 4)),
         Parameter("range_slots", 1024, "slots of a bucket of the first level", bounds=(64, 2048)),
-        Parameter("rounds", 64, "rounds of a placement before the bucket draws new seeds", bounds=(1, 4096)),
+        Parameter("rounds", 32, "rounds of a placement before the bucket draws new seeds", bounds=(1, 4096)),
     ),
     fields=lambda p: {"hashes": p["hashes"], "round_limit": p["rounds"], "seed_limit": SEED_LIMIT},
     default_load_factor=lambda p: 0.35,

@@ -29,8 +29,8 @@ struct LayOut : Straight<TwoLevelTable, TwoLevelBatch> {
   WARPHASH_FN static bool start(const TwoLevelTable& t, const TwoLevelBatch& b, u64 i, State&) {
     const u32 bucket = static_cast<u32>(b.first_bucket + i);
     const u64 bytes = b.range_slots * sizeof(typename S::Item);
-    *Ranges<S>::entry(t, bucket) = {b.ranges + i * bytes, static_cast<u32>(b.range_slots),
-                                    mix(bucket ^ static_cast<u32>(b.random))};
+    *Ranges<S>::entry(t, bucket) = RangeEntry::of(
+        {b.ranges + i * bytes, static_cast<u32>(b.range_slots), mix(bucket ^ static_cast<u32>(b.random))});
     return false;
   }
 };
@@ -90,7 +90,7 @@ struct SeekInRange : SearchingRanges {
 
 template <class S>
 WARPHASH_FN void combine_in(const Batch& b, typename S::Item* slot, u32 element) {
-  if constexpr (S::kHasValue) combine(S::value_of(slot), value_at<S>(b, element), b.op, b.kind);
+  if constexpr (S::kHasValue) combine(S::value_of(in_global(slot)), value_at<S>(b, element), b.op, b.kind);
 }
 
 template <class D>
@@ -112,7 +112,7 @@ struct EraseInRange : SeekInRange<D> {
   // No value changes while keys are erased, so only another erase of this key can make the swap fail.
   WARPHASH_FN static void finish(const TwoLevelTable&, const TwoLevelBatch& b, u64, State& s, bool live, Tally& tally) {
     if (!live) return;
-    const bool erased = s.search.found && S::vacate(s.search.slot, s.search.seen);
+    const bool erased = s.search.found && S::vacate(in_global(s.search.slot), s.search.seen);
     tally.changed += erased;
     set_flag(b, s.element, erased);
   }
@@ -138,7 +138,7 @@ struct AuditRanges : Straight<TwoLevelTable, TwoLevelBatch> {
       return false;
     }
     const u32 bucket = static_cast<u32>(i);
-    const Range range = *Ranges<S>::entry(t, bucket);
+    const Range range = Ranges<S>::entry(t, bucket)->range();
     s.broken = load_relaxed(Ranges<S>::counter(t, bucket)) != kNoElement;
     for (u32 j = 0; j < range.slots; ++j) {
       const Item item = load_slot<false>(Ranges<S>::slots(range) + j);

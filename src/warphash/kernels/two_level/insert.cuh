@@ -51,7 +51,8 @@ struct SettleInRange : SeekInRange<D> {
     if (search.function == 0 && S::is_vacant(search.seen)) s.vacant = search.slot;
     if (search.advance(t)) return false;
     if (!s.vacant) return end(s, Outcome::kLeftover);
-    if (S::occupy(s.vacant, Item::make(search.named.key, value_at<S>(b, s.element)))) return end(s, Outcome::kInserted);
+    if (S::occupy(in_global(s.vacant), Item::make(search.named.key, value_at<S>(b, s.element))))
+      return end(s, Outcome::kInserted);
     search.slot = s.vacant;  // another element was faster
     return end(s, search.look() ? Outcome::kPresent : Outcome::kLeftover);
   }
@@ -138,7 +139,7 @@ struct ScatterToRanges : Straight<TwoLevelTable, TwoLevelBatch> {
       return false;
     }
     const u32 bucket = D::bucket_of(t, item.key);
-    const Range range = *Ranges<S>::entry(t, bucket);
+    const Range range = Ranges<S>::entry(t, bucket)->range();
     const u32 place = fetch_add(Ranges<S>::counter(t, bucket), 1u);
     s.lost = place >= range.slots;
     if (!s.lost) Ranges<S>::slots(range)[place] = item;

@@ -189,7 +189,7 @@ struct Placing {
       atomic_add(&report_of(b)->unplaced, static_cast<u64>(failed));
       return;
     }
-    *Ranges<S>::entry(t, bucket) = range;
+    *Ranges<S>::entry(t, bucket) = RangeEntry::of(range);
     atomic_add(&count_line(b, bucket).changed, static_cast<u64>(added - m.dropped));
   }
 };
@@ -203,7 +203,7 @@ struct PlaceInBuckets : OverRanges {
   WARPHASH_FN static void run_block(const TwoLevelTable& t, const TwoLevelBatch& b, u64 number, void* memory) {
     if (number >= *pointer<const u64>(b.touched_count)) return;
     const u32 bucket = pointer<const u32>(b.touched)[number];
-    Range range = *Ranges<S>::entry(t, bucket);
+    Range range = Ranges<S>::entry(t, bucket)->range();
     Placing<D> placing(t, b, memory);
     auto& m = placing.m;
     placing.gather(range);
@@ -253,7 +253,7 @@ struct PlaceAll : OverRanges {
   WARPHASH_FN static void run_block(const TwoLevelTable& t, const TwoLevelBatch& b, u64 number, void* memory) {
     if (number >= t.buckets) return;
     const u32 bucket = static_cast<u32>(number);
-    Range range = *Ranges<S>::entry(t, bucket);
+    Range range = Ranges<S>::entry(t, bucket)->range();
     Placing<D> placing(t, b, memory);
     const u32 brought = *Ranges<S>::counter(t, bucket);
     const u32 n = brought < range.slots ? brought : range.slots;
@@ -280,8 +280,8 @@ struct MoveBuckets : OverRanges {
   WARPHASH_FN static void run_block(const TwoLevelTable& t, const TwoLevelBatch& b, u64 number, void* memory) {
     if (number >= b.n) return;
     const u32 bucket = pointer<const u32>(b.touched)[number];
-    const Range from = *Ranges<S>::entry(t, bucket);
-    Range to = pointer<const Range>(b.moves)[number];
+    const Range from = Ranges<S>::entry(t, bucket)->range();
+    Range to = pointer<const RangeEntry>(b.moves)[number].range();
     Placing<D> placing(t, b, memory);
     placing.gather(from);
     const u32 n = placing.m.count;

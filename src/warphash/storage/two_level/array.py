@@ -6,7 +6,7 @@ allocation (``kernels/two_level/ranges.cuh``). A bucket that has moved leaves an
 rebuild.
 
 Every kernel publishes whole buckets (``kernels/two_level/place.cuh``), so no pair is ever displaced when a kernel ends.
-Between two kernels of an update, the counters of buckets hold lists: `forget_lists` is what an interrupted update needs.
+Between two kernels of an update, the counters of buckets hold lists, which `forget_lists` drops after an interrupt.
 
 A new array is not `cleared`: its slots hold anything. `build` and `take_over` take it so; all else needs `clear` first.
 """
@@ -45,7 +45,7 @@ _SEGMENT_BYTES = 256 << 20
 """Most bytes of an allocation for ranges."""
 
 _ENTRY = np.dtype([("address", np.uint64), ("slots", np.uint32), ("seed", np.uint32)])
-"""Of the directory: ``struct Range``."""
+"""Of the directory: ``struct RangeEntry``."""
 
 _NO_ELEMENT, _BUCKET_FAILED = (1 << 32) - 1, (1 << 32) - 2
 """Of a counter: ``kNoElement`` and ``kBucketFailed``."""
