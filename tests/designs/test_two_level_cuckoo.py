@@ -177,6 +177,22 @@ def test_a_single_bucket_gets_a_larger_range() -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("on_full", ["grow", "raise"])
+@pytest.mark.parametrize("unique", [True, False])
+def test_a_bucket_that_fails_in_one_piece_of_a_batch_is_retried_with_the_next(
+    device: str, on_full: str, unique: bool
+) -> None:
+    table = made(1000, device=device, range_slots=256, capacity=2000, on_full=on_full)
+    colliding = keys_of_bucket(table, 3, 170)
+    with mock.patch.object(two_level, "CLAIMED_ELEMENTS", 8):
+        table.insert(colliding, colliding, assume_unique=unique)
+    table.check()
+    values, found = table.find(colliding)
+    assert found.all() and (values == colliding).all() and len(table) == 1170
+    assert len(array_of(table).segments) == 2 or on_full == "grow"
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_a_build_of_keys_that_meet_in_the_first_level(device: str) -> None:
     empty = HashMap("u4", "u4", design="two_level_cuckoo", device=device, capacity=1000, range_slots=256, seed=9)
     colliding = keys_of_bucket(empty, 1, 600)

@@ -80,7 +80,8 @@ struct SettleInRange : SeekInRange<D> {
 };
 
 // ---- link
-// A bucket's counter becomes the head of a list of elements. Who finds no list there lists the bucket.
+// A bucket's counter becomes the head of a list of elements. Who finds no list there lists the bucket. A bucket that an
+// earlier launch of the same update has left as kBucketFailed is listed again: its list ends with that mark.
 template <class D>
 struct LinkToBucket : Straight<TwoLevelTable, TwoLevelBatch> {
   using S = typename D::S;
@@ -97,7 +98,7 @@ struct LinkToBucket : Straight<TwoLevelTable, TwoLevelBatch> {
     s.bucket = D::bucket_of(t, key_at<S>(b, element));
     const u32 behind = exchange(reinterpret_cast<Link*>(Ranges<S>::counter(t, s.bucket)), Link{element}).element;
     pointer<u32>(b.chain)[element] = behind;
-    s.first = behind == kNoElement;
+    s.first = behind >= kBucketFailed;
     return false;
   }
   WARPHASH_FN static void finish(const TwoLevelTable&, const TwoLevelBatch&, u64, State&, bool, Tally&) {}

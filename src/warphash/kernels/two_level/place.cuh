@@ -65,6 +65,7 @@ struct Placing {
   Memory& m;
   const u32 id, threads;
   u32 exchanges;
+  u32 mark;  // of thread 0: what becomes of the counter of a bucket that has a layout
 
   WARPHASH_FN Placing(const TwoLevelTable& table, const TwoLevelBatch& batch, void* memory)
       : t(table),
@@ -72,7 +73,8 @@ struct Placing {
         m(*static_cast<Memory*>(memory)),
         id(thread_in_block()),
         threads(threads_in_block()),
-        exchanges(0) {}
+        exchanges(0),
+        mark(kNoElement) {}
 
   // Takes the pairs of a range, and where they are.
   WARPHASH_FN void gather(const Range& range) {
@@ -184,7 +186,7 @@ struct Placing {
   WARPHASH_FN void close(u32 bucket, const Range& range, u32 added, u32 failed) {
     if (b.count_probes && exchanges) atomic_add(&count_line(b, bucket).probes, static_cast<u64>(exchanges));
     if (id != 0) return;
-    *Ranges<S>::counter(t, bucket) = failed ? kBucketFailed : kNoElement;
+    *Ranges<S>::counter(t, bucket) = failed ? kBucketFailed : mark;
     if (failed) {
       atomic_add(&report_of(b)->unplaced, static_cast<u64>(failed));
       return;
@@ -208,7 +210,7 @@ struct PlaceInBuckets : OverRanges {
     auto& m = placing.m;
     placing.gather(range);
     const u32 old = m.count;
-    if (placing.id == 0) m.listed = collect(t, b, bucket, m, old);
+    if (placing.id == 0) m.listed = collect(t, b, bucket, placing, old);
     block_barrier();
     const u32 added = m.listed, n = old + added;
     bool fits = n <= kMostRangeSlots;
@@ -231,16 +233,19 @@ struct PlaceInBuckets : OverRanges {
   }
 
  private:
-  // Puts the numbers of the bucket's elements behind its pairs, as far as there is room; how many they are.
-  WARPHASH_FN static u32 collect(const TwoLevelTable& t, const TwoLevelBatch& b, u32 bucket,
-                                 typename Placing<D>::Memory& m, u32 old) {
-    u32 listed = 0;
-    for (u32 e = *Ranges<S>::counter(t, bucket); e != kNoElement; e = pointer<const u32>(b.chain)[e], ++listed)
-      if (old + listed < kMostRangeSlots) m.pairs[old + listed].key = static_cast<typename S::Word>(e);
+  // Puts the numbers of the bucket's elements behind its pairs, as far as there is room; how many they are. The mark at
+  // the end of the list stays the bucket's: if it is kBucketFailed, earlier elements of the update wait for a larger
+  // range, even if these elements find slots.
+  WARPHASH_FN static u32 collect(const TwoLevelTable& t, const TwoLevelBatch& b, u32 bucket, Placing<D>& placing,
+                                 u32 old) {
+    u32 listed = 0, e = *Ranges<S>::counter(t, bucket);
+    for (; e < kBucketFailed; e = pointer<const u32>(b.chain)[e], ++listed)
+      if (old + listed < kMostRangeSlots) placing.m.pairs[old + listed].key = static_cast<typename S::Word>(e);
+    placing.mark = e;
     return listed;
   }
   WARPHASH_FN static void refuse(const TwoLevelTable& t, const TwoLevelBatch& b, u32 bucket) {
-    for (u32 e = *Ranges<S>::counter(t, bucket); e != kNoElement; e = pointer<const u32>(b.chain)[e])
+    for (u32 e = *Ranges<S>::counter(t, bucket); e < kBucketFailed; e = pointer<const u32>(b.chain)[e])
       set_flag(b, e, kUnplaced);
   }
 };
