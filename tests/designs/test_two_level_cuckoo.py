@@ -62,11 +62,31 @@ def test_a_find_of_the_default_table_reads_few_slots() -> None:
     assert table.probe_counts(absent).mean() == pytest.approx(2 - math.exp(-0.7), abs=0.01)
 
 
-def test_n_squared_slots_leave_less_than_half_a_collision_a_bucket() -> None:
-    keys_per_bucket, slots = 32, 1024  # of the first subtable, which every new key is tried in
-    table = made(N, range_slots=2 * slots, load_factor=keys_per_bucket / (2 * slots), hash="universal")
+@pytest.mark.parametrize("range_slots", [256, 1024])
+@pytest.mark.parametrize("family", ["universal", "mixer"])
+def test_n_squared_slots_leave_less_than_half_a_collision_a_bucket(range_slots: int, family: str) -> None:
+    """FKS: n (n - 1) / 2 pairs of keys meet in n^2 slots with probability 1 / n^2 each."""
+    table = made(N, hashes=2, range_slots=2 * range_slots, sizing="squared", hash=family)
+    keys_per_bucket = math.isqrt(range_slots)
+    assert N / array_of(table).buckets == pytest.approx(keys_per_bucket, rel=0.01)
     collisions = np.count_nonzero(table.probe_counts(np.arange(1, N + 1, dtype=np.uint32)) > 1)
-    assert 0.3 < collisions / array_of(table).buckets < 0.5 + 0.05  # n is 32 on average, and n^2 a little more
+    # At most n^2 pairs a bucket in the mean: their number has a Poisson distribution, or keys in a row come more evenly.
+    assert 0.3 < collisions / array_of(table).buckets < 0.5
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("family", ["universal", "mixer"])
+def test_squared_buckets_of_a_single_function_have_no_collision(device: str, family: str) -> None:
+    n = 20_000 if device == "cpu" else 2000
+    table = made(n, device=device, hashes=1, sizing="squared", range_slots=256, hash=family)
+    table.check()
+    assert table.load_factor == pytest.approx(1 / 16, rel=0.03)
+    keys = np.arange(1, 2 * n + 1, dtype=np.uint32)
+    assert table.insert(keys, 3 * keys + 2).sum() == n
+    table.check()
+    values, found = table.find(keys)
+    assert found.all() and (values == 3 * keys + 2).all()
+    assert (table.probe_counts(np.arange(1, 3 * n, dtype=np.uint32)) == 1).all()
 
 
 def test_bytes_of_a_pair() -> None:
@@ -267,7 +287,29 @@ def test_a_refused_allocation_while_a_bucket_gets_a_larger_range(once: bool) -> 
 
 
 # ---- parameters
-@pytest.mark.parametrize("wrong", [{"hashes": 1}, {"hashes": 5}, {"range_slots": 32}, {"range_slots": 4096}])
-def test_parameters_out_of_range(wrong: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"hashes": 0},
+        {"hashes": 5},
+        {"reg_load": 0},
+        {"reg_load": 1},
+        {"sizing": "n"},
+        {"range_slots": 32},
+        {"range_slots": 4096},
+    ],
+)
+def test_parameters_out_of_range(wrong: dict[str, Any]) -> None:
     with pytest.raises(ParameterError, match=next(iter(wrong))):
         HashMap("u4", "u4", design="two_level_cuckoo", device="cpu", **wrong)
+
+
+def test_the_load_of_a_regular_bucket_is_the_default_of_the_load_factor() -> None:
+    assert made(N, reg_load=0.2).load_factor == pytest.approx(0.2, abs=0.001)
+    assert made(N, reg_load=0.2, load_factor=0.3).load_factor == pytest.approx(0.3, abs=0.001)
+
+
+@pytest.mark.parametrize("given", [{}, {"load_factor": 0.01}])
+def test_a_single_function_needs_squared_buckets(given: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError, match="hashes=1 needs sizing='squared'"):
+        HashMap("u4", "u4", design="two_level_cuckoo", device="cpu", hashes=1, **given)

@@ -53,6 +53,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"range_slots": 64},
         {"hashes": 3, "range_slots": 256},
         {"hashes": 4, "rounds": 8},
+        {"hashes": 1, "sizing": "squared", "range_slots": 256},
         {"hash": "universal"},
     ],
 }
