@@ -16,6 +16,7 @@ from warphash.designs import registry
 from warphash.lab.allocators import MALLOC
 from warphash.lab.boards import BOARDLESS
 from warphash.lab.ceilings import CEILING
+from warphash.lab.rejected import REJECTED
 from warphash.lab.slices import interleaved
 from warphash.runtime import source
 from warphash.runtime.cpu import thread_count
@@ -54,6 +55,7 @@ def specs() -> Iterator[KernelSpec]:
         yield source.partition(header)
     yield MALLOC
     yield BOARDLESS
+    yield REJECTED
     stadium = registry.get("stadium")
     spec = kernel_spec(stadium, stadium.resolve({}), 4, 4, "mixer")
     yield from (interleaved(spec), interleaved(spec, collaborating=True))

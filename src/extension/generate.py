@@ -22,6 +22,7 @@ PLAIN_HEADERS = {
     "malloc": "malloc.cuh",
     "boardless": "boardless.cuh",
     "interleaved": "interleaved.cuh",
+    "rejected": "cpu/rejected.cuh",
 }
 """Of the kernels that no design changes."""
 

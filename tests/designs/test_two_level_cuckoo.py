@@ -70,7 +70,7 @@ def test_n_squared_slots_leave_less_than_half_a_collision_a_bucket(range_slots: 
     keys_per_bucket = math.isqrt(range_slots)
     assert N / array_of(table).buckets == pytest.approx(keys_per_bucket, rel=0.01)
     collisions = np.count_nonzero(table.probe_counts(np.arange(1, N + 1, dtype=np.uint32)) > 1)
-    # At most n^2 pairs a bucket in the mean: their number has a Poisson distribution, or keys in a row come more evenly.
+    # The number of keys of a bucket has a Poisson distribution, or consecutive keys are spread more evenly.
     assert 0.3 < collisions / array_of(table).buckets < 0.5
 
 

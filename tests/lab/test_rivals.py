@@ -26,4 +26,4 @@ def test_a_contest_is_held_with_us_first():
 
 def test_a_rival_is_not_asked_for_more_than_it_bears(monkeypatch):
     shy = [rival for rival in RIVALS if rival.most_keys < 1 << 30]
-    assert [rival.name for rival in shy] == ["dict"]
+    assert {"dict"} <= {rival.name for rival in shy} <= {"dict", "cereggii AtomicDict"}

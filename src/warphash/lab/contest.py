@@ -14,7 +14,7 @@ from .oracle import Oracle
 from .rivals import Rival, available
 from .workloads import Workload, queries
 
-__all__ = ["Contest", "hold"]
+__all__ = ["Contest", "faster_of_two", "hold"]
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ def hold(workload: Workload, load_factor: float, note: Callable[[str], None] = l
         if n > contestant.most_keys:
             continue
         note(f"{workload.name}: {contestant.name}")
-        build_seconds, table = _faster_of_two(contestant.build, workload.keys, workload.values)
+        build_seconds, table = faster_of_two(contestant.build, workload.keys, workload.values)
         rates, wrong = [], 0
         for keys, right in zip(asked, answers, strict=True):
-            seconds, found = _faster_of_two(contestant.find, table, keys)
+            seconds, found = faster_of_two(contestant.find, table, keys)
             rates.append(n / seconds)
             wrong += right.mismatches(None, np.asarray(found))
         present, absent = rates
@@ -61,7 +61,8 @@ def _warphash(load_factor: float) -> Rival:
     return Rival("warphash", build, lambda table, keys: table.find(keys)[1])
 
 
-def _faster_of_two(run: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
+def faster_of_two(run: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
+    """Run twice: seconds of the faster run, and what the second run has made."""
     best = float("inf")
     for _ in range(2):
         made = None  # free the first result before the second is made

@@ -23,9 +23,11 @@ from .figure_data import Figure, Point, Series, operation_of
 from .fill import MEASURES, Fill
 from .mixes import measure_mix
 from .profiles import measure_profile
+from .rejected import measure_orders, measure_sorted
 from .resizes import measure_resize
 from .runner import Lab, Measurement, Setting
 from .slices import Operations, Slices, draw_operations, measure_slices
+from .traces import measure_contest, measure_trace
 from .widths import Widths, measure_widths
 from .workloads import Workload
 
@@ -283,6 +285,40 @@ def _resizes(spot: _Spot) -> Points:
             yield spot.point(panel, value), made.mismatches if panel is mine[0] else 0
 
 
+def _traces(spot: _Spot) -> Points:
+    made = measure_trace(spot.lab, spot.setting, spot.load_factor, spot.n)
+    for panel in spot.panels:
+        yield spot.point(panel, getattr(made, panel_metric(panel)) / 1e6), made.mismatches * (panel is spot.panels[0])
+
+
+def _contest(spot: _Spot) -> Points:
+    made = measure_contest(spot.lab, spot.series.design, spot.series.parameters, spot.n)
+    for panel in spot.panels if made else ():
+        assert made is not None
+        yield spot.point(panel, made[0] / 1e6), made[1]
+
+
+def _orders(spot: _Spot) -> Points:
+    """One measurement has both lines. Their labels are those of the figure's series."""
+    if spot.series is not spot.figure.series[0]:
+        return
+    made = measure_orders(spot.lab, spot.setting, spot.load_factor, spot.n, int(spot.x), spot.seed)
+    for panel in spot.panels:
+        yield Point("in rounds", panel, spot.x, 100 * made.in_rounds), made.mismatches
+        yield Point("random order", panel, spot.x, 100 * made.random), 0
+
+
+def _sorted(spot: _Spot) -> Points:
+    made = measure_sorted(spot.lab, spot.setting, spot.load_factor, spot.n, spot.seed)
+    values = {
+        "sorted build": made.with_sort / 1e6,
+        "unsorted build": made.without_sort / 1e6,
+        "sorted sort": 100 * made.sort_share,
+    }
+    for panel in spot.panels:
+        yield spot.point(panel, values[panel]), made.mismatches * (panel is spot.panels[0])
+
+
 def _dynamic(spot: _Spot) -> Points:
     shape = _shape(spot)
     if shape.drawn_of not in spot.plans:
@@ -337,7 +373,11 @@ PANEL_METRICS = {
     "load": "load factor after a batch",
     "moved": "million pairs moved per second",
     "stall": "milliseconds of the batch that resizes",
+    "build": "million pairs built per second",
     "insert": "million pairs inserted per second",
+    "lookup": "million keys looked up per second",
+    "layouts": "per cent of the buckets that find a layout",
+    "sort": "per cent of the time that the sort takes",
     "present": "million present keys found per second",
     "half": "million keys looked up per second, half of them present",
     "erase": "million keys erased per second",
@@ -353,7 +393,8 @@ PANEL_METRICS = {
     "bandwidth": "per cent of the memory's bandwidth",
 }
 """Units by the last word of a panel ``"dynamic ..."``, ``"resize ..."``, ``"wide ..."``, ``"sizes ..."``,
-``"profile ..."``, ``"board ..."``, ``"bus ..."``, ``"chunk ..."`` or ``"slices ..."``."""
+``"profile ..."``, ``"board ..."``, ``"bus ..."``, ``"chunk ..."``, ``"slices ..."``, ``"trace ..."``, ``"order ..."``
+or ``"sorted ..."``."""
 
 EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
     "build": _tables,
@@ -371,6 +412,11 @@ EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
     "bus": _bus,
     "chunk": _chunks,
     "slices": _slices,
+    "trace": _traces,
+    "contest": _contest,
+    "order": _orders,
+    "sorted": _sorted,
+    "unsorted": _sorted,
     "dynamic": _dynamic,
 }
 """Experiments by the first word of a panel. All panels of a figure belong to one experiment."""

@@ -16,9 +16,9 @@ from .fill import MEASURES, Fill
 
 __all__ = ["Figure", "Point", "Ratio", "Series", "load", "names", "operation_of"]
 
-_PAPERS = ("fig", "table", "slab", "dy", "stash")
+_PAPERS = ("fig", "table", "slab", "dy", "stash", "hh")
 """Prefixes of the figures' names, paper by paper: ``fig`` and ``table`` (Better GPU Hash Tables), ``slab`` (A Dynamic
-Hash Table for the GPU), ``dy`` (Dynamic Hash Tables on GPUs), ``stash`` (Stadium Hashing)."""
+Hash Table for the GPU), ``dy`` (Dynamic Hash Tables on GPUs), ``stash`` (Stadium Hashing), ``hh`` (HH Hash)."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Series:
     ----------
     design, parameters
         The table; or one of `allocators.ALLOCATORS`, without parameters; or one of `experiments.ACCESSES`, with the
-        bytes of a place.
+        bytes of a place. In a figure of metric ``"contest rate"``, a design or one of the `rivals`.
     most
         Highest load factor of the line, or highest value of another measure of `fill`. None for no limit.
     value
@@ -102,8 +102,9 @@ class Figure:
     ----------
     metric
         ``"rate"`` (of keys), ``"mean rate"`` (over all x), ``"operation rate"``, ``"allocation rate"``,
-        ``"access rate"``, ``"time"`` (since the first batch), ``"probes"`` (buckets read per key), ``"success"`` (share
-        of builds), ``"utilisation"`` (of slabs), ``"failures"`` (per cent of the keys, those without a slot); or
+        ``"access rate"``, ``"contest rate"`` (of keys, from arrays of the host), ``"time"`` (since the first batch),
+        ``"probes"`` (buckets read per key), ``"success"`` (share of builds), ``"utilisation"`` (of slabs),
+        ``"failures"`` (per cent of the keys, those without a slot); or
         ``"panel"``: each panel names its own metric (`experiments.PANEL_METRICS`).
     x, values
         What is swept: ``"keys"``, ``"key_bytes"``, ``"row_bytes"`` (of a key, or of a value), a measure of `fill`, a
@@ -112,9 +113,10 @@ class Figure:
         Fixed parameters. If keys are swept, ``load_factor`` or ``utilisation`` says how full the tables are.
     panels
         Operations, as `lab.runner.Measurement` names them; ``"batches 64"`` for all keys in 64 batches; ``"allocate"``
-        for a unit of 128 bytes for each key; ``"access"``; ``"resize up"``; or ``"slices 100000 half rate"`` for slices
-        of 100,000 inserts and finds, half of the keys asked for being present. All panels of a figure are of one kind
-        (`experiments.EXPERIMENTS`). A suffix such as ``" of tw"`` names the data set (`dynamic_sets`); without a
+        for a unit of 128 bytes for each key; ``"access"``; ``"resize up"``; ``"slices 100000 half rate"`` for slices
+        of 100,000 inserts and finds, half of the keys asked for being present; ``"trace insert"`` for the pairs of HH
+        Hash (`traces`); or ``"contest build"`` for the same pairs in any library. All panels of a figure are of one
+        kind (`experiments.EXPERIMENTS`). A suffix such as ``" of tw"`` names the data set (`dynamic_sets`); without a
         suffix, keys are random.
     operations_per_key
         Operations of a mix for each key in the table.

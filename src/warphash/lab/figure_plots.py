@@ -47,6 +47,15 @@ _TITLES = {
     "chunk time": "Time of a chunk",
     "chunk gain": "Stash less clStash",
     "chunk threshold": "Threshold of the hybrid",
+    "trace build": "Construction",
+    "trace insert": "Insertion",
+    "trace lookup": "Lookup",
+    "trace erase": "Deletion",
+    "contest build": "Construction from arrays of the host",
+    "order layouts": "Buckets with a layout",
+    "sorted build": "Construction behind a sort by buckets",
+    "unsorted build": "Construction without a sort",
+    "sorted sort": "The sort",
     "dynamic rate": "All batches",
     "dynamic batches": "Time of each batch",
     "dynamic load": "Load factor after each batch",
@@ -57,6 +66,7 @@ METRICS = {
     "operation rate": "million operations per second",
     "allocation rate": "million slabs of 128 bytes per second",
     "access rate": "million accesses per second",
+    "contest rate": "million keys per second",
     "time": "milliseconds since the first batch",
     "utilisation": "bytes of pairs over those of slabs",
     "probes": "buckets read per key",
@@ -67,7 +77,7 @@ METRICS = {
 
 _LOGARITHMIC = {
     **{"keys": 10, "slab_count": 10, "pairs_per_batch": 10},
-    **{"buckets": 2, "places": 2, "key_bytes": 2, "row_bytes": 2},
+    **{"buckets": 2, "places": 2, "key_bytes": 2, "row_bytes": 2, "range_slots": 2, "rounds": 2},
 }
 """Swept parameters with a logarithmic axis, and the base of the axis."""
 
@@ -185,6 +195,8 @@ def _draw_lines(axis: Any, figure: Figure, panel: str, points: list[Point]) -> N
         axis.xaxis.set_major_formatter("{x:,.0f}")
     elif figure.x in _LOGARITHMIC:
         axis.set_xscale("log", base=_LOGARITHMIC[figure.x])
+        if figure.metric == "panel" and panel_metric(panel) == "lookup":  # as in the chart of HH Hash
+            axis.set_yscale("log")
     if figure.x == "pairs_per_batch":  # the default labels would overlap
         axis.minorticks_off()
         axis.set_xticks(figure.values, [tick(x) for x in figure.values])

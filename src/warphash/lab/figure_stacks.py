@@ -22,6 +22,8 @@ AXES = {
     "beta": "greatest load factor, β",
     "erases_per_insert": "erases per insert, r",
     "pairs_per_batch": "pairs in a batch",
+    "range_slots": "slots of a bucket",
+    "rounds": "rounds of a placement",
 }
 """Axis labels of the swept parameters."""
 

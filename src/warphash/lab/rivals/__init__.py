@@ -9,7 +9,7 @@ from .base import Rival
 
 __all__ = ["Rival", "available"]
 
-_MODULES = ("python_dict", "pandas_index", "arrow_index_in", "polars_is_in", "polars_join")
+_MODULES = ("python_dict", "atomic_dict", "pandas_index", "arrow_index_in", "polars_is_in", "polars_join")
 
 
 def available() -> Iterator[Rival]:
