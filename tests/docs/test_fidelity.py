@@ -36,6 +36,7 @@ def test_every_row_has_one_name_and_its_paper() -> None:
         ("(SlabHash", "slabhash-"),
         ("(BGHT", "bght-"),
         ("(Stash", "stash-"),
+        ("HH Hash (", "hh-"),
     ):
         part = next(part for part in PAGE.split("\n## ") if heading in part.splitlines()[0])
         assert set(re.findall(r"<a id=\"([a-z]+-)", part)) == {prefix}

@@ -1,4 +1,4 @@
-"""Measure the two variants that the authors of HH Hash tried and gave up (section "Approach").
+"""Measure the two variants that the authors of HH Hash tried and gave up.
 
 - A random order of functions. In each round, a pair without a slot draws which of its functions it tries. The authors
   expected that more rounds would end in a layout, and report that the rounds stalled. `measure_orders` counts the

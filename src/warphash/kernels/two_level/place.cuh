@@ -27,7 +27,7 @@
 // they are for the next set of seeds.
 //
 // Why subtables. In a round all pairs go to one subtable, and the displaced ones all go to the next. A pair cannot lose
-// its slot to one that is a function behind, which is what the seeds's authors call the order h_0(k), h_1(k), …. The
+// its slot to one that is a function behind, which is what the authors call the order h_0(k), h_1(k), …. The
 // share of keys that keep the first slot is then (1 - e^-x) / x, x = m times the load factor: 72 percent at 0.35 and
 // m = 2, where the authors report about 70.
 //
@@ -141,22 +141,28 @@ struct Placing {
     return false;
   }
 
-  // Leaves the first copy of each key.
+  // Leaves the first copy of each key. One subtable after another, so no slot is read that another thread may empty.
   WARPHASH_FN void drop_copies(const Range& range) {
     const u32 end = Ranges<S>::subtable_slots(t, range);
-    for (u32 s = end + id; s < end * t.hashes; s += threads) {
-      const u32 pair = m.slots[s].pair;
-      if (pair >= kErased) continue;
-      const Word key = m.pairs[pair].key;
-      for (u32 function = 0; function < s / end; ++function) {
-        const u32 other = m.slots[function * end + D::slot_of(t, key, range.seed, function, end)].pair;
-        if (other >= kErased || m.pairs[other].key != key) continue;
-        m.slots[s] = {kErased};
-        atomic_add(&m.dropped, 1u);
-        break;
+    for (u32 last = 1; last < t.hashes; ++last) {
+      for (u32 s = last * end + id; s < (last + 1) * end; s += threads) {
+        const u32 pair = m.slots[s].pair;
+        if (pair < kErased && has_copy_before(range, m.pairs[pair].key, last, end)) {
+          m.slots[s] = {kErased};
+          atomic_add(&m.dropped, 1u);
+        }
       }
+      block_barrier();
     }
-    block_barrier();
+  }
+
+  // Whether a subtable before `last` has the key.
+  WARPHASH_FN bool has_copy_before(const Range& range, Word key, u32 last, u32 end) const {
+    for (u32 function = 0; function < last; ++function) {
+      const u32 other = m.slots[function * end + D::slot_of(t, key, range.seed, function, end)].pair;
+      if (other < kErased && m.pairs[other].key == key) return true;
+    }
+    return false;
   }
 
   WARPHASH_FN Item item_of(u32 number) const {

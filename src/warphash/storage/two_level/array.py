@@ -196,6 +196,10 @@ class TwoLevelArray:
         """Forget what an operation that stopped half way has left in the counters."""
         self.engine.fill(self.table.counters, 0xFF, 4 * self.buckets, stream)
 
+    def count_slots(self, stream: Any = None) -> None:
+        """Read from the directory how many slots the buckets have. Waits."""
+        self.slots = int(self._entries(stream)["slots"].sum(dtype=np.int64))
+
     def snapshot(self, stream: Any = None) -> Saved:
         """A copy of the directory and of the slots; on the host, where the device has no memory for one."""
         contents = [snapshots.take(self.engine, segment.memory, stream) for segment in self.segments]
@@ -373,9 +377,9 @@ class TwoLevelArray:
         report = self._reset_report(stream)
         batch = TwoLevelBatch(n=len(which), moves=held.ptr, touched=held.ptr + moves.nbytes, report=report)
         self.segments += (added,)
-        self.slots += int(slots.sum()) // 2
         self.program.run("move", self.table, batch, len(which) * _PLACING_THREADS, stream)
         counts = read_report(engine, report, stream)
+        self.count_slots(stream)
         return Outcome(counts.changed, 0, counts.unplaced, 0)
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int:

@@ -399,10 +399,11 @@ class TwoLevelStore:
         """
         seed = self.state.array.seed
         for attempt in count(1):
-            new = self._moved(slots, seed + attempt, stream)
-            if new is not None:
+            moved = self._moved(slots, seed + attempt, stream)
+            if moved is not None:
                 cleared = self.recovery.step == self._clear
-                self.state = self.state._replace(array=new, tombstones=0)
+                array, size = moved
+                self.state = self.state._replace(array=array, size=size, tombstones=0)
                 self.rebuilds += not cleared
                 return
             if attempt % self._options.attempts == 0:
@@ -411,14 +412,18 @@ class TwoLevelStore:
                 slots *= 2
                 self._check_slots(slots, 0)
 
-    def _moved(self, slots: int, seed: int, stream: Any) -> TwoLevelArray | None:
-        """A new array with all pairs; None if some have no slot there."""
+    def _moved(self, slots: int, seed: int, stream: Any) -> tuple[TwoLevelArray, int] | None:
+        """A new array with all pairs, and their number; None if some have no slot there.
+
+        Copies of a key, which only a batch with ``unique`` can have brought, become one pair.
+        """
         old = self.state.array
         new = old.sibling(slots, seed, stream)
         if not old.cleared:  # no pair was ever there
-            return new
-        new.cleared = self._mended(new, new.take_over(old, stream), stream).complete
-        return new if new.cleared else None
+            return new, 0
+        outcome = self._mended(new, new.take_over(old, stream), stream)
+        new.cleared = outcome.complete
+        return (new, outcome.changed) if new.cleared else None
 
     def _check_slots(self, slots: int, missing: int) -> None:
         """Raise `TableFull` if ``slots`` cannot help where fewer did not."""
@@ -467,11 +472,12 @@ class TwoLevelStore:
                 left -= erased
 
     def _recover(self, stream: Any) -> None:
-        """Forget the lists of an update that has no snapshot, and count the keys in the slots.
+        """Forget the lists of an update that has no snapshot, and count the slots and the keys in them.
 
         Allocates a report alone, as a scan does.
         """
         array, before, tombstones, vouched = self.state
         array.forget_lists(stream)
+        array.count_slots(stream)
         size = array.scan(0, 0, 0, stream)
         self.state = _State(array, size, tombstones + max(0, before - size), vouched)
