@@ -221,6 +221,24 @@ def test_a_build_of_keys_that_meet_in_the_first_level(device: str) -> None:
     assert len(empty) == 600 and empty.contains(colliding).all()
 
 
+@pytest.mark.parametrize("capacity", [10, 60, 1000, 5000])
+@pytest.mark.parametrize("parameters", [{}, {"range_slots": 64}, {"hashes": 4}])
+def test_a_table_of_fixed_size_stays_so(capacity: int, parameters: dict[str, int]) -> None:
+    table = HashSet("u4", design="two_level_cuckoo", capacity=capacity, device="cpu", on_full="raise", **parameters)
+    slots, at, step = table.stats().slots, 0, 16
+    while step:
+        keys = np.arange(at, at + step, dtype=np.uint32)
+        try:
+            table.insert(keys)
+            at += step
+        except TableFull:
+            step //= 2
+        assert len(table) == at <= slots
+        assert table.stats().slots <= 9 / 8 * slots
+    table.check()
+    assert at >= capacity and table.contains(np.arange(at, dtype=np.uint32)).all()
+
+
 def test_a_batch_that_finds_no_layout_is_taken_back() -> None:
     table = made(10_000, range_slots=256, capacity=20_000, on_full="raise", attempts=1)
     erased = np.arange(1, 101, dtype=np.uint32)

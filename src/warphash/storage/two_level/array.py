@@ -13,6 +13,7 @@ A new array is not `cleared`: its slots hold anything. `build` and `take_over` t
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
@@ -163,7 +164,7 @@ class TwoLevelArray:
     def copy(self, stream: Any = None) -> Self:
         """An array with the same hash constants and pairs, in memory of its own."""
         engine = self.engine
-        twin = self.sibling(self.buckets * self._range_slots, self.seed, stream)
+        twin = self.sibling(self.regular_slots, self.seed, stream)
         twin._random.setstate(self._random.getstate())
         twin.segments += tuple(self._segment(s.slots, stream) for s in self.segments[len(twin.segments) :])
         for ours, theirs in zip(self.segments, twin.segments, strict=True):
@@ -352,11 +353,19 @@ class TwoLevelArray:
         self.forget_lists(stream)
         return np.flatnonzero(counters == _BUCKET_FAILED).astype(np.uint32)
 
-    def enlarge(self, which: npt.NDArray[np.uint32], stream: Any = None) -> Outcome | None:
+    @property
+    def regular_slots(self) -> int:
+        """The slots of the buckets without those of larger ranges: as many as the array was made with."""
+        return self.buckets * self._range_slots
+
+    def enlarge(
+        self, which: npt.NDArray[np.uint32], most_slots: float = math.inf, stream: Any = None
+    ) -> Outcome | None:
         """Give some buckets ranges of twice their slots. Waits.
 
-        None if one of them has the largest range already, or no layout was found in the new range: the buckets
-        concerned are what they were.
+        The outcome counts the pairs of a bucket as unplaced if no layout was found in its new range. Such a bucket is
+        what it was. None, and nothing has changed, if a bucket has the largest range already, or the buckets would have
+        more than ``most_slots`` between them.
 
         Raises
         ------
@@ -365,7 +374,7 @@ class TwoLevelArray:
         """
         engine = self.engine
         slots = 2 * self._entries(stream)["slots"][which].astype(np.int64)
-        if slots.max() > MOST_RANGE_SLOTS:
+        if slots.max() > MOST_RANGE_SLOTS or self.slots + int(slots.sum()) // 2 > most_slots:
             return None
         added = self._segment(int(slots.sum()), stream)
         moves = np.zeros(len(which), _ENTRY)

@@ -5,7 +5,8 @@ What an update may leave undone, and what follows:
 1. All is placed: done.
 2. For some buckets no seeds were found. These buckets get ranges of twice their slots, if they are few; otherwise a new
    array with more buckets, or with other hash constants, takes over all pairs. Then the unplaced elements are tried
-   again. Each such step takes more slots, and at some number of slots the store gives up (`giving_up`).
+   again. Each such step takes more slots, and at some number of slots the store gives up (`giving_up`). If the table
+   may not grow, a new array has as many buckets, and larger ranges add an eighth to the slots at most.
 3. The policy, or the memory, allows no more: the table becomes what it was, and `TableFull` is raised. Where the batch
    is large enough to fail by its size (`policies.is_risky`), a snapshot was taken before it, and is put back. A smaller
    batch fails only with a freak of the hash constants: its keys are erased.
@@ -25,6 +26,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from itertools import count
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,7 +49,7 @@ _LISTED_BYTES = 1 << 12
 """Of host memory for a list of elements: to undo a batch where the device has no memory left."""
 
 _MOST_ENLARGED = 8
-"""Of so many buckets, one may get a larger range; of more, the table is rebuilt with more buckets."""
+"""Of so many buckets, one may get a larger range; of more, the table is rebuilt."""
 
 
 class _State(NamedTuple):
@@ -306,17 +308,20 @@ class TwoLevelStore:
         while not outcome.complete:
             failed = array.failed_buckets(stream)
             lacking = outcome.unplaced
-            moved = None
-            if self._are_few(array, failed):
-                with suppress(MemoryError):
-                    moved = array.enlarge(failed, stream)
+            moved = self._enlarged(array, failed, stream)
             if moved is None or moved.changed + moved.unplaced != lacking:  # some pairs were lost on their way
                 return outcome
             outcome = Outcome(outcome.changed + moved.changed, 0, moved.unplaced, 0)
         return outcome
 
-    def _are_few(self, array: TwoLevelArray, failed: npt.NDArray[np.uint32]) -> bool:
-        return 0 < len(failed) <= max(1, array.buckets // _MOST_ENLARGED)
+    def _enlarged(self, array: TwoLevelArray, failed: npt.NDArray[np.uint32], stream: Any) -> Outcome | None:
+        """Give a few buckets larger ranges. None if they are many, or there is no memory, or the table may not grow."""
+        if not 0 < len(failed) <= max(1, array.buckets // _MOST_ENLARGED):
+            return None
+        most_slots = inf if self._options.grows else array.regular_slots * (1 + 1 / _MOST_ENLARGED)
+        with suppress(MemoryError):
+            return array.enlarge(failed, most_slots, stream)
+        return None
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:
         self.finish(stream)
@@ -373,14 +378,13 @@ class TwoLevelStore:
         """
         array, size, *_ = self.state
         failed = array.failed_buckets(stream)
-        if size + missing <= self._safe_load_factor * array.slots and self._are_few(array, failed):
-            with suppress(MemoryError):
-                moved = array.enlarge(failed, stream)
-                if moved is not None and moved.complete:
-                    return
-        slots = array.slots
+        if size + missing <= self._safe_load_factor * array.slots:
+            moved = self._enlarged(array, failed, stream)
+            if moved is not None and moved.complete:
+                return
+        slots = array.regular_slots
         if self._options.grows:
-            slots = policies.slots_after_failure(size, missing, slots, self._options.load_factor)
+            slots = policies.slots_after_failure(size, missing, array.slots, self._options.load_factor)
             self._check_slots(slots, missing)
         elif attempt >= self._options.attempts or size + missing > slots:
             raise TableFull(
