@@ -1,4 +1,4 @@
-"""The device-independent figures of Better GPU Hash Tables (Awad et al., 2021), as data.
+"""The device-independent figures of Better GPU Hash Tables (Awad et al., 2021) and of HH Hash, as data.
 
 Probes are buckets read per key: on insertion, by a find of a present key, and by a find of an absent one. They come
 from the authors' published measurements, which a sequential simulation confirms; find does not exit
@@ -114,3 +114,31 @@ ONSETS = [
     Onset("iceberg", {"slots_per_bucket": 16}, 0.86, 0.90),
     Onset("iceberg", {"slots_per_bucket": 32}, 0.94, 0.97),
 ]
+
+
+@dataclass(frozen=True)
+class TwoLevels:
+    """What the write-up of HH Hash says in numbers.
+
+    Attributes
+    ----------
+    reg_load
+        Load of a bucket under normal circumstances, found best.
+    first_round
+        Share of the elements that find their place in the first round, "about".
+    bucket_bytes
+        Of a bucket besides its slots.
+    pair_bytes
+        Of a pair of 8 bytes in a table: 12 GB hold 100 million.
+    collisions
+        Expected in a bucket of n keys and n^2 slots, at most: the theorem behind FKS hashing.
+    """
+
+    reg_load: float = 0.35
+    first_round: float = 0.70
+    bucket_bytes: int = 36
+    pair_bytes: int = 120
+    collisions: float = 0.5
+
+
+HH_HASH = TwoLevels()

@@ -10,6 +10,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from designs.published import HH_HASH
 from support.engines import one_of_each
 from support.faults import STORAGE_AND_TABLE, Interrupt
 from support.hashing import first_buckets
@@ -55,6 +56,11 @@ def test_the_first_round_keeps_its_share(hashes: int, load_factor: float, share:
     assert np.mean(counts == 1) == pytest.approx(share, abs=0.005)
 
 
+def test_the_first_round_of_the_default_table_keeps_the_published_share() -> None:
+    counts = made(N).probe_counts(np.arange(1, N + 1, dtype=np.uint32))
+    assert np.mean(counts == 1) == pytest.approx(HH_HASH.first_round, abs=0.02)
+
+
 def test_a_find_of_the_default_table_reads_few_slots() -> None:
     table = made(N)
     present, absent = (np.arange(first, first + N, dtype=np.uint32) for first in (1, N + 1))
@@ -71,7 +77,7 @@ def test_n_squared_slots_leave_less_than_half_a_collision_a_bucket(range_slots: 
     assert N / array_of(table).buckets == pytest.approx(keys_per_bucket, rel=0.01)
     collisions = np.count_nonzero(table.probe_counts(np.arange(1, N + 1, dtype=np.uint32)) > 1)
     # The number of keys of a bucket has a Poisson distribution, or consecutive keys are spread more evenly.
-    assert 0.3 < collisions / array_of(table).buckets < 0.5
+    assert 0.3 < collisions / array_of(table).buckets < HH_HASH.collisions
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -91,9 +97,12 @@ def test_squared_buckets_of_a_single_function_have_no_collision(device: str, fam
 
 def test_bytes_of_a_pair() -> None:
     table = made(N)
-    assert table.load_factor == pytest.approx(0.35, abs=0.001)
-    assert table.stats().nbytes / N < 26
+    assert table.load_factor == pytest.approx(HH_HASH.reg_load, abs=0.001)
+    assert table.stats().nbytes / N < 26 < HH_HASH.pair_bytes / 4
     assert table.stats().nbytes / N == pytest.approx(8 / 0.35, abs=0.2)
+    array = array_of(table)
+    slots_bytes = array.slots * array.spec.slot_bytes
+    assert (table.stats().nbytes - slots_bytes - 64) / array.buckets == 20 < HH_HASH.bucket_bytes
 
 
 @pytest.mark.parametrize("device", DEVICES)
