@@ -109,6 +109,8 @@ class Design:
         Slots of a table to the evictions that one insert may cause.
     own_bounds
         Parameters to the bounds of the load factor that the design itself keeps; None if it has none.
+    check
+        Raises `ParameterError` for parameters that do not go together.
     capabilities
         Verbs it has.
     memories
@@ -131,6 +133,7 @@ class Design:
     chain_limit: Callable[[int], int] = chain_limit
     layout: Layout = BUCKETS
     own_bounds: Callable[[Mapping[str, Any]], tuple[float, float] | None] = lambda _: None
+    check: Callable[[Mapping[str, Any]], None] = lambda _: None
     capabilities: frozenset[str] = field(default=ALL_VERBS)
     memories: tuple[str, ...] = ("device",)
 
@@ -167,11 +170,13 @@ class Design:
         Raises
         ------
         ParameterError
-            For a name that the design does not have, or a value out of range.
+            For a name that the design does not have, a value out of range, or values that do not go together.
         """
         known = {p.name: p for p in self.parameters}
         for name in given:
             if name not in known:
                 have = ", ".join(known) or "none"
                 raise ParameterError(f"design {self.name!r} has no parameter {name!r}; it has: {have}")
-        return {p.name: p.check(self.name, given[p.name]) if p.name in given else p.default for p in self.parameters}
+        made = {p.name: p.check(self.name, given[p.name]) if p.name in given else p.default for p in self.parameters}
+        self.check(made)
+        return made

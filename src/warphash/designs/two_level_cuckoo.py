@@ -24,14 +24,8 @@ def squared_load_factor(parameters: Mapping[str, Any]) -> float:
     return math.sqrt(slots // parameters["hashes"]) / slots
 
 
-def no_bounds(parameters: Mapping[str, Any]) -> None:
-    """Check what parameters say together. The design keeps no bounds of its own.
-
-    Raises
-    ------
-    ParameterError
-        If a bucket has a single function, but not n^2 slots: it would find no seeds without a collision.
-    """
+def check(parameters: Mapping[str, Any]) -> None:
+    """Raise `ParameterError` if buckets have a single function, but not n^2 slots: most would find no seeds."""
     if parameters["hashes"] == 1 and parameters["sizing"] != "squared":
         raise ParameterError("design 'two_level_cuckoo': hashes=1 needs sizing='squared', got sizing='regular'")
 
@@ -68,7 +62,7 @@ DESIGN = Design(
     },
     default_load_factor=default_load_factor,
     safe_load_factor=safe_load_factor,
-    own_bounds=no_bounds,
+    check=check,
     layout=TwoLevel(),
     moves_keys=True,
     settles=True,
