@@ -49,6 +49,7 @@ def specs() -> Iterator[KernelSpec]:
                     yield collaborating(spec)
                     yield sweeping(spec)
     yield source.ROWS
+    yield source.BOUNDED
     yield CEILING
     yield source.SLABS
     for header in sorted({registry.get(name).layout.partition for name in registry.names()}):

@@ -17,6 +17,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[1] / "warphash"
 PLAIN_HEADERS = {
     "rows": "rows/rows.cuh",
+    "bounded": "bounded/bounded.cuh",
     "slabs": "chains/slabs.cuh",
     "ceiling": "cpu/ceiling.cuh",
     "malloc": "malloc.cuh",

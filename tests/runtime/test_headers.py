@@ -12,7 +12,7 @@ from warphash.designs import registry
 
 KERNELS = Path(str(resources.files("warphash") / "kernels"))
 LAB_KERNELS = Path(str(resources.files("warphash.lab") / "kernels"))
-FAMILIES = ("buckets", "chains", "subtables", "tickets", "two_level", "rows")
+FAMILIES = ("buckets", "chains", "subtables", "tickets", "two_level", "rows", "bounded")
 MAY_INCLUDE = {
     "platform": {"platform"},
     "core": {"core", "platform"},

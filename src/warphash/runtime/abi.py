@@ -212,6 +212,52 @@ class CountBatch(Launch):
     _fields_ = _words("counts", "length", "sums", "starts", "offsets")
 
 
+# ---- bounded/abi.cuh
+class FrequencySketch(ctypes.Structure):
+    """A count-min sketch of how often keys were accessed."""
+
+    _fields_ = _words("counters", "lines", "seed")
+
+
+class AccessBatch(Launch):
+    """Keys that were accessed, or that are to be ranked."""
+
+    _fields_ = _words("keys", "key_bytes", "flags", "out_ranks")
+
+
+class Ranks(ctypes.Structure):
+    """Ranks of the stored rows, or of the elements of a batch."""
+
+    _fields_ = _words("ranks")
+
+
+class TouchBatch(Launch):
+    """Stored rows whose ranks change."""
+
+    _fields_ = _words("numbers", "flags", "flag", "clock", "given", "renews")
+
+
+class ScoreBatch(Launch):
+    """Scores of the caller's to ranks."""
+
+    _fields_ = _words("rows", "row_bytes", "kind")
+
+
+class SelectBatch(Launch):
+    """The search of the least ranks, and the keys that have them."""
+
+    _fields_ = [
+        *_words("length", "histogram", "bins", "shift", "prefix", "prefix_shift"),
+        *_words("last", "ties", "ticket", "keys", "key_bytes", "out_keys"),
+    ]
+
+
+class CompareBatch(Launch):
+    """Numbers that are compared with a bound, and the keys beside them."""
+
+    _fields_ = _words("rows", "row_bytes", "kind", "ranked", "comparison", "bound", "keys", "key_bytes", "out_keys")
+
+
 # ---- reports
 REPORT_LINES = 32
 """Lines of counts in a report, and as many of signals, which the threads of a launch share (``core/report.cuh``)."""
@@ -273,6 +319,17 @@ class Operation(IntEnum):
     INSERT = 1
     ASSIGN = 2
     ERASE = 3
+
+
+class Comparison(IntEnum):
+    """How a number is compared with a bound (``enum Comparison`` of ``bounded/bounded.cuh``)."""
+
+    LESS = 0
+    LESS_EQUAL = 1
+    EQUAL = 2
+    UNEQUAL = 3
+    GREATER_EQUAL = 4
+    GREATER = 5
 
 
 def kind_of(dtype: np.dtype[Any]) -> int:

@@ -18,6 +18,7 @@ from ..errors import ParameterError
 from .engine import KernelSpec
 
 __all__ = [
+    "BOUNDED",
     "PLATFORMS",
     "ROWS",
     "SLABS",
@@ -35,6 +36,9 @@ SCHEDULE = "core/gpu/schedule.cuh"
 
 ROWS = KernelSpec("rows", 0, 0, 0, header="rows/rows.cuh")
 """The kernels that no design changes: widening, narrowing, and wide rows."""
+
+BOUNDED = KernelSpec("bounded", 0, 0, 0, header="bounded/bounded.cuh")
+"""Which keys leave a bounded table."""
 
 SLABS = KernelSpec("slabs", 0, 0, 0, header="chains/slabs.cuh")
 """The slab allocator by itself."""

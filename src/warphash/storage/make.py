@@ -9,6 +9,7 @@ from typing import Any
 
 from ..designs.base import Design
 from ..runtime.engine import Engine, KernelSpec
+from .bounded.bound import RANKED_ROWS, Bound
 from .hash_constants import HASHES
 from .storage import Storage, Store, StoreOptions, TableKind
 
@@ -88,6 +89,7 @@ def make_storage(
     family: str,
     options: StoreOptions,
     multi: bool = False,
+    bound: Bound | None = None,
 ) -> Storage:
     """Make an empty storage for ``capacity`` keys.
 
@@ -97,14 +99,28 @@ def make_storage(
         Of hash functions: one of `hash_constants.HASHES`.
     multi
         Keys repeat.
+    bound
+        Of the number of keys; None for no bound.
     """
-    spec = _spec(design, tuple(parameters.items()), key_bytes, value_bytes, family)
+    ranked = bound is not None and bound.evict in RANKED_ROWS
+    in_rows = ranked or _lies_in_rows(design, key_bytes, value_bytes)
+    widths = (8, 8) if in_rows else (key_bytes, value_bytes)
+    spec = _spec(design, tuple(parameters.items()), *widths, family)
     kind = TableKind(engine, design, parameters, spec)
     store: Store = _maker(design.layout.family)(kind, capacity, seed, family, options, multi)
-    if _lies_in_rows(design, key_bytes, value_bytes):
+    storage: Storage
+    if in_rows:
         from .row_store import RowStorage
 
-        return RowStorage(store, key_bytes, value_bytes)
-    from .codec import WordStorage
+        storage = RowStorage(store, key_bytes, value_bytes, ranked=ranked)
+    else:
+        from .codec import WordStorage
 
-    return WordStorage(store, key_bytes, value_bytes)
+        storage = WordStorage(store, key_bytes, value_bytes)
+    if bound is None:
+        return storage
+    from .bounded.bounded_storage import BoundedStorage
+    from .bounded.policies import make_policy
+
+    policy = make_policy(bound.evict, engine, bound.max_size, key_bytes, seed)
+    return BoundedStorage(storage, bound.max_size, policy, key_bytes, value_bytes, grows=options.grows)

@@ -42,14 +42,19 @@ Costs, in lines of 64 bytes that an element touches at random, for keys of 24 by
 
 An update that adds keys waits twice, for the report of step 3 and for that of the slots. One that adds none waits once,
 and so does an erase.
+
+Ranks. A row may have a third column, a rank of 8 bytes, by which a bounded table chooses the keys that leave
+(``bounded/``). The ranks move with the rows. This module sets none: it tells the caller's `Touch` which rows a batch
+reaches. The rank of a new row is set before a slot leads to the row.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -61,13 +66,42 @@ from .lookup import launch_find
 from .scratch import DeviceList, flags_at
 from .storage import MemoryUse, MixedBatch, Store
 
-__all__ = ["RowStorage"]
+__all__ = ["RowStorage", "Touch", "TouchedRows"]
 
 _FIRST_ROOM = 1024
 """Rows that a table has room for from its first batch on, if it is meant for so many keys."""
 
 _MOST_ROOM = 4
 """Rows for each key that the table is meant for: with room for more, the rows are packed."""
+
+
+class TouchedRows(NamedTuple):
+    """Rows that a batch reaches, in device memory.
+
+    Attributes
+    ----------
+    stage
+        Which elements reach a row: of an update, those that add their keys (``"new"``, flag `Flag.CHANGED`), later the
+        others (``"present"``, flag `Flag.PRESENT`); of a find, those whose keys are found (``"found"``, flag
+        `Flag.CHANGED`).
+    n, numbers, flags
+        Number of elements, and the addresses of their row words (``kernels/rows/rows.cuh``) and flags.
+    ranks
+        Address of the ranks of all rows, uint64.
+    changes_values
+        The batch overwrites, or combines, the values of keys that are there.
+    """
+
+    stage: Literal["new", "present", "found"]
+    n: int
+    numbers: int
+    flags: int
+    ranks: int
+    changes_values: bool = False
+
+
+Touch = Callable[[TouchedRows], None]
+"""Sets ranks of rows. Allocates nothing."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +114,8 @@ class _State:
         The slots: fingerprints and row numbers.
     salt
         Of the fingerprints.
-    keys, values
-        Memory of ``room`` rows each.
+    keys, values, ranks
+        Memory of ``room`` rows each; a byte for ranks, if there are none.
     end
         No row of this number, or of a greater one, was ever used.
     free_list, free
@@ -92,6 +126,7 @@ class _State:
     salt: int
     keys: Buffer
     values: Buffer
+    ranks: Buffer
     free_list: Buffer
     room: int = 0
     end: int = 0
@@ -145,19 +180,21 @@ class RowStorage:
     ----------
     key_bytes, value_bytes
         Width of a row; ``value_bytes`` may be 0.
+    ranked
+        Rows have ranks.
     """
 
-    def __init__(self, store: Store, key_bytes: int, value_bytes: int) -> None:
+    def __init__(self, store: Store, key_bytes: int, value_bytes: int, *, ranked: bool = False) -> None:
         engine, seed = store.engine, store.seed
         self.key_bytes, self.value_bytes = key_bytes, value_bytes
+        self._rank_bytes = 8 if ranked else 0
         self._value_stride = value_bytes if value_bytes > 8 else (0, 4, 8)[-(-value_bytes // 4)]
         self._engine: Engine = engine
         self._program = engine.program(ROWS)
         self._random = random.Random(seed)
         self._default: tuple[bytes, Buffer] | None = None  # of the last find
-        self._state = _State(
-            store, 0x9E3779B97F4A7C15 ^ seed, engine.allocate(1), engine.allocate(1), engine.allocate(1)
-        )
+        keys, values, ranks, free_list = (engine.allocate(1) for _ in range(4))
+        self._state = _State(store, 0x9E3779B97F4A7C15 ^ seed, keys, values, ranks, free_list)
 
     @property
     def store(self) -> Store:
@@ -166,20 +203,34 @@ class RowStorage:
     @property
     def nbytes(self) -> int:
         state = self._state
-        return state.store.nbytes + state.keys.nbytes + state.values.nbytes + state.free_list.nbytes
+        return state.store.nbytes + self._rows_nbytes(state)
+
+    @staticmethod
+    def _rows_nbytes(state: _State) -> int:
+        return sum(memory.nbytes for memory in (state.keys, state.values, state.ranks, state.free_list))
 
     def memory_use(self) -> MemoryUse:
         use, state = self.store.memory_use(), self._state
-        in_use = state.taken * (self.key_bytes + self._value_stride)
-        rows_bytes = state.keys.nbytes + state.values.nbytes + state.free_list.nbytes
-        return MemoryUse(use.in_use + in_use, use.reserve + rows_bytes - in_use, use.nodes)
+        in_use = state.taken * (self.key_bytes + self._value_stride + self._rank_bytes)
+        return MemoryUse(use.in_use + in_use, use.reserve + self._rows_nbytes(state) - in_use, use.nodes)
 
     # ---- the operations of a storage
-    def find(self, keys: int, n: int, values: int, flags: int, default: bytes, stream: Any) -> None:
+    def find(
+        self,
+        keys: int,
+        n: int,
+        values: int,
+        flags: int,
+        default: bytes,
+        stream: Any,
+        touch: Touch | None = None,
+    ) -> None:
         flags, _own_flags = flags_at(self._engine, flags, n, stream)
         prints, rows = self._fingerprints(keys, n, stream), self._engine.allocate(8 * max(1, n), stream)
         launch_find(self.store.state.array, prints.ptr, n, rows.ptr, flags, 0, stream)
         self._match(keys, n, rows.ptr, flags, stream)
+        if touch and n:
+            touch(TouchedRows("found", n, rows.ptr, flags, self._state.ranks.ptr))
         if values:
             absent = self._default_row(default, stream)
             self._gather_values(rows.ptr, n, values, stream, flags, absent.ptr)
@@ -189,7 +240,18 @@ class RowStorage:
         launch_find(self.store.state.array, prints.ptr, n, 0, 0, 0, stream, out, entry)
 
     def update(
-        self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, held: int, unique: bool, stream: Any
+        self,
+        keys: int,
+        values: int,
+        n: int,
+        *,
+        op: Op,
+        kind: int,
+        flags: int,
+        held: int,
+        unique: bool,
+        stream: Any,
+        touch: Touch | None = None,
     ) -> None:
         """As `Storage.update`; ``unique`` saves nothing here (see the module)."""
         if op not in (Op.KEEP, Op.REPLACE) and self.value_bytes not in (4, 8):
@@ -201,7 +263,7 @@ class RowStorage:
         if self._state.end:  # otherwise there was never a key
             self.store.finish(stream)  # a displaced fingerprint would be taken for an absent one
         flags, _own_flags = flags_at(self._engine, flags, n, stream)
-        while not self._try_to_update(keys, values, n, op, kind, flags, held, stream):
+        while not self._try_to_update(keys, values, n, op, kind, flags, held, stream, touch):
             self._reload(self.store.capacity, _next_salt(self._state.salt), stream)
         self._trim(stream)
 
@@ -231,7 +293,8 @@ class RowStorage:
             f"{self.key_bytes} and {self.value_bytes}: design='stadium' takes any"
         )
 
-    def scan(self, room: int, out_keys: int, out_values: int, stream: Any) -> int:
+    def scan(self, room: int, out_keys: int, out_values: int, stream: Any, out_ranks: int = 0) -> int:
+        """As `Storage.scan`; with the ranks of the rows, if they have ranks."""
         rows = self._engine.allocate(8 * max(1, room), stream)
         found = self.store.scan(room, 0, rows.ptr, stream)
         n = min(found, room)
@@ -239,16 +302,19 @@ class RowStorage:
             self._gather(rows.ptr, n, self._stored_keys, self.key_bytes, out_keys, stream)
         if out_values:
             self._gather_values(rows.ptr, n, out_values, stream)
+        if out_ranks:
+            self._gather(rows.ptr, n, self._stored_ranks, 8, out_ranks, stream)
         return found
 
     def copy(self, stream: Any) -> RowStorage:
         """As `Storage.copy`."""
         state = self._state
-        twin = RowStorage(state.store.copy(stream), self.key_bytes, self.value_bytes)
-        keys, values, free_list = (
-            self._twin_of(memory, stream) for memory in (state.keys, state.values, state.free_list)
+        store = state.store.copy(stream)
+        twin = RowStorage(store, self.key_bytes, self.value_bytes, ranked=self._rank_bytes > 0)
+        keys, values, ranks, free_list = (
+            self._twin_of(memory, stream) for memory in (state.keys, state.values, state.ranks, state.free_list)
         )
-        twin._state = replace(state, store=twin.store, keys=keys, values=values, free_list=free_list)
+        twin._state = replace(state, store=store, keys=keys, values=values, ranks=ranks, free_list=free_list)
         return twin
 
     def _twin_of(self, memory: Buffer, stream: Any) -> Buffer:
@@ -266,7 +332,16 @@ class RowStorage:
 
     # ---- updates
     def _try_to_update(
-        self, keys: int, values: int, n: int, op: Op, kind: int, flags: int, held: int, stream: Any
+        self,
+        keys: int,
+        values: int,
+        n: int,
+        op: Op,
+        kind: int,
+        flags: int,
+        held: int,
+        stream: Any,
+        touch: Touch | None,
     ) -> bool:
         """Update the table; or leave it as it was and return False, because two keys have one fingerprint."""
         cells = 3 * n // 2 + 1  # a probe meets one other claim on average
@@ -276,13 +351,16 @@ class RowStorage:
         if counts.mismatches:
             return False
         if counts.winners:
-            self._add(batch, counts.winners, keys, values, n, op, kind, bool(held), stream)
+            self._add(batch, counts.winners, keys, values, n, op, kind, bool(held), stream, touch)
         # Behind this line nothing is allocated: the keys are in.
         if op != Op.KEEP and self.value_bytes and counts.winners < n:
             if in_words:
                 self._merge("merge", batch, values, n, op, kind, stream)
             else:
                 self._write_values("overwrite", batch, n, values, stream)
+        if touch and counts.winners < n:
+            ranks = self._state.ranks.ptr
+            touch(TouchedRows("present", n, batch.rows, batch.flags, ranks, op != Op.KEEP))
         if held:
             self._gather_values(batch.rows, n, held, stream)
         return True
@@ -330,6 +408,7 @@ class RowStorage:
         kind: int,
         shares: bool,
         stream: Any,
+        touch: Touch | None,
     ) -> None:
         """Enter the chosen elements, with the values of all elements that have their keys.
 
@@ -354,6 +433,8 @@ class RowStorage:
         self._write_keys(batch, n, keys, stream)
         if self.value_bytes:
             self._write_values("scatter", batch, n, values, stream)
+        if touch:
+            touch(TouchedRows("new", n, batch.rows, batch.flags, state.ranks.ptr, op != Op.KEEP))
         combines = op not in (Op.KEEP, Op.REPLACE)
         if added < n and (combines or shares):
             self._merge("share_rows", batch, values, n, op if combines else Op.KEEP, kind, stream)
@@ -401,6 +482,10 @@ class RowStorage:
     def _stored_values(self) -> StoredRows:
         return StoredRows(rows=self._state.values.ptr, stored_bytes=self._value_stride)
 
+    @property
+    def _stored_ranks(self) -> StoredRows:
+        return StoredRows(rows=self._state.ranks.ptr, stored_bytes=8)
+
     def _reserve(self, n: int, stream: Any) -> None:
         """Make room for ``n`` more rows; raises `MemoryError` if there is none, and the table is as it was."""
         state = self._state
@@ -409,13 +494,14 @@ class RowStorage:
             return
         room = max(wanted, 2 * state.room, min(_FIRST_ROOM, state.store.capacity))
         try:
-            keys, values = self._memory_of(room, stream)
+            keys, values, ranks = self._memory_of(room, stream)
         except MemoryError:
             room = wanted
-            keys, values = self._memory_of(room, stream)
+            keys, values, ranks = self._memory_of(room, stream)
         self._engine.copy(keys.ptr, state.keys.ptr, state.end * self.key_bytes, stream)
         self._engine.copy(values.ptr, state.values.ptr, state.end * self._value_stride, stream)
-        self._state = replace(state, keys=keys, values=values, room=room)
+        self._engine.copy(ranks.ptr, state.ranks.ptr, state.end * self._rank_bytes, stream)
+        self._state = replace(state, keys=keys, values=values, ranks=ranks, room=room)
 
     def _reserve_free_list(self, n: int, stream: Any) -> None:
         """Make room for ``n`` more free rows, at most all; raises `MemoryError` as `_reserve` does."""
@@ -426,10 +512,11 @@ class RowStorage:
             self._engine.copy(free_list.ptr, state.free_list.ptr, 8 * state.free, stream)
             self._state = replace(state, free_list=free_list)
 
-    def _memory_of(self, rows: int, stream: Any) -> tuple[Buffer, Buffer]:
-        """Memory for keys and values of so many rows."""
-        allocate = self._engine.allocate
-        return allocate(max(1, rows * self.key_bytes), stream), allocate(max(1, rows * self._value_stride), stream)
+    def _memory_of(self, rows: int, stream: Any) -> tuple[Buffer, Buffer, Buffer]:
+        """Memory for keys, values and ranks of so many rows."""
+        widths = self.key_bytes, self._value_stride, self._rank_bytes
+        keys, values, ranks = (self._engine.allocate(max(1, rows * width), stream) for width in widths)
+        return keys, values, ranks
 
     def _trim(self, stream: Any) -> None:
         """Pack the rows if too many are unused, and there is memory to do so.
@@ -458,10 +545,12 @@ class RowStorage:
         room, width, stride = max(n, room), self.key_bytes, self._value_stride
         rows = engine.allocate(8 * max(1, n), stream)
         old.store.scan(n, 0, rows.ptr, stream)
-        keys, values = self._memory_of(room, stream)
+        keys, values, ranks = self._memory_of(room, stream)
         self._gather(rows.ptr, n, self._stored_keys, width, keys.ptr, stream)
         if stride:
             self._gather(rows.ptr, n, self._stored_values, stride, values.ptr, stream)
+        if self._rank_bytes:
+            self._gather(rows.ptr, n, self._stored_ranks, 8, ranks.ptr, stream)
         self._run("number_rows", StoredRows(), RowBatch(n=n, numbers=rows.ptr), stream)
         while True:
             store = old.store.sibling(capacity, stream)
@@ -473,7 +562,7 @@ class RowStorage:
             salt = _next_salt(salt)
         store.rebuilds = old.store.rebuilds + 1
         store.probes, store.inserted = old.store.probes, old.store.inserted
-        self._state = _State(store, salt, keys, values, engine.allocate(1, stream), room, end=n)
+        self._state = _State(store, salt, keys, values, ranks, engine.allocate(1, stream), room, end=n)
 
     # ---- kernels
     def _fingerprints(self, keys: int, n: int, stream: Any, salt: int | None = None) -> Buffer:

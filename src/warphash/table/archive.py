@@ -4,7 +4,7 @@ Layout
     8 bytes   magic, with the version of this layout
     8 bytes   length h of the header, little-endian
     h bytes   header, JSON: what the table is, types and shapes of its rows, their number
-    keys, then values, packed rows
+    keys, then values, then ranks, packed rows
     32 bytes  SHA-256 of all that comes before
 
 The file holds the pairs and not the slots. So the file is as small as the pairs, any device can read it, and a design
@@ -20,7 +20,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn, TypeAlias
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -29,11 +29,10 @@ from .. import atomic_file
 from ..arrays.row_type import Column
 from ..designs import registry
 from ..errors import CorruptFile, DtypeError
+from ..storage.bounded.bound import EVICT, RANKED_ROWS
+from .copies import Snapshot
 
-__all__ = ["Contents", "header_of", "read", "table_of", "write"]
-
-Contents: TypeAlias = tuple[dict[str, Any], npt.NDArray[Any], npt.NDArray[Any] | None]
-"""Description, keys, and values; None for the values of a set."""
+__all__ = ["header_of", "read", "table_of", "write"]
 
 _MAGIC = b"warphsh1"
 _DIGEST_BYTES = 32
@@ -51,13 +50,19 @@ _FIELDS: dict[str, tuple[type, ...]] = {
     "on_full": (str,),
     "attempts": (int,),
     "count_probes": (bool,),
+    "max_size": (int, type(None)),
+    "evict": (str, type(None)),
+    "score": (str, type(None)),
     "count": (int,),
     "columns": (list,),
 }
-"""The header: each field, and the exact types of its value. Older files have no ``load_bounds``."""
+"""The header: each field, and the exact types of its value."""
+
+_NEWER_FIELDS = {"load_bounds", "max_size", "evict", "score"}
+"""Which older files do not have. A missing field stands for None."""
 
 _COLUMNS = {"HashMap": 2, "HashSet": 1, "MultiMap": 2}
-"""Number of columns of each class: keys, and values if the class has values."""
+"""Number of columns of each class: keys, and values if the class has values. Ranks follow, if the table keeps ranks."""
 
 _MOST_SLOTS = 1 << 37
 """Most slots of a table of any design: 2^32 buckets of 32 slots."""
@@ -66,7 +71,7 @@ _SCALAR = re.compile(r"[<>|][biufcmMSUV][1-9][0-9]*(\[[0-9]*[A-Za-z]+\])?")
 """NumPy's name of a type without fields. ``np.dtype`` takes other strings, too, and parses some of them as Python."""
 
 
-def write(path: str | os.PathLike[str], contents: Callable[[], Contents]) -> None:
+def write(path: str | os.PathLike[str], contents: Callable[[], Snapshot]) -> None:
     """Write a table; an older file of that name stays until the new one is complete and on disk.
 
     Parameters
@@ -74,7 +79,7 @@ def write(path: str | os.PathLike[str], contents: Callable[[], Contents]) -> Non
     path
         As `atomic_file.replace` takes it.
     contents
-        Returns the description, the keys and the values. Called only when it is certain that ``path`` takes a file.
+        Returns what the table holds. Called only when it is certain that ``path`` takes a file.
 
     Raises
     ------
@@ -83,8 +88,8 @@ def write(path: str | os.PathLike[str], contents: Callable[[], Contents]) -> Non
     """
 
     def write_to(file: BinaryIO) -> None:
-        description, *pair = contents()
-        columns = [array for array in pair if array is not None]
+        description, *held = contents()
+        columns = [array for array in held if array is not None]
         header = header_of(description, columns)
         encoded = json.dumps(header).encode()
         digest = hashlib.sha256()
@@ -126,7 +131,7 @@ def table_of(header: Any, kind: str) -> dict[str, Any]:
     return {**header, "key": rows[0], "value": rows[1] if len(rows) > 1 else None}
 
 
-def read(path: str | os.PathLike[str], kind: str) -> Contents:
+def read(path: str | os.PathLike[str], kind: str) -> Snapshot:
     """Read what `write` wrote. The description also has the types of ``key`` and ``value``.
 
     Whether the options in the description suit a table is checked when the table is made.
@@ -151,7 +156,7 @@ def read(path: str | os.PathLike[str], kind: str) -> Contents:
         raise CorruptFile(f"{target} holds no {kind}: {error}") from None
 
 
-def _parse(body: memoryview, kind: str) -> Contents:
+def _parse(body: memoryview, kind: str) -> Snapshot:
     """The contents of a file without its digest. Raises a built-in error that says what is wrong."""
     length, at = int.from_bytes(body[8:16], "little"), 16
     if length > len(body) - at:
@@ -173,15 +178,22 @@ def _parse(body: memoryview, kind: str) -> Contents:
         at += nbytes
     if at != len(body):
         raise ValueError(f"{len(body) - at:,} bytes follow the rows")
-    header["key"], header["value"] = rows[0], rows[1] if len(rows) > 1 else None
-    return header, arrays[0], arrays[1] if len(arrays) > 1 else None
+    header["key"], header["value"] = rows[0], rows[1] if _COLUMNS[kind] > 1 else None
+    ranks = arrays.pop() if _keeps_ranks(header) else None
+    if ranks is not None and (ranks.dtype != np.uint64 or ranks.ndim != 1):
+        raise ValueError(f"ranks must be of type uint64, got {rows[-1]}")
+    return Snapshot(header, arrays[0], arrays[1] if len(arrays) > 1 else None, ranks)
+
+
+def _keeps_ranks(header: dict[str, Any]) -> bool:
+    return header.get("evict") in RANKED_ROWS
 
 
 def _check_header(header: Any, kind: str) -> None:
     """Raise `ValueError` unless `write` could have written such a header for a table of class ``kind``."""
     if type(header) is not dict:
         raise ValueError(f"the header must be a JSON object, got {_short(header)}")
-    if wrong := (header.keys() | {"load_bounds"}) ^ _FIELDS.keys():
+    if wrong := (header.keys() | _NEWER_FIELDS) ^ _FIELDS.keys():
         raise ValueError(f"the header must have the fields {', '.join(_FIELDS)}; it differs in {_short(sorted(wrong))}")
     for name, types in _FIELDS.items():
         if type(header.get(name)) not in types:  # a bool is an int to `isinstance`
@@ -198,10 +210,14 @@ def _check_header(header: Any, kind: str) -> None:
         raise ValueError(f"load_factor must be in (0, 1], got {_short(header['load_factor'])}")
     if not 0 <= header["capacity"] <= header["load_factor"] * _MOST_SLOTS:
         raise ValueError(f"no table has a capacity of {_short(header['capacity'])} at its load factor")
+    if (header.get("max_size") is None) != (header.get("evict") is None) or header.get("evict") not in (None, *EVICT):
+        raise ValueError(f"no table has max_size={_short(header.get('max_size'))} and evict={_short(header['evict'])}")
+    if header.get("max_size") is not None and not 0 < header["max_size"] < 1 << 63:
+        raise ValueError(f"no table has max_size={_short(header['max_size'])}")
     if header["count"] < 0:
         raise ValueError(f"count must not be negative, got {_short(header['count'])}")
-    if len(header["columns"]) != _COLUMNS[kind]:
-        raise ValueError(f"a {kind} has {_COLUMNS[kind]} columns, got {len(header['columns'])}")
+    if len(header["columns"]) != (columns := _COLUMNS[kind] + _keeps_ranks(header)):
+        raise ValueError(f"a {kind} has {columns} columns, got {len(header['columns'])}")
 
 
 def _short(value: Any) -> str:

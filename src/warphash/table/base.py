@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -34,24 +34,52 @@ from ..arrays.row_type import Column
 from ..arrays.transfer import Body, Transfer
 from ..arrays.view import library_like, view
 from ..designs import registry
-from ..errors import CorruptFile, DeviceError, DtypeError, ShapeError, TableFull, UnsupportedVerb, WarphashError
+from ..errors import (
+    CorruptFile,
+    DeviceError,
+    DtypeError,
+    ParameterError,
+    ShapeError,
+    TableFull,
+    UnsupportedVerb,
+    WarphashError,
+)
 from ..runtime.abi import Op, kind_of
 from ..runtime.devices import engine_for
 from ..storage import selection
+from ..storage.bounded.bound import RANKED_ROWS
 from ..storage.make import make_storage
 from ..storage.storage import Storage, StoreOptions
 from . import copies
 from .closed import ClosedStorage
 from .locks import ReadWriteLock
-from .options import ExistingFile, bounds_of, buckets_of, check_options, chosen, integer, load_factor_of, memory_of
+from .options import (
+    ExistingFile,
+    bound_of,
+    bounds_of,
+    buckets_of,
+    capacity_of,
+    check_options,
+    chosen,
+    integer,
+    load_factor_of,
+    memory_of,
+    score_of,
+)
 from .pickling import as_bytes, rebuild
 from .stats import Stats
+
+if TYPE_CHECKING:
+    from ..storage.bounded.bounded_storage import BoundedStorage
 
 __all__ = ["BaseTable"]
 
 T = TypeVar("T")
 
 BOOL, COUNT = np.dtype(np.bool_), np.dtype(np.uint32)
+
+RANKS = Column(np.dtype(np.uint64), ())
+"""The ranks that a bounded table keeps beside its pairs."""
 
 _PROVING_DESIGNS = ("linear_probing", "bucketed_cuckoo")
 """In which `BaseTable.check` counts different keys: the first one, or the second one for a table of the first."""
@@ -65,6 +93,7 @@ class BaseTable:
     """
 
     __slots__ = (
+        "_bound",
         "_bounds",
         "_design",
         "_device",
@@ -76,6 +105,7 @@ class BaseTable:
         "_memory",
         "_options",
         "_parameters",
+        "_score",
         "_seed",
         "_storage",
         "_transfer",
@@ -91,7 +121,7 @@ class BaseTable:
         key: npt.DTypeLike,
         value: npt.DTypeLike | None,
         *,
-        capacity: int = 1024,
+        capacity: int | None = None,
         design: str = "auto",
         device: str | None = None,
         load_factor: float | None = None,
@@ -102,6 +132,9 @@ class BaseTable:
         attempts: int = 8,
         count_probes: bool = False,
         memory: str | os.PathLike[str] = "device",
+        max_size: int | None = None,
+        evict: str | None = None,
+        score: npt.DTypeLike | None = None,
         **parameters: Any,
     ) -> None:
         self._key = Column.of_keys(key)
@@ -110,9 +143,16 @@ class BaseTable:
         self._design, self._parameters = chosen(design, parameters)
         self._check_design()
         self._load_factor = load_factor_of(load_factor, self._design, self._parameters)
+        self._bound = bound_of(max_size, evict, self._kind)
+        self._score = score_of(score, self._bound)
+        capacity = capacity_of(capacity, self._bound)
         check_options(capacity, hash, on_full, attempts)
         self._bounds = bounds_of(load_bounds, on_full, self._design, self._parameters)
         self._memory = memory_of(memory, self._design)
+        if self._bound is not None:
+            self._need("erase")
+            if self._memory != "device":
+                raise ParameterError(f"max_size bounds a table on the device: leave memory={memory!r} out")
         opens = isinstance(memory, ExistingFile)
         self._seed = int.from_bytes(os.urandom(8)) >> 1 if seed is None else integer("seed", seed, 0)
         self._engine: Any = engine_for(device)
@@ -139,6 +179,7 @@ class BaseTable:
                 opens,
             ),
             multi=self._multi,
+            bound=self._bound,
         )
         self._options = {
             "hash": hash,
@@ -364,8 +405,7 @@ class BaseTable:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         self._need("copy")
-        description, keys, values = self._snapshot()
-        twin = copies.rebuilt(type(self), description, self.device, keys, values)
+        twin = copies.rebuilt(type(self), self._snapshot(), self.device)
         memo[id(self)] = twin  # an attribute may lead back to the table
         copies.give_state(twin, deepcopy(self.__getstate__(), memo))
         twin._like = self._like
@@ -377,11 +417,12 @@ class BaseTable:
         With another design, the parameters and the load factor are the defaults of that design.
         """
         self._need("copy")
-        return copies.replaced(self, *self._snapshot(), changes)
+        return copies.replaced(self, self._snapshot(), changes)
 
     def __reduce__(self) -> tuple[Any, ...]:
         self._need("save")
-        description, *columns = self._snapshot()
+        description, keys, values, ranks = self._snapshot()
+        columns = (keys, values) if ranks is None else (keys, values, ranks)
         arrays = (None if column is None else as_bytes(column) for column in columns)
         return rebuild, (type(self), self.device, description, *arrays), self.__getstate__()
 
@@ -415,8 +456,8 @@ class BaseTable:
 
         self._need("save")
 
-        def content() -> tuple[dict[str, Any], npt.NDArray[Any], npt.NDArray[Any] | None]:
-            return self._settled(lambda: (self._description(), *self._host_columns_locked()))
+        def content() -> copies.Snapshot:
+            return self._settled(lambda: copies.Snapshot(self._description(), *self._all_columns_locked()))
 
         archive.write(path, content)
 
@@ -436,7 +477,7 @@ class BaseTable:
         """
         from . import archive
 
-        return copies.loaded(cls, path, *archive.read(path, cls._kind), device)
+        return copies.loaded(cls, path, archive.read(path, cls._kind), device)
 
     # ---- a file that holds the table
     @classmethod
@@ -526,6 +567,12 @@ class BaseTable:
         found = self._present_locked(keys)
         if lost := keys.rows - selection.count(self._engine, found, keys.rows):
             problems.append(f"{lost:,} stored keys cannot be found")
+        if self._bound is not None:
+            bounded = self._bounded
+            if keys.rows > bounded.max_size + bounded.piece:
+                problems.append(
+                    f"{keys.rows:,} keys are more than max_size={bounded.max_size:,} and a piece of a batch"
+                )
         if problems:
             state = f"State: {self._stats_locked()}"
             raise WarphashError(f"{self._repr_locked()} is broken: {'; '.join(problems)}. {state}")
@@ -584,6 +631,16 @@ class BaseTable:
         if self._value is None:
             return self._view_batch((self._key, keys, "keys"))
         return self._view_batch((self._key, keys, "keys"), (self._value, values, "values"))
+
+    def _view_scores(self, keys: ArrayView, scores: Any) -> ArrayView | None:
+        """See the scores of a batch, if the table ranks its keys by scores."""
+        if self._score is None:
+            if scores is not None:
+                raise ParameterError("scores= is for tables with evict='score': leave it out")
+            return None
+        if scores is None:
+            raise ParameterError("the table ranks its keys by scores: give scores=, to insert, assign or upsert")
+        return self._view_batch((self._key, keys, "keys"), (self._score, scores, "scores"))[1]
 
     def _view_one(self, key: Any) -> ArrayView | None:
         """See one key, as an array of any type or a value; None if the key type does not represent it exactly."""
@@ -650,9 +707,8 @@ class BaseTable:
     def _present_locked(self, keys: ArrayView) -> ArrayView:
         """Which keys are there, in the same kind of memory as the keys."""
         found = keys.library.empty(keys, keys.shape[:1], BOOL, self._engine)
-        self._run(
-            lambda n, at, to: self._storage.find(at[0], n, 0, to[0], b"\0", keys.stream), [keys], [found], keys.stream
-        )
+        storage = self._storage if self._bound is None else self._bounded.inner  # this is no use of the keys
+        self._run(lambda n, at, to: storage.find(at[0], n, 0, to[0], b"\0", keys.stream), [keys], [found], keys.stream)
         return found
 
     # ---- the one path of verbs with one answer for each key
@@ -667,14 +723,17 @@ class BaseTable:
         self._run(lambda n, at, to: verb(at[0], n, to[0], keys.stream), [keys], [answers], keys.stream)
 
     # ---- the one path of updates
-    def _update(self, keys: Any, values: Any, op: Op, *, unique: bool = False, answers: bool = True) -> Any:
+    def _update(
+        self, keys: Any, values: Any, op: Op, *, scores: Any = None, unique: bool = False, answers: bool = True
+    ) -> Any:
         """Insert, assign or combine: bool[n], True where this element added its key; None without ``answers``."""
         pairs = self._view_pairs(keys, values)
         seen = pairs[0]
+        given = self._view_scores(seen, scores)
         if self._like is None:
             self._note_kind(seen)
         added = seen.library.empty(seen, seen.shape[:1], BOOL, self._engine) if answers else None
-        self._lock.write(self._update_locked, pairs, op, added, unique=unique)
+        self._lock.write(self._update_locked, pairs, op, added, unique=unique, scores=given)
         return None if added is None else added.library.export(added)
 
     def _update_locked(
@@ -685,6 +744,8 @@ class BaseTable:
         held: ArrayView | None = None,
         *,
         unique: bool = False,
+        scores: ArrayView | None = None,
+        ranks: ArrayView | None = None,
     ) -> None:
         """Insert, assign or combine.
 
@@ -696,13 +757,22 @@ class BaseTable:
             Receives which elements added their keys.
         held
             Receives the value that each key has after the update.
+        scores, ranks
+            Of the keys of a bounded table that keeps ranks: their scores, or the ranks themselves.
         """
         stream = pairs[0].stream
+        update: Callable[..., None] = self._storage.update
+        ins = [*pairs, *(made for made in (scores, ranks) if made is not None)]
 
         def body(n: int, at: list[int], to: list[int]) -> None:
-            self._storage.update(
+            more = {}
+            if ranks is not None:
+                more = {"ranks": at[-1]}
+            elif scores is not None:
+                more = {"scores": at[-1], "score_kind": kind_of(scores.dtype)}
+            update(
                 at[0],
-                at[1] if len(at) > 1 else 0,
+                at[1] if self._value is not None else 0,
                 n,
                 op=op,
                 kind=self._value_kind,
@@ -710,10 +780,11 @@ class BaseTable:
                 held=0 if held is None else to[-1],
                 unique=unique,
                 stream=stream,
+                **more,
             )
 
         try:
-            self._run(body, pairs, [made for made in (added, held) if made is not None], stream)
+            self._run(body, ins, [made for made in (added, held) if made is not None], stream)
         except TableFull as error:
             raise TableFull(str(error), self._transfer.on_host(pairs[0])[error.keys]) from None
 
@@ -742,7 +813,7 @@ class BaseTable:
         return seen.library, seen.device
 
     def _scanned_locked(self, library: Library, device: str, columns: Sequence[Column]) -> list[ArrayView]:
-        """All rows of some columns: of keys, values, or both in this order."""
+        """All rows of some columns: of keys, values and ranks, in this order."""
         n = self._storage.store.size
         like = library.see(library.example(device))
         outs = [library.empty(like, (n, *column.shape), column.dtype, self._engine) for column in columns]
@@ -751,8 +822,11 @@ class BaseTable:
         def body(_n: int, _at: list[int], to: list[int]) -> None:
             nonlocal stored
             keys = to[0] if columns[0] is self._key else 0
-            values = to[-1] if columns[-1] is not self._key else 0
-            stored = self._storage.scan(n, keys, values, like.stream)
+            values = next((at for at, column in zip(to, columns, strict=True) if column is self._value), 0)
+            if columns[-1] is RANKS:
+                stored = self._bounded.scan(n, keys, values, like.stream, to[-1])
+            else:
+                stored = self._storage.scan(n, keys, values, like.stream)
 
         self._run(body, [], outs, like.stream)
         if stored != n:
@@ -764,6 +838,19 @@ class BaseTable:
         columns = [self._key] if self._value is None else [self._key, self._value]
         keys, *values = (made.owner for made in self._scanned_locked(NUMPY, "cpu", columns))
         return keys, values[0] if values else None
+
+    def _all_columns_locked(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None, npt.NDArray[Any] | None]:
+        """All keys; all values, if the table has values; and all ranks, if the table keeps ranks; in host memory."""
+        if self._bound is None or self._bound.evict not in RANKED_ROWS:
+            return *self._host_columns_locked(), None
+        columns = [column for column in (self._key, self._value, RANKS) if column is not None]
+        keys, *values, ranks = (made.owner for made in self._scanned_locked(NUMPY, "cpu", columns))
+        return keys, values[0] if values else None, ranks
+
+    @property
+    def _bounded(self) -> BoundedStorage:
+        """The storage of a bounded table."""
+        return cast("BoundedStorage", self._storage)
 
     def _repr_locked(self) -> str:
         value = "" if self._value is None else f", value={self._value.numpy}"
@@ -792,6 +879,8 @@ class BaseTable:
             peak_nbytes=store.peak_nbytes,
             nodes=use.nodes,
             insert_probes=store.insert_probes,
+            max_size=self._bound and self._bound.max_size,
+            evicted=self._bound and self._bounded.evicted,
         )
 
     # ---- descriptions, of which tables like this one are made
@@ -808,6 +897,9 @@ class BaseTable:
             "load_factor": self._load_factor,
             "load_bounds": self._bounds,
             "seed": self._seed,
+            "max_size": self._bound and self._bound.max_size,
+            "evict": self._bound and self._bound.evict,
+            "score": self._score and self._score.dtype.name,
             **self._options,
         }
 
@@ -835,13 +927,16 @@ class BaseTable:
             design=description["design"],
             device=device,
             count_probes=description["count_probes"],
-            load_bounds=description.get("load_bounds"),  # which older files do not have
+            load_bounds=description.get("load_bounds"),  # which older files do not have, nor the next three
+            max_size=description.get("max_size"),
+            evict=description.get("evict"),
+            score=description.get("score"),
             memory=memory,
             **options,
             **description["parameters"],
         )
         return table
 
-    def _snapshot(self) -> tuple[dict[str, Any], npt.NDArray[Any], npt.NDArray[Any] | None]:
+    def _snapshot(self) -> copies.Snapshot:
         """The description and all pairs, of one moment."""
-        return self._settled(lambda: (self._typed_description(), *self._host_columns_locked()))
+        return self._settled(lambda: copies.Snapshot(self._typed_description(), *self._all_columns_locked()))

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays.view import view
 from ..errors import CorruptFile, DtypeError, ParameterError, ShapeError, TableFull
 from ..runtime.abi import Op
 from .options import integer
@@ -12,23 +16,34 @@ from .options import integer
 if TYPE_CHECKING:
     from .base import BaseTable
 
-__all__ = ["give_state", "like", "loaded", "rebuilt", "replaced"]
+__all__ = ["Snapshot", "give_state", "like", "loaded", "rebuilt", "replaced"]
 
 AnyTable = TypeVar("AnyTable", bound="BaseTable")
+
+
+class Snapshot(NamedTuple):
+    """What a table holds at one moment.
+
+    Attributes
+    ----------
+    description
+        The options of the table; the types of its keys and values, except in a file.
+    keys, values, ranks
+        All keys; all values, None for a set; and all ranks, uint64, None for a table that keeps no ranks. Of any
+        library, or views of the engine's memory.
+    """
+
+    description: dict[str, Any]
+    keys: Any
+    values: Any
+    ranks: npt.NDArray[np.uint64] | None = None
+
 
 _HOPELESS = 16
 """A table with this many times the room that its keys need is not too small, whatever is wrong."""
 
 
-def rebuilt(
-    kind: type[AnyTable],
-    description: dict[str, Any],
-    device: str | None,
-    keys: Any,
-    values: Any,
-    *,
-    unique: bool = True,
-) -> AnyTable:
+def rebuilt(kind: type[AnyTable], held: Snapshot, device: str | None, *, unique: bool = True) -> AnyTable:
     """A table of a description, with pairs; of keys that repeat, one pair each.
 
     Larger than described if the pairs do not fit: a table that raises when it is full can hold more keys than its
@@ -37,17 +52,19 @@ def rebuilt(
 
     Parameters
     ----------
-    keys, values
-        Arrays of any library, or views of the engine's memory; ``values`` is None for a set.
     unique
         The keys differ from each other.
     """
+    description, keys, values, ranks = held
     n, capacity = keys.shape[0], max(1, description["capacity"])
     while True:
         try:
             table = kind._made(description, device, capacity)
             # Nobody else has the table: its lock is free.
-            table._update_locked(table._view_pairs(keys, values), Op.KEEP, None, unique=unique)
+            given = None if ranks is None else view(ranks)
+            table._update_locked(table._view_pairs(keys, values), Op.KEEP, None, unique=unique, ranks=given)
+            if ranks is not None:
+                table._bounded.policy.resume(int(ranks.max(initial=0)))
         except MemoryError:
             if capacity <= max(1, n) or description["on_full"] != "grow":
                 raise
@@ -62,19 +79,28 @@ def rebuilt(
 
 def like(table: AnyTable, description: dict[str, Any], keys: Any, values: Any, *, unique: bool = True) -> AnyTable:
     """A table with other pairs, on the same device, with the attributes of a subclass."""
-    made = rebuilt(type(table), description, table.device, keys, values, unique=unique)
+    made = rebuilt(type(table), Snapshot(description, keys, values), table.device, unique=unique)
     give_state(made, table.__getstate__())
     made._like = table._like
     return made
 
 
-def replaced(table: AnyTable, description: dict[str, Any], keys: Any, values: Any, changes: dict[str, Any]) -> AnyTable:
-    """A table with the same pairs and other options."""
+def replaced(table: AnyTable, held: Snapshot, changes: dict[str, Any]) -> AnyTable:
+    """A table with the same pairs and other options.
+
+    Keys keep their ranks if the same policy says which keys leave, and the scores are of the same type.
+    """
+    description, keys, values, ranks = held
     if fixed := changes.keys() & {"key", "value"}:
         raise ParameterError(
             f"a table with other options has the same keys and values, and {' and '.join(sorted(fixed))} would be "
             "another type: convert the arrays, and make a table with from_arrays"
         )
+    ranked_by = description["evict"], description["score"]
+    if changes.get("max_size", description["max_size"]) is None:
+        description |= {"evict": None, "score": None}
+    if changes.get("evict", description["evict"]) != "score":
+        description["score"] = None
     if "design" in changes:
         description |= {"parameters": {}, "load_factor": None}
     if "capacity" in changes:
@@ -82,7 +108,13 @@ def replaced(table: AnyTable, description: dict[str, Any], keys: Any, values: An
     device = changes.pop("device", table.device)
     options = {name: changes.pop(name) for name in description.keys() - {"kind", "parameters"} if name in changes}
     description |= {**options, "parameters": {**description["parameters"], **changes}}
-    made = rebuilt(type(table), description, device, keys, values)
+    if ranked_by != (description["evict"], description["score"]):
+        if description["evict"] == "score":
+            raise ParameterError(
+                "the keys have no scores of this type: make a table with from_arrays, and give scores="
+            )
+        ranks = None
+    made = rebuilt(type(table), Snapshot(description, keys, values, ranks), device)
     give_state(made, table.__getstate__())
     if made.device == table.device:
         made._like = table._like
@@ -92,9 +124,7 @@ def replaced(table: AnyTable, description: dict[str, Any], keys: Any, values: An
 def loaded(
     kind: type[AnyTable],
     path: str | os.PathLike[str],
-    description: dict[str, Any],
-    keys: Any,
-    values: Any,
+    held: Snapshot,
     device: str | None,
 ) -> AnyTable:
     """The table that a file describes.
@@ -105,11 +135,12 @@ def loaded(
         If no table could have been saved so.
     """
     try:
-        table = rebuilt(kind, description, device, keys, values, unique=False)
+        table = rebuilt(kind, held, device, unique=False)
     except (DtypeError, ParameterError, ShapeError, TableFull) as error:
         raise CorruptFile(f"{os.fspath(path)} describes no table that could be saved: {error}") from None
-    if len(table) != len(keys):
-        raise CorruptFile(f"{os.fspath(path)} repeats {len(keys) - len(table):,} of its {len(keys):,} keys")
+    most = len(held.keys) if table._bound is None else table._bound.max_size
+    if len(table) != min(most, n := len(held.keys)):
+        raise CorruptFile(f"{os.fspath(path)} repeats {n - len(table):,} of its {n:,} keys")
     return table
 
 

@@ -13,9 +13,10 @@ from ..arrays.row_type import Column, read_only
 from ..arrays.view import view
 from ..errors import DtypeError, ParameterError, UnsupportedVerb
 from ..runtime.abi import Op
-from . import mixed_batch, set_algebra
+from . import bounded, mixed_batch, set_algebra
 from .base import BOOL, BaseTable
 from .items import PairTable
+from .options import capacity_for
 
 __all__ = ["HashMap", "HashSet"]
 
@@ -31,7 +32,8 @@ class HashMap(PairTable):
         Anything that ``numpy.dtype`` takes: integers, datetimes, ``S`` and ``V`` bytes, structured types, and
         ``("int32", (3,))`` for rows of numbers. Keys of up to 128 bytes, and not floating-point; values of any width.
     capacity
-        Keys that the table holds at ``load_factor`` before it grows; it has ``ceil(capacity / load_factor)`` slots.
+        Keys that the table holds at ``load_factor`` before it grows, 1024 by default; it has
+        ``ceil(capacity / load_factor)`` slots.
     design
         Name or alias of a table design (`warphash.designs.registry.names`), or ``"auto"``, which takes
         ``priorities=`` out of ``"load_factor"``, ``"insertion"``, ``"query"`` and ``"stability"``.
@@ -57,6 +59,20 @@ class HashMap(PairTable):
         Where the slots lie: ``"device"``. Design ``"stadium"`` also takes ``"host"``, the memory of a GPU's host, and
         the ``pathlib.Path`` of a file that is made (`open`, `flush`, `close`). A pickle, a saved table and the result
         of set algebra lie on the device.
+    max_size
+        A bound on keys, for designs that erase: behind each update, the keys of least rank leave until no more than the
+        bound are left. None for no bound. A batch goes in pieces of a quarter of the bound, at least 65,536 elements;
+        no more keys than the bound and a piece are ever held. Each piece is added as a whole: a refused allocation
+        leaves the pieces before it in the table. ``capacity`` is the bound and a quarter by default.
+    evict
+        Which keys leave a bounded table. ``"lru"``, the default: those whose last use is longest ago; a find that finds
+        its key is a use, and all uses of one call are as old. ``"lfu"``: those that were used least often of late, by a
+        sketch of frequencies, which also remembers keys that left. ``"fifo"``: those that came first. ``"score"``:
+        those of the least score, which the caller gives with each key. ``"random"``: any. Of keys of one rank, any
+        leave.
+    score
+        Type of the scores for ``evict="score"``: integers or floats; ``"float64"`` by default. NaN is the
+        least score.
     **parameters
         Parameters of the design.
 
@@ -86,7 +102,14 @@ class HashMap(PairTable):
 
     @classmethod
     def from_arrays(
-        cls, keys: Any, values: Any, *, assume_unique: bool = False, capacity: int | None = None, **options: Any
+        cls,
+        keys: Any,
+        values: Any,
+        *,
+        scores: Any = None,
+        assume_unique: bool = False,
+        capacity: int | None = None,
+        **options: Any,
     ) -> Self:
         """Build a table of ``keys`` and ``values`` in one pass.
 
@@ -94,36 +117,41 @@ class HashMap(PairTable):
         ----------
         keys, values
             Arrays of one length. The table goes to their device unless ``device`` is given.
+        scores
+            As for `insert`.
         assume_unique
             The caller guarantees that no key repeats, which saves the work of finding out. A table larger than a GPU's
             cache is then built a third faster, if there is memory for a copy of the keys and values. On a CPU this
             saves little.
         capacity
-            As for the class; the number of keys by default.
+            As for the class; by default the number of keys, or less in a bounded table.
         **options
             As for the class.
         """
         seen, value_view = view(keys), view(values)
         options.setdefault("device", seen.device if seen.host is None else None)
         types = Column.of_array(seen, "keys").numpy, Column.of_array(value_view, "values").numpy
-        table = cls(*types, capacity=seen.rows if capacity is None else capacity, **options)
-        table._update(seen, value_view, Op.KEEP, unique=assume_unique, answers=False)
+        table = cls(*types, capacity=capacity_for(seen.rows, capacity, options), **options)
+        table._update(seen, value_view, Op.KEEP, scores=scores, unique=assume_unique, answers=False)
         return table
 
-    def insert(self, keys: Any, values: Any, *, assume_unique: bool = False) -> Any:
+    def insert(self, keys: Any, values: Any, *, scores: Any = None, assume_unique: bool = False) -> Any:
         """Add the keys that are absent; a present key keeps its value.
 
         Parameters
         ----------
         keys, values
             Arrays of one length.
+        scores
+            Of a table with ``evict="score"``: a number for each key. A present key keeps its score, too.
         assume_unique
             The caller guarantees that the keys differ from each other and from the keys in the table.
 
         Returns
         -------
         bool[n]
-            True where this element added its key: one element of each new key.
+            True where this element added its key: one element of each new key. In a bounded table, a key may be added
+            and leave in one call, and be added again by a later element.
 
         Raises
         ------
@@ -131,14 +159,17 @@ class HashMap(PairTable):
             If a batch does not fit and the table may not grow; the table is as it was.
         """
         self._need("insert")
-        return self._update(keys, values, Op.KEEP, unique=assume_unique)
+        return self._update(keys, values, Op.KEEP, scores=scores, unique=assume_unique)
 
-    def assign(self, keys: Any, values: Any) -> Any:
-        """Insert or overwrite: bool[n], True where the key is new. Of several values for one key, one is kept whole."""
+    def assign(self, keys: Any, values: Any, *, scores: Any = None) -> Any:
+        """Insert or overwrite: bool[n], True where the key is new. Of several values for one key, one is kept whole.
+
+        In a table with ``evict="score"``, ``scores`` has a number for each key, and overwrites, too.
+        """
         self._need("assign")
-        return self._update(keys, values, Op.REPLACE)
+        return self._update(keys, values, Op.REPLACE, scores=scores)
 
-    def upsert(self, keys: Any, values: Any, op: str) -> Any:
+    def upsert(self, keys: Any, values: Any, op: str, *, scores: Any = None) -> Any:
         """Insert, or combine with the value that is there: bool[n], True where the key is new.
 
         Parameters
@@ -147,6 +178,8 @@ class HashMap(PairTable):
             ``"add"``, ``"min"``, ``"max"``, ``"or"``, ``"and"`` or ``"xor"``. ``"first"`` keeps the value that is
             there, or the value of the key's first element in the batch. ``"last"`` keeps the value of the key's last
             element. Sums of integers wrap around. Sums of floats depend on the order of additions, which is undefined.
+        scores
+            As for `assign`, whatever ``op`` is, except that ``"first"`` keeps the score that is there.
 
         Raises
         ------
@@ -155,18 +188,19 @@ class HashMap(PairTable):
         """
         self._need("upsert")
         if op in ("first", "last"):
-            return self._upsert_in_order(keys, values, op)
+            return self._upsert_in_order(keys, values, op, scores)
         if op not in _COMBINING:
             raise ParameterError(f"op must be one of {[*_COMBINING, 'first', 'last']}, got {op!r}")
         column = self._values
         bitwise = op in ("or", "and", "xor")
         if column.shape or column.dtype.kind not in ("biu" if bitwise else "biuf"):
             raise UnsupportedVerb(f"upsert {op!r} combines {'integers' if bitwise else 'numbers'}, not {column.numpy}")
-        return self._update(keys, values, _COMBINING[op])
+        return self._update(keys, values, _COMBINING[op], scores=scores)
 
-    def _upsert_in_order(self, keys: Any, values: Any, op: str) -> Any:
+    def _upsert_in_order(self, keys: Any, values: Any, op: str, scores: Any) -> Any:
         """Upsert "first" or "last". A bulk operation has no order, so each key's element is found beforehand."""
         seen, value_view = self._view_pairs(keys, values)
+        given = self._view_scores(seen, scores)
         self._note_kind(seen)
         n, host_keys, host_values = seen.rows, *map(self._transfer.on_host, (seen, value_view))
         places = np.arange(n, dtype=np.uint64)
@@ -174,7 +208,12 @@ class HashMap(PairTable):
         order.upsert(host_keys, places, "min" if op == "first" else "max")
         chosen = order.find(host_keys)[0] == places
         added = np.zeros(n, np.bool_)
-        added[chosen] = self._update(host_keys[chosen], host_values[chosen], Op.KEEP if op == "first" else Op.REPLACE)
+        added[chosen] = self._update(
+            host_keys[chosen],
+            host_values[chosen],
+            Op.KEEP if op == "first" else Op.REPLACE,
+            scores=None if given is None else self._transfer.on_host(given)[chosen],
+        )
         out = seen.library.empty(seen, (n,), added.dtype, self._engine)
         if out.host is not None:
             out.host[:] = added
@@ -182,6 +221,60 @@ class HashMap(PairTable):
             held = self._engine.from_host(added, seen.stream)
             self._engine.copy(out.ptr, held.ptr, n, seen.stream)
         return out.library.export(out)
+
+    def evict(self, n: int, *, like: Any = None) -> tuple[Any, Any]:
+        """Have the ``n`` keys of least rank leave a bounded table.
+
+        Parameters
+        ----------
+        n
+            How many keys; all keys leave if there are fewer.
+        like
+            As for `keys`.
+
+        Returns
+        -------
+        keys[n], values[n]
+            What left.
+
+        Raises
+        ------
+        UnsupportedVerb
+            If the table has no bound.
+        MemoryError
+            If there is no memory for a copy of all keys and their ranks; the table is as it was.
+        """
+        keys, values = bounded.evict(self, n, like)
+        return keys, values
+
+    def erase_if(self, column: str, comparison: str, bound: Any) -> int:
+        """Erase the keys whose key, value or score compares with a bound: how many keys were erased.
+
+        Parameters
+        ----------
+        column
+            ``"keys"`` or ``"values"``, of numbers; or ``"scores"`` of a table with ``evict="score"``.
+        comparison
+            ``"<"``, ``"<="``, ``"=="``, ``"!="``, ``">="`` or ``">"``: a key is erased if ``number comparison bound``.
+        bound
+            A number. Integers are compared exactly, also with a bound that their type does not have. For floats, the
+            bound is rounded to their type. NaN compares as in NumPy: it is unequal to every number, and else nothing.
+
+        Raises
+        ------
+        DtypeError
+            If the column has no numbers, or several in a row; or the bound is no number.
+        MemoryError
+            If there is no memory for a copy of all keys and the column; the table is as it was.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.HashMap.from_arrays(np.arange(5), np.array([3.0, -1.0, 2.0, np.nan, 9.0]), device="cpu")
+        >>> m.erase_if("values", "<", 2.5), len(m)
+        (2, 3)
+        """
+        return bounded.erase_if(self, column, comparison, bound)
 
     def find(self, keys: Any, default: Any = 0) -> tuple[Any, Any]:
         """Values of keys: ``(values[n], found[n])``, with ``default`` for absent keys. Does not wait for the device."""
@@ -227,7 +320,7 @@ class HashMap(PairTable):
         done, found = mixed_batch.execute(self, operations, keys, values, self._values, default)
         return found, done
 
-    def find_or_insert(self, keys: Any, values: Any) -> tuple[Any, Any]:
+    def find_or_insert(self, keys: Any, values: Any, *, scores: Any = None) -> tuple[Any, Any]:
         """Insert and find in one operation: ``(values[n], inserted[n])``.
 
         Returns
@@ -243,11 +336,12 @@ class HashMap(PairTable):
         self._need("find_or_insert")
         pairs, column = self._view_pairs(keys, values), self._values
         seen = pairs[0]
+        given = self._view_scores(seen, scores)
         self._note_kind(seen)
         library, rows = seen.library, seen.shape[:1]
         inserted = library.empty(seen, rows, BOOL, self._engine)
         held = library.empty(seen, rows + column.shape, column.dtype, self._engine)
-        self._lock.write(self._update_locked, pairs, Op.KEEP, inserted, held)
+        self._lock.write(self._update_locked, pairs, Op.KEEP, inserted, held, scores=given)
         return library.export(held), library.export(inserted)
 
     # ---- the dict face
@@ -309,20 +403,34 @@ class HashSet(BaseTable):
 
     @classmethod
     def from_arrays(
-        cls, keys: Any, *, assume_unique: bool = False, capacity: int | None = None, **options: Any
+        cls,
+        keys: Any,
+        *,
+        scores: Any = None,
+        assume_unique: bool = False,
+        capacity: int | None = None,
+        **options: Any,
     ) -> Self:
         """Build a set of ``keys`` in one pass; see `HashMap.from_arrays`."""
         seen = view(keys)
         options.setdefault("device", seen.device if seen.host is None else None)
         key = Column.of_array(seen, "keys").numpy
-        table = cls(key, capacity=seen.rows if capacity is None else capacity, **options)
-        table._update(seen, None, Op.KEEP, unique=assume_unique, answers=False)
+        table = cls(key, capacity=capacity_for(seen.rows, capacity, options), **options)
+        table._update(seen, None, Op.KEEP, scores=scores, unique=assume_unique, answers=False)
         return table
 
-    def insert(self, keys: Any, *, assume_unique: bool = False) -> Any:
+    def insert(self, keys: Any, *, scores: Any = None, assume_unique: bool = False) -> Any:
         """Add keys: bool[n], True where this element added its key. See `HashMap.insert`."""
         self._need("insert")
-        return self._update(keys, None, Op.KEEP, unique=assume_unique)
+        return self._update(keys, None, Op.KEEP, scores=scores, unique=assume_unique)
+
+    def evict(self, n: int, *, like: Any = None) -> Any:
+        """Have the ``n`` keys of least rank leave a bounded set, and return the keys; see `HashMap.evict`."""
+        return bounded.evict(self, n, like)[0]
+
+    def erase_if(self, column: str, comparison: str, bound: Any) -> int:
+        """Erase the keys that compare with a bound: how many keys were erased; see `HashMap.erase_if`."""
+        return bounded.erase_if(self, column, comparison, bound)
 
     def execute(self, operations: Any, keys: Any) -> Any:
         """Find, insert and erase in one batch, whose operations all run at once: bool[n]. See `HashMap.execute`."""

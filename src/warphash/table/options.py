@@ -8,20 +8,26 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.row_type import Column
 from ..designs import auto, registry
 from ..designs.base import Design
 from ..errors import ParameterError, PathError
+from ..storage.bounded.bound import EVICT, Bound
 from ..storage.hash_constants import HASHES
 
 __all__ = [
     "ExistingFile",
+    "bound_of",
     "bounds_of",
     "buckets_of",
+    "capacity_for",
+    "capacity_of",
     "check_options",
     "chosen",
     "integer",
     "load_factor_of",
     "memory_of",
+    "score_of",
 ]
 
 LEAST_LOAD_FACTOR = 1e-9
@@ -72,6 +78,44 @@ def bounds_of(given: Any, on_full: str, design: Design, parameters: dict[str, An
         kept = "on_full='raise'" if on_full != "grow" else "rebucket=False"
         raise ParameterError(f"{kept} keeps the size of the table: leave load_bounds out, got {given!r}")
     return least, most
+
+
+def bound_of(max_size: Any, evict: Any, kind: str) -> Bound | None:
+    """The given bound on keys, checked; None for no bound."""
+    if max_size is None:
+        if evict is not None:
+            raise ParameterError(f"evict={evict!r} says which keys leave a bounded table: give max_size, too")
+        return None
+    if kind == "MultiMap":
+        raise ParameterError("max_size bounds the keys of a HashMap or a HashSet: leave it out")
+    if evict is not None and evict not in EVICT:
+        raise ParameterError(f"evict must be one of {EVICT}, got {evict!r}")
+    return Bound(integer("max_size", max_size, 1), evict or "lru")
+
+
+def score_of(given: Any, bound: Bound | None) -> Column | None:
+    """The type of the scores of a table, checked; None for a table without scores."""
+    if bound is None or bound.evict != "score":
+        if given is not None:
+            raise ParameterError(f"score={given!r} is the type of the scores for evict='score': leave it out")
+        return None
+    column = Column.of_values("float64" if given is None else given)
+    if column.shape or column.dtype.kind not in "iuf" or column.dtype.itemsize > 8:
+        raise ParameterError(f"score must be a type of integers or floats of at most 64 bits, got {given!r}")
+    return column
+
+
+def capacity_of(given: int | None, bound: Bound | None) -> int:
+    """The given capacity; by default 1024, or the bound and a quarter, which is room for a piece of a batch."""
+    if given is not None:
+        return given
+    return 1024 if bound is None else bound.max_size + bound.max_size // 4
+
+
+def capacity_for(rows: int, given: int | None, options: dict[str, Any]) -> int | None:
+    """The capacity for so many keys, of a table with other ``options``; None for the default of a bounded table."""
+    most = options.get("max_size")
+    return rows if given is None and (not isinstance(most, int) or rows <= most) else given
 
 
 class ExistingFile(PurePosixPath):

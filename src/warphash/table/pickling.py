@@ -58,6 +58,7 @@ def rebuild(
     description: dict[str, Any],
     keys: npt.NDArray[np.uint8],
     values: npt.NDArray[np.uint8] | None,
+    ranks: npt.NDArray[np.uint8] | None = None,
 ) -> Any:
     """Make a table of what was pickled. A pickle calls this function by its name.
 
@@ -71,16 +72,19 @@ def rebuild(
         Its options, and the types of its keys and values.
     keys, values
         The bytes of its pairs, possibly read-only or not aligned; ``values`` is None for a set.
+    ranks
+        The bytes of the ranks of its keys, of a bounded table that keeps ranks.
 
     Raises
     ------
     EngineUnavailable, DeviceError
         If the device cannot be used here; the message says how to load the table on another device.
     """
+    types = description["key"], description["value"], np.dtype(np.uint64)
     columns = [
-        None if raw is None else _rows(raw, description[name]) for name, raw in (("key", keys), ("value", values))
+        None if raw is None else _rows(raw, dtype) for dtype, raw in zip(types, (keys, values, ranks), strict=True)
     ]
-    return copies.rebuilt(kind, description, _device(device), *columns)
+    return copies.rebuilt(kind, copies.Snapshot(description, *columns), _device(device))
 
 
 def as_bytes(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:

@@ -136,9 +136,13 @@ def is_disjoint(left: Side, right: Side) -> bool:
 
 
 def combined(left: AnySet, right: BaseTable, choose: Choice) -> AnySet:
-    """A set, on the left one's device and with its options, of the keys that ``choose`` takes of both at one moment."""
+    """A set, on the left one's device and with its options, of the keys that ``choose`` takes of both at one moment.
+
+    The set has no bound: a bound would leave out keys of the answer.
+    """
     description, keys = _of_both(left, right, lambda *sides: (left._typed_description(), _joined(left, choose(*sides))))
-    return copies.like(left, {**description, "capacity": keys.rows}, keys, None, unique=False)
+    description |= {"capacity": keys.rows, "max_size": None, "evict": None, "score": None}
+    return copies.like(left, description, keys, None, unique=False)
 
 
 def related(left: BaseTable, right: BaseTable, holds: Relation) -> bool:
@@ -161,7 +165,8 @@ def _of_both(left: BaseTable, right: BaseTable, ask: Callable[[Side, Side], T]) 
         near: BaseTable = right
         if right.device != left.device:
             keys, _ = right._host_columns_locked()
-            near = copies.rebuilt(type(right), right._typed_description(), left.device, keys, None)
+            description = right._typed_description() | {"max_size": None, "evict": None, "score": None}
+            near = copies.rebuilt(type(right), copies.Snapshot(description, keys, None), left.device)
         return ask(Side(left), Side(near))
 
     if left is right:

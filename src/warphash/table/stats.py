@@ -37,6 +37,8 @@ class Stats:
         Number of nodes in use, such as slabs, of a table whose buckets are lists; None for other tables.
     insert_probes
         Mean number of buckets that an insert has read for a key, if the table was made with ``count_probes=True``.
+    max_size, evicted
+        The bound on keys, and how many keys have left because of it or by `evict`; None for a table without a bound.
     """
 
     size: int
@@ -53,3 +55,5 @@ class Stats:
     peak_nbytes: int | None
     nodes: int | None
     insert_probes: float | None
+    max_size: int | None
+    evicted: int | None

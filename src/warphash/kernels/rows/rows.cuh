@@ -65,15 +65,10 @@
 // has 32 bits of the fingerprint beside the element's number, so that a probe seldom reads another element's
 // fingerprint.
 //
-// Two keys of one fingerprint never live in the table together: the store draws another salt. No two different rows
-// have one fingerprint under every salt. The salt is part of each word that is multiplied, by a constant:
-// no row has a factor of zero under every salt, and under a salt that makes one zero, the words behind it count as
-// before. Two rows of one word differ under the salt that cancels one of them, since only a factor of zero folds to
-// zero. Of longer rows there is no proof. A model with words of 8 bits was tried out: any two of its 2^16 rows of two
-// words are told apart by four fifths of the salts.
+// Two keys of one fingerprint never live in the table together: the store draws another salt (core/fingerprint.cuh).
 #pragma once
 #include "core/bytes.cuh"
-#include "core/hash.cuh"
+#include "core/fingerprint.cuh"
 #include "core/straight.cuh"
 #include "core/value.cuh"
 #include "rows/abi.cuh"
@@ -120,12 +115,6 @@ WARPHASH_FN bool equal_rows(const u8* a, const u8* b, u64 bytes) {
   return same;
 }
 
-WARPHASH_FN u64 read_word(const u8* p, u64 bytes) {
-  u64 x = 0;
-  for (u64 j = 0; j < bytes; ++j) x |= static_cast<u64>(p[j]) << (8 * j);
-  return x;
-}
-
 WARPHASH_FN void copy_extended(u8* to, const u8* from, u64 bytes, u64 longer) {
   for (u64 j = 0; j < longer; ++j) to[j] = j < bytes ? from[j] : 0;
 }
@@ -151,20 +140,6 @@ struct Narrow : Straight<StoredRows, WordBatch> {
     return false;
   }
 };
-
-// The fingerprint of `bytes` bytes under a salt.
-WARPHASH_FN u64 fingerprint_of(const u8* row, u64 bytes, u64 salt) {
-  const bool aligned = (reinterpret_cast<u64>(row) & 7) == 0;
-  u64 x = salt ^ bytes;
-  for (u64 j = 0; j < bytes; j += 8) {
-    const u64 left = bytes - j;
-    const u64 word =
-        left >= 8 && aligned ? *reinterpret_cast<const u64*>(row + j) : read_word(row + j, left < 8 ? left : 8);
-    const u64 m = (x ^ word) * 0x9fb21c651e98df25ull;
-    x = mix(m ^ multiply_high(x ^ word, 0x9fb21c651e98df25ull)) + salt;
-  }
-  return x;
-}
 
 struct Fingerprint : Straight<StoredRows, FingerprintBatch> {
   WARPHASH_FN static bool start(const StoredRows&, const FingerprintBatch& b, u64 i, State&) {
