@@ -165,6 +165,19 @@ def _erase(world: World, own: Array) -> None:
     world.is_whole(world.erase(world.coming))
 
 
+def _erase_if(world: World, own: Array) -> None:
+    """No key and no value is so large. (Keys that one comparison tells from all others do not come and go together.)"""
+    if world.key.kind == "u":
+        assert world.table.erase_if("keys", ">", int(world.absent[-1])) == 0
+    if world.has_values:
+        assert world.table.erase_if("values", ">", int(world.values(world.absent[-1:], 2)[0])) == 0
+
+
+def _evict(world: World, own: Array) -> None:
+    with pytest.raises(UnsupportedVerb, match="no bound"):
+        world.table.evict(1)
+
+
 def _erase_all(world: World, own: Array) -> None:
     world.insert(np.repeat(own, 2), np.tile([0, 1], len(own)))
     assert (world.table.erase_all(world.keys(own)) == 2).all()
@@ -428,6 +441,8 @@ VERBS: dict[str, Call] = {
     "upsert": _upsert,
     "find_or_insert": _find_or_insert,
     "erase": _erase,
+    "erase_if": _erase_if,
+    "evict": _evict,
     "erase_all": _erase_all,
     "execute": _execute,
     "__setitem__": _set_items,
@@ -485,11 +500,11 @@ VERBS: dict[str, Call] = {
 CONSTANT = frozenset(
     [
         *("design", "device", "memory", "key_dtype", "value_dtype", "seed", "from_arrays", "load", "open"),
-        *("items", "__getstate__", "__setstate__", "close", "__enter__", "__exit__"),
+        *("evict", "items", "__getstate__", "__setstate__", "close", "__enter__", "__exit__"),
     ]
 )
-"""Verbs that do not read the state of an existing table. `items` reads it only in each iteration. A thread that closes
-the shared table would end the test, so each closes a copy."""
+"""Verbs that do not read the state of an existing table. `evict` refuses a table without a bound. `items` reads the
+state only in each iteration. A thread that closes the shared table would end the test, so each closes a copy."""
 
 
 def public(kind: str) -> list[str]:

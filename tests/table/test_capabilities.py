@@ -54,6 +54,8 @@ CALLS: dict[str, tuple[str, Callable[[Any, Path], Any]]] = {
     "upsert": ("upsert", in_place(lambda t: t.upsert(*given(t), "add"))),
     "find_or_insert": ("find_or_insert", in_place(lambda t: t.find_or_insert(*given(t)))),
     "erase": ("erase", in_place(lambda t: t.erase(KEYS))),
+    "erase_if": ("erase", in_place(lambda t: t.erase_if("keys", "<", 5))),
+    "evict": ("erase", in_place(lambda t: t.evict(5))),
     "erase_all": ("erase_all", in_place(lambda t: t.erase_all(KEYS))),
     "execute": ("execute", in_place(lambda t: t.execute(np.zeros(100, "u1"), *given(t)))),
     "__setitem__": ("assign", in_place(lambda t: t.__setitem__(KEYS, VALUES))),

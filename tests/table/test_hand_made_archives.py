@@ -77,8 +77,9 @@ def test_an_unaltered_file_is_loaded(tmp_path: Path, kind: str) -> None:
         assert (len(table), table.design, table.seed) == (5, design, 1)
 
 
-def test_a_file_without_bounds_of_the_load_factor_is_loaded(hand: Hand) -> None:
-    assert len(hand.load(hand.altered("load_bounds", to=ABSENT))) == 5  # older files have none
+@pytest.mark.parametrize("field", ["load_bounds", "max_size", "evict", "score"])
+def test_a_file_without_a_newer_field_is_loaded(hand: Hand, field: str) -> None:
+    assert len(hand.load(hand.altered(field, to=ABSENT))) == 5
 
 
 NUMBERS = [-1, "5", 5.0, True, None, [5], {}, 2**60, 2**63, 10**30]
@@ -94,6 +95,9 @@ WRONG: dict[str, list[Any]] = {
     "on_full": ["nope", "", 1, None, ["grow"]],
     "attempts": [0, -1, "8", 8.5, True, None, 2**63],
     "count_probes": [0, 1, "false", None, []],
+    "max_size": NUMBERS[:4] + NUMBERS[5:],
+    "evict": ["lru", "score", "nope", "", 1, True, ["lru"]],
+    "score": ["float64", "nope", "", 1, True, ["float64"]],
     "count": [*NUMBERS, 4, 6, 0],
     "columns": [[], None, {}, "u4", [1], [[]], [{}], [{"dtype": "<u4"}]],
 }
@@ -107,7 +111,7 @@ def test_a_field_of_wrong_type_or_out_of_range(hand: Hand, field: str) -> None:
 
 
 def test_a_field_that_is_missing_or_one_too_many(hand: Hand) -> None:
-    for field in hand.header.keys() - {"load_bounds"}:
+    for field in hand.header.keys() - {"load_bounds", "max_size", "evict", "score"}:
         hand.refuses(hand.altered(field, to=ABSENT), says=field)
     hand.refuses({**hand.header, "extra": 1}, says="extra")
     hand.refuses(hand.altered("columns", 0, "shape", to=ABSENT), says="shape")

@@ -115,7 +115,7 @@ class _State:
     salt
         Of the fingerprints.
     keys, values, ranks
-        Memory of ``room`` rows each; a byte for ranks, if there are none.
+        Memory of ``room`` rows each; None for ranks, if rows have none.
     end
         No row of this number, or of a greater one, was ever used.
     free_list, free
@@ -126,7 +126,7 @@ class _State:
     salt: int
     keys: Buffer
     values: Buffer
-    ranks: Buffer
+    ranks: Buffer | None
     free_list: Buffer
     room: int = 0
     end: int = 0
@@ -193,7 +193,8 @@ class RowStorage:
         self._program = engine.program(ROWS)
         self._random = random.Random(seed)
         self._default: tuple[bytes, Buffer] | None = None  # of the last find
-        keys, values, ranks, free_list = (engine.allocate(1) for _ in range(4))
+        keys, values, free_list = (engine.allocate(1) for _ in range(3))
+        ranks = engine.allocate(1) if ranked else None
         self._state = _State(store, 0x9E3779B97F4A7C15 ^ seed, keys, values, ranks, free_list)
 
     @property
@@ -207,7 +208,8 @@ class RowStorage:
 
     @staticmethod
     def _rows_nbytes(state: _State) -> int:
-        return sum(memory.nbytes for memory in (state.keys, state.values, state.ranks, state.free_list))
+        held = (state.keys, state.values, state.ranks, state.free_list)
+        return sum(memory.nbytes for memory in held if memory is not None)
 
     def memory_use(self) -> MemoryUse:
         use, state = self.store.memory_use(), self._state
@@ -230,7 +232,7 @@ class RowStorage:
         launch_find(self.store.state.array, prints.ptr, n, rows.ptr, flags, 0, stream)
         self._match(keys, n, rows.ptr, flags, stream)
         if touch and n:
-            touch(TouchedRows("found", n, rows.ptr, flags, self._state.ranks.ptr))
+            touch(TouchedRows("found", n, rows.ptr, flags, self._stored_ranks.rows))
         if values:
             absent = self._default_row(default, stream)
             self._gather_values(rows.ptr, n, values, stream, flags, absent.ptr)
@@ -311,9 +313,10 @@ class RowStorage:
         state = self._state
         store = state.store.copy(stream)
         twin = RowStorage(store, self.key_bytes, self.value_bytes, ranked=self._rank_bytes > 0)
-        keys, values, ranks, free_list = (
-            self._twin_of(memory, stream) for memory in (state.keys, state.values, state.ranks, state.free_list)
+        keys, values, free_list = (
+            self._twin_of(memory, stream) for memory in (state.keys, state.values, state.free_list)
         )
+        ranks = None if state.ranks is None else self._twin_of(state.ranks, stream)
         twin._state = replace(state, store=store, keys=keys, values=values, ranks=ranks, free_list=free_list)
         return twin
 
@@ -359,7 +362,7 @@ class RowStorage:
             else:
                 self._write_values("overwrite", batch, n, values, stream)
         if touch and counts.winners < n:
-            ranks = self._state.ranks.ptr
+            ranks = self._stored_ranks.rows
             touch(TouchedRows("present", n, batch.rows, batch.flags, ranks, op != Op.KEEP))
         if held:
             self._gather_values(batch.rows, n, held, stream)
@@ -434,7 +437,7 @@ class RowStorage:
         if self.value_bytes:
             self._write_values("scatter", batch, n, values, stream)
         if touch:
-            touch(TouchedRows("new", n, batch.rows, batch.flags, state.ranks.ptr, op != Op.KEEP))
+            touch(TouchedRows("new", n, batch.rows, batch.flags, self._stored_ranks.rows, op != Op.KEEP))
         combines = op not in (Op.KEEP, Op.REPLACE)
         if added < n and (combines or shares):
             self._merge("share_rows", batch, values, n, op if combines else Op.KEEP, kind, stream)
@@ -484,7 +487,9 @@ class RowStorage:
 
     @property
     def _stored_ranks(self) -> StoredRows:
-        return StoredRows(rows=self._state.ranks.ptr, stored_bytes=8)
+        ranks = self._state.ranks
+        assert ranks is not None, "the rows have no ranks"
+        return StoredRows(rows=ranks.ptr, stored_bytes=8)
 
     def _reserve(self, n: int, stream: Any) -> None:
         """Make room for ``n`` more rows; raises `MemoryError` if there is none, and the table is as it was."""
@@ -500,7 +505,8 @@ class RowStorage:
             keys, values, ranks = self._memory_of(room, stream)
         self._engine.copy(keys.ptr, state.keys.ptr, state.end * self.key_bytes, stream)
         self._engine.copy(values.ptr, state.values.ptr, state.end * self._value_stride, stream)
-        self._engine.copy(ranks.ptr, state.ranks.ptr, state.end * self._rank_bytes, stream)
+        if ranks is not None:
+            self._engine.copy(ranks.ptr, self._stored_ranks.rows, 8 * state.end, stream)
         self._state = replace(state, keys=keys, values=values, ranks=ranks, room=room)
 
     def _reserve_free_list(self, n: int, stream: Any) -> None:
@@ -512,11 +518,12 @@ class RowStorage:
             self._engine.copy(free_list.ptr, state.free_list.ptr, 8 * state.free, stream)
             self._state = replace(state, free_list=free_list)
 
-    def _memory_of(self, rows: int, stream: Any) -> tuple[Buffer, Buffer, Buffer]:
+    def _memory_of(self, rows: int, stream: Any) -> tuple[Buffer, Buffer, Buffer | None]:
         """Memory for keys, values and ranks of so many rows."""
-        widths = self.key_bytes, self._value_stride, self._rank_bytes
-        keys, values, ranks = (self._engine.allocate(max(1, rows * width), stream) for width in widths)
-        return keys, values, ranks
+        allocate = self._engine.allocate
+        keys = allocate(max(1, rows * self.key_bytes), stream)
+        values = allocate(max(1, rows * self._value_stride), stream)
+        return keys, values, allocate(max(1, 8 * rows), stream) if self._rank_bytes else None
 
     def _trim(self, stream: Any) -> None:
         """Pack the rows if too many are unused, and there is memory to do so.
@@ -549,7 +556,7 @@ class RowStorage:
         self._gather(rows.ptr, n, self._stored_keys, width, keys.ptr, stream)
         if stride:
             self._gather(rows.ptr, n, self._stored_values, stride, values.ptr, stream)
-        if self._rank_bytes:
+        if ranks is not None:
             self._gather(rows.ptr, n, self._stored_ranks, 8, ranks.ptr, stream)
         self._run("number_rows", StoredRows(), RowBatch(n=n, numbers=rows.ptr), stream)
         while True:

@@ -729,7 +729,7 @@ class BaseTable:
         """Insert, assign or combine: bool[n], True where this element added its key; None without ``answers``."""
         pairs = self._view_pairs(keys, values)
         seen = pairs[0]
-        given = self._view_scores(seen, scores)
+        given = None if self._score is scores is None else self._view_scores(seen, scores)
         if self._like is None:
             self._note_kind(seen)
         added = seen.library.empty(seen, seen.shape[:1], BOOL, self._engine) if answers else None
@@ -762,7 +762,8 @@ class BaseTable:
         """
         stream = pairs[0].stream
         update: Callable[..., None] = self._storage.update
-        ins = [*pairs, *(made for made in (scores, ranks) if made is not None)]
+        ranking = ranks if scores is None else scores
+        ins = pairs if ranking is None else [*pairs, ranking]
 
         def body(n: int, at: list[int], to: list[int]) -> None:
             more = {}
