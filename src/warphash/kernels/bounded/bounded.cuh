@@ -26,8 +26,9 @@
 //   2. Raise the first of the least counters by one: a compare-and-swap (relaxed) of the word of 4 counters that it is in.
 //      If another thread changed the word, go to 1.
 //   3. Raise the other counters to the same count, if they are lower: by compare-and-swap (relaxed), too.
-// Only the least counters are raised (conservative update). Simulated streams of Zipf 1.0, with 16 bytes of counters
-// for each key of the bound, keep 0.91 of the most frequent keys so, and 0.82 if all four are raised. Two threads that
+// Only the least counters are raised (conservative update). Of simulated streams of Zipf 1.0 over ten times more keys
+// than the bound, with 16 bytes of counters and a sample of 64 accesses for each key of the bound, 0.91 of the most
+// frequent keys stay so, and 0.82 if all four counters are raised. Two threads that
 // record one key at one moment may count one access: an estimate decides who leaves, and nothing else.
 //
 // Selection of the k least ranks. A radix select from the most significant bits on: a histogram of the next 11 bits of
