@@ -79,6 +79,7 @@ class Family:
     multi: bool = False
     in_file: bool = False
     behind_bus: bool = False
+    evict: str | None = None
 
     def __str__(self) -> str:
         return self.name
@@ -91,6 +92,8 @@ class Family:
     def table(self, capacity: int, device: str) -> Any:
         kind = MultiMap if self.multi else HashMap
         options: dict[str, Any] = {"memory": "host", "access": "sweep"} if self.behind_bus else {}
+        if self.evict:
+            options |= {"max_size": 10_000, "evict": self.evict}  # nothing leaves
         if self.in_file:
             options["memory"] = Path(tempfile.mkdtemp(dir=_FILES.name)) / "table"
         return kind(self.key, self.value, capacity=capacity, design=self.design, device=device, seed=3, **options)
@@ -150,9 +153,13 @@ FAMILIES = {
         Family("wide-tickets", "stadium", "V24", "V40"),
         Family("tickets-in-a-file", "stadium", in_file=True),
         Family("tickets-behind-a-bus", "stadium", behind_bus=True),
+        Family("bounded", "bucketed_cuckoo", evict="lfu"),
+        Family("bounded-rows", "bucketed_cuckoo", evict="lru"),
+        Family("bounded-rows-in-subtables", "dynamic_cuckoo", evict="fifo"),
+        Family("bounded-rows-of-tickets", "stadium", "V24", "V40", evict="lru"),
     )
 }
-SOME = ("buckets", "rows", "lists", "lists-of-pairs", "subtables", "tickets", "two-level")
+SOME = ("buckets", "rows", "lists", "lists-of-pairs", "subtables", "tickets", "two-level", "bounded-rows")
 """The families that run every day. The other families keep wider rows in the same storage."""
 
 
@@ -188,6 +195,10 @@ class Verb:
 
     def __str__(self) -> str:
         return self.name
+
+
+BELOW = 40
+"""`erase_if` erases the keys below."""
 
 
 def _new(ids: Any) -> Any:
@@ -228,6 +239,10 @@ def _erased(family: Family, model: Model, ids: Array) -> Model:
     for key in map(int, ids):
         held[key] = held.get(key, ())[1:] if family.multi else ()
     return {key: values for key, values in held.items() if values}
+
+
+def _erased_below(family: Family, model: Model, ids: Array) -> Model:
+    return {key: values for key, values in model.items() if key >= BELOW}
 
 
 def _erased_all(family: Family, model: Model, ids: Array) -> Model:
@@ -282,6 +297,7 @@ VERBS = {
         Verb("upsert", _upsert, _upserted, kinds=("map",)),
         Verb("find_or_insert", _give("find_or_insert"), _inserted, kinds=("map",)),
         Verb("erase", _ask("erase"), _erased, needs="erase"),
+        Verb("erase_if", lambda family, table, ids: table.erase_if("keys", "<", BELOW), _erased_below, needs="erase"),
         Verb("erase_all", _ask("erase_all"), _erased_all, kinds=("multi",)),
         Verb("__setitem__", _give("__setitem__"), _assigned, kinds=("map",)),
         Verb("__delitem__", _ask("__delitem__"), _erased_all, needs="erase", kinds=("map",), batch="present"),
@@ -459,6 +475,10 @@ def _has(family: Family, verb: Verb) -> bool:
     kind = "multi" if family.multi else "map"
     if verb.name == "execute" and family.key != "u8" and not registry.get(family.design).layout.in_place:
         return False  # keys must lie in the slots
+    if verb.name == "execute" and family.evict:
+        return False
+    if verb.name == "erase_if" and (family.key != "u8" or family.multi):  # compares numbers
+        return False
     has = verb.needs in registry.get(family.design).capabilities or (verb.name == "flush" and family.in_file)
     return kind in verb.kinds and (verb.needs is None or has)
 

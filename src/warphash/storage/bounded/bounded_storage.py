@@ -147,7 +147,7 @@ class BoundedStorage:
                 if at and error.keys is not None:
                     raise TableFull(str(error), error.keys + at) from error
                 raise
-        with suppress(MemoryError):
+        with suppress(MemoryError, TableFull):
             self._make_room(stream)
 
     def erase(self, keys: int, n: int, flags: int, stream: Any) -> None:
