@@ -208,7 +208,8 @@ def test_stats(case: Case, rng: np.random.Generator) -> None:
     assert table.device.startswith(case.engine)
     assert table.key_dtype == case.key_dtype
     assert case.is_set or table.value_dtype == case.value_dtype
-    options = {name: value for name, value in case.parameters.items() if name != "hash"}
+    options = {name: value for name, value in case.parameters.items() if name not in ("hash", "max_size", "evict")}
+    assert stats.max_size == case.parameters.get("max_size") and not stats.evicted
     assert options.items() <= dict(stats.parameters).items()
     with pytest.raises(AttributeError):
         stats.size = 0

@@ -21,6 +21,9 @@ import warphash
 from support.types import KEY_TYPES, VALUE_TYPES, Array, distinct_keys, some_values
 from warphash.designs import registry
 
+UNREACHED = {"max_size": 1 << 17}
+"""A bound that no test reaches: a bounded table from which nothing leaves is as one without a bound."""
+
 VARIANTS: dict[str, list[dict[str, Any]]] = {
     "cuckoo": [{}, {"hash": "universal"}],
     "bucketed_cuckoo": [
@@ -29,11 +32,19 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"slots_per_bucket": 32, "early_exit": False},
         {"placement": "least_loaded", "hashes": 2},
         {"hash": "universal"},
+        UNREACHED,
+        {**UNREACHED, "evict": "lfu"},
     ],
     "power_of_two": [{}, {"slots_per_bucket": 8}, {"slots_per_bucket": 32}],
     "iceberg": [{}, {"slots_per_bucket": 8}, {"slots_per_bucket": 32, "threshold": 0.4, "early_exit": False}],
-    "slab": [{}, {"allocator": "slab_light"}, {"buckets": 7}],
-    "dynamic_cuckoo": [{}, {"subtables": 2}, {"subtables": 8, "coordination": "spin"}, {"hash": "universal"}],
+    "slab": [{}, {"allocator": "slab_light"}, {"buckets": 7}, {**UNREACHED, "evict": "fifo"}],
+    "dynamic_cuckoo": [
+        {},
+        {"subtables": 2},
+        {"subtables": 8, "coordination": "spin"},
+        {"hash": "universal"},
+        UNREACHED,
+    ],
     "linear_probing": [
         {},
         {"slots_per_bucket": 32},
@@ -47,6 +58,8 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"ticket_bits": 4},
         {"ticket_bits": 2, "functions": "family"},
         {"functions": "family", "hash": "universal"},
+        {**UNREACHED, "evict": "random"},
+        UNREACHED,
     ],
     "two_level_cuckoo": [
         {},
