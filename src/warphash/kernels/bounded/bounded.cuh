@@ -62,7 +62,14 @@ WARPHASH_FN CountersOfKey counters_of(const FrequencySketch& s, const AccessBatc
   return {line, static_cast<u32>(mix(print)), print};
 }
 
-struct Record : Straight<FrequencySketch, AccessBatch> {
+// A CPU fetches the line of a key beforehand, at the price of a second fingerprint.
+struct OnCounters : Straight<FrequencySketch, AccessBatch> {
+  WARPHASH_FN static const void* hint(const FrequencySketch& t, const AccessBatch& b, u64 i) {
+    return counters_of(t, b, i).line;
+  }
+};
+
+struct Record : OnCounters {
   WARPHASH_FN static void raise(u32* at, u32 seen, u32 shift, u32 least) {
     while (((seen >> shift) & 255) < least) {
       const u32 before = compare_exchange_word(at, seen, (seen & ~(255u << shift)) | least << shift);
@@ -106,7 +113,7 @@ struct Age : Straight<FrequencySketch, AccessBatch> {
 
 // Keys of one frequency are ranked by their fingerprints: always the same ones leave, so their places do not change
 // hands with each batch.
-struct ByFrequency : Straight<FrequencySketch, AccessBatch> {
+struct ByFrequency : OnCounters {
   WARPHASH_FN static bool start(const FrequencySketch& t, const AccessBatch& b, u64 i, State&) {
     const CountersOfKey key = counters_of(t, b, i);
     u64 least = kFullCount;
@@ -132,6 +139,9 @@ constexpr u64 kUnresolvedRow = 1ull << 62, kTouchedRow = kUnresolvedRow - 1;  //
 
 // The elements of several finds may touch one row at one time: a rank that only rises is as if one came after another.
 struct Touch : Straight<Ranks, TouchBatch> {
+  WARPHASH_FN static const void* hint(const Ranks& t, const TouchBatch& b, u64 i) {
+    return reinterpret_cast<const u64*>(t.ranks) + (reinterpret_cast<const u64*>(b.numbers)[i] & kTouchedRow);
+  }
   WARPHASH_FN static bool start(const Ranks& t, const TouchBatch& b, u64 i, State&) {
     const u64 number = reinterpret_cast<const u64*>(b.numbers)[i];
     if (reinterpret_cast<const u8*>(b.flags)[i] != b.flag || number & kUnresolvedRow) return false;

@@ -153,7 +153,7 @@ class BoundedStorage:
     def erase(self, keys: int, n: int, flags: int, stream: Any) -> None:
         self.inner.erase(keys, n, flags, stream)
 
-    def execute(self, batch: MixedBatch, stream: Any) -> None:
+    def execute(self, batch: MixedBatch, default: bytes, stream: Any) -> None:
         """Raise: which keys leave is decided between batches."""
         raise UnsupportedVerb("a bounded table has no execute: call insert, assign, find and erase")
 
