@@ -55,7 +55,7 @@ def registry() -> types.ModuleType:
 def units() -> Iterator[tuple[str, str]]:
     """Name and source of each unit: the longest compilations come first."""
     designs = registry()
-    made = [designs.get(name) for name in designs.names()]
+    made = [design for design in map(designs.get, designs.names()) if not design.layout.composed]
     for design in sorted(made, key=lambda design: (not design.layout.keys_apart, -len(list(design.compiled())))):
         groups = []
         for slot in design.compiled():

@@ -23,6 +23,7 @@ __all__ = [
     "SlotTypes",
     "Subtables",
     "Tickets",
+    "Tiers",
     "TwoLevel",
 ]
 
@@ -120,6 +121,8 @@ class Layout(Protocol):
         Keys and values of a bucket lie apart whatever their widths, so an insert writes to two places.
     keeps_duplicates
         A key may have several pairs, as in a `MultiMap`.
+    composed
+        The tables are made of tables of other designs, so the family has no kernels of its own.
     """
 
     family: str
@@ -130,6 +133,7 @@ class Layout(Protocol):
     in_place: bool
     keys_apart: bool
     keeps_duplicates: bool
+    composed: bool
 
     def slot_bytes(self, key_bytes: int, value_bytes: int) -> int:
         """Bytes of a pair, those that align the next pair included."""
@@ -188,7 +192,7 @@ class Buckets:
     entries, cpu_entries = "buckets/gpu/entries.cuh", "buckets/cpu/entries.cuh"
     partition = "buckets/gpu/partition.cuh"
     refilling = frozenset[str]()
-    in_place = keys_apart = keeps_duplicates = False
+    in_place = keys_apart = keeps_duplicates = composed = False
 
     def slot_bytes(self, key_bytes: int, value_bytes: int) -> int:
         return _slot_of_words(key_bytes, value_bytes)
@@ -226,6 +230,7 @@ class Chains:
     partition = Buckets.partition
     refilling = frozenset(["append", "execute", "place", "relist"])
     in_place, keys_apart, keeps_duplicates = False, False, True
+    composed = False
 
     def __init__(self, node_slots: Callable[[int], int]) -> None:
         self._node_slots = node_slots
@@ -264,6 +269,7 @@ class Subtables:
     partition = "subtables/gpu/partition.cuh"
     refilling = frozenset(["claim", "place"])
     in_place, keys_apart, keeps_duplicates = True, True, False
+    composed = False
 
     def __init__(self, line_bytes: int) -> None:
         self.line_bytes = line_bytes
@@ -301,6 +307,7 @@ class Tickets:
     cpu_entries = "tickets/entries.cuh"
     partition = Buckets.partition
     in_place, keys_apart, keeps_duplicates = True, False, False
+    composed = False
 
     def __init__(self, entries: str = cpu_entries, refilling: frozenset[str] = frozenset()) -> None:
         self.entries, self.refilling = entries, refilling
@@ -326,6 +333,37 @@ class Tickets:
         return _types_in_place(self)
 
 
+class Tiers:
+    """Two tables of other designs: all pairs in one, and some of them in the other one, too (``storage/tiered``).
+
+    What is said of slots and reads is that of a home in buckets.
+    """
+
+    family = "tiered"
+    entries = cpu_entries = partition = ""
+    refilling = frozenset[str]()
+    in_place = keys_apart = keeps_duplicates = False
+    composed = True
+
+    def slot_bytes(self, key_bytes: int, value_bytes: int) -> int:
+        return BUCKETS.slot_bytes(key_bytes, value_bytes)
+
+    def slots_per_bucket(self, parameters: Mapping[str, Any], key_bytes: int, value_bytes: int) -> int:
+        return BUCKETS.slots_per_bucket(parameters, key_bytes, value_bytes)
+
+    def pairs_per_bucket(self, slots_per_bucket: int, slot_bytes: int) -> int:
+        return slots_per_bucket
+
+    def may_have_columns(self, slots_per_bucket: int, slot_bytes: int) -> bool:
+        return False
+
+    def reads(self, slots_per_bucket: int, key_bytes: int, value_bytes: int) -> Reads:
+        return BUCKETS.reads(slots_per_bucket, key_bytes, value_bytes)
+
+    def compiled(self, choices: tuple[int, ...]) -> Iterator[SlotTypes]:
+        return iter(())
+
+
 class TwoLevel:
     """Slots of one pair each, in a range for each bucket (``kernels/two_level/ranges.cuh``)."""
 
@@ -333,7 +371,7 @@ class TwoLevel:
     entries, cpu_entries = "two_level/gpu/entries.cuh", "two_level/cpu/entries.cuh"
     partition = Buckets.partition
     refilling = frozenset[str]()
-    in_place = keys_apart = keeps_duplicates = False
+    in_place = keys_apart = keeps_duplicates = composed = False
 
     def slot_bytes(self, key_bytes: int, value_bytes: int) -> int:
         return _slot_of_words(key_bytes, value_bytes)

@@ -21,6 +21,7 @@ _STEMS = (
     "dynamic_cuckoo",
     "stadium",
     "two_level_cuckoo",
+    "tiered",
 )
 
 _DESIGNS: tuple[Design, ...] = tuple(import_module(f".{stem}", __package__).DESIGN for stem in _STEMS)

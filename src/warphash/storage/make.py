@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from ..designs.base import Design
+from ..errors import ParameterError
 from ..runtime.engine import Engine, KernelSpec
 from .bounded.bound import RANKED_ROWS, Bound
 from .hash_constants import HASHES
@@ -102,21 +103,18 @@ def make_storage(
     bound
         Of the number of keys; None for no bound.
     """
-    ranked = bound is not None and bound.evict in RANKED_ROWS
-    in_rows = ranked or _lies_in_rows(design, key_bytes, value_bytes)
-    widths = (8, 8) if in_rows else (key_bytes, value_bytes)
-    spec = _spec(design, tuple(parameters.items()), *widths, family)
-    kind = TableKind(engine, design, parameters, spec)
-    store: Store = _maker(design.layout.family)(kind, capacity, seed, family, options, multi)
+    widths: dict[str, Any] = {"key_bytes": key_bytes, "value_bytes": value_bytes, "seed": seed, "family": family}
     storage: Storage
-    if in_rows:
-        from .row_store import RowStorage
-
-        storage = RowStorage(store, key_bytes, value_bytes, ranked=ranked)
+    ranked = bound is not None and bound.evict in RANKED_ROWS
+    if design.layout.composed:
+        if ranked:
+            raise ParameterError(f"a table of design {design.name!r} keeps no ranks: give evict='lfu' or 'random'")
+        composed = import_module(f".{design.layout.family}.storage", __package__)
+        storage = composed.make_storage(engine, design, parameters, capacity=capacity, options=options, **widths)
     else:
-        from .codec import WordStorage
-
-        storage = WordStorage(store, key_bytes, value_bytes)
+        storage = _of_words_or_rows(
+            engine, design, parameters, capacity=capacity, options=options, multi=multi, ranked=ranked, **widths
+        )
     if bound is None:
         return storage
     from .bounded.bounded_storage import BoundedStorage
@@ -124,3 +122,32 @@ def make_storage(
 
     policy = make_policy(bound.evict, engine, bound.max_size, key_bytes, seed)
     return BoundedStorage(storage, bound.max_size, policy, key_bytes, value_bytes, grows=options.grows)
+
+
+def _of_words_or_rows(
+    engine: Engine,
+    design: Design,
+    parameters: Mapping[str, Any],
+    *,
+    key_bytes: int,
+    value_bytes: int,
+    capacity: int,
+    seed: int,
+    family: str,
+    options: StoreOptions,
+    multi: bool,
+    ranked: bool,
+) -> Storage:
+    """A store of the design's family, behind a codec; or behind a row store, for wide rows and for those with ranks."""
+    in_rows = ranked or _lies_in_rows(design, key_bytes, value_bytes)
+    widths = (8, 8) if in_rows else (key_bytes, value_bytes)
+    spec = _spec(design, tuple(parameters.items()), *widths, family)
+    kind = TableKind(engine, design, parameters, spec)
+    store: Store = _maker(design.layout.family)(kind, capacity, seed, family, options, multi)
+    if in_rows:
+        from .row_store import RowStorage
+
+        return RowStorage(store, key_bytes, value_bytes, ranked=ranked)
+    from .codec import WordStorage
+
+    return WordStorage(store, key_bytes, value_bytes)

@@ -131,7 +131,7 @@ class BaseTable:
         on_full: str = "grow",
         attempts: int = 8,
         count_probes: bool = False,
-        memory: str | os.PathLike[str] = "device",
+        memory: str | os.PathLike[str] | None = None,
         max_size: int | None = None,
         evict: str | None = None,
         score: npt.DTypeLike | None = None,
@@ -346,10 +346,11 @@ class BaseTable:
             self._storage.rebuild(store.size if keys is None else keys, None)
 
     def flush(self, buckets: int | slice | None = None) -> int:
-        """Write a table in a file to the disk; or drop the erased slots of a table whose buckets are lists.
+        """Have the home of a table hold what the table holds now; or drop the erased slots of a table of lists.
 
         A table in a file (``memory=path``): what the table holds now is what `open` finds, whatever becomes of this
-        process. Until the next flush, `open` finds that again, and nothing of the updates in between.
+        process. Until the next flush, `open` finds that again, and nothing of the updates in between. A tiered table
+        with ``write="back"``: values that have changed on the device come home.
 
         A table of lists: the lists of buckets are packed into as few nodes as hold their keys. The table does so by
         itself once there are more erased slots than keys.
@@ -362,19 +363,21 @@ class BaseTable:
         Returns
         -------
         int
-            Number of nodes that were freed; 0 for a table in a file.
+            Number of nodes that were freed; 0 for other tables.
 
         Raises
         ------
         UnsupportedVerb
-            If the table is in no file, and the buckets of the design are not lists.
+            If the table is in no file, and the design has nothing to flush.
         ParameterError
             If there is no such bucket.
         """
-        if isinstance(self._memory, Path):
+        in_file = isinstance(self._memory, Path)
+        if not in_file:
+            self._need("flush")
+        if in_file or not self._design.layout.keeps_duplicates:
             self._alone(self._commit_locked)
             return 0
-        self._need("flush")
 
         def flush() -> int:
             store: Any = self._storage.store  # of a design whose buckets are lists
@@ -915,7 +918,7 @@ class BaseTable:
         description: dict[str, Any],
         device: str | None,
         capacity: int,
-        memory: str | os.PathLike[str] = "device",
+        memory: str | os.PathLike[str] | None = None,
     ) -> Self:
         """An empty table of a description; or the one in an `ExistingFile`."""
         options = {name: description[name] for name in ("load_factor", "seed", "hash", "on_full", "attempts")}

@@ -125,6 +125,8 @@ class ExistingFile(PurePosixPath):
 def memory_of(given: Any, design: Design) -> str | Path:
     """Where the slots of a table are to lie: ``"device"``, ``"host"``, or an absolute path.
 
+    By default, the first of the memories that the design has.
+
     Raises
     ------
     ParameterError
@@ -132,6 +134,8 @@ def memory_of(given: Any, design: Design) -> str | Path:
     PathError
         If a file is there already, and ``given`` does not say so.
     """
+    if given is None:
+        given = design.memories[0]
     if given in ("device", "host"):
         wanted = given
     elif isinstance(given, os.PathLike):

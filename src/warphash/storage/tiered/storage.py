@@ -1,0 +1,210 @@
+"""A table in two tiers: all pairs at home, and the pairs most asked for in a cache on the device as well.
+
+Source: HH Hash, section Future Work: "a hybrid hash table", with the CPU as the spill-over of a GPU that keeps the
+heavy hitters. Its authors built none.
+
+Parts. `home.Home` is a storage of the CPU engine, in memory or in a file. `cache.Cache` is a storage of the device.
+`writing` says what an update does to both. `parts` packs the elements of a batch that one tier is asked for.
+
+A lookup asks the cache first. The keys that are not there go home, in pieces, and their answers come back to their
+places. Those found at home become candidates for the cache. The next verb behind enough of them admits them, alone
+under the table's lock.
+
+Rules
+1. Every key of the cache is at home.
+2. A value in the cache is newer than that at home, or the same. With write-through, it is the same between two verbs.
+3. So clearing the cache loses no key; and no value, behind a flush.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...designs import auto, registry
+from ...designs.base import Design
+from ...errors import TableFull, UnsupportedVerb
+from ...runtime.abi import Flag, Op
+from ...runtime.devices import engine_for
+from ...runtime.engine import Engine
+from ..make import make_storage as make_tier
+from ..scratch import flags_at
+from ..storage import MemoryUse, MixedBatch, StoreOptions
+from .cache import Cache
+from .home import Home
+from .parts import flagged
+from .store import TieredStore
+from .writing import Tiers, WriteBack, WriteThrough, Writing
+
+__all__ = ["TieredStorage", "make_storage"]
+
+_CACHE_SHARE = 10
+"""A cache has room for a tenth of the keys, unless the caller says otherwise."""
+
+_FEWEST_CACHED = 1024
+_LOG_SHARE = 4
+"""A cache with a quarter of its pairs in the log of changes is flushed."""
+
+
+def make_storage(
+    engine: Engine,
+    design: Design,
+    parameters: Mapping[str, Any],
+    *,
+    key_bytes: int,
+    value_bytes: int,
+    capacity: int,
+    seed: int,
+    family: str,
+    options: StoreOptions,
+) -> TieredStorage:
+    """Make both tiers, for ``capacity`` keys; or open the home in a file. See `storage.make.make_storage`."""
+    in_memory = options.memory == "host"
+    name, choices = auto.choose() if in_memory else ("stadium", {})
+    widths: dict[str, Any] = {"key_bytes": key_bytes, "value_bytes": value_bytes, "seed": seed, "family": family}
+
+    def tier(where: Engine, name: str, choices: Mapping[str, Any], capacity: int, options: StoreOptions) -> Any:
+        made = registry.get(name)
+        return make_tier(where, made, made.resolve(choices), capacity=capacity, options=options, **widths)
+
+    home = tier(
+        engine_for("cpu"), name, choices, capacity, options._replace(memory="device" if in_memory else options.memory)
+    )
+    room = parameters["device_capacity"] or max(_FEWEST_CACHED, capacity // _CACHE_SHARE)
+    cached = StoreOptions(True, options.attempts, options.load_factor, None, False)
+    cache = tier(engine, *auto.choose(), min(room, max(_FEWEST_CACHED, capacity)), cached)
+    tiers = Tiers(
+        engine,
+        Cache(engine, cache, room, key_bytes, value_bytes),
+        Home(engine, home, key_bytes, value_bytes),
+        key_bytes,
+        value_bytes,
+    )
+    back = parameters["write"] == "back"
+    return TieredStorage(design, tiers, WriteBack(max(_FEWEST_CACHED, room // _LOG_SHARE)) if back else WriteThrough())
+
+
+class TieredStorage:
+    """The `storage.Storage` of both tiers.
+
+    Parameters
+    ----------
+    writing
+        What an update does to the tiers.
+    """
+
+    def __init__(self, design: Design, tiers: Tiers, writing: Writing) -> None:
+        self._design, self._tiers, self._writing = design, tiers, writing
+        self.store = TieredStore(design, tiers, writing)
+
+    @property
+    def nbytes(self) -> int:
+        return self._tiers.home.storage.nbytes + self._tiers.cache.nbytes
+
+    def memory_use(self) -> MemoryUse:
+        return self.store.memory_use()
+
+    # ---- lookups
+    def find(self, keys: int, n: int, values: int, flags: int, default: bytes, stream: Any) -> None:
+        tiers, cache, engine = self._tiers, self._tiers.cache, self._tiers.engine
+        flags, _own_flags = flags_at(engine, flags, n, stream)
+        cache.storage.find(keys, n, values, flags, default, stream)
+        missed = flagged(engine, flags, n, Flag.PRESENT, stream)
+        cache.count(n, missed.n)
+        if missed.n == 0:
+            return
+        asked = missed.packed(keys, tiers.key_bytes, stream)
+        answers, found = tiers.home.find(asked.ptr, missed.n, default.ljust(tiers.value_bytes, b"\0"), stream)
+        if values:
+            missed.put(answers, values, tiers.value_bytes, stream)
+        missed.put(found, flags, 1, stream)
+        cache.propose(asked, found, missed.n, stream)
+        if cache.due:
+            tiers.recovery.step = self._admit
+
+    def _admit(self, stream: Any) -> None:
+        """Admit the candidates. Wherever this stops, the cache has some of them, with the values that they have."""
+        self._tiers.finish(stream)
+        self._tiers.cache.admit(self._tiers.home, stream)
+
+    def counts(self, keys: int, n: int, out: int, stream: Any, entry: str = "probe_counts") -> None:
+        """As `Storage.counts`: buckets of the cache, and of the home for keys that the cache does not have."""
+        tiers, cache = self._tiers, self._tiers.cache
+        cache.storage.counts(keys, n, out, stream, entry)
+        flags, _flags = flags_at(tiers.engine, 0, n, stream)
+        cache.storage.find(keys, n, 0, flags, b"\0", stream)
+        missed = flagged(tiers.engine, flags, n, Flag.PRESENT, stream)
+        asked = missed.packed(keys, tiers.key_bytes, stream)
+        missed.add(tiers.home.counts(asked.ptr, missed.n, entry, stream), out, stream)
+
+    def execute(self, batch: MixedBatch, stream: Any) -> None:
+        """Raise: no operation happens at one moment in both tiers."""
+        raise UnsupportedVerb(f"design {self._design.name!r} has no execute")
+
+    def scan(self, room: int, out_keys: int, out_values: int, stream: Any) -> int:
+        tiers, cache, engine = self._tiers, self._tiers.cache, self._tiers.engine
+        own = None if out_keys else engine.allocate(max(1, room * tiers.key_bytes), stream)
+        keys = own.ptr if own else out_keys
+        found = tiers.home.scan(room, keys, out_values, stream)
+        n = min(found, room)
+        if out_values and cache.size and n:  # the cache has newer values
+            flags, _flags = flags_at(engine, 0, n, stream)
+            newer = engine.allocate(max(1, n * tiers.value_bytes), stream)
+            cache.storage.find(keys, n, newer.ptr, flags, bytes(tiers.value_bytes), stream)
+            there = flagged(engine, flags, n, Flag.CHANGED, stream)
+            there.put(there.packed(newer.ptr, tiers.value_bytes, stream), out_values, tiers.value_bytes, stream)
+        return found
+
+    # ---- updates
+    def update(
+        self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, held: int, unique: bool, stream: Any
+    ) -> None:
+        self.store.finish(stream)
+        if n:
+            self._writing.update(
+                self._tiers,
+                keys,
+                values,
+                n,
+                op=op,
+                kind=kind,
+                flags=flags,
+                held=held,
+                unique=unique,
+                stream=stream,
+            )
+
+    def erase(self, keys: int, n: int, flags: int, stream: Any) -> None:
+        self.store.finish(stream)
+        tiers, cache = self._tiers, self._tiers.cache
+        self._writing.flush(tiers, stream)
+        with tiers.changing(tiers.finish_without_cache):
+            tiers.home.erase(keys, n, flags, stream)
+            if cache.size:
+                try:
+                    cache.storage.erase(keys, n, 0, stream)
+                except (TableFull, MemoryError):
+                    cache.clear(stream)
+
+    def clear(self, stream: Any) -> None:
+        self.store.finish(stream)
+        with self._tiers.changing(self._clear):
+            self._clear(stream)
+
+    def _clear(self, stream: Any) -> None:
+        self._writing.forget()
+        self._tiers.finish_without_cache(stream)
+        self._tiers.home.storage.clear(None)
+
+    def rebuild(self, keys: int, stream: Any) -> None:
+        self.store.finish(stream)
+        with self._tiers.changing(self._tiers.finish):
+            self._tiers.home.storage.rebuild(keys, None)
+
+    def copy(self, stream: Any) -> TieredStorage:
+        """As `Storage.copy`."""
+        tiers, engine = self._tiers, self._tiers.engine
+        widths = tiers.key_bytes, tiers.value_bytes
+        cache = Cache(engine, tiers.cache.storage.copy(stream), tiers.cache.capacity, *widths)
+        home = Home(engine, tiers.home.storage.copy(None), *widths)
+        return TieredStorage(self._design, Tiers(engine, cache, home, *widths), self._writing.copy(engine, stream))

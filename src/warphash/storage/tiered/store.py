@@ -1,0 +1,98 @@
+"""What the tiers have in common with other stores: the figures are those of the home, which has every key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...designs.base import Design
+from ..storage import MemoryUse, Recovery, Store
+from .writing import Tiers, Writing
+
+__all__ = ["TieredStore"]
+
+
+class TieredStore:
+    """The part of a `storage.Store` that a table asks for, of two tiers.
+
+    Parameters
+    ----------
+    writing
+        What an update does to the tiers.
+    """
+
+    def __init__(self, design: Design, tiers: Tiers, writing: Writing) -> None:
+        self.design, self._tiers, self._writing = design, tiers, writing
+        self.engine = tiers.engine
+        self.seed = self._home.seed
+
+    @property
+    def _home(self) -> Store:
+        return self._tiers.home.storage.store
+
+    @property
+    def recovery(self) -> Recovery:
+        return self._tiers.recovery
+
+    @property
+    def size(self) -> int:
+        return self._home.size
+
+    @property
+    def slots(self) -> int:
+        return self._home.slots
+
+    @property
+    def capacity(self) -> int:
+        return self._home.capacity
+
+    @property
+    def rebuilds(self) -> int:
+        return self._home.rebuilds
+
+    @property
+    def resizes(self) -> int | None:
+        return self._home.resizes
+
+    @property
+    def peak_nbytes(self) -> int | None:
+        return self._home.peak_nbytes
+
+    @property
+    def insert_probes(self) -> float | None:
+        return self._home.insert_probes
+
+    @property
+    def pending(self) -> bool:
+        tiers = self._tiers
+        return self.recovery.step is not None or self._home.pending or tiers.cache.storage.store.pending
+
+    def finish(self, stream: Any = None) -> None:
+        """As `Store.finish`."""
+        self.recovery.run(self.engine, stream)
+        self._tiers.finish(stream)
+
+    def memory_use(self) -> MemoryUse:
+        """Both tiers."""
+        uses = self._tiers.home.storage.memory_use(), self._tiers.cache.storage.memory_use()
+        return MemoryUse(*(sum(figures) for figures in zip(*((use.in_use, use.reserve) for use in uses), strict=True)))
+
+    def broken_buckets(self, stream: Any = None) -> int:
+        """Broken buckets of both tiers, and keys of the cache that are not at home."""
+        cache, home = self._tiers.cache, self._tiers.home
+        broken = self._home.broken_buckets() + cache.storage.store.broken_buckets(stream)
+        n = cache.size
+        keys = self.engine.allocate(max(1, n * self._tiers.key_bytes), stream)
+        cache.storage.scan(n, keys.ptr, 0, stream)
+        _, flags = home.find(keys.ptr, n, bytes(self._tiers.value_bytes), stream)
+        return broken + int((self.engine.to_host(flags.ptr, "u1", n, stream) == 0).sum())
+
+    def flush(self, stream: Any = None) -> None:
+        """Have the home hold all values."""
+        self._writing.flush(self._tiers, stream)
+
+    def commit(self, description: dict[str, Any]) -> None:
+        """Have the home hold all values; and the file hold the home, if it is in one."""
+        self.flush()
+        home: Any = self._home
+        if hasattr(home, "commit"):
+            home.commit(description)

@@ -1,0 +1,329 @@
+"""What an update does to the two tiers: write-through, or write-back.
+
+The home has every key, always. The cache has some of them.
+
+- Write-through: the home is updated first. Then the pairs of the batch that are in the cache get the values that the
+  home has now. Where that fails, or is interrupted, the cache is cleared: nothing is lost by that.
+- Write-back: a pair in the cache is updated there alone. A log has the keys of such pairs since the last flush, which
+  brings their values home. The other pairs are updated at home. The two parts of a batch have no key in common, and
+  each is a transaction of its own. If there is no memory for the second one, the cache gets back what it had.
+
+An erase goes to both tiers: of a table with write-back, behind a flush, so that the cache may be cleared if the second
+step fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ...errors import TableFull
+from ...runtime.abi import Flag, Op
+from ...runtime.engine import Buffer, Engine
+from ..storage import Recovery, Storage
+from .cache import Cache
+from .home import Home
+from .parts import Part, flagged
+
+__all__ = ["Tiers", "WriteBack", "WriteThrough", "Writing"]
+
+
+class Tiers:
+    """Both tiers, and how they come to agree again.
+
+    Attributes
+    ----------
+    recovery
+        Of an update, or an admission, that stopped half way.
+    """
+
+    def __init__(self, engine: Engine, cache: Cache, home: Home, key_bytes: int, value_bytes: int) -> None:
+        self.engine, self.cache, self.home = engine, cache, home
+        self.key_bytes, self.value_bytes = key_bytes, value_bytes
+        self.recovery = Recovery()
+
+    def finish(self, stream: Any) -> None:
+        """End what is under way in both tiers."""
+        self.cache.storage.store.finish(stream)
+        self.home.storage.store.finish(None)
+
+    def finish_without_cache(self, stream: Any) -> None:
+        """End what is under way, and clear the cache, in which nothing is newer than at home."""
+        self.cache.clear(stream)
+        self.finish(stream)
+
+    @contextmanager
+    def changing(self, step: Callable[[Any], None]) -> Iterator[None]:
+        """Note how the tiers become whole if the block stops half way. A refusal leaves them as they were."""
+        self.recovery.step = step
+        try:
+            yield
+        except (TableFull, MemoryError):
+            self.recovery.step = None
+            raise
+        self.recovery.step = None
+
+
+class Writing(Protocol):
+    """One of the two ways."""
+
+    def update(
+        self,
+        tiers: Tiers,
+        keys: int,
+        values: int,
+        n: int,
+        *,
+        op: Op,
+        kind: int,
+        flags: int,
+        held: int,
+        unique: bool,
+        stream: Any,
+    ) -> None:
+        """As `Storage.update`. No candidate waits for the cache."""
+
+    def flush(self, tiers: Tiers, stream: Any) -> None:
+        """Have the home hold all values."""
+
+    def forget(self) -> None:
+        """Both tiers were cleared."""
+
+    def copy(self, engine: Engine, stream: Any) -> Writing:
+        """For a copy of both tiers."""
+
+
+class WriteThrough:
+    """Every value is at home when the update returns."""
+
+    def update(
+        self,
+        tiers: Tiers,
+        keys: int,
+        values: int,
+        n: int,
+        *,
+        op: Op,
+        kind: int,
+        flags: int,
+        held: int,
+        unique: bool,
+        stream: Any,
+    ) -> None:
+        """As `Writing.update`."""
+        cache = tiers.cache
+        changes = cache.size > 0 and op != Op.KEEP and tiers.value_bytes > 0
+        own = tiers.engine.allocate(max(1, n * tiers.value_bytes), stream) if changes and not held else None
+        now = own.ptr if own else held
+        with tiers.changing(tiers.finish_without_cache if changes else tiers.finish):
+            tiers.home.update(keys, values, n, op=op, kind=kind, flags=flags, held=now, unique=unique, stream=stream)
+            if changes:
+                try:
+                    self._refresh(tiers, keys, now, n, stream)
+                except (TableFull, MemoryError):
+                    cache.clear(stream)
+
+    def _refresh(self, tiers: Tiers, keys: int, values: int, n: int, stream: Any) -> None:
+        """Give the pairs of the cache that are in the batch the values that they have at home."""
+        hits, _ = _split(tiers, keys, values, n, stream)
+        if hits.part.n:
+            hits.update(tiers.cache.storage, Op.REPLACE, 0, stream)
+
+    def flush(self, tiers: Tiers, stream: Any) -> None:
+        """As `Writing.flush`: the home has them."""
+
+    def forget(self) -> None:
+        """As `Writing.forget`."""
+
+    def copy(self, engine: Engine, stream: Any) -> WriteThrough:
+        """As `Writing.copy`."""
+        return WriteThrough()
+
+
+class WriteBack:
+    """Values of pairs in the cache come home with a flush.
+
+    Parameters
+    ----------
+    log_keys
+        Keys in the log at which a batch flushes first.
+    """
+
+    def __init__(self, log_keys: int) -> None:
+        self._log_keys = log_keys
+        self._log: tuple[Buffer, int] | None = None  # the keys, and how many
+
+    def update(
+        self,
+        tiers: Tiers,
+        keys: int,
+        values: int,
+        n: int,
+        *,
+        op: Op,
+        kind: int,
+        flags: int,
+        held: int,
+        unique: bool,
+        stream: Any,
+    ) -> None:
+        """As `Writing.update`."""
+        cache, home = tiers.cache, tiers.home
+        if cache.size == 0:
+            with tiers.changing(tiers.finish):
+                home.update(keys, values, n, op=op, kind=kind, flags=flags, held=held, unique=unique, stream=stream)
+            return
+        hits, misses = _split(tiers, keys, values, n, stream)
+        writes = op != Op.KEEP and tiers.value_bytes > 0 and hits.part.n > 0
+        if writes:
+            before = hits.with_values_of(cache.storage, stream)
+            self._note(tiers, hits, stream)
+
+        def restore(stream: Any) -> None:
+            tiers.finish(stream)
+            before.update(cache.storage, Op.REPLACE, 0, stream)
+
+        with tiers.changing(tiers.finish):
+            if hits.part.n:
+                hits.update(cache.storage, op, kind, stream, held=held, unique=unique)
+            try:
+                if misses.part.n:
+                    misses.update(home, op, kind, stream, held=held, unique=unique)
+            except (TableFull, MemoryError) as error:
+                if writes:
+                    self._undo(tiers, restore, stream)
+                raise misses.renumbered(error, stream) from None
+            for batch in (hits, misses):
+                batch.deliver(flags, held, stream)
+
+    def _undo(self, tiers: Tiers, restore: Callable[[Any], None], stream: Any) -> None:
+        """Give the cache its values back. If there is no memory for that, the next verb does it."""
+        tiers.recovery.step = restore
+        with suppress(TableFull, MemoryError):
+            tiers.recovery.run(tiers.engine, stream)
+
+    def _note(self, tiers: Tiers, hits: _Batch, stream: Any) -> None:
+        """Enter keys into the log, before their values change."""
+        engine, width, n = tiers.engine, tiers.key_bytes, hits.part.n
+        if self._log is not None and self._log[1] + n > self._log_keys:
+            self.flush(tiers, stream)
+        log, logged = (None, 0) if self._log is None else self._log
+        if log is None or log.nbytes < (logged + n) * width:
+            larger = engine.allocate(max(logged + n, min(2 * logged, self._log_keys)) * width, stream)
+            if log is not None:
+                engine.copy(larger.ptr, log.ptr, logged * width, stream)
+            log = larger
+        engine.copy(log.ptr + logged * width, hits.keys.ptr, n * width, stream)
+        self._log = log, logged + n
+
+    def flush(self, tiers: Tiers, stream: Any) -> None:
+        """As `Writing.flush`. If it stops half way, the log stays, and the next flush does all of it."""
+        if self._log is None:
+            return
+        log, n = self._log
+        hits, _ = _split(tiers, log.ptr, 0, n, stream)  # the others have left the table
+        if hits.part.n:
+            with tiers.changing(tiers.finish):
+                hits.with_values_of(tiers.cache.storage, stream).update(tiers.home, Op.REPLACE, 0, stream)
+        self._log = None
+
+    def forget(self) -> None:
+        """As `Writing.forget`."""
+        self._log = None
+
+    def copy(self, engine: Engine, stream: Any) -> WriteBack:
+        """As `Writing.copy`."""
+        twin = WriteBack(self._log_keys)
+        if self._log is not None:
+            log, n = self._log
+            copied = engine.allocate(log.nbytes, stream)
+            engine.copy(copied.ptr, log.ptr, log.nbytes, stream)
+            twin._log = copied, n
+        return twin
+
+
+class _Takes(Protocol):
+    """What takes an update: a storage, or the home."""
+
+    def update(
+        self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, held: int, unique: bool, stream: Any
+    ) -> None: ...
+
+
+class _Batch(NamedTuple):
+    """The elements of a batch that one tier updates, and room for its answers.
+
+    Attributes
+    ----------
+    keys, values
+        Packed; no values if there are none.
+    flags, held
+        What the tier answers.
+    """
+
+    tiers: Tiers
+    part: Part
+    keys: Buffer
+    values: Buffer | None
+    flags: Buffer
+    held: Buffer
+
+    @classmethod
+    def of(cls, tiers: Tiers, part: Part, keys: int, values: int, stream: Any) -> _Batch:
+        """Pack the rows of a part."""
+        engine = tiers.engine
+        return cls(
+            tiers,
+            part,
+            part.packed(keys, tiers.key_bytes, stream),
+            part.packed(values, tiers.value_bytes, stream) if values else None,
+            engine.allocate(max(1, part.n), stream),
+            engine.allocate(max(1, part.n * tiers.value_bytes), stream),
+        )
+
+    def with_values_of(self, storage: Storage, stream: Any) -> _Batch:
+        """The same keys, with the values that they have in a storage."""
+        width, n = self.tiers.value_bytes, self.part.n
+        values = self.tiers.engine.allocate(max(1, n * width), stream)
+        storage.find(self.keys.ptr, n, values.ptr, self.flags.ptr, bytes(width), stream)
+        return self._replace(values=values)
+
+    def update(self, where: _Takes, op: Op, kind: int, stream: Any, *, held: int = 0, unique: bool = False) -> None:
+        """Have one tier do its part; ``held`` says whether the values behind it are asked for."""
+        where.update(
+            self.keys.ptr,
+            self.values.ptr if self.values else 0,
+            self.part.n,
+            op=op,
+            kind=kind,
+            flags=self.flags.ptr,
+            held=self.held.ptr if held else 0,
+            unique=unique,
+            stream=stream,
+        )
+
+    def deliver(self, flags: int, held: int, stream: Any) -> None:
+        """Put the answers to their places in the batch."""
+        if flags:
+            self.part.put(self.flags, flags, 1, stream)
+        if held:
+            self.part.put(self.held, held, self.tiers.value_bytes, stream)
+
+    def renumbered(self, error: TableFull | MemoryError, stream: Any) -> TableFull | MemoryError:
+        """The error of a tier, with the numbers that its elements have in the batch."""
+        if not isinstance(error, TableFull) or error.keys is None:
+            return error
+        numbers = self.tiers.engine.to_host(self.part.numbers.ptr, np.uint64, self.part.n, stream)
+        return TableFull(str(error), numbers[error.keys].astype(np.int64))
+
+
+def _split(tiers: Tiers, keys: int, values: int, n: int, stream: Any) -> tuple[_Batch, _Batch]:
+    """The elements of a batch whose keys are in the cache, and the others."""
+    flags = tiers.engine.allocate(max(1, n), stream)
+    tiers.cache.storage.find(keys, n, 0, flags.ptr, b"\0", stream)
+    parts = (flagged(tiers.engine, flags.ptr, n, flag, stream) for flag in (Flag.CHANGED, Flag.PRESENT))
+    hits, misses = (_Batch.of(tiers, part, keys, values, stream) for part in parts)
+    return hits, misses
