@@ -23,7 +23,8 @@ from warphash.storage import row_store
 from warphash.storage.buckets.store import BucketStore
 from warphash.storage.row_store import RowStorage
 
-IN_ROWS = [name for name in design_names() if not registry.get(name).layout.in_place]
+LAYOUTS = {name: registry.get(name).layout for name in design_names()}
+IN_ROWS = [name for name, layout in LAYOUTS.items() if not (layout.in_place or layout.composed)]
 """Designs that keep wide keys in rows: subtables, and slots with tickets, keep them in place."""
 
 ROW_BYTES = 24 + 8

@@ -326,7 +326,8 @@ def test_an_emptied_slot_is_not_booked_again_before_a_rebuild(tmp_path: Path) ->
 def test_what_memory_can_be(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="stadium"):
         HashMap("u8", "u8", design="cuckoo", memory="host", device="cpu")
-    for wrong in ("disk", str(tmp_path / "table"), 3, None):
+    assert HashMap("u8", "u8", design="stadium", memory=None, device="cpu").memory == "device"
+    for wrong in ("disk", str(tmp_path / "table"), 3):
         with pytest.raises(ParameterError, match="memory must be"):
             HashMap("u8", "u8", design="stadium", memory=wrong, device="cpu")
     with pytest.raises(PathError, match="takes no new file"):

@@ -80,6 +80,7 @@ class Family:
     in_file: bool = False
     behind_bus: bool = False
     evict: str | None = None
+    write: str = ""
 
     def __str__(self) -> str:
         return self.name
@@ -94,6 +95,8 @@ class Family:
         options: dict[str, Any] = {"memory": "host", "access": "sweep"} if self.behind_bus else {}
         if self.evict:
             options |= {"max_size": 10_000, "evict": self.evict}  # nothing leaves
+        if self.write:  # all keys of a scenario have room in the cache
+            options |= {"write": self.write, "device_capacity": 72}
         if self.in_file:
             options["memory"] = Path(tempfile.mkdtemp(dir=_FILES.name)) / "table"
         return kind(self.key, self.value, capacity=capacity, design=self.design, device=device, seed=3, **options)
@@ -157,9 +160,13 @@ FAMILIES = {
         Family("bounded-rows", "bucketed_cuckoo", evict="lru"),
         Family("bounded-rows-in-subtables", "dynamic_cuckoo", evict="fifo"),
         Family("bounded-rows-of-tickets", "stadium", "V24", "V40", evict="lru"),
+        Family("tiers", "tiered", write="back"),
+        Family("tiers-of-rows", "tiered", "V24", "V40", write="back"),
+        Family("tiers-through", "tiered", write="through"),
+        Family("tiers-over-a-file", "tiered", in_file=True, write="back"),
     )
 }
-SOME = ("buckets", "rows", "lists", "lists-of-pairs", "subtables", "tickets", "two-level", "bounded-rows")
+SOME = ("buckets", "rows", "lists", "lists-of-pairs", "subtables", "tickets", "two-level", "bounded-rows", "tiers")
 """The families that run every day. The other families keep wider rows in the same storage."""
 
 
@@ -371,9 +378,19 @@ class Scenario:
         for part in np.array_split(np.concatenate([OLD, ERASED]), 3):
             table.insert(self.family.keys(part), self.family.values(part))
         table.erase(self.family.keys(ERASED))
+        if self.family.write:
+            self._warm(table)
         if self.family.in_file:
             table.flush()
         return table
+
+    def _warm(self, table: Any) -> None:
+        """Have three quarters of the keys in the cache, some of them with values that are newer than at home."""
+        cached, changed = OLD[: 3 * len(OLD) // 4], OLD[: len(OLD) // 4]
+        for _ in range(4):
+            table.find(self.family.keys(np.resize(cached, 80)))
+        table.assign(self.family.keys(changed), self.family.values(changed + 1))
+        table.assign(self.family.keys(changed), self.family.values(changed))
 
     def call(self, table: Any) -> Any:
         return self.verb.call(self.family, table, self.ids)

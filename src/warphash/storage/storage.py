@@ -34,7 +34,18 @@ from ..runtime.engine import Engine, KernelSpec
 from .lookup import Searchable
 from .scratch import Elements
 
-__all__ = ["MemoryUse", "MixedBatch", "Outcome", "Recovery", "State", "Storage", "Store", "StoreOptions", "TableKind"]
+__all__ = [
+    "MemoryUse",
+    "MixedBatch",
+    "Outcome",
+    "Recovery",
+    "State",
+    "Storage",
+    "Store",
+    "StoreOptions",
+    "TableKind",
+    "TierFigures",
+]
 
 
 class TableKind(NamedTuple):
@@ -77,6 +88,40 @@ class StoreOptions(NamedTuple):
     opens: bool = False
 
 
+class TierFigures(NamedTuple):
+    """What is in the two tiers of a table, and what went between them.
+
+    Attributes
+    ----------
+    cached, cache_capacity
+        Pairs in the cache, and the most that it is to hold.
+    cache_nbytes, home_nbytes
+        Memory of the cache, and of the home.
+    hits, misses
+        Keys that finds have met in the cache, and the others.
+    admitted, evicted
+        Pairs that the cache has taken up, and pairs that have left it.
+    bytes_to_home, bytes_from_home
+        Keys and values that went to the home, and answers that came from there.
+    """
+
+    cached: int
+    cache_capacity: int
+    cache_nbytes: int
+    home_nbytes: int
+    hits: int
+    misses: int
+    admitted: int
+    evicted: int
+    bytes_to_home: int
+    bytes_from_home: int
+
+    @property
+    def hit_rate(self) -> float:
+        """The share of keys that finds have met in the cache; 0 before the first find."""
+        return self.hits / max(1, self.hits + self.misses)
+
+
 class MemoryUse(NamedTuple):
     """What the memory of a store is used for.
 
@@ -88,11 +133,14 @@ class MemoryUse(NamedTuple):
         Bytes of the nodes and rows that are free.
     nodes
         Nodes in use, the first ones of the buckets included; None without lists.
+    tiers
+        Of a table in two tiers.
     """
 
     in_use: int
     reserve: int = 0
     nodes: int | None = None
+    tiers: TierFigures | None = None
 
 
 class Outcome(NamedTuple):

@@ -885,6 +885,7 @@ class BaseTable:
             insert_probes=store.insert_probes,
             max_size=self._bound and self._bound.max_size,
             evicted=self._bound and self._bounded.evicted,
+            tiers=use.tiers,
         )
 
     # ---- descriptions, of which tables like this one are made

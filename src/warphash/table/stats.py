@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..storage.storage import TierFigures
+
 __all__ = ["Stats"]
 
 
@@ -39,6 +41,9 @@ class Stats:
         Mean number of buckets that an insert has read for a key, if the table was made with ``count_probes=True``.
     max_size, evicted
         The bound on keys, and how many keys have left because of it or by `evict`; None for a table without a bound.
+    tiers
+        What is in the two tiers of a tiered table, the rate of hits, and the traffic between the tiers; None for other
+        tables.
     """
 
     size: int
@@ -57,3 +62,4 @@ class Stats:
     insert_probes: float | None
     max_size: int | None
     evicted: int | None
+    tiers: TierFigures | None = None

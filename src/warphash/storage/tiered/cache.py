@@ -37,11 +37,18 @@ class Cache:
         Most pairs that it is to hold.
     key_bytes, value_bytes
         Width of a row; ``value_bytes`` may be 0.
+
+    Attributes
+    ----------
+    hits, misses
+        Keys that lookups have met, and the others.
+    admitted, evicted
+        Pairs taken up, and pairs that left to make room.
     """
 
     def __init__(self, engine: Engine, storage: Storage, capacity: int, key_bytes: int, value_bytes: int) -> None:
         self.storage, self.capacity = storage, capacity
-        self.hits = self.misses = 0
+        self.hits = self.misses = self.admitted = self.evicted = 0
         self._engine, self._key_bytes, self._value_bytes = engine, key_bytes, value_bytes
         self._queue: list[tuple[Buffer, int]] = []  # keys, and how many
         self._queued = 0
@@ -98,6 +105,7 @@ class Cache:
         values, flags = home.find(keys, n, bytes(self._value_bytes), stream)
         found = flagged(self._engine, flags.ptr, n, Flag.CHANGED, stream)
         if found.n:
+            before = self.size
             there = found.packed(keys, self._key_bytes, stream)
             values = found.packed(values.ptr, self._value_bytes, stream)
             self.storage.update(
@@ -111,6 +119,8 @@ class Cache:
                 unique=False,
                 stream=stream,
             )
+            self.storage.store.finish(stream)
+            self.admitted += self.size - before
 
     def forget_candidates(self) -> None:
         """Forget all candidates."""
@@ -121,3 +131,4 @@ class Cache:
         """Forget all pairs, and all candidates. Allocates nothing."""
         self.forget_candidates()
         self.storage.clear(stream)
+        self.storage.store.finish(stream)

@@ -159,7 +159,7 @@ class TieredStorage:
     def update(
         self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, held: int, unique: bool, stream: Any
     ) -> None:
-        self.store.finish(stream)
+        self._tiers.recovery.run(self._tiers.engine, stream)
         if n:
             self._writing.update(
                 self._tiers,
@@ -175,7 +175,7 @@ class TieredStorage:
             )
 
     def erase(self, keys: int, n: int, flags: int, stream: Any) -> None:
-        self.store.finish(stream)
+        self._tiers.recovery.run(self._tiers.engine, stream)
         tiers, cache = self._tiers, self._tiers.cache
         self._writing.flush(tiers, stream)
         with tiers.changing(tiers.finish_without_cache):
@@ -187,7 +187,7 @@ class TieredStorage:
                     cache.clear(stream)
 
     def clear(self, stream: Any) -> None:
-        self.store.finish(stream)
+        self._tiers.recovery.run(self._tiers.engine, stream)
         with self._tiers.changing(self._clear):
             self._clear(stream)
 
@@ -197,7 +197,7 @@ class TieredStorage:
         self._tiers.home.storage.clear(None)
 
     def rebuild(self, keys: int, stream: Any) -> None:
-        self.store.finish(stream)
+        self._tiers.recovery.run(self._tiers.engine, stream)
         with self._tiers.changing(self._tiers.finish):
             self._tiers.home.storage.rebuild(keys, None)
 

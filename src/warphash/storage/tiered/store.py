@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...designs.base import Design
-from ..storage import MemoryUse, Recovery, Store
+from ..storage import MemoryUse, Recovery, Store, TierFigures
 from .writing import Tiers, Writing
 
 __all__ = ["TieredStore"]
@@ -31,7 +31,10 @@ class TieredStore:
 
     @property
     def recovery(self) -> Recovery:
-        return self._tiers.recovery
+        """The first that has a step: a tier, too, may have put off its clearing."""
+        tiers = self._tiers
+        each = (tiers.recovery, tiers.cache.storage.store.recovery, self._home.recovery)
+        return next((recovery for recovery in each if recovery.step is not None), tiers.recovery)
 
     @property
     def size(self) -> int:
@@ -68,13 +71,26 @@ class TieredStore:
 
     def finish(self, stream: Any = None) -> None:
         """As `Store.finish`."""
-        self.recovery.run(self.engine, stream)
+        self._tiers.recovery.run(self.engine, stream)
         self._tiers.finish(stream)
 
     def memory_use(self) -> MemoryUse:
         """Both tiers."""
-        uses = self._tiers.home.storage.memory_use(), self._tiers.cache.storage.memory_use()
-        return MemoryUse(*(sum(figures) for figures in zip(*((use.in_use, use.reserve) for use in uses), strict=True)))
+        cache, home = self._tiers.cache, self._tiers.home
+        uses = home.storage.memory_use(), cache.storage.memory_use()
+        figures = TierFigures(
+            cache.size,
+            cache.capacity,
+            cache.nbytes,
+            home.storage.nbytes,
+            cache.hits,
+            cache.misses,
+            cache.admitted,
+            cache.evicted,
+            home.traffic.to_home,
+            home.traffic.from_home,
+        )
+        return MemoryUse(sum(use.in_use for use in uses), sum(use.reserve for use in uses), tiers=figures)
 
     def broken_buckets(self, stream: Any = None) -> int:
         """Broken buckets of both tiers, and keys of the cache that are not at home."""

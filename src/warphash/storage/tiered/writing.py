@@ -53,7 +53,7 @@ class Tiers:
     def finish_without_cache(self, stream: Any) -> None:
         """End what is under way, and clear the cache, in which nothing is newer than at home."""
         self.cache.clear(stream)
-        self.finish(stream)
+        self.home.storage.store.finish(None)
 
     @contextmanager
     def changing(self, step: Callable[[Any], None]) -> Iterator[None]:
@@ -62,7 +62,8 @@ class Tiers:
         try:
             yield
         except (TableFull, MemoryError):
-            self.recovery.step = None
+            if self.recovery.step is step:  # and not another that the block has left
+                self.recovery.step = None
             raise
         self.recovery.step = None
 

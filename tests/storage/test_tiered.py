@@ -1,0 +1,282 @@
+"""Tables in two tiers: one answer whatever tier a key is on, and nothing lost between them."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support.types import Array
+from warphash import HashMap, HashSet, ParameterError, TableFull
+from warphash.storage.tiered.cache import Cache
+from warphash.storage.tiered.writing import WriteBack
+
+HERE = ("cpu", "emulated")
+WRITES = ("through", "back")
+
+
+def tiered(device: str, write: str, **options: Any) -> Any:
+    given = {"capacity": 400, "device_capacity": 60, "seed": 5, **options}
+    return HashMap("u8", "u8", design="tiered", device=device, write=write, **given)
+
+
+def cache_of(table: Any) -> Cache:
+    cache: Cache = table._storage._tiers.cache
+    return cache
+
+
+def cached_keys(table: Any) -> set[int]:
+    """The keys that are in the cache."""
+    cache = cache_of(table)
+    engine, n = table._engine, cache.size
+    keys = engine.allocate(max(1, 8 * n))
+    assert cache.storage.scan(n, keys.ptr, 0, None) == n
+    return set(engine.to_host(keys.ptr, np.uint64, n).tolist())
+
+
+def warmed(table: Any, keys: Array) -> None:
+    """Ask for keys until they are in the cache."""
+    for _ in range(6):
+        table.find(np.resize(keys, 200))
+    len(table)
+    assert set(keys.tolist()) <= cached_keys(table)
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("device", HERE)
+def test_a_random_walk_gives_the_answers_of_a_dict(device: str, write: str) -> None:
+    rng = np.random.default_rng(8)
+    table, model = tiered(device, write), dict[int, int]()
+    universe = rng.permutation(np.arange(300, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+    for step in range(60 if device == "cpu" else 25):
+        n = int(rng.integers(1, 60))
+        batch = universe[np.minimum(rng.zipf(1.2, n) - 1, 299)]
+        values = rng.integers(0, 1 << 40, n, np.uint64)
+        verb = rng.choice(["insert", "assign", "upsert", "find_or_insert", "find", "find", "find", "erase", "flush"])
+        if verb == "insert":
+            added = table.insert(batch, values)
+            for key, value, new in zip(batch.tolist(), values.tolist(), added, strict=True):
+                assert not (new and key in model)
+                if new:
+                    model[key] = value
+        elif verb == "assign":
+            distinct, first = np.unique(batch, return_index=True)
+            table.assign(distinct, values[first])
+            model.update(zip(distinct.tolist(), values[first].tolist(), strict=True))
+        elif verb == "upsert":
+            table.upsert(batch, values, "add")
+            for key, value in zip(batch.tolist(), values.tolist(), strict=True):
+                model[key] = model.get(key, 0) + value
+        elif verb == "find_or_insert":
+            held, added = table.find_or_insert(batch, values)
+            for key, value, new in zip(batch.tolist(), values.tolist(), added, strict=True):
+                if new:
+                    model[key] = value
+            assert held.tolist() == [model[key] for key in batch.tolist()]
+        elif verb == "find":
+            found_values, found = table.find(batch, default=7)
+            assert found.tolist() == [key in model for key in batch.tolist()]
+            assert found_values.tolist() == [model.get(key, 7) for key in batch.tolist()]
+        elif verb == "erase":
+            erased = table.erase(batch[:20])
+            assert erased.sum() == len(set(batch[:20].tolist()) & model.keys())
+            for key in batch[:20].tolist():
+                model.pop(key, None)
+        else:
+            assert table.flush() == 0
+        assert len(table) == len(model), step
+        if step % 5 == 0:
+            table.check()
+            assert dict(zip(*(column.tolist() for column in table.to_arrays()), strict=True)) == model
+            twin = table.copy()
+            assert dict(zip(*(column.tolist() for column in twin.to_arrays()), strict=True)) == model
+    assert 0 < cache_of(table).size <= 60
+
+
+@pytest.mark.parametrize("device", HERE)
+def test_values_that_changed_in_the_cache_come_home_with_a_flush(device: str) -> None:
+    table = tiered(device, "back")
+    keys = np.arange(50, dtype=np.uint64)
+    table.insert(keys, keys)
+    warmed(table, keys)
+    table.assign(keys, keys + 100)
+    home = table._storage._tiers.home.storage
+
+    def at_home() -> list[int]:
+        values, flags = np.empty(50, np.uint64), np.empty(50, np.uint8)
+        home.find(keys.ctypes.data, 50, values.ctypes.data, flags.ctypes.data, bytes(8), None)
+        assert flags.all()
+        return [int(value) for value in values]
+
+    assert at_home() == keys.tolist()
+    assert table.to_arrays()[1].sum() == (keys + 100).sum(), "a scan has the values of the cache"
+    table.flush()
+    assert at_home() == (keys + 100).tolist()
+    table.upsert(keys[:10], keys[:10], "add")
+    assert table.erase(keys[:5]).all(), "an erase flushes first"
+    assert table.find(keys)[1].sum() == 45
+    assert table.find(keys[5:10])[0].tolist() == [110, 112, 114, 116, 118]
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_long_log_is_flushed_before_a_batch(write: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed: list[int] = []
+    original = WriteBack.flush
+
+    def counted(self: WriteBack, tiers: Any, stream: Any) -> None:
+        flushed.append(self._log[1] if self._log else 0)
+        original(self, tiers, stream)
+
+    monkeypatch.setattr(WriteBack, "flush", counted)
+    table = tiered("cpu", write)
+    keys = np.arange(50, dtype=np.uint64)
+    table.insert(keys, keys)
+    warmed(table, keys)
+    for turn in range(60):
+        table.assign(keys, keys + np.uint64(turn))
+    assert table.find(keys)[0].tolist() == (keys + np.uint64(59)).tolist()
+    assert (len(flushed) >= 2) == (write == "back")
+    assert all(0 < n <= 1024 for n in flushed)
+
+
+@pytest.mark.parametrize("device", HERE)
+@pytest.mark.parametrize("write", WRITES)
+def test_a_full_home_leaves_both_tiers_as_they_were(device: str, write: str) -> None:
+    table = tiered(device, write, capacity=90, on_full="raise", load_factor=0.9)
+    keys = np.arange(80, dtype=np.uint64)
+    table.insert(keys, keys)
+    warmed(table, keys[:50])
+    table.assign(keys[:20], keys[:20] + 1)
+    before = dict(zip(*(column.tolist() for column in table.to_arrays()), strict=True))
+    new = np.arange(1000, 1400, dtype=np.uint64)
+    batch = np.concatenate([keys[:30], new])
+    with pytest.raises(TableFull) as caught:
+        table.upsert(batch, batch, "add")
+    assert set(caught.value.keys.tolist()) <= set(new.tolist())
+    assert dict(zip(*(column.tolist() for column in table.to_arrays()), strict=True)) == before
+    assert table.find(keys)[0].tolist() == [before[key] for key in keys.tolist()]
+    table.check()
+
+
+@pytest.mark.parametrize("device", HERE)
+def test_rows_and_sets(device: str) -> None:
+    numbers = np.arange(120, dtype=np.uint64)
+    keys, values = (np.repeat(numbers, width).view(f"V{8 * width}") for width in (3, 5))
+    wide = HashMap("V24", "V40", design="tiered", device=device, capacity=200, device_capacity=40, write="back")
+    wide.insert(keys, values)
+    members = HashSet("V24", design="tiered", device=device, capacity=200, device_capacity=40)
+    members.insert(keys)
+    for _ in range(6):
+        held, found = wide.find(keys[::4])
+        assert found.all() and (held == values[::4]).all()
+        assert members.contains(keys[::4]).all()
+    for table in (wide, members):
+        assert table.stats().tiers.hits > 0
+        assert table.erase(keys[:8]).all()
+        assert not table.contains(keys[:8]).any()
+        assert table.contains(keys[8:]).all()
+        table.check()
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("device", HERE)
+def test_a_home_in_a_file_has_what_the_last_flush_confirmed(device: str, write: str, tmp_path: Path) -> None:
+    path, keys = tmp_path / "table", np.arange(200, dtype=np.uint64)
+    table = tiered(device, write, memory=path)
+    assert table.memory == path
+    table.insert(keys, keys)
+    warmed(table, keys[:50])
+    table.assign(keys[:40], keys[:40] + 1)
+    table.flush()
+    table.assign(keys[:40], keys[:40] + 2)
+    table.insert(keys + 1000, keys)
+    del table  # as if the process had died
+    with HashMap.open(path, device=device) as again:
+        assert again.design == "tiered" and len(again) == 200
+        assert again.find(keys)[0].tolist() == [*(keys[:40] + 1).tolist(), *keys[40:].tolist()]
+        warmed(again, keys[:50])
+        again.assign(keys[:40], keys[:40] + 3)
+    with HashMap.open(path, device=device) as closed:
+        assert closed.find(keys[:40])[0].tolist() == (keys[:40] + 3).tolist()
+
+
+def test_readers_at_once(tmp_path: Path) -> None:
+    table = tiered("cpu", "through", capacity=5000, device_capacity=500)
+    keys = np.arange(4000, dtype=np.uint64)
+    table.insert(keys, keys + 1)
+    wrong: list[str] = []
+
+    def read(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for _ in range(60):
+            batch = keys[np.minimum(rng.zipf(1.1, 700), 4500) - 1 & 4095 % 4000]
+            values, found = table.find(batch)
+            if not found.all() or (values != batch + 1).any():
+                wrong.append(f"reader {seed}")
+
+    readers = [threading.Thread(target=read, args=(seed,)) for seed in range(4)]
+    for reader in readers:
+        reader.start()
+    for turn in range(20):
+        table.assign(keys[:300], keys[:300] + 1)
+        table.insert(np.arange(10_000 + 10 * turn, 10_010 + 10 * turn, dtype=np.uint64), np.zeros(10, np.uint64))
+    for reader in readers:
+        reader.join()
+    assert not wrong
+    table.check()
+    figures = table.stats().tiers
+    assert figures.hits + figures.misses >= 4 * 60 * 700 and figures.cached <= 500
+
+
+@pytest.mark.parametrize("device", HERE)
+def test_lookups_in_memory_that_no_update_has_cleared(device: str) -> None:
+    """A store may put its clearing off: key 0 must not be met in memory of zeros."""
+    for table in (tiered(device, "through"), tiered(device, "back", capacity=100_000)):
+        zeros = np.zeros(3, np.uint64)
+        assert not table.contains(zeros).any() and len(table) == 0
+        table.clear()
+        assert not table.find(zeros)[1].any()
+
+
+@pytest.mark.parametrize("device", HERE)
+def test_figures_of_the_tiers(device: str) -> None:
+    table = tiered(device, "through", device_capacity=30)
+    keys = np.arange(100, dtype=np.uint64)
+    assert table.stats().tiers.hit_rate == 0
+    table.insert(keys, keys)
+    table.find(keys[:30])
+    table.find(keys[:30])  # admits them first
+    figures = table.stats().tiers
+    assert (figures.hits, figures.misses, figures.admitted) == (30, 30, 30)
+    assert figures.hit_rate == 0.5 and figures.cached == figures.cache_capacity == 30
+    assert figures.bytes_to_home == 100 * 16 + 30 * 8 + 30 * 8, (
+        "keys and values that were inserted, asked for, admitted"
+    )
+    assert figures.bytes_from_home == 100 + 30 * 9 + 30 * 9
+    assert figures.cache_nbytes + figures.home_nbytes == table.nbytes
+    plain = HashMap("u8", "u8", device=device)
+    assert plain.stats().tiers is None
+
+
+def test_what_the_parameters_can_be() -> None:
+    for wrong in ({"device_capacity": 0}, {"write": "around"}, {"memory": "device"}, {"device_capacity": 1.5}):
+        with pytest.raises(ParameterError):
+            HashMap("u8", "u8", design="tiered", device="cpu", **wrong)
+    assert HashMap("u8", "u8", design="tiered", device="cpu").memory == "host"
+
+
+@pytest.mark.parametrize(
+    ("name", "bug"),
+    [
+        ("put_off", lambda self, tiers, stream: None),
+        ("forgotten", lambda self, tiers, stream: setattr(self, "_log", None)),
+    ],
+)
+def test_a_planted_bug_is_noticed(name: str, bug: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A flush that does nothing, or forgets the log, loses values."""
+    monkeypatch.setattr(WriteBack, "flush", bug)
+    with pytest.raises(AssertionError):
+        test_a_home_in_a_file_has_what_the_last_flush_confirmed("cpu", "back", tmp_path)
