@@ -31,7 +31,7 @@ def evict(table: BaseTable, n: int, like: Any) -> list[Any]:
 def _evict_locked(table: BaseTable, wanted: int, library: Library, device: str) -> list[Any]:
     storage, engine = table._bounded, table._engine
     like = library.see(library.example(device))
-    keys, n = storage.least(wanted, like.stream)
+    keys, n, _ = storage.least(wanted, like.stream)
     columns: list[tuple[Any, Buffer]] = [(table._key, keys)]
     if table._value is not None:
         width = table._value.nbytes

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...errors import TableFull, UnsupportedVerb
 from ...runtime.abi import Op, Ranks, ScoreBatch
@@ -33,10 +33,29 @@ from ..storage import MemoryUse, MixedBatch, Storage, Store
 from .least import keys_of_least_rank
 from .policies import Policy
 
-__all__ = ["LEAST_PIECE", "BoundedStorage"]
+__all__ = ["LEAST_PIECE", "BoundedStorage", "Least"]
 
 LEAST_PIECE = 1 << 16
 """Elements of a piece, if a quarter of the bound is fewer."""
+
+
+MOST_RANK = (1 << 64) - 1
+
+
+class Least(NamedTuple):
+    """Keys of least rank.
+
+    Attributes
+    ----------
+    keys, n
+        Copies of the keys, and how many they are.
+    rank
+        None of them has a greater one.
+    """
+
+    keys: Buffer
+    n: int
+    rank: int
 
 
 class BoundedStorage:
@@ -178,8 +197,8 @@ class BoundedStorage:
         return twin
 
     # ---- keys that leave
-    def least(self, n: int, stream: Any) -> tuple[Buffer, int]:
-        """Copies of the ``n`` keys of least rank, or of all keys if there are fewer; and how many they are. Waits.
+    def least(self, n: int, stream: Any) -> Least:
+        """Copies of the ``n`` keys of least rank, or of all keys if there are fewer. Waits.
 
         Raises
         ------
@@ -193,14 +212,15 @@ class BoundedStorage:
         if wanted in (0, size):
             if wanted:
                 self.inner.scan(size, keys.ptr, 0, stream)
-            return keys, wanted
+            return Least(keys, wanted, MOST_RANK if wanted else 0)
         ranks = self._engine.allocate(8 * size, stream)
         if self.policy.keeps_ranks:
             self._rows.scan(size, keys.ptr, 0, stream, ranks.ptr)
         else:
             self.inner.scan(size, keys.ptr, 0, stream)
             self.policy.rank(keys.ptr, size, ranks.ptr, stream)
-        return keys_of_least_rank(self._engine, keys, self.key_bytes, ranks, size, wanted, stream), wanted
+        chosen, rank = keys_of_least_rank(self._engine, keys, self.key_bytes, ranks, size, wanted, stream)
+        return Least(chosen, wanted, rank)
 
     def drop(self, keys: Buffer, n: int, stream: Any) -> None:
         """Erase ``n`` keys, and count them as evicted."""
@@ -216,7 +236,8 @@ class BoundedStorage:
         self.store.finish(stream)
         excess = self.store.size - self.max_size
         if excess > 0:
-            self.drop(*self.least(excess, stream), stream)
+            least = self.least(excess, stream)
+            self.drop(least.keys, least.n, stream)
         self._size_at_most = self.store.size
 
     def _pieces(self, n: int) -> Iterator[tuple[int, int]]:

@@ -24,15 +24,18 @@ _RANKS_OF_ELEMENT = 64
 
 def keys_of_least_rank(
     engine: Engine, keys: Buffer, key_bytes: int, ranks: Buffer, n: int, k: int, stream: Any
-) -> Buffer:
-    """Copies of the ``k`` keys of least rank, of ``n`` keys, 0 < k < n. Of equal ranks, any are taken. Waits."""
+) -> tuple[Buffer, int]:
+    """Copies of the ``k`` keys of least rank, of ``n`` keys, 0 < k < n; and a rank that none of them exceeds. Waits.
+
+    Of equal ranks, any are taken.
+    """
     last, ties = _kth_rank(engine, ranks.ptr, n, k, stream)
     chosen = engine.allocate(k * key_bytes, stream)
     report = _report(engine, stream, 8)
     batch = SelectBatch(n=n, report=report.ptr, last=last, ties=ties, ticket=report.ptr + 8 * REPORT_WORDS)
     batch.keys, batch.key_bytes, batch.out_keys = keys.ptr, key_bytes, chosen.ptr
     engine.program(BOUNDED).run("choose", Ranks(ranks=ranks.ptr), batch, n, stream)
-    return chosen
+    return chosen, last
 
 
 def _kth_rank(engine: Engine, ranks: int, n: int, k: int, stream: Any) -> tuple[int, int]:

@@ -153,29 +153,29 @@ class Frequent:
     keeps_ranks = False
 
     def __init__(self, sketch: Sketch) -> None:
-        self._sketch = sketch
+        self.sketch = sketch
 
     @property
     def nbytes(self) -> int:
-        return self._sketch.nbytes
+        return self.sketch.nbytes
 
     def touch(self, given: int, stream: Any) -> Touch | None:
         return None
 
     def record(self, keys: int, n: int, stream: Any, flags: int = 0) -> None:
-        self._sketch.record(keys, n, stream, flags)
+        self.sketch.record(keys, n, stream, flags)
 
     def rank(self, keys: int, n: int, out: int, stream: Any) -> None:
-        self._sketch.rank(keys, n, out, stream)
+        self.sketch.rank(keys, n, out, stream)
 
     def clear(self, stream: Any) -> None:
-        self._sketch.clear(stream)
+        self.sketch.clear(stream)
 
     def resume(self, greatest: int) -> None:
         """Do nothing: no ranks are kept."""
 
     def copy(self, stream: Any) -> Frequent:
-        return Frequent(self._sketch.copy(stream))
+        return Frequent(self.sketch.copy(stream))
 
 
 class Random:

@@ -43,6 +43,11 @@ class Sketch:
         Width of a key.
     seed
         Of the fingerprints.
+
+    Attributes
+    ----------
+    ages
+        How often all counters were halved.
     """
 
     def __init__(self, engine: Engine, keys: int, key_bytes: int, seed: int) -> None:
@@ -50,7 +55,7 @@ class Sketch:
         self._program = engine.program(BOUNDED)
         self._lines = max(1, -(-keys * _COUNTERS // LINE_BYTES))
         self._sample = _SAMPLE * max(1, keys)
-        self._recorded = 0
+        self._recorded = self.ages = 0
         self._counters: Buffer = engine.allocate(LINE_BYTES * self._lines)
         self.clear()
 
@@ -90,6 +95,7 @@ class Sketch:
 
     def _age(self, stream: Any) -> None:
         """Halve all counters."""
+        self.ages += 1
         words = self.nbytes // 4
         for at in range(0, words, LAUNCH_ELEMENTS):
             n = min(LAUNCH_ELEMENTS, words - at)

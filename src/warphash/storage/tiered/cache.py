@@ -1,8 +1,13 @@
-"""The cache: pairs of the home that are on the device, and who is to join them.
+"""The cache: pairs of the home that are on the device, who joins them, and who leaves.
 
 A lookup that finds a key at home alone leaves the key with the candidates. The candidates are admitted together, by a
-caller that has the table alone: so lookups change nothing but a queue. Their values are asked for then, so an update
-meanwhile makes no candidate wrong.
+caller that has the table alone: so lookups change nothing but a queue, and the counts of accesses. The values are asked
+for then, so an update meanwhile makes no candidate wrong.
+
+Who stays. A sketch estimates how often each key was accessed, whatever tier it is on (`bounded.sketch`). Of a full
+cache and its candidates, those that were accessed most often stay, and the others leave: this is the admission of
+TinyLFU (Einziger, Friedman, Manes, 2017), in batches. A candidate that comes below those who left last is not even
+asked for at home, so where the accesses do not change, hardly anything moves.
 """
 
 from __future__ import annotations
@@ -11,9 +16,14 @@ import threading
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
+
 from ...errors import TableFull
-from ...runtime.abi import Flag, Op
+from ...runtime.abi import Comparison, Flag, Op, kind_of
 from ...runtime.engine import Buffer, Engine
+from ..bounded.bounded_storage import BoundedStorage
+from ..bounded.least import Numbers, keys_that_compare
+from ..bounded.policies import Frequent
 from ..storage import Storage
 from .home import Home
 from .parts import flagged
@@ -25,34 +35,48 @@ _QUEUE_SHARE = 16
 
 _FEWEST_CANDIDATES = 1024
 
+_RANK = np.dtype(np.uint64)
+
 
 class Cache:
     """Pairs in an engine's memory, each of which is at home, too.
 
     Parameters
     ----------
-    storage
-        On the engine; empty.
-    capacity
-        Most pairs that it is to hold.
-    key_bytes, value_bytes
-        Width of a row; ``value_bytes`` may be 0.
+    bounded
+        On the engine; empty. Its bound is what the cache has room for, and its policy is `Frequent`.
 
     Attributes
     ----------
     hits, misses
         Keys that lookups have met, and the others.
-    admitted, evicted
-        Pairs taken up, and pairs that left to make room.
+    admitted
+        Pairs taken up.
     """
 
-    def __init__(self, engine: Engine, storage: Storage, capacity: int, key_bytes: int, value_bytes: int) -> None:
-        self.storage, self.capacity = storage, capacity
-        self.hits = self.misses = self.admitted = self.evicted = 0
-        self._engine, self._key_bytes, self._value_bytes = engine, key_bytes, value_bytes
+    def __init__(self, bounded: BoundedStorage) -> None:
+        self._bounded = bounded
+        self._engine: Engine = bounded.store.engine
+        self.hits = self.misses = self.admitted = 0
         self._queue: list[tuple[Buffer, int]] = []  # keys, and how many
         self._queued = 0
+        self._least_rank, self._ages = 0, 0  # of those who left last no one has a greater rank; and when that was
         self._lock = threading.Lock()
+
+    @property
+    def storage(self) -> Storage:
+        """Where the pairs are."""
+        return self._bounded.inner
+
+    @property
+    def capacity(self) -> int:
+        """Most pairs between two verbs."""
+        return self._bounded.max_size
+
+    @property
+    def evicted(self) -> int:
+        """Pairs that left to make room."""
+        return self._bounded.evicted
 
     @property
     def size(self) -> int:
@@ -61,13 +85,22 @@ class Cache:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the pairs, and of the candidates."""
-        return self.storage.nbytes + sum(keys.nbytes for keys, _ in list(self._queue))
+        """Bytes of the pairs, of the counts of accesses, and of the candidates."""
+        return self._bounded.nbytes + sum(keys.nbytes for keys, _ in list(self._queue))
 
     @property
     def due(self) -> bool:
         """Whether there are so many candidates that they should be admitted."""
         return self._queued >= max(min(_FEWEST_CANDIDATES, self.capacity), self.capacity // _QUEUE_SHARE)
+
+    def find(self, keys: int, n: int, values: int, flags: int, default: bytes, stream: Any) -> None:
+        """As `Storage.find`. Every key counts as accessed, also one that is not here."""
+        self.storage.find(keys, n, values, flags, default, stream)
+        self.note_accesses(keys, n, stream)
+
+    def note_accesses(self, keys: int, n: int, stream: Any) -> None:
+        """Count an access of each key. Allocates nothing; several threads may count at once."""
+        self._bounded.policy.record(keys, n, stream)
 
     def count(self, n: int, misses: int) -> None:
         """Count a lookup of ``n`` keys. Several threads may look up at once."""
@@ -76,51 +109,83 @@ class Cache:
             self.misses += misses
 
     def propose(self, keys: Buffer, flags: Buffer, n: int, stream: Any) -> None:
-        """Note those of ``n`` keys that were found at home. If there is no memory for the note, do nothing."""
+        """Note those of ``n`` keys that were found at home, as far as the cache may want them.
+
+        If there is no memory for the note, do nothing.
+        """
         if self.due:
             return
         with suppress(MemoryError):
             found = flagged(self._engine, flags.ptr, n, Flag.CHANGED, stream)
-            if found.n == 0:
-                return
             if found.n < n:
-                keys = found.packed(keys.ptr, self._key_bytes, stream)
-            with self._lock:
-                self._queue.append((keys, found.n))
-                self._queued += found.n
+                keys, n = found.packed(keys.ptr, self._bounded.key_bytes, stream), found.n
+            wanted = self._wanted(keys, n, stream)
+            if wanted[1]:
+                with self._lock:
+                    self._queue.append(wanted)
+                    self._queued += wanted[1]
+
+    def _wanted(self, keys: Buffer, n: int, stream: Any) -> tuple[Buffer, int]:
+        """Those of ``n`` keys that a full cache has a place for: of a greater rank than those who left last."""
+        if n == 0 or self.size < self.capacity or not self._least_rank:
+            return keys, n
+        policy = self._bounded.policy
+        assert isinstance(policy, Frequent)
+        ranks = self._engine.allocate(_RANK.itemsize * n, stream)
+        policy.rank(keys.ptr, n, ranks.ptr, stream)
+        least = self._least_rank >> policy.sketch.ages - self._ages  # counts are halved with age
+        numbers = Numbers(ranks.ptr, _RANK.itemsize, kind_of(_RANK), True, Comparison.GREATER, least)
+        chosen, count = keys_that_compare(self._engine, keys, self._bounded.key_bytes, numbers, n, stream)
+        return (keys, 0) if chosen is None else (chosen, count)
 
     def admit(self, home: Home, stream: Any) -> None:
-        """Take candidates up while there is room. The caller has the table alone."""
+        """Take candidates up; then those of least rank leave. The caller has the table alone.
+
+        If there is no memory, the cache takes up fewer, or none.
+        """
         queue = self._queue
         self.forget_candidates()
-        for keys, n in queue:
-            room = min(n, self.capacity - self.size)
-            if room <= 0:
-                return
-            with suppress(MemoryError, TableFull):  # a cache need not have anybody
-                self._take(home, keys.ptr, room, stream)
+        with suppress(MemoryError, TableFull):
+            for keys, n in queue:
+                self._take(home, keys.ptr, n, stream)
+        self._make_room(stream)
 
     def _take(self, home: Home, keys: int, n: int, stream: Any) -> None:
         """Add pairs of the home."""
-        values, flags = home.find(keys, n, bytes(self._value_bytes), stream)
+        key_bytes, value_bytes = self._bounded.key_bytes, self._bounded.value_bytes
+        values, flags = home.find(keys, n, bytes(value_bytes), stream)
         found = flagged(self._engine, flags.ptr, n, Flag.CHANGED, stream)
-        if found.n:
-            before = self.size
-            there = found.packed(keys, self._key_bytes, stream)
-            values = found.packed(values.ptr, self._value_bytes, stream)
-            self.storage.update(
-                there.ptr,
-                values.ptr if self._value_bytes else 0,
-                found.n,
-                op=Op.KEEP,
-                kind=0,
-                flags=0,
-                held=0,
-                unique=False,
-                stream=stream,
-            )
-            self.storage.store.finish(stream)
-            self.admitted += self.size - before
+        if found.n == 0:
+            return
+        before = self.size
+        there, values = found.packed(keys, key_bytes, stream), found.packed(values.ptr, value_bytes, stream)
+        self.storage.update(
+            there.ptr,
+            values.ptr if value_bytes else 0,
+            found.n,
+            op=Op.KEEP,
+            kind=0,
+            flags=0,
+            held=0,
+            unique=False,
+            stream=stream,
+        )
+        self.storage.store.finish(stream)
+        self.admitted += self.size - before
+
+    def _make_room(self, stream: Any) -> None:
+        """Have those of least rank leave until there are no more than there is room for."""
+        excess = self.size - self.capacity
+        if excess <= 0:
+            return
+        policy = self._bounded.policy
+        assert isinstance(policy, Frequent)
+        try:
+            least = self._bounded.least(excess, stream)
+            self._bounded.drop(least.keys, least.n, stream)
+            self._least_rank, self._ages = least.rank, policy.sketch.ages
+        except MemoryError:  # an empty cache needs no memory
+            self.clear(stream)
 
     def forget_candidates(self) -> None:
         """Forget all candidates."""
@@ -128,7 +193,11 @@ class Cache:
             self._queue, self._queued = [], 0
 
     def clear(self, stream: Any) -> None:
-        """Forget all pairs, and all candidates. Allocates nothing."""
+        """Forget all pairs, and all candidates, but no access. Allocates nothing."""
         self.forget_candidates()
         self.storage.clear(stream)
         self.storage.store.finish(stream)
+
+    def copy(self, stream: Any) -> Cache:
+        """A cache with the same pairs, of which none was asked for."""
+        return Cache(self._bounded.copy(stream))

@@ -27,6 +27,7 @@ from ...errors import TableFull, UnsupportedVerb
 from ...runtime.abi import Flag, Op
 from ...runtime.devices import engine_for
 from ...runtime.engine import Engine
+from ..bounded.bound import Bound
 from ..make import make_storage as make_tier
 from ..scratch import flags_at
 from ..storage import MemoryUse, MixedBatch, StoreOptions
@@ -63,23 +64,25 @@ def make_storage(
     name, choices = auto.choose() if in_memory else ("stadium", {})
     widths: dict[str, Any] = {"key_bytes": key_bytes, "value_bytes": value_bytes, "seed": seed, "family": family}
 
-    def tier(where: Engine, name: str, choices: Mapping[str, Any], capacity: int, options: StoreOptions) -> Any:
+    def tier(
+        where: Engine,
+        name: str,
+        choices: Mapping[str, Any],
+        capacity: int,
+        options: StoreOptions,
+        bound: Bound | None = None,
+    ) -> Any:
         made = registry.get(name)
-        return make_tier(where, made, made.resolve(choices), capacity=capacity, options=options, **widths)
+        return make_tier(where, made, made.resolve(choices), capacity=capacity, options=options, bound=bound, **widths)
 
     home = tier(
         engine_for("cpu"), name, choices, capacity, options._replace(memory="device" if in_memory else options.memory)
     )
     room = parameters["device_capacity"] or max(_FEWEST_CACHED, capacity // _CACHE_SHARE)
     cached = StoreOptions(True, options.attempts, options.load_factor, None, False)
-    cache = tier(engine, *auto.choose(), min(room, max(_FEWEST_CACHED, capacity)), cached)
-    tiers = Tiers(
-        engine,
-        Cache(engine, cache, room, key_bytes, value_bytes),
-        Home(engine, home, key_bytes, value_bytes),
-        key_bytes,
-        value_bytes,
-    )
+    first_room = min(room, max(_FEWEST_CACHED, capacity))
+    cache = Cache(tier(engine, *auto.choose(), first_room, cached, Bound(room, "lfu")))
+    tiers = Tiers(engine, cache, Home(engine, home, key_bytes, value_bytes), key_bytes, value_bytes)
     back = parameters["write"] == "back"
     return TieredStorage(design, tiers, WriteBack(max(_FEWEST_CACHED, room // _LOG_SHARE)) if back else WriteThrough())
 
@@ -108,7 +111,7 @@ class TieredStorage:
     def find(self, keys: int, n: int, values: int, flags: int, default: bytes, stream: Any) -> None:
         tiers, cache, engine = self._tiers, self._tiers.cache, self._tiers.engine
         flags, _own_flags = flags_at(engine, flags, n, stream)
-        cache.storage.find(keys, n, values, flags, default, stream)
+        cache.find(keys, n, values, flags, default, stream)
         missed = flagged(engine, flags, n, Flag.PRESENT, stream)
         cache.count(n, missed.n)
         if missed.n == 0:
@@ -123,9 +126,17 @@ class TieredStorage:
             tiers.recovery.step = self._admit
 
     def _admit(self, stream: Any) -> None:
-        """Admit the candidates. Wherever this stops, the cache has some of them, with the values that they have."""
-        self._tiers.finish(stream)
-        self._tiers.cache.admit(self._tiers.home, stream)
+        """Admit the candidates. Wherever this stops, the cache has some of them, with the values that they have.
+
+        Others leave the cache for them, so their values come home first. If that has no memory, nobody is admitted.
+        """
+        tiers = self._tiers
+        tiers.finish(stream)
+        try:
+            self._writing.flush(tiers, stream)
+        except (MemoryError, TableFull):
+            tiers.cache.forget_candidates()
+        tiers.cache.admit(tiers.home, stream)
 
     def counts(self, keys: int, n: int, out: int, stream: Any, entry: str = "probe_counts") -> None:
         """As `Storage.counts`: buckets of the cache, and of the home for keys that the cache does not have."""
@@ -161,6 +172,7 @@ class TieredStorage:
     ) -> None:
         self._tiers.recovery.run(self._tiers.engine, stream)
         if n:
+            self._tiers.cache.note_accesses(keys, n, stream)
             self._writing.update(
                 self._tiers,
                 keys,
@@ -205,6 +217,6 @@ class TieredStorage:
         """As `Storage.copy`."""
         tiers, engine = self._tiers, self._tiers.engine
         widths = tiers.key_bytes, tiers.value_bytes
-        cache = Cache(engine, tiers.cache.storage.copy(stream), tiers.cache.capacity, *widths)
         home = Home(engine, tiers.home.storage.copy(None), *widths)
-        return TieredStorage(self._design, Tiers(engine, cache, home, *widths), self._writing.copy(engine, stream))
+        copied = Tiers(engine, tiers.cache.copy(stream), home, *widths)
+        return TieredStorage(self._design, copied, self._writing.copy(engine, stream))
