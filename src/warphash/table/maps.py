@@ -57,7 +57,8 @@ class HashMap(PairTable):
         Count the buckets that inserts read, for ``stats().insert_probes``.
     memory
         Where the slots lie: ``"device"``. Design ``"stadium"`` also takes ``"host"``, the memory of a GPU's host, and
-        the ``pathlib.Path`` of a file that is made (`open`, `flush`, `close`). A pickle, a saved table and the result
+        the ``pathlib.Path`` of a file that is made (`open`, `flush`, `close`). The home of design ``"tiered"`` lies in
+        ``"host"`` or in a file. None takes the first of what the design has. A pickle, a saved table and the result
         of set algebra lie on the device.
     max_size
         A bound on keys, for designs that erase: behind each update, the keys of least rank leave until no more than the
