@@ -11,6 +11,7 @@ import pytest
 
 from support.types import Array
 from warphash import HashMap, HashSet, ParameterError, TableFull
+from warphash.storage.tiered import home
 from warphash.storage.tiered.cache import Cache
 from warphash.storage.tiered.writing import WriteBack
 
@@ -103,11 +104,11 @@ def test_values_that_changed_in_the_cache_come_home_with_a_flush(device: str) ->
     table.insert(keys, keys)
     warmed(table, keys)
     table.assign(keys, keys + 100)
-    home = table._storage._tiers.home.storage
+    at_home_lie = table._storage._tiers.home.storage
 
     def at_home() -> list[int]:
         values, flags = np.empty(50, np.uint64), np.empty(50, np.uint8)
-        home.find(keys.ctypes.data, 50, values.ctypes.data, flags.ctypes.data, bytes(8), None)
+        at_home_lie.find(keys.ctypes.data, 50, values.ctypes.data, flags.ctypes.data, bytes(8), None)
         assert flags.all()
         return [int(value) for value in values]
 
@@ -213,6 +214,23 @@ def test_a_full_home_leaves_both_tiers_as_they_were(device: str, write: str) -> 
     assert dict(zip(*(column.tolist() for column in table.to_arrays()), strict=True)) == before
     assert table.find(keys)[0].tolist() == [before[key] for key in keys.tolist()]
     table.check()
+
+
+@pytest.mark.parametrize("piece", [1, 7, 64, 199, 200])
+@pytest.mark.parametrize("device", HERE)
+def test_a_lookup_goes_home_in_pieces(device: str, piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(home, "PIECE", piece)
+    table = tiered(device, "through")
+    keys = np.arange(200, dtype=np.uint64)
+    table.insert(keys[:150], keys[:150] + 1)
+    shuffled = np.random.default_rng(1).permutation(keys)
+    for _ in range(4):
+        values, found = table.find(shuffled, default=3)
+        assert (found == (shuffled < 150)).all()
+        assert (values == np.where(found, shuffled + np.uint64(1), np.uint64(3))).all()
+        assert (table.contains(shuffled) == found).all()
+    assert cache_of(table).size > 0
+    assert table.find(keys[:0])[0].size == 0
 
 
 @pytest.mark.parametrize("device", HERE)

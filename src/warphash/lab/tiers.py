@@ -99,7 +99,7 @@ def measure_tiers(lab: Lab, setting: Setting, exponent: float, n: int, seed: int
     wrong = abs(len(table) - n)
     before = after = table.stats().tiers
     seconds = 0.0
-    for turn in range(_WARMING + 1 if tiered else 2):
+    for _ in range(_WARMING + 1 if tiered else 2):
         keys = ranks(arrays.asarray(rng.random(asked)), exponent, n, arrays) * np.uint64(_FACTOR)
         answers: list[Any] = []
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from ...runtime.abi import Op
 from ...runtime.engine import Buffer, Engine
 from ..storage import Storage
 
-__all__ = ["Home", "Traffic"]
+__all__ = ["PIECE", "Home", "Room", "Traffic"]
 
 PIECE = 1 << 22
 """Keys that are looked up at once: enough for all threads of a host, and the answers stay in their caches."""
@@ -26,13 +26,15 @@ PIECE = 1 << 22
 Bytes = npt.NDArray[np.uint8]
 
 
-class _Room(NamedTuple):
-    """Page-locked memory for the keys, the values and the flags of a piece."""
+class Room:
+    """Page-locked memory for the keys, the values and the flags of up to ``n`` keys on their way home and back."""
 
-    n: int
-    keys: Buffer
-    values: Buffer
-    flags: Buffer
+    def __init__(self, engine: Engine, n: int, key_bytes: int, value_bytes: int) -> None:
+        self.n = n
+        self.keys, self.values, self.flags = (
+            engine.allocate_pinned(max(1, n * width)) for width in (key_bytes, value_bytes, 1)
+        )
+        self.arrived = engine.answer(1)  # of which only the place in the stream is used
 
 
 class Traffic:
@@ -66,24 +68,36 @@ class Home:
         self.storage = storage
         self.traffic = Traffic()
         self._engine, self._key_bytes, self._value_bytes = engine, key_bytes, value_bytes
-        self._rooms: list[_Room] = []
+        self._rooms: list[Room] = []
 
     def find(self, keys: int, n: int, default: bytes, stream: Any) -> tuple[Buffer, Buffer]:
         """Values and flags of ``n`` keys, in memory of the engine. Waits for each piece."""
-        engine, width = self._engine, self._value_bytes
-        values, flags = engine.allocate(max(1, n * width), stream), engine.allocate(max(1, n), stream)
-        with self._room(min(n, PIECE)) as room:
+        width = self._value_bytes
+        values = self._engine.allocate(max(1, n * width), stream)
+        flags = self._engine.allocate(max(1, n), stream)
+        with self.room(min(n, PIECE), stream) as room:
             for at in range(0, n, PIECE):
                 piece = min(PIECE, n - at)
-                engine.copy(room.keys.ptr, keys + at * self._key_bytes, piece * self._key_bytes, stream)
-                engine.synchronize(stream)
-                out = room.values.ptr if width else 0
-                self.storage.find(room.keys.ptr, piece, out, room.flags.ptr, default, None)
-                engine.copy(values.ptr + at * width, room.values.ptr, piece * width, stream)
-                engine.copy(flags.ptr + at, room.flags.ptr, piece, stream)
-                engine.synchronize(stream)  # before the room has other answers, or another owner
-        self.traffic.add(n * self._key_bytes, n * (width + 1))
+                self.send(room, keys + at * self._key_bytes, piece, stream)
+                self.answer(room, piece, values.ptr + at * width, flags.ptr + at, default, stream)
         return values, flags
+
+    def send(self, room: Room, keys: int, n: int, stream: Any) -> None:
+        """Begin to copy ``n`` keys to a room, which holds as many."""
+        self._engine.copy(room.keys.ptr, keys, n * self._key_bytes, stream)
+        room.arrived.follow(stream)
+
+    def answer(self, room: Room, n: int, values: int, flags: int, default: bytes, stream: Any) -> None:
+        """Look up the keys that were sent to a room, and begin to copy values and flags to two addresses.
+
+        Waits for the keys, and for nothing that was launched behind `send`.
+        """
+        width = self._value_bytes
+        room.arrived.wait()
+        self.storage.find(room.keys.ptr, n, room.values.ptr if width else 0, room.flags.ptr, default, None)
+        self._engine.copy(values, room.values.ptr, n * width, stream)
+        self._engine.copy(flags, room.flags.ptr, n, stream)
+        self.traffic.add(n * self._key_bytes, n * (width + 1))
 
     def counts(self, keys: int, n: int, entry: str, stream: Any) -> Buffer:
         """What `Storage.counts` writes for ``n`` keys: uint32[n] in memory of the engine."""
@@ -150,16 +164,16 @@ class Home:
             self._engine.upload(at, rows, stream)
 
     @contextmanager
-    def _room(self, n: int) -> Iterator[_Room]:
-        """Room for ``n`` keys, which the caller has alone."""
+    def room(self, n: int, stream: Any) -> Iterator[Room]:
+        """Room for ``n`` keys, which the caller has alone. Waits at the end for what goes on there."""
         try:
             room = self._rooms.pop()
         except IndexError:
             room = None
         if room is None or room.n < n:
-            allocate = self._engine.allocate_pinned
-            room = _Room(n, *(allocate(max(1, n * width)) for width in (self._key_bytes, self._value_bytes, 1)))
+            room = Room(self._engine, n, self._key_bytes, self._value_bytes)
         try:
             yield room
         finally:
+            self._engine.synchronize(stream)
             self._rooms.append(room)

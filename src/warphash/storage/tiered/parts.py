@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...runtime.abi import REPORT_WORDS, WINNERS, Flag, Op, RowBatch, StoredRows, WordBatch, kind_of
-from ...runtime.engine import Buffer, Engine
+from ...runtime.engine import Answer, Buffer, Engine
 from ...runtime.source import ROWS
 
-__all__ = ["Part", "flagged"]
+__all__ = ["Listing", "Part", "flagged", "listing"]
 
 
 class Part(NamedTuple):
@@ -55,18 +55,50 @@ class Part(NamedTuple):
             self.engine.program(ROWS).run("merge", StoredRows(rows=out, stored_bytes=4), batch, self.n, stream)
 
 
-def flagged(engine: Engine, flags: int, n: int, flag: Flag, stream: Any) -> Part:
-    """Those of ``n`` elements that have a flag; ``flags`` is the address of their bytes. Waits."""
+class Listing(NamedTuple):
+    """Elements of a batch that a kernel is listing.
+
+    Attributes
+    ----------
+    listed
+        Receives their numbers, uint32.
+    answer
+        Receives how many they are.
+    report
+        Keeps the kernel's counters.
+    """
+
+    engine: Engine
+    listed: Buffer
+    answer: Answer | None
+    report: Buffer | None
+
+    def part(self, stream: Any) -> Part:
+        """Return the elements. Waits for the kernel, and for nothing behind it."""
+        if self.answer is None:
+            return Part(self.engine, 0, self.listed)
+        self.answer.wait()
+        n = int(self.answer.words[0])
+        numbers = self.engine.allocate(max(1, 8 * n), stream)
+        if n:
+            widen = WordBatch(n=n, rows=self.listed.ptr, row_bytes=4, words=numbers.ptr, word_bytes=8)
+            self.engine.program(ROWS).run("widen", StoredRows(), widen, n, stream)
+        return Part(self.engine, n, numbers)
+
+
+def listing(engine: Engine, flags: int, n: int, flag: Flag, stream: Any) -> Listing:
+    """List those of ``n`` elements that have a flag; ``flags`` is the address of their bytes."""
     if n == 0:
-        return Part(engine, 0, engine.allocate(1, stream))
-    rows = engine.program(ROWS)
+        return Listing(engine, engine.allocate(1, stream), None, None)
     report, listed = engine.allocate(8 * REPORT_WORDS, stream), engine.allocate(4 * n, stream)
+    answer = engine.answer(1)
     engine.fill(report.ptr, 0, report.nbytes, stream)
     batch = RowBatch(n=n, flags=flags, listed_flag=flag, list=listed.ptr, report=report.ptr)
-    rows.run("list_flagged", StoredRows(), batch, n, stream)
-    count = int(engine.to_host(report.ptr + WINNERS, np.uint64, 1, stream)[0])
-    numbers = engine.allocate(max(1, 8 * count), stream)
-    if count:
-        widen = WordBatch(n=count, rows=listed.ptr, row_bytes=4, words=numbers.ptr, word_bytes=8)
-        rows.run("widen", StoredRows(), widen, count, stream)
-    return Part(engine, count, numbers)
+    engine.program(ROWS).run("list_flagged", StoredRows(), batch, n, stream)
+    answer.ask(report.ptr + WINNERS, stream)
+    return Listing(engine, listed, answer, report)
+
+
+def flagged(engine: Engine, flags: int, n: int, flag: Flag, stream: Any) -> Part:
+    """Those of ``n`` elements that have a flag; ``flags`` is the address of their bytes. Waits."""
+    return listing(engine, flags, n, flag, stream).part(stream)

@@ -33,6 +33,7 @@ from ..scratch import flags_at
 from ..storage import MemoryUse, MixedBatch, StoreOptions
 from .cache import Cache
 from .home import Home
+from .lookup import look_up
 from .parts import flagged
 from .store import TieredStore
 from .writing import Tiers, WriteBack, WriteThrough, Writing
@@ -109,21 +110,10 @@ class TieredStorage:
 
     # ---- lookups
     def find(self, keys: int, n: int, values: int, flags: int, default: bytes, stream: Any) -> None:
-        tiers, cache, engine = self._tiers, self._tiers.cache, self._tiers.engine
-        flags, _own_flags = flags_at(engine, flags, n, stream)
-        cache.find(keys, n, values, flags, default, stream)
-        missed = flagged(engine, flags, n, Flag.PRESENT, stream)
-        cache.count(n, missed.n)
-        if missed.n == 0:
-            return
-        asked = missed.packed(keys, tiers.key_bytes, stream)
-        answers, found = tiers.home.find(asked.ptr, missed.n, default.ljust(tiers.value_bytes, b"\0"), stream)
-        if values:
-            missed.put(answers, values, tiers.value_bytes, stream)
-        missed.put(found, flags, 1, stream)
-        cache.propose(asked, found, missed.n, stream)
-        if cache.due:
-            tiers.recovery.step = self._admit
+        flags, _own_flags = flags_at(self._tiers.engine, flags, n, stream)
+        look_up(self._tiers, keys, n, values, flags, default, stream)
+        if self._tiers.cache.due:
+            self._tiers.recovery.step = self._admit
 
     def _admit(self, stream: Any) -> None:
         """Admit the candidates. Wherever this stops, the cache has some of them, with the values that they have.
