@@ -198,7 +198,7 @@ class Engine(Protocol):
         """Set ``nbytes`` bytes from an address on."""
 
     def copy(self, target: int, source: int, nbytes: int, stream: Any = None) -> None:
-        """Copy on the device, from address to address."""
+        """Copy from address to address, on the device or between it and pinned memory."""
 
     def to_host(self, ptr: int, dtype: npt.DTypeLike, count: int, stream: Any = None) -> npt.NDArray[Any]:
         """Read ``count`` items of ``dtype`` at ``ptr`` into a new host array; waits for ``stream``."""

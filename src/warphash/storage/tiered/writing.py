@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ...errors import TableFull
+from ...errors import TableFull, UnsupportedVerb
 from ...runtime.abi import Flag, Op
 from ...runtime.engine import Buffer, Engine
 from ..storage import Recovery, Storage
@@ -61,7 +61,7 @@ class Tiers:
         self.recovery.step = step
         try:
             yield
-        except (TableFull, MemoryError):
+        except (TableFull, UnsupportedVerb, MemoryError):
             if self.recovery.step is step:  # and not another that the block has left
                 self.recovery.step = None
             raise
