@@ -53,7 +53,7 @@ def rows_touched_by_many(engine: EmulatedEngine, random: np.random.Generator) ->
 def least_of(engine: EmulatedEngine, ranks: Array, k: int) -> Array:
     """The elements that are chosen as those of the ``k`` least ranks."""
     keys, ranked = engine.from_host(np.arange(len(ranks), dtype="u8")), engine.from_host(ranks)
-    chosen = keys_of_least_rank(engine, keys, 8, ranked, len(ranks), k, None)
+    chosen, _ = keys_of_least_rank(engine, keys, 8, ranked, len(ranks), k, None)
     return engine.to_host(chosen.ptr, "u8", k)
 
 

@@ -144,16 +144,18 @@ def test_exactly_the_least_are_chosen(device: str, kind: str) -> None:
         ranks, keys = some_ranks(kind, n), np.arange(n, dtype=np.uint64)
         held, ranked = engine.from_host(keys), engine.from_host(ranks)
         for k in {1, n // 3 or 1, n // 2, n - 1}:
-            chosen = as_ids(keys_of_least_rank(engine, held, 8, ranked, n, k, None), k, engine)
+            buffer, most = keys_of_least_rank(engine, held, 8, ranked, n, k, None)
+            chosen = as_ids(buffer, k, engine)
             assert len(set(chosen.tolist())) == k
             assert np.sort(ranks[chosen]).tolist() == np.sort(ranks)[:k].tolist()
+            assert np.sort(ranks)[k - 1] <= most <= np.sort(ranks)[k], "it parts those who leave from the others"
 
 
 @engines
 def test_chosen_keys_of_any_width_are_copied_whole(device: str) -> None:
     engine, keys = engine_for(device), np.repeat(np.arange(250, dtype="u1"), 3)
     held, ranked = engine.from_host(keys), engine.from_host(np.arange(250, dtype="u8")[::-1].copy())
-    buffer = keys_of_least_rank(engine, held, 3, ranked, 250, 100, None)
+    buffer, _ = keys_of_least_rank(engine, held, 3, ranked, 250, 100, None)
     chosen = engine.to_host(buffer.ptr, "u1", 300).reshape(-1, 3)
     assert sorted(chosen[:, 0].tolist()) == list(range(150, 250)) and (chosen == chosen[:, :1]).all()
 

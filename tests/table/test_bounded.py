@@ -26,7 +26,8 @@ from warphash.storage.bounded.bound import EVICT
 
 engines = pytest.mark.parametrize("device", one_of_each("cpu", "emulated", "cuda"))
 policies = pytest.mark.parametrize("evict", EVICT)
-ERASING = [name for name in design_names() if "erase" in registry.get(name).capabilities]
+DESIGNS = {name: registry.get(name) for name in design_names()}
+ERASING = [name for name, d in DESIGNS.items() if "erase" in d.capabilities and "device" in d.memories]
 TYPES = [("u4", "u4"), ("u8", "u8"), ("V24", "u8"), ("u8", "V24"), ("u8", None), ("V24", None)]
 
 
@@ -558,7 +559,8 @@ def test_options_that_no_table_can_have() -> None:
     refused("leave it out", score="f8")
     for score in ("V8", "M8[s]", ("f8", (2,)), "S4", "?", "c16"):
         refused("score must be a type", max_size=5, evict="score", score=score)
-    refused("leave memory='host' out", max_size=5, design="stadium", memory="host")
+    refused("slots are on the device", max_size=5, design="stadium", memory="host")
+    refused("are in 'host': leave max_size out", max_size=5, design="tiered")
     with pytest.raises(ParameterError, match="a HashMap or a HashSet"):
         MultiMap("u8", "u8", device="cpu", max_size=5)
 

@@ -8,7 +8,6 @@ from importlib import import_module
 from typing import Any
 
 from ..designs.base import Design
-from ..errors import ParameterError
 from ..runtime.engine import Engine, KernelSpec
 from .bounded.bound import RANKED_ROWS, Bound
 from .hash_constants import HASHES
@@ -107,8 +106,6 @@ def make_storage(
     storage: Storage
     ranked = bound is not None and bound.evict in RANKED_ROWS
     if design.layout.composed:
-        if ranked:
-            raise ParameterError(f"a table of design {design.name!r} keeps no ranks: give evict='lfu' or 'random'")
         composed = import_module(f".{design.layout.family}.storage", __package__)
         storage = composed.make_storage(engine, design, parameters, capacity=capacity, options=options, **widths)
     else:

@@ -152,7 +152,10 @@ class BaseTable:
         if self._bound is not None:
             self._need("erase")
             if self._memory != "device":
-                raise ParameterError(f"max_size bounds a table on the device: leave memory={memory!r} out")
+                raise ParameterError(
+                    f"max_size bounds a table whose slots are on the device, and those of this one are in "
+                    f"{str(self._memory)!r}: leave max_size out, or take a design with memory='device'"
+                )
         opens = isinstance(memory, ExistingFile)
         self._seed = int.from_bytes(os.urandom(8)) >> 1 if seed is None else integer("seed", seed, 0)
         self._engine: Any = engine_for(device)
