@@ -88,7 +88,7 @@ def test_figures_are_listed_by_paper(tmp_path):
     ]
     listed = [line.split()[0] for line in lines if line.startswith("  ")]
     assert listed[0] == "fig02"
-    assert listed[-1] == "hh6b"
+    assert listed[-1] == "hhtiers"
     assert len(listed) == len(set(listed)) == len(lines) - 5  # no line is broken at 80 columns
 
 

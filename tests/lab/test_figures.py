@@ -34,7 +34,7 @@ STASH = [
     *("stash1", "stash13", "stash14", "stash16", "stash17"),
     *("stash18a", "stash18b", "stash19a", "stash19b", "stashbus"),
 ]
-HH = ["hh1", "hh2", "hh3", "hh4", "hh5", "hh6a", "hh6b"]
+HH = ["hh1", "hh2", "hh3", "hh4", "hh5", "hh6a", "hh6b", "hhtiers"]
 KINDS = [
     *("fig02", "fig05", "fig10", "table4", *SLABS),
     *("dy3", "dy7", "dy8", "dystable", "dyvoter", "dywide"),
@@ -64,7 +64,7 @@ def test_a_file_names_what_exists(name: str) -> None:
     swept, of_tables = found.x in ("keys", "buckets", "places"), found.metric not in NO_TABLES
     parameters = [{p.name for p in registry.get(series.design).parameters} for series in found.series if of_tables]
     assert found.metric in METRICS
-    of_hh = ("range_slots", "rounds")
+    of_hh = ("range_slots", "rounds", "exponent")
     if found.metric == "panel":
         assert found.x in ("keys", "key_bytes", "row_bytes", "load_factor", "ticket_bits", *vars(found.dynamic), *of_hh)
         assert {panel_metric(panel) for panel in found.panels} <= set(PANEL_METRICS)
@@ -75,7 +75,7 @@ def test_a_file_names_what_exists(name: str) -> None:
         assert len(pairs_of(data, 1000, seed=1).keys)
     assert {panel.split()[0] for panel in found.panels} <= set(EXPERIMENTS) and found.values == sorted(found.values)
     assert found.values[-1] <= found.keys or not swept
-    numbered = r"\), (Figure|Table|section|chart)s? [\dIV]|\), the (first|second) attempt"  # of HH Hash
+    numbered = r"\), (Figure|Table|section|chart)s? [\dIVF]|\), the (first|second) attempt"  # of HH Hash
     assert re.search(numbered, found.source) and len(labels) == len(found.series)
     for series in found.series:
         if of_tables:

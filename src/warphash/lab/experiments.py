@@ -27,6 +27,7 @@ from .rejected import measure_orders, measure_sorted
 from .resizes import measure_resize
 from .runner import Lab, Measurement, Setting
 from .slices import Operations, Slices, draw_operations, measure_slices
+from .tiers import measure_tiers
 from .traces import measure_contest, measure_trace
 from .widths import Widths, measure_widths
 from .workloads import Workload
@@ -298,6 +299,15 @@ def _contest(spot: _Spot) -> Points:
         yield spot.point(panel, made[0] / 1e6), made[1]
 
 
+def _tiers(spot: _Spot) -> Points:
+    made = measure_tiers(spot.lab, spot.setting, spot.x, spot.n, spot.seed)
+    tiered = made.oracle > 0
+    values = {"tiers find": made.find / 1e6, "tiers cached": 100 * made.hits, "tiers oracle": 100 * made.share}
+    for panel in spot.panels:
+        if tiered or panel == "tiers find":
+            yield spot.point(panel, values[panel]), made.mismatches * (panel is spot.panels[0])
+
+
 def _orders(spot: _Spot) -> Points:
     """One measurement has both lines. Their labels are those of the figure's series."""
     if spot.series is not spot.figure.series[0]:
@@ -376,6 +386,9 @@ PANEL_METRICS = {
     "build": "million pairs built per second",
     "insert": "million pairs inserted per second",
     "lookup": "million keys looked up per second",
+    "find": "million keys found per second",
+    "cached": "per cent of the keys that the cache has",
+    "oracle": "per cent of the hits of a cache that knows all frequencies",
     "layouts": "per cent of the buckets that find a layout",
     "sort": "per cent of the time that the sort takes",
     "present": "million present keys found per second",
@@ -393,8 +406,8 @@ PANEL_METRICS = {
     "bandwidth": "per cent of the memory's bandwidth",
 }
 """Units by the last word of a panel ``"dynamic ..."``, ``"resize ..."``, ``"wide ..."``, ``"sizes ..."``,
-``"profile ..."``, ``"board ..."``, ``"bus ..."``, ``"chunk ..."``, ``"slices ..."``, ``"trace ..."``, ``"order ..."``
-or ``"sorted ..."``."""
+``"profile ..."``, ``"board ..."``, ``"bus ..."``, ``"chunk ..."``, ``"slices ..."``, ``"trace ..."``, ``"order ..."``,
+``"sorted ..."`` or ``"tiers ..."``."""
 
 EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
     "build": _tables,
@@ -414,6 +427,7 @@ EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
     "slices": _slices,
     "trace": _traces,
     "contest": _contest,
+    "tiers": _tiers,
     "order": _orders,
     "sorted": _sorted,
     "unsorted": _sorted,
