@@ -85,8 +85,8 @@ class Cache:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the pairs, of the counts of accesses, and of the candidates."""
-        return self._bounded.nbytes + sum(keys.nbytes for keys, _ in list(self._queue))
+        """Bytes of the pairs, and of the counts of accesses. The candidates are working memory, which comes and goes."""
+        return self._bounded.nbytes
 
     @property
     def due(self) -> bool:
