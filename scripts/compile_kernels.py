@@ -37,8 +37,8 @@ def specs() -> Iterator[KernelSpec]:
 
     A table's parameters are built into its kernels; these have the defaults.
     """
-    for name in registry.names():
-        design = registry.get(name)
+    designs = [design for design in map(registry.get, registry.names()) if not design.layout.composed]
+    for design in designs:
         choices = next((p.choices for p in design.parameters if p.name == "slots_per_bucket"), None)
         for given in [{"slots_per_bucket": n} for n in choices] if choices else [{}]:
             parameters = design.resolve(given)
@@ -52,7 +52,7 @@ def specs() -> Iterator[KernelSpec]:
     yield source.BOUNDED
     yield CEILING
     yield source.SLABS
-    for header in sorted({registry.get(name).layout.partition for name in registry.names()}):
+    for header in sorted({design.layout.partition for design in designs}):
         yield source.partition(header)
     yield MALLOC
     yield BOARDLESS

@@ -33,7 +33,7 @@ __all__ = ["Cache"]
 _QUEUE_SHARE = 16
 """Candidates are admitted when they are a sixteenth as many as the cache has room for."""
 
-_FEWEST_CANDIDATES = 1024
+_FEWEST_CANDIDATES = 512
 
 _RANK = np.dtype(np.uint64)
 
@@ -85,7 +85,7 @@ class Cache:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the pairs, and of the counts of accesses. The candidates are working memory, which comes and goes."""
+        """Bytes of the pairs, and of the counts of accesses; the candidates are working memory."""
         return self._bounded.nbytes
 
     @property

@@ -23,6 +23,9 @@ __all__ = ["PIECE", "Home", "Room", "Traffic"]
 PIECE = 1 << 22
 """Keys that are looked up at once: enough for all threads of a host, and the answers stay in their caches."""
 
+_LEAST_ROOM = 1 << 12
+"""Keys that a room is for at least, so that small batches of all sizes share it."""
+
 Bytes = npt.NDArray[np.uint8]
 
 
@@ -171,7 +174,7 @@ class Home:
         except IndexError:
             room = None
         if room is None or room.n < n:
-            room = Room(self._engine, n, self._key_bytes, self._value_bytes)
+            room = Room(self._engine, max(n, _LEAST_ROOM), self._key_bytes, self._value_bytes)
         try:
             yield room
         finally:
