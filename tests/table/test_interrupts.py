@@ -6,6 +6,7 @@ interrupt does harm: ``python -m support.faults``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -21,6 +22,8 @@ UNAWAITED_FAMILIES = ("buckets", "lists", "subtables")
 
 VARIANTS_OF_TIERS = {"tiers-of-rows", "tiers-through", "tiers-over-a-file"}
 """Of the family ``tiers``: a verb has many lines there, and most of them are those of that family."""
+
+SWEEPS = re.compile(r"storage/tickets/sweep\.py")
 
 STRIDE = 19
 """Every how many-th line of a call is interrupted on any day; the slow tests take each."""
@@ -69,6 +72,13 @@ def test_an_interrupt_at_any_line_loses_no_key(scenario: Scenario) -> None:
 def test_an_interrupt_at_many_lines_loses_no_key_of_a_batch_under_way(device: str, family: str) -> None:
     every = 211 if family == "tiers" else 97 if family.startswith("bounded") else 23
     said = harms(fault for scenario in scenarios(device, [family]) for fault in interrupts(scenario, every=every))
+    assert not said, "\n".join(said)
+
+
+@pytest.mark.parametrize(("device", "family"), families_on("emulated", ["tickets-behind-a-bus"]))
+def test_an_interrupted_sweep_leaves_no_memory_to_the_next_one(device: str, family: str) -> None:
+    crossed = scenarios(device, [family], ("insert", "erase", "find"))
+    said = harms(fault for scenario in crossed for fault in interrupts(scenario, files=SWEEPS))
     assert not said, "\n".join(said)
 
 

@@ -131,11 +131,12 @@ class SweepingProgram:
             self._own.run(entry, table, batch, n, stream)
             return
         assert isinstance(table, TicketTable) and isinstance(batch, TicketBatch)
-        if self._scratch is not None:  # an update is one launch to its caller
+        # Lookups never use the scratch: it is for updates, and an interrupted update may leave its own behind.
+        if entry == "find":
+            for at in range(0, n, SWEPT_ELEMENTS):
+                self._find(table, batch, at, min(SWEPT_ELEMENTS, n - at), stream)
+        elif self._scratch is not None:  # an update is one launch to its caller
             uninterrupted(partial(self._update, entry, table, batch, n, self._scratch, stream))
-            return
-        for at in range(0, n, SWEPT_ELEMENTS):
-            self._find(table, batch, at, min(SWEPT_ELEMENTS, n - at), stream)
 
     def _find(self, table: TicketTable, batch: TicketBatch, at: int, n: int, stream: Any) -> None:
         """Look up the elements from ``at`` on; one by one, if there is no memory to wait in."""
