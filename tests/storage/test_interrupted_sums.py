@@ -80,6 +80,7 @@ def test_an_interrupted_upsert_adds_all_values_of_a_key_or_none(family: Family, 
     assert not harms, "\n".join(harms)
 
 
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("device", [device for device in ("cpu", "emulated") if not missing(device)])
 @pytest.mark.parametrize(("family", "store", "end"), ENDS)
 def test_a_second_interrupt_at_the_end_of_an_interrupted_batch(family: str, store: Any, end: str, device: str) -> None:

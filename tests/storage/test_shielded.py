@@ -11,6 +11,7 @@ import pytest
 from warphash.storage.shielded import shielded
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_interrupts_do_not_stop_a_step() -> None:
     done = []
 

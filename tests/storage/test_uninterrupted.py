@@ -48,6 +48,7 @@ def test_an_interrupt_at_any_line_leaves_the_work_whole() -> None:
     assert seen == {0, 3} and number > 5
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_a_signal_comes_out_behind_the_work() -> None:
     done: list[bool] = []
 
