@@ -156,7 +156,7 @@ def test_an_interrupt_at_any_line_leaves_the_table_whole(kind: Any, verb: str, o
 
 
 # ---- refusals
-EMULATED_DAILY = {("slab", "grow", True), ("slab", "raise", False), ("lock_free_chaining", "grow", False)}
+DAILY = {("slab", "grow", True), ("slab", "raise", False), ("lock_free_chaining", "grow", False)}
 REFUSALS = [
     pytest.param(
         design,
@@ -164,7 +164,7 @@ REFUSALS = [
         once,
         *device.values,
         id=f"{design}-{on_full}-{'once' if once else 'for_good'}-{device.values[0]}",
-        marks=[pytest.mark.slow] * (device.values[0] == "emulated" and (design, on_full, once) not in EMULATED_DAILY),
+        marks=[pytest.mark.slow] * ((design, on_full, once) not in DAILY),
     )
     for device in one_of_each("cpu", "emulated")
     for design in list_designs()

@@ -62,7 +62,7 @@ ENDS = [
 ]
 """Tables whose interrupted sums are finished before the interrupt comes out, and what finishes them."""
 
-STRIDES = {"some": {"cpu": 11, "emulated": 53}, "all": {"cpu": 1, "emulated": 5}}
+STRIDES = {"some": {"cpu": 19, "emulated": 97}, "all": {"cpu": 1, "emulated": 5}}
 """Every how many-th line is interrupted: on any day, and in the slow tests."""
 
 

@@ -95,7 +95,13 @@ def test_where_the_order_would_not_help() -> None:
 
 
 @pytest.mark.parametrize("setting", [*SETTINGS, {"design": "power_of_two"}, {"design": "iceberg"}])
-@pytest.mark.parametrize(("key", "value"), [("uint32", "uint32"), ("uint64", "uint64"), ("int16", "S3"), ("S20", "i8")])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *(("uint32", "uint32"), ("S20", "i8")),
+        *(pytest.param(*types, marks=pytest.mark.slow) for types in (("uint64", "uint64"), ("int16", "S3"))),
+    ],
+)
 def test_a_table_from_arrays_has_all(
     device: str, setting: dict[str, Any], key: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

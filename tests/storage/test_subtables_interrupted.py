@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from support.engines import missing
-from support.faults import FAMILIES, VERBS, Fault, Scenario, Verb, interrupts, refusals
+from support.faults import FAMILIES, VERBS, Scenario, Verb, interrupts, refusals
 from support.types import Array
 from warphash import HashMap, TableFull
 from warphash.designs.base import Design
@@ -159,12 +159,8 @@ def test_an_interrupt_at_any_line_loses_no_displaced_pair(scenario: Crowded) -> 
         assert not fault.harm(), fault
 
 
-def faults(scenario: Crowded) -> Iterator[Fault]:
-    for once in (True, False):
-        yield from refusals(scenario, once=once)
-
-
+@pytest.mark.parametrize("once", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["once", "for_good"])
 @pytest.mark.parametrize("scenario", here())
-def test_refused_memory_loses_no_displaced_pair(scenario: Crowded) -> None:
-    for fault in faults(scenario):
+def test_refused_memory_loses_no_displaced_pair(scenario: Crowded, once: bool) -> None:
+    for fault in refusals(scenario, once=once):
         assert not fault.harm(), fault

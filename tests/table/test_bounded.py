@@ -27,8 +27,16 @@ from warphash.storage.bounded.bound import EVICT
 engines = pytest.mark.parametrize("device", one_of_each("cpu", "emulated", "cuda"))
 policies = pytest.mark.parametrize("evict", EVICT)
 DESIGNS = {name: registry.get(name) for name in design_names()}
-ERASING = [name for name, d in DESIGNS.items() if "erase" in d.capabilities and "device" in d.memories]
-TYPES = [("u4", "u4"), ("u8", "u8"), ("V24", "u8"), ("u8", "V24"), ("u8", None), ("V24", None)]
+ERASING = [
+    pytest.param(name, marks=[pytest.mark.slow] * (name not in ONE_OF_EACH_FAMILY))
+    for name, d in DESIGNS.items()
+    if "erase" in d.capabilities and "device" in d.memories
+]
+DAILY_TYPES = {("u4", "u4"), ("u8", "V24"), ("V24", None)}
+TYPES = [
+    pytest.param(*types, marks=[pytest.mark.slow] * (types not in DAILY_TYPES))
+    for types in (("u4", "u4"), ("u8", "u8"), ("V24", "u8"), ("u8", "V24"), ("u8", None), ("V24", None))
+]
 
 
 class Bounded:

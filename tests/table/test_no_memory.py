@@ -90,7 +90,7 @@ def crossed() -> list[Any]:
     return marked
 
 
-@pytest.mark.parametrize("once", [True, False], ids=["once", "for_good"])
+@pytest.mark.parametrize("once", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["once", "for_good"])
 @pytest.mark.parametrize("scenario", crossed())
 def test_a_call_that_is_refused_memory_changes_nothing(scenario: Scenario, once: bool) -> None:
     """Each allocation in turn is refused, ``once`` or with all behind it."""
