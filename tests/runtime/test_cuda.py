@@ -58,6 +58,8 @@ def scale_add(engine: Any, program: Any, keys: np.ndarray, factor: int, term: in
 def test_engine_is_one_a_process_and_says_what_it_is(engine: cuda.CudaEngine) -> None:
     assert cuda.engine(0) is engine
     assert engine.device == "cuda:0" and engine.arch.startswith("sm_") and engine.name
+    assert set(engine.clocks_mhz) == {"sm", "memory"}
+    assert all(100 < clock_mhz < 100_000 for clock_mhz in engine.clocks_mhz.values())
     assert "." in cuda.driver_version()
 
 

@@ -1,7 +1,10 @@
-"""The amalgamation of headers, on a toy set of them."""
+"""The amalgamation of headers and the digest of their code, on a toy set of them and on the real ones."""
 
 from __future__ import annotations
 
+import runpy
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,8 +12,22 @@ import pytest
 from warphash.designs import registry
 from warphash.designs.base import class_name
 from warphash.errors import ParameterError
+from warphash.lab.allocators import MALLOC
+from warphash.lab.boards import BOARDLESS
+from warphash.lab.ceilings import CEILING
+from warphash.lab.rejected import REJECTED
 from warphash.runtime.engine import KernelSpec
-from warphash.runtime.source import amalgamate, translation_unit
+from warphash.runtime.source import (
+    BOUNDED,
+    ROWS,
+    SLABS,
+    KernelSource,
+    amalgamate,
+    kernel_root,
+    source_of,
+    translation_unit,
+)
+from warphash.storage.make import kernel_spec
 
 
 @pytest.fixture
@@ -81,3 +98,79 @@ def test_missing_header_is_left_to_the_compiler(headers: Path) -> None:
 def test_unknown_platform_is_refused(headers: Path) -> None:
     with pytest.raises(ParameterError, match="cuda, emulated"):
         translation_unit(KernelSpec("two_words", 4, 4, 8), "host", headers)
+
+
+SOURCE = KernelSource("cuda", "two_words", "warphash", ("core/gpu/schedule.cuh", "designs/two_words.cuh"))
+CHANGES = {
+    "a comment": ("#pragma once\n// why\nint hash;  /* of a key:\n twice */\n", True),
+    "spaces": ("#pragma once\n\n   int\thash;\n", True),
+    "code": ("#pragma once\nint other;\n", False),
+    "a line that a comment disables": ("#pragma once\n// int hash;\n", False),
+    "slashes in a string": ('#pragma once\nint hash;\nauto text = "//";\n', False),
+}
+
+
+@pytest.mark.parametrize(("header", "same"), CHANGES.values(), ids=CHANGES.keys())
+def test_a_digest_is_of_the_code_that_the_headers_reach(headers: Path, header: str, same: bool) -> None:
+    before = SOURCE.digest(headers)
+    (headers / "core/hash.cuh").write_text(header)
+    assert (SOURCE.digest(headers) == before) == same and len(before) == 32
+
+
+def test_a_digest_sees_what_follows_a_comment_mark_in_a_string(headers: Path) -> None:
+    hash_header = headers / "core/hash.cuh"
+    digests = set()
+    for tail in ("int a;", "int b;"):
+        hash_header.write_text(f'#pragma once\nauto text = "/*"; char c = \'"\'; {tail} // "*/\n')
+        digests.add(SOURCE.digest(headers))
+    assert len(digests) == 2
+
+
+def test_a_digest_is_of_one_platform(headers: Path) -> None:
+    of_cuda, of_emulated = SOURCE, replace(SOURCE, platform="emulated")
+    before = of_cuda.digest(headers), of_emulated.digest(headers)
+    (headers / "platform/cuda.cuh").write_text("int new_word;\n")
+    assert of_cuda.digest(headers) != before[0] and of_emulated.digest(headers) == before[1]
+
+
+def test_a_digest_tells_a_header_that_is_gone(headers: Path) -> None:
+    before = SOURCE.digest(headers)
+    (headers / "designs/two_words.cuh").unlink()
+    assert SOURCE.digest(headers) != before
+
+
+def test_a_change_of_one_family_leaves_the_others(tmp_path: Path) -> None:
+    root = tmp_path / "kernels"
+    shutil.copytree(str(kernel_root()), root)
+    made = {name: kernel_source(name) for name in ("slab", "cuckoo", "iceberg", "stadium")}
+    before = {name: source.digest(root) for name, source in made.items()}
+    assert len(set(before.values())) == 4 and before["slab"] == made["slab"].digest()
+    with (root / "chains" / "slab_slots.cuh").open("a") as header:
+        header.write("int one_more;\n")
+    assert [name for name in made if made[name].digest(root) != before[name]] == ["slab"]
+    with (root / "core" / "hash.cuh").open("a") as header:
+        header.write("int one_more;\n")
+    assert not [name for name in made if made[name].digest(root) == before[name]]
+
+
+def kernel_source(name: str) -> KernelSource:
+    design = registry.get(name)
+    return source_of(kernel_spec(design, design.resolve({}), 4, 4, "mixer"), "cuda")
+
+
+@pytest.mark.parametrize("platform", ["cpu", "cuda"])
+def test_every_header_of_a_source_exists(platform: str) -> None:
+    """On a CPU, the plain headers are those of which the extension is compiled."""
+    path = Path(__file__).parents[2] / "src" / "extension" / "generate.py"
+    compiled: dict[str, str] = runpy.run_path(str(path))["PLAIN_HEADERS"]
+    plain = [ROWS, BOUNDED, SLABS, CEILING, MALLOC, BOARDLESS, REJECTED]
+    for spec in plain:
+        *_, header = source_of(spec, platform).headers
+        assert header == (compiled[spec.design] if platform == "cpu" else spec.header)
+    for name in registry.names():
+        design = registry.get(name)
+        if not design.layout.composed:
+            plain.append(kernel_spec(design, design.resolve({}), 8, 8, "mixer"))
+    for spec in plain:
+        roots = [kernel_root(spec.package), kernel_root()]
+        assert all(any((root / header).is_file() for root in roots) for header in source_of(spec, platform).headers)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from . import _cpu  # type: ignore[attr-defined]  # compiled
+from . import _cpu, program_log  # type: ignore[attr-defined]  # the first is compiled
 from .abi import Launch
 from .engine import Buffer, KernelSpec, Program, WindowBody
 from .memory import HostAnswer, sweep_in_turn
@@ -62,11 +64,13 @@ class CpuEngine:
     stage_bytes: int = 256 << 10
     pool_blocks: int = 0
     shares_host_memory: bool = True
+    clocks_mhz: Mapping[str, int] = MappingProxyType({})
 
     def __init__(self) -> None:
         self._programs: dict[KernelSpec, Program] = {}
 
     def program(self, spec: KernelSpec) -> Program:
+        program_log.note(self.device, spec)
         if spec not in self._programs:
             self._programs[spec] = _CpuProgram(spec)
         return self._programs[spec]

@@ -8,7 +8,7 @@ which kernels make up an insert is the business of ``storage/buckets/store.py``.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -167,6 +167,8 @@ class Engine(Protocol):
         Fewest memory blocks by which a pool grows for batches that nobody waits for (`storage/chains/node_pool.py`).
     shares_host_memory
         Kernels run in the memory of the process, so they also reach a file that is mapped there.
+    clocks_mhz
+        Clock rates of the chip in MHz, by its parts; empty for the processors of this machine.
     """
 
     asynchronous: bool
@@ -177,10 +179,14 @@ class Engine(Protocol):
     shares_host_memory: bool
 
     @property
+    def clocks_mhz(self) -> Mapping[str, int]: ...
+
+    @property
     def device(self) -> str:
         """The name a table reports: ``"cpu"``, ``"cuda:0"``, ``"emulated"``."""
 
-    def program(self, spec: KernelSpec) -> Program: ...
+    def program(self, spec: KernelSpec) -> Program:
+        """The kernels of ``spec``. Notes that they were asked for (`program_log`)."""
 
     def recall(self, spec: KernelSpec) -> float | None:
         """A number that was measured with these kernels on this device; None if nobody has (`remember`)."""

@@ -7,7 +7,9 @@ the header that a reader would open.
 
 from __future__ import annotations
 
+import hashlib
 import re
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -22,17 +24,22 @@ __all__ = [
     "PLATFORMS",
     "ROWS",
     "SLABS",
+    "KernelSource",
     "amalgamate",
     "kernel_root",
     "partition",
+    "source_of",
     "translation_unit",
 ]
 
 PLATFORMS = {"cuda": "WARPHASH_CUDA", "emulated": "WARPHASH_EMULATED"}
 """The macro by which ``platform/platform.cuh`` chooses a platform."""
 
-SCHEDULE = "core/gpu/schedule.cuh"
-"""How elements are spread over lanes. The emulation has those of a GPU."""
+SCHEDULES = {"cpu": "core/cpu/schedule.cuh", "cuda": "core/gpu/schedule.cuh", "emulated": "core/gpu/schedule.cuh"}
+"""How elements are spread over threads or lanes. The emulation has the lanes of a GPU."""
+
+_PLATFORM_HEADERS = {"cpu": "platform/host.cuh", "cuda": "platform/cuda.cuh", "emulated": "platform/emulated.cuh"}
+"""The headers of which ``platform/platform.cuh`` includes one."""
 
 ROWS = KernelSpec("rows", 0, 0, 0, header="rows/rows.cuh")
 """The kernels that no design changes: widening, narrowing, and wide rows."""
@@ -50,8 +57,62 @@ def partition(header: str) -> KernelSpec:
     return KernelSpec("partition", 0, 0, 0, header=header)
 
 
+@dataclass(frozen=True)
+class KernelSource:
+    """The headers that a set of kernels is compiled from, for one platform.
+
+    Attributes
+    ----------
+    platform
+        ``"cpu"``, ``"cuda"`` or ``"emulated"``: the engine.
+    program
+        The design, or the name of kernels that no design changes (`KernelSpec.design`).
+    package
+        The Python package whose folder ``kernels`` is looked in before warphash's own.
+    headers
+        The headers that the translation unit includes. They include the others.
+    """
+
+    platform: str
+    program: str
+    package: str
+    headers: tuple[str, ...]
+
+    def digest(self, *roots: Traversable) -> str:
+        """A digest of all code that the headers reach, in 32 hexadecimal digits.
+
+        Comments, spaces and empty lines do not count, nor do the headers of other platforms. A header that is not
+        there any more changes the digest. The widths and constants that a kernel is compiled for are no part of it.
+        The CPU engine is compiled when the package is built: its digest is that of the headers in the package.
+
+        Parameters
+        ----------
+        roots
+            Folders of the headers; by default the package's own, then warphash's.
+        """
+        others = {header for name, header in _PLATFORM_HEADERS.items() if name != self.platform}
+        text = "".join(f'#include "{header}"\n' for header in self.headers)
+        whole = "".join(_expand(text, "", roots or (kernel_root(self.package), kernel_root()), others))
+        return hashlib.sha256(_code_of(whole).encode()).hexdigest()[:32]
+
+
+def source_of(spec: KernelSpec, platform: str) -> KernelSource:
+    """The headers of a specification's kernels, for the engine of ``platform``."""
+    return KernelSource(platform, spec.design, spec.package, (SCHEDULES[platform], *_headers_of(spec, platform)))
+
+
+def _headers_of(spec: KernelSpec, platform: str) -> list[str]:
+    """The headers of a unit behind its schedule."""
+    on_cpu = platform == "cpu"
+    if spec.header:
+        return [spec.header.replace("gpu/", "cpu/") if on_cpu else spec.header]
+    entries = spec.layout.cpu_entries if on_cpu else spec.layout.entries
+    return [entries, f"designs/{spec.design}.cuh", *(["buckets/gpu/split.cuh"] if spec.splits and not on_cpu else [])]
+
+
 _INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')
 _ONCE = re.compile(r"\s*#\s*pragma\s+once\b")
+_LITERAL_OR_COMMENT = re.compile(r""""(?:\\.|[^"\\\n])*"|'(?:\\[^\n]{1,3}|[^'\\\n])'|//[^\n]*|/\*.*?\*/""", re.DOTALL)
 
 
 def kernel_root(package: str = "warphash") -> Traversable:
@@ -79,14 +140,13 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
     roots = [root] if root else [kernel_root(spec.package), kernel_root()]
     # The emulation runs one binary for all parameters: it is compiled by a slower compiler, and timed by nobody.
     constants = spec.constants if platform == "cuda" else ()
+    headers = _headers_of(spec, platform)
     if spec.header:
-        return _unit(platform, roots, [spec.header], "WARPHASH_PLAIN_ENTRIES", constants)
+        return _unit(platform, roots, headers, "WARPHASH_PLAIN_ENTRIES", constants)
     types = SlotTypes(spec.word_bytes, spec.value_bytes, spec.slots_per_bucket, spec.in_place)
     design, slots = class_name(spec.design), spec.slots_per_bucket
-    headers = [spec.layout.entries, f"designs/{spec.design}.cuh"]
     entries = f"WARPHASH_ENTRIES({design}, {types.word}, {types.value}, {slots})"
     if spec.splits:
-        headers.append("buckets/gpu/split.cuh")
         entries += f"\nWARPHASH_SPLIT_ENTRIES({design}, {types.word}, {slots})"
     return _unit(platform, roots, headers, entries, constants)
 
@@ -105,7 +165,7 @@ def _unit(
         defines.append(
             f"#define WARPHASH_CONSTANTS {' '.join(f'known.{name} = {value};' for name, value in constants)}\n"
         )
-    text = "".join([*defines, *(f'#include "{header}"\n' for header in (SCHEDULE, *headers)), last_line])
+    text = "".join([*defines, *(f'#include "{header}"\n' for header in (SCHEDULES[platform], *headers)), last_line])
     return amalgamate(text + "\n", "unit.cu", *roots)
 
 
@@ -135,6 +195,13 @@ def _expand(text: str, name: str, roots: tuple[Traversable, ...], seen: set[str]
         pieces += _expand(source, header, roots, seen)
         pieces.append(f'#line {number + 1} "{name}"\n')
     return pieces
+
+
+def _code_of(text: str) -> str:
+    """An amalgam without its comments, its spaces, its empty lines and its ``#line`` markers."""
+    bare = _LITERAL_OR_COMMENT.sub(lambda found: " " if found[0].startswith("/") else found[0], text)
+    lines = (" ".join(line.split()) for line in bare.splitlines())
+    return "".join(f"{line}\n" for line in lines if line and not line.startswith("#line "))
 
 
 def _read(roots: tuple[Traversable, ...], header: str) -> str | None:

@@ -32,6 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import DeviceError, EngineUnavailable
+from .. import program_log
 from ..engine import KernelSpec, WindowBody
 from ..memory import DeviceBuffer, PinnedBuffer
 from ..source import translation_unit
@@ -139,6 +140,8 @@ class CudaEngine:
         ``"NVIDIA H200"``, ``"sm_90"``.
     total_bytes
         The device's memory.
+    clocks_mhz
+        The highest clock rates of its multiprocessors (``"sm"``) and of its memory (``"memory"``), by the driver.
     processors
         Its multiprocessors.
     window_bytes
@@ -192,6 +195,19 @@ class CudaEngine:
         self._last = self._own
         self.staging = Staging(self)
 
+    @functools.cached_property
+    def clocks_mhz(self) -> dict[str, int]:
+        attribute, what = self._driver.CUdevice_attribute, f"asking for the clocks of {self.device}"
+        handle = check(self._driver.cuDeviceGet(int(self.device.partition(":")[2])), what)
+        sm_khz, memory_khz = (
+            int(check(self._driver.cuDeviceGetAttribute(which, handle), what))
+            for which in (
+                attribute.CU_DEVICE_ATTRIBUTE_CLOCK_RATE,
+                attribute.CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE,
+            )
+        )
+        return {"sm": sm_khz // 1000, "memory": memory_khz // 1000}
+
     def __repr__(self) -> str:
         return f"<CudaEngine {self.device}: {self.name}, {self.arch}>"
 
@@ -202,6 +218,7 @@ class CudaEngine:
 
     def program(self, spec: KernelSpec) -> CudaProgram:
         """The kernels of ``spec``: from memory, else from the cache on disk, else compiled (about 1 s)."""
+        program_log.note(self.device, spec)
         with self._compiling:
             if spec not in self._programs:
                 source = translation_unit(spec, "cuda")

@@ -20,14 +20,16 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...errors import EngineUnavailable, WarphashError
+from .. import program_log
 from ..abi import Launch
 from ..cuda.cache import default_directory
 from ..cuda.nvrtc import CompileError
@@ -74,6 +76,7 @@ class EmulatedEngine:
     stage_bytes: int = 0
     pool_blocks: int = 4  # every check of a table reads the whole pool
     shares_host_memory: bool = True
+    clocks_mhz: Mapping[str, int] = MappingProxyType({})
 
     def __init__(self, rewrite: Callable[[str], str] = str) -> None:
         self.memory = GuardedMemory()
@@ -83,6 +86,7 @@ class EmulatedEngine:
 
     def program(self, spec: KernelSpec) -> Program:
         """The kernels of ``spec``: loaded, else from the cache on disk, else compiled (about 1 s)."""
+        program_log.note(self.device, spec)
         with self._compiling:
             if spec not in self._programs:
                 source = self._rewrite(translation_unit(spec, "emulated"))
