@@ -135,17 +135,18 @@ def bench(
             for source in data or (["random"] if quick else ["tpch", "random"])
         ]
         progress.update(task, total=len(workloads) * len(settings))
-        for batch in standard.standard_run(
-            lab, workloads, settings, load, seed=seed, note=lambda text: progress.update(task, description=text)
-        ):
-            measured += batch
-            progress.advance(task)
-        for workload in workloads if rivals else ():
-            contests += contest.hold(workload, load, lambda text: progress.update(task, description=text))
+        with results.recorded(lab) as run:
+            for batch in standard.standard_run(
+                lab, workloads, settings, load, seed=seed, note=lambda text: progress.update(task, description=text)
+            ):
+                measured += batch
+                progress.advance(task)
+            for workload in workloads if rivals else ():
+                contests += contest.hold(workload, load, lambda text: progress.update(task, description=text))
     command = "warphash " + shlex.join(sys.argv[1:])
-    ceilings = [vars(c) for c in lab.ceilings]
-    results.save(json, measured, command, lab.machine, ceilings=ceilings, contests=[vars(c) for c in contests])
+    # The picture comes first, so where the new data file is, the new picture is, too.
     plots.draw_bench(measured, plot, lab.machine)
+    results.save(json, measured, command, lab.machine, **run.head(), contests=[vars(c) for c in contests])
     for workload in workloads:
         _console.print(report.render(measured, workload.name))
         if contests:

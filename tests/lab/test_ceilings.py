@@ -64,6 +64,21 @@ def test_a_read_changes_nothing(device, width):
     assert not walked(device, "read", width, places=1).any()
 
 
+@pytest.mark.parametrize("device", one_of_each(*ENGINES))
+@pytest.mark.parametrize("width", WIDTHS_BYTES)
+def test_accesses_are_verified(device, width, monkeypatch):
+    found = Ceilings(device)
+    for entry in ("read", "read_and_swap", "read_and_exchange"):
+        assert found.wrong_places(entry, width) == 0
+    run = Ceilings._run
+    monkeypatch.setattr(Ceilings, "_run", lambda self, entry, *of: run(self, "read_and_swap", *of))
+    assert 2400 < found.wrong_places("read", width) < 2800  # 1 - 1 / e of 4096 places were written
+    monkeypatch.setattr(Ceilings, "_run", lambda self, entry, *of: run(self, "read", *of))
+    assert 2400 < found.wrong_places("read_and_exchange", width) < 2800  # they were not
+    monkeypatch.setattr(Ceilings, "_run", lambda self, entry, at, n, first: run(self, entry, at, n, first + n))
+    assert 2200 < found.wrong_places("read_and_swap", width) < 2600  # other places, or more often
+
+
 def test_a_ratio_is_the_rate_of_probes_over_the_ceiling():
     ceiling = Ceiling(bucket_bytes=64, region_bytes=1 << 20, reads_per_s=200.0, swaps_per_s=100.0)
     assert ceiling.ratio("find 100", 50.0, 2.0) == 0.5

@@ -13,11 +13,17 @@ import pytest
 from warphash.designs import registry
 from warphash.errors import ParameterError
 from warphash.lab import experiments, figure, figure_data
+from warphash.lab.ceilings import Ceilings
 from warphash.lab.dynamic_sets import pairs_of
 from warphash.lab.experiments import EXPERIMENTS, PANEL_METRICS, panel_metric
 from warphash.lab.figure import run
+from warphash.lab.figure_data import Point
 from warphash.lab.figure_report import render_figure
 from warphash.lab.fill import MEASURES
+from warphash.lab.oracle import Answers
+from warphash.lab.profiles import COUNTERS, Profile
+from warphash.lab.rejected import Orders
+from warphash.lab.results import SCHEMA, why_stale
 from warphash.lab.runner import Lab, Setting
 
 METRICS = (
@@ -148,3 +154,40 @@ def test_a_figure_says_where_its_tables_lie(monkeypatch: pytest.MonkeyPatch) -> 
 def test_an_unknown_figure_is_named() -> None:
     with pytest.raises(ParameterError, match=r"fig99.*fig02"):
         figure_data.load("fig99")
+
+
+SICK = Profile(dict.fromkeys(COUNTERS, 50.0), 3)
+COUNTED = {
+    "fig02": lambda patch: patch.setattr(Lab, "wrong_pairs", lambda *_: 3),
+    "dy3": lambda patch: patch.setattr(Ceilings, "wrong_places", lambda *_: 3),
+    "dy10": lambda patch: patch.setattr(experiments, "measure_profile", lambda *_, **__: SICK),
+    "hh6a": lambda patch: patch.setattr(experiments, "measure_orders", lambda *_: Orders(0.5, 0.4, 3)),
+    "table4": lambda patch: patch.setattr(Answers, "mismatches", lambda *_: 3),
+}
+"""Figures, and how each measurement of one is made to count 3 wrong answers."""
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_each_row_has_the_wrong_answers_that_were_counted(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    COUNTED[name](monkeypatch)
+    made = run(name, "cpu", 2_000, tmp_path)
+    record = json.loads((tmp_path / f"{name}.json").read_text())
+    found = [row["mismatches"] for row in record["points"]]
+    wrong = {"fig02": range(0, 31, 3), "table4": range(0, 1000, 3)}.get(name, (3,))  # builds of a point; means
+    assert set(found) <= set(wrong) and max(found) > 0
+    assert made.mismatches == record["mismatches"] == sum(found)
+    assert [Point(**{k: v for k, v in row.items() if k != "mismatches"}) for row in record["points"]] == made.points
+
+
+def test_a_figure_names_its_kernels_and_the_ceiling_of_its_run(tmp_path: Path) -> None:
+    run("slab5", "cpu", 2_000, tmp_path)
+    record = json.loads((tmp_path / "slab5.json").read_text())
+    assert {"slab", "ceiling"} <= {entry["program"] for entry in record["kernels"]}
+    assert {entry["platform"] for entry in record["kernels"]} == {"cpu"}
+    assert "iceberg" not in {entry["program"] for entry in record["kernels"]}
+    assert record["schema"] == SCHEMA and record["clocks_mhz"] == {} and record["seconds"] > 0
+    assert [(c["bucket_bytes"], c["region_bytes"]) for c in record["ceilings"]] == [(64, 64 << 20)]
+    assert record["ceilings"][0]["reads_per_s"] > 0
+    assert why_stale(record) is None

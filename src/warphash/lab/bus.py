@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import HashMap
-from .ceilings import Ceilings
 
 if TYPE_CHECKING:
     from .runner import Lab, Setting
@@ -78,7 +77,7 @@ def measure_bus(lab: Lab, setting: Setting, load_factor: float, n: int) -> list[
 
     slots: Any = table._storage.store.array
     nbytes = slots.slots * slots.spec.slot_bytes
-    reads_per_s = Ceilings(lab.device).reads_per_s(
+    reads_per_s = lab.memory.reads_per_s(
         slots.table.slots, nbytes, slots.spec.slot_bytes, _READS["cpu" if lab.device == "cpu" else "cuda"]
     )
     rates.append(BusRate("ceiling", n, reads_per_s, 0))

@@ -17,6 +17,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from ..designs import registry
 from ..designs.layout import Reads
 from ..runtime.abi import Launch
@@ -39,6 +42,12 @@ _FEWEST = 3
 
 _LINES = {"cpu": 1 << 21, "cuda": 1 << 27}
 """Lines of 64 bytes that one run reads, at least one for each place. A run takes some 10 ms."""
+
+_REFERENCE_BYTES = {"cpu": 64 << 20, "cuda": 512 << 20}
+"""Region of the ceiling that tells chips of one name apart (`Ceilings.reference`)."""
+
+_CHECKED = 1 << 12
+"""Accesses, and places, of a launch whose result is looked at."""
 
 _GATHERS_PER_GROUP = 16
 """Places that one group of lanes reads (``gpu/ceiling.cuh``)."""
@@ -119,6 +128,10 @@ class Ceilings:
             self._found[key] = self._measure(*key)
         return self._found[key]
 
+    def reference(self) -> Ceiling:
+        """The ceiling of 64 bytes in 512 MiB on a GPU, or in 64 MiB on a CPU. Chips of one name differ in it."""
+        return self.of(64, _REFERENCE_BYTES["cpu" if self._on_cpu else "cuda"])
+
     def again(self, known: Ceiling) -> Ceiling:
         """Measure a ceiling once more and keep the higher rates.
 
@@ -171,23 +184,50 @@ class Ceilings:
         n = _LINES["cpu" if self._on_cpu else "cuda"] // max(1, bucket_bytes // 64)
         return self._rates(entries, region.ptr, region_bytes, bucket_bytes, n)
 
+    def wrong_places(self, entry: str, place_bytes: int) -> int:
+        """Launch a kernel of ``ceiling.cuh`` over a small region, and count the places that it did not access right.
+
+        A read changes nothing. Other accesses write to each place that was drawn, and to no other place. They add 1 at
+        most for each time that the place was drawn; an access that lost a race adds nothing.
+        """
+        words = self._engine.allocate(_CHECKED * place_bytes, 0)
+        self._engine.fill(words.ptr, 0, words.nbytes, 0)
+        self._run(entry, Region(address=words.ptr, places=_CHECKED, place_bytes=place_bytes), _CHECKED, 0)
+        added = self._engine.to_host(words.ptr, np.uint32, words.nbytes // 4, 0).reshape(_CHECKED, -1).sum(axis=1)
+        drawn = np.bincount(_drawn(np.arange(_CHECKED), _CHECKED), minlength=_CHECKED)
+        if entry == "read":
+            drawn[:] = 0
+        return int((((added > 0) != (drawn > 0)) | (added > drawn)).sum())
+
     def reads_per_s(self, address: int, nbytes: int, place_bytes: int, n: int) -> float:
         """Random reads per second of places in memory that is there, ``n`` of them in a run."""
         return self._rates(["read"], address, nbytes, place_bytes, n)[0]
 
     def _rates(self, entries: Sequence[str], address: int, nbytes: int, place_bytes: int, n: int) -> list[float]:
         places = Region(address=address, places=nbytes // place_bytes, place_bytes=place_bytes)
-        program = self._engine.program(CEILING)
-        lanes = max(1, place_bytes // 16)
-        launched = n if self._on_cpu else n * lanes // _GATHERS_PER_GROUP
         seconds: dict[str, list[float]] = {entry: [] for entry in entries}
         first = itertools.count(step=n)
         while len(seconds[entries[0]]) < _FEWEST or sum(map(sum, seconds.values())) < _ENOUGH_S:
             for entry, its in seconds.items():  # the kernels alternate, so that a disturbance slows all of them alike
-                batch = Launch(n=n, random=next(first))  # other places in every run
-                # The clock records its events on stream 0.
-                its.append(self._clock.time(partial(program.run, entry, places, batch, launched, 0)))
+                # Other places in every run.
+                its.append(self._clock.time(partial(self._run, entry, places, n, next(first))))
         return [n / min(its) for its in seconds.values()]
+
+    def _run(self, entry: str, places: Region, n: int, first: int) -> None:
+        """Launch ``n`` accesses, of the draws from number ``first`` on. The clock records its events on stream 0."""
+        lanes = max(1, places.place_bytes // 16)
+        launched = n if self._on_cpu else n * lanes // _GATHERS_PER_GROUP
+        self._engine.program(CEILING).run(entry, places, Launch(n=n, random=first), launched, 0)
+
+
+def _drawn(numbers: npt.NDArray[Any], places: int) -> npt.NDArray[np.uint64]:
+    """The places of these draws: ``place_of`` in ``lab/kernels/places.cuh``."""
+    x = numbers.astype(np.uint32)
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        x ^= x >> np.uint32(shift)
+        x *= np.uint32(factor)
+    x ^= x >> np.uint32(16)
+    return x.astype(np.uint64) * np.uint64(places) >> np.uint64(32)
 
 
 def reads_of(key_bytes: int, value_bytes: int, design: str, parameters: Mapping[str, Any]) -> Reads:

@@ -13,7 +13,6 @@ from .allocators import measure_allocator
 from .batches import add_in_batches
 from .boards import measure_boards
 from .bus import measure_bus
-from .ceilings import Ceilings
 from .chunks import measure_chunks
 from .dynamic import Dynamic, Plan, draw
 from .dynamic_run import VERBS, Run, measure_dynamic
@@ -96,7 +95,10 @@ class _Spot:
 
 
 def measured(figure: Figure, lab: Lab, n: int, seed: int, note: Callable[[str], None]) -> Points:
-    """Every point of the figure, each with its number of wrong answers."""
+    """Every point of the figure, each with the wrong answers of the measurement that it comes from.
+
+    Points of one measurement share its wrong answers, because these make all of them void.
+    """
     # A smaller run has fewer keys. A sweep of keys, buckets or places stops there.
     xs = ([x for x in figure.values if x <= n] or [n]) if figure.x in _AT_MOST_KEYS else figure.values
     for data, panels in figure.by_data().items():
@@ -153,14 +155,15 @@ def _allocators(spot: _Spot) -> Points:
 def _success(spot: _Spot) -> Points:
     columns, (setting, load_factor) = spot.lab.columns(spot.workload), spot.table()
     options: dict[str, Any] = {"hash": "universal", "on_full": "raise", "attempts": 1}
-    succeeded = 0
+    succeeded = wrong = 0
     for seed in range(BUILDS):
         try:
-            spot.lab.built(columns, setting, load_factor, seed=seed, **options)
+            table = spot.lab.built(columns, setting, load_factor, seed=seed, **options)
         except TableFull:
             continue
         succeeded += 1
-    yield spot.point(spot.panels[0], succeeded / BUILDS), 0
+        wrong += spot.lab.wrong_pairs(table, columns)
+    yield spot.point(spot.panels[0], succeeded / BUILDS), wrong
 
 
 def _failures(spot: _Spot) -> Points:
@@ -171,25 +174,25 @@ def _failures(spot: _Spot) -> Points:
 
 def _profiles(spot: _Spot) -> Points:
     unique = "unique" in spot.panels[0].split()
-    shares = measure_profile(spot.workload, *spot.table(), spot.lab.device, seed=spot.seed, unique=unique)
+    made = measure_profile(spot.workload, *spot.table(), spot.lab.device, seed=spot.seed, unique=unique)
     for panel in spot.panels:
-        yield spot.point(panel, shares[panel_metric(panel)]), 0
+        yield spot.point(panel, made.shares[panel_metric(panel)]), made.mismatches
 
 
 def _accesses(spot: _Spot) -> Points:
     place_bytes = spot.series.parameters["bytes"]
     entry = ACCESSES[spot.series.design]
-    (rate_per_s,) = Ceilings(spot.lab.device).rates([entry], place_bytes, place_bytes * int(spot.x))
+    (rate_per_s,) = spot.lab.memory.rates([entry], place_bytes, place_bytes * int(spot.x))
+    wrong = spot.lab.memory.wrong_places(entry, place_bytes)
     for panel in spot.panels:
-        yield spot.point(panel, rate_per_s / 1e6), 0
+        yield spot.point(panel, rate_per_s / 1e6), wrong
 
 
 def _widths(spot: _Spot) -> Points:
     made = measure_widths(spot.lab, spot.setting, spot.load_factor, spot.n, int(spot.x), spot.seed)
     for panel in spot.panels:
         value = getattr(made, panel.removeprefix("wide ").replace(" ", "_"))
-        wrong = made.mismatches if panel is spot.panels[0] else 0
-        yield spot.point(panel, value if panel_metric(panel) == "share" else value / 1e6), wrong
+        yield spot.point(panel, value if panel_metric(panel) == "share" else value / 1e6), made.mismatches
 
 
 def _sizes(spot: _Spot) -> Points:
@@ -197,8 +200,7 @@ def _sizes(spot: _Spot) -> Points:
     for panel in spot.panels:
         _, swept, metric = panel.split()
         widths = (int(spot.x), _OTHER_BYTES) if swept == "keys" else (_OTHER_BYTES, int(spot.x))
-        first = widths not in made
-        if first:
+        if widths not in made:
             key_bytes, value_bytes = widths
             made[widths] = measure_widths(
                 spot.lab,
@@ -212,14 +214,14 @@ def _sizes(spot: _Spot) -> Points:
                 erases=True,
             )
         found = made[widths]
-        yield spot.point(panel, getattr(found, metric) / 1e6), found.mismatches if first else 0
+        yield spot.point(panel, getattr(found, metric) / 1e6), found.mismatches
 
 
 def _boards(spot: _Spot) -> Points:
     made = measure_boards(spot.lab, spot.setting, spot.load_factor, spot.n, spot.seed)
     for panel in spot.panels:
         rate_per_s = getattr(made, panel.removeprefix("board ").replace(" ", "_"))
-        yield spot.point(panel, rate_per_s / 1e6), made.mismatches if panel is spot.panels[0] else 0
+        yield spot.point(panel, rate_per_s / 1e6), made.mismatches
 
 
 def _bus(spot: _Spot) -> Points:
@@ -236,13 +238,12 @@ def _slices(spot: _Spot) -> Points:
         which = int(operations), {"present": 1.0, "half": 0.5}[asked]
         if which not in spot.drawn:
             spot.drawn[which] = draw_operations(spot.workload, *which, spot.seed)
-        first = which not in made
-        if first:
+        if which not in made:
             made[which] = measure_slices(spot.lab, spot.drawn[which], spot.setting, spot.load_factor, spot.seed)
         found = made[which]
         value = getattr(found, "find" if metric in ("present", "half") else metric)
         per_cent = metric in ("concurrency", "mixing")
-        yield spot.point(panel, value if per_cent else value / 1e6), found.mismatches if first else 0
+        yield spot.point(panel, value if per_cent else value / 1e6), found.mismatches
 
 
 def _chunks(spot: _Spot) -> Points:
@@ -254,15 +255,12 @@ def _chunks(spot: _Spot) -> Points:
         "time": {"Stash": made.stash, "clStash": made.clstash},
         "gain": {"difference": made.stash - made.clstash, "fit": made.fit},
     }
-    wrong = made.mismatches
     for panel in spot.panels:
         for label, seconds in lines.get(panel_metric(panel), {}).items():
             for x, value in zip(made.load_factors.tolist(), (1e3 * seconds).tolist(), strict=True):
-                yield Point(label, panel, x, value), wrong
-                wrong = 0
+                yield Point(label, panel, x, value), made.mismatches
         if panel_metric(panel) == "threshold":
-            yield Point("fit", panel, spot.x, made.threshold), wrong
-            wrong = 0
+            yield Point("fit", panel, spot.x, made.threshold), made.mismatches
 
 
 def _resizes(spot: _Spot) -> Points:
@@ -283,13 +281,13 @@ def _resizes(spot: _Spot) -> Points:
         for panel in mine if made else ():
             assert made is not None
             value = made.moved / made.seconds / 1e6 if panel_metric(panel) == "moved" else made.seconds * 1e3
-            yield spot.point(panel, value), made.mismatches if panel is mine[0] else 0
+            yield spot.point(panel, value), made.mismatches
 
 
 def _traces(spot: _Spot) -> Points:
     made = measure_trace(spot.lab, spot.setting, spot.load_factor, spot.n)
     for panel in spot.panels:
-        yield spot.point(panel, getattr(made, panel_metric(panel)) / 1e6), made.mismatches * (panel is spot.panels[0])
+        yield spot.point(panel, getattr(made, panel_metric(panel)) / 1e6), made.mismatches
 
 
 def _contest(spot: _Spot) -> Points:
@@ -305,7 +303,7 @@ def _tiers(spot: _Spot) -> Points:
     values = {"tiers find": made.find / 1e6, "tiers cached": 100 * made.hits, "tiers oracle": 100 * made.share}
     for panel in spot.panels:
         if tiered or panel == "tiers find":
-            yield spot.point(panel, values[panel]), made.mismatches * (panel is spot.panels[0])
+            yield spot.point(panel, values[panel]), made.mismatches
 
 
 def _orders(spot: _Spot) -> Points:
@@ -315,7 +313,7 @@ def _orders(spot: _Spot) -> Points:
     made = measure_orders(spot.lab, spot.setting, spot.load_factor, spot.n, int(spot.x), spot.seed)
     for panel in spot.panels:
         yield Point("in rounds", panel, spot.x, 100 * made.in_rounds), made.mismatches
-        yield Point("random order", panel, spot.x, 100 * made.random), 0
+        yield Point("random order", panel, spot.x, 100 * made.random), made.mismatches
 
 
 def _sorted(spot: _Spot) -> Points:
@@ -326,7 +324,7 @@ def _sorted(spot: _Spot) -> Points:
         "sorted sort": 100 * made.sort_share,
     }
     for panel in spot.panels:
-        yield spot.point(panel, values[panel]), made.mismatches * (panel is spot.panels[0])
+        yield spot.point(panel, values[panel]), made.mismatches
 
 
 def _dynamic(spot: _Spot) -> Points:
@@ -337,11 +335,9 @@ def _dynamic(spot: _Spot) -> Points:
         spot.plans[shape.drawn_of] = draw(spot.lab, spot.workload, shape, batch, spot.seed)
     setting = Setting(spot.series.design, spot.series.parameters)
     run = measure_dynamic(spot.lab, spot.workload, spot.plans[shape.drawn_of], setting, shape, spot.seed)
-    wrong = run.mismatches
     for panel in spot.panels:
         for point in _dynamic_points(spot, panel, run):
-            yield point, wrong
-            wrong = 0  # the run's wrong answers count once, with the first point
+            yield point, run.mismatches
 
 
 def _dynamic_points(spot: _Spot, panel: str, run: Run) -> Iterator[Point]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import atomic_file
 from ..errors import PathError
+from . import results
 from .experiments import measured
 from .figure_data import Point, load
 from .figure_plots import draw
@@ -60,26 +61,26 @@ def run(
     check_targets(name, out)
     n = n or (figure.keys if device != "cpu" else min(figure.keys, 1_000_000))
     lab = Lab(device)
-    points, wrong = [], 0
-    for point, mismatches in measured(figure, lab, n, seed, note):
-        points.append(point)
-        wrong += mismatches
+    with results.recorded(lab) as made:
+        with suppress(MemoryError):  # no room for its region: the rest is still worth measuring
+            lab.memory.reference()
+        rows = list(measured(figure, lab, n, seed, note))
     if figure.metric == "mean rate":
-        points = _means(points)
+        rows = _means(rows)
+    points, wrong = [point for point, _ in rows], sum(mismatches for _, mismatches in rows)
     ratios = compare(figure, points)
     data, picture = _targets(name, out)
-    record = {
+    content = {
+        **made.head(),
         "figure": asdict(figure),
-        "command": "warphash " + shlex.join(sys.argv[1:]),
-        "machine": lab.machine,
         "keys": n,
         "mismatches": wrong,
-        "points": [asdict(p) for p in points],
+        "points": [{**asdict(point), "mismatches": mismatches} for point, mismatches in rows],
         "ratios": [asdict(r) for r in ratios],
     }
-    text = json.dumps(record, indent=1) + "\n"
-    atomic_file.replace(data, lambda file: file.write(text.encode()))
+    # The picture comes first, so where the new data file is, the new picture is, too.
     draw(figure, points, ratios, picture, lab.machine, n)
+    results.write(data, "warphash " + shlex.join(sys.argv[1:]), lab.machine, content)
     return Result(points, ratios, wrong, picture)
 
 
@@ -98,8 +99,12 @@ def _targets(name: str, out: Path) -> tuple[Path, Path]:
     return out / f"{name}.json", out / f"{name}.png"
 
 
-def _means(points: list[Point]) -> list[Point]:
-    groups: dict[tuple[str, str], list[float]] = {}
-    for p in points:
-        groups.setdefault((p.series, p.panel), []).append(p.value)
-    return [Point(series, panel, 0, float(np.mean(values))) for (series, panel), values in groups.items()]
+def _means(rows: list[tuple[Point, int]]) -> list[tuple[Point, int]]:
+    """The mean over all x of each line of a panel, with the wrong answers behind it."""
+    groups: dict[tuple[str, str], list[tuple[float, int]]] = {}
+    for point, wrong in rows:
+        groups.setdefault((point.series, point.panel), []).append((point.value, wrong))
+    return [
+        (Point(*line, 0, float(np.mean([value for value, _ in its]))), sum(wrong for _, wrong in its))
+        for line, its in groups.items()
+    ]

@@ -12,19 +12,21 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import EngineUnavailable
+from ..runtime import program_log
+from ..runtime.source import KernelSource
 from .workloads import Workload
 
 if TYPE_CHECKING:
     from .runner import Setting
 
-__all__ = ["COUNTERS", "measure_profile", "read_counters"]
+__all__ = ["COUNTERS", "Profile", "measure_profile", "read_counters"]
 
 COUNTERS = {
     "efficiency": ("smsp__thread_inst_executed_per_inst_executed.ratio", 100 / 32),
@@ -35,6 +37,16 @@ COUNTERS = {
 
 _DURATION = "gpu__time_duration.sum"
 _KERNELS = "regex:^(settle|claim|place)$"
+_ACCOUNT = "account.json"
+"""File beside the pairs, in which the process under the profiler says what it ran."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Each of `COUNTERS` in per cent, and the lost, changed and invented pairs of the table that was filled."""
+
+    shares: dict[str, float]
+    mismatches: int
 
 
 def measure_profile(
@@ -44,8 +56,8 @@ def measure_profile(
     device: str,
     seed: int = 1,
     unique: bool = False,
-) -> dict[str, float]:
-    """Measure each of `COUNTERS`, in per cent, over the kernels of one insert of a whole workload.
+) -> Profile:
+    """Measure each of `COUNTERS` over the kernels of one insert of a whole workload, of distinct keys.
 
     With ``unique``, the insert assumes that all keys are new, as the inserts of some papers do.
 
@@ -74,9 +86,12 @@ def measure_profile(
         options = [ncu, "--csv", "--print-units", "base", "-k", _KERNELS, "--metrics", metrics]
         command = [*options, sys.executable, "-m", "warphash.lab.profiles", str(pairs), task]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise EngineUnavailable(f"ncu ended with {done.returncode}: {(done.stderr or done.stdout).strip()[-500:]}")
-    return read_counters(done.stdout)
+        if done.returncode:
+            raise EngineUnavailable(f"ncu ended with {done.returncode}: {(done.stderr or done.stdout).strip()[-500:]}")
+        account = json.loads((Path(folder) / _ACCOUNT).read_text())
+    for source in account["kernels"]:
+        program_log.note_source(KernelSource(**{**source, "headers": tuple(source["headers"])}))
+    return Profile(read_counters(done.stdout), account["mismatches"])
 
 
 def read_counters(printed: str) -> dict[str, float]:
@@ -96,14 +111,21 @@ def read_counters(printed: str) -> dict[str, float]:
 
 
 def _fill(pairs: str, task: dict[str, Any]) -> None:
-    """Fill one table by one insert. This is the process that runs under the profiler."""
+    """Fill one table by one insert, and look all keys up. This is the process that runs under the profiler."""
     from .runner import Lab, Setting
 
     with np.load(pairs) as columns:
         workload = Workload("", columns["keys"], columns["values"], columns["keys"][:0])
     lab = Lab(task["device"])
-    table = lab.empty(workload, Setting(**task["setting"]), task["load_factor"], seed=task["seed"])
-    table.insert(*lab.columns(workload), assume_unique=task["unique"])
+    columns = lab.columns(workload)
+    with program_log.recorded() as log:
+        table = lab.empty(workload, Setting(**task["setting"]), task["load_factor"], seed=task["seed"])
+        table.insert(*columns, assume_unique=task["unique"])
+    account = {
+        "mismatches": lab.wrong_pairs(table, columns),
+        "kernels": [asdict(source) for source in log.sources()],
+    }
+    Path(pairs).with_name(_ACCOUNT).write_text(json.dumps(account))
 
 
 if __name__ == "__main__":

@@ -101,13 +101,18 @@ class Lab:
     repetitions
         Most timed runs of each operation. After a fifth of a second, no further run begins.
     with_ceilings
-        Whether to measure the memory's ceilings too, and each rate's share of its ceiling.
+        Whether to measure each rate's share of its ceiling, too.
+
+    Attributes
+    ----------
+    memory
+        Measures what the memory of the device allows.
     """
 
     def __init__(self, device: str, repetitions: int = 3, *, with_ceilings: bool = False) -> None:
         self.device, self.repetitions = device, repetitions
-        self._clock = clock_of(device)
-        self._ceilings = Ceilings(device) if with_ceilings else None
+        self.memory = Ceilings(device)
+        self._clock, self._with_ceilings = clock_of(device), with_ceilings
         self._subject: _Subject | None = None
 
     @property
@@ -118,7 +123,7 @@ class Lab:
     @property
     def ceilings(self) -> list[Ceiling]:
         """The ceilings that were measured so far."""
-        return self._ceilings.measured if self._ceilings else []
+        return self.memory.measured
 
     def here(self, array: Array) -> Any:
         """Copy an array of the host to the device."""
@@ -136,6 +141,24 @@ class Lab:
     def back(self, array: Any) -> Array:
         """Copy an array of the device to the host, as a NumPy array."""
         return self._clock.back(array)
+
+    def wrong_pairs(self, table: Any, columns: Sequence[Any]) -> int:
+        """Look up all keys of a table that was built from distinct keys: how many pairs are lost, changed or invented.
+
+        Parameters
+        ----------
+        columns
+            The keys on the device, and their values unless the table is a set.
+        """
+        keys, *values = columns
+        answers = table.find(keys) if values else (table.contains(keys),)
+        if self.arrays is np:
+            answers, values = map(self.back, answers), list(map(self.back, values))
+        *found_values, found = answers
+        wrong = ~found
+        for ours, right in zip(found_values, values, strict=True):
+            wrong |= ours != right
+        return int(wrong.sum()) + abs(len(table) - len(keys))
 
     def argsort(self, array: Array) -> Array:
         """The indices that sort an array of integers on the host."""
@@ -317,12 +340,12 @@ class Lab:
     def _ceiling_ratio(
         self, workload: Workload, stats: Stats, operation: str, rate_per_s: float, probes: float | None, words: float
     ) -> float | None:
-        if self._ceilings is None:
+        if not self._with_ceilings:
             return None
         value_bytes = 0 if workload.values is None else workload.values.itemsize
         reads = reads_of(workload.keys.itemsize, value_bytes, stats.design, stats.parameters)
         try:
-            return self._ceilings.ratio(reads, stats.nbytes, operation, rate_per_s, probes, words)
+            return self.memory.ratio(reads, stats.nbytes, operation, rate_per_s, probes, words)
         except MemoryError:  # no room for the ceiling's region beside the table: the rate is still worth reporting
             return None
 

@@ -57,7 +57,6 @@ def pairs(n: int) -> tuple[Array, Array]:
 
 def measure_trace(lab: Lab, setting: Setting, load_factor: float | None, n: int) -> Trace:
     """Build a table of the trace, insert into one, look all keys up and erase all keys."""
-    expected = pairs(n)[1]
     keys, values = map(lab.here, pairs(n))
     half = n // 2
     tables: list[Any] = []
@@ -70,21 +69,15 @@ def measure_trace(lab: Lab, setting: Setting, load_factor: float | None, n: int)
         build(count)
 
     build_s = min(lab.timed(partial(build, n), tables.clear))
-    wrong = _wrong(lab, tables[0], keys, expected)
+    wrong = lab.wrong_pairs(tables[0], [keys, values])
     insert_s = min(
         lab.timed(lambda: tables[0].insert(keys[half:], values[half:], assume_unique=True), partial(begin, half))
     )
-    wrong += _wrong(lab, tables[0], keys, expected)
+    wrong += lab.wrong_pairs(tables[0], [keys, values])
     lookup_s = min(lab.timed(lambda: tables[0].find(keys)))
     erase_s = min(lab.timed(lambda: tables[0].erase(keys), partial(begin, n)))
     wrong += len(tables[0]) + int(lab.back(tables[0].contains(keys)).sum())
     return Trace(n / build_s, (n - half) / insert_s, n / lookup_s, n / erase_s, wrong)
-
-
-def _wrong(lab: Lab, table: Any, keys: Any, expected: Array) -> int:
-    """Lost, doubled and invented pairs."""
-    values, found = map(lab.back, table.find(keys))
-    return int((~found | (values != expected)).sum()) + abs(len(table) - len(expected))
 
 
 def measure_contest(lab: Lab, name: str, parameters: dict[str, Any], n: int) -> tuple[float, int] | None:

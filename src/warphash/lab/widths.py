@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .ceilings import Ceilings, reads_of
+from .ceilings import reads_of
 
 if TYPE_CHECKING:
     from .runner import Lab, Setting
@@ -98,7 +98,7 @@ def measure_widths(
     there = numbers[:n]
     keys, values = here(there, key_bytes), here(there, value_bytes)
     table = lab.built([keys[:1], values[:1]], setting, load_factor, capacity=n, seed=seed)
-    known = Ceilings(lab.device) if ceilings else None
+    known = lab.memory if ceilings else None
     reads = reads_of(key_bytes, value_bytes, setting.design, table.stats().parameters)
     hot = there.copy()
     hot[::20] = hot[0]

@@ -8,23 +8,22 @@ from contextlib import contextmanager
 from .engine import KernelSpec
 from .source import KernelSource, source_of
 
-__all__ = ["ProgramLog", "note", "recorded"]
+__all__ = ["ProgramLog", "note", "note_source", "recorded"]
 
 
 class ProgramLog:
-    """The programs that engines handed out during a recording."""
+    """The sources of the programs that engines handed out during a recording, each once."""
 
     def __init__(self) -> None:
-        self._noted: set[tuple[str, KernelSpec]] = set()
+        self._noted: set[KernelSource] = set()
 
-    def add(self, platform: str, spec: KernelSpec) -> None:
-        """Note the kernels of ``spec`` on the engine of ``platform``."""
-        self._noted.add((platform, spec))
+    def add(self, source: KernelSource) -> None:
+        """Note a source."""
+        self._noted.add(source)
 
     def sources(self) -> list[KernelSource]:
-        """Where the programs come from: each source once, by platform and name. Widths make no difference."""
-        found = {source_of(spec, platform) for platform, spec in self._noted}
-        return sorted(found, key=lambda source: (source.platform, source.program, source.headers))
+        """All sources, by platform and name. The widths that kernels were compiled for make no difference."""
+        return sorted(self._noted, key=lambda source: (source.platform, source.program, source.headers))
 
 
 _open: list[ProgramLog] = []
@@ -44,5 +43,11 @@ def recorded() -> Iterator[ProgramLog]:
 
 def note(device: str, spec: KernelSpec) -> None:
     """Note that the engine of ``device`` hands out the kernels of ``spec``. Every `Engine.program` calls this."""
+    if _open:
+        note_source(source_of(spec, device.partition(":")[0]))
+
+
+def note_source(source: KernelSource) -> None:
+    """Note kernels that another process ran on behalf of this one."""
     for log in _open:
-        log.add(device.partition(":")[0], spec)
+        log.add(source)
