@@ -110,6 +110,16 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     (("figure", "fig05", "--device", "cpu", "--out", "text/x"), "there can be no folder text/x (Not a directory)"),
     (("figure", "fig05", "--device", "cpu", "--out", "plots"), "plots/fig05.json is a folder"),
     (("figure", "--all", "--device", "cpu", "--out", "plots"), "plots/fig05.json is a folder"),
+    # results
+    (("results",), "give --stale to list files, or --make to make them"),
+    (("results", "--stale", "--make"), "give --stale to list files, or --make to make them"),
+    (("results", "--stale", "none"), "there is no results file in none"),
+    (("results", "--make", "--seconds", "0"), "'--seconds'"),
+    (("results", "--make", "--device", "tpu"), "tpu"),
+    (
+        ("results", "--make", "new", "--device", "cpu", "--only", "fig05"),
+        "there is no results file 'fig05'; there are:",
+    ),
     # the command line itself
     (("bench", "extra"), "unexpected extra argument"),
     (("bench", "--nope"), "--nope"),

@@ -112,10 +112,12 @@ def test_stale_files_are_found_with_the_reason(tmp_path):
     file_of(tmp_path / "deeper" / "other.json", rows=None, ceiling="0" * 32)
     file_of(tmp_path / "both.json", rows="1" * 32, ceiling="0" * 32)
     (tmp_path / "old.json").write_text(json.dumps({"schema": 1}))
+    (tmp_path / "strange.json").write_text("[1, 2]")
+    (tmp_path / "torn.json").write_text("{")
     assert list(results.stale(tmp_path)) == [
         (tmp_path / "both.json", "other kernels: rows, ceiling"),
         (tmp_path / "deeper" / "other.json", "other kernels: ceiling"),
-        (tmp_path / "old.json", "no digest recorded"),
+        *((tmp_path / f"{name}.json", "no digest recorded") for name in ("old", "strange", "torn")),
     ]
 
 

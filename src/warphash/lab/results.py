@@ -66,7 +66,7 @@ from ..runtime.devices import engine_for
 from ..runtime.source import KernelSource
 from .runner import Lab, Measurement
 
-__all__ = ["SCHEMA", "Run", "load", "recorded", "save", "stale", "why_stale", "write"]
+__all__ = ["SCHEMA", "Run", "load", "read", "recorded", "save", "stale", "why_stale", "write"]
 
 SCHEMA = 2
 """Version of the file's layout."""
@@ -117,6 +117,15 @@ def load(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Measurement
     return content, [Measurement(**m) for m in content.pop("measurements")]
 
 
+def read(path: Path) -> dict[str, Any]:
+    """The content of a results file of any schema. Empty for a file that is no JSON object."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
 def stale(folder: Path) -> Iterator[tuple[Path, str]]:
     """Each results file in a folder and below that is not of today's kernels, with the reason.
 
@@ -129,7 +138,7 @@ def stale(folder: Path) -> Iterator[tuple[Path, str]]:
     if not files:
         raise ParameterError(f"there is no results file in {folder}")
     for path in files:
-        if reason := why_stale(json.loads(path.read_text())):
+        if reason := why_stale(read(path)):
             yield path, reason
 
 

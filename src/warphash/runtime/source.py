@@ -96,6 +96,7 @@ class KernelSource:
         return hashlib.sha256(_code_of(whole).encode()).hexdigest()[:32]
 
 
+@cache
 def source_of(spec: KernelSpec, platform: str) -> KernelSource:
     """The headers of a specification's kernels, for the engine of ``platform``."""
     return KernelSource(platform, spec.design, spec.package, (SCHEDULES[platform], *_headers_of(spec, platform)))
