@@ -1,0 +1,110 @@
+"""README's rates are those of the files that it names, and it says which of them are of earlier kernels."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from warphash.lab.results import why_stale
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SECTION = README.partition("## How fast\n")[2].partition("\n## ")[0]
+TEXT = " ".join(SECTION.split())
+ROW = re.compile(
+    r"^\| `(\w+)`(?:, (\d+) slots)?(?:, memory utilisation (0\.\d+))? \|(.*)\| \[[\w-]+\]\((.+)\) \|$", re.M
+)
+ROWS = ROW.findall(SECTION)
+FILES = sorted(set(re.findall(r"\]\((results/[^)]+\.json)\)", SECTION)))
+OPERATIONS = ("build unique", "build", "find 100", "find 50", "find 0")
+SAID = {
+    "h200": "The rates on the H200 are of earlier kernels ([which](results/README.md#which-kernels)).",
+    "cpu": "The rates on the CPU are of earlier kernels ([which](results/README.md#which-kernels)).",
+}
+"""What README says beside the rates of a folder whose files are not of today's kernels."""
+
+
+@cache
+def read(file: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((ROOT / file).read_text(encoding="utf-8"))
+    return content
+
+
+def measurements(file: str, design: str, slots: str) -> list[dict[str, Any]]:
+    """The measurements of a row of a benchmark."""
+    found = [
+        m
+        for m in read(file).get("measurements", [])
+        if m["design"] == design and (not slots or m["parameters"]["slots_per_bucket"] == int(slots))
+    ]
+    assert len({m["operation"] for m in found}) == len(found), f"{design} has variants: name the slots"
+    return found
+
+
+def billions(file: str, design: str, slots: str, utilisation: str) -> dict[str, str]:
+    """What a row has to say of each operation that the file has: billion keys a second."""
+    content = read(file)
+    if "measurements" in content:
+        found = measurements(file, design, slots)
+        for m in found:
+            assert (m["n"], m["key_dtype"], m["value_dtype"], m["data"]) == (50_000_000, "uint32", "uint32", "random")
+            assert f"{m['load_factor']:.1f}" == "0.8" and m["mismatches"] == 0
+            assert not utilisation or f"{m['utilisation']:.2f}" == utilisation
+        return {m["operation"]: f"{m['rate_per_s'] / 1e9:.1f}" for m in found}
+    assert content["figure"]["x"] == "utilisation" and content["keys"] == 50_000_000 and content["mismatches"] == 0
+    labels = {series["label"] for series in content["figure"]["series"] if series["design"] == design}
+    found = [p for p in content["points"] if p["series"] in labels and p["x"] == float(utilisation)]
+    return {point["panel"]: f"{point['value'] / 1e3:.1f}" for point in found}
+
+
+def test_the_section_has_its_rows_and_files() -> None:
+    assert len(ROWS) == len(re.findall(r"^\| `", SECTION, re.M)) >= 8
+    assert len(FILES) >= 5 and all((ROOT / file).is_file() for file in FILES)
+    assert {file for *_, file in ROWS} <= set(FILES)
+
+
+@pytest.mark.parametrize(("design", "slots", "utilisation", "cells", "file"), ROWS)
+def test_a_row_is_that_of_its_file(design: str, slots: str, utilisation: str, cells: str, file: str) -> None:
+    expected = billions(file, design, slots, utilisation)
+    assert expected and [cell.strip() for cell in cells.split("|")] == [expected.get(of, "") for of in OPERATIONS]
+
+
+def test_a_row_of_lists_names_its_memory_utilisation() -> None:
+    assert {utilisation for design, _, utilisation, *_ in ROWS if design == "slab"} == {"0.65", "0.80"}
+
+
+def test_the_sentences_are_those_of_their_files() -> None:
+    shares = [
+        m["ceiling_ratio"]
+        for design, slots, _, _, file in ROWS
+        for m in measurements(file, design, slots)
+        if m["operation"].startswith("find")
+    ]
+    assert f"Lookups reach {100 * min(shares):.0f} to {100 * max(shares):.0f} %" in TEXT
+    dyrate = read("results/h200/figures/dyrate.json")
+    rates = [p["value"] / 1e3 for p in dyrate["points"] if p["series"] == "DyHash" and "rate" in p["panel"]]
+    over = next(r["value"] for r in dyrate["ratios"] if r["ratio"]["over"] == "Linear")
+    assert f"does {min(rates):.1f} to {max(rates):.1f} billion operations a second, {over:.1f} times as many" in TEXT
+    rivals = read("results/cpu/rivals.json")["contests"]
+    assert {contest["n"] for contest in rivals} == {10_000_000} and not any(c["mismatches"] for c in rivals)
+    best: dict[str, float] = {}
+    for contest in rivals:
+        library = contest["name"].split()[0]
+        best[library] = max(best.get(library, 0), contest["present_per_s"] / 1e6)
+    assert (
+        f"{best['warphash']:.0f} million lookups a second, where pandas makes {best['pandas']:.0f}, "
+        f"Polars {best['polars']:.0f} and PyArrow {best['pyarrow']:.0f}"
+    ) in TEXT
+
+
+@pytest.mark.parametrize("folder", SAID)
+def test_rates_of_earlier_kernels_are_said_to_be(folder: str) -> None:
+    """Once all files are of today's kernels, the sentence has to go."""
+    quoted = [file for file in FILES if file.startswith(f"results/{folder}/")]
+    reasons = {file: reason for file in quoted if (reason := why_stale(read(file)))}
+    assert quoted and (SAID[folder] in TEXT) == bool(reasons), reasons
