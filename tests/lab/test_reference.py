@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -89,13 +90,19 @@ def test_each_file_is_made_once_and_again_when_it_is_due(tmp_path: Path, ran: li
     assert ran == [f"figure {name} --out ." for name in "abcacba"]
 
 
-def test_a_piece_that_will_not_fit_is_not_begun(tmp_path: Path, ran: list[str]) -> None:
+def test_a_call_ends_before_a_piece_that_will_not_fit(
+    tmp_path: Path, ran: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reference, "time", SimpleNamespace(monotonic=lambda: 30.0 * len(ran)))  # each takes 30 s
     fill(tmp_path / "b.json", FAKE[1], kernels=[], seconds=50.0)
     said: list[str] = []
-    made = make(tmp_path, FAKE, 40, note=said.append)
+    made = make(tmp_path, FAKE, 60, note=said.append)
     assert (made.made, made.failed, made.left) == (["a"], [], ["b", "c"])
-    assert said[-1] == "b takes 50 s, and 40 of 40 s are left" and len(ran) == 1
-    assert make(tmp_path, FAKE, 60).made == ["b", "c"]
+    assert said[-1] == "no time for b: 30 of 60 s are left, and it took 50" and len(ran) == 1
+    assert make(tmp_path, FAKE, 61).made == ["b", "c"]
+    (tmp_path / "c.json").unlink()
+    (tmp_path / "a.json").unlink()
+    assert make(tmp_path, FAKE, 30, note=said.append).left == ["c"] and said[-1] == "no time for c: 0 of 30 s are left"
 
 
 def test_what_has_to_run_before_runs_once(tmp_path: Path, ran: list[str]) -> None:
@@ -112,7 +119,30 @@ def test_a_command_that_fails_or_does_not_end_leaves_no_file(tmp_path: Path) -> 
     made = make(tmp_path, [Piece("dy8", "figure dy8 --device cpu", "--out ."), *FAKE], 1, note=said.append)
     assert (made.made, made.failed, made.left) == ([], [], ["dy8", "a", "b", "c"])
     assert said[-1] == "dy8 did not end within 1 s"
-    assert not list(tmp_path.rglob("*.json"))
+    assert [path.name for path in tmp_path.iterdir()] == [reference.UNFINISHED]
+
+
+def test_what_was_stopped_comes_behind_the_others(tmp_path: Path, ran: list[str]) -> None:
+    """The least time first; and behind the others comes what took longer than the call has, too."""
+    (tmp_path / reference.UNFINISHED).write_text(json.dumps({"a": 30.0, "b": 20.0}))
+    assert make(tmp_path, FAKE, 600).made == ["c", "b", "a"]
+    assert not (tmp_path / reference.UNFINISHED).exists()
+    fill(tmp_path / "a.json", FAKE[0], kernels=[], seconds=50.0)
+    (tmp_path / "c.json").unlink()
+    said: list[str] = []
+    made = make(tmp_path, FAKE, 40, note=said.append)
+    assert (made.made, made.left) == (["c"], ["a"]) and said[-1] == "no time for a: 40 of 40 s are left, and it took 50"
+
+
+def test_the_longest_time_that_a_piece_had_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(whole: str, folder: Path, deadline: float) -> None:
+        raise subprocess.TimeoutExpired(whole, 0)
+
+    monkeypatch.setattr(reference, "_run", run)
+    for seconds in (40, 30):
+        assert make(tmp_path, FAKE[:1], seconds).left == ["a"]
+        assert 39 < json.loads((tmp_path / reference.UNFINISHED).read_text())["a"] <= 40
+    assert make(tmp_path, FAKE, 30).left == ["b", "c", "a"]
 
 
 def test_a_call_goes_on_where_another_was_killed(tmp_path: Path) -> None:
@@ -156,9 +186,10 @@ def test_the_command_makes_and_lists(
     fill(tmp_path / "b.json", FAKE[1], kernels=[], seconds=50.0)
     make_all = ("results", str(tmp_path), "--make", "--device", "cpu")
     assert run(monkeypatch, *make_all, "--seconds", "40") == 1
-    assert capsys.readouterr().out.splitlines()[-1] == "1 made, 0 failed, 2 left"
+    assert capsys.readouterr().out.splitlines()[-1] == "2 made, 0 failed, 1 left"
     assert run(monkeypatch, "results", "--stale", str(tmp_path)) == 1
     assert capsys.readouterr().out == f"{tmp_path / 'b.json'}: no digest recorded\n"
+    (tmp_path / "c.json").unlink()
     assert run(monkeypatch, *make_all, "--only", "c") == 0
     assert run(monkeypatch, *make_all) == 0
     assert capsys.readouterr().out.splitlines()[-2:] == ["b: no digest recorded", "1 made, 0 failed, 0 left"]

@@ -4,20 +4,25 @@
 
 `make` runs the commands one after another, each in a process of its own. A command starts with the kernels unloaded and
 the memory of the device free, and can be stopped at any moment: a results file is complete or absent (`atomic_file`),
-and is written behind its picture. So whatever stops `make`, the next call goes on with the file that was under way. It
-skips each file that its command has made with today's kernels and without a wrong answer.
+and is written behind its picture. So whatever stops `make`, the next call goes on. It skips each file that its command
+has made with today's kernels and without a wrong answer.
+
+A command that does not end in its time is stopped. `UNFINISHED` then says how many seconds it had, and it comes behind
+all others in the next calls. So one command that takes too long does not keep the others from being made.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from .. import atomic_file
 from ..errors import ParameterError
 from . import figure_data
 from .results import read, why_stale
@@ -45,6 +50,9 @@ _KEYS = {
     8_000_000: ("stash18a",),
 }
 """Most keys of figures: of one, or of all with a prefix of letters. Other figures have the number of their paper."""
+
+UNFINISHED = ".unfinished"
+"""File of a folder: a JSON object with the pieces that were stopped, and the most seconds that each had."""
 
 _TUNE = tuple(f"tune --keys uint32 --values uint32 --ticket-bits {bits}" for bits in (1, 2, 4, 8))
 """What is measured before the figures of Stadium Hashing."""
@@ -117,10 +125,9 @@ def table() -> list[str]:
 
 def why_due(piece: Piece, folder: Path) -> str | None:
     """Why a file of a folder has to be made; None if its command has made it with today's kernels, and all is right."""
-    path = folder / f"{piece.name}.json"
-    if not path.exists():
+    content = read(folder / f"{piece.name}.json")
+    if not content:
         return "no file"
-    content = read(path)
     if reason := why_stale(content):
         return reason
     if content["command"] != f"warphash {piece.whole_command}":
@@ -137,10 +144,10 @@ def make(
     only: Sequence[str] = (),
     note: Callable[[str], None] = lambda _: None,
 ) -> Made:
-    """Make the files that are due (`why_due`), in order, as long as there is time.
+    """Make the files that are due (`why_due`), as long as there is time.
 
-    A piece that took more seconds than are left, by the file that is there, is not begun, and nothing behind it is. A
-    piece that is not known to take so long is begun, and stopped when the time is over.
+    The call ends before a piece that takes longer than the time that is left, as far as the older file of the piece
+    tells. A piece whose file tells nothing is begun, and stopped when the time is over.
 
     Parameters
     ----------
@@ -160,24 +167,35 @@ def make(
     if unknown := set(only) - {piece.name for piece in wanted}:
         known = ", ".join(piece.name for piece in wanted)
         raise ParameterError(f"there is no results file {sorted(unknown)[0]!r}; there are: {known}")
-    due = [(piece, reason) for piece, reason in _due(folder, wanted) if not only or piece.name in only]
+    stopped_s: dict[str, float] = read(folder / UNFINISHED)
+    known_s = {piece.name: _known_seconds(folder / f"{piece.name}.json") for piece in wanted}
+
+    def too_long_s(piece: Piece) -> float:
+        """Seconds that a piece is known not to end in; 0 if it may end within this call."""
+        return max(stopped_s.get(piece.name, 0.0), known_s[piece.name] if known_s[piece.name] >= seconds else 0.0)
+
+    chosen = [piece for piece in wanted if not only or piece.name in only]
+    due = [(piece, reason) for piece in sorted(chosen, key=too_long_s) if (reason := why_due(piece, folder))]
     made: list[str] = []
     failed: list[str] = []
     prepared: set[str] = set()
     for number, (piece, reason) in enumerate(due):
         names_left = [other.name for other, _ in due[number:]]
-        left_s, known_s = deadline - time.monotonic(), _known_seconds(folder / f"{piece.name}.json")
-        if known_s >= left_s:
-            note(f"{piece.name} takes {known_s:.0f} s, and {max(0, left_s):.0f} of {seconds:g} s are left")
+        left_s = deadline - time.monotonic()
+        if known_s[piece.name] >= left_s:
+            took = f", and it took {known_s[piece.name]:.0f}" if known_s[piece.name] else ""
+            note(f"no time for {piece.name}: {max(0, left_s):.0f} of {seconds:g} s are left{took}")
             return Made(made, failed, names_left)
         note(f"{piece.name}: {reason}")
         (folder / piece.name).parent.mkdir(parents=True, exist_ok=True)
         try:
-            for command in (*(first for first in piece.before if first not in prepared), piece.whole_command):
+            for command in (first for first in piece.before if first not in prepared):
                 _run(command, folder, deadline)
-            prepared.update(piece.before)
+                prepared.add(command)
+            _run(piece.whole_command, folder, deadline)
         except subprocess.TimeoutExpired:
             note(f"{piece.name} did not end within {max(0, left_s):.0f} s")
+            _keep(folder, {**stopped_s, piece.name: max(left_s, stopped_s.get(piece.name, 0.0))})
             return Made(made, failed, names_left)
         except subprocess.CalledProcessError as error:
             said = (error.stderr or "").strip().splitlines()
@@ -185,18 +203,23 @@ def make(
             failed.append(piece.name)
         else:
             made.append(piece.name)
+            if stopped_s.pop(piece.name, None):
+                _keep(folder, stopped_s)
     return Made(made, failed, [])
 
 
-def _due(folder: Path, wanted: Sequence[Piece]) -> Iterator[tuple[Piece, str]]:
-    for piece in wanted:
-        if reason := why_due(piece, folder):
-            yield piece, reason
+def _keep(folder: Path, stopped_s: Mapping[str, float]) -> None:
+    """Write the file `UNFINISHED`, or remove it if no piece is left in it."""
+    path = folder / UNFINISHED
+    if stopped_s:
+        atomic_file.replace(path, lambda file: file.write(json.dumps(stopped_s).encode()))
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _known_seconds(path: Path) -> float:
     """Seconds that the run of an older file took; 0 if nothing is known."""
-    return float(read(path).get("seconds", 0)) if path.exists() else 0.0
+    return float(read(path).get("seconds", 0))
 
 
 def _run(command: str, folder: Path, deadline: float) -> None:

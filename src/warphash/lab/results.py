@@ -118,10 +118,10 @@ def load(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Measurement
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The content of a results file of any schema. Empty for a file that is no JSON object."""
+    """The content of a results file of any schema. Empty if there is no file, or it is no JSON object."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}
 
