@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from warphash.errors import DeviceError
+from warphash.runtime import program_log
 from warphash.runtime.abi import Batch, Table
 from warphash.runtime.cuda import engine as cuda
 from warphash.runtime.cuda.staging import PIECE_BYTES, SMALL_BYTES
+from warphash.runtime.engine import KernelSpec
 
 from . import toy
 
@@ -61,6 +63,18 @@ def test_engine_is_one_a_process_and_says_what_it_is(engine: cuda.CudaEngine) ->
     assert set(engine.clocks_mhz) == {"sm", "memory"}
     assert all(100 < clock_mhz < 100_000 for clock_mhz in engine.clocks_mhz.values())
     assert "." in cuda.driver_version()
+
+
+def test_a_program_is_noted_whenever_it_is_asked_for(engine: cuda.CudaEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = KernelSpec("toy", 0, 0, 0, header="rows/rows.cuh")
+    monkeypatch.setattr(cuda.nvrtc, "cache_key", lambda *_: "toy")
+    monkeypatch.setattr(cuda.CubinCache, "get_or_make", lambda *_: toy.cubin(engine.arch))
+    for _ in range(2):
+        with program_log.recorded() as log:
+            engine.program(spec)
+        (source,) = log.sources()
+        assert (source.platform, source.program) == ("cuda", "toy")
+        assert source.headers == ("core/gpu/schedule.cuh", "rows/rows.cuh")
 
 
 def test_device_that_is_not_there(engine: cuda.CudaEngine) -> None:
