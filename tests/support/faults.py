@@ -292,6 +292,14 @@ def _bare(method: str) -> Callable[[Family, Any, Array], Any]:
     return lambda family, table, ids: getattr(table, method)()
 
 
+def _update(family: Family, table: Any, ids: Array) -> Any:
+    """All pairs of another table."""
+    ids = np.unique(ids)
+    other = HashMap(family.key, family.value, device=table.device, seed=4)
+    other.insert(family.keys(ids), family.values(_new(ids)))
+    return table.update(other)
+
+
 def _upsert(family: Family, table: Any, ids: Array) -> Any:
     return table.upsert(family.keys(ids), family.values(_new(ids)), "add" if family.sums else "last")
 
@@ -308,6 +316,8 @@ VERBS = {
         Verb("erase_all", _ask("erase_all"), _erased_all, kinds=("multi",)),
         Verb("__setitem__", _give("__setitem__"), _assigned, kinds=("map",)),
         Verb("__delitem__", _ask("__delitem__"), _erased_all, needs="erase", kinds=("map",), batch="present"),
+        Verb("pop", _ask("pop"), _erased_all, needs="erase", kinds=("map",), batch="present"),
+        Verb("update", _update, _assigned, kinds=("map",)),
         Verb("execute", _execute, _executed, needs="execute", kinds=("map",), whole=False, batch="once"),
         Verb("reserve", lambda family, table, ids: table.reserve(600), _same),
         Verb("shrink", _bare("shrink"), _same),

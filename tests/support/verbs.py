@@ -219,6 +219,94 @@ def _delete_items(world: World, own: Array) -> None:
         assert f"{len(world.coming) - 1:,} more" in str(error), "there were some of the coming keys"
 
 
+def _get(world: World, own: Array) -> None:
+    for ids in (world.stable, world.coming, world.absent):
+        values = world.table.get(world.keys(ids), 0)
+        assert (values == (world.values(ids) if world.is_whole(values != 0) else 0)).all()
+
+
+def _pop(world: World, own: Array) -> None:
+    keys = world.keys(own)
+    world.insert(own)
+    np.testing.assert_array_equal(world.table.pop(keys), world.values(own))
+    with pytest.raises(KeyError):
+        world.table.pop(world.keys(np.concatenate([world.stable, own])))
+    assert (world.table.pop(keys, 7) == 7).all()
+    world.is_whole(world.table.pop(world.keys(world.coming), 0) != 0)
+
+
+def _setdefault(world: World, own: Array) -> None:
+    for ids in (own, world.coming):
+        np.testing.assert_array_equal(world.table.setdefault(*world.pairs(ids)), world.values(ids))
+    world.erase(own)
+
+
+def _update(world: World, own: Array) -> None:
+    if world.has_values:
+        other = KINDS[world.kind].from_arrays(*world.pairs(own), design=world.table.design, device=world.table.device)
+        world.table.update(other)
+        np.testing.assert_array_equal(world.table[world.keys(own)], world.values(own))
+    else:
+        world.table.update(world.keys(own), world.other & world.table)
+        assert world.table.contains(world.keys(own)).all()
+    world.erase(own)
+
+
+def _union(world: World, own: Array) -> None:
+    """``|=`` with another table, or ``|`` with a map."""
+    kind = KINDS[world.kind]
+    other = kind.from_arrays(*world.pairs(own), design=world.table.design, device=world.table.device)
+    if world.has_values:
+        merged = world.table | other
+        np.testing.assert_array_equal(merged[world.keys(own)], world.values(own))
+        world.is_whole(merged.contains(world.keys(world.coming)))
+    table = world.table
+    table |= other
+    assert table is world.table and table.contains(world.keys(own)).all()
+    world.erase(own)
+
+
+def _erase_other(world: World, own: Array) -> None:
+    """``-=`` with a set of the thread's own keys and of absent keys."""
+    table, ids = world.table, np.concatenate([own, world.absent])
+    world.insert(own)
+    table -= warphash.HashSet.from_arrays(world.keys(ids), design=table.design, device=table.device)
+    assert table is world.table and not table.contains(world.keys(own)).any()
+
+
+def _keep_other(world: World, own: Array) -> None:
+    """``&=`` with a set that has all keys but those of this thread."""
+    world.insert(own)
+    ids = np.setdiff1d(np.arange(1, world.absent[-1] + 1), own)
+    table = world.table
+    table &= warphash.HashSet.from_arrays(world.keys(ids), design=table.design, device=table.device)
+    assert table is world.table and not table.contains(world.keys(own)).any()
+
+
+def _one_by_one(world: World, own: Array) -> None:
+    key = world.keys(own[:1])[0]
+    world.table.add(key)
+    assert world.table.contains(world.keys(own[:1])).all()
+    world.table.remove(key)
+    world.table.discard(key)
+    with pytest.raises(KeyError):
+        world.table.remove(key)
+
+
+def _stay(world: World, own: Array) -> None:
+    assert world.table.to(world.table.device) is world.table
+    if world.table.device == "cpu":
+        assert world.table.cpu() is world.table
+
+
+def _same_map(world: World, own: Array) -> None:
+    """Equality with a map that other threads change, and with itself."""
+    assert world.table == world.table
+    twin = world.table.copy()
+    twin.pop(world.keys(world.stable[:1]))
+    assert world.table != twin and twin != world.table
+
+
 def _clear(world: World, own: Array) -> None:
     world.table.clear()
     world.insert(world.stable)
@@ -435,11 +523,25 @@ def _constant(name: str) -> Call:
     return verb
 
 
+def _of_kind(for_map: Call, for_set: Call) -> Call:
+    """A verb whose meaning differs with the kind of table."""
+    return lambda world, own: (for_map if world.has_values else for_set)(world, own)
+
+
 VERBS: dict[str, Call] = {
     "insert": _insert,
     "assign": _assign,
     "upsert": _upsert,
     "find_or_insert": _find_or_insert,
+    "get": _get,
+    "pop": _pop,
+    "setdefault": _setdefault,
+    "update": _update,
+    "__ior__": _union,
+    "__isub__": _erase_other,
+    "__iand__": _keep_other,
+    **dict.fromkeys(("add", "discard", "remove"), _one_by_one),
+    **dict.fromkeys(("to", "cpu", "cuda"), _stay),
     "erase": _erase,
     "erase_if": _erase_if,
     "evict": _evict,
@@ -475,7 +577,13 @@ VERBS: dict[str, Call] = {
     "save": _save,
     "load": _save,
     "from_arrays": _from_arrays,
-    "__or__": _combine(lambda a, b: a | b, set.union),
+    "__or__": _of_kind(_union, _combine(lambda a, b: a | b, set.union)),
+    "union": _combine(lambda a, b: a.union(b), set.union),
+    "intersection": _combine(lambda a, b: a.intersection(b), set.intersection),
+    "difference": _combine(lambda a, b: a.difference(b), set.difference),
+    "symmetric_difference": _combine(lambda a, b: a.symmetric_difference(b), set.symmetric_difference),
+    "issubset": _relate(lambda a, b: a.issubset(b), set.issubset),
+    "issuperset": _relate(lambda a, b: a.issuperset(b), set.issuperset),
     "__and__": _combine(lambda a, b: a & b, set.intersection),
     "__sub__": _combine(lambda a, b: a - b, set.difference),
     "__xor__": _combine(lambda a, b: a ^ b, set.symmetric_difference),
@@ -483,7 +591,7 @@ VERBS: dict[str, Call] = {
     "__lt__": _relate(lambda a, b: a < b, set.__lt__),
     "__ge__": _relate(lambda a, b: a >= b, set.issuperset),
     "__gt__": _relate(lambda a, b: a > b, set.__gt__),
-    "__eq__": _relate(lambda a, b: a == b, set.__eq__),
+    "__eq__": _of_kind(_same_map, _relate(lambda a, b: a == b, set.__eq__)),
     "isdisjoint": _relate(lambda a, b: a.isdisjoint(b), set.isdisjoint),
     "__len__": _len,
     "__repr__": _repr,
@@ -497,10 +605,18 @@ VERBS: dict[str, Call] = {
 }
 """The function that a thread repeats for each verb, by the name of the verb's method."""
 
+DERIVED = frozenset(
+    [
+        *("get", "pop", "setdefault", "update", "__ior__", "__isub__", "__iand__", "add", "discard", "remove"),
+        *("union", "intersection", "difference", "symmetric_difference", "issubset", "issuperset", "to", "cpu", "cuda"),
+    ]
+)
+"""Verbs of Python's dicts and sets, which are made of other verbs: on any day, one design shows what they do."""
+
 CONSTANT = frozenset(
     [
         *("design", "device", "memory", "key_dtype", "value_dtype", "seed", "from_arrays", "load", "open"),
-        *("evict", "items", "__getstate__", "__setstate__", "close", "__enter__", "__exit__"),
+        *("evict", "items", "__getstate__", "__setstate__", "close", "__enter__", "__exit__", "to", "cpu", "cuda"),
     ]
 )
 """Verbs that do not read the state of an existing table. `evict` refuses a table without a bound. `items` reads the

@@ -14,7 +14,7 @@ import pytest
 
 from support.cases import design_names, list_designs
 from support.engines import one_of_each
-from support.verbs import CONSTANT, KINDS, THREADS, VERBS, World, call, has, public
+from support.verbs import CONSTANT, DERIVED, KINDS, THREADS, VERBS, World, call, has, public
 from warphash import HashMap, MultiMap
 from warphash.table.locks import ReadWriteLock
 
@@ -34,8 +34,14 @@ def worlds() -> list[Any]:
 
 
 def crossed() -> list[Any]:
+    shown = ("bucketed_cuckoo", IN_SLOTS)
     return [
-        pytest.param(*world, verb, id="-".join((*world, verb)))
+        pytest.param(
+            *world,
+            verb,
+            id="-".join((*world, verb)),
+            marks=[pytest.mark.slow] * (verb in DERIVED and world[1:] != shown),
+        )
         for world in worlds()
         for verb in public(world[0])
         if verb in VERBS

@@ -50,7 +50,7 @@ from ..storage import selection
 from ..storage.bounded.bound import RANKED_ROWS
 from ..storage.make import make_storage
 from ..storage.storage import Storage, StoreOptions
-from . import copies
+from . import copies, notebook
 from .closed import ClosedStorage
 from .locks import ReadWriteLock
 from .options import (
@@ -242,6 +242,10 @@ class BaseTable:
             return f"<{type(self).__name__}: closed>"
         return self._settled(self._repr_locked)
 
+    def _repr_html_(self) -> str:
+        """The table's figures, for a notebook: no pair is read."""
+        return notebook.html(self)
+
     def stats(self) -> Stats:
         """Figures of the table, without reading its slots."""
         return self._settled(self._stats_locked)
@@ -408,6 +412,34 @@ class BaseTable:
 
     def __copy__(self) -> Self:
         return self.copy()
+
+    def to(self, device: str) -> Self:
+        """The table on a device: this table, if it is there already, or else another one with the same pairs.
+
+        Parameters
+        ----------
+        device
+            ``"cpu"``, ``"cuda"`` or ``"cuda:1"``. The pairs go through host memory.
+
+        Raises
+        ------
+        EngineUnavailable, DeviceError
+            If there is no such device.
+        MemoryError
+            If there is no room; this table is as it was.
+        """
+        if engine_for(device).device == self.device:
+            return self
+        self._need("copy")
+        return copies.replaced(self, self._snapshot(), {"device": device})
+
+    def cpu(self) -> Self:
+        """The table on the CPU; see `to`."""
+        return self.to("cpu")
+
+    def cuda(self, index: int | None = None) -> Self:
+        """The table on a GPU, by default on the current one; see `to`."""
+        return self.to("cuda" if index is None else f"cuda:{integer('index', index, 0)}")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         self._need("copy")
@@ -621,7 +653,10 @@ class BaseTable:
         return self._view_batch((self._key, keys, "keys"))[0]
 
     def _view_batch(self, *batch: tuple[Column, Any, str]) -> list[ArrayView]:
-        """See the arrays of a batch, each with its column and name, the keys first; and check them."""
+        """See the arrays of a batch, each with its column and name, the keys first; and check them.
+
+        A single value, or a single row of values, is that of all keys.
+        """
         views: list[ArrayView] = []
         for column, rows, what in batch:
             seen = column.view(rows, what)
@@ -629,7 +664,9 @@ class BaseTable:
                 self._transfer.refuse(seen, what)
             if views and seen.shape[0] != views[0].shape[0]:
                 n = views[0].rows
-                raise ShapeError(f"keys and {what} must be of one length, got {n:,} keys and {seen.rows:,} {what}")
+                if view(rows, column.dtype).shape != column.shape:
+                    raise ShapeError(f"keys and {what} must be of one length, got {n:,} keys and {seen.rows:,} {what}")
+                seen = view(np.broadcast_to(self._transfer.on_host(seen)[0], (n, *column.shape)))
             views.append(seen)
         return views
 
@@ -648,8 +685,11 @@ class BaseTable:
             raise ParameterError("the table ranks its keys by scores: give scores=, to insert, assign or upsert")
         return self._view_batch((self._key, keys, "keys"), (self._score, scores, "scores"))[1]
 
-    def _view_one(self, key: Any) -> ArrayView | None:
-        """See one key, as an array of any type or a value; None if the key type does not represent it exactly."""
+    def _view_one(self, key: Any, mend: str = "ask contains(keys)") -> ArrayView | None:
+        """See one key, as an array of any type or a value; None if the key type does not represent it exactly.
+
+        ``mend`` is what a caller should do that has a batch.
+        """
         dtype, shape = self._key.dtype, self._key.shape
         try:
             seen = view(key, dtype)
@@ -662,9 +702,7 @@ class BaseTable:
                 return None
             raise
         if len(seen.shape) > len(shape) and not isinstance(key, tuple):
-            raise ShapeError(
-                f"expected one key, of shape {shape}, got an array of shape {seen.shape}: ask contains(keys)"
-            )
+            raise ShapeError(f"expected one key, of shape {shape}, got an array of shape {seen.shape}: {mend}")
         return self._view_keys(seen.owner) if seen.shape == shape else None
 
     def _run(self, body: Body, ins: Sequence[ArrayView], outs: Sequence[ArrayView], stream: Any) -> None:
@@ -713,9 +751,14 @@ class BaseTable:
     def _present_locked(self, keys: ArrayView) -> ArrayView:
         """Which keys are there, in the same kind of memory as the keys."""
         found = keys.library.empty(keys, keys.shape[:1], BOOL, self._engine)
-        storage = self._storage if self._bound is None else self._bounded.inner  # this is no use of the keys
-        self._run(lambda n, at, to: storage.find(at[0], n, 0, to[0], b"\0", keys.stream), [keys], [found], keys.stream)
+        find = self._unused_storage.find
+        self._run(lambda n, at, to: find(at[0], n, 0, to[0], b"\0", keys.stream), [keys], [found], keys.stream)
         return found
+
+    @property
+    def _unused_storage(self) -> Storage:
+        """The storage, inside a bound: a find there is no use of the keys."""
+        return self._storage if self._bound is None else self._bounded.inner
 
     # ---- the one path of verbs with one answer for each key
     def _answered(self, keys: Any, dtype: np.dtype[Any], run: Any, verb: Callable[[int, int, int, Any], Any]) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +13,7 @@ from ..arrays.row_type import Column, read_only
 from ..arrays.view import view
 from ..errors import DtypeError, ParameterError, UnsupportedVerb
 from ..runtime.abi import Op
-from . import bounded, mixed_batch, set_algebra
+from . import bounded, mapping, mixed_batch, set_algebra
 from .base import BOOL, BaseTable
 from .items import PairTable
 from .options import capacity_for
@@ -142,7 +142,7 @@ class HashMap(PairTable):
         Parameters
         ----------
         keys, values
-            Arrays of one length.
+            Arrays of one length. A single value, or a single row of values, is that of all keys.
         scores
             Of a table with ``evict="score"``: a number for each key. A present key keeps its score, too.
         assume_unique
@@ -346,6 +346,87 @@ class HashMap(PairTable):
         return library.export(held), library.export(inserted)
 
     # ---- the dict face
+    def get(self, keys: Any, default: Any = None) -> Any:
+        """The value of one key, or ``default`` if the key is absent; or the values of a batch.
+
+        Parameters
+        ----------
+        keys
+            One key, or an array of keys. A key that the key type cannot represent is absent.
+        default
+            For one key, any object. For a batch, a value, which absent keys get: ``values[n]`` is returned.
+
+        Raises
+        ------
+        ParameterError
+            For a batch without a default.
+        """
+        self._need("find")
+        return mapping.get(self, keys, default)
+
+    def pop(self, keys: Any, default: Any = mapping.MISSING) -> Any:
+        """Erase keys, and return the values that they had: of one key, or ``values[n]`` of a batch.
+
+        All elements of a batch with one key return the value of the key.
+
+        Parameters
+        ----------
+        default
+            For absent keys, as for `get`.
+
+        Raises
+        ------
+        KeyError
+            Without a default, if a key is absent. No key was erased.
+        MemoryError
+            If there is no memory; no key was erased.
+        """
+        self._need("find")
+        self._need("erase")
+        return mapping.pop(self, keys, default)
+
+    def setdefault(self, keys: Any, values: Any) -> Any:
+        """Add absent keys, and return the value that each key has now: of one key, or ``values[n]`` of a batch.
+
+        `find_or_insert` also says which keys were added.
+        """
+        return mapping.setdefault(self, keys, values)
+
+    def update(self, other: Any) -> None:
+        """Assign all pairs of another `HashMap`, of a mapping, or of an iterable of pairs.
+
+        Of an iterable, the last pair of a key wins. Pairs of a `HashMap` on the same device stay there. To assign two
+        arrays, call `assign`.
+
+        Raises
+        ------
+        DtypeError
+            If the pairs are of other types; the table is as it was.
+        """
+        self._need("assign")
+        mapping.update(self, other)
+
+    def __ior__(self, other: Any) -> Self:
+        self.update(other)
+        return self
+
+    def __or__(self, other: Any) -> Self:
+        if not isinstance(other, HashMap | Mapping):
+            return NotImplemented
+        made = self.copy()
+        made.update(other)
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both maps have the same keys of the same type, each with an equal value. NaN equals nothing."""
+        if not isinstance(other, HashMap):
+            return NotImplemented
+        if other.key_dtype != self.key_dtype:
+            return False
+        return set_algebra.related(self, other, mapping.same_pairs)
+
+    __hash__ = None  # type: ignore[assignment]  # as of a dict: what changes has no hash
+
     def __iter__(self) -> Iterator[Any]:
         return iter(read_only(self.keys(like="numpy")))
 
@@ -359,12 +440,7 @@ class HashMap(PairTable):
 
     def __setitem__(self, keys: Any, values: Any) -> None:
         self._need("assign")
-        seen, value_view = self._view_keys(keys), view(values, self._values.dtype)
-        if value_view.shape == self._values.shape and seen.rows != 1:
-            one = self._transfer.on_host(self._values.view(value_view.owner, "values"))
-            self._update(seen, np.broadcast_to(one, (seen.rows, *self._values.shape)), Op.REPLACE)
-        else:
-            self._update(seen, value_view.owner, Op.REPLACE)
+        self._update(keys, values, Op.REPLACE)
 
     def __delitem__(self, keys: Any) -> None:
         self._need("erase")
@@ -425,6 +501,39 @@ class HashSet(BaseTable):
         self._need("insert")
         return self._update(keys, None, Op.KEEP, scores=scores, unique=assume_unique)
 
+    # ---- one key, as of a Python set
+    def add(self, key: Any) -> None:
+        """Add one key. `insert` adds a batch.
+
+        Raises
+        ------
+        DtypeError
+            If the key type cannot represent the key.
+        """
+        self._need("insert")
+        self._update([key], None, Op.KEEP, answers=False)
+
+    def discard(self, key: Any) -> None:
+        """Erase one key, if it is there. `erase` erases a batch."""
+        self._erased(key)
+
+    def remove(self, key: Any) -> None:
+        """Erase one key.
+
+        Raises
+        ------
+        KeyError
+            If the key is absent.
+        """
+        if not self._erased(key):
+            raise KeyError(key)
+
+    def _erased(self, key: Any) -> bool:
+        """Erase one key: whether it was there."""
+        self._need("erase")
+        seen = self._view_one(key, "call erase(keys)")
+        return seen is not None and bool(self._transfer.on_host(view(self.erase(seen.owner)))[0])
+
     def evict(self, n: int, *, like: Any = None) -> Any:
         """Have the ``n`` keys of least rank leave a bounded set, and return the keys; see `HashMap.evict`."""
         return bounded.evict(self, n, like)[0]
@@ -441,6 +550,56 @@ class HashSet(BaseTable):
         return iter(read_only(self.keys(like="numpy")))
 
     # ---- set algebra, on the device of the left set
+    def update(self, *others: Any) -> None:
+        """Add the keys of other sets, arrays or iterables of keys.
+
+        Each is a batch of its own: if one does not fit, those before it are in.
+        """
+        for other in others:
+            self |= self._as_set(other)
+
+    def union(self, other: Any) -> Self:
+        """The keys of this set and of another set, an array or an iterable of keys: ``self | other``."""
+        return self | self._as_set(other)
+
+    def intersection(self, other: Any) -> Self:
+        """The keys that are also in another set, an array or an iterable of keys: ``self & other``."""
+        return self & self._as_set(other)
+
+    def difference(self, other: Any) -> Self:
+        """The keys that are not in another set, an array or an iterable of keys: ``self - other``."""
+        return self - self._as_set(other)
+
+    def symmetric_difference(self, other: Any) -> Self:
+        """The keys that are in one of the two alone: ``self ^ other``."""
+        return self ^ self._as_set(other)
+
+    def issubset(self, other: Any) -> bool:
+        """Whether another set, an array or an iterable has all keys of this set: ``self <= other``."""
+        return self <= self._as_set(other)
+
+    def issuperset(self, other: Any) -> bool:
+        """Whether this set has all keys of another set, an array or an iterable: ``self >= other``."""
+        return self >= self._as_set(other)
+
+    def _as_set(self, other: Any) -> HashSet:
+        """Another set; or a set of the keys of an array or an iterable."""
+        if isinstance(other, HashSet):
+            return other
+        rows = list(other) if isinstance(other, Set | Iterator | dict) else other
+        made = HashSet(self.key_dtype, device=self.device)
+        made._update(rows, None, Op.KEEP, answers=False)
+        return made
+
+    def __ior__(self, other: HashSet) -> Self:
+        return self._changed(other, set_algebra.add_all, "insert")
+
+    def __iand__(self, other: HashSet) -> Self:
+        return self._changed(other, set_algebra.keep_common, "erase")
+
+    def __isub__(self, other: HashSet) -> Self:
+        return self._changed(other, set_algebra.erase_all, "erase")
+
     def __or__(self, other: HashSet) -> Self:
         return self._combined(other, set_algebra.union)
 
@@ -486,5 +645,14 @@ class HashSet(BaseTable):
     def _combined(self, other: HashSet, choose: set_algebra.Choice) -> Self:
         return set_algebra.combined(self, other, choose) if isinstance(other, HashSet) else NotImplemented
 
+    def _changed(self, other: HashSet, change: set_algebra.Change, verb: str) -> Self:
+        if not isinstance(other, HashSet):
+            return NotImplemented
+        set_algebra.changed(self, other, change, verb)
+        return self
+
     def _related(self, other: object, holds: set_algebra.Relation) -> bool:
         return set_algebra.related(self, other, holds) if isinstance(other, HashSet) else NotImplemented
+
+
+Set.register(HashSet)  # a HashMap is no Mapping: its keys() are an array, and no view

@@ -1,4 +1,8 @@
-"""Set algebra on the device: no keys go to the host, but of a set on another device than the left one's."""
+"""Set algebra on the device: no keys go to the host, but of a set on another device than the left one's.
+
+An answer is a set of its own (`combined`), a truth (`related`), or a change of the left set (`changed`). Both sets are
+locked meanwhile, so the answer is that of one moment.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +13,22 @@ from typing import TypeAlias, TypeVar
 from ..arrays.adapters.engine import ENGINE_MEMORY
 from ..arrays.library import ArrayView
 from ..errors import DtypeError
+from ..runtime.abi import Op
 from ..runtime.engine import Buffer
 from ..storage import selection
 from . import copies
 from .base import BaseTable
 
 __all__ = [
+    "Change",
     "Choice",
     "Relation",
     "Side",
+    "add_all",
+    "changed",
     "combined",
     "difference",
+    "erase_all",
     "intersection",
     "is_disjoint",
     "is_equal",
@@ -27,6 +36,7 @@ __all__ = [
     "is_proper_superset",
     "is_subset",
     "is_superset",
+    "keep_common",
     "related",
     "symmetric_difference",
     "union",
@@ -37,45 +47,45 @@ T = TypeVar("T")
 
 
 class Side:
-    """One of two sets, while its lock is held.
+    """One of two tables, while its lock is held.
 
     Parameters
     ----------
     table
-        The set.
+        The table.
     """
 
     def __init__(self, table: BaseTable) -> None:
-        self._table = table
+        self.table = table
 
     @cached_property
     def keys(self) -> ArrayView:
         """All keys, in memory of the engine."""
-        table = self._table
+        table = self.table
         return table._scanned_locked(ENGINE_MEMORY, table._device, [table._key])[0]
 
     @property
     def size(self) -> int:
         """Number of keys."""
-        return self._table._storage.store.size
+        return self.table._storage.store.size
 
     def held_by(self, other: Side) -> ArrayView:
         """Which of the keys the other set has, too."""
-        return other._table._present_locked(self.keys)
+        return other.table._present_locked(self.keys)
 
     def count_held_by(self, other: Side) -> int:
         """How many of the keys the other set has, too."""
-        return selection.count(self._table._engine, self.held_by(other), self.keys.rows)
+        return selection.count(self.table._engine, self.held_by(other), self.keys.rows)
 
     def with_flag(self, flags: Buffer) -> ArrayView:
         """The keys whose flag is set."""
-        keys, column = self.keys, self._table._key
-        packed, n = selection.select(self._table._engine, keys, column.nbytes, keys.rows, flags)
+        keys, column = self.keys, self.table._key
+        packed, n = selection.select(self.table._engine, keys, column.nbytes, keys.rows, flags)
         return ENGINE_MEMORY.of(packed, (n, *column.shape), column.dtype, keys.device)
 
     def without(self, other: Side) -> ArrayView:
         """The keys that the other set does not have."""
-        opposite = selection.inverted(self._table._engine, self.held_by(other), self.keys.rows)
+        opposite = selection.inverted(self.table._engine, self.held_by(other), self.keys.rows)
         return self.with_flag(opposite)
 
 
@@ -83,6 +93,9 @@ Choice: TypeAlias = Callable[[Side, Side], list[ArrayView]]
 """The keys of a result, in one array or more, of two sets."""
 
 Relation: TypeAlias = Callable[[Side, Side], bool]
+
+Change: TypeAlias = Callable[[Side, Side], None]
+"""Changes the left side, whose lock is held alone."""
 
 
 def union(left: Side, right: Side) -> list[ArrayView]:
@@ -135,6 +148,28 @@ def is_disjoint(left: Side, right: Side) -> bool:
     return left.count_held_by(right) == 0
 
 
+def add_all(left: Side, right: Side) -> None:
+    """Insert the keys of the right set."""
+    left.table._view_scores(right.keys, None)  # which refuses a table that needs scores
+    left.table._update_locked([right.keys], Op.KEEP, None)
+
+
+def erase_all(left: Side, right: Side) -> None:
+    """Erase the keys of the right set."""
+    _erase(left, right.keys)
+
+
+def keep_common(left: Side, right: Side) -> None:
+    """Erase the keys that the right set does not have."""
+    _erase(left, left.without(right))
+
+
+def _erase(side: Side, keys: ArrayView) -> None:
+    if keys.rows:
+        side.table._storage.erase(keys.ptr, keys.rows, 0, None)
+        side.table._storage.store.finish(None)
+
+
 def combined(left: AnySet, right: BaseTable, choose: Choice) -> AnySet:
     """A set, on the left one's device and with its options, of the keys that ``choose`` takes of both at one moment.
 
@@ -146,33 +181,41 @@ def combined(left: AnySet, right: BaseTable, choose: Choice) -> AnySet:
 
 
 def related(left: BaseTable, right: BaseTable, holds: Relation) -> bool:
-    """Whether ``holds`` is true of two sets at one moment."""
+    """Whether ``holds`` is true of two tables at one moment."""
     return _of_both(left, right, holds)
 
 
-def _of_both(left: BaseTable, right: BaseTable, ask: Callable[[Side, Side], T]) -> T:
-    """What ``ask`` answers of two sets, while the locks of both are held.
+def changed(left: BaseTable, right: BaseTable, change: Change, verb: str) -> None:
+    """Change the left set, by a verb, to what follows from the right one at one moment."""
+    left._need(verb)
+    _of_both(left, right, change, alone=True)
 
-    All threads lock two sets in the same order, so none waits for another for ever.
+
+def _of_both(left: BaseTable, right: BaseTable, ask: Callable[[Side, Side], T], *, alone: bool = False) -> T:
+    """What ``ask`` answers of two tables, while the locks of both are held; that of the left one ``alone``.
+
+    All threads lock two tables in the same order, so none waits for another for ever.
     """
     for table in (left, right):
         table._need("keys")
         table._need("contains")
     if right.key_dtype != left.key_dtype:
-        raise DtypeError(f"both sets must hold one key type, got {left.key_dtype} and {right.key_dtype}")
+        raise DtypeError(f"both tables must hold one key type, got {left.key_dtype} and {right.key_dtype}")
 
     def answer() -> T:
         near: BaseTable = right
         if right.device != left.device:
-            keys, _ = right._host_columns_locked()
+            keys, values = right._host_columns_locked()
             description = right._typed_description() | {"max_size": None, "evict": None, "score": None}
-            near = copies.rebuilt(type(right), copies.Snapshot(description, keys, None), left.device)
+            near = copies.rebuilt(type(right), copies.Snapshot(description, keys, values), left.device)
         return ask(Side(left), Side(near))
 
     if left is right:
-        return left._settled(answer)
-    first, second = sorted((left, right), key=id)
-    return first._settled(lambda: second._settled(answer))
+        return left._alone(answer) if alone else left._settled(answer)
+    lock_left = left._alone if alone else left._settled
+    if id(left) < id(right):
+        return lock_left(lambda: right._settled(answer))
+    return right._settled(lambda: lock_left(answer))
 
 
 def _joined(table: BaseTable, parts: list[ArrayView]) -> ArrayView:
