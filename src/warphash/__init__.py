@@ -66,14 +66,17 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    # The tables come when they are first asked for, and NumPy with them, which takes ten times as long as all of ours.
-    module = import_module("." + _HOMES.get(name, "table.maps"), __name__)
-    if name in _HOMES:
-        globals()[name] = getattr(module, name)
-    if name in globals():  # a room that the tables brought along, too
-        return globals()[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # a checker would take any name for one of the package
+
+    def __getattr__(name: str) -> Any:
+        # The tables come when they are first asked for, and NumPy with them, which takes ten times as long as all of
+        # ours.
+        module = import_module("." + _HOMES.get(name, "table.maps"), __name__)
+        if name in _HOMES:
+            globals()[name] = getattr(module, name)
+        if name in globals():  # a room that the tables brought along, too
+            return globals()[name]
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -59,12 +59,11 @@ def measure_boards(lab: Lab, setting: Setting, load_factor: float, n: int, seed:
         "uint64",
         "uint64",
         device=lab.device,
-        design=setting.design,
         capacity=n,
         load_factor=load_factor,
         on_full="raise",
         seed=seed,
-        **setting.parameters,
+        **setting.keywords,
     )
     array: Any = table._storage.store.state.array
 

@@ -52,14 +52,13 @@ def measure_bus(lab: Lab, setting: Setting, load_factor: float, n: int) -> list[
     table: Any = HashMap(
         "uint64",
         "uint64",
-        design=setting.design,
         device=lab.device,
         memory="host",
         capacity=n,
         load_factor=load_factor,
         on_full="raise",
         seed=1,
-        **setting.parameters,
+        **setting.keywords,
     )
     arrays = lab.arrays
     rates: list[BusRate] = []

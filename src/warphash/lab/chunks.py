@@ -56,17 +56,16 @@ def measure_chunks(lab: Lab, setting: Setting, load_factor: float, n: int, seed:
     """Insert ``n`` pairs in chunks, up to a load factor, by Stash and by clStash."""
 
     def empty(lanes: str, capacity: int) -> Any:
-        parameters = {**setting.parameters, "lanes": lanes}
+        keywords = {**setting.keywords, "lanes": lanes}
         return HashMap(
             "uint64",
             "uint64",
-            design=setting.design,
             device=lab.device,
             capacity=capacity,
             load_factor=load_factor,
             on_full="raise",
             seed=seed,
-            **parameters,
+            **keywords,
         )
 
     times = time_chunks(empty("hybrid", 1)._storage.store.array, n, load_factor, CHUNKS, seed=seed)

@@ -36,6 +36,11 @@ class Setting:
     parameters: dict[str, Any]
 
     @property
+    def keywords(self) -> dict[str, Any]:
+        """The design and its parameters as keyword arguments of a table."""
+        return {"design": self.design, **self.parameters}
+
+    @property
     def label(self) -> str:
         """``"bucketed_cuckoo b=16"``."""
         short = {"slots_per_bucket": "b", "threshold": "t", "hashes": "h"}

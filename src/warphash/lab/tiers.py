@@ -80,16 +80,15 @@ def measure_tiers(lab: Lab, setting: Setting, exponent: float, n: int, seed: int
     """
     tiered = setting.design == "tiered"
     arrays = lab.arrays if tiered else np
-    options = {"device_capacity": max(1, n // CACHE_SHARE)} if tiered else {}
+    options: dict[str, Any] = {"device_capacity": max(1, n // CACHE_SHARE)} if tiered else {}
     table: Any = HashMap(
         "uint64",
         "uint64",
-        design=setting.design,
         device=lab.device if tiered else "cpu",
         capacity=n,
         seed=seed,
         **options,
-        **setting.parameters,
+        **setting.keywords,
     )
     for first in range(0, n, _PIECE):
         keys = np.arange(first, min(n, first + _PIECE), dtype=np.uint64) * np.uint64(_FACTOR)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from typing import Any, Self
+from typing import Any, Literal, Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from ..runtime.abi import Op
 from . import bounded, mapping, mixed_batch, set_algebra
 from .base import BOOL, BaseTable
 from .items import PairTable
+from .keywords import Comparison, Operator, TableOptions, TableOptionsWithCapacity
 from .options import capacity_for
 
 __all__ = ["HashMap", "HashSet"]
@@ -96,7 +97,7 @@ class HashMap(PairTable):
 
     _kind = "HashMap"
 
-    def __init__(self, key: npt.DTypeLike, value: npt.DTypeLike, **options: Any) -> None:
+    def __init__(self, key: npt.DTypeLike, value: npt.DTypeLike, **options: Unpack[TableOptionsWithCapacity]) -> None:
         if value is None:
             raise DtypeError("a HashMap needs a value type; for keys alone, use HashSet")
         super().__init__(key, value, **options)
@@ -110,7 +111,7 @@ class HashMap(PairTable):
         scores: Any = None,
         assume_unique: bool = False,
         capacity: int | None = None,
-        **options: Any,
+        **options: Unpack[TableOptions],
     ) -> Self:
         """Build a table of ``keys`` and ``values`` in one pass.
 
@@ -170,7 +171,7 @@ class HashMap(PairTable):
         self._need("assign")
         return self._update(keys, values, Op.REPLACE, scores=scores)
 
-    def upsert(self, keys: Any, values: Any, op: str, *, scores: Any = None) -> Any:
+    def upsert(self, keys: Any, values: Any, op: Operator, *, scores: Any = None) -> Any:
         """Insert, or combine with the value that is there: bool[n], True where the key is new.
 
         Parameters
@@ -248,7 +249,7 @@ class HashMap(PairTable):
         keys, values = bounded.evict(self, n, like)
         return keys, values
 
-    def erase_if(self, column: str, comparison: str, bound: Any) -> int:
+    def erase_if(self, column: Literal["keys", "values", "scores"], comparison: Comparison, bound: Any) -> int:
         """Erase the keys whose key, value or score compares with a bound: how many keys were erased.
 
         Parameters
@@ -475,7 +476,7 @@ class HashSet(BaseTable):
 
     _kind = "HashSet"
 
-    def __init__(self, key: npt.DTypeLike, **options: Any) -> None:
+    def __init__(self, key: npt.DTypeLike, **options: Unpack[TableOptionsWithCapacity]) -> None:
         super().__init__(key, None, **options)
 
     @classmethod
@@ -486,7 +487,7 @@ class HashSet(BaseTable):
         scores: Any = None,
         assume_unique: bool = False,
         capacity: int | None = None,
-        **options: Any,
+        **options: Unpack[TableOptions],
     ) -> Self:
         """Build a set of ``keys`` in one pass; see `HashMap.from_arrays`."""
         seen = view(keys)
@@ -538,7 +539,7 @@ class HashSet(BaseTable):
         """Have the ``n`` keys of least rank leave a bounded set, and return the keys; see `HashMap.evict`."""
         return bounded.evict(self, n, like)[0]
 
-    def erase_if(self, column: str, comparison: str, bound: Any) -> int:
+    def erase_if(self, column: Literal["keys", "scores"], comparison: Comparison, bound: Any) -> int:
         """Erase the keys that compare with a bound: how many keys were erased; see `HashMap.erase_if`."""
         return bounded.erase_if(self, column, comparison, bound)
 

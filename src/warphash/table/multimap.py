@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from ..runtime.abi import Op
 from ..storage.chains.repeated_keys import RepeatedKeys
 from .base import COUNT
 from .items import PairTable
+from .keywords import DesignName, SharedOptions, TableOptions
 
 __all__ = ["MultiMap"]
 
@@ -57,13 +58,23 @@ class MultiMap(PairTable):
     _kind = "MultiMap"
     _multi = True
 
-    def __init__(self, key: npt.DTypeLike, value: npt.DTypeLike, *, design: str = "slab", **options: Any) -> None:
+    def __init__(
+        self,
+        key: npt.DTypeLike,
+        value: npt.DTypeLike,
+        *,
+        capacity: int | None = None,
+        design: DesignName = "slab",
+        **options: Unpack[SharedOptions],
+    ) -> None:
         if value is None:
             raise DtypeError("a MultiMap needs a value type; for keys alone, use HashSet")
-        super().__init__(key, value, design=design, **options)
+        super().__init__(key, value, capacity=capacity, design=design, **options)
 
     @classmethod
-    def from_arrays(cls, keys: Any, values: Any, *, capacity: int | None = None, **options: Any) -> Self:
+    def from_arrays(
+        cls, keys: Any, values: Any, *, capacity: int | None = None, **options: Unpack[TableOptions]
+    ) -> Self:
         """Build a table of ``keys`` and ``values`` in one pass; see `HashMap.from_arrays`."""
         seen, value_view = view(keys), view(values)
         options.setdefault("device", seen.device if seen.host is None else None)

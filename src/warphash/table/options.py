@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -112,7 +113,7 @@ def capacity_of(given: int | None, bound: Bound | None) -> int:
     return 1024 if bound is None else bound.max_size + bound.max_size // 4
 
 
-def capacity_for(rows: int, given: int | None, options: dict[str, Any]) -> int | None:
+def capacity_for(rows: int, given: int | None, options: Mapping[str, object]) -> int | None:
     """The capacity for so many keys, of a table with other ``options``; None for the default of a bounded table."""
     most = options.get("max_size")
     return rows if given is None and (not isinstance(most, int) or rows <= most) else given
