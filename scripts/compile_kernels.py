@@ -19,9 +19,9 @@ from warphash.lab.ceilings import CEILING
 from warphash.lab.rejected import REJECTED
 from warphash.lab.slices import interleaved
 from warphash.runtime import source
-from warphash.runtime.cpu import thread_count
 from warphash.runtime.cuda import nvrtc
 from warphash.runtime.engine import KernelSpec
+from warphash.settings import get_num_threads
 from warphash.storage.make import kernel_spec
 from warphash.storage.tickets.lanes import collaborating
 from warphash.storage.tickets.sweep import sweeping
@@ -84,7 +84,7 @@ def main(architectures: list[str]) -> int:
     spilling: list[str] = []
     print("registers of each kernel; (!n B) marks n spilled bytes", flush=True)
     modules = [(arch, spec) for arch in architectures for spec in specs()]
-    with ThreadPoolExecutor(thread_count()) as pool:
+    with ThreadPoolExecutor(get_num_threads()) as pool:
         for (arch, spec), usages in zip(modules, pool.map(compiled, modules), strict=True):
             lanes = " clstash" if "collaborating" in spec.layout.entries else ""
             title = f"{arch} {spec.design}{lanes} {spec.key_bytes}+{spec.value_bytes} b={spec.slots_per_bucket}"

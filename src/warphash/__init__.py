@@ -23,6 +23,7 @@ from .errors import (
     UnsupportedVerb,
     WarphashError,
 )
+from .settings import get_num_threads, set_num_threads
 
 if TYPE_CHECKING:
     from .runtime.abi import Operation
@@ -51,6 +52,8 @@ __all__ = [
     "TableFull",
     "UnsupportedVerb",
     "WarphashError",
+    "get_num_threads",
+    "set_num_threads",
     "unpickle_to",
 ]
 

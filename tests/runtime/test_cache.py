@@ -11,6 +11,7 @@ import pytest
 
 from warphash.runtime.cuda import cache
 from warphash.runtime.cuda.cache import CubinCache
+from warphash.settings import CACHE_VARIABLE
 
 
 @pytest.fixture
@@ -99,9 +100,9 @@ def test_read_only_folder_still_reads(store: CubinCache) -> None:
 
 
 def test_variable_names_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv(cache.DIRECTORY_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     assert CubinCache().directory == tmp_path
-    monkeypatch.delenv(cache.DIRECTORY_VARIABLE)
+    monkeypatch.delenv(CACHE_VARIABLE)
     assert CubinCache().directory.name == "warphash"
 
 

@@ -10,7 +10,8 @@ import pytest
 from warphash.runtime import doctor
 from warphash.runtime.cuda import engine as cuda
 from warphash.runtime.cuda import nvrtc
-from warphash.runtime.cuda.cache import DIRECTORY_VARIABLE, CubinCache
+from warphash.runtime.cuda.cache import CubinCache
+from warphash.settings import CACHE_VARIABLE
 
 
 def states() -> dict[str, doctor.Finding]:
@@ -18,7 +19,7 @@ def states() -> dict[str, doctor.Finding]:
 
 
 def test_report_covers_everything(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv(DIRECTORY_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     CubinCache().put("k", bytes(2_000_000))
     text = doctor.report()
     for subject in ("warphash", "CPU engine", "GPU engine", "NVRTC", "compile cache", "array libraries"):
@@ -45,9 +46,9 @@ def test_missing_bindings_are_mended_by_a_command(monkeypatch: pytest.MonkeyPatc
 
 def test_folder_that_takes_no_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setenv(DIRECTORY_VARIABLE, str(tmp_path / "file"))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "file"))
     found = states()["compile cache"]
-    assert "read only" in found.state and DIRECTORY_VARIABLE in found.mend
+    assert "read only" in found.state and CACHE_VARIABLE in found.mend
 
 
 def test_look_that_fails_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:

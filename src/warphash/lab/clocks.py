@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import platform
 import time
 from abc import ABC, abstractmethod
@@ -17,18 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import EngineUnavailable
+from ..settings import get_num_threads
 
-__all__ = ["HostClock", "clock_of", "thread_count"]
+__all__ = ["HostClock", "clock_of"]
 
 Array = npt.NDArray[Any]
-
-
-def thread_count() -> int:
-    """Threads of the CPU engine: ``WARPHASH_NUM_THREADS``, or else the processors that this process may use."""
-    given = os.environ.get("WARPHASH_NUM_THREADS", "")
-    if given.isdecimal() and int(given) > 0:
-        return int(given)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
@@ -63,7 +55,7 @@ class HostClock:
     @property
     def machine(self) -> str:
         """Name of the processor, and the number of threads in use."""
-        threads = thread_count()
+        threads = get_num_threads()
         return f"{_processor()}, {threads} thread{'s' if threads > 1 else ''}"
 
     def here(self, array: Array) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ParameterError, WarphashError
+from ..settings import cache_directory
 
 __all__ = ["generator", "pack_line", "parquet_column", "tpch_line"]
 
@@ -48,7 +48,7 @@ def tpch_line(scale: float = 1) -> npt.NDArray[np.uint64]:
     """The LINE keys of TPC-H at a scale factor. ``tpchgen-cli`` generates them once, into the cache directory."""
     import pyarrow.parquet
 
-    file = _cache_directory() / f"lineitem-{scale:g}.parquet"
+    file = cache_directory() / "tpch" / f"lineitem-{scale:g}.parquet"
     if not file.exists():
         _generate(file, scale)
     columns = ["l_orderkey", "l_linenumber", "l_partkey"]
@@ -86,11 +86,6 @@ def generator() -> str | None:
     """Path of ``tpchgen-cli``, which is beside this Python or on the PATH; None if it is in neither place."""
     beside = Path(sys.executable).parent / "tpchgen-cli"
     return str(beside) if beside.exists() else shutil.which("tpchgen-cli")
-
-
-def _cache_directory() -> Path:
-    base = os.environ.get("WARPHASH_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "warphash" / "tpch"
 
 
 def _generate(file: Path, scale: float) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
@@ -12,25 +11,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..settings import get_num_threads
 from . import _cpu, program_log  # type: ignore[attr-defined]  # the first is compiled
 from .abi import Launch
 from .engine import Buffer, KernelSpec, Program, WindowBody
 from .memory import HostAnswer, sweep_in_turn
 
-__all__ = ["CpuEngine", "engine", "thread_count"]
-
+__all__ = ["CpuEngine", "engine"]
 
 _FEWEST_FOR_THREADS, _FEWEST_BYTES_FOR_THREADS = 1 << 14, 1 << 21
 """Elements, and bytes to fill or copy, up to which one thread does the work: ``kLeastElements`` and ``kLeastBytes`` of
 the extension."""
-
-
-def thread_count() -> int:
-    """Threads of a bulk operation: ``WARPHASH_NUM_THREADS``, or the processors this process may use."""
-    given = os.environ.get("WARPHASH_NUM_THREADS", "")
-    if given.isdecimal() and int(given) > 0:
-        return int(given)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _CpuProgram:
@@ -50,7 +41,7 @@ class _CpuProgram:
             value_bytes = -1 if s.value_is_row else s.value_word_bytes
             address = _cpu.entry(s.design, s.word_bytes, value_bytes, s.slots_per_bucket, entry, self._isa)
             self._entries[entry] = address
-        threads = thread_count() if n > _FEWEST_FOR_THREADS else 1
+        threads = get_num_threads() if n > _FEWEST_FOR_THREADS else 1
         _cpu.run(address, ctypes.addressof(table), ctypes.addressof(batch), batch.count, n, threads)
 
 
@@ -94,10 +85,10 @@ class CpuEngine:
         return self.allocate(nbytes)
 
     def fill(self, target: int, byte: int, nbytes: int, stream: Any = None) -> None:
-        _cpu.fill(target, byte, nbytes, thread_count() if nbytes > _FEWEST_BYTES_FOR_THREADS else 1)
+        _cpu.fill(target, byte, nbytes, get_num_threads() if nbytes > _FEWEST_BYTES_FOR_THREADS else 1)
 
     def copy(self, target: int, source: int, nbytes: int, stream: Any = None) -> None:
-        _cpu.copy(target, source, nbytes, thread_count() if nbytes > _FEWEST_BYTES_FOR_THREADS else 1)
+        _cpu.copy(target, source, nbytes, get_num_threads() if nbytes > _FEWEST_BYTES_FOR_THREADS else 1)
 
     def to_host(self, ptr: int, dtype: npt.DTypeLike, count: int, stream: Any = None) -> npt.NDArray[Any]:
         array = np.empty(count, dtype)

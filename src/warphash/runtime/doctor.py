@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from importlib import metadata, util
 
 from ..errors import WarphashError
+from ..settings import CACHE_VARIABLE, get_num_threads
 
 __all__ = ["Finding", "examine", "report"]
 
@@ -92,10 +93,10 @@ def _cpu() -> list[Finding]:
         instruction_sets = importlib.import_module("warphash.runtime._cpu").isas()
     except ImportError as error:
         return [Finding("CPU engine", f"missing ({error})", EXTENSION_MEND)]
-    from . import cpu
+    importlib.import_module("warphash.runtime.cpu")  # which also needs NumPy
 
     level = SIMD_LEVELS.get(instruction_sets.split()[0], instruction_sets)
-    return [Finding("CPU engine", f"ready: {level}, {cpu.thread_count()} threads")]
+    return [Finding("CPU engine", f"ready: {level}, {get_num_threads()} threads")]
 
 
 def _gpu() -> list[Finding]:
@@ -125,14 +126,14 @@ def _compiler() -> list[Finding]:
 
 
 def _cache() -> list[Finding]:
-    from .cuda.cache import DIRECTORY_VARIABLE, CubinCache
+    from .cuda.cache import CubinCache
 
     cache = CubinCache()
     use = cache.use()
     state = f"{cache.directory}: {use.entries} kernels, {use.nbytes / 1e6:.1f} of {cache.limit_bytes / 1e6:.0f} MB"
     if cache.writable():
         return [Finding("compile cache", state)]
-    return [Finding("compile cache", f"{state}; read only", f"export {DIRECTORY_VARIABLE}=<a folder that takes files>")]
+    return [Finding("compile cache", f"{state}; read only", f"export {CACHE_VARIABLE}=<a folder that takes files>")]
 
 
 def _libraries() -> list[Finding]:

@@ -12,25 +12,21 @@ import contextlib
 import hashlib
 import os
 import struct
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...settings import cache_directory
+
 __all__ = [
-    "DIRECTORY_VARIABLE",
     "KERNELS_SUFFIX",
     "LIMIT_BYTES",
     "NUMBERS_SUFFIX",
     "CacheUse",
     "CubinCache",
-    "default_directory",
 ]
-
-DIRECTORY_VARIABLE = "WARPHASH_CACHE_DIR"
-"""Environment variable that names the folder."""
 
 LIMIT_BYTES = 512 << 20
 """Past this, the entries used longest ago go."""
@@ -57,27 +53,13 @@ class CacheUse:
     nbytes: int
 
 
-def default_directory() -> Path:
-    """The folder that ``WARPHASH_CACHE_DIR`` names, or the user's cache folder by the platform's custom."""
-    if named := os.environ.get(DIRECTORY_VARIABLE):
-        return Path(named)
-    home = Path("~").expanduser()
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = home / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
-    return base / "warphash"
-
-
 class CubinCache:
     """Key to cubin, on disk; safe with several threads and processes.
 
     Parameters
     ----------
     directory
-        Made at the first write; `default_directory` by default.
+        Made at the first write; `settings.cache_directory` by default.
     limit_bytes
         Size that a write prunes to stay under.
     suffix
@@ -87,7 +69,7 @@ class CubinCache:
     def __init__(
         self, directory: Path | None = None, limit_bytes: int = LIMIT_BYTES, suffix: str = KERNELS_SUFFIX
     ) -> None:
-        self.directory = default_directory() if directory is None else directory
+        self.directory = cache_directory() if directory is None else directory
         self.limit_bytes, self._suffix = limit_bytes, suffix
 
     def get_or_make(self, key: str, make: Callable[[], bytes]) -> bytes:

@@ -29,9 +29,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import EngineUnavailable, WarphashError
+from ...settings import SEED_VARIABLE, cache_directory
 from .. import program_log
 from ..abi import Launch
-from ..cuda.cache import default_directory
 from ..cuda.nvrtc import CompileError
 from ..engine import Buffer, KernelSpec, Program, WindowBody
 from ..memory import DeviceBuffer, HostAnswer, sweep_in_turn
@@ -40,7 +40,7 @@ from .guarded import GuardedMemory
 
 __all__ = ["EmulatedEngine", "EmulationError", "engine", "schedule_seed"]
 
-schedule_seed = int(os.environ.get("WARPHASH_SCHEDULE_SEED", "1"))
+schedule_seed = int(os.environ.get(SEED_VARIABLE, "1"))
 """Seed of all schedules; 0 runs the lanes in order. Set it to see other schedules."""
 
 OPTIONS = (
@@ -221,7 +221,7 @@ def load(source: str) -> ctypes.PyDLL:
     # PyDLL keeps the interpreter's lock: a library has one scheduler, and runs one launch at a time.
     command = compiler()
     key = hashlib.sha256("\0".join([source, *command, compiler_version(command), *OPTIONS]).encode()).hexdigest()
-    directory = default_directory() / "emulated"
+    directory = cache_directory() / "emulated"
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError:

@@ -1,0 +1,72 @@
+"""Settings of the process: the environment variables that warphash reads, and what a program may set instead.
+
+``docs/settings.md`` lists them. Linux is the only system that warphash is made for.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from .errors import ParameterError
+
+__all__ = [
+    "CACHE_VARIABLE",
+    "SEED_VARIABLE",
+    "THREADS_VARIABLE",
+    "cache_directory",
+    "get_num_threads",
+    "set_num_threads",
+]
+
+THREADS_VARIABLE = "WARPHASH_NUM_THREADS"
+CACHE_VARIABLE = "WARPHASH_CACHE_DIR"
+SEED_VARIABLE = "WARPHASH_SCHEDULE_SEED"
+"""The seed of the schedules of the emulated engine, which tests use."""
+
+_threads: int | None = None
+
+
+def set_num_threads(threads: int | None) -> None:
+    """Set how many threads a call on the CPU engine uses, in this process.
+
+    A batch of less than 16,384 elements is done by the calling thread.
+
+    Parameters
+    ----------
+    threads
+        At least 1. None returns to the environment variable ``WARPHASH_NUM_THREADS``.
+
+    Raises
+    ------
+    ParameterError
+        If it is no such number.
+    """
+    global _threads
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+        raise ParameterError(f"threads must be an integer of at least 1, or None, got {threads!r}")
+    _threads = threads
+
+
+def get_num_threads() -> int:
+    """How many threads a call on the CPU engine uses.
+
+    That is the number given to `set_num_threads`; else ``WARPHASH_NUM_THREADS``; else the number of processors that
+    the process may use. A value of the variable that is no positive number counts as none.
+    """
+    if _threads is not None:
+        return _threads
+    given = os.environ.get(THREADS_VARIABLE, "")
+    if given.isdecimal() and int(given) > 0:
+        return int(given)
+    return len(os.sched_getaffinity(0))
+
+
+def cache_directory() -> Path:
+    """The folder for compiled kernels and for data sets.
+
+    That is ``WARPHASH_CACHE_DIR``; else ``warphash`` in ``XDG_CACHE_HOME`` or in ``~/.cache``.
+    """
+    if named := os.environ.get(CACHE_VARIABLE):
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path("~").expanduser() / ".cache") / "warphash"

@@ -1,0 +1,79 @@
+"""Settings of the process: threads, folders, and the page that lists all variables."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import warphash
+from warphash import settings
+from warphash.runtime import cpu
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Any:
+    yield
+    warphash.set_num_threads(None)
+
+
+def test_threads_are_set_by_the_program_then_by_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(settings.THREADS_VARIABLE, raising=False)
+    everyone = warphash.get_num_threads()
+    assert everyone >= 1
+    monkeypatch.setenv(settings.THREADS_VARIABLE, "3")
+    assert warphash.get_num_threads() == 3
+    warphash.set_num_threads(5)
+    assert warphash.get_num_threads() == 5
+    warphash.set_num_threads(None)
+    for no_number in ("0", "-2", "many", ""):
+        monkeypatch.setenv(settings.THREADS_VARIABLE, no_number)
+        assert warphash.get_num_threads() == everyone
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, True, "2"])
+def test_other_numbers_of_threads_are_refused(threads: Any) -> None:
+    with pytest.raises(warphash.ParameterError, match="threads must be an integer of at least 1"):
+        warphash.set_num_threads(threads)
+
+
+def test_a_large_batch_has_that_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    used = []
+    run = cpu._cpu.run
+
+    def noted(*arguments: Any) -> None:
+        used.append(arguments[-1])
+        run(*arguments)
+
+    table = warphash.HashMap("u8", "u8", device="cpu", capacity=100_000)
+    monkeypatch.setattr(cpu._cpu, "run", noted)
+    warphash.set_num_threads(3)
+    keys = np.arange(50_000, dtype="u8")
+    assert table.insert(keys, keys).all() and table.contains(keys).all()
+    assert set(used) == {3}
+    table.contains(keys[:9])
+    assert used[-1] == 1
+
+
+def test_kernels_and_data_sets_are_under_one_root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(settings.CACHE_VARIABLE, str(tmp_path))
+    assert settings.cache_directory() == tmp_path
+    monkeypatch.delenv(settings.CACHE_VARIABLE)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert settings.cache_directory() == tmp_path / "warphash"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert settings.cache_directory() == Path("~/.cache/warphash").expanduser()
+
+
+def test_the_page_lists_every_variable() -> None:
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    told = set(re.findall(r"`(WARPHASH_[A-Z_]+)`", page))
+    assert told == {settings.THREADS_VARIABLE, settings.CACHE_VARIABLE, settings.SEED_VARIABLE}
+    for path in (ROOT / "src" / "warphash").rglob("*.py"):
+        read = re.findall(r'(?:environ\.get\(|environ\[|getenv\()"([A-Z_]+)"', path.read_text(encoding="utf-8"))
+        assert set(read) <= {"XDG_CACHE_HOME", "CXX", "PYTHONPATH"}, f"{path.name} reads {read}: say so on the page"
