@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import warphash
-from support.cases import VARIANTS, design_names
+from support.cases import ONE_OF_EACH_FAMILY, VARIANTS, design_names
 from support.model import Model
 
 # A few keys that meet often, and the patterns that slots use themselves.
@@ -93,11 +93,16 @@ class TableMachine(RuleBasedStateMachine):
 
 
 SMALL = [
-    pytest.param(design, parameters, marks=pytest.mark.slow if parameters else (), id=f"{design}-{parameters}")
+    pytest.param(
+        design,
+        parameters,
+        marks=[pytest.mark.slow] * (bool(parameters) or design not in (*ONE_OF_EACH_FAMILY, "tiered")),
+        id=f"{design}-{parameters}",
+    )
     for design in design_names()
     for parameters in VARIANTS.get(design, [{}])[:2]
 ]
-"""The default of each design for every day."""
+"""The default of one design of each family for every day."""
 
 
 @pytest.mark.parametrize(("design", "parameters"), SMALL)

@@ -12,7 +12,9 @@ SEEDS = 5
 
 EACH = [
     pytest.param(
-        onset, marks=pytest.mark.slow if onset.parameters.get("slots_per_bucket", 16) != 16 else (), id=str(onset)
+        onset,
+        marks=pytest.mark.slow if onset.parameters.get("slots_per_bucket", 1) != 16 else (),
+        id=str(onset),
     )
     for onset in ONSETS
 ]

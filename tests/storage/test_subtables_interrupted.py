@@ -121,10 +121,11 @@ def crowded(device: str) -> list[Crowded]:
     ]
 
 
-def here() -> list[Any]:
+def here(rare: str = "") -> list[Any]:
+    """Every scenario on each device; those on a ``rare`` one in the slow tests alone."""
     devices = [device for device in ("cpu", "emulated") if not missing(device)]
     return [
-        pytest.param(scenario, id=f"{scenario}-{len(scenario.batch)}")
+        pytest.param(scenario, id=f"{scenario}-{len(scenario.batch)}", marks=[pytest.mark.slow] * (device == rare))
         for device in devices
         for scenario in crowded(device)
     ]
@@ -160,7 +161,7 @@ def test_an_interrupt_at_any_line_loses_no_displaced_pair(scenario: Crowded) -> 
 
 
 @pytest.mark.parametrize("once", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["once", "for_good"])
-@pytest.mark.parametrize("scenario", here())
+@pytest.mark.parametrize("scenario", here(rare="emulated"))
 def test_refused_memory_loses_no_displaced_pair(scenario: Crowded, once: bool) -> None:
     for fault in refusals(scenario, once=once):
         assert not fault.harm(), fault

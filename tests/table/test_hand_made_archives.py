@@ -151,7 +151,7 @@ DTYPES = [
         "|V0",
         "|V129",
         "<U33",
-        "|S2147483647",
+        pytest.param("|S2147483647", marks=pytest.mark.slow),  # which takes 2 GB of zeros
         "|S99999999999",
         "<M8[foo]",
         "<u4[ns]",

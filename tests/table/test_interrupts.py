@@ -25,7 +25,7 @@ VARIANTS_OF_TIERS = {"tiers-of-rows", "tiers-through", "tiers-over-a-file"}
 
 SWEEPS = re.compile(r"storage/tickets/sweep\.py")
 
-STRIDE = 19
+STRIDE = 29
 """Every how many-th line of a call is interrupted on any day; the slow tests take each."""
 
 
