@@ -1,0 +1,144 @@
+"""Launch the kernels of every design once or more, on few keys, and compare the tables with a dict.
+
+For a sanitizer, which slows a GPU down too much for the test suite::
+
+    compute-sanitizer --tool memcheck --report-api-errors no python scripts/exercise_kernels.py
+    compute-sanitizer --tool racecheck python scripts/exercise_kernels.py
+    compute-sanitizer --tool synccheck python scripts/exercise_kernels.py
+
+Options: ``--device`` (cuda), ``--keys`` (3000), ``--design`` (all).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from warphash import HashMap, HashSet, MultiMap, Operation
+from warphash.designs import registry
+
+TYPES = [("u4", "u4"), ("u8", "u8"), ("u4", "u8"), ("u4", None), ("V16", "u4"), ("V24", "V40")]
+"""Keys and values in one word, in two, in columns, without values, and in rows or lines."""
+
+VARIANTS: dict[str, list[dict[str, Any]]] = {
+    "bucketed_cuckoo": [{"slots_per_bucket": 8}, {"hash": "universal"}, {"max_size": 1000, "evict": "lru"}],
+    "power_of_two": [{"slots_per_bucket": 32}],
+    "iceberg": [{"slots_per_bucket": 32}],
+    "linear_probing": [{"slots_per_bucket": 1}],
+    "slab": [{"allocator": "slab_light"}, {"max_size": 1000, "evict": "lfu"}],
+    "stadium": [{"ticket_bits": 1}, {"lanes": "clstash"}, {"memory": "host", "access": "sweep"}],
+    "two_level_cuckoo": [{"hashes": 3}, {"hashes": 1, "sizing": "squared", "range_slots": 64}],
+    "tiered": [{"write": "back"}],
+}
+"""Parameters that lead to other kernels than the defaults."""
+
+
+def rows(ids: Any, dtype: str) -> np.ndarray[Any, Any]:
+    """Keys or values that are made of numbers: each word of a row is the number."""
+    words = np.asarray(ids, "u8")
+    return np.repeat(words, int(dtype[1:]) // 8).view(dtype) if dtype.startswith("V") else words.astype(dtype)
+
+
+def tables(design: str, device: str) -> Iterator[tuple[str, str | None, dict[str, Any]]]:
+    """Types and options of the tables of a design."""
+    for key, value in TYPES:
+        yield key, value, {"design": design, "device": device}
+    for options in VARIANTS.get(design, []):
+        yield "u8", "u8", {"design": design, "device": device, **options}
+
+
+def exercise(key: str, value: str | None, options: dict[str, Any], n: int) -> None:
+    """Insert, look up, change, erase, grow, copy and scan ``n`` keys; compare with a dict."""
+    ids = np.random.default_rng(3).permutation(3 * n)
+    first, more, absent = ids[:n], ids[n : 2 * n], ids[2 * n :]
+    bounded = "max_size" in options
+    kind: Any = HashSet if value is None else HashMap
+    table = kind(*((key,) if value is None else (key, value)), capacity=n // 8, seed=5, **options)
+
+    def pairs(numbers: Any, add: int = 0) -> tuple[Any, ...]:
+        keys = rows(numbers, key)
+        return (keys,) if value is None else (keys, rows(np.asarray(numbers) + add, value))
+
+    repeated = np.concatenate([first, first[: n // 3]])
+    table.insert(*pairs(repeated))
+    model = dict.fromkeys(first.tolist(), 0)
+    table.insert(*pairs(more), assume_unique=True)
+    model |= dict.fromkeys(more.tolist(), 0)
+    if value is not None:
+        table.assign(*pairs(more, 1))
+        model |= dict.fromkeys(more.tolist(), 1)
+        if value.startswith("u"):
+            table.upsert(rows(first, key), rows(np.ones(n), value), "add")
+            model |= dict.fromkeys(first.tolist(), 1)
+    table.erase(rows(first[::2], key))
+    for number in first[::2].tolist():
+        del model[number]
+    twin = table.copy()
+    table.insert(*pairs(absent[: n // 2]))
+    table.erase(rows(absent[: n // 2], key))
+    table.shrink()
+    for made in (table, twin):
+        made.check()
+        if bounded:
+            assert len(made) <= 1000, f"{made!r} is larger than its bound"
+            continue
+        assert len(made) == len(model), f"{made!r} should hold {len(model):,} keys"
+        assert made.contains(rows(list(model), key)).all() and not made.contains(rows(first[::2], key)).any()
+        if value is not None:
+            expected = rows(np.array(list(model)) + np.array(list(model.values())), value)
+            if value.startswith("V"):  # an upsert needs numbers, so these keep their first values
+                expected = rows([i + (i in set(more.tolist())) for i in model], value)
+            assert (made[rows(list(model), key)] == expected).all(), f"{made!r} holds wrong values"
+    if bounded:
+        table.evict(10)
+
+
+def exercise_mixed(design: str, device: str, n: int) -> None:
+    """A mixed batch, in which each key has one operation."""
+    table = HashMap("u8", "u8", design=design, device=device, capacity=4 * n, seed=5)
+    keys = np.arange(4 * n, dtype="u8")
+    table.insert(keys[: 2 * n], keys[: 2 * n])
+    operations = np.resize([Operation.FIND, Operation.ERASE, Operation.ASSIGN, Operation.INSERT], 4 * n).astype("u1")
+    values, done = table.execute(operations, keys, keys + np.uint64(1))
+    held, found = keys < 2 * n, operations == Operation.FIND
+    assert (done == np.where(found | (operations == Operation.ERASE), held, ~held)).all()
+    assert (values[found & held] == keys[found & held]).all()
+    table.check()
+
+
+def exercise_pairs(design: str, device: str, n: int) -> None:
+    """Keys that repeat, in a MultiMap."""
+    table = MultiMap("u8", "u8", design=design, device=device, capacity=n, seed=5)
+    keys = np.repeat(np.arange(n, dtype="u8"), 3)
+    table.insert(keys, np.arange(3 * n, dtype="u8"))
+    assert (table.count(keys[::3]) == 3).all()
+    values, offsets = table.find_all(keys[::3])
+    assert len(values) == 3 * n and offsets[-1] == 3 * n
+    assert table.erase(keys[::3]).all() and (table.erase_all(keys[: 3 * (n // 2) : 3]) == 2).all()
+    table.flush()
+    assert len(table) == 2 * (n - n // 2)
+    table.check()
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    options.add_argument("--device", default="cuda")
+    options.add_argument("--keys", type=int, default=3000)
+    options.add_argument("--design", choices=registry.names(), action="append")
+    given = options.parse_args()
+    for design in given.design or registry.names():
+        made = list(tables(design, given.device))
+        for key, value, chosen in made:
+            exercise(key, value, chosen, given.keys)
+        if "execute" in registry.get(design).capabilities:
+            exercise_mixed(design, given.device, given.keys)
+        if registry.get(design).layout.keeps_duplicates:
+            exercise_pairs(design, given.device, given.keys)
+        print(f"{design}: {len(made)} kinds of tables are right", flush=True)
+
+
+if __name__ == "__main__":
+    main()

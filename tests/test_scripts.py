@@ -1,0 +1,44 @@
+"""The scripts that are run by hand: what a sanitizer is given runs on every engine, and notices wrong tables."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support.engines import one_of_each
+from warphash.designs import registry
+from warphash.table.base import BaseTable
+
+SCRIPT = Path(__file__).parents[1] / "scripts" / "exercise_kernels.py"
+
+
+def exercise(monkeypatch: pytest.MonkeyPatch, *options: str) -> None:
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT), *options])
+    runpy.run_path(str(SCRIPT), run_name="__main__")
+
+
+def test_each_design_is_exercised(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    exercise(monkeypatch, "--device", "cpu", "--keys", "300")
+    assert [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()] == registry.names()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", one_of_each("emulated"))
+def test_the_kernels_of_a_gpu_are_exercised(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
+    exercise(monkeypatch, "--device", device, "--keys", "60")
+
+
+def test_a_wrong_table_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    erase = BaseTable.erase
+
+    def one_less(table: Any, keys: Any) -> Any:
+        return erase(table, np.asarray(keys)[1:])
+
+    monkeypatch.setattr(BaseTable, "erase", one_less)
+    with pytest.raises(AssertionError, match="should hold"):
+        exercise(monkeypatch, "--device", "cpu", "--keys", "100", "--design", "cuckoo")
