@@ -206,9 +206,20 @@ def known(container: Any, dtype: np.dtype[Any]) -> list[Any] | None:
         return None
     if callable(getattr(container, "null_count", 0)) and container.null_count():
         return None
+    if array.dtype != dtype.base and is_wider(dtype.base, array.dtype):
+        array = array.astype(dtype.base)
     if array.dtype != dtype.base or array.shape[1:] != dtype.shape:
         return None
     return plain_of_array(array, dtype)
+
+
+def is_wider(dtype: np.dtype[Any], than: np.dtype[Any]) -> bool:
+    """Whether every value of one type is a value of another type of its kind."""
+    if than.kind in "iu" and dtype.kind in "iu":
+        return np.iinfo(dtype).min <= np.iinfo(than).min and np.iinfo(than).max <= np.iinfo(dtype).max
+    if than.kind in "iu" and dtype.kind == "f":
+        return np.iinfo(than).max <= 2 ** (np.finfo(dtype).nmant + 1)
+    return than.kind == dtype.kind and than.kind in "fSU" and than.itemsize <= dtype.itemsize
 
 
 # ---- following a mend to the letter

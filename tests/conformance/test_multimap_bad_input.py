@@ -71,7 +71,7 @@ def test_keys_and_values_that_do_not_fit(small: tuple[MultiMap, MultiModel]) -> 
     table, model = small
     some = np.arange(3, dtype=np.uint32)
     wrong: list[Any] = [[-1, 0, 0], [2**32, 0, 0], [1.5, 0, 0], ["a", "b", "c"], [None] * 3, None]
-    wrong += [np.ones(3).astype(dtype) for dtype in ("f4", "f8", "i4", "u8", "u2", "O", "S4", "c16", "M8[s]", bool)]
+    wrong += [np.ones(3).astype(dtype) for dtype in ("f4", "f8", "i4", "u8", "i2", "O", "S4", "c16", "M8[s]", bool)]
     for each in wrong:
         for keys, values in ((some, each), (each, some)):
             with pytest.raises(DtypeError):
@@ -80,7 +80,7 @@ def test_keys_and_values_that_do_not_fit(small: tuple[MultiMap, MultiModel]) -> 
             with pytest.raises(DtypeError):
                 verb(each)
         model.agrees(table)
-    for of_other_length in (some[:2], some[:0], 5, some.reshape(3, 1)):
+    for of_other_length in (some[:2], some[:0], [5], some.reshape(3, 1)):
         with pytest.raises(ShapeError):
             table.insert(some, of_other_length)
     with pytest.raises(TypeError):

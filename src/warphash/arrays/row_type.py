@@ -68,7 +68,9 @@ class Column:
         return make(np.dtype((seen.dtype, seen.shape[1:])) if seen.shape[1:] else seen.dtype)
 
     def view(self, array: Any, what: str) -> ArrayView:
-        """See an array of rows of this column.
+        """See an array of rows of this column, or a copy in its type if that type has every value of the array's type.
+
+        A mask is no array of numbers: bool is not taken for integers.
 
         Raises
         ------
@@ -77,6 +79,8 @@ class Column:
         """
         library = known_libraries.get(type(array))
         seen = view(array, self.dtype) if library is None else library.see(array)
+        if seen.dtype != self.dtype and seen.dtype.kind != "b" and _widens(seen.dtype, self.dtype):
+            seen = _widened(seen, self.dtype)
         if seen.dtype != self.dtype:
             raise DtypeError(
                 f"{what} must be {self.dtype}, as the table was made, got {seen.dtype}: "
@@ -155,6 +159,18 @@ def _conversion(what: str, given: Any, seen: ArrayView, wanted: np.dtype[Any]) -
         return f"give {what} of that type"
     items = f"{what}.tolist()" if seen.host is None else f"list({on_host})" if seen.shape else f"{on_host}[()]"
     return f"give {items}, whose items are checked one by one"
+
+
+def _widened(seen: ArrayView, dtype: np.dtype[Any]) -> ArrayView:
+    """A copy of an array in another type, of the array's library; the array itself, if that library makes none."""
+    if seen.host is None and seen.kind not in ("torch", "cupy"):
+        return seen
+    made = seen.library.empty(seen, seen.shape, dtype, None)
+    if made.host is None:
+        made.owner[...] = seen.owner
+    else:
+        made.host[...] = seen.host
+    return made
 
 
 def _widens(given: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
