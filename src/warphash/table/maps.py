@@ -557,7 +557,10 @@ class HashSet(BaseTable):
         Each is a batch of its own: if one does not fit, those before it are in.
         """
         for other in others:
-            self |= self._as_set(other)
+            if isinstance(other, HashSet):
+                self |= other
+            else:
+                self._update(_rows(other), None, Op.KEEP, answers=False)
 
     def union(self, other: Any) -> Self:
         """The keys of this set and of another set, an array or an iterable of keys: ``self | other``."""
@@ -587,9 +590,8 @@ class HashSet(BaseTable):
         """Another set; or a set of the keys of an array or an iterable."""
         if isinstance(other, HashSet):
             return other
-        rows = list(other) if isinstance(other, Set | Iterator | dict) else other
         made = HashSet(self.key_dtype, device=self.device)
-        made._update(rows, None, Op.KEEP, answers=False)
+        made.update(other)
         return made
 
     def __ior__(self, other: HashSet) -> Self:
@@ -654,6 +656,11 @@ class HashSet(BaseTable):
 
     def _related(self, other: object, holds: set_algebra.Relation) -> bool:
         return set_algebra.related(self, other, holds) if isinstance(other, HashSet) else NotImplemented
+
+
+def _rows(keys: Any) -> Any:
+    """Keys as an array or a list: an iterable that has no order, or no length, becomes a list."""
+    return list(keys) if isinstance(keys, Set | Iterator | Mapping) else keys
 
 
 Set.register(HashSet)  # a HashMap is no Mapping: its keys() are an array, and no view
