@@ -55,6 +55,9 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 
 
 REFUSED: list[tuple[tuple[str, ...], str]] = [
+    (("compile", "--keys", "float32", "--arch", "sm_90"), "exact equality"),
+    (("compile", "--keys", "u4", "--arch", "sm_90", "--parameter", "slots"), "name=value"),
+    (("compile", "--keys", "u4", "--arch", "sm_90", "--design", "nope"), "there is no design"),
     (("tune", "--device", "cpu"), "only the lanes of a GPU can collaborate"),
     (("tune", "--device", "cpu", "--ticket-bits", "3"), "ticket_bits must be one of"),
     # options of bench

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any
 
+from ..designs import auto, registry
 from ..designs.base import Design
 from ..runtime.engine import Engine, KernelSpec
+from ..runtime.source import BOUNDED, ROWS, partition
 from .bounded.bound import RANKED_ROWS, Bound
 from .hash_constants import HASHES
 from .storage import Storage, Store, StoreOptions, TableKind
 
-__all__ = ["kernel_spec", "make_storage", "widths_of"]
+__all__ = ["kernel_spec", "make_storage", "programs", "widths_of"]
 
 
 def _word(nbytes: int) -> int:
@@ -77,6 +79,40 @@ def _maker(family: str) -> Any:
     return import_module(f".{family}.store", __package__).make_store
 
 
+def _stored_widths(design: Design, key_bytes: int, value_bytes: int, ranked: bool) -> tuple[bool, int, int]:
+    """Whether pairs lie in rows behind the slots, and the widths of what the slots hold."""
+    in_rows = ranked or _lies_in_rows(design, key_bytes, value_bytes)
+    return (True, 8, 8) if in_rows else (False, key_bytes, value_bytes)
+
+
+def programs(
+    design: Design,
+    parameters: Mapping[str, Any],
+    *,
+    key_bytes: int,
+    value_bytes: int,
+    family: str,
+    bound: Bound | None = None,
+) -> Iterator[KernelSpec]:
+    """The kernels that a table of a kind may launch on a GPU; see `make_storage`."""
+    if bound is not None:
+        yield BOUNDED
+    if design.layout.composed:  # the tier on the device
+        name, choices = auto.choose()
+        chosen, bound = registry.get(name), Bound(1, "lfu")
+        widths = {"key_bytes": key_bytes, "value_bytes": value_bytes}
+        yield from programs(chosen, chosen.resolve(choices), family=family, bound=bound, **widths)
+        return
+    ranked = bound is not None and bound.evict in RANKED_ROWS
+    _, *stored = _stored_widths(design, key_bytes, value_bytes, ranked)
+    spec = _spec(design, tuple(parameters.items()), *stored, family)
+    yield spec
+    yield ROWS
+    yield partition(design.layout.partition)
+    module = import_module(f".{design.layout.family}.store", __package__)
+    yield from getattr(module, "more_programs", lambda spec: ())(spec)
+
+
 def make_storage(
     engine: Engine,
     design: Design,
@@ -136,9 +172,8 @@ def _of_words_or_rows(
     ranked: bool,
 ) -> Storage:
     """A store of the design's family, behind a codec; or behind a row store, for wide rows and for those with ranks."""
-    in_rows = ranked or _lies_in_rows(design, key_bytes, value_bytes)
-    widths = (8, 8) if in_rows else (key_bytes, value_bytes)
-    spec = _spec(design, tuple(parameters.items()), *widths, family)
+    in_rows, *stored = _stored_widths(design, key_bytes, value_bytes, ranked)
+    spec = _spec(design, tuple(parameters.items()), *stored, family)
     kind = TableKind(engine, design, parameters, spec)
     store: Store = _maker(design.layout.family)(kind, capacity, seed, family, options, multi)
     if in_rows:

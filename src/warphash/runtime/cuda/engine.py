@@ -35,11 +35,11 @@ from ...errors import DeviceError, EngineUnavailable
 from .. import program_log
 from ..engine import KernelSpec, WindowBody
 from ..memory import DeviceBuffer, PinnedBuffer
-from ..source import translation_unit
 from . import nvrtc
 from .cache import NUMBERS_SUFFIX, CubinCache
 from .driver import DriverError, bindings, check, error
 from .events import CudaAnswer, CudaMark
+from .machine_code import machine_code
 from .pinned import PinnedPages
 from .program import CudaProgram
 from .small_memory import LARGEST_BYTES, SmallMemory
@@ -221,10 +221,9 @@ class CudaEngine:
         program_log.note(self.device, spec)
         with self._compiling:
             if spec not in self._programs:
-                source = translation_unit(spec, "cuda")
-                self._keys[spec] = key = nvrtc.cache_key(source, self.arch)
-                cubin = CubinCache().get_or_make(key, lambda: nvrtc.compile(source, self.arch).cubin)
-                self._programs[spec] = self.load(cubin, spec.layout.refilling)
+                code = machine_code(spec, self.arch)
+                self._keys[spec] = code.key
+                self._programs[spec] = self.load(code.cubin, spec.layout.refilling)
             return self._programs[spec]
 
     def recall(self, spec: KernelSpec) -> float | None:

@@ -18,7 +18,7 @@ after one launch the table is whole, and an interruption leaves nothing to do. W
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -30,6 +30,7 @@ from ...designs.base import Design
 from ...errors import TableFull
 from ...runtime.abi import Flag, Op, Report
 from ...runtime.engine import Engine, KernelSpec
+from ...runtime.source import SLABS
 from .. import policies
 from ..estimate import estimate_new_keys
 from ..lookup import LAUNCH_ELEMENTS
@@ -82,6 +83,11 @@ def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: St
     slots = lists * pairs if lists else policies.slots_for(capacity, options.load_factor)
     chains = ChainArray(*kind, slots, seed, hash, keys=capacity, fixed=not options.grows, repeats=multi)
     return ChainStore(chains, options)
+
+
+def more_programs(spec: KernelSpec) -> Iterator[KernelSpec]:
+    """The kernels beside its own that a table may launch on a GPU."""
+    yield SLABS
 
 
 class ChainStore:

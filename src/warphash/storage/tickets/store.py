@@ -15,7 +15,7 @@ moment, so an interrupted batch leaves nothing to undo.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from ...errors import TableFull
 from ...runtime.abi import Flag, Op
+from ...runtime.engine import KernelSpec
 from .. import policies
 from ..growth import Growth
 from ..listed import Listed, list_unplaced
@@ -32,7 +33,9 @@ from ..scratch import Elements, flags_at
 from ..shielded import shielded
 from ..storage import MemoryUse, MixedBatch, Outcome, Recovery, StoreOptions, TableKind
 from .array import Images, Saved, TicketArray
+from .lanes import collaborating
 from .slot_memory import FileMemory, memory_of
+from .sweep import sweeping
 
 __all__ = ["TicketStore"]
 
@@ -81,6 +84,12 @@ def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: St
         return store
     slots = policies.slots_for(capacity, options.load_factor)
     return TicketStore(TicketArray(*kind, memory, slots, seed, hash), options)
+
+
+def more_programs(spec: KernelSpec) -> Iterator[KernelSpec]:
+    """The kernels beside its own that a table may launch on a GPU."""
+    yield collaborating(spec)
+    yield sweeping(spec)
 
 
 class TicketStore:
