@@ -23,6 +23,7 @@ from warphash.runtime.cuda import nvrtc
 from warphash.runtime.engine import KernelSpec
 from warphash.settings import get_num_threads
 from warphash.storage.make import kernel_spec
+from warphash.storage.subtables.coordination import by_warps
 from warphash.storage.tickets.lanes import collaborating
 from warphash.storage.tickets.sweep import sweeping
 
@@ -30,6 +31,8 @@ ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 WIDTHS_BYTES = ((4, 0), (4, 4), (8, 0), (8, 8))  # of key and value; other widths share these slots
 WIDTHS_IN_PLACE_BYTES = (*WIDTHS_BYTES, (4, 8), (4, 20), (16, 32), (128, 8))  # where each has a width of its own
 MUST_NOT_SPILL = "find"
+VARIANTS = {"collaborating": " clstash", "warp": " voter"}
+"""By a part of the name of their header."""
 
 
 def specs() -> Iterator[KernelSpec]:
@@ -48,6 +51,8 @@ def specs() -> Iterator[KernelSpec]:
                 if "lanes" in parameters:
                     yield collaborating(spec)
                     yield sweeping(spec)
+                if "coordination" in parameters:  # those of "spin" differ only in who leads
+                    yield by_warps(kernel_spec(design, {**parameters, "coordination": "voter"}, *widths, "mixer"))
     yield source.ROWS
     yield source.BOUNDED
     yield CEILING
@@ -71,6 +76,11 @@ def line(title: str, usages: dict[str, nvrtc.Usage]) -> str:
     return f"{title:<42} {'  '.join(cells)}"
 
 
+def variant(spec: KernelSpec) -> str:
+    """Which kernels of a design these are, where they are not the default ones."""
+    return next((said for part, said in VARIANTS.items() if part in spec.layout.entries), "")
+
+
 def compiled(module: tuple[str, KernelSpec]) -> dict[str, nvrtc.Usage]:
     """What the kernels of a module take, on an architecture."""
     arch, spec = module
@@ -86,8 +96,7 @@ def main(architectures: list[str]) -> int:
     modules = [(arch, spec) for arch in architectures for spec in specs()]
     with ThreadPoolExecutor(get_num_threads()) as pool:
         for (arch, spec), usages in zip(modules, pool.map(compiled, modules), strict=True):
-            lanes = " clstash" if "collaborating" in spec.layout.entries else ""
-            title = f"{arch} {spec.design}{lanes} {spec.key_bytes}+{spec.value_bytes} b={spec.slots_per_bucket}"
+            title = f"{arch} {spec.design}{variant(spec)} {spec.key_bytes}+{spec.value_bytes} b={spec.slots_per_bucket}"
             print(line(title, usages), flush=True)
             kernels += len(usages)
             find = usages.get(MUST_NOT_SPILL)

@@ -13,18 +13,22 @@ from support.subtables import numbers, scale, sizes_of, store_of, table_of
 from warphash import HashMap, ParameterError, UnsupportedVerb
 
 HERE = one_of_each("cpu", "emulated", "cuda")
+ON_A_GPU = one_of_each("emulated", "cuda")
+COORDINATIONS = pytest.mark.parametrize("coordination", ["lanes", "voter", "spin"])
+"""On a CPU, all three are the same code."""
 
 
 # ---- duplicates
+@COORDINATIONS
 @pytest.mark.parametrize("device", HERE)
 @pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("S16", "V24")])
-def test_no_key_is_stored_twice_wherever_it_lives(device: str, key: str, value: str) -> None:
+def test_no_key_is_stored_twice_wherever_it_lives(device: str, key: str, value: str, coordination: str) -> None:
     """Keys that evictions took to another subtable are met there, copies in one batch included.
 
     docs/fidelity.md#dyhash-erratum-duplicates
     """
     n = scale(device, 6000)
-    table = table_of(device, key, value, capacity=n, load_factor=0.95, beta=0.97)
+    table = table_of(device, key, value, coordination=coordination, capacity=n, load_factor=0.95, beta=0.97)
     ids = np.arange(1, n + 1)
     keys, values = ids.astype(key), np.arange(1, n + 1).astype("S24" if value == "V24" else value).astype(value)
     assert table.insert(keys, values).all()
@@ -37,8 +41,50 @@ def test_no_key_is_stored_twice_wherever_it_lives(device: str, key: str, value: 
     table.check()
 
 
+@COORDINATIONS
+@pytest.mark.parametrize("device", ON_A_GPU)
+@pytest.mark.parametrize("key", ["u4", "S32"])
+def test_a_key_behind_a_vacant_slot_is_met(device: str, coordination: str, key: str) -> None:
+    """No slot in front of the key takes a copy of it.
+
+    docs/fidelity.md#dyhash-erratum-vacant-slot
+    """
+    table = table_of(device, key, "u8", coordination=coordination, capacity=200)
+    ids = np.arange(1, 201)
+    keys = ids.astype(key)
+    assert table.insert(keys, ids.astype("u8")).all()
+    assert table.erase(keys[:100]).all()
+    assert (table.insert(keys, ids.astype("u8")) == (ids <= 100)).all() and len(table) == 200
+    table.check()
+
+
+@COORDINATIONS
+@pytest.mark.parametrize("device", ON_A_GPU)
+def test_any_slot_of_a_full_bucket_may_be_the_victim(device: str, coordination: str) -> None:
+    """docs/fidelity.md#dyhash-erratum-victim"""
+    options = {"subtables": 2, "capacity": 2000, "load_factor": 0.95, "beta": 0.97}
+    table = table_of(device, "u4", "u4", coordination=coordination, **options)
+    keys = numbers(2000).astype(np.uint32)
+
+    def lines() -> np.ndarray:
+        store = store_of(table)
+        of_subtables = [
+            store.engine.to_host(memory.ptr, np.uint32, 32 * buckets) for memory, buckets in store.layout.subtables[:-1]
+        ]
+        return np.concatenate(of_subtables).reshape(-1, 32)
+
+    table.insert(keys[:1700], keys[:1700])
+    before = lines()
+    table.insert(keys[1700:], keys[1700:])
+    after = lines()
+    assert before.shape == after.shape, "the table has grown"
+    moved = (before != after) & (before < 0xFFFFFFFE)
+    assert moved.sum() > 50 and moved.any(axis=0).sum() > 24
+    table.check()
+
+
+@COORDINATIONS
 @pytest.mark.parametrize("device", HERE)
-@pytest.mark.parametrize("coordination", ["voter", "spin"])
 @pytest.mark.parametrize("key", ["u4", "S32"])
 def test_a_hot_key_is_inserted_once(device: str, coordination: str, key: str) -> None:
     n = scale(device, 20_000)
@@ -120,14 +166,14 @@ def grown(device: str) -> tuple[Any, np.ndarray, np.ndarray]:
     return table, keys, absent
 
 
-@pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
+@pytest.mark.parametrize("device", ON_A_GPU)
 def test_in_a_table_that_has_grown_few_lines_are_read(device: str) -> None:
     """Shares move seldom, and guests' bits save the other lines."""
     table, keys, absent = grown(device)
     assert table.probe_counts(absent).mean() < 1.5 and table.probe_counts(keys).mean() < 1.65
 
 
-@pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
+@pytest.mark.parametrize("device", ON_A_GPU)
 def test_guests_are_asked_for_where_a_first_bucket_does_not_say_enough(device: str) -> None:
     keys, absent = np.split(numbers(2000).astype(np.uint32), 2)
     table = table_of(device, "u4", "u4", capacity=4000)

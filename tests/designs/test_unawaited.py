@@ -17,11 +17,13 @@ from warphash.storage.subtables.array import SubtableArray
 from warphash.storage.subtables.insert import Workspace
 
 
-def full_to(device: str, load: float, key: str = "u4", value: str = "u4") -> tuple[Any, np.ndarray, np.ndarray]:
+def full_to(
+    device: str, load: float, key: str = "u4", value: str = "u4", **options: Any
+) -> tuple[Any, np.ndarray, np.ndarray]:
     """A table of that load, the keys in it, and as many again that are not."""
     scale = 20 if device == "emulated" else 1
-    sizes = {"capacity": 9000 // scale, "subtables": 2, "load_factor": 0.9, "beta": 0.97}
-    table = HashMap(key, value, device=device, design="dynamic_cuckoo", seed=3, **sizes)
+    options = {"capacity": 9000 // scale, "subtables": 2, "load_factor": 0.9, "beta": 0.97, **options}
+    table = HashMap(key, value, device=device, design="dynamic_cuckoo", seed=3, **options)
     ids = np.arange(1, 4 * table.stats().slots)
     held = 0
     while table.load_factor < load:
@@ -191,10 +193,11 @@ def test_what_it_leaves_without_a_home_is_found_and_then_housed(
 @pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("S16", "V32")])
 @pytest.mark.parametrize("unique", [True, False])
 @pytest.mark.parametrize("memory", [True, False])
+@pytest.mark.parametrize("coordination", ["lanes", "voter"])
 def test_an_insert_behind_one_that_left_some_without_a_home_meets_them(
-    device: str, key: str, value: str, unique: bool, memory: bool
+    device: str, key: str, value: str, unique: bool, memory: bool, coordination: str
 ) -> None:
-    table, held, new = full_to(device, 0.87, key, value)
+    table, held, new = full_to(device, 0.87, key, value, coordination=coordination)
     store, slots = table._storage.store.array, table.stats().slots
     room, before = int(0.92 * slots) - len(held), table.stats().resizes
     some, others = new[:room], new[room : room + 10]

@@ -15,9 +15,16 @@ from emulated.scenarios import (
 __all__ = ["BUGS"]
 
 
-def bug(name: str, right: str, wrong: str, scenario: Scenario) -> Bug:
+def bug(name: str, right: str, wrong: str, scenario: Scenario, coordination: str = "lanes") -> Bug:
     """A bug of this design."""
-    return Bug(name, right, wrong, scenario, "dynamic_cuckoo", parameters={})
+    return Bug(name, right, wrong, scenario, "dynamic_cuckoo", parameters={"coordination": coordination})
+
+
+TAKES_LOCK = "        if (!any(leads && try_lock(lock))) continue;  // 3\n"
+LOOKS = "        const BucketView<S> seen = look_together<S>(S::at(t, bucket), key, region);\n"
+BETWEEN = """        const Word key = shuffle(pending ? state.key() : Word{}, leader, 32);
+        warp_barrier();  // 4
+"""
 
 
 BUGS = [
@@ -29,7 +36,7 @@ BUGS = [
     ),
     bug(
         "a slot is not looked at again under the lock",
-        "} else if (is_vacant(t, p.bucket, seen.vacant)) {",
+        "} else if (kHasLock || is_vacant(t, p.bucket, seen.vacant)) {",
         "} else {",
         evictions_from_lines_of_one_key,
     ),
@@ -41,8 +48,8 @@ BUGS = [
     ),
     bug(
         "a lock is taken by two",
-        "if (compare_exchange_acquire(lock, 0u, 1u) == 0) return true;",
-        "if (load_relaxed(lock) == 0) return store_relaxed(lock, 1u), true;",
+        "return compare_exchange_acquire(lock, 0u, 1u) == 0;",
+        "return load_relaxed(lock) == 0 && (store_relaxed(lock, 1u), true);",
         evictions_from_lines_of_one_key,
     ),
     bug(
@@ -87,5 +94,47 @@ BUGS = [
         "s.found = compare_exchange_word(slot, s.probe.named.key, S::kTombstone) == s.probe.named.key;",
         "s.found = load_relaxed(slot) == s.probe.named.key; store_relaxed(slot, S::kTombstone);",
         erased_and_inserted_again,
+    ),
+    bug(
+        "a warp goes on without the lock of its leader",
+        TAKES_LOCK,
+        "        any(leads && try_lock(lock));\n",
+        copies_of_new_keys,
+        "voter",
+    ),
+    bug(
+        "an empty slot is taken before the key behind it",
+        "if (hits) seen.hit",
+        "if (hits && !(vacant & ((1u << first_bit(hits)) - 1))) seen.hit",
+        batches_that_grow,
+        "voter",
+    ),
+    bug(
+        "a warp looks for a key only in the first bucket with room",
+        "if (!s.walked && s.probe.advance(t, seen, s.goes_to == kNowhere)) return false;",
+        "if (!s.walked && s.goes_to == kNowhere && s.probe.advance(t, seen, true)) return false;",
+        batches_that_grow,
+        "voter",
+    ),
+    bug(
+        "a warp does not enter a key into the overflow filter",
+        "if (s.overflows) OverflowFilter::of<S>(t, subtable_of(s.goes_to), digest(t, key)).add();",
+        "",
+        batches_that_grow,
+        "voter",
+    ),
+    bug(
+        "a warp reads a bucket before it has the lock",
+        TAKES_LOCK + BETWEEN + LOOKS,
+        BETWEEN + LOOKS + TAKES_LOCK,
+        copies_of_new_keys,
+        "spin",
+    ),
+    bug(
+        "a warp unlocks a bucket before the pair is stored",
+        "        pending = !Task::step(t, b, state, seen);\n        unlock(lock);  // 6\n",
+        "        unlock(lock);  // 6\n        pending = !Task::step(t, b, state, seen);\n",
+        copies_of_new_keys,
+        "spin",
     ),
 ]

@@ -218,9 +218,8 @@ def evictions_from_lines_of_one_key(case: Case, rng: np.random.Generator) -> Non
     keys = np.arange(1, 201).astype("S128")
     for seed in range(4):
         rng.shuffle(keys)
-        table = warphash.HashMap(
-            "S128", "u8", device=case.engine, design=case.design, capacity=200, load_factor=0.8, seed=seed
-        )
+        options = {"capacity": 200, "load_factor": 0.8, "seed": seed, **case.parameters}
+        table = warphash.HashMap("S128", "u8", device=case.engine, design=case.design, **options)
         values = keys.astype("u8")
         assert table.insert(keys, values, assume_unique=True).all()
         found_values, found = table.find(keys)

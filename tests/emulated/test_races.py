@@ -63,6 +63,7 @@ TABLES = [
     ("linear_probing", {"slots_per_bucket": 1}),
     ("megakv", {}),
     ("dynamic_cuckoo", {}),
+    ("dynamic_cuckoo", {"coordination": "voter"}),
     ("dynamic_cuckoo", {"subtables": 2, "coordination": "spin"}),
     ("stadium", {}),
     ("stadium", {"ticket_bits": 1}),
@@ -80,6 +81,9 @@ COLUMNS = [
 ]
 """Tables whose keys and values lie in columns."""
 RACES += [Races(*columns) for columns in COLUMNS]
+RACES += [
+    Races("dynamic_cuckoo", "V12", {"coordination": coordination}, value="u8") for coordination in ("voter", "spin")
+]
 RACES += [Races("lock_free_chaining", word, {"rebucket": False}) for word in ("u4", "u8")]
 
 LISTS = [

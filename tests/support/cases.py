@@ -41,6 +41,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "dynamic_cuckoo": [
         {},
         {"subtables": 2},
+        {"coordination": "voter"},
         {"subtables": 8, "coordination": "spin"},
         {"hash": "universal"},
         UNREACHED,

@@ -7,8 +7,8 @@ from ..errors import ParameterError
 from .base import ALL_VERBS, Design, Parameter
 from .layout import Subtables
 
-COORDINATIONS = ("voter", "spin")
-"""In the order of ``enum Coordination``."""
+COORDINATIONS = ("lanes", "voter", "spin")
+"""How the lanes of a warp insert (`storage/subtables/coordination.py`). In the order of ``enum Coordination``."""
 
 
 def bounds(parameters: Mapping[str, Any]) -> tuple[float, float]:
@@ -37,7 +37,12 @@ DESIGN = Design(
         Parameter("subtables", 3, "subtables, of which one is resized at a time", bounds=(2, 8)),
         Parameter("alpha", 0.4, "least load factor behind an erase", bounds=(0.0, 0.8)),
         Parameter("beta", 0.9, "greatest load factor behind an insert", bounds=(0.1, 0.97)),
-        Parameter("coordination", "voter", "what lanes do that find a bucket locked", COORDINATIONS),
+        Parameter(
+            "coordination",
+            "lanes",
+            "an insert on a GPU: each lane puts its own key, or a warp one key at a time, by vote or by spinning",
+            COORDINATIONS,
+        ),
     ),
     fields=lambda p: {"subtables": p["subtables"], "coordination": COORDINATIONS.index(p["coordination"])},
     default_load_factor=lambda p: min(0.8, p["beta"]),

@@ -262,17 +262,19 @@ class Subtables:
     ----------
     line_bytes
         Bytes of keys in a bucket, whatever their width.
+    entries
+        As of `Layout`.
     """
 
     family = "subtables"
-    entries = cpu_entries = "subtables/entries.cuh"
+    cpu_entries = "subtables/entries.cuh"
     partition = "subtables/gpu/partition.cuh"
     refilling = frozenset(["claim", "place"])
     in_place, keys_apart, keeps_duplicates = True, True, False
     composed = False
 
-    def __init__(self, line_bytes: int) -> None:
-        self.line_bytes = line_bytes
+    def __init__(self, line_bytes: int, entries: str = cpu_entries) -> None:
+        self.line_bytes, self.entries = line_bytes, entries
 
     def slot_bytes(self, key_bytes: int, value_bytes: int) -> int:
         return key_bytes + value_bytes

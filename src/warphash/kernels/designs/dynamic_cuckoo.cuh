@@ -21,12 +21,17 @@
 // Why look before the lock. The lanes of a tile read a line together, but only one lane takes its lock. Under the lock
 // that lane confirms a single slot, since any thread that came first took the first vacant one.
 //
+// Coordination. The protocol above is that of "lanes", the default. The name says who acts: each lane puts its own key,
+// and `settle` takes no lock for a key of a word. With "voter" (the paper's Algorithm 2) and "spin" (the alternative
+// that the paper argues against), a warp puts one key at a time, takes the lock before it looks, and confirms nothing
+// (subtables/gpu/warp_insert.cuh). On a CPU a thread puts one key at a time, and all three are the same code.
+//
 // Departures. The paper draws one bucket for a key, puts the key there, by eviction if the bucket is full, and looks
 // for the key in no other bucket. So a key that is inserted again while it lives in another subtable is stored twice.
 // Here an insert looks in all buckets of a key, and so sees a vacant slot in any of them. The paper locks for each put:
 // that made 4.75 G inserts/s on an H200, where the swap of a word makes 6.3 (docs/performance/subtables.md). Wider keys
 // are put under the lock here, too. The paper's warp serves one of its lanes at a time; here each lane asks for a lock
-// of its own.
+// of its own, unless the table has another coordination.
 #pragma once
 #include "core/design.cuh"
 #include "subtables/lines.cuh"
@@ -64,22 +69,25 @@ struct DynamicCuckoo : OverSubtables {
     return is_mark(load_relaxed(&(S::at(t, bucket) + slot)->key), 1);
   }
 
+  // kHasLock: the bucket was seen under its lock, which the caller has and keeps.
+  template <bool kHasLock = false>
   WARPHASH_FN static Placed step(const Table& t, Placement& p, const BucketView<S>& seen) {
-    if (!S::kWide && seen.hit >= 0) return Placed::kWasThere;  // a copy, though the caller vouched for distinct keys
+    if ((kHasLock || !S::kWide) && seen.hit >= 0)
+      return Placed::kWasThere;  // a copy, though the caller vouched for distinct keys
     const bool full = seen.vacant == S::kSlots;
     if (full && (!p.may_evict || p.reserved)) return Placed::kNoRoom;
     if (full && p.evictions == t.chain_limit) return Placed::kDisplaced;
     u32* const lock = S::lock_at(t, p.bucket);
-    if (!try_lock(t, lock)) return Placed::kGoesOn;
+    if (!kHasLock && !try_lock(lock)) return Placed::kGoesOn;
     Placed placed = Placed::kGoesOn;
     if (full) {
       evict(t, p);
-    } else if (is_vacant(t, p.bucket, seen.vacant)) {
+    } else if (kHasLock || is_vacant(t, p.bucket, seen.vacant)) {
       put(t, p.bucket, static_cast<u32>(seen.vacant), p.key, p.value);
       if (!p.reserved) receive<S>(t, p.bucket, digest(t, p.key));
       placed = Placed::kInserted;
     }
-    unlock(lock);
+    if (!kHasLock) unlock(lock);
     if (full) p.bucket = bucket_in(t, next(t, subtable_of(p.bucket), p.closed), digest(t, p.key));
     return placed;
   }

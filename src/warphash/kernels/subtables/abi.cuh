@@ -24,7 +24,9 @@ struct SubtableTable {
   u64 most_ends[kMostSubtables];     // and ended at the most
 };
 
-enum Coordination : u64 { kVoter = 0, kSpin = 1 };
+// How the lanes of a warp put keys: each its own (subtables/insert.cuh), or all of them one key at a time
+// (subtables/gpu/warp_insert.cuh).
+enum Coordination : u64 { kLanes = 0, kVoter = 1, kSpin = 2 };
 
 struct SubtableBatch : InsertBatch {
   u64 displaced_values;  // values of the pairs in `displaced`

@@ -4,21 +4,15 @@
 // releases: the next owner sees what this thread wrote. No thread waits while it holds a lock, and none holds two, so
 // none waits for ever.
 //
-// A lock that is taken. Under `voter`, the lane goes back to its warp: the lanes vote on who has work, and look at
-// their buckets again; then the lane tries once more. Under `spin`, the lane tries until it has the lock, and its warp
-// waits for it. Source: Dynamic Hash Tables on GPUs, section 4.2.
+// A lock that is taken is the caller's business. A lane that acts for its own key goes back to its warp: the lanes vote
+// on who has work, and look at their buckets again; then the lane tries once more. Where a warp serves one key at a
+// time, subtables/gpu/warp_insert.cuh says what follows.
 #pragma once
 #include "platform/platform.cuh"
-#include "subtables/abi.cuh"
 
 namespace warphash {
 
-WARPHASH_FN bool try_lock(const SubtableTable& t, u32* lock) {
-  do {
-    if (compare_exchange_acquire(lock, 0u, 1u) == 0) return true;
-  } while (t.coordination == kSpin);
-  return false;
-}
+WARPHASH_FN bool try_lock(u32* lock) { return compare_exchange_acquire(lock, 0u, 1u) == 0; }
 WARPHASH_FN void unlock(u32* lock) {
   WARPHASH_ASSERT(*lock == 1);
   store_release(lock, 0u);

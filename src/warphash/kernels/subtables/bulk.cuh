@@ -179,7 +179,7 @@ struct CombinePair : SeekPair<D> {
     const u64 bytes = t.value_bytes;
     const u8* const operand = pointer<const u8>(b.values) + s.element * bytes;
     u32* const lock = S::lock_at(t, s.probe.bucket);
-    if (!try_lock(t, lock)) return false;
+    if (!try_lock(lock)) return false;
     if (b.op == kReplace)
       copy_row(at, operand, bytes);
     else if (bytes == 4)
@@ -206,7 +206,7 @@ struct ErasePair : SeekPair<D> {
     auto* const slot = &(S::at(t, s.probe.bucket) + seen.hit)->key;
     if constexpr (S::kWide) {
       u32* const lock = S::lock_at(t, s.probe.bucket);
-      if (!try_lock(t, lock)) return false;
+      if (!try_lock(lock)) return false;
       s.found = load_relaxed(slot) == s.probe.named.key;
       if (s.found) store_relaxed(slot, S::kTombstone);
       unlock(lock);

@@ -1,11 +1,12 @@
-// The entry points of a design over subtables, by the names that storage/subtables/store.py launches.
+// The entry points of a design over subtables, by the names that storage/subtables/store.py launches. SETTLE and PLACE
+// are the tasks that put keys.
 #pragma once
 #include "subtables/resize.cuh"
 
-#define WARPHASH_PAIR_ENTRIES(...)                            \
+#define WARPHASH_PAIR_ENTRIES(SETTLE, PLACE, ...)             \
   WARPHASH_ENTRY(find, warphash::FindPair<__VA_ARGS__>)       \
-  WARPHASH_ENTRY(settle, warphash::SettlePair<__VA_ARGS__>)   \
-  WARPHASH_ENTRY(place, warphash::PlacePair<__VA_ARGS__>)     \
+  WARPHASH_ENTRY(settle, SETTLE<__VA_ARGS__>)                 \
+  WARPHASH_ENTRY(place, PLACE<__VA_ARGS__>)                   \
   WARPHASH_ENTRY(combine, warphash::CombinePair<__VA_ARGS__>) \
   WARPHASH_ENTRY(scan, warphash::ScanSubtable<__VA_ARGS__>)   \
   WARPHASH_ENTRY(enlarge, warphash::Enlarge<__VA_ARGS__>)     \
@@ -23,6 +24,6 @@
 // Design D over lines of N keys of WORD, with values of VALUE bytes, or kRow.
 #define WARPHASH_DESIGN(D, WORD, VALUE, N) warphash::D<warphash::Lines<WORD, VALUE>>
 
-#define WARPHASH_ENTRIES(D, WORD, VALUE, N)                 \
-  WARPHASH_PAIR_ENTRIES(WARPHASH_DESIGN(D, WORD, VALUE, N)) \
+#define WARPHASH_ENTRIES(D, WORD, VALUE, N)                                                            \
+  WARPHASH_PAIR_ENTRIES(warphash::SettlePair, warphash::PlacePair, WARPHASH_DESIGN(D, WORD, VALUE, N)) \
   WARPHASH_KEY_ENTRIES(WARPHASH_DESIGN(D, WORD, 0, N))

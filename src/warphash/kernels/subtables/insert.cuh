@@ -127,7 +127,7 @@ struct SettlePair : Settling {
     const i32 first = b.unique ? seen.vacant : 0;
     if (first == S::kSlots) return Outcome::kLeftover;
     u32* const lock = S::lock_at(t, s.goes_to);
-    if (!try_lock(t, lock)) return Outcome::kOpen;
+    if (!try_lock(lock)) return Outcome::kOpen;
     i32 vacant = S::kSlots;
     bool there = false;
     for (i32 j = first; j < S::kSlots && !(b.unique && vacant < S::kSlots); ++j) {
@@ -144,7 +144,7 @@ struct SettlePair : Settling {
   // Whether the slot indeed holds the wide key. If not, the element looks at the bucket again.
   WARPHASH_FN static Outcome confirm(const Table& t, const State& s, i32 slot) {
     u32* const lock = S::lock_at(t, s.probe.bucket);
-    if (!try_lock(t, lock)) return Outcome::kOpen;
+    if (!try_lock(lock)) return Outcome::kOpen;
     const bool there = load_relaxed(&(S::at(t, s.probe.bucket) + slot)->key) == s.probe.named.key;
     unlock(lock);
     return there ? Outcome::kPresent : Outcome::kOpen;

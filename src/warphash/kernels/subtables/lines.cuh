@@ -46,6 +46,7 @@
 #include "core/hash.cuh"
 #include "core/value.cuh"
 #include "core/wide.cuh"
+#include "subtables/abi.cuh"
 #include "subtables/bucket_lock.cuh"
 #include "subtables/row_copy.cuh"
 

@@ -19,6 +19,9 @@
 // is closed to it. A new bucket counts as once full if one of the two was, or if it has residuals. The paper inserts
 // residuals in the same kernel. Here one warp in five has a residual, and all its lanes would wait for it: such a
 // kernel took 1.4 to 2 ms, where both kernels now take a tenth (docs/performance/subtables.md).
+//
+// Erratum. Section 5.3 says of a halving that "it does require locking since there will be no thread conflict". The
+// reason is one for "does not". halve takes no lock, and `place` takes those of the other subtables.
 #pragma once
 #include "subtables/insert.cuh"
 

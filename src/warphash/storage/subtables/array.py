@@ -43,6 +43,7 @@ from ..reports import read_report, zeroed_report
 from ..scratch import Allocate, Elements, Scratch, pieces
 from ..storage import MemoryUse
 from .account import Account
+from .coordination import program_of
 from .displaced import Arena, DisplacedPairs
 from .insert import Insert, Piece, Workspace
 from .routing import Routing
@@ -188,7 +189,7 @@ class SubtableArray:
         self.spec = spec
         self.seed, self.family, self.incoming = seed, family, 0
         self.random = random.Random(seed)
-        self.program = engine.program(self.spec)
+        self.program = program_of(engine, spec, parameters["coordination"])
         self.workspace = Workspace(engine, self.program, spec.slot_bytes, stream)
         self._reserve = engine.allocate_pinned(
             max(RESERVE_BYTES, _RESERVED_ALIGNMENT_BYTES + _RESERVED_PAIRS * self._reserved_bytes_per_pair)
