@@ -49,9 +49,17 @@ def is_possible(design: str, evict: str | None) -> bool:
 @pytest.mark.parametrize("device", one_of_each("emulated"))
 @pytest.mark.parametrize("evict", [None, "lfu", "score"])
 @pytest.mark.parametrize(("key", "value"), TYPES)
-@pytest.mark.parametrize("design", design_names())
+@pytest.mark.parametrize(
+    ("design", "parameters"), [*((name, {}) for name in design_names()), ("dynamic_cuckoo", {"coordination": "voter"})]
+)
 def test_no_kernel_comes_late(
-    monkeypatch: pytest.MonkeyPatch, design: str, key: str, value: str, evict: str | None, device: str
+    monkeypatch: pytest.MonkeyPatch,
+    design: str,
+    parameters: dict[str, str],
+    key: str,
+    value: str,
+    evict: str | None,
+    device: str,
 ) -> None:
     engine: Any = engine_for(device)
     asked: set[KernelSpec] = set()
@@ -63,12 +71,12 @@ def test_no_kernel_comes_late(
 
     monkeypatch.setattr(engine, "program", noted)
     bound = {} if evict is None else {"max_size": 300, "evict": evict}
-    table = HashMap(key, value, design=design, device=device, capacity=40, seed=1, **bound)
+    table = HashMap(key, value, design=design, device=device, capacity=40, seed=1, **bound, **parameters)
     use(table, key)
     made = registry.get(design)
     wanted = programs(
         made,
-        made.resolve({}),
+        made.resolve(parameters),
         key_bytes=table.key_dtype.itemsize,
         value_bytes=table.value_dtype.itemsize,
         family="mixer",

@@ -110,7 +110,7 @@ def programs(
     yield ROWS
     yield partition(design.layout.partition)
     module = import_module(f".{design.layout.family}.store", __package__)
-    yield from getattr(module, "more_programs", lambda spec: ())(spec)
+    yield from getattr(module, "more_programs", lambda spec, parameters: ())(spec, parameters)
 
 
 def make_storage(

@@ -85,7 +85,7 @@ class SharedOptions(TypedDict, total=False):
     subtables: int
     alpha: float
     beta: float
-    coordination: Literal["voter", "spin"]
+    coordination: Literal["lanes", "voter", "spin"]
     ticket_bits: int
     functions: Literal["rounds", "family"]
     lanes: Literal["hybrid", "stash", "clstash"]

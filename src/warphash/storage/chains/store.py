@@ -18,7 +18,7 @@ after one launch the table is whole, and an interruption leaves nothing to do. W
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -85,7 +85,7 @@ def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: St
     return ChainStore(chains, options)
 
 
-def more_programs(spec: KernelSpec) -> Iterator[KernelSpec]:
+def more_programs(spec: KernelSpec, parameters: Mapping[str, Any]) -> Iterator[KernelSpec]:
     """The kernels beside its own that a table may launch on a GPU."""
     yield SLABS
 

@@ -41,7 +41,7 @@ caller's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -64,6 +64,7 @@ from ..scratch import Allocate, Elements, Scratch, flags_at
 from ..shielded import shielded
 from ..storage import MemoryUse, Outcome, Recovery, StoreOptions, TableKind
 from .array import SETTLED, SETTLED_UNIQUE, Halving, SubtableArray, sizes_for
+from .coordination import by_warps
 from .displaced import DisplacedPairs
 from .insert import Insert, Piece
 from .pending import PendingBatch
@@ -139,6 +140,12 @@ def make_store(
     sizes = sizes_for(slots, kind.spec.slots_per_bucket, kind.parameters["subtables"])
     own = kind.design.own_bounds(kind.parameters) if options.grows else None
     return SubtableStore(SubtableArray(*kind, sizes, seed, hash), options._replace(bounds=own))
+
+
+def more_programs(spec: KernelSpec, parameters: Mapping[str, Any]) -> Iterator[KernelSpec]:
+    """The kernels beside its own that a table may launch on a GPU."""
+    if parameters["coordination"] != "lanes":
+        yield by_warps(spec)
 
 
 class SubtableStore:

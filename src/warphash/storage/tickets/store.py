@@ -86,9 +86,10 @@ def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: St
     return TicketStore(TicketArray(*kind, memory, slots, seed, hash), options)
 
 
-def more_programs(spec: KernelSpec) -> Iterator[KernelSpec]:
+def more_programs(spec: KernelSpec, parameters: Mapping[str, Any]) -> Iterator[KernelSpec]:
     """The kernels beside its own that a table may launch on a GPU."""
-    yield collaborating(spec)
+    if parameters["lanes"] != "stash":
+        yield collaborating(spec)
     yield sweeping(spec)
 
 
