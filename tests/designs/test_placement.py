@@ -10,7 +10,9 @@ import pytest
 from designs import oracle
 from designs.conftest import Keys, build
 from designs.published import PROBES_OF_THE_TEXT, Probes
-from warphash import HashMap
+from support.engines import one_of_each
+from support.hashing import buckets_under
+from warphash import HashMap, HashSet, TableFull
 
 N = 100_000
 
@@ -68,6 +70,43 @@ def test_iceberg_threshold_and_ties(b: int, region: int, present: Keys, absent: 
     readings = [Reading(region + offset, ties) for offset in (-1, 0, 1) for ties in (False, True)]
     assert min(readings, key=distance) == Reading(region, True)
     assert distance(Reading(region, True)) < 0.02
+
+
+@pytest.mark.parametrize("device", one_of_each("cpu", "emulated", "cuda"))
+def test_iceberg_goes_back_to_the_primary_only_if_both_secondaries_are_full(device: str) -> None:
+    """The text of section V-D. Listing 6 goes back if one of them is (docs/fidelity.md#bght-erratum-fall-back)."""
+    table = HashSet(
+        "u4",
+        design="iceberg",
+        slots_per_bucket=8,
+        capacity=32,
+        load_factor=1.0,
+        on_full="raise",
+        attempts=1,
+        early_exit=False,
+        device=device,
+    )
+    keys = np.random.default_rng(6).permutation(np.arange(10_000, dtype=np.uint32))
+    array = table._storage.store.array  # type: ignore[attr-defined]
+    places = np.stack([buckets_under(array, keys, function) for function in range(3)], axis=1)
+    assert array.buckets == 4
+    primary, full, empty = 0, 1, 2
+
+    def add(count: int, first: int, second: int, third: int) -> list[int]:
+        """Insert absent keys of these three buckets, one after the other. Return the buckets that a find reads."""
+        fits = (places == (first, second, third)).all(axis=1) & ~table.contains(keys)
+        for key in keys[fits][:count]:
+            assert table.insert(np.array([key])).all()
+        return table.probe_counts(keys[fits][:count]).tolist()
+
+    assert add(7, primary, full, full) == [1] * 7  # the primary region has 7 slots
+    assert add(8, primary, full, full) == [2] * 8  # one bucket is both secondaries
+    assert add(1, primary, full, empty) == [3]
+    assert add(1, primary, empty, full) == [2]
+    assert add(1, primary, full, full) == [1]
+    with pytest.raises(TableFull):
+        add(1, primary, full, full)
+    table.check()
 
 
 def test_power_of_two_ties_go_to_the_first(present: Keys, absent: Keys) -> None:

@@ -17,6 +17,8 @@
 // match load >= floor(t b) + 1, so the region has floor(t b) + 1 slots. Listing 6 breaks ties toward the first
 // secondary. The published find counts match ties toward the second, but for the figures of section VII-A at load 0.86,
 // which have the listing's ties.
+// Listing 6 goes back to the primary if either secondary is full. The text goes back only if both are, as step 3 does:
+// the listing would fail where the other secondary has room.
 #pragma once
 #include "buckets/abi.cuh"
 #include "core/design.cuh"
