@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from warphash.designs import registry
-from warphash.errors import ParameterError
+from warphash.errors import ParameterError, TableFull
 from warphash.lab import experiments, figure, figure_data
 from warphash.lab.dynamic_sets import pairs_of
 from warphash.lab.experiments import EXPERIMENTS, PANEL_METRICS, panel_metric
@@ -128,6 +129,43 @@ def test_the_utilisation_of_slabs_is_that_of_the_paper(tmp_path: Path) -> None:
     ours = {(point.series, point.x): point.value for point in made.points}
     for point in figure_data.load("slab4c").published:
         assert ours[point.series, point.x] == pytest.approx(point.value, abs=0.005)
+
+
+def test_a_load_that_no_build_reaches_has_no_point() -> None:
+    """A table that may grow would be measured at half the load."""
+    found = replace(figure_data.load("fig08"), values=[0.6, 0.95])
+    series = replace(found.series[0], parameters={"slots_per_bucket": 8}, most=None)
+    points = list(experiments.measured(replace(found, series=[series]), Lab("cpu"), 5_000, 1, lambda _: None))
+    assert {(point.panel, point.x) for point, _ in points} == {(panel, 0.6) for panel in found.panels}
+
+
+@pytest.mark.parametrize(
+    ("keys", "failing", "share", "builds"),
+    [
+        (100, (), 1.0, 200),
+        (50, (), 1.0, 100),
+        (2, (3, 4), 0.8, 10),
+        (100, range(1, 200), 0.005, 200),
+        (100, range(200), 0, 10),
+    ],
+)
+def test_the_share_of_builds_that_succeed(
+    keys: int, failing: Sequence[int], share: float, builds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """200 builds with the paper's keys, fewer with fewer keys, and ten where all of these fail."""
+    found = figure_data.load("fig02")
+    found = replace(found, values=[0.8], keys=100, series=found.series[:1])
+    seeds: list[int] = []
+
+    def build(lab: Lab, *arguments: Any, seed: int, **options: Any) -> None:
+        assert options["attempts"] == 1
+        seeds.append(seed)
+        if seed in failing:
+            raise TableFull("planted")
+
+    monkeypatch.setattr(Lab, "built", build)
+    ((point, _),) = experiments.measured(found, Lab("cpu"), keys, 1, lambda _: None)
+    assert point.value == pytest.approx(share) and seeds == list(range(builds))
 
 
 def test_a_figure_says_where_its_tables_lie(monkeypatch: pytest.MonkeyPatch) -> None:

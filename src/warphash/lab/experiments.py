@@ -32,10 +32,13 @@ from .traces import measure_contest, measure_trace
 from .widths import Widths, measure_widths
 from .workloads import Workload
 
-__all__ = ["ACCESSES", "BUILDS", "EXPERIMENTS", "PANEL_METRICS", "measured", "panel_metric"]
+__all__ = ["ACCESSES", "BUILDS", "EXPERIMENTS", "FEWEST_BUILDS", "PANEL_METRICS", "measured", "panel_metric"]
 
-BUILDS = 10
-"""Number of builds for one success rate."""
+BUILDS = 200
+"""Number of builds for one success rate with as many keys as in the paper. With fewer keys, there are fewer builds."""
+
+FEWEST_BUILDS = 10
+"""Least number of builds for one success rate. If all of so many fail, no other is tried."""
 
 ACCESSES = {"read": "read", "swap": "read_and_swap", "exchange": "read_and_exchange"}
 """Plain memory accesses that a figure may time instead of a table, with their kernels in ``ceiling.cuh``."""
@@ -118,11 +121,14 @@ def measured(figure: Figure, lab: Lab, n: int, seed: int, note: Callable[[str], 
 
 
 def _tables(spot: _Spot) -> Points:
-    """Measure builds, inserts and finds."""
+    """Measure builds, inserts and finds. No points if no build succeeds: a larger table would not be as full."""
     probes = spot.figure.metric == "probes"
     options: dict[str, Any] = {"hash": "universal", "count_probes": True} if probes else {}
     operations = tuple(map(operation_of, spot.panels))
-    found = spot.lab.measure(spot.workload, *spot.table(), operations, seed=spot.seed, **options)
+    try:
+        found = spot.lab.measure(spot.workload, *spot.table(), operations, seed=spot.seed, on_full="raise", **options)
+    except TableFull:
+        return
     for panel, m in zip(spot.panels, found, strict=True):
         yield spot.point(panel, _value(spot.figure.metric, m)), m.mismatches
 
@@ -153,14 +159,17 @@ def _allocators(spot: _Spot) -> Points:
 def _success(spot: _Spot) -> Points:
     columns, (setting, load_factor) = spot.lab.columns(spot.workload), spot.table()
     options: dict[str, Any] = {"hash": "universal", "on_full": "raise", "attempts": 1}
+    builds = max(FEWEST_BUILDS, round(BUILDS * spot.share))
     succeeded = 0
-    for seed in range(BUILDS):
+    for seed in range(builds):
+        if seed == FEWEST_BUILDS and not succeeded:
+            break
         try:
             spot.lab.built(columns, setting, load_factor, seed=seed, **options)
         except TableFull:
             continue
         succeeded += 1
-    yield spot.point(spot.panels[0], succeeded / BUILDS), 0
+    yield spot.point(spot.panels[0], succeeded / builds), 0
 
 
 def _failures(spot: _Spot) -> Points:
