@@ -88,6 +88,7 @@ PROBES_OF_THE_TEXT = [  # iceberg as section V-D and Listing 6 have it, which is
     _iceberg(16, 0.4, 0.86, 2.29, 1.86),
     _iceberg(16, 0.6, 0.86, 1.89, 1.60),
     _iceberg(16, 0.8, 0.86, 1.49, 1.33),
+    _iceberg(32, 0.8, 0.92, 1.46, 1.32),
 ]
 
 

@@ -39,7 +39,7 @@ class Reading:
 @pytest.mark.parametrize("row", PROBES_OF_THE_TEXT, ids=str)
 def test_the_figures_of_the_text_belong_to_another_reading(row: Probes) -> None:
     """They are those of floor(t b) primaries and ties to the first, which the authors' measurements are not."""
-    b, n = 16, 200_000
+    b, n = row.parameters["slots_per_bucket"], 200_000
     simulated = oracle.iceberg(
         int(np.ceil(n / row.load_factor / b)),
         b,

@@ -45,7 +45,8 @@ KINDS = [
 
 
 def test_every_figure_and_table_of_the_papers_is_there() -> None:
-    better = [f"fig{i:02}" for i in range(2, 15)] + [f"table{i}" for i in range(1, 6)]
+    at_90 = ["fig04b", "fig07b", "fig10b", "fig13b"]
+    better = sorted([f"fig{i:02}" for i in range(2, 15)] + at_90) + [f"table{i}" for i in range(1, 6)]
     assert figure_data.names() == better + SLABS + DYHASH + STASH + HH
     assert {figure_data.load(name).paper for name in better} == {
         "Better GPU Hash Tables (Awad et al., 2021, arXiv 2108.07232)"
@@ -89,6 +90,35 @@ def test_a_file_names_what_exists(name: str) -> None:
         panels = {*found.panels, *(panel.partition(" of ")[0] for panel in found.panels)}
         assert {ratio.of, ratio.over} <= labels and ratio.panel in panels and ratio.published > 0
         assert ratio.at in ("all", "last", *found.values)
+
+
+def safe_load_of(series: figure_data.Series) -> float:
+    design = registry.get(series.design)
+    return design.safe_load_factor(design.resolve(series.parameters))
+
+
+@pytest.mark.parametrize("name", ["fig04", "fig07", "fig10", "fig13"])
+def test_figures_over_keys_are_drawn_at_both_loads(name: str) -> None:
+    """At 0.9 there are the lines that can be so full, with the paper's numbers for that load."""
+    lower, higher = figure_data.load(name), figure_data.load(f"{name}b")
+    assert (lower.load_factor, higher.load_factor) == (0.8, 0.9)
+    assert (lower.values, lower.panels, lower.paper) == (higher.values, higher.panels, higher.paper)
+    assert [s.label for s in higher.series] == [s.label for s in lower.series if safe_load_of(s) > 0.85]
+    at_80 = {(point.series, point.panel): point.value for point in lower.published}
+    for point in higher.published:
+        assert 0.7 * at_80[point.series, point.panel] < point.value < 1.02 * at_80[point.series, point.panel]
+    assert len(higher.published) == len(higher.series) * len(higher.panels)
+
+
+@pytest.mark.parametrize("name", ["fig05", "fig08", "fig11", "fig14", "table2"])
+def test_lines_of_probes_reach_the_published_loads(name: str) -> None:
+    """Each line ends at the highest load for which the paper has a number, but of buckets that fail there often."""
+    found = figure_data.load(name)
+    for series in found.series:
+        published = [point.x for point in found.published if point.series == series.label]
+        if safe_load_of(series) > 0.85:
+            reached = [x for x in found.values if series.most is None or x <= series.most]
+            assert set(published) <= set(reached)
 
 
 @pytest.mark.parametrize("name", KINDS)
