@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
+import numpy as np
+
 from .. import TableFull
 from ..designs import registry
 from .allocators import measure_allocator
 from .batches import add_in_batches
 from .boards import measure_boards
 from .bus import measure_bus
-from .ceilings import Ceilings
+from .ceilings import Ceilings, reads_of
 from .chunks import measure_chunks
 from .dynamic import Dynamic, Plan, draw
 from .dynamic_run import VERBS, Run, measure_dynamic
@@ -22,10 +24,11 @@ from .failures import measure_failures
 from .figure_data import Figure, Point, Series, operation_of
 from .fill import MEASURES, Fill
 from .mixes import measure_mix
-from .profiles import measure_profile
+from .profiles import OPERATIONS, measure_profile
 from .rejected import measure_orders, measure_sorted
 from .resizes import measure_resize
 from .runner import Lab, Measurement, Setting
+from .sectors import sectors_per_key
 from .slices import Operations, Slices, draw_operations, measure_slices
 from .tiers import measure_tiers
 from .traces import measure_contest, measure_trace
@@ -122,8 +125,8 @@ def measured(figure: Figure, lab: Lab, n: int, seed: int, note: Callable[[str], 
 
 def _tables(spot: _Spot) -> Points:
     """Measure builds, inserts and finds. No points if no build succeeds: a larger table would not be as full."""
-    probes = spot.figure.metric == "probes"
-    options: dict[str, Any] = {"hash": "universal", "count_probes": True} if probes else {}
+    counts = spot.figure.metric in ("probes", "sectors")
+    options: dict[str, Any] = {"hash": "universal", "count_probes": True} if counts else {}
     operations = tuple(map(operation_of, spot.panels))
     try:
         found = spot.lab.measure(spot.workload, *spot.table(), operations, seed=spot.seed, on_full="raise", **options)
@@ -179,10 +182,16 @@ def _failures(spot: _Spot) -> Points:
 
 
 def _profiles(spot: _Spot) -> Points:
-    unique = "unique" in spot.panels[0].split()
-    shares = measure_profile(spot.workload, *spot.table(), spot.lab.device, seed=spot.seed, unique=unique)
+    """Run one process for each operation that the panels name: ``"insert"``, ``"unique"`` or ``"find"``."""
+    made: dict[str, dict[str, float]] = {}
     for panel in spot.panels:
-        yield spot.point(panel, shares[panel_metric(panel)]), 0
+        words = operation_of(panel).split()
+        operation = words[1] if words[1] in OPERATIONS else "insert"
+        if operation not in made:
+            made[operation] = measure_profile(
+                spot.workload, *spot.table(), spot.lab.device, operation=operation, seed=spot.seed
+            )
+        yield spot.point(panel, made[operation][panel_metric(panel)]), 0
 
 
 def _accesses(spot: _Spot) -> Points:
@@ -413,6 +422,9 @@ PANEL_METRICS = {
     "efficiency": "per cent of a warp's lanes that work",
     "hits": "per cent of the sectors found in the second-level cache",
     "bandwidth": "per cent of the memory's bandwidth",
+    "throughput": "GiB per second between memory and second-level cache",
+    "sectors": "sectors of 32 bytes per key, to and from memory",
+    "requests": "sectors of 32 bytes per key, to and from the second-level cache",
 }
 """Units by the last word of a panel ``"dynamic ..."``, ``"resize ..."``, ``"wide ..."``, ``"sizes ..."``,
 ``"profile ..."``, ``"board ..."``, ``"bus ..."``, ``"chunk ..."``, ``"slices ..."``, ``"trace ..."``, ``"order ..."``,
@@ -446,6 +458,10 @@ EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
 
 
 def _value(metric: str, m: Measurement) -> float | None:
+    if metric == "sectors" and m.probes_per_key is not None:
+        value_bytes = np.dtype(m.value_dtype).itemsize if m.value_dtype else 0
+        reads = reads_of(np.dtype(m.key_dtype).itemsize, value_bytes, m.design, m.parameters)
+        return sectors_per_key(m.operation, m.probes_per_key, reads)
     return {"probes": m.probes_per_key, "utilisation": m.utilisation}.get(metric, m.rate_per_s / 1e6)
 
 
