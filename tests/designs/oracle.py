@@ -112,6 +112,51 @@ def bucketed_cuckoo(buckets: int, b: int, hashes: int, n: int, chain_limit: int,
     return Outcome(read / n, float(np.mean(positions)), float(stops.mean()), loads, unplaced)
 
 
+def bucketed_cuckoo_at_once(
+    buckets: int, b: int, hashes: int, n: int, chain_limit: int, at_once: int, rng: np.random.Generator
+) -> tuple[float, int]:
+    """Mean buckets read by an insert, and pairs left without a slot, if ``at_once`` keys are under way at a time.
+
+    In a round, each key under way reads its bucket and either takes a slot or goes on with a victim. Of several keys
+    that want one slot, one gets it, and the others read again. A key that has a slot, or gives up, is followed by the
+    next of the batch.
+    """
+    chosen = rng.integers(0, buckets, size=(n, hashes), dtype=np.int32)
+    table, load = np.empty((buckets, b), np.int32), np.zeros(buckets, np.int32)
+    hand, bucket, evictions = (np.empty(0, np.int32) for _ in range(3))
+    started = read = unplaced = 0
+    while started < n or len(hand):
+        new = np.arange(started, min(n, started + at_once - len(hand)), dtype=np.int32)
+        started += len(new)
+        hand, bucket = np.concatenate([hand, new]), np.concatenate([bucket, chosen[new, 0]])
+        evictions = np.concatenate([evictions, np.zeros_like(new)])
+        read += len(hand)
+        full = load[bucket] == b
+        gives_up = full & (evictions >= chain_limit)
+        unplaced += int(gives_up.sum())
+
+        _, first = np.unique(bucket[~full], return_index=True)
+        takes = np.flatnonzero(~full)[first]
+        evicts = np.flatnonzero(full & ~gives_up)
+        victims = rng.integers(0, b, size=len(evicts), dtype=np.int32)
+        _, first = np.unique(bucket[evicts].astype(np.int64) * b + victims, return_index=True)
+        evicts, victims = evicts[first], victims[first]
+
+        table[bucket[takes], load[bucket[takes]]] = hand[takes]
+        load[bucket[takes]] += 1
+        victim = table[bucket[evicts], victims]
+        table[bucket[evicts], victims] = hand[evicts]
+        function = (chosen[victim] == bucket[evicts, None]).argmax(axis=1)
+        hand[evicts] = victim
+        bucket[evicts] = chosen[victim, (function + 1) % hashes]
+        evictions[evicts] += 1
+
+        stays = ~gives_up
+        stays[takes] = False
+        hand, bucket, evictions = hand[stays], bucket[stays], evictions[stays]
+    return read / n, unplaced
+
+
 def first_position(chosen: Choices, function: npt.NDArray[np.int64]) -> float:
     """Mean buckets that a find reads before the key: up to the first function that names its bucket."""
     bucket = chosen[np.arange(len(chosen)), function]

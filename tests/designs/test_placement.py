@@ -134,6 +134,25 @@ def test_cuckoo_victims_go_to_the_next_function(b: int, load_factor: float, pres
     assert insert == pytest.approx(simulated.insert, rel=0.02)
 
 
+def test_keys_under_way_at_once_leave_more_pairs_without_a_slot() -> None:
+    """All of them are at their evictions when the table is fullest (docs/fidelity.md#bght-success).
+
+    Chains end early here, so that few builds have many such pairs.
+    """
+    buckets, b, chain_limit, seeds = int(np.ceil(N / 0.99 / 16)), 16, 60, range(3)
+    alone = [oracle.bucketed_cuckoo(buckets, b, 3, N, chain_limit, np.random.default_rng(seed)) for seed in seeds]
+    few, many = (
+        [
+            oracle.bucketed_cuckoo_at_once(buckets, b, 3, N, chain_limit, at_once, np.random.default_rng(seed))
+            for seed in seeds
+        ]
+        for at_once in (32, 2000)
+    )
+    left = [sum(one.unplaced for one in alone), *(sum(unplaced for _, unplaced in builds) for builds in (few, many))]
+    assert 0 < 2 * max(left[:2]) < left[2]
+    assert np.mean([read for read, _ in few]) == pytest.approx(np.mean([one.insert for one in alone]), rel=0.01)
+
+
 def test_early_exit_reads_less_and_answers_the_same(present: Keys, absent: Keys) -> None:
     buckets = int(np.ceil(N / 0.6 / 16))
     simulated = {
