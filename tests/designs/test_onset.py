@@ -7,6 +7,7 @@ import pytest
 from designs.conftest import Keys, build
 from designs.published import MARGIN, ONSETS, Onset
 from warphash import TableFull
+from warphash.designs import registry
 
 SEEDS = 5
 
@@ -48,6 +49,15 @@ def test_succeeds_up_to(onset: Onset, present: Keys) -> None:
 @pytest.mark.parametrize("onset", EACH)
 def test_fails_from(onset: Onset, present: Keys) -> None:
     assert failures(onset, onset.fails + MARGIN, present) >= SEEDS - 1
+
+
+@pytest.mark.parametrize("b", [8, 16, 32])
+@pytest.mark.parametrize("threshold", [0.8, 0.85, 0.9])
+def test_iceberg_holds_its_safe_load_at_any_threshold(threshold: float, b: int, present: Keys) -> None:
+    parameters = {"slots_per_bucket": b, "threshold": threshold}
+    design = registry.get("iceberg")
+    load_factor = design.safe_load_factor(design.resolve(parameters))
+    assert failures(Onset("iceberg", parameters, load_factor, 1.0), load_factor, present) <= 1
 
 
 @pytest.mark.parametrize(

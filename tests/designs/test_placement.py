@@ -109,6 +109,17 @@ def test_iceberg_goes_back_to_the_primary_only_if_both_secondaries_are_full(devi
     table.check()
 
 
+@pytest.mark.parametrize("load_factor", [0.8, 0.9])
+def test_a_threshold_above_the_mean_load_reads_less(load_factor: float, present: Keys, absent: Keys) -> None:
+    """Section III-C: t a little larger than the mean load of a bucket, which is 26 or 29 of 32 slots here."""
+    keys, buckets = present[:N], int(np.ceil(N / load_factor / 32))
+    below = measured("iceberg", load_factor, keys, absent[:N], slots_per_bucket=32, threshold=0.8)
+    above = measured("iceberg", load_factor, keys, absent[:N], slots_per_bucket=32, threshold=0.9)
+    simulated = oracle.iceberg(buckets, 32, N, 29, True, np.random.default_rng(4), early_exit=True)
+    assert above == pytest.approx((simulated.insert, simulated.present, simulated.absent), rel=0.01)
+    assert all(more > less for more, less in zip(below, above, strict=True))
+
+
 def test_power_of_two_ties_go_to_the_first(present: Keys, absent: Keys) -> None:
     keys = present[:N]
     insert, find, missing = measured("power_of_two", 0.8, keys, absent[:N])

@@ -37,7 +37,7 @@ STASH = [
 ]
 HH = ["hh1", "hh2", "hh3", "hh4", "hh5", "hh6a", "hh6b", "hhtiers"]
 KINDS = [
-    *("fig02", "fig05", "fig10", "figsectors", "table4", *SLABS),
+    *("fig02", "fig05", "fig10", "figsectors", "figthreshold", "table4", *SLABS),
     *("dy3", "dy7", "dy8", "dystable", "dyvoter", "dywide"),
     *STASH[1:],
     *HH,
@@ -46,7 +46,8 @@ KINDS = [
 
 def test_every_figure_and_table_of_the_papers_is_there() -> None:
     at_90 = ["fig04b", "fig07b", "fig10b", "fig13b"]
-    better = sorted([*(f"fig{i:02}" for i in range(2, 16)), "figsectors", *at_90]) + [f"table{i}" for i in range(1, 6)]
+    ours = ["figsectors", "figthreshold", "figthresholdb"]
+    better = sorted([*(f"fig{i:02}" for i in range(2, 16)), *at_90, *ours]) + [f"table{i}" for i in range(1, 6)]
     assert figure_data.names() == better + SLABS + DYHASH + STASH + HH
     assert {figure_data.load(name).paper for name in better} == {
         "Better GPU Hash Tables (Awad et al., 2021, arXiv 2108.07232)"

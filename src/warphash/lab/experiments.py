@@ -83,7 +83,7 @@ class _Spot:
             parameter.name == self.figure.x for parameter in registry.get(self.series.design).parameters
         )
         memory = {"memory": self.figure.memory} if self.figure.memory else {}
-        value = {self.figure.x: int(self.x)} if swept else {}
+        value = {self.figure.x: self.x} if swept else {}
         return Setting(self.series.design, self.series.parameters | memory | value)
 
     def table(self) -> tuple[Setting, float | None]:
