@@ -69,21 +69,24 @@ def iceberg(
     return Outcome(read / n, first_position(chosen, function), absent_mean, loads, unplaced)
 
 
-def power_of_two(buckets: int, b: int, n: int, rng: np.random.Generator, second_wins_ties: bool = False) -> Outcome:
-    """The emptier of two buckets; the paper's first wins ties (section V-C)."""
-    chosen = choices(n, buckets, 2, rng)
+def power_of_two(
+    buckets: int, b: int, n: int, rng: np.random.Generator, last_wins_ties: bool = False, hashes: int = 2
+) -> Outcome:
+    """The emptiest of the key's buckets; the paper's first wins ties (section V-C)."""
+    chosen = choices(n, buckets, hashes, rng)
     load = [0] * buckets
     function = np.zeros(n, np.int64)
     unplaced = 0
-    for key, (first, second) in enumerate(chosen.tolist()):
-        second_wins = load[second] < load[first] or (load[second] == load[first] and second_wins_ties)
-        bucket = second if second_wins else first
-        if load[bucket] == b:
+    for key, places in enumerate(chosen.tolist()):
+        loads = [load[place] for place in places]
+        least = min(loads)
+        taken = hashes - 1 - loads[::-1].index(least) if last_wins_ties else loads.index(least)
+        if least == b:
             unplaced += 1
             continue
-        load[bucket] += 1
-        function[key] = int(second_wins)
-    return Outcome(2.0, first_position(chosen, function), 2.0, np.array(load), unplaced)
+        load[places[taken]] += 1
+        function[key] = taken
+    return Outcome(float(hashes), first_position(chosen, function), float(hashes), np.array(load), unplaced)
 
 
 def bucketed_cuckoo(buckets: int, b: int, hashes: int, n: int, chain_limit: int, rng: np.random.Generator) -> Outcome:

@@ -46,7 +46,7 @@ KINDS = [
 
 def test_every_figure_and_table_of_the_papers_is_there() -> None:
     at_90 = ["fig04b", "fig07b", "fig10b", "fig13b"]
-    ours = ["figsectors", "figthreshold", "figthresholdb"]
+    ours = ["figchoices", "figsectors", "figthreshold", "figthresholdb"]
     better = sorted([*(f"fig{i:02}" for i in range(2, 16)), *at_90, *ours]) + [f"table{i}" for i in range(1, 6)]
     assert figure_data.names() == better + SLABS + DYHASH + STASH + HH
     assert {figure_data.load(name).paper for name in better} == {
