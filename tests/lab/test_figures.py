@@ -47,7 +47,8 @@ KINDS = [
 def test_every_figure_and_table_of_the_papers_is_there() -> None:
     at_90 = ["fig04b", "fig07b", "fig10b", "fig13b"]
     ours = ["figchoices", "figsectors", "figthreshold", "figthresholdb"]
-    better = sorted([*(f"fig{i:02}" for i in range(2, 16)), *at_90, *ours]) + [f"table{i}" for i in range(1, 6)]
+    tables = ["table1", "table2", *(f"table{number}{row}" for number in (3, 4, 5) for row in ("", "b", "c"))]
+    better = sorted([*(f"fig{i:02}" for i in range(2, 16)), *at_90, *ours]) + tables
     assert figure_data.names() == better + SLABS + DYHASH + STASH + HH
     assert {figure_data.load(name).paper for name in better} == {
         "Better GPU Hash Tables (Awad et al., 2021, arXiv 2108.07232)"
@@ -109,6 +110,21 @@ def test_figures_over_keys_are_drawn_at_both_loads(name: str) -> None:
     for point in higher.published:
         assert 0.7 * at_80[point.series, point.panel] < point.value < 1.02 * at_80[point.series, point.panel]
     assert len(higher.published) == len(higher.series) * len(higher.panels)
+
+
+@pytest.mark.parametrize(
+    ("table", "name"),
+    [
+        (f"table{number}{row}", f"fig{name}{load}")
+        for number, name in ((3, "04"), (4, "07"), (5, "10"))
+        for row, load in (("b", ""), ("c", "b"))
+    ],
+)
+def test_tables_have_the_means_of_figures_over_keys(table: str, name: str) -> None:
+    mean, rates = figure_data.load(table), figure_data.load(name)
+    assert (mean.metric, mean.series, mean.values) == ("mean rate", rates.series, rates.values)
+    assert mean.load_factor == rates.load_factor
+    assert mean.published == [replace(point, x=0) for point in rates.published]
 
 
 @pytest.mark.parametrize("name", ["fig05", "fig08", "fig11", "fig14", "table2"])
