@@ -19,6 +19,7 @@ from warphash.lab.experiments import EXPERIMENTS, PANEL_METRICS, panel_metric
 from warphash.lab.figure import run
 from warphash.lab.figure_report import render_figure
 from warphash.lab.fill import MEASURES
+from warphash.lab.profiles import AMOUNTS, SHARES
 from warphash.lab.runner import Lab, Setting
 
 METRICS = (
@@ -213,6 +214,27 @@ def test_the_share_of_builds_that_succeed(
     monkeypatch.setattr(Lab, "built", build)
     ((point, _),) = experiments.measured(found, Lab("cpu"), keys, 1, lambda _: None)
     assert point.value == pytest.approx(share) and seeds == list(range(builds))
+
+
+@pytest.mark.parametrize(
+    ("name", "operations"), [("fig15", ["unique", "find"]), ("dy10", ["insert"] * 5), ("stash1", ["unique"] * 4)]
+)
+def test_a_profile_runs_once_for_each_operation(
+    name: str, operations: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For each set of keys of dy10, and for each load of stash1."""
+    found, asked = figure_data.load(name), []
+
+    def profile(*arguments: Any, operation: str, **options: Any) -> dict[str, float]:
+        asked.append(operation)
+        return {counter: float(len(operation)) for counter in (*SHARES, *AMOUNTS)}
+
+    monkeypatch.setattr(experiments, "measure_profile", profile)
+    found = replace(found, series=found.series[:1])
+    points = [point for point, _ in experiments.measured(found, Lab("cpu"), 1000, 1, lambda _: None)]
+    assert asked == operations and len(points) == len(found.panels) * len(found.values if name == "stash1" else [0])
+    for point in points:
+        assert point.value == (4 if " find " in point.panel else 6)
 
 
 def test_a_figure_says_where_its_tables_lie(monkeypatch: pytest.MonkeyPatch) -> None:
