@@ -69,21 +69,24 @@ def iceberg(
     return Outcome(read / n, first_position(chosen, function), absent_mean, loads, unplaced)
 
 
-def power_of_two(buckets: int, b: int, n: int, rng: np.random.Generator, second_wins_ties: bool = False) -> Outcome:
-    """The emptier of two buckets; the paper's first wins ties (section V-C)."""
-    chosen = choices(n, buckets, 2, rng)
+def power_of_two(
+    buckets: int, b: int, n: int, rng: np.random.Generator, last_wins_ties: bool = False, hashes: int = 2
+) -> Outcome:
+    """The emptiest of the key's buckets; the paper's first wins ties (section V-C)."""
+    chosen = choices(n, buckets, hashes, rng)
     load = [0] * buckets
     function = np.zeros(n, np.int64)
     unplaced = 0
-    for key, (first, second) in enumerate(chosen.tolist()):
-        second_wins = load[second] < load[first] or (load[second] == load[first] and second_wins_ties)
-        bucket = second if second_wins else first
-        if load[bucket] == b:
+    for key, places in enumerate(chosen.tolist()):
+        loads = [load[place] for place in places]
+        least = min(loads)
+        taken = hashes - 1 - loads[::-1].index(least) if last_wins_ties else loads.index(least)
+        if least == b:
             unplaced += 1
             continue
-        load[bucket] += 1
-        function[key] = int(second_wins)
-    return Outcome(2.0, first_position(chosen, function), 2.0, np.array(load), unplaced)
+        load[places[taken]] += 1
+        function[key] = taken
+    return Outcome(float(hashes), first_position(chosen, function), float(hashes), np.array(load), unplaced)
 
 
 def bucketed_cuckoo(buckets: int, b: int, hashes: int, n: int, chain_limit: int, rng: np.random.Generator) -> Outcome:
@@ -110,6 +113,51 @@ def bucketed_cuckoo(buckets: int, b: int, hashes: int, n: int, chain_limit: int,
     absent = loads[choices(n, buckets, hashes, rng)] < b
     stops = np.where(absent.any(axis=1), absent.argmax(axis=1) + 1, hashes)
     return Outcome(read / n, float(np.mean(positions)), float(stops.mean()), loads, unplaced)
+
+
+def bucketed_cuckoo_at_once(
+    buckets: int, b: int, hashes: int, n: int, chain_limit: int, at_once: int, rng: np.random.Generator
+) -> tuple[float, int]:
+    """Mean buckets read by an insert, and pairs left without a slot, if ``at_once`` keys are under way at a time.
+
+    In a round, each key under way reads its bucket and either takes a slot or goes on with a victim. Of several keys
+    that want one slot, one gets it, and the others read again. A key that has a slot, or gives up, is followed by the
+    next of the batch.
+    """
+    chosen = rng.integers(0, buckets, size=(n, hashes), dtype=np.int32)
+    table, load = np.empty((buckets, b), np.int32), np.zeros(buckets, np.int32)
+    hand, bucket, evictions = (np.empty(0, np.int32) for _ in range(3))
+    started = read = unplaced = 0
+    while started < n or len(hand):
+        new = np.arange(started, min(n, started + at_once - len(hand)), dtype=np.int32)
+        started += len(new)
+        hand, bucket = np.concatenate([hand, new]), np.concatenate([bucket, chosen[new, 0]])
+        evictions = np.concatenate([evictions, np.zeros_like(new)])
+        read += len(hand)
+        full = load[bucket] == b
+        gives_up = full & (evictions >= chain_limit)
+        unplaced += int(gives_up.sum())
+
+        _, first = np.unique(bucket[~full], return_index=True)
+        takes = np.flatnonzero(~full)[first]
+        evicts = np.flatnonzero(full & ~gives_up)
+        victims = rng.integers(0, b, size=len(evicts), dtype=np.int32)
+        _, first = np.unique(bucket[evicts].astype(np.int64) * b + victims, return_index=True)
+        evicts, victims = evicts[first], victims[first]
+
+        table[bucket[takes], load[bucket[takes]]] = hand[takes]
+        load[bucket[takes]] += 1
+        victim = table[bucket[evicts], victims]
+        table[bucket[evicts], victims] = hand[evicts]
+        function = (chosen[victim] == bucket[evicts, None]).argmax(axis=1)
+        hand[evicts] = victim
+        bucket[evicts] = chosen[victim, (function + 1) % hashes]
+        evictions[evicts] += 1
+
+        stays = ~gives_up
+        stays[takes] = False
+        hand, bucket, evictions = hand[stays], bucket[stays], evictions[stays]
+    return read / n, unplaced
 
 
 def first_position(chosen: Choices, function: npt.NDArray[np.int64]) -> float:

@@ -47,6 +47,7 @@ def _iceberg(b: int, threshold: float, load_factor: float, insert: float, presen
 PROBES = [  # the authors' tables, 20 million keys
     _cuckoo(0.6, 1.529, 1.513, 2.172),
     _cuckoo(0.8, 2.053, 1.920, 2.949),
+    _cuckoo(0.9, 2.753, 2.260, 3.437),
     _bucketed(8, 0.6, 1.024, 1.023, 1.138),
     _bucketed(8, 0.8, 1.106, 1.104, 1.579),
     _bucketed(8, 0.9, 1.224, 1.218, 2.074),
@@ -74,17 +75,32 @@ PROBES = [  # the authors' tables, 20 million keys
     _iceberg(32, 0.8, 0.92, 1.393, 1.314),
 ]
 
-PROBES_AT_THE_LIMIT = [  # section VII-A; a table filled key by key reads 0.8 % more there than a GPU did
-    _bucketed(16, 0.98, 1.328, 1.295, 2.634),
-    _bucketed(16, 0.99, 1.43, 1.385, 2.80),
+PROBES_AT_THE_LIMIT = [  # a table filled key by key reads 0.8 % more there than a GPU did
+    _bucketed(16, 0.98, 1.328, 1.295, 2.634),  # the authors' tables
+    _bucketed(16, 0.99, 1.43, 1.38, 2.80),  # sections VII-A and VII-D
 ]
+
+MOST_AT_098 = 1.5
+"""Most buckets that a find of a present key reads at load 0.98, whatever the size of buckets (section VII-A)."""
 
 PROBES_OF_THE_TEXT = [  # iceberg as section V-D and Listing 6 have it, which is not what `PROBES` measured
     _iceberg(16, 0.2, 0.86, 2.68, 2.11),
     _iceberg(16, 0.4, 0.86, 2.29, 1.86),
     _iceberg(16, 0.6, 0.86, 1.89, 1.60),
     _iceberg(16, 0.8, 0.86, 1.49, 1.33),
+    _iceberg(32, 0.8, 0.92, 1.46, 1.32),
 ]
+
+
+RECOMMENDATIONS = {
+    ("insertion", "load_factor"): ("bucketed_cuckoo", 16),
+    ("query", "load_factor"): ("bucketed_cuckoo", 16),
+    ("stability", "load_factor"): ("iceberg", 32),
+    ("query", "insertion"): ("bucketed_cuckoo", 16),
+    ("stability", "insertion"): ("iceberg", 16),
+    ("stability", "query"): ("power_of_two", 16),
+}
+"""Table I: row and column of each cell to the design and its slots in a bucket."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import pytest
 from designs.conftest import Keys, build
 from designs.published import MARGIN, ONSETS, Onset
 from warphash import TableFull
+from warphash.designs import registry
 
 SEEDS = 5
 
@@ -50,6 +51,24 @@ def test_succeeds_up_to(onset: Onset, present: Keys) -> None:
 @pytest.mark.parametrize("onset", EACH)
 def test_fails_from(onset: Onset, present: Keys) -> None:
     assert failures(onset, onset.fails + MARGIN, present) >= SEEDS - 1
+
+
+@pytest.mark.parametrize("b", [8, 16, 32])
+@pytest.mark.parametrize(
+    ("design", "parameters"),
+    [
+        *(("iceberg", {"threshold": threshold}) for threshold in (0.8, 0.85, 0.9)),
+        *(("power_of_two", {"hashes": hashes}) for hashes in (3, 4)),
+    ],
+    ids=str,
+)
+def test_parameters_beyond_the_papers_hold_their_safe_loads(
+    design: str, parameters: dict[str, float], b: int, present: Keys
+) -> None:
+    parameters = {"slots_per_bucket": b, **parameters}
+    made = registry.get(design)
+    load_factor = made.safe_load_factor(made.resolve(parameters))
+    assert failures(Onset(design, parameters, load_factor, 1.0), load_factor, present) <= 1
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,9 @@ import pytest
 from designs import oracle
 from designs.conftest import Keys, build
 from designs.published import PROBES_OF_THE_TEXT, Probes
-from warphash import HashMap
+from support.engines import one_of_each
+from support.hashing import buckets_under
+from warphash import HashMap, HashSet, TableFull
 
 N = 100_000
 
@@ -37,7 +39,7 @@ class Reading:
 @pytest.mark.parametrize("row", PROBES_OF_THE_TEXT, ids=str)
 def test_the_figures_of_the_text_belong_to_another_reading(row: Probes) -> None:
     """They are those of floor(t b) primaries and ties to the first, which the authors' measurements are not."""
-    b, n = 16, 200_000
+    b, n = row.parameters["slots_per_bucket"], 200_000
     simulated = oracle.iceberg(
         int(np.ceil(n / row.load_factor / b)),
         b,
@@ -70,17 +72,67 @@ def test_iceberg_threshold_and_ties(b: int, region: int, present: Keys, absent: 
     assert distance(Reading(region, True)) < 0.02
 
 
-def test_power_of_two_ties_go_to_the_first(present: Keys, absent: Keys) -> None:
+@pytest.mark.parametrize("device", one_of_each("cpu", "emulated", "cuda"))
+def test_iceberg_goes_back_to_the_primary_only_if_both_secondaries_are_full(device: str) -> None:
+    """The text of section V-D. Listing 6 goes back if one of them is (docs/fidelity.md#bght-erratum-fall-back)."""
+    table = HashSet(
+        "u4",
+        design="iceberg",
+        slots_per_bucket=8,
+        capacity=32,
+        load_factor=1.0,
+        on_full="raise",
+        attempts=1,
+        early_exit=False,
+        device=device,
+    )
+    keys = np.random.default_rng(6).permutation(np.arange(10_000, dtype=np.uint32))
+    array = table._storage.store.array  # type: ignore[attr-defined]
+    places = np.stack([buckets_under(array, keys, function) for function in range(3)], axis=1)
+    assert array.buckets == 4
+    primary, full, empty = 0, 1, 2
+
+    def add(count: int, first: int, second: int, third: int) -> list[int]:
+        """Insert absent keys of these three buckets, one after the other. Return the buckets that a find reads."""
+        fits = (places == (first, second, third)).all(axis=1) & ~table.contains(keys)
+        for key in keys[fits][:count]:
+            assert table.insert(np.array([key])).all()
+        return table.probe_counts(keys[fits][:count]).tolist()
+
+    assert add(7, primary, full, full) == [1] * 7  # the primary region has 7 slots
+    assert add(8, primary, full, full) == [2] * 8  # one bucket is both secondaries
+    assert add(1, primary, full, empty) == [3]
+    assert add(1, primary, empty, full) == [2]
+    assert add(1, primary, full, full) == [1]
+    with pytest.raises(TableFull):
+        add(1, primary, full, full)
+    table.check()
+
+
+@pytest.mark.parametrize("load_factor", [0.8, 0.9])
+def test_a_threshold_above_the_mean_load_reads_less(load_factor: float, present: Keys, absent: Keys) -> None:
+    """Section III-C: t a little larger than the mean load of a bucket, which is 26 or 29 of 32 slots here."""
+    keys, buckets = present[:N], int(np.ceil(N / load_factor / 32))
+    below = measured("iceberg", load_factor, keys, absent[:N], slots_per_bucket=32, threshold=0.8)
+    above = measured("iceberg", load_factor, keys, absent[:N], slots_per_bucket=32, threshold=0.9)
+    simulated = oracle.iceberg(buckets, 32, N, 29, True, np.random.default_rng(4), early_exit=True)
+    assert above == pytest.approx((simulated.insert, simulated.present, simulated.absent), rel=0.01)
+    assert all(more > less for more, less in zip(below, above, strict=True))
+
+
+@pytest.mark.parametrize("hashes", [2, 3, 4])
+def test_power_of_two_ties_go_to_the_first(hashes: int, present: Keys, absent: Keys) -> None:
+    """With more choices, too, of which the paper measured none."""
     keys = present[:N]
-    insert, find, missing = measured("power_of_two", 0.8, keys, absent[:N])
+    insert, find, missing = measured("power_of_two", 0.8, keys, absent[:N], hashes=hashes)
     buckets = -(-N * 5 // (4 * 16))
-    first, second = (
-        oracle.power_of_two(buckets, 16, N, np.random.default_rng(1), second_wins_ties)
-        for second_wins_ties in (False, True)
+    first, last = (
+        oracle.power_of_two(buckets, 16, N, np.random.default_rng(1), last_wins_ties, hashes)
+        for last_wins_ties in (False, True)
     )
     assert find == pytest.approx(first.present, rel=0.01)
-    assert abs(find - second.present) > 0.2
-    assert missing == 2.0 and insert == pytest.approx(2.0, rel=0.01)
+    assert abs(find - last.present) > 0.2
+    assert missing == hashes and insert == pytest.approx(hashes, rel=0.01)
 
 
 @pytest.mark.parametrize(("b", "load_factor"), [(8, 0.9), (16, 0.95)])
@@ -93,6 +145,25 @@ def test_cuckoo_victims_go_to_the_next_function(b: int, load_factor: float, pres
     assert find == pytest.approx(simulated.present, rel=0.01)
     assert missing == pytest.approx(simulated.absent, rel=0.015)
     assert insert == pytest.approx(simulated.insert, rel=0.02)
+
+
+def test_keys_under_way_at_once_leave_more_pairs_without_a_slot() -> None:
+    """All of them are at their evictions when the table is fullest (docs/fidelity.md#bght-success).
+
+    Chains end early here, so that few builds have many such pairs.
+    """
+    buckets, b, chain_limit, seeds = int(np.ceil(N / 0.99 / 16)), 16, 60, range(3)
+    alone = [oracle.bucketed_cuckoo(buckets, b, 3, N, chain_limit, np.random.default_rng(seed)) for seed in seeds]
+    few, many = (
+        [
+            oracle.bucketed_cuckoo_at_once(buckets, b, 3, N, chain_limit, at_once, np.random.default_rng(seed))
+            for seed in seeds
+        ]
+        for at_once in (32, 2000)
+    )
+    left = [sum(one.unplaced for one in alone), *(sum(unplaced for _, unplaced in builds) for builds in (few, many))]
+    assert 0 < 2 * max(left[:2]) < left[2]
+    assert np.mean([read for read, _ in few]) == pytest.approx(np.mean([one.insert for one in alone]), rel=0.01)
 
 
 def test_early_exit_reads_less_and_answers_the_same(present: Keys, absent: Keys) -> None:

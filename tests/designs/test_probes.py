@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from designs.conftest import Keys, build
-from designs.published import PROBES, PROBES_AT_THE_LIMIT, Probes
+from designs.published import MOST_AT_098, PROBES, PROBES_AT_THE_LIMIT, Probes
 
 FIND_TOLERANCE = 0.005
 INSERT_TOLERANCE = 0.015
@@ -30,6 +30,15 @@ def test_probe_table(row: Probes, present: Keys, absent: Keys) -> None:
 def test_near_the_load_limit(row: Probes, present: Keys, absent: Keys) -> None:
     """Within 1 %, as a sequential simulation is."""
     compare(row, present, absent, 0.01, INSERT_TOLERANCE)
+
+
+def test_finds_of_present_keys_read_at_most_half_a_bucket_more(present: Keys) -> None:
+    """The smallest buckets, of 8 slots, are at the bound."""
+    read = {
+        b: build(present, "bucketed_cuckoo", 0.98, slots_per_bucket=b).probe_counts(present).mean() for b in (8, 16, 32)
+    }
+    assert read[8] == pytest.approx(MOST_AT_098, rel=FIND_TOLERANCE)
+    assert read[32] < read[16] < read[8]
 
 
 @pytest.mark.parametrize("family", ["mixer", "universal"])

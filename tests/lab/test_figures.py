@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from warphash.designs import registry
-from warphash.errors import ParameterError
+from warphash.errors import ParameterError, TableFull
 from warphash.lab import experiments, figure, figure_data
 from warphash.lab.ceilings import Ceilings
 from warphash.lab.dynamic_sets import pairs_of
@@ -21,14 +22,14 @@ from warphash.lab.figure_data import Point
 from warphash.lab.figure_report import render_figure
 from warphash.lab.fill import MEASURES
 from warphash.lab.oracle import Answers
-from warphash.lab.profiles import COUNTERS, Profile
+from warphash.lab.profiles import AMOUNTS, SHARES, Profile
 from warphash.lab.rejected import Orders
 from warphash.lab.results import SCHEMA, why_stale
 from warphash.lab.runner import Lab, Setting
 
 METRICS = (
     *("rate", "mean rate", "operation rate", "allocation rate", "time", "probes", "success", "utilisation"),
-    *("failures", "access rate", "contest rate", "panel"),
+    *("sectors", "failures", "access rate", "contest rate", "panel"),
 )
 NO_TABLES = ("allocation rate", "access rate", "contest rate")
 SLABS = ["slab4", "slab4c", "slab5", "slab6", "slab7a", "slab7b", "slaballoc"]
@@ -42,7 +43,7 @@ STASH = [
 ]
 HH = ["hh1", "hh2", "hh3", "hh4", "hh5", "hh6a", "hh6b", "hhtiers"]
 KINDS = [
-    *("fig02", "fig05", "fig10", "table4", *SLABS),
+    *("fig02", "fig05", "fig10", "figsectors", "figthreshold", "table4", *SLABS),
     *("dy3", "dy7", "dy8", "dystable", "dyvoter", "dywide"),
     *STASH[1:],
     *HH,
@@ -50,7 +51,10 @@ KINDS = [
 
 
 def test_every_figure_and_table_of_the_papers_is_there() -> None:
-    better = [f"fig{i:02}" for i in range(2, 15)] + [f"table{i}" for i in range(1, 6)]
+    at_90 = ["fig04b", "fig07b", "fig10b", "fig13b"]
+    ours = ["figchoices", "figsectors", "figthreshold", "figthresholdb"]
+    tables = ["table1", "table2", *(f"table{number}{row}" for number in (3, 4, 5) for row in ("", "b", "c"))]
+    better = sorted([*(f"fig{i:02}" for i in range(2, 16)), *at_90, *ours]) + tables
     assert figure_data.names() == better + SLABS + DYHASH + STASH + HH
     assert {figure_data.load(name).paper for name in better} == {
         "Better GPU Hash Tables (Awad et al., 2021, arXiv 2108.07232)"
@@ -96,6 +100,50 @@ def test_a_file_names_what_exists(name: str) -> None:
         assert ratio.at in ("all", "last", *found.values)
 
 
+def safe_load_of(series: figure_data.Series) -> float:
+    design = registry.get(series.design)
+    return design.safe_load_factor(design.resolve(series.parameters))
+
+
+@pytest.mark.parametrize("name", ["fig04", "fig07", "fig10", "fig13"])
+def test_figures_over_keys_are_drawn_at_both_loads(name: str) -> None:
+    """At 0.9 there are the lines that can be so full, with the paper's numbers for that load."""
+    lower, higher = figure_data.load(name), figure_data.load(f"{name}b")
+    assert (lower.load_factor, higher.load_factor) == (0.8, 0.9)
+    assert (lower.values, lower.panels, lower.paper) == (higher.values, higher.panels, higher.paper)
+    assert [s.label for s in higher.series] == [s.label for s in lower.series if safe_load_of(s) > 0.85]
+    at_80 = {(point.series, point.panel): point.value for point in lower.published}
+    for point in higher.published:
+        assert 0.7 * at_80[point.series, point.panel] < point.value < 1.02 * at_80[point.series, point.panel]
+    assert len(higher.published) == len(higher.series) * len(higher.panels)
+
+
+@pytest.mark.parametrize(
+    ("table", "name"),
+    [
+        (f"table{number}{row}", f"fig{name}{load}")
+        for number, name in ((3, "04"), (4, "07"), (5, "10"))
+        for row, load in (("b", ""), ("c", "b"))
+    ],
+)
+def test_tables_have_the_means_of_figures_over_keys(table: str, name: str) -> None:
+    mean, rates = figure_data.load(table), figure_data.load(name)
+    assert (mean.metric, mean.series, mean.values) == ("mean rate", rates.series, rates.values)
+    assert mean.load_factor == rates.load_factor
+    assert mean.published == [replace(point, x=0) for point in rates.published]
+
+
+@pytest.mark.parametrize("name", ["fig05", "fig08", "fig11", "fig14", "table2"])
+def test_lines_of_probes_reach_the_published_loads(name: str) -> None:
+    """Each line ends at the highest load for which the paper has a number, but of buckets that fail there often."""
+    found = figure_data.load(name)
+    for series in found.series:
+        published = [point.x for point in found.published if point.series == series.label]
+        if safe_load_of(series) > 0.85:
+            reached = [x for x in found.values if series.most is None or x <= series.most]
+            assert set(published) <= set(reached)
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_one_of_each_kind_runs(name: str, tmp_path: Path) -> None:
     made = run(name, "cpu", 5_000, tmp_path)
@@ -136,6 +184,66 @@ def test_the_utilisation_of_slabs_is_that_of_the_paper(tmp_path: Path) -> None:
         assert ours[point.series, point.x] == pytest.approx(point.value, abs=0.005)
 
 
+def test_a_load_that_no_build_reaches_has_no_point() -> None:
+    """A table that may grow would be measured at half the load."""
+    found = replace(figure_data.load("fig08"), values=[0.6, 0.95])
+    series = replace(found.series[0], parameters={"slots_per_bucket": 8}, most=None)
+    points = list(experiments.measured(replace(found, series=[series]), Lab("cpu"), 5_000, 1, lambda _: None))
+    assert {(point.panel, point.x) for point, _ in points} == {(panel, 0.6) for panel in found.panels}
+
+
+@pytest.mark.parametrize(
+    ("keys", "failing", "share", "builds"),
+    [
+        (100, (), 1.0, 200),
+        (50, (), 1.0, 100),
+        (2, (3, 4), 0.8, 10),
+        (100, range(1, 200), 0.005, 200),
+        (100, range(200), 0, 10),
+    ],
+)
+def test_the_share_of_builds_that_succeed(
+    keys: int, failing: Sequence[int], share: float, builds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """200 builds with the paper's keys, fewer with fewer keys, and ten where all of these fail."""
+    found = figure_data.load("fig02")
+    found = replace(found, values=[0.8], keys=100, series=found.series[:1])
+    seeds: list[int] = []
+
+    def build(lab: Lab, *arguments: Any, seed: int, **options: Any) -> None:
+        assert options["attempts"] == 1
+        seeds.append(seed)
+        if seed in failing:
+            raise TableFull("planted")
+
+    monkeypatch.setattr(Lab, "built", build)
+    monkeypatch.setattr(Lab, "wrong_pairs", lambda lab, table, columns: 2)
+    ((point, wrong),) = experiments.measured(found, Lab("cpu"), keys, 1, lambda _: None)
+    assert wrong == 2 * round(share * builds)
+    assert point.value == pytest.approx(share) and seeds == list(range(builds))
+
+
+@pytest.mark.parametrize(
+    ("name", "operations"), [("fig15", ["unique", "find"]), ("dy10", ["insert"] * 5), ("stash1", ["unique"] * 4)]
+)
+def test_a_profile_runs_once_for_each_operation(
+    name: str, operations: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For each set of keys of dy10, and for each load of stash1."""
+    found, asked = figure_data.load(name), []
+
+    def profile(*arguments: Any, operation: str, **options: Any) -> Profile:
+        asked.append(operation)
+        return Profile({counter: float(len(operation)) for counter in (*SHARES, *AMOUNTS)}, 0)
+
+    monkeypatch.setattr(experiments, "measure_profile", profile)
+    found = replace(found, series=found.series[:1])
+    points = [point for point, _ in experiments.measured(found, Lab("cpu"), 1000, 1, lambda _: None)]
+    assert asked == operations and len(points) == len(found.panels) * len(found.values if name == "stash1" else [0])
+    for point in points:
+        assert point.value == (4 if " find " in point.panel else 6)
+
+
 def test_a_figure_says_where_its_tables_lie(monkeypatch: pytest.MonkeyPatch) -> None:
     measure, memories = experiments.measure_widths, []
 
@@ -156,7 +264,7 @@ def test_an_unknown_figure_is_named() -> None:
         figure_data.load("fig99")
 
 
-SICK = Profile(dict.fromkeys(COUNTERS, 50.0), 3)
+SICK = Profile(dict.fromkeys((*SHARES, *AMOUNTS), 50.0), 3)
 COUNTED = {
     "fig02": lambda patch: patch.setattr(Lab, "wrong_pairs", lambda *_: 3),
     "dy3": lambda patch: patch.setattr(Ceilings, "wrong_places", lambda *_: 3),

@@ -35,7 +35,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         UNREACHED,
         {**UNREACHED, "evict": "lfu"},
     ],
-    "power_of_two": [{}, {"slots_per_bucket": 8}, {"slots_per_bucket": 32}],
+    "power_of_two": [{}, {"slots_per_bucket": 8}, {"slots_per_bucket": 32}, {"hashes": 4}],
     "iceberg": [{}, {"slots_per_bucket": 8}, {"slots_per_bucket": 32, "threshold": 0.4, "early_exit": False}],
     "slab": [{}, {"allocator": "slab_light"}, {"buckets": 7}, {**UNREACHED, "evict": "fifo"}],
     "dynamic_cuckoo": [

@@ -46,8 +46,13 @@ def digest(key: bytes, constant: int) -> int:
 
 def first_buckets(store: Any, keys: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """The first bucket of each key of 4 or 8 bytes in a `storage.buckets.array.BucketArray`."""
+    return buckets_under(store, keys, 0)
+
+
+def buckets_under(store: Any, keys: npt.NDArray[Any], function: int) -> npt.NDArray[np.int64]:
+    """The bucket of each key under one of the hash functions of a `storage.buckets.array.BucketArray`."""
     bits, table = 8 * keys.itemsize, store.table
-    a, b = int(table.multiplier[0]), int(table.addend[0])
+    a, b = int(table.multiplier[function]), int(table.addend[function])
     if store.family == "universal":
         buckets = [universal(key, a, b, keys.itemsize) % store.buckets for key in keys.tolist()]
     else:

@@ -7,12 +7,15 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
+import numpy as np
+
 from .. import TableFull
 from ..designs import registry
 from .allocators import measure_allocator
 from .batches import add_in_batches
 from .boards import measure_boards
 from .bus import measure_bus
+from .ceilings import reads_of
 from .chunks import measure_chunks
 from .dynamic import Dynamic, Plan, draw
 from .dynamic_run import VERBS, Run, measure_dynamic
@@ -21,20 +24,24 @@ from .failures import measure_failures
 from .figure_data import Figure, Point, Series, operation_of
 from .fill import MEASURES, Fill
 from .mixes import measure_mix
-from .profiles import measure_profile
+from .profiles import OPERATIONS, Profile, measure_profile
 from .rejected import measure_orders, measure_sorted
 from .resizes import measure_resize
 from .runner import Lab, Measurement, Setting
+from .sectors import sectors_per_key
 from .slices import Operations, Slices, draw_operations, measure_slices
 from .tiers import measure_tiers
 from .traces import measure_contest, measure_trace
 from .widths import Widths, measure_widths
 from .workloads import Workload
 
-__all__ = ["ACCESSES", "BUILDS", "EXPERIMENTS", "PANEL_METRICS", "measured", "panel_metric"]
+__all__ = ["ACCESSES", "BUILDS", "EXPERIMENTS", "FEWEST_BUILDS", "PANEL_METRICS", "measured", "panel_metric"]
 
-BUILDS = 10
-"""Number of builds for one success rate."""
+BUILDS = 200
+"""Number of builds for one success rate with as many keys as in the paper. With fewer keys, there are fewer builds."""
+
+FEWEST_BUILDS = 10
+"""Least number of builds for one success rate. If all of so many fail, no other is tried."""
 
 ACCESSES = {"read": "read", "swap": "read_and_swap", "exchange": "read_and_exchange"}
 """Plain memory accesses that a figure may time instead of a table, with their kernels in ``ceiling.cuh``."""
@@ -76,7 +83,7 @@ class _Spot:
             parameter.name == self.figure.x for parameter in registry.get(self.series.design).parameters
         )
         memory = {"memory": self.figure.memory} if self.figure.memory else {}
-        value = {self.figure.x: int(self.x)} if swept else {}
+        value = {self.figure.x: self.x} if swept else {}
         return Setting(self.series.design, self.series.parameters | memory | value)
 
     def table(self) -> tuple[Setting, float | None]:
@@ -120,11 +127,14 @@ def measured(figure: Figure, lab: Lab, n: int, seed: int, note: Callable[[str], 
 
 
 def _tables(spot: _Spot) -> Points:
-    """Measure builds, inserts and finds."""
-    probes = spot.figure.metric == "probes"
-    options: dict[str, Any] = {"hash": "universal", "count_probes": True} if probes else {}
+    """Measure builds, inserts and finds. No points if no build succeeds: a larger table would not be as full."""
+    counts = spot.figure.metric in ("probes", "sectors")
+    options: dict[str, Any] = {"hash": "universal", "count_probes": True} if counts else {}
     operations = tuple(map(operation_of, spot.panels))
-    found = spot.lab.measure(spot.workload, *spot.table(), operations, seed=spot.seed, **options)
+    try:
+        found = spot.lab.measure(spot.workload, *spot.table(), operations, seed=spot.seed, on_full="raise", **options)
+    except TableFull:
+        return
     for panel, m in zip(spot.panels, found, strict=True):
         yield spot.point(panel, _value(spot.figure.metric, m)), m.mismatches
 
@@ -155,15 +165,18 @@ def _allocators(spot: _Spot) -> Points:
 def _success(spot: _Spot) -> Points:
     columns, (setting, load_factor) = spot.lab.columns(spot.workload), spot.table()
     options: dict[str, Any] = {"hash": "universal", "on_full": "raise", "attempts": 1}
+    builds = max(FEWEST_BUILDS, round(BUILDS * spot.share))
     succeeded = wrong = 0
-    for seed in range(BUILDS):
+    for seed in range(builds):
+        if seed == FEWEST_BUILDS and not succeeded:
+            break
         try:
             table = spot.lab.built(columns, setting, load_factor, seed=seed, **options)
         except TableFull:
             continue
         succeeded += 1
         wrong += spot.lab.wrong_pairs(table, columns)
-    yield spot.point(spot.panels[0], succeeded / BUILDS), wrong
+    yield spot.point(spot.panels[0], succeeded / builds), wrong
 
 
 def _failures(spot: _Spot) -> Points:
@@ -173,10 +186,17 @@ def _failures(spot: _Spot) -> Points:
 
 
 def _profiles(spot: _Spot) -> Points:
-    unique = "unique" in spot.panels[0].split()
-    made = measure_profile(spot.workload, *spot.table(), spot.lab.device, seed=spot.seed, unique=unique)
+    """Run one process for each operation that the panels name: ``"insert"``, ``"unique"`` or ``"find"``."""
+    made: dict[str, Profile] = {}
     for panel in spot.panels:
-        yield spot.point(panel, made.shares[panel_metric(panel)]), made.mismatches
+        words = operation_of(panel).split()
+        operation = words[1] if words[1] in OPERATIONS else "insert"
+        if operation not in made:
+            made[operation] = measure_profile(
+                spot.workload, *spot.table(), spot.lab.device, operation=operation, seed=spot.seed
+            )
+        profile = made[operation]
+        yield spot.point(panel, profile.counts[panel_metric(panel)]), profile.mismatches
 
 
 def _accesses(spot: _Spot) -> Points:
@@ -400,6 +420,9 @@ PANEL_METRICS = {
     "efficiency": "per cent of a warp's lanes that work",
     "hits": "per cent of the sectors found in the second-level cache",
     "bandwidth": "per cent of the memory's bandwidth",
+    "throughput": "GiB per second between memory and second-level cache",
+    "sectors": "sectors of 32 bytes per key, to and from memory",
+    "requests": "sectors of 32 bytes per key, to and from the second-level cache",
 }
 """Units by the last word of a panel ``"dynamic ..."``, ``"resize ..."``, ``"wide ..."``, ``"sizes ..."``,
 ``"profile ..."``, ``"board ..."``, ``"bus ..."``, ``"chunk ..."``, ``"slices ..."``, ``"trace ..."``, ``"order ..."``,
@@ -433,6 +456,10 @@ EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
 
 
 def _value(metric: str, m: Measurement) -> float | None:
+    if metric == "sectors" and m.probes_per_key is not None:
+        value_bytes = np.dtype(m.value_dtype).itemsize if m.value_dtype else 0
+        reads = reads_of(np.dtype(m.key_dtype).itemsize, value_bytes, m.design, m.parameters)
+        return sectors_per_key(m.operation, m.probes_per_key, reads)
     return {"probes": m.probes_per_key, "utilisation": m.utilisation}.get(metric, m.rate_per_s / 1e6)
 
 

@@ -103,8 +103,8 @@ class Figure:
     metric
         ``"rate"`` (of keys), ``"mean rate"`` (over all x), ``"operation rate"``, ``"allocation rate"``,
         ``"access rate"``, ``"contest rate"`` (of keys, from arrays of the host), ``"time"`` (since the first batch),
-        ``"probes"`` (buckets read per key), ``"success"`` (share of builds), ``"utilisation"`` (of slabs),
-        ``"failures"`` (per cent of the keys, those without a slot); or
+        ``"probes"`` (buckets read per key), ``"sectors"`` (of 32 bytes, counted from the probes), ``"success"`` (share
+        of builds), ``"utilisation"`` (of slabs), ``"failures"`` (per cent of the keys, those without a slot); or
         ``"panel"``: each panel names its own metric (`experiments.PANEL_METRICS`).
     x, values
         What is swept: ``"keys"``, ``"key_bytes"``, ``"row_bytes"`` (of a key, or of a value), a measure of `fill`, a

@@ -70,6 +70,7 @@ METRICS = {
     "time": "milliseconds since the first batch",
     "utilisation": "bytes of pairs over those of slabs",
     "probes": "buckets read per key",
+    "sectors": "sectors of 32 bytes per key",
     "success": "share of builds that succeed",
     "failures": "per cent of the distinct keys",
 }

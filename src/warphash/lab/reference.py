@@ -42,7 +42,8 @@ _BENCHES = {
 """Options of ``warphash bench`` by the device and by the names of the files."""
 
 _KEYS = {
-    50_000_000: ("fig", "table", "slab4", "dygrow"),
+    200_000_000: ("fig15", "figsectors"),
+    50_000_000: ("fig", "table", "slab4", "dygrow", "figthreshold", "figthresholdb", "figchoices"),
     100_000_000: ("dystable", "dyrate"),
     20_000_000: ("dy7",),
     10_000_000: ("dy9", "dy10", "dyvoter", "dyr", "dyalpha", "dybeta", "dybatch"),
@@ -101,7 +102,8 @@ def pieces(device: str) -> list[Piece]:
         command = f"bench --device {device} {options}".rstrip()
         found.append(Piece(name, command, f"--json {name}.json --plot {name}.png"))
     for name in figure_data.names() if device == "cuda" else ():
-        keys = next((n for n, names in _KEYS.items() if {name, name.rstrip("0123456789")} & set(names)), None)
+        prefix = name.rstrip("bc").rstrip("0123456789")
+        keys = next((n for n, names in _KEYS.items() if {name, prefix} & set(names)), None)
         command = f"figure {name} --device {device}" + (f" --n {keys}" if keys else "")
         found.append(
             Piece(f"figures/{name}", command, "--out figures", _TUNE if name.startswith("stash") else ()),

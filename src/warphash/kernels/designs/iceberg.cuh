@@ -14,9 +14,11 @@
 // is not placed.
 //
 // Departures. The text sends a key away at "at least t" keys, and Listing 6 at more than t. The published probe counts
-// match load >= floor(t b) + 1, so the region has floor(t b) + 1 slots. Listing 6 breaks ties toward the first
+// match load >= floor(t b) + 1, so the region has floor(t b) + 1 slots, but never all b. Listing 6 breaks ties toward the first
 // secondary. The published find counts match ties toward the second, but for the figures of section VII-A at load 0.86,
 // which have the listing's ties.
+// Listing 6 goes back to the primary if either secondary is full. The text goes back only if both are, as step 3 does:
+// the listing would fail where the other secondary has room.
 #pragma once
 #include "buckets/abi.cuh"
 #include "core/design.cuh"

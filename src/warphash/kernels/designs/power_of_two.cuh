@@ -1,12 +1,12 @@
-// The power of two choices: a key goes into the emptier of two buckets and never moves.
-// Source: Better GPU Hash Tables (Awad et al., 2021), sections III-B and V-C, Listing 5.
+// The power of two choices, or more: a key goes into the emptiest of h buckets and never moves.
+// Source: Better GPU Hash Tables (Awad et al., 2021), sections III-B and V-C, Listing 5. The paper measures h = 2.
 //
 // Layout: buckets of b slots (core/slot.cuh), b in {8, 16, 32}, no metadata.
 //
-// Find reads H0(k), then H1(k); an open H0 proves nothing, as the key may have gone to an emptier H1.
+// Find reads H0(k), H1(k), …; an open bucket proves nothing, as the key may have gone to an emptier one.
 //
-// Place: read both buckets. If the key is there already, done. If both are full, the key is not placed. Else swap the
-// pair into the first vacant slot of the less loaded bucket, the first on ties. If another thread was faster, read both
+// Place: read all h buckets. If the key is there already, done. If all are full, the key is not placed. Else swap the
+// pair into the first vacant slot of the least loaded bucket, the first on ties. If another thread was faster, read all
 // again. The load of a bucket is the index of its first vacant slot, which is the number of its keys if none was
 // erased.
 #pragma once
@@ -30,25 +30,24 @@ struct PowerOfTwo : OverBuckets {
     Pair hand;
     Named<S> named;
     u32 bucket;
-    bool second;  // the second bucket is being read
+    u32 function;  // whose bucket is being read
     Lightest<S> best;
   };
 
   WARPHASH_FN static Placement start(const Probe<S>& probe, typename S::Word value, u32) {
-    return {Pair::make(probe.named.key, value), probe.named, probe.bucket, false, Lightest<S>::none()};
+    return {Pair::make(probe.named.key, value), probe.named, probe.bucket, 0, Lightest<S>::none()};
   }
 
   WARPHASH_FN static Placed step(const Table& t, Placement& p, const BucketView<S>& seen) {
     if (seen.hit >= 0) return Placed::kWasThere;
     p.best.offer(p.bucket, seen.vacant);
-    if (!p.second) {
-      p.second = true;
-      p.bucket = bucket_of(t, p.named, 1);
+    if (++p.function < t.hashes) {
+      p.bucket = bucket_of(t, p.named, p.function);
       return Placed::kGoesOn;
     }
     if (!p.best.found()) return Placed::kNoRoom;
     if (S::occupy(S::at(t, p.best.bucket) + p.best.load, p.hand)) return Placed::kInserted;
-    p.second = false;
+    p.function = 0;
     p.best = Lightest<S>::none();
     p.bucket = bucket_of(t, p.named, 0);
     return Placed::kGoesOn;

@@ -1,0 +1,33 @@
+"""What `design="auto"` chooses, cell by cell of Table I of the paper (docs/fidelity.md#bght-recommendations)."""
+
+from __future__ import annotations
+
+import pytest
+
+from designs.published import RECOMMENDATIONS
+from warphash import HashSet
+
+DEPARTURES = {("query", "insertion"): 8}
+"""Cells whose design has other slots in a bucket here: one line of 64 bytes where the load factor does not matter."""
+
+
+@pytest.mark.parametrize("cell", RECOMMENDATIONS, ids="-".join)
+def test_a_cell_of_the_table_chooses_the_design_of_the_paper(cell: tuple[str, str]) -> None:
+    design, slots_per_bucket = RECOMMENDATIONS[cell]
+    for priorities in (cell, cell[::-1]):
+        table = HashSet("uint32", priorities=priorities, device="cpu")
+        assert table.design == design
+        assert table.stats().parameters["slots_per_bucket"] == DEPARTURES.get(cell, slots_per_bucket)
+
+
+@pytest.mark.parametrize("first", ["load_factor", "insertion", "query"])
+def test_without_stability_all_cells_are_one_design(first: str) -> None:
+    """The three priorities together, and each alone, are no cells of the table."""
+    for priorities in ((first,), ("load_factor", "insertion", "query")):
+        assert HashSet("uint32", priorities=priorities, device="cpu").design == "bucketed_cuckoo"
+
+
+def test_stability_alone_keeps_every_key_in_its_place() -> None:
+    for others in ((), ("insertion", "query"), ("load_factor", "insertion", "query")):
+        table = HashSet("uint32", priorities=("stability", *others), device="cpu")
+        assert table.design == "iceberg"
