@@ -8,6 +8,7 @@ from emulated.planted import Bug
 from emulated.scenarios import (
     Scenario,
     batches_that_grow,
+    copies_of_lists,
     copies_of_new_keys,
     mixed_batches,
     mixed_batches_until_full,
@@ -195,5 +196,17 @@ BUGS = [
         "for (u32 hits = seen.hits; hits; hits &= hits - 1)\n      store_once",
         "for (u32 hits = seen.hits & 255; hits; hits &= hits - 1)\n      store_once",
         pairs_that_repeat,
+    ),
+    mixed(
+        "every element of a run begins a run",
+        "return (i == 0 || !continues(b, i)) && Append<D>::start(t, b, i, s);",
+        "return Append<D>::start(t, b, i, s);",
+        copies_of_lists,
+    ),
+    mixed(
+        "of a run without a node, only the first pair is tried again",
+        "} while (go_on(b, s));",
+        "} while (false);",
+        copies_of_lists,
     ),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -317,6 +318,23 @@ def pairs_that_repeat(case: Case, rng: np.random.Generator) -> None:
     table.insert(batch, numbers(case, 20))
     model.inserted(batch, numbers(case, 20), table)
     model.agrees(table, keys)
+
+
+def copies_of_lists(case: Case, rng: np.random.Generator) -> None:
+    """A full table is made again of its pairs, which are added in their order, key by key, until nodes are missing."""
+    of_pairs = MultiCase(case.engine, case.design, case.key, case.value, case.parameters)
+    keys = pool(case, rng, 40)
+    table, model = of_pairs.table(capacity=40, on_full="raise"), MultiModel()
+    for n in (40, 40, 25, 12, 6, 3, 2, 1):
+        batch, values = crowd(keys, n, rng), numbers(case, n)
+        try:
+            table.insert(batch, values)
+        except TableFull:
+            continue
+        model.inserted(batch, values, table)
+    twin = copy.deepcopy(table)
+    model.agrees(twin, keys)
+    model.agrees(table)
 
 
 def batches_as_large_as_the_pool(case: Case, rng: np.random.Generator) -> None:

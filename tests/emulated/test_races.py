@@ -14,6 +14,7 @@ from emulated.scenarios import (
     assert_no_failure,
     batches_as_large_as_the_pool,
     batches_of_many_rows,
+    copies_of_lists,
     evictions_from_lines_of_one_key,
     pairs_that_repeat,
     subtables_that_grow_and_shrink,
@@ -156,7 +157,8 @@ def test_no_schedule_tears_a_value(races: Races, seeds: range) -> None:
 @schedules(IN_ORDER_FIRST)
 @pytest.mark.parametrize("races", crossed([races for races in MIXED_RACES if races.value != "none"]))
 def test_no_schedule_loses_a_pair(races: Races, seeds: range) -> None:
-    assert_no_failure(pairs_that_repeat, races, seeds)
+    for scenario in (pairs_that_repeat, copies_of_lists):
+        assert_no_failure(scenario, races, seeds)
 
 
 @schedules(range(16))

@@ -63,14 +63,6 @@ class MultiModel:
             assert count == len(self.values.get(name, [])), f"key {name!r}: {count} pairs were erased"
             self._keep(name, [])
 
-    def reordered(self, table: Any) -> None:
-        """Follow a ``copy`` or ``load``, which keeps the pairs of a key but not their order."""
-        held = self._held(table, _once(np.asarray(table.keys())))
-        assert {name: Counter(its) for name, its in held.items()} == {
-            name: Counter(its) for name, its in self.values.items()
-        }
-        self.values = held
-
     def agrees(self, table: Any, *asked: Array) -> None:
         """Compare the whole table with the model, by every verb that reads. Also look up the keys of ``asked``."""
         assert len(table) == len(self)

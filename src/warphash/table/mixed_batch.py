@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays.row_type import Column
-from ..errors import ParameterError, TableFull
+from ..errors import ParameterError
 from ..runtime.abi import Operation
 from ..storage.storage import MixedBatch
 from .base import BOOL, BaseTable
@@ -55,10 +55,7 @@ def execute(
         given, out = at[2] if len(at) > 2 else 0, to[1] if len(to) > 1 else 0
         table._storage.execute(MixedBatch(at[1], at[0], given, n, out, to[0]), absent, stream)
 
-    try:
-        table._lock.write(table._run, body, ins, outs, stream)
-    except TableFull as error:
-        raise TableFull(str(error), table._transfer.on_host(seen)[error.keys]) from None
+    table._lock.write(table._run_naming_keys, body, ins, outs, stream)
     done, *answers = (library.export(made) for made in outs)
     return done, answers[0] if answers else None
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays.library import ArrayView
 from ..arrays.row_type import Column
 from ..arrays.view import view
 from ..designs import registry
@@ -26,7 +28,8 @@ class MultiMap(PairTable):
     """A hash map that keeps every pair: the lists of *A Dynamic Hash Table for the GPU*, section III-B.
 
     The values of a key come in the order of the batches that inserted them. The values of one batch come in any order.
-    A copy has the pairs and not their order. So has a table that was saved and loaded, or pickled.
+    Every copy keeps the order that a table has: `copy`, a pickle, a saved table that is loaded, and a table with other
+    options.
 
     A pair is appended in constant time, however many pairs its key has. `count`, `find_all` and `erase_all` read the
     whole list of a key. `find` and `erase` read the front of the list, with the erased pairs that `flush` has not yet
@@ -136,6 +139,14 @@ class MultiMap(PairTable):
         self._need("erase_all")
         return self._answered(keys, COUNT, self._lock.write, self._pairs.erase_all)
 
+    def _fill(self, keys: Any, values: Any, ranks: ArrayView | None, *, unique: bool) -> None:
+        """As `BaseTable._fill`; the pairs of a key keep the order in which they come. Sorts copies of all pairs."""
+        rows = [self._transfer.on_host(seen) for seen in self._view_pairs(keys, values)]
+        order = np.argsort(_as_numbers(rows[0]), kind="stable")
+        pairs = self._view_pairs(*(_taken(column, order) for column in rows))
+        stream = pairs[0].stream
+        self._run_naming_keys(lambda n, at, _: self._pairs.insert_runs(at[0], at[1], n, stream), pairs, [], stream)
+
     def _check_design(self) -> None:
         for what, column in (("key", self._key), ("value", self._values)):
             if column.nbytes > MAX_BYTES:
@@ -152,3 +163,21 @@ class MultiMap(PairTable):
         if seen is None:
             return np.empty(0, self._values.dtype)
         return self._transfer.on_host(view(self.find_all(seen)[0]))
+
+
+def _as_bytes(rows: npt.NDArray[Any]) -> npt.NDArray[np.void]:
+    """Each row as one item of raw bytes, padding included."""
+    width = rows.dtype.itemsize * math.prod(rows.shape[1:])
+    return np.ascontiguousarray(rows).reshape(-1).view(f"V{width}")
+
+
+def _as_numbers(rows: npt.NDArray[Any]) -> npt.NDArray[np.unsignedinteger[Any]]:
+    """A number for each row of up to 8 bytes: rows of equal bytes have equal numbers."""
+    raw = _as_bytes(rows)
+    width = next(width for width in (1, 2, 4, 8) if width >= raw.itemsize)
+    return raw.astype(f"V{width}").view(f"u{width}")
+
+
+def _taken(rows: npt.NDArray[Any], order: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
+    """The rows in another order."""
+    return _as_bytes(rows)[order].view(rows.dtype).reshape(rows.shape)

@@ -15,6 +15,7 @@
   WARPHASH_ENTRY(flush, warphash::Flush<__VA_ARGS__>)                              \
   WARPHASH_ENTRY(relist, warphash::Relist<__VA_ARGS__>)                            \
   WARPHASH_ENTRY(append, warphash::Append<__VA_ARGS__>)                            \
+  WARPHASH_ENTRY(append_runs, warphash::AppendRuns<__VA_ARGS__>)                   \
   WARPHASH_ENTRY(count, warphash::Count<__VA_ARGS__>)                              \
   WARPHASH_ENTRY(find_all, warphash::FindAll<__VA_ARGS__>)                         \
   WARPHASH_ENTRY(retract, warphash::Retract<__VA_ARGS__>)                          \

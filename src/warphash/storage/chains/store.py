@@ -234,9 +234,16 @@ class ChainStore:
         kind: int = 0,
         flags: int = 0,
         unique: bool = False,
+        runs: bool = False,
         stream: Any = None,
     ) -> None:
-        """As `Store.update`; a batch that surely finds its nodes is only launched."""
+        """As `Store.update`; a batch that surely finds its nodes is only launched.
+
+        Parameters
+        ----------
+        runs
+            Where keys repeat: elements with one key that follow each other add their pairs in the order of the batch.
+        """
         self.recovery.run(self.engine, stream)
         if n == 0:
             return
@@ -244,7 +251,7 @@ class ChainStore:
 
         def launch(which: Elements = None) -> None:
             self.array.launch(
-                "append" if self.array.repeats else "place",
+                ("append_runs" if runs else "append") if self.array.repeats else "place",
                 n,
                 keys=keys,
                 values=values,
