@@ -10,6 +10,7 @@ from emulated.scenarios import (
     batches_that_grow,
     copies_of_lists,
     copies_of_new_keys,
+    finds_beside_first_inserts,
     mixed_batches,
     mixed_batches_until_full,
     pairs_that_repeat,
@@ -208,5 +209,60 @@ BUGS = [
         "} while (go_on(b, s));",
         "} while (false);",
         copies_of_lists,
+    ),
+    mixed(
+        "a pair is taken for the first one though a slot before looked empty",
+        "if (there && seen.vacant < seen.hit) return false;",
+        "",
+        finds_beside_first_inserts,
+        multi=True,
+    ),
+    mixed(
+        "an insert of a pair that lost its slot is done",
+        "s.flag = old.key == was.key && old.payload() == was.payload();\n      return s.flag;",
+        "s.flag = inserts || (old.key == was.key && old.payload() == was.payload());\n      return s.flag;",
+        multi=True,
+    ),
+    mixed(
+        "an erase of a pair gives up when its swap is lost",
+        "return s.flag;\n",
+        "return s.flag || !inserts;\n",
+        multi=True,
+    ),
+    mixed(
+        "an erase of a pair writes where it should swap",
+        "const typename S::Item old = compare_exchange(slot, was, inserts ? s.placement.hand : S::tombstone());\n"
+        "      s.flag",
+        "const typename S::Item old = inserts ? compare_exchange(slot, was, s.placement.hand)"
+        " : (exchange(slot, S::tombstone()), was);\n      s.flag",
+        multi=True,
+    ),
+    mixed(
+        "an insert of a pair swaps at the first slot with its key",
+        "there = seen.hit >= 0 && !inserts;",
+        "there = seen.hit >= 0 && s.operation != kFindKey;",
+        multi=True,
+    ),
+    mixed(
+        "a search for a pair ends with its first node",
+        "if (!inserts && (vacant || seen.next == kNoSlab)) return true;",
+        "if (!inserts) return true;",
+        multi=True,
+    ),
+    mixed(
+        "a pair without room says that it was added",
+        "s.flag = kUnplaced;\n    return slab == kNoSlab;",
+        "s.flag = kChanged;\n    return slab == kNoSlab;",
+        mixed_batches_until_full,
+        multi=True,
+    ),
+    Bug(
+        "mixed batches of two lists share a tail",
+        "pointer<u32>(t.tails) + list;",
+        "pointer<u32>(t.tails) + list / 2;",
+        mixed_batches,
+        "lock_free_chaining",
+        parameters={"buckets": 2},
+        multi=True,
     ),
 ]

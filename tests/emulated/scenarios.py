@@ -15,7 +15,7 @@ import pytest
 
 import warphash
 from support.cases import Case, MultiCase
-from support.mixed import Recorder, drawn
+from support.mixed import Recorder
 from support.model import Model
 from support.multi_model import MultiModel
 from support.types import Array, special_keys
@@ -42,6 +42,8 @@ class Races:
     ----------
     word, value
         Types of keys and of values, which are the same if ``value`` is empty.
+    multi
+        Whether it is a `MultiMap`.
     """
 
     design: str
@@ -49,14 +51,16 @@ class Races:
     parameters: dict[str, Any] = field(default_factory=dict)
     rewrite: Callable[[str], str] = str
     value: str = ""
+    multi: bool = False
 
     def __str__(self) -> str:
-        notes = ["locks"] * (self.rewrite is without_cas128) + [self.value] * bool(self.value)
+        notes = ["locks"] * (self.rewrite is without_cas128) + [self.value] * bool(self.value) + ["multi"] * self.multi
         return "-".join([self.design, *(f"{k}={v}" for k, v in self.parameters.items()), self.word, *notes])
 
     @property
     def case(self) -> Case:
-        return Case("emulated", self.design, self.word, self.value or self.word, self.parameters)
+        kind = MultiCase if self.multi else Case
+        return kind("emulated", self.design, self.word, self.value or self.word, self.parameters)
 
     @property
     def is_wide(self) -> bool:
@@ -277,7 +281,7 @@ def mixed_batches(case: Case, rng: np.random.Generator) -> None:
     keys = pool(case, rng, 14)
     recorder = Recorder(case, case.table(capacity=4, on_full="grow"))
     for n in (40, 60, 40, 250, 100, 60):
-        recorder.execute(*drawn(keys, n, rng))
+        recorder.execute(*recorder.drawn(keys, n, rng))
     recorder.table.check()
 
 
@@ -289,11 +293,21 @@ def mixed_batches_until_full(case: Case, rng: np.random.Generator) -> None:
     recorder.execute(np.full(len(keys), Operation.INSERT, np.uint8), everything)
     assert recorder.full == 1, "there was room for all"
     for n in (80, 250, 60):
-        recorder.execute(*drawn(keys, n, rng))
-    recorder.execute(np.full(len(keys), Operation.ERASE, np.uint8), everything)
-    assert not recorder.pairs
-    recorder.execute(*drawn(keys[-10:], 100, rng))
+        recorder.execute(*recorder.drawn(keys, n, rng))
+    recorder.erase_everything(everything)
+    recorder.execute(*recorder.drawn(keys[-10:], 100, rng))
     recorder.table.check()
+
+
+def finds_beside_first_inserts(case: Case, rng: np.random.Generator) -> None:
+    """Two keys come into empty lists, while finds read a node some of whose slots are filled meanwhile."""
+    keys = pool(case, rng, 10)[:2]
+    recorder = Recorder(case, case.table(capacity=4, on_full="grow"))
+    for _ in range(20):
+        operations = rng.choice([Operation.FIND, Operation.INSERT], 40).astype(np.uint8)
+        recorder.execute(operations, rng.choice(keys, 40))
+        recorder.table.clear()
+        recorder.pairs = {}
 
 
 def pairs_that_repeat(case: Case, rng: np.random.Generator) -> None:
@@ -362,7 +376,7 @@ def values_under_shared_locks(case: Case, rng: np.random.Generator) -> None:
         for n in (60, 12, 200):
             operations = rng.choice([Operation.FIND, Operation.ASSIGN], n).astype(np.uint8)
             recorder.execute(operations, rng.choice(keys, n))
-        recorder.execute(*drawn(keys, 200, rng))
+        recorder.execute(*recorder.drawn(keys, 200, rng))
 
 
-MIXED_SCENARIOS: tuple[Scenario, ...] = (mixed_batches, mixed_batches_until_full)
+MIXED_SCENARIOS: tuple[Scenario, ...] = (mixed_batches, mixed_batches_until_full, finds_beside_first_inserts)

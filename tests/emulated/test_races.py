@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -36,10 +37,10 @@ def schedules(seeds: range) -> pytest.MarkDecorator:
 
 def crossed(every: list[Races]) -> list[Any]:
     """Kinds of tables; each is compiled for itself. Of a design, all are slow but the first of words and of rows."""
-    kinds: set[tuple[str, bool]] = set()
+    kinds: set[tuple[str, bool, bool]] = set()
     marked = []
     for races in every:
-        kind = races.design, races.is_wide
+        kind = races.design, races.is_wide, races.multi
         first = kind not in kinds or (races.design, races.word, races.parameters) in COLUMNS
         marked.append(pytest.param(races, id=str(races), marks=[pytest.mark.slow] * (not first)))
         kinds.add(kind)
@@ -101,6 +102,8 @@ MIXED_RACES = [
         ("u8", str, "none"),
     )
 ]
+MULTI_RACES = [replace(races, multi=True) for races in MIXED_RACES if races.value != "none"]
+"""Mixed batches on a `MultiMap`."""
 
 TICKET_RACES = [
     Races("stadium", word, parameters, rewrite, value)
@@ -142,7 +145,7 @@ def test_lanes_in_order(races: Races) -> None:
 
 @schedules(IN_ORDER_FIRST)
 @pytest.mark.parametrize("scenario", MIXED_SCENARIOS, ids=lambda scenario: scenario.__name__)
-@pytest.mark.parametrize("races", crossed(MIXED_RACES + TICKET_RACES))
+@pytest.mark.parametrize("races", crossed(MIXED_RACES + MULTI_RACES + TICKET_RACES))
 def test_every_schedule_has_an_order(races: Races, scenario: Scenario, seeds: range) -> None:
     """Thousands of mixed batches: each key's answers are those of some order of its operations."""
     assert_no_failure(scenario, races, seeds)

@@ -257,15 +257,20 @@ def _erased_all(family: Family, model: Model, ids: Array) -> Model:
     return {key: values for key, values in model.items() if key not in gone}
 
 
-def _operations(ids: Array) -> Array:
-    """An operation for each key: insert, assign, erase and find in turn."""
-    every = [Operation.INSERT, Operation.ASSIGN, Operation.ERASE, Operation.FIND]
+def _operations(family: Family, ids: Array) -> Array:
+    """An operation for each key: insert, assign, erase and find in turn. Lists of pairs have no assign: two inserts."""
+    write = Operation.INSERT if family.multi else Operation.ASSIGN
+    every = [Operation.INSERT, write, Operation.ERASE, Operation.FIND]
     return np.array([every[i % 4] for i in range(len(ids))], np.uint8)
 
 
 def _executed(family: Family, model: Model, ids: Array) -> Model:
+    operations = _operations(family, ids)
+    if family.multi:
+        erased = _erased(family, model, ids[operations == Operation.ERASE])
+        return _inserted(family, erased, ids[operations == Operation.INSERT])
     held = dict(model)
-    for key, operation in zip(map(int, ids), _operations(ids).tolist(), strict=True):
+    for key, operation in zip(map(int, ids), operations.tolist(), strict=True):
         if operation == Operation.ERASE:
             held.pop(key, None)
         elif operation == Operation.ASSIGN or (operation == Operation.INSERT and key not in held):
@@ -274,7 +279,7 @@ def _executed(family: Family, model: Model, ids: Array) -> Model:
 
 
 def _execute(family: Family, table: Any, ids: Array) -> Any:
-    return table.execute(_operations(ids), family.keys(ids), family.values(_new(ids)))
+    return table.execute(_operations(family, ids), family.keys(ids), family.values(_new(ids)))
 
 
 def _give(method: str) -> Callable[[Family, Any, Array], Any]:
@@ -308,7 +313,7 @@ VERBS = {
         Verb("erase_all", _ask("erase_all"), _erased_all, kinds=("multi",)),
         Verb("__setitem__", _give("__setitem__"), _assigned, kinds=("map",)),
         Verb("__delitem__", _ask("__delitem__"), _erased_all, needs="erase", kinds=("map",), batch="present"),
-        Verb("execute", _execute, _executed, needs="execute", kinds=("map",), whole=False, batch="once"),
+        Verb("execute", _execute, _executed, needs="execute", whole=False, batch="once"),
         Verb("reserve", lambda family, table, ids: table.reserve(600), _same),
         Verb("shrink", _bare("shrink"), _same),
         Verb("flush", _bare("flush"), _same, needs="flush"),

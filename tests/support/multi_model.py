@@ -30,6 +30,10 @@ class MultiModel:
     def __len__(self) -> int:
         return sum(map(len, self.values.values()))
 
+    def read(self, table: Any) -> None:
+        """Take over all pairs of a table."""
+        self.values = self._held(table, _once(np.asarray(table.keys())))
+
     def inserted(self, keys: Array, values: Array, table: Any) -> None:
         """Follow an ``insert``: the new values of a key come after its old values."""
         new = defaultdict(list)

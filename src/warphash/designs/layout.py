@@ -228,7 +228,7 @@ class Chains:
     family = "chains"
     entries = cpu_entries = "chains/entries.cuh"
     partition = Buckets.partition
-    refilling = frozenset(["append", "append_runs", "execute", "place", "relist"])
+    refilling = frozenset(["append", "append_runs", "execute", "execute_pairs", "place", "relist"])
     in_place, keys_apart, keeps_duplicates = False, False, True
     composed = False
 

@@ -44,7 +44,7 @@ from ..errors import (
     UnsupportedVerb,
     WarphashError,
 )
-from ..runtime.abi import Op, kind_of
+from ..runtime.abi import Op, Operation, kind_of
 from ..runtime.devices import engine_for
 from ..storage import selection
 from ..storage.bounded.bound import RANKED_ROWS
@@ -115,6 +115,7 @@ class BaseTable:
 
     _kind: ClassVar[str] = "BaseTable"
     _multi: ClassVar[bool] = False
+    _operations: ClassVar[tuple[Operation, ...]] = tuple(Operation)
 
     def __init__(
         self,

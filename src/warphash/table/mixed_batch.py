@@ -1,4 +1,4 @@
-"""Mixed batches: finds, inserts, assigns and erases that all run at once (`HashMap.execute`)."""
+"""Mixed batches: finds, inserts, assigns and erases that all run at once (`HashMap.execute`, `MultiMap.execute`)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def execute(
     ins = table._view_batch(*columns)
     seen, absent = ins[0], b"" if found is None else found.default(default)
     if (codes := ins[1].host) is not None:
-        _check_operations(codes, has_values=len(ins) > 2 or table._value is None)
+        _check_operations(table, codes, has_values=len(ins) > 2 or table._value is None)
     table._note_kind(seen)
     library, rows, stream = seen.library, seen.shape[:1], seen.stream
     outs = [library.empty(seen, rows, BOOL, table._engine)]
@@ -60,10 +60,13 @@ def execute(
     return done, answers[0] if answers else None
 
 
-def _check_operations(codes: npt.NDArray[Any], *, has_values: bool) -> None:
-    """Raise `ParameterError` for codes of no operation, and for those that write and have no values."""
+def _check_operations(table: BaseTable, codes: npt.NDArray[Any], *, has_values: bool) -> None:
+    """Raise `ParameterError` for codes of no operation of the table, and for those that write and have no values."""
     if len(codes) and codes.max() > max(Operation):
         raise ParameterError(f"operations are those of warphash.Operation, got {codes.max()}: nothing was done")
+    for operation in Operation:
+        if operation not in table._operations and (codes == operation).any():
+            raise ParameterError(f"a {table._kind} has no {operation.name}: nothing was done")
     if not has_values:
         writes = int(((codes == Operation.INSERT) | (codes == Operation.ASSIGN)).sum())
         if writes:

@@ -13,8 +13,9 @@ from ..arrays.row_type import Column
 from ..arrays.view import view
 from ..designs import registry
 from ..errors import DtypeError, ParameterError
-from ..runtime.abi import Op
+from ..runtime.abi import Op, Operation
 from ..storage.chains.repeated_keys import RepeatedKeys
+from . import mixed_batch
 from .base import COUNT
 from .items import PairTable
 
@@ -59,6 +60,7 @@ class MultiMap(PairTable):
 
     _kind = "MultiMap"
     _multi = True
+    _operations = (Operation.FIND, Operation.INSERT, Operation.ERASE)
 
     def __init__(self, key: npt.DTypeLike, value: npt.DTypeLike, *, design: str = "slab", **options: Any) -> None:
         if value is None:
@@ -138,6 +140,52 @@ class MultiMap(PairTable):
         """Erase every pair of each key: uint32[n], how many pairs this element erased."""
         self._need("erase_all")
         return self._answered(keys, COUNT, self._lock.write, self._pairs.erase_all)
+
+    def execute(self, operations: Any, keys: Any, values: Any = None, default: Any = 0) -> tuple[Any, Any]:
+        """Find, insert and erase in one batch, whose operations all run at once.
+
+        The operations are linearizable: each takes effect at one moment during the call. A find may come before or
+        after an insert of the same batch. ``execute_pairs.cuh`` in ``kernels/chains`` has the proof.
+
+        Parameters
+        ----------
+        operations
+            Codes of `Operation`, uint8[n]: ``FIND`` finds the first value of its key, ``INSERT`` adds a pair behind all
+            pairs of its key, and ``ERASE`` erases the first pair of its key. Codes in GPU memory are not checked: an
+            ``ASSIGN`` there, or an unknown code, does nothing.
+        keys
+            Array of length n.
+        values
+            Array of length n, which inserts read; None if there are no inserts. If the codes are in GPU memory, inserts
+            without values write zeros.
+        default
+            The answer of a find of an absent key, and of the other operations.
+
+        Returns
+        -------
+        values[n], bool[n]
+            The value that each find found; and True where a find found its key, an insert added its pair, or an erase
+            erased a pair.
+
+        Raises
+        ------
+        TableFull
+            If there is no room for some pairs: the ``keys`` of the error. All other operations are done, since each is
+            an operation of its own.
+        ParameterError
+            If codes in host memory are not of these operations, or insert without values. Nothing was done.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> from warphash import Operation
+        >>> m = warphash.MultiMap.from_arrays(np.array([10, 20]), np.array([1, 2]), device="cpu")
+        >>> found, done = m.execute([Operation.INSERT, Operation.ERASE, Operation.FIND], [10, 20, 30], [3, 0, 0])
+        >>> done.tolist(), m.find_all(np.array([10]))[0].tolist()
+        ([True, True, False], [1, 3])
+        """
+        done, found = mixed_batch.execute(self, operations, keys, values, self._values, default)
+        return found, done
 
     def _fill(self, keys: Any, values: Any, ranks: ArrayView | None, *, unique: bool) -> None:
         """As `BaseTable._fill`; the pairs of a key keep the order in which they come. Sorts copies of all pairs."""

@@ -1,6 +1,6 @@
 // The entry points of a design whose buckets are lists, by the names that storage/chains/store.py launches.
 #pragma once
-#include "chains/execute.cuh"
+#include "chains/execute_pairs.cuh"
 #include "chains/lists.cuh"
 #include "chains/multimap.cuh"
 
@@ -11,6 +11,7 @@
   WARPHASH_ENTRY(erase, warphash::Erase<__VA_ARGS__>)                              \
   WARPHASH_ENTRY(audit, warphash::Audit<__VA_ARGS__>)                              \
   WARPHASH_ENTRY(execute, warphash::Execute<__VA_ARGS__>)                          \
+  WARPHASH_ENTRY(execute_pairs, warphash::ExecutePairs<__VA_ARGS__>)               \
   WARPHASH_ENTRY(scan, warphash::ScanLists<__VA_ARGS__>)                           \
   WARPHASH_ENTRY(flush, warphash::Flush<__VA_ARGS__>)                              \
   WARPHASH_ENTRY(relist, warphash::Relist<__VA_ARGS__>)                            \

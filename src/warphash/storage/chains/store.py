@@ -311,7 +311,7 @@ class ChainStore:
 
         def launch(which: Elements = None) -> None:
             self.array.launch(
-                "execute",
+                "execute_pairs" if self.array.repeats else "execute",
                 n,
                 keys=batch.keys,
                 values=batch.values,
