@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -332,6 +333,36 @@ def pairs_that_repeat(case: Case, rng: np.random.Generator) -> None:
     table.insert(batch, numbers(case, 20))
     model.inserted(batch, numbers(case, 20), table)
     model.agrees(table, keys)
+
+
+def erased_slots_used_again(case: Case, rng: np.random.Generator) -> None:
+    """Copies race for the slots that copies of the same keys left, in as many nodes as there were."""
+    parameters = {**case.parameters, "reuse_erased": True}
+    of_pairs = MultiCase(case.engine, case.design, case.key, case.value, parameters)
+    keys = pool(case, rng, 12)
+    table, held = of_pairs.table(capacity=200), Counter[tuple[int, int]]()
+    batch, values = crowd(keys, 200, rng), numbers(case, 200)
+    table.insert(batch, values)
+    held.update(zip(batch.tolist(), values.tolist(), strict=True))
+    nodes = table.stats().nodes
+    for _ in range(3):
+        gone = crowd(keys, 90, rng)
+        before = Counter(as_pairs(table))
+        assert before == held
+        erased = gone[table.erase(gone)]
+        held = Counter(as_pairs(table))
+        assert held <= before and Counter(key for key, _ in (before - held).elements()) == Counter(erased.tolist())
+        values = numbers(case, len(erased))
+        table.insert(erased, values)
+        held.update(zip(erased.tolist(), values.tolist(), strict=True))
+        assert Counter(as_pairs(table)) == held
+        assert table.stats().nodes == nodes
+        table.check()
+
+
+def as_pairs(table: Any) -> Iterator[tuple[int, int]]:
+    """All pairs of a table."""
+    return zip(*(column.tolist() for column in table.to_arrays()), strict=True)
 
 
 def copies_of_lists(case: Case, rng: np.random.Generator) -> None:

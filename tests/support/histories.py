@@ -140,6 +140,45 @@ def explains_queue(events: list[Event], before: State, after: State) -> bool:
     return erases >= len(before) or all(event.flag for event in asks)
 
 
+def in_bag(event: Event, state: tuple[State, ...]) -> list[tuple[State, ...]]:
+    """The states that an event may leave behind, for a key of a `MultiMap` that uses erased slots again.
+
+    Its pairs have no order: a find reads any pair, and an erase takes any. No state if the answer is wrong.
+    """
+    if event.flag == UNPLACED:
+        return [state] * (event.operation == Operation.INSERT)
+    if event.operation == Operation.INSERT:
+        return [(*state, event.value)] * (event.flag == 1)
+    if event.operation == Operation.ERASE and event.flag:
+        return [state[:i] + state[i + 1 :] for i in range(len(state))]
+    right = event.operation in (Operation.FIND, Operation.ERASE) and bool(state) == bool(event.flag)
+    return [state] * (right and (not event.flag or event.value in state))
+
+
+def explains_bag(events: list[Event], before: State, after: State) -> bool:
+    """As `explains_queue`, for pairs without an order (`in_bag`).
+
+    1. What is left are old and inserted pairs, as many as there were less those that were erased.
+    2. A find returned an old or an inserted pair.
+    3. If an event missed the key, all of its old pairs are erased.
+    """
+    assert isinstance(before, tuple) and isinstance(after, tuple)
+    placed = [event for event in events if event.flag != UNPLACED]
+    if any(event.operation != Operation.INSERT for event in events if event.flag == UNPLACED):
+        return False
+    inserts = [event for event in placed if event.operation == Operation.INSERT]
+    asks = [event for event in placed if event.operation in (Operation.FIND, Operation.ERASE)]
+    if len(inserts) + len(asks) < len(placed) or not all(event.flag for event in inserts):
+        return False
+    pairs = {*before, *(event.value for event in inserts)}
+    erases = sum(bool(event.flag) for event in asks if event.operation == Operation.ERASE)
+    if not pairs.issuperset(after) or len(set(after)) < len(after) or len(pairs) - erases != len(after):
+        return False
+    if not pairs.issuperset(event.value for event in asks if event.operation == Operation.FIND and event.flag):
+        return False
+    return not set(before).intersection(after) or all(event.flag for event in asks)
+
+
 def wrong_keys(
     operations: Array,
     keys: Array,

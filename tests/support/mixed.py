@@ -8,7 +8,7 @@ from unittest import mock
 import numpy as np
 
 from support.cases import Case, MultiCase
-from support.histories import ABSENT, UNPLACED, State, explains, explains_queue, wrong_keys
+from support.histories import ABSENT, UNPLACED, State, explains, explains_bag, explains_queue, wrong_keys
 from support.multi_model import MultiModel
 from support.types import Array, as_bytes, as_type, row_bytes
 from warphash import Operation, TableFull
@@ -30,7 +30,8 @@ class Recorder:
     def __init__(self, case: Case, table: Any) -> None:
         self.case, self.table = case, table
         self.is_multi = isinstance(case, MultiCase)
-        self.explained: tuple[Any, State] = (explains_queue, ()) if self.is_multi else (explains, ABSENT)
+        of_pairs = explains_bag if case.parameters.get("reuse_erased") else explains_queue
+        self.explained: tuple[Any, State] = (of_pairs, ()) if self.is_multi else (explains, ABSENT)
         self.pairs: dict[bytes, State] = {}
         self.written = 0
         self.full = 0

@@ -9,7 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.histories import ABSENT, UNPLACED, Event, State, explains, explains_queue, in_queue, wrong_keys
+from support.histories import (
+    ABSENT,
+    UNPLACED,
+    Event,
+    State,
+    explains,
+    explains_bag,
+    explains_queue,
+    in_bag,
+    in_queue,
+    wrong_keys,
+)
 from warphash import Operation
 
 FIND, INSERT, ASSIGN, ERASE = Operation.FIND, Operation.INSERT, Operation.ASSIGN, Operation.ERASE
@@ -192,6 +203,40 @@ def test_of_queues_it_says_what_trying_all_orders_says(rng: np.random.Generator)
             continue  # values differ
         answer = explains_queue(events, before, state)
         assert answer == in_some_order(events, before, state, in_queue), (events, before, state)
+        agreed[answer] += 1
+    assert min(agreed.values()) > 200
+
+
+def bag_in_some_order(events: list[Event], before: tuple[State, ...], after: tuple[State, ...]) -> bool:
+    """Whether some order explains the events of pairs without an order, by trying all."""
+    for order in permutations(events):
+        states = {frozenset(before)}
+        for event in order:
+            states = {frozenset(left) for state in states for left in in_bag(event, tuple(state))}
+        if frozenset(after) in states:
+            return True
+    return False
+
+
+def test_of_bags_it_says_what_trying_all_orders_says(rng: np.random.Generator) -> None:
+    """As for queues; the end is drawn from all values."""
+    agreed = {True: 0, False: 0}
+    for _ in range(4000):
+        before: tuple[State, ...] = ("a", "b")[: rng.integers(3)]
+        events = []
+        for value in ("v", "w", "x", "y")[: rng.integers(1, 5)]:
+            operation = Operation(rng.choice([FIND, INSERT, ERASE]))
+            flag = 1 if operation == INSERT else int(rng.choice([0, 1]))
+            seen = value if operation == INSERT else rng.choice(["a", "v", "w"]) if operation == FIND and flag else None
+            events.append(Event(operation, seen, flag))
+        if rng.random() < 0.1:
+            events.append(Event(Operation(rng.integers(4)), "z", UNPLACED))
+        pairs = [*before, *(event.value for event in events if event.operation == INSERT and event.flag == 1)]
+        erases = sum(event.flag == 1 for event in events if event.operation == ERASE)
+        left = max(0, len(pairs) - erases) if rng.random() < 0.8 else rng.integers(len(pairs) + 1)
+        after = tuple(pairs[k] for k in rng.permutation(len(pairs))[:left])
+        answer = explains_bag(events, before, after)
+        assert answer == bag_in_some_order(events, before, after), (events, before, after)
         agreed[answer] += 1
     assert min(agreed.values()) > 200
 

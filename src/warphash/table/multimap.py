@@ -32,6 +32,10 @@ class MultiMap(PairTable):
     Every copy keeps the order that a table has: `copy`, a pickle, a saved table that is loaded, and a table with other
     options.
 
+    With the parameter ``reuse_erased=True`` of design ``"slab"``, inserts take the slots of erased pairs. The values of
+    a key then come in any order, and the first pair of a key is any of its pairs. Lists are not packed after many
+    erases, but by `flush`, by a rebuild, and where the pool has no more nodes.
+
     A pair is appended in constant time, however many pairs its key has. `count`, `find_all` and `erase_all` read the
     whole list of a key. `find` and `erase` read the front of the list, with the erased pairs that `flush` has not yet
     dropped. To erase many pairs of one key, call `erase_all` once instead of `erase` for each pair.
