@@ -81,6 +81,7 @@ class Family:
     behind_bus: bool = False
     evict: str | None = None
     write: str = ""
+    reuses: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -97,6 +98,8 @@ class Family:
             options |= {"max_size": 10_000, "evict": self.evict}  # nothing leaves
         if self.write:  # all keys of a scenario have room in the cache
             options |= {"write": self.write, "device_capacity": 72}
+        if self.reuses:
+            options["reuse_erased"] = True
         if self.in_file:
             options["memory"] = Path(tempfile.mkdtemp(dir=_FILES.name)) / "table"
         return kind(self.key, self.value, capacity=capacity, design=self.design, device=device, seed=3, **options)
@@ -147,6 +150,7 @@ FAMILIES = {
         Family("wide-keys", "bucketed_cuckoo", "V24"),
         Family("lists", "slab"),
         Family("lists-of-pairs", "slab", multi=True),
+        Family("lists-with-reused-slots", "slab", multi=True, reuses=True),
         Family("rows-in-lists", "slab", "V24", "V40"),
         Family("subtables", "dynamic_cuckoo"),
         Family("wide-subtables", "dynamic_cuckoo", "V24", "V40"),
