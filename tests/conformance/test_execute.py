@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from support.cases import Case, design_names, mixed_designs, wide_mixed_designs
-from support.mixed import Recorder, drawn
+from support.mixed import Recorder
 from support.model import Model
 from support.types import Array, as_bytes, special_keys
 from warphash import (
@@ -94,7 +94,7 @@ def test_every_batch_has_an_order(mixed_case: Case, rng: np.random.Generator, mo
     if mixed_case.engine == "emulated":
         keys = pool_of(mixed_case, rng, 10)
         for n in (50, 300, 100):
-            recorder.execute(*drawn(keys, n, rng))
+            recorder.execute(*recorder.drawn(keys, n, rng))
     else:
         keys = pool_of(mixed_case, rng, 4000)
         keys = keys[: len(keys) // 8 * 8]
@@ -286,7 +286,7 @@ def test_writes_without_values(table: HashMap, write: Operation) -> None:
 
 def test_values_and_keys_of_another_kind(table: HashMap) -> None:
     operations = np.full(3, ASSIGN, np.uint8)
-    for dtype in ("f4", "f8", "i4", "u8", "u2", "O", "U3", "S4", "c16", "M8[s]", bool):
+    for dtype in ("f4", "f8", "i4", "u8", "i2", "O", "U3", "S4", "c16", "M8[s]", bool):
         wrong = np.ones(3, np.uint32).astype(dtype)
         for keys, values in ((KEYS[:3], wrong), (wrong, KEYS[:3])):
             with pytest.raises(DtypeError):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import hypothesis.strategies as st
 import numpy as np
@@ -14,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from support.cases import Case, MultiCase, only
 from support.multi_model import MultiModel
 from support.types import Array, as_bytes, special_keys
-from warphash import CorruptFile, HashMap, MultiMap, TableFull
+from warphash import CorruptFile, HashMap, MultiMap, TableFull, unpickle_to
 from warphash.storage.chains.node_pool import SlabPool
 
 
@@ -211,7 +214,6 @@ def test_copy_is_apart(multi_case: Case, rng: np.random.Generator) -> None:
     checked, keys = filled(multi_case, rng)
     twin, model = checked.table.copy(), MultiModel()
     model.values = dict(checked.model.values)
-    model.reordered(twin)
     assert type(twin) is MultiMap and twin.design == checked.table.design
     model.erased(keys[::2], twin.erase(keys[::2]))
     checked.insert(keys[1::3])
@@ -219,12 +221,71 @@ def test_copy_is_apart(multi_case: Case, rng: np.random.Generator) -> None:
     checked.agrees(keys)
 
 
+def pickled(table: MultiMap) -> MultiMap:
+    again: MultiMap = pickle.loads(pickle.dumps(table))
+    return again
+
+
+def unpickled_to_the_cpu(table: MultiMap) -> MultiMap:
+    with unpickle_to("cpu"):
+        return pickled(table)
+
+
+def with_other_lists(table: MultiMap) -> MultiMap:
+    return cast("Any", table).__replace__(capacity=3 * len(table), seed=12)
+
+
+def of_another_design(table: MultiMap) -> MultiMap:
+    other = "slab" if table.design == "lock_free_chaining" else "lock_free_chaining"
+    return cast("Any", table).__replace__(design=other)
+
+
+WAYS: list[Callable[[MultiMap], MultiMap]] = [
+    *(MultiMap.copy, copy.copy, copy.deepcopy, pickled, unpickled_to_the_cpu, with_other_lists, of_another_design)
+]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+def test_a_copy_keeps_the_order(
+    multi_case: Case, way: Callable[[MultiMap], MultiMap], rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys that lie between each other in their lists, one of them very often, some erased in front and added again.
+
+    By several threads, each with many keys under way: an insert of all pairs as one batch would mix them.
+    """
+    monkeypatch.setenv("WARPHASH_NUM_THREADS", "2")
+    few = multi_case.engine == "emulated"
+    keys, absent = pool_of(multi_case, rng, 20 if few else 2000)
+    checked = Checked(multi_case, capacity=len(keys))
+    for number in range(3 if few else 12):
+        checked.insert(rng.permutation(np.concatenate([keys, np.repeat(keys[:1], 60 if few else 500, axis=0)])))
+        checked.erase(rng.choice(keys, len(keys) // (1 + number)))
+    twin = Checked(multi_case)
+    twin.table, twin.model.values = way(checked.table), dict(checked.model.values)
+    twin.written = checked.written
+    twin.agrees(absent)
+    twin.insert(keys)
+    twin.erase(keys[::2])
+    twin.agrees(absent)
+    checked.agrees(absent)
+
+
+def test_a_copy_without_pairs(multi_case: Case, rng: np.random.Generator) -> None:
+    keys, _ = pool_of(multi_case, rng, 3)
+    for way in WAYS:
+        checked = Checked(multi_case)
+        checked.table = way(checked.table)
+        checked.agrees(keys)
+        checked.insert(keys)
+        checked.agrees(keys)
+
+
 def test_save_load(multi_case: Case, rng: np.random.Generator, tmp_path: Path) -> None:
     checked, keys = filled(multi_case, rng)
+    checked.insert(np.repeat(keys[:2], 30, axis=0))
     checked.table.save(tmp_path / "table")
     again = Checked(multi_case)
     again.table, again.model.values = multi_case.load(tmp_path / "table"), checked.model.values
-    again.model.reordered(again.table)
     again.agrees(keys)
     assert again.table.capacity >= checked.table.capacity and again.table.seed == checked.table.seed
     again.insert(keys)
@@ -348,7 +409,10 @@ class MultiMachine(RuleBasedStateMachine):
     @rule()
     def go_on_with_a_copy(self) -> None:
         self.checked.table = self.checked.table.copy()
-        self.checked.model.reordered(self.checked.table)
+
+    @rule(way=st.sampled_from([copy.deepcopy, pickled]))
+    def go_on_with_what_was_stored(self, way: Callable[[MultiMap], MultiMap]) -> None:
+        self.checked.table = way(self.checked.table)
 
     @invariant()
     def agrees(self) -> None:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
+from support.cases import MultiCase
 from support.engines import one_of_each
 from support.lists import nodes_of_a_list
+from support.mixed import Recorder
 from support.model import Model
 from support.types import Array
-from warphash import HashMap, HashSet, Operation, TableFull
+from warphash import HashMap, HashSet, MultiMap, Operation, ParameterError, TableFull
 from warphash.lab import figure_data
 from warphash.lab.figure_data import Point
+from warphash.storage.chains.chain_array import ChainArray
 from warphash.storage.chains.node_pool import SlabPool
 
 N = 600
@@ -279,3 +284,107 @@ def test_each_slab_of_a_list_is_one_more_read(name: str, device: str, million: A
         kind.insert(table, million[number : number + 1])
         assert table.stats().insert_probes == pytest.approx(slab_of_key[: number + 1].mean())
     np.testing.assert_array_equal(table.probe_counts(million[:n]), slab_of_key)
+
+
+# ---- erased slots that are used again
+def churned(table: MultiMap, rng: np.random.Generator, rounds: int, by_execute: bool) -> list[int]:
+    """Nodes behind each of some rounds that erase pairs and add as many of the same keys; checks the pairs."""
+    keys = rng.permutation(np.repeat(np.arange(300), 7))
+    keys = np.concatenate([keys, np.full(1500, 7)]).astype(np.uint32)  # a list that is entered at its tail
+    held = Counter(keys.tolist())
+    table.insert(keys, keys + 1)
+    nodes = [table.stats().nodes]
+    for number in range(rounds):
+        gone = rng.choice(keys, 900, replace=False)  # of the long list, more than its first nodes hold
+        assert table.erase(gone).all()
+        if by_execute:
+            found, done = table.execute(np.full(len(gone), Operation.INSERT, np.uint8), gone, gone + 1)
+            assert done.all() and not found.any()
+        else:
+            table.insert(gone, gone + 1)
+        nodes.append(table.stats().nodes)
+        if number % 10 == 0:
+            columns = table.to_arrays()
+            np.testing.assert_array_equal(columns[1], columns[0] + 1)
+            assert Counter(columns[0].tolist()) == held
+            np.testing.assert_array_equal(table.count(keys[:50]), [held[key] for key in keys[:50].tolist()])
+            table.check()
+    return nodes
+
+
+@pytest.mark.parametrize("by_execute", [False, True], ids=["insert", "execute"])
+def test_nodes_do_not_grow_where_erased_slots_are_used_again(
+    by_execute: bool, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And no list is packed meanwhile; without the parameter, lists are, and have more nodes until they are."""
+
+    def refuse(*_: Any) -> None:
+        raise AssertionError("a list was packed")
+
+    options = {"device": "cpu", "capacity": 4000, "buckets": 100, "rebucket": False, "seed": 1}
+    with monkeypatch.context() as patch:
+        patch.setattr(ChainArray, "flush", refuse)
+        reusing = churned(MultiMap("u4", "u4", reuse_erased=True, **options), rng, 60, by_execute)
+    assert set(reusing) == {reusing[0]}
+    others = churned(MultiMap("u4", "u4", **options), rng, 60, by_execute)
+    assert max(others) > 1.2 * others[0]
+
+
+def test_a_flush_packs_lists_whose_erased_slots_are_used_again(rng: np.random.Generator) -> None:
+    keys = np.repeat(np.arange(50, dtype=np.uint32), 40)
+    table = MultiMap("u4", "u4", device="cpu", capacity=2000, reuse_erased=True, buckets=10, rebucket=False)
+    table.insert(keys, keys)
+    before = table.stats().nodes
+    assert table.erase(keys[: len(keys) // 2]).all()
+    assert table.stats().nodes == before and table.flush() > 0
+    assert table.stats().nodes < 0.7 * before
+    twin = copy.deepcopy(table)
+    for each in (table, twin):
+        np.testing.assert_array_equal(np.sort(each.keys()), keys[len(keys) // 2 :])
+        each.check()
+
+
+def test_a_table_that_may_not_grow_uses_erased_slots_again(rng: np.random.Generator) -> None:
+    keys = np.arange(40, dtype=np.uint32)
+    table = MultiMap("u4", "u4", device="cpu", capacity=40, on_full="raise", reuse_erased=True, seed=1)
+    with pytest.raises(TableFull, match="the table is as it was"):
+        table.insert(np.repeat(keys, 50), np.repeat(keys, 50))
+    while True:
+        try:
+            table.insert(keys, keys)
+        except TableFull:
+            break
+    full = len(table)
+    for _ in range(20):
+        gone = rng.permutation(table.keys())[: full // 2]
+        assert table.erase(gone).all()
+        table.insert(gone, gone)
+        assert len(table) == full
+        table.check()
+
+
+def test_a_mixed_batch_that_uses_erased_slots_again_has_an_order(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WARPHASH_NUM_THREADS", "2")
+    for key, value in (("u4", "u4"), ("u8", "u8")):
+        case = MultiCase("cpu", "slab", key, value, {"reuse_erased": True})
+        recorder = Recorder(case, case.table(capacity=4))
+        keys = case.keys(4000, rng)
+        for _ in range(4):
+            halves = [
+                rng.permuted(np.repeat(np.arange(len(keys)), 5).reshape(-1, 40), axis=1).ravel() for _ in range(2)
+            ]
+            batch = np.concatenate(halves)
+            operations = rng.choice([Operation.FIND, Operation.INSERT, Operation.ERASE], len(batch)).astype(np.uint8)
+            recorder.execute(operations, keys[batch])
+        recorder.table.check()
+
+
+def test_a_key_that_stands_once_takes_no_erased_slot() -> None:
+    for make in (
+        lambda: HashMap("u4", "u4", device="cpu", design="slab", reuse_erased=True),
+        lambda: HashSet("u4", device="cpu", design="slab", reuse_erased=True),
+    ):
+        with pytest.raises(ParameterError, match="reuse_erased=True is for a MultiMap"):
+            make()

@@ -33,6 +33,7 @@ class Bug:
     parameters: dict[str, Any] = field(default_factory=lambda: {"slots_per_bucket": 8})
     locks: bool = False
     value: str = ""
+    multi: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -40,7 +41,7 @@ class Bug:
     @property
     def races(self) -> Races:
         """The table in which the bug is planted."""
-        return Races(self.design, self.word, self.parameters, self.plant, self.value)
+        return Races(self.design, self.word, self.parameters, self.plant, self.value, self.multi)
 
     def without(self) -> Bug:
         """The same with nothing planted."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,7 +16,7 @@ import pytest
 
 import warphash
 from support.cases import Case, MultiCase
-from support.mixed import Recorder, drawn
+from support.mixed import Recorder
 from support.model import Model
 from support.multi_model import MultiModel
 from support.types import Array, special_keys
@@ -41,6 +43,8 @@ class Races:
     ----------
     word, value
         Types of keys and of values, which are the same if ``value`` is empty.
+    multi
+        Whether it is a `MultiMap`.
     """
 
     design: str
@@ -48,14 +52,16 @@ class Races:
     parameters: dict[str, Any] = field(default_factory=dict)
     rewrite: Callable[[str], str] = str
     value: str = ""
+    multi: bool = False
 
     def __str__(self) -> str:
-        notes = ["locks"] * (self.rewrite is without_cas128) + [self.value] * bool(self.value)
+        notes = ["locks"] * (self.rewrite is without_cas128) + [self.value] * bool(self.value) + ["multi"] * self.multi
         return "-".join([self.design, *(f"{k}={v}" for k, v in self.parameters.items()), self.word, *notes])
 
     @property
     def case(self) -> Case:
-        return Case("emulated", self.design, self.word, self.value or self.word, self.parameters)
+        kind = MultiCase if self.multi else Case
+        return kind("emulated", self.design, self.word, self.value or self.word, self.parameters)
 
     @property
     def is_wide(self) -> bool:
@@ -275,7 +281,7 @@ def mixed_batches(case: Case, rng: np.random.Generator) -> None:
     keys = pool(case, rng, 14)
     recorder = Recorder(case, case.table(capacity=4, on_full="grow"))
     for n in (40, 60, 40, 250, 100, 60):
-        recorder.execute(*drawn(keys, n, rng))
+        recorder.execute(*recorder.drawn(keys, n, rng))
     recorder.table.check()
 
 
@@ -287,11 +293,21 @@ def mixed_batches_until_full(case: Case, rng: np.random.Generator) -> None:
     recorder.execute(np.full(len(keys), Operation.INSERT, np.uint8), everything)
     assert recorder.full == 1, "there was room for all"
     for n in (80, 250, 60):
-        recorder.execute(*drawn(keys, n, rng))
-    recorder.execute(np.full(len(keys), Operation.ERASE, np.uint8), everything)
-    assert not recorder.pairs
-    recorder.execute(*drawn(keys[-10:], 100, rng))
+        recorder.execute(*recorder.drawn(keys, n, rng))
+    recorder.erase_everything(everything)
+    recorder.execute(*recorder.drawn(keys[-10:], 100, rng))
     recorder.table.check()
+
+
+def finds_beside_first_inserts(case: Case, rng: np.random.Generator) -> None:
+    """Two keys come into empty lists, while finds read a node some of whose slots are filled meanwhile."""
+    keys = pool(case, rng, 10)[:2]
+    recorder = Recorder(case, case.table(capacity=4, on_full="grow"))
+    for _ in range(20):
+        operations = rng.choice([Operation.FIND, Operation.INSERT], 40).astype(np.uint8)
+        recorder.execute(operations, rng.choice(keys, 40))
+        recorder.table.clear()
+        recorder.pairs = {}
 
 
 def pairs_that_repeat(case: Case, rng: np.random.Generator) -> None:
@@ -316,6 +332,53 @@ def pairs_that_repeat(case: Case, rng: np.random.Generator) -> None:
     table.insert(batch, numbers(case, 20))
     model.inserted(batch, numbers(case, 20), table)
     model.agrees(table, keys)
+
+
+def erased_slots_used_again(case: Case, rng: np.random.Generator) -> None:
+    """Copies race for the slots that copies of the same keys left, in as many nodes as there were."""
+    parameters = {**case.parameters, "reuse_erased": True}
+    of_pairs = MultiCase(case.engine, case.design, case.key, case.value, parameters)
+    keys = pool(case, rng, 12)
+    table, held = of_pairs.table(capacity=200), Counter[tuple[int, int]]()
+    batch, values = crowd(keys, 200, rng), numbers(case, 200)
+    table.insert(batch, values)
+    held.update(zip(batch.tolist(), values.tolist(), strict=True))
+    nodes = table.stats().nodes
+    for _ in range(3):
+        gone = crowd(keys, 90, rng)
+        before = Counter(as_pairs(table))
+        assert before == held
+        erased = gone[table.erase(gone)]
+        held = Counter(as_pairs(table))
+        assert held <= before and Counter(key for key, _ in (before - held).elements()) == Counter(erased.tolist())
+        values = numbers(case, len(erased))
+        table.insert(erased, values)
+        held.update(zip(erased.tolist(), values.tolist(), strict=True))
+        assert Counter(as_pairs(table)) == held
+        assert table.stats().nodes == nodes
+        table.check()
+
+
+def as_pairs(table: Any) -> Iterator[tuple[int, int]]:
+    """All pairs of a table."""
+    return zip(*(column.tolist() for column in table.to_arrays()), strict=True)
+
+
+def copies_of_lists(case: Case, rng: np.random.Generator) -> None:
+    """A full table is made again of its pairs, which are added in their order, key by key, until nodes are missing."""
+    of_pairs = MultiCase(case.engine, case.design, case.key, case.value, case.parameters)
+    keys = pool(case, rng, 40)
+    table, model = of_pairs.table(capacity=40, on_full="raise"), MultiModel()
+    for n in (40, 40, 25, 12, 6, 3, 2, 1):
+        batch, values = crowd(keys, n, rng), numbers(case, n)
+        try:
+            table.insert(batch, values)
+        except TableFull:
+            continue
+        model.inserted(batch, values, table)
+    twin = copy.deepcopy(table)
+    model.agrees(twin, keys)
+    model.agrees(table)
 
 
 def batches_as_large_as_the_pool(case: Case, rng: np.random.Generator) -> None:
@@ -343,7 +406,7 @@ def values_under_shared_locks(case: Case, rng: np.random.Generator) -> None:
         for n in (60, 12, 200):
             operations = rng.choice([Operation.FIND, Operation.ASSIGN], n).astype(np.uint8)
             recorder.execute(operations, rng.choice(keys, n))
-        recorder.execute(*drawn(keys, 200, rng))
+        recorder.execute(*recorder.drawn(keys, 200, rng))
 
 
-MIXED_SCENARIOS: tuple[Scenario, ...] = (mixed_batches, mixed_batches_until_full)
+MIXED_SCENARIOS: tuple[Scenario, ...] = (mixed_batches, mixed_batches_until_full, finds_beside_first_inserts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from emulated.scenarios import (
     assert_no_failure,
     batches_as_large_as_the_pool,
     batches_of_many_rows,
+    copies_of_lists,
+    erased_slots_used_again,
     evictions_from_lines_of_one_key,
     pairs_that_repeat,
     subtables_that_grow_and_shrink,
@@ -35,10 +38,10 @@ def schedules(seeds: range) -> pytest.MarkDecorator:
 
 def crossed(every: list[Races]) -> list[Any]:
     """Kinds of tables; each is compiled for itself. Of a design, all are slow but the first of words and of rows."""
-    kinds: set[tuple[str, bool]] = set()
+    kinds: set[tuple[str, bool, bool, bool]] = set()
     marked = []
     for races in every:
-        kind = races.design, races.is_wide
+        kind = races.design, races.is_wide, races.multi, "reuse_erased" in races.parameters
         first = kind not in kinds or (races.design, races.word, races.parameters) in COLUMNS
         marked.append(pytest.param(races, id=str(races), marks=[pytest.mark.slow] * (not first)))
         kinds.add(kind)
@@ -104,6 +107,9 @@ MIXED_RACES = [
         ("u8", str, "none"),
     )
 ]
+MULTI_RACES = [replace(races, multi=True) for races in MIXED_RACES if races.value != "none"]
+MULTI_RACES += [Races("slab", word, {"buckets": 1, "reuse_erased": True}, multi=True) for word in ("u4", "u8")]
+"""Mixed batches on a `MultiMap`."""
 
 TICKET_RACES = [
     Races("stadium", word, parameters, rewrite, value)
@@ -145,7 +151,7 @@ def test_lanes_in_order(races: Races) -> None:
 
 @schedules(IN_ORDER_FIRST)
 @pytest.mark.parametrize("scenario", MIXED_SCENARIOS, ids=lambda scenario: scenario.__name__)
-@pytest.mark.parametrize("races", crossed(MIXED_RACES + TICKET_RACES))
+@pytest.mark.parametrize("races", crossed(MIXED_RACES + MULTI_RACES + TICKET_RACES))
 def test_every_schedule_has_an_order(races: Races, scenario: Scenario, seeds: range) -> None:
     """Thousands of mixed batches: each key's answers are those of some order of its operations."""
     assert_no_failure(scenario, races, seeds)
@@ -160,7 +166,14 @@ def test_no_schedule_tears_a_value(races: Races, seeds: range) -> None:
 @schedules(IN_ORDER_FIRST)
 @pytest.mark.parametrize("races", crossed([races for races in MIXED_RACES if races.value != "none"]))
 def test_no_schedule_loses_a_pair(races: Races, seeds: range) -> None:
-    assert_no_failure(pairs_that_repeat, races, seeds)
+    for scenario in (pairs_that_repeat, copies_of_lists):
+        assert_no_failure(scenario, races, seeds)
+
+
+@schedules(IN_ORDER_FIRST)
+@pytest.mark.parametrize("races", crossed([Races("slab", word, {"buckets": 3}) for word in ("u4", "u8")]))
+def test_no_schedule_loses_a_pair_in_an_erased_slot(races: Races, seeds: range) -> None:
+    assert_no_failure(erased_slots_used_again, races, seeds)
 
 
 @schedules(range(16))

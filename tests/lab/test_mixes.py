@@ -92,6 +92,27 @@ def test_tables_are_measured_and_verified(design: str, fill: Fill, operation: st
     assert measured.rate_per_s == pytest.approx(2500 / measured.seconds)
 
 
+def test_several_tables_share_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has the batches of its own; a wrong answer of any of them is seen."""
+    lab = Lab("cpu", repetitions=2)
+    setting = Setting("lock_free_chaining", {"rebucket": False, "buckets": 700})
+    measured = measure_mix(lab, KEYS, setting, None, GAMMAS[1], 700, tables=3)
+    assert measured.mismatches == 0
+    assert measured.rate_per_s == pytest.approx(3 * 4 * 700 / measured.seconds)
+    empty, made = lab.empty, []
+
+    def with_a_lost_key(*arguments, **options):
+        table = empty(*arguments, **options)
+        made.append(table)
+        if len(made) == 3:
+            whole = table.execute
+            monkeypatch.setattr(table, "execute", lambda *batch: (whole(*batch)[0], np.zeros(700, bool)), raising=False)
+        return table
+
+    monkeypatch.setattr(lab, "empty", with_a_lost_key)
+    assert measure_mix(lab, KEYS, setting, None, GAMMAS[1], 700, tables=3).mismatches > 700
+
+
 def test_a_table_that_loses_a_key_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     lab = Lab("cpu", repetitions=1)
     whole = lab.empty

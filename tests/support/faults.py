@@ -81,6 +81,7 @@ class Family:
     behind_bus: bool = False
     evict: str | None = None
     write: str = ""
+    reuses: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -97,6 +98,8 @@ class Family:
             options |= {"max_size": 10_000, "evict": self.evict}  # nothing leaves
         if self.write:  # all keys of a scenario have room in the cache
             options |= {"write": self.write, "device_capacity": 72}
+        if self.reuses:
+            options["reuse_erased"] = True
         if self.in_file:
             options["memory"] = Path(tempfile.mkdtemp(dir=_FILES.name)) / "table"
         return kind(self.key, self.value, capacity=capacity, design=self.design, device=device, seed=3, **options)
@@ -147,6 +150,7 @@ FAMILIES = {
         Family("wide-keys", "bucketed_cuckoo", "V24"),
         Family("lists", "slab"),
         Family("lists-of-pairs", "slab", multi=True),
+        Family("lists-with-reused-slots", "slab", multi=True, reuses=True),
         Family("rows-in-lists", "slab", "V24", "V40"),
         Family("subtables", "dynamic_cuckoo"),
         Family("wide-subtables", "dynamic_cuckoo", "V24", "V40"),
@@ -257,15 +261,20 @@ def _erased_all(family: Family, model: Model, ids: Array) -> Model:
     return {key: values for key, values in model.items() if key not in gone}
 
 
-def _operations(ids: Array) -> Array:
-    """An operation for each key: insert, assign, erase and find in turn."""
-    every = [Operation.INSERT, Operation.ASSIGN, Operation.ERASE, Operation.FIND]
+def _operations(family: Family, ids: Array) -> Array:
+    """An operation for each key: insert, assign, erase and find in turn. Lists of pairs have no assign: two inserts."""
+    write = Operation.INSERT if family.multi else Operation.ASSIGN
+    every = [Operation.INSERT, write, Operation.ERASE, Operation.FIND]
     return np.array([every[i % 4] for i in range(len(ids))], np.uint8)
 
 
 def _executed(family: Family, model: Model, ids: Array) -> Model:
+    operations = _operations(family, ids)
+    if family.multi:
+        erased = _erased(family, model, ids[operations == Operation.ERASE])
+        return _inserted(family, erased, ids[operations == Operation.INSERT])
     held = dict(model)
-    for key, operation in zip(map(int, ids), _operations(ids).tolist(), strict=True):
+    for key, operation in zip(map(int, ids), operations.tolist(), strict=True):
         if operation == Operation.ERASE:
             held.pop(key, None)
         elif operation == Operation.ASSIGN or (operation == Operation.INSERT and key not in held):
@@ -274,7 +283,7 @@ def _executed(family: Family, model: Model, ids: Array) -> Model:
 
 
 def _execute(family: Family, table: Any, ids: Array) -> Any:
-    return table.execute(_operations(ids), family.keys(ids), family.values(_new(ids)))
+    return table.execute(_operations(family, ids), family.keys(ids), family.values(_new(ids)))
 
 
 def _give(method: str) -> Callable[[Family, Any, Array], Any]:
@@ -318,7 +327,7 @@ VERBS = {
         Verb("__delitem__", _ask("__delitem__"), _erased_all, needs="erase", kinds=("map",), batch="present"),
         Verb("pop", _ask("pop"), _erased_all, needs="erase", kinds=("map",), batch="present"),
         Verb("update", _update, _assigned, kinds=("map",)),
-        Verb("execute", _execute, _executed, needs="execute", kinds=("map",), whole=False, batch="once"),
+        Verb("execute", _execute, _executed, needs="execute", whole=False, batch="once"),
         Verb("reserve", lambda family, table, ids: table.reserve(600), _same),
         Verb("shrink", _bare("shrink"), _same),
         Verb("flush", _bare("flush"), _same, needs="flush"),

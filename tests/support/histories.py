@@ -7,7 +7,7 @@ restrict each other: a history is linearizable if it is linearizable for each ob
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,8 @@ from support.types import Array, as_bytes
 from warphash import Operation
 
 State = Hashable
-"""The value of a key, or `ABSENT` if the table does not hold the key."""
+"""The value of a key, or `ABSENT` if the table does not hold the key. In a `MultiMap`: a tuple of all values, oldest
+first."""
 
 ABSENT = None
 UNPLACED = 2
@@ -93,6 +94,91 @@ def explains(events: list[Event], before: State, after: State) -> bool:
     return after in (added or first) and (not assigned or spans > 1)
 
 
+def in_queue(event: Event, state: tuple[State, ...]) -> tuple[bool, tuple[State, ...]]:
+    """As `Event.after`, for a key of a `MultiMap`: its pairs are a queue, and only the first one is looked at."""
+    if event.flag == UNPLACED:
+        return event.operation == Operation.INSERT, state
+    if event.operation == Operation.INSERT:
+        return event.flag == 1, (*state, event.value)
+    if event.operation == Operation.ERASE:
+        return bool(state) == bool(event.flag), state[1:]
+    found = event.operation == Operation.FIND and bool(state) == bool(event.flag)
+    return found and (not state or state[0] == event.value), state
+
+
+def explains_queue(events: list[Event], before: State, after: State) -> bool:
+    """As `explains`, for a key of a `MultiMap` whose values all differ.
+
+    All events overlap, so a pair may be added as late as the moment when it becomes the first of its key. The following
+    rules are therefore necessary and sufficient:
+
+    1. The erases take the old pairs in their order, then inserted pairs. The other inserted pairs are left, behind the
+       old pairs that are left.
+    2. A find returned a pair that is the first one at some time: an old pair, if the pairs before it are erased; an
+       inserted pair that is erased; or the first pair in the end.
+    3. If an event missed the key, all of its old pairs are erased.
+    """
+    assert isinstance(before, tuple) and isinstance(after, tuple)
+    placed = [event for event in events if event.flag != UNPLACED]
+    if any(event.operation != Operation.INSERT for event in events if event.flag == UNPLACED):
+        return False
+    inserts = [event for event in placed if event.operation == Operation.INSERT]
+    asks = [event for event in placed if event.operation in (Operation.FIND, Operation.ERASE)]
+    if len(inserts) + len(asks) < len(placed) or not all(event.flag for event in inserts):
+        return False
+    inserted = {event.value for event in inserts}
+    erases = sum(bool(event.flag) for event in asks if event.operation == Operation.ERASE)
+    old = before[erases:]
+    new = after[len(old) :]
+    if after[: len(old)] != old or not inserted.issuperset(new) or len(set(new)) < len(new):
+        return False
+    if len(inserts) - len(new) != max(0, erases - len(before)):
+        return False
+    first = {*before[: erases + 1], *inserted.difference(new), *after[:1]}
+    if not first.issuperset(event.value for event in asks if event.operation == Operation.FIND and event.flag):
+        return False
+    return erases >= len(before) or all(event.flag for event in asks)
+
+
+def in_bag(event: Event, state: tuple[State, ...]) -> list[tuple[State, ...]]:
+    """The states that an event may leave behind, for a key of a `MultiMap` that uses erased slots again.
+
+    Its pairs have no order: a find reads any pair, and an erase takes any. No state if the answer is wrong.
+    """
+    if event.flag == UNPLACED:
+        return [state] * (event.operation == Operation.INSERT)
+    if event.operation == Operation.INSERT:
+        return [(*state, event.value)] * (event.flag == 1)
+    if event.operation == Operation.ERASE and event.flag:
+        return [state[:i] + state[i + 1 :] for i in range(len(state))]
+    right = event.operation in (Operation.FIND, Operation.ERASE) and bool(state) == bool(event.flag)
+    return [state] * (right and (not event.flag or event.value in state))
+
+
+def explains_bag(events: list[Event], before: State, after: State) -> bool:
+    """As `explains_queue`, for pairs without an order (`in_bag`).
+
+    1. What is left are old and inserted pairs, as many as there were less those that were erased.
+    2. A find returned an old or an inserted pair.
+    3. If an event missed the key, all of its old pairs are erased.
+    """
+    assert isinstance(before, tuple) and isinstance(after, tuple)
+    placed = [event for event in events if event.flag != UNPLACED]
+    if any(event.operation != Operation.INSERT for event in events if event.flag == UNPLACED):
+        return False
+    inserts = [event for event in placed if event.operation == Operation.INSERT]
+    asks = [event for event in placed if event.operation in (Operation.FIND, Operation.ERASE)]
+    if len(inserts) + len(asks) < len(placed) or not all(event.flag for event in inserts):
+        return False
+    pairs = {*before, *(event.value for event in inserts)}
+    erases = sum(bool(event.flag) for event in asks if event.operation == Operation.ERASE)
+    if not pairs.issuperset(after) or len(set(after)) < len(after) or len(pairs) - erases != len(after):
+        return False
+    if not pairs.issuperset(event.value for event in asks if event.operation == Operation.FIND and event.flag):
+        return False
+    return not set(before).intersection(after) or all(event.flag for event in asks)
+
+
 def wrong_keys(
     operations: Array,
     keys: Array,
@@ -101,6 +187,8 @@ def wrong_keys(
     flags: Array,
     before: dict[bytes, State],
     after: dict[bytes, State],
+    explained: Callable[[list[Event], State, State], bool] = explains,
+    absent: State = ABSENT,
 ) -> list[tuple[bytes, State, State, list[Event]]]:
     """The keys of a batch whose answers no order explains, with their states and events.
 
@@ -110,6 +198,8 @@ def wrong_keys(
         The values that inserts and assigns bring, and the values that finds return. None for a set.
     before, after
         The pairs of the table before and after the batch. For a set, the values are empty.
+    explained, absent
+        `explains` and its state of an absent key; of a `MultiMap`, `explains_queue` and the empty tuple.
     """
     events: dict[bytes, list[Event]] = defaultdict(list)
     names, brought = as_bytes(keys), _values(values, keys)
@@ -121,9 +211,9 @@ def wrong_keys(
     for name in before.keys() | after.keys():
         events.setdefault(name, [])
     return [
-        (name, before.get(name, ABSENT), after.get(name, ABSENT), its)
+        (name, before.get(name, absent), after.get(name, absent), its)
         for name, its in events.items()
-        if not explains(its, before.get(name, ABSENT), after.get(name, ABSENT))
+        if not explained(its, before.get(name, absent), after.get(name, absent))
     ]
 
 

@@ -7,8 +7,9 @@ from unittest import mock
 
 import numpy as np
 
-from support.cases import Case
-from support.histories import UNPLACED, State, wrong_keys
+from support.cases import Case, MultiCase
+from support.histories import ABSENT, UNPLACED, State, explains, explains_bag, explains_queue, wrong_keys
+from support.multi_model import MultiModel
 from support.types import Array, as_bytes, as_type, row_bytes
 from warphash import Operation, TableFull
 from warphash.storage.storage import MixedBatch
@@ -28,6 +29,9 @@ class Recorder:
 
     def __init__(self, case: Case, table: Any) -> None:
         self.case, self.table = case, table
+        self.is_multi = isinstance(case, MultiCase)
+        of_pairs = explains_bag if case.parameters.get("reuse_erased") else explains_queue
+        self.explained: tuple[Any, State] = (of_pairs, ()) if self.is_multi else (explains, ABSENT)
         self.pairs: dict[bytes, State] = {}
         self.written = 0
         self.full = 0
@@ -47,7 +51,7 @@ class Recorder:
         values, before = self.values(len(keys)), self.pairs
         found, flags = self._answers(operations, keys, values)
         self.pairs = self._held()
-        wrong = wrong_keys(operations, keys, values, found, flags, before, self.pairs)
+        wrong = wrong_keys(operations, keys, values, found, flags, before, self.pairs, *self.explained)
         assert not wrong, f"{len(wrong)} keys have answers that no order explains, the first: {wrong[0]}"
         if found is not None:
             has_none = (operations != Operation.FIND) | (flags != 1)
@@ -91,7 +95,25 @@ class Recorder:
         raw = array.engine.to_host(words, np.uint8, n * width).reshape(n, width)
         return as_type(raw[:, : row_bytes(dtype)], dtype)
 
+    def drawn(self, keys: Array, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Draw operations on a few of ``keys``, in random proportions."""
+        known = [operation for operation in Operation if not self.is_multi or operation != Operation.ASSIGN]
+        few = rng.choice(keys, rng.integers(2, len(keys) + 1), replace=False)
+        operations = rng.choice(known, n, p=rng.dirichlet([1.0] * len(known))).astype(np.uint8)
+        return operations, rng.choice(few, n)
+
+    def erase_everything(self, keys: Array) -> None:
+        """Erase all pairs of ``keys``, one of each key in a batch."""
+        most = max(map(len, self.pairs.values())) if self.is_multi else 1
+        for _ in range(most):
+            self.execute(np.full(len(keys), Operation.ERASE, np.uint8), keys)
+        assert not self.pairs
+
     def _held(self) -> dict[bytes, State]:
+        if self.is_multi:
+            model = MultiModel()
+            model.read(self.table)
+            return {name: tuple(values) for name, values in model.values.items()}
         if self.case.is_set:
             keys, values = self.table.keys(), None
         else:
@@ -99,10 +121,3 @@ class Recorder:
         names = as_bytes(keys)
         assert len(set(names)) == len(names), "a key is stored twice"
         return dict(zip(names, [b""] * len(names) if values is None else as_bytes(values), strict=True))
-
-
-def drawn(keys: Array, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Draw operations on a few of ``keys``, in random proportions."""
-    few = rng.choice(keys, rng.integers(2, len(keys) + 1), replace=False)
-    operations = rng.choice(4, n, p=rng.dirichlet([1.0] * 4)).astype(np.uint8)
-    return operations, rng.choice(few, n)

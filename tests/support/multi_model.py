@@ -30,6 +30,10 @@ class MultiModel:
     def __len__(self) -> int:
         return sum(map(len, self.values.values()))
 
+    def read(self, table: Any) -> None:
+        """Take over all pairs of a table."""
+        self.values = self._held(table, _once(np.asarray(table.keys())))
+
     def inserted(self, keys: Array, values: Array, table: Any) -> None:
         """Follow an ``insert``: the new values of a key come after its old values."""
         new = defaultdict(list)
@@ -62,14 +66,6 @@ class MultiModel:
         for name, count in said.items():
             assert count == len(self.values.get(name, [])), f"key {name!r}: {count} pairs were erased"
             self._keep(name, [])
-
-    def reordered(self, table: Any) -> None:
-        """Follow a ``copy`` or ``load``, which keeps the pairs of a key but not their order."""
-        held = self._held(table, _once(np.asarray(table.keys())))
-        assert {name: Counter(its) for name, its in held.items()} == {
-            name: Counter(its) for name, its in self.values.items()
-        }
-        self.values = held
 
     def agrees(self, table: Any, *asked: Array) -> None:
         """Compare the whole table with the model, by every verb that reads. Also look up the keys of ``asked``."""

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
 
-from support.histories import ABSENT, UNPLACED, Event, State, explains, wrong_keys
+from support.histories import (
+    ABSENT,
+    UNPLACED,
+    Event,
+    State,
+    explains,
+    explains_bag,
+    explains_queue,
+    in_bag,
+    in_queue,
+    wrong_keys,
+)
 from warphash import Operation
 
 FIND, INSERT, ASSIGN, ERASE = Operation.FIND, Operation.INSERT, Operation.ASSIGN, Operation.ERASE
@@ -82,12 +95,15 @@ def test_wrong_histories(name: str) -> None:
     assert not explains([Event(*row) for row in rows], before, after)
 
 
-def in_some_order(events: list[Event], before: State, after: State) -> bool:
+Step = Callable[[Event, Any], tuple[bool, Any]]
+
+
+def in_some_order(events: list[Event], before: State, after: State, step: Step = Event.after) -> bool:
     """Whether some order explains the events, by trying all orders."""
     for order in permutations(events):
         state = before
         for event in order:
-            right, state = event.after(state)
+            right, state = step(event, state)
             if not right:
                 break
         else:
@@ -108,6 +124,119 @@ def test_it_says_what_trying_all_orders_says(rng: np.random.Generator) -> None:
         before, after = (states[rng.integers(3)] for _ in range(2))
         answer = explains(events, before, after)
         assert answer == in_some_order(events, before, after), (events, before, after)
+        agreed[answer] += 1
+    assert min(agreed.values()) > 200
+
+
+QUEUE_RIGHT: dict[str, tuple[list[Row], tuple[State, ...], tuple[State, ...]]] = {
+    "nothing happens": ([], ("a", "b"), ("a", "b")),
+    "inserts come behind": ([(INSERT, "x", 1), (INSERT, "y", 1)], ("a",), ("a", "y", "x")),
+    "an erase takes the first": ([(ERASE, ABSENT, 1), (INSERT, "x", 1)], ("a", "b"), ("b", "x")),
+    "finds see each first pair": ([found("a"), (ERASE, ABSENT, 1), found("b")], ("a", "b", "c"), ("b", "c")),
+    "a find of a pair that came and went": ([(INSERT, "x", 1), found("x"), (ERASE, ABSENT, 1)], (), ()),
+    "misses between the old pairs and the new": (
+        [found(ABSENT), (ERASE, ABSENT, 0), (ERASE, ABSENT, 1), (INSERT, "x", 1), found("x"), found("a")],
+        ("a",),
+        ("x",),
+    ),
+    "no room": ([(INSERT, "x", UNPLACED), (INSERT, "y", 1)], (), ("y",)),
+}
+QUEUE_WRONG: dict[str, tuple[list[Row], tuple[State, ...], tuple[State, ...]]] = {
+    "a change without an operation": ([], ("a", "b"), ("b", "a")),
+    "an insert comes first": ([(INSERT, "x", 1)], ("a",), ("x", "a")),
+    "an insert is lost": ([(INSERT, "x", 1)], ("a",), ("a",)),
+    "an insert adds nothing": ([(INSERT, "x", 0)], ("a",), ("a",)),
+    "a pair is added twice": ([(INSERT, "x", 1), (INSERT, "y", 1)], (), ("x", "x")),
+    "an erase takes the second": ([(ERASE, ABSENT, 1)], ("a", "b"), ("a",)),
+    "two erases take one pair": ([(ERASE, ABSENT, 1), (ERASE, ABSENT, 1)], ("a", "b"), ("b",)),
+    "an erase takes a new pair before an old one": ([(ERASE, ABSENT, 1), (INSERT, "x", 1)], ("a",), ("a",)),
+    "a find of the second pair": ([found("b")], ("a", "b"), ("a", "b")),
+    "a find of a new pair behind an old one": ([found("x"), (INSERT, "x", 1)], ("a",), ("a", "x")),
+    "a find of the second new pair": ([found("y"), (INSERT, "x", 1), (INSERT, "y", 1)], (), ("x", "y")),
+    "a miss of a key that had a pair all the time": (
+        [found(ABSENT), (ERASE, ABSENT, 1), (INSERT, "x", 1)],
+        ("a", "b"),
+        ("b", "x"),
+    ),
+    "an assign": ([(ASSIGN, "x", 0)], ("a",), ("x",)),
+    "a find without room": ([(FIND, ABSENT, UNPLACED)], (), ()),
+}
+
+
+@pytest.mark.parametrize("name", QUEUE_RIGHT)
+def test_right_histories_of_queues(name: str) -> None:
+    rows, before, after = QUEUE_RIGHT[name]
+    assert explains_queue([Event(*row) for row in rows], before, after)
+
+
+@pytest.mark.parametrize("name", QUEUE_WRONG)
+def test_wrong_histories_of_queues(name: str) -> None:
+    rows, before, after = QUEUE_WRONG[name]
+    assert not explains_queue([Event(*row) for row in rows], before, after)
+
+
+def test_of_queues_it_says_what_trying_all_orders_says(rng: np.random.Generator) -> None:
+    """Some operations happen in an order, so that many histories are right; then answers or the end are altered."""
+    agreed = {True: 0, False: 0}
+    for _ in range(4000):
+        state: tuple[State, ...] = ("a", "b")[: rng.integers(3)]
+        before, events = state, []
+        for value in ("v", "w", "x", "y", "z")[: rng.integers(1, 6)]:
+            operation = Operation(rng.choice([FIND, INSERT, ERASE]))
+            flag = 1 if operation == INSERT else int(bool(state))
+            seen = value if operation == INSERT else state[0] if operation == FIND and state else ABSENT
+            event = Event(operation, seen, flag)
+            _, state = in_queue(event, state)
+            events.append(event)
+        if rng.random() < 0.7:
+            i, changed = rng.integers(len(events)), rng.choice(3)
+            others = [ABSENT, "a", "b", "v", "w", "x"]
+            event = events[i]
+            if changed == 0:
+                events[i] = Event(event.operation, others[rng.integers(6)], event.flag)
+            elif changed == 1:
+                events[i] = Event(event.operation, event.value, int(rng.integers(3)))
+            else:
+                state = tuple(state[k] for k in rng.permutation(len(state))[: rng.integers(4)])
+        inserted = [event.value for event in events if event.operation == INSERT]
+        if len(set(inserted)) < len(inserted) or set(inserted) & {*before, ABSENT}:
+            continue  # values differ
+        answer = explains_queue(events, before, state)
+        assert answer == in_some_order(events, before, state, in_queue), (events, before, state)
+        agreed[answer] += 1
+    assert min(agreed.values()) > 200
+
+
+def bag_in_some_order(events: list[Event], before: tuple[State, ...], after: tuple[State, ...]) -> bool:
+    """Whether some order explains the events of pairs without an order, by trying all."""
+    for order in permutations(events):
+        states = {frozenset(before)}
+        for event in order:
+            states = {frozenset(left) for state in states for left in in_bag(event, tuple(state))}
+        if frozenset(after) in states:
+            return True
+    return False
+
+
+def test_of_bags_it_says_what_trying_all_orders_says(rng: np.random.Generator) -> None:
+    """As for queues; the end is drawn from all values."""
+    agreed = {True: 0, False: 0}
+    for _ in range(4000):
+        before: tuple[State, ...] = ("a", "b")[: rng.integers(3)]
+        events = []
+        for value in ("v", "w", "x", "y")[: rng.integers(1, 5)]:
+            operation = Operation(rng.choice([FIND, INSERT, ERASE]))
+            flag = 1 if operation == INSERT else int(rng.choice([0, 1]))
+            seen = value if operation == INSERT else rng.choice(["a", "v", "w"]) if operation == FIND and flag else None
+            events.append(Event(operation, seen, flag))
+        if rng.random() < 0.1:
+            events.append(Event(Operation(rng.integers(4)), "z", UNPLACED))
+        pairs = [*before, *(event.value for event in events if event.operation == INSERT and event.flag == 1)]
+        erases = sum(event.flag == 1 for event in events if event.operation == ERASE)
+        left = max(0, len(pairs) - erases) if rng.random() < 0.8 else rng.integers(len(pairs) + 1)
+        after = tuple(pairs[k] for k in rng.permutation(len(pairs))[:left])
+        answer = explains_bag(events, before, after)
+        assert answer == bag_in_some_order(events, before, after), (events, before, after)
         agreed[answer] += 1
     assert min(agreed.values()) > 200
 

@@ -64,7 +64,7 @@ def check_twins(table: Any, model: Any, keys: Any, names: Any) -> None:
         assert options_of(twin) == options_of(table), name
         assert twin.capacity >= table.capacity, name
         if isinstance(model, MultiModel):
-            twin_model.reordered(twin)
+            twin_model.agrees(twin)
             twin_model.erased_all(keys[1::2], twin.erase_all(keys[1::2]))
         else:
             twin_model.agrees(twin)

@@ -228,7 +228,9 @@ class Chains:
     family = "chains"
     entries = cpu_entries = "chains/entries.cuh"
     partition = Buckets.partition
-    refilling = frozenset(["append", "execute", "place", "relist"])
+    refilling = frozenset(
+        ["append", "append_reusing", "append_runs", "execute", "execute_pairs", "execute_reusing", "place", "relist"]
+    )
     in_place, keys_apart, keeps_duplicates = False, False, True
     composed = False
 

@@ -19,6 +19,12 @@ DESIGN = Design(
         Parameter(
             "allocator", "slab", "slabs in super blocks, or in one that a rebuild enlarges", ("slab", "slab_light")
         ),
+        Parameter(
+            "reuse_erased",
+            False,
+            "of a MultiMap: inserts take erased slots again, and the values of a key come in any order",
+            (True, False),
+        ),
     ),
     fields=lambda p: {},
     default_load_factor=lambda p: 0.7,  # memory utilisation 0.61, before its dip (Figure 4c)

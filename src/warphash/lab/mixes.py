@@ -29,7 +29,10 @@ __all__ = ["Mix", "MixedBatch", "draw", "measure_mix"]
 Array = npt.NDArray[Any]
 
 _IN_A_ROW = 16
-"""Most batches of a run. With too few keys, a run has fewer batches."""
+"""Batches of a run. If one table has too few keys for so many, several tables with the same keys have some each."""
+
+_MOST_KEYS = 1 << 24
+"""Of all tables of a run."""
 
 
 @dataclass(frozen=True)
@@ -136,11 +139,18 @@ def measure_mix(
     n: int,
     *,
     seed: int = 1,
+    tables: int | None = None,
 ) -> Measurement:
     """Measure the operations of a mix per second, ``n`` in a batch, on a table of all keys of a workload.
 
-    The host does not wait between the batches of a run. Every run begins with the same table, because the erased slots
+    The host does not wait between the batches of a run. Every run begins with the same tables, because the erased slots
     that one run leaves would slow the next run.
+
+    Parameters
+    ----------
+    tables
+        How many tables share a run, each with the same batches. None for as many as `_IN_A_ROW` batches need on a GPU,
+        where a run of one batch would measure the calls of the host, and for one table on a CPU.
     """
     mix = Mix.of(operation)
     new = round(mix.inserts * n) + (mix.absent > 0)  # number of absent keys that a batch needs
@@ -149,23 +159,28 @@ def measure_mix(
     capacity = len(workload.keys)
     if "buckets" in setting.parameters:  # these fix how full the table is, so the capacity can include the batch
         capacity += int((batch.operations == Operation.INSERT).sum())
-    table = lab.empty(workload, setting, load_factor, capacity=capacity, seed=seed)
+    if tables is None:
+        most = max(1, _MOST_KEYS // len(workload.keys))
+        tables = 1 if lab.device == "cpu" else min(most, _IN_A_ROW // in_a_row)
+    filled = [lab.empty(workload, setting, load_factor, capacity=capacity, seed=seed) for _ in range(tables)]
     kept = lab.columns(workload)
     columns = [np.array_split(column, in_a_row) for column in (batch.operations, batch.keys, batch.values)]
     given = [[lab.here(part) for part in parts] for parts in zip(*columns, strict=True)]
     results: list[Any] = []
 
     def restore() -> None:
-        table.clear()
-        table.insert(*kept, assume_unique=True)
+        for table in filled:
+            table.clear()
+            table.insert(*kept, assume_unique=True)
 
     def run() -> None:
-        results.append([table.execute(*part) for part in given])
+        results.extend([table.execute(*part) for part in given] for table in filled)
 
     seconds = lab.timed(run, restore)
     answers = (
         [np.concatenate([lab.back(part) for part in parts]) for parts in zip(*row, strict=True)] for row in results
     )
     wrong = sum(batch.mismatches(*answer) for answer in answers)
-    wrong += Oracle(batch.kept_keys, batch.kept_values, lab.argsort).check_items(*table.to_arrays(like="numpy"))
-    return lab.record(workload, table, operation, n * in_a_row, seconds, None, wrong)
+    oracle = Oracle(batch.kept_keys, batch.kept_values, lab.argsort)
+    wrong += sum(oracle.check_items(*table.to_arrays(like="numpy")) for table in filled)
+    return lab.record(workload, filled[0], operation, n * in_a_row * tables, seconds, None, wrong)

@@ -44,7 +44,7 @@ from ..errors import (
     UnsupportedVerb,
     WarphashError,
 )
-from ..runtime.abi import Op, kind_of
+from ..runtime.abi import Op, Operation, kind_of
 from ..runtime.devices import engine_for
 from ..storage import selection
 from ..storage.bounded.bound import RANKED_ROWS
@@ -115,6 +115,7 @@ class BaseTable:
 
     _kind: ClassVar[str] = "BaseTable"
     _multi: ClassVar[bool] = False
+    _operations: ClassVar[tuple[Operation, ...]] = tuple(Operation)
 
     def __init__(
         self,
@@ -722,6 +723,13 @@ class BaseTable:
         else:
             self._transfer.run(body, ins, outs, stream)
 
+    def _run_naming_keys(self, body: Body, ins: Sequence[ArrayView], outs: Sequence[ArrayView], stream: Any) -> None:
+        """As `_run`; a `TableFull` names keys of ``ins[0]`` instead of the numbers of their elements."""
+        try:
+            self._run(body, ins, outs, stream)
+        except TableFull as error:
+            raise TableFull(str(error), self._transfer.on_host(ins[0])[error.keys]) from None
+
     # ---- the one path of lookups
     def _look_up(self, keys: Any, column: Column | None, default: Any) -> tuple[Any, Any]:
         """Values and presence of keys; None for the values without a ``column``."""
@@ -833,10 +841,11 @@ class BaseTable:
                 **more,
             )
 
-        try:
-            self._run(body, ins, [made for made in (added, held) if made is not None], stream)
-        except TableFull as error:
-            raise TableFull(str(error), self._transfer.on_host(pairs[0])[error.keys]) from None
+        self._run_naming_keys(body, ins, [made for made in (added, held) if made is not None], stream)
+
+    def _fill(self, keys: Any, values: Any, ranks: ArrayView | None, *, unique: bool) -> None:
+        """Insert the pairs of another table. Nobody else has this table yet, so its lock is free."""
+        self._update_locked(self._view_pairs(keys, values), Op.KEEP, None, unique=unique, ranks=ranks)
 
     def _note_kind(self, keys: ArrayView) -> None:
         """Remember what kind of array the first keys were that the table was given to keep."""

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from ..arrays.view import view
 from ..errors import CorruptFile, DtypeError, ParameterError, ShapeError, TableFull
-from ..runtime.abi import Op
 from .options import integer
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ _HOPELESS = 16
 
 
 def rebuilt(kind: type[AnyTable], held: Snapshot, device: str | None, *, unique: bool = True) -> AnyTable:
-    """A table of a description, with pairs; of keys that repeat, one pair each.
+    """A table of a description, with pairs; of keys that repeat, one pair each, or in a `MultiMap` all in their order.
 
     Larger than described if the pairs do not fit: a table that raises when it is full can hold more keys than its
     capacity, if its hash constants and the order of its batches happened to allow that. Smaller if there is no memory
@@ -60,9 +59,7 @@ def rebuilt(kind: type[AnyTable], held: Snapshot, device: str | None, *, unique:
     while True:
         try:
             table = kind._made(description, device, capacity)
-            # Nobody else has the table: its lock is free.
-            given = None if ranks is None else view(ranks)
-            table._update_locked(table._view_pairs(keys, values), Op.KEEP, None, unique=unique, ranks=given)
+            table._fill(keys, values, None if ranks is None else view(ranks), unique=unique)
             if ranks is not None:
                 table._bounded.policy.resume(int(ranks.max(initial=0)))
         except MemoryError:

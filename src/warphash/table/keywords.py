@@ -80,6 +80,7 @@ class SharedOptions(TypedDict, total=False):
     threshold: float
     buckets: int | None
     rebucket: bool
+    reuse_erased: bool
     allocator: Literal["slab", "slab_light"]
     probe_limit: int
     subtables: int

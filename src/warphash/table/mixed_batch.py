@@ -1,4 +1,4 @@
-"""Mixed batches: finds, inserts, assigns and erases that all run at once (`HashMap.execute`)."""
+"""Mixed batches: finds, inserts, assigns and erases that all run at once (`HashMap.execute`, `MultiMap.execute`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays.row_type import Column
-from ..errors import ParameterError, TableFull
+from ..errors import ParameterError
 from ..runtime.abi import Operation
 from ..storage.storage import MixedBatch
 from .base import BOOL, BaseTable
@@ -44,7 +44,7 @@ def execute(
     ins = table._view_batch(*columns)
     seen, absent = ins[0], b"" if found is None else found.default(default)
     if (codes := ins[1].host) is not None:
-        _check_operations(codes, has_values=len(ins) > 2 or table._value is None)
+        _check_operations(table, codes, has_values=len(ins) > 2 or table._value is None)
     table._note_kind(seen)
     library, rows, stream = seen.library, seen.shape[:1], seen.stream
     outs = [library.empty(seen, rows, BOOL, table._engine)]
@@ -55,18 +55,18 @@ def execute(
         given, out = at[2] if len(at) > 2 else 0, to[1] if len(to) > 1 else 0
         table._storage.execute(MixedBatch(at[1], at[0], given, n, out, to[0]), absent, stream)
 
-    try:
-        table._lock.write(table._run, body, ins, outs, stream)
-    except TableFull as error:
-        raise TableFull(str(error), table._transfer.on_host(seen)[error.keys]) from None
+    table._lock.write(table._run_naming_keys, body, ins, outs, stream)
     done, *answers = (library.export(made) for made in outs)
     return done, answers[0] if answers else None
 
 
-def _check_operations(codes: npt.NDArray[Any], *, has_values: bool) -> None:
-    """Raise `ParameterError` for codes of no operation, and for those that write and have no values."""
+def _check_operations(table: BaseTable, codes: npt.NDArray[Any], *, has_values: bool) -> None:
+    """Raise `ParameterError` for codes of no operation of the table, and for those that write and have no values."""
     if len(codes) and codes.max() > max(Operation):
         raise ParameterError(f"operations are those of warphash.Operation, got {codes.max()}: nothing was done")
+    for operation in Operation:
+        if operation not in table._operations and (codes == operation).any():
+            raise ParameterError(f"a {table._kind} has no {operation.name}: nothing was done")
     if not has_values:
         writes = int(((codes == Operation.INSERT) | (codes == Operation.ASSIGN)).sum())
         if writes:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays.library import ArrayView
 from ..arrays.row_type import Column
 from ..arrays.view import view
 from ..designs import registry
 from ..errors import DtypeError, ParameterError
-from ..runtime.abi import Op
+from ..runtime.abi import Op, Operation
 from ..storage.chains.repeated_keys import RepeatedKeys
+from . import mixed_batch
 from .base import COUNT
 from .items import PairTable
 from .keywords import DesignName, SharedOptions, TableOptions
@@ -27,7 +30,12 @@ class MultiMap(PairTable):
     """A hash map that keeps every pair: the lists of *A Dynamic Hash Table for the GPU*, section III-B.
 
     The values of a key come in the order of the batches that inserted them. The values of one batch come in any order.
-    A copy has the pairs and not their order. So has a table that was saved and loaded, or pickled.
+    Every copy keeps the order that a table has: `copy`, a pickle, a saved table that is loaded, and a table with other
+    options.
+
+    With the parameter ``reuse_erased=True`` of design ``"slab"``, inserts take the slots of erased pairs. The values of
+    a key then come in any order, and the first pair of a key is any of its pairs. Lists are not packed after many
+    erases, but by `flush`, by a rebuild, and where the pool has no more nodes.
 
     A pair is appended in constant time, however many pairs its key has. `count`, `find_all` and `erase_all` read the
     whole list of a key. `find` and `erase` read the front of the list, with the erased pairs that `flush` has not yet
@@ -57,6 +65,7 @@ class MultiMap(PairTable):
 
     _kind = "MultiMap"
     _multi = True
+    _operations = (Operation.FIND, Operation.INSERT, Operation.ERASE)
 
     def __init__(
         self,
@@ -147,6 +156,60 @@ class MultiMap(PairTable):
         self._need("erase_all")
         return self._answered(keys, COUNT, self._lock.write, self._pairs.erase_all)
 
+    def execute(self, operations: Any, keys: Any, values: Any = None, default: Any = 0) -> tuple[Any, Any]:
+        """Find, insert and erase in one batch, whose operations all run at once.
+
+        The operations are linearizable: each takes effect at one moment during the call. A find may come before or
+        after an insert of the same batch. ``execute_pairs.cuh`` in ``kernels/chains`` has the proof.
+
+        Parameters
+        ----------
+        operations
+            Codes of `Operation`, uint8[n]: ``FIND`` finds the first value of its key, ``INSERT`` adds a pair behind all
+            pairs of its key, and ``ERASE`` erases the first pair of its key. Codes in GPU memory are not checked: an
+            ``ASSIGN`` there, or an unknown code, does nothing.
+        keys
+            Array of length n.
+        values
+            Array of length n, which inserts read; None if there are no inserts. If the codes are in GPU memory, inserts
+            without values write zeros.
+        default
+            The answer of a find of an absent key, and of the other operations.
+
+        Returns
+        -------
+        values[n], bool[n]
+            The value that each find found; and True where a find found its key, an insert added its pair, or an erase
+            erased a pair.
+
+        Raises
+        ------
+        TableFull
+            If there is no room for some pairs: the ``keys`` of the error. All other operations are done, since each is
+            an operation of its own.
+        ParameterError
+            If codes in host memory are not of these operations, or insert without values. Nothing was done.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> from warphash import Operation
+        >>> m = warphash.MultiMap.from_arrays(np.array([10, 20]), np.array([1, 2]), device="cpu")
+        >>> found, done = m.execute([Operation.INSERT, Operation.ERASE, Operation.FIND], [10, 20, 30], [3, 0, 0])
+        >>> done.tolist(), m.find_all(np.array([10]))[0].tolist()
+        ([True, True, False], [1, 3])
+        """
+        done, found = mixed_batch.execute(self, operations, keys, values, self._values, default)
+        return found, done
+
+    def _fill(self, keys: Any, values: Any, ranks: ArrayView | None, *, unique: bool) -> None:
+        """As `BaseTable._fill`; the pairs of a key keep the order in which they come. Sorts copies of all pairs."""
+        rows = [self._transfer.on_host(seen) for seen in self._view_pairs(keys, values)]
+        order = np.argsort(_as_numbers(rows[0]), kind="stable")
+        pairs = self._view_pairs(*(_taken(column, order) for column in rows))
+        stream = pairs[0].stream
+        self._run_naming_keys(lambda n, at, _: self._pairs.insert_runs(at[0], at[1], n, stream), pairs, [], stream)
+
     def _check_design(self) -> None:
         for what, column in (("key", self._key), ("value", self._values)):
             if column.nbytes > MAX_BYTES:
@@ -163,3 +226,21 @@ class MultiMap(PairTable):
         if seen is None:
             return np.empty(0, self._values.dtype)
         return self._transfer.on_host(view(self.find_all(seen)[0]))
+
+
+def _as_bytes(rows: npt.NDArray[Any]) -> npt.NDArray[np.void]:
+    """Each row as one item of raw bytes, padding included."""
+    width = rows.dtype.itemsize * math.prod(rows.shape[1:])
+    return np.ascontiguousarray(rows).reshape(-1).view(f"V{width}")
+
+
+def _as_numbers(rows: npt.NDArray[Any]) -> npt.NDArray[np.unsignedinteger[Any]]:
+    """A number for each row of up to 8 bytes: rows of equal bytes have equal numbers."""
+    raw = _as_bytes(rows)
+    width = next(width for width in (1, 2, 4, 8) if width >= raw.itemsize)
+    return raw.astype(f"V{width}").view(f"u{width}")
+
+
+def _taken(rows: npt.NDArray[Any], order: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
+    """The rows in another order."""
+    return _as_bytes(rows)[order].view(rows.dtype).reshape(rows.shape)

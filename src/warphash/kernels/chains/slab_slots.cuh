@@ -13,7 +13,8 @@
 // Numbers. The numbers below buckets + reserved buckets are those of the base slabs, one a bucket, in one array. The slab
 // of the pool at address a has the number a behind these.
 //
-// States of a slot: as in core/slot.cuh, but an erased slot is not used again before the list is rebuilt. So the slots
+// States of a slot: as in core/slot.cuh, but an erased slot is not used again before the list is rebuilt (a MultiMap may
+// allow it: chains/reuse.cuh). So the slots
 // of a list fill in one order. Two inserts of one key then swap against the same slot, and one of them wins. If slots
 // were used again, a key could be stored a second time in front of its first copy (an open fault of the authors' code).
 #pragma once

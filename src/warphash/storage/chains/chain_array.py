@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,13 @@ __all__ = ["ChainArray", "Snapshot"]
 
 Snapshot = Buffer | npt.NDArray[np.uint8]
 """A copy of all memory that holds pairs, on the device or, where there was no memory, on the host."""
+
+
+class Entries(NamedTuple):
+    """The kernels of a batch of inserts, and of a mixed batch."""
+
+    insert: str
+    execute: str
 
 
 class ChainArray:
@@ -58,6 +65,9 @@ class ChainArray:
         Buckets that keys are hashed to; and with the reserved ones behind them.
     repeats
         As given.
+    entries
+        The kernels that add pairs. With the parameter ``reuse_erased`` they take erased slots again
+        (``kernels/chains/reuse.cuh``).
     pool
         Nodes.
     ledger
@@ -83,6 +93,9 @@ class ChainArray:
         self.engine, self.design, self.parameters = engine, design, parameters
         self.spec = spec
         self.seed, self.family, self.keys, self.fixed, self.repeats = seed, family, keys, fixed, repeats
+        self.reuses = bool(parameters.get("reuse_erased"))
+        self.entries = _entries(repeats, self.reuses)
+        self._erased_behind_tails = False
         per_node = spec.slots_per_bucket
         self.pairs_per_node = spec.layout.pairs_per_bucket(per_node, spec.slot_bytes)
         self.buckets = buckets_for(slots, self.pairs_per_node)
@@ -296,6 +309,8 @@ class ChainArray:
         keys, values, operations, out_values, out_counts, flags
             Addresses of arrays with an item for each element; 0 for none.
         """
+        if self.reuses:
+            self._note_erased(entry, stream)
         width = self.spec.word_bytes
         batch = self._batch
         batch.report, batch.default_value = self.ledger.report, default
@@ -311,6 +326,14 @@ class ChainArray:
             self.program.run(entry, self.table, batch, count, stream)
 
     # ---- launches
+    def _note_erased(self, entry: str, stream: Any) -> None:
+        """Forget the tails before inserts that have to meet erased slots, and note who erases some."""
+        if entry in self.entries and self._erased_behind_tails:
+            self._forget_tails(stream)
+            self._erased_behind_tails = False
+        if entry not in (self.entries.insert, "append_runs"):
+            self._erased_behind_tails = True
+
     def _pieces_of(self, n: int, which: Elements, stream: Any) -> Iterable[Piece]:
         if which is None:
             return _pieces(n)
@@ -330,6 +353,12 @@ class ChainArray:
 
     def _read_report(self, stream: Any) -> Report:
         return read_report(self.engine, self._report.ptr, stream)
+
+
+def _entries(repeats: bool, reuses: bool) -> Entries:
+    if reuses:
+        return Entries("append_reusing", "execute_reusing")
+    return Entries("append", "execute_pairs") if repeats else Entries("place", "execute")
 
 
 def _pieces(n: int) -> Iterable[Piece]:

@@ -38,6 +38,12 @@ class RepeatedKeys:
         """Pairs of each key: uint32[n]."""
         self._words.counts(keys, n, out, stream, "count")
 
+    def insert_runs(self, keys: int, values: int, n: int, stream: Any) -> None:
+        """Add every pair. The pairs of elements with one key that follow each other keep the order of the batch."""
+        words = self._words
+        key_words, value_words = words._keys(keys, n, stream), words._values(values, n, stream)
+        self._chains.update(key_words[0], value_words[0], n, runs=True, stream=stream)
+
     def erase_all(self, keys: int, n: int, out: int, stream: Any) -> None:
         """Erase every pair of each key: uint32[n], how many each element erased."""
         words = self._words._keys(keys, n, stream)

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...designs.base import Design
-from ...errors import TableFull
+from ...errors import ParameterError, TableFull
 from ...runtime.abi import Flag, Op, Report
 from ...runtime.engine import Engine, KernelSpec
 from ...runtime.source import SLABS
@@ -79,6 +79,10 @@ class _State(NamedTuple):
 def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: StoreOptions, multi: bool) -> ChainStore:
     """Make an empty store for ``capacity`` keys; see `make_storage`."""
     spec, lists = kind.spec, kind.parameters.get("buckets")
+    if kind.parameters.get("reuse_erased") and not multi:
+        raise ParameterError(
+            "reuse_erased=True is for a MultiMap: a key that must stand once could be inserted in front of its copy"
+        )
     pairs = spec.layout.pairs_per_bucket(spec.slots_per_bucket, spec.slot_bytes)
     slots = lists * pairs if lists else policies.slots_for(capacity, options.load_factor)
     chains = ChainArray(*kind, slots, seed, hash, keys=capacity, fixed=not options.grows, repeats=multi)
@@ -240,9 +244,16 @@ class ChainStore:
         kind: int = 0,
         flags: int = 0,
         unique: bool = False,
+        runs: bool = False,
         stream: Any = None,
     ) -> None:
-        """As `Store.update`; a batch that surely finds its nodes is only launched."""
+        """As `Store.update`; a batch that surely finds its nodes is only launched.
+
+        Parameters
+        ----------
+        runs
+            Where keys repeat: elements with one key that follow each other add their pairs in the order of the batch.
+        """
         self.recovery.run(self.engine, stream)
         if n == 0:
             return
@@ -250,7 +261,7 @@ class ChainStore:
 
         def launch(which: Elements = None) -> None:
             self.array.launch(
-                "append" if self.array.repeats else "place",
+                "append_runs" if runs else self.array.entries.insert,
                 n,
                 keys=keys,
                 values=values,
@@ -310,7 +321,7 @@ class ChainStore:
 
         def launch(which: Elements = None) -> None:
             self.array.launch(
-                "execute",
+                self.array.entries.execute,
                 n,
                 keys=batch.keys,
                 values=batch.values,
@@ -563,13 +574,17 @@ class ChainStore:
             return math.inf
         return min(self._safe_load_factor, self.bounds[1] if self.bounds else math.inf) * self.slots
 
+    def _most_tombstones(self, size: int) -> float:
+        """Beyond which the erased slots are dropped. Where inserts take them again, they stay."""
+        return math.inf if self.array.reuses else policies.most_tombstones(size)
+
     def _plan_upkeep(self) -> None:
         """Find out how many keys can be added, and erased, before the chains need upkeep."""
         size, tombstones, *_ = self._read()
         least = self.bounds[0] if self.bounds else 0
         self._adds_left = self._most_keys - size
         # Each key that is erased is one slot more and one key less.
-        self._erases_left = min((policies.most_tombstones(size) - tombstones) // 2, size - least * self.slots)
+        self._erases_left = min((self._most_tombstones(size) - tombstones) // 2, size - least * self.slots)
 
     def _upkeep_if_due(self, erased: bool, stream: Any) -> None:
         if self._adds_left < 0 or (erased and self._erases_left < 0):
@@ -592,7 +607,7 @@ class ChainStore:
         if slots != self.slots:
             with suppress(MemoryError):
                 self._replace(slots, keys, stream)
-        if self._read(stream).tombstones > policies.most_tombstones(size):
+        if self._read(stream).tombstones > self._most_tombstones(size):
             self._drop_erased(size, stream)
 
     def _slots_in_bounds(self, size: int, least: float) -> int:

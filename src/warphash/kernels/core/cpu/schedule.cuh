@@ -35,7 +35,13 @@ WARPHASH_FN BucketView<S> look(const typename S::Item* at, const typename S::Wor
       hits &= kData, vacant &= kData;
     }
     seen.item = load_slot<false>(at + (hits ? first_bit(hits) : 0));
-    // The slot is read again, so its key is compared again: another thread may have erased the key since.
+    // The slot is read again, so its key is compared again: another thread may have erased the key since. A list may
+    // hold the key in a later slot, too.
+    if constexpr (S::kLinked)
+      while (hits && seen.item.key != key) {
+        hits &= hits - 1;
+        seen.item = load_slot<false>(at + (hits ? first_bit(hits) : 0));
+      }
     seen.hit = hits && seen.item.key == key ? static_cast<i32>(first_bit(hits)) : -1;
     seen.vacant = vacant ? static_cast<i32>(first_bit(vacant)) : S::kSlots;
     seen.open = region > 0 && load_relaxed(&at[region - 1].key) == S::kEmpty;
