@@ -275,6 +275,21 @@ def test_a_home_in_a_file_has_what_the_last_flush_confirmed(device: str, write: 
         assert closed.find(keys[:40])[0].tolist() == (keys[:40] + 3).tolist()
 
 
+@pytest.mark.parametrize("device", HERE)
+def test_a_copy_of_a_table_in_a_file_lies_in_memory_and_flushes_there(device: str, tmp_path: Path) -> None:
+    keys = np.arange(200, dtype=np.uint64)
+    table = tiered(device, "back", memory=tmp_path / "table")
+    table.insert(keys, keys)
+    warmed(table, keys[:50])
+    twin = table.copy()
+    assert twin.memory == "host"
+    twin.assign(keys, keys + 1)
+    assert twin.flush() == 0
+    assert table.find(keys)[0].tolist() == keys.tolist()
+    twin.close()
+    table.flush()
+
+
 def test_readers_at_once(tmp_path: Path) -> None:
     table = tiered("cpu", "through", capacity=5000, device_capacity=500)
     keys = np.arange(4000, dtype=np.uint64)

@@ -375,15 +375,16 @@ class BaseTable:
         ParameterError
             If there is no such bucket.
         """
-        in_file = isinstance(self._memory, Path)
-        if not in_file:
-            self._need("flush")
-        if in_file or not self._design.layout.keeps_duplicates:
+        if isinstance(self._memory, Path):
             self._alone(self._commit_locked)
             return 0
+        self._need("flush")
 
         def flush() -> int:
-            store: Any = self._storage.store  # of a design whose buckets are lists
+            store: Any = self._storage.store  # of a design that has something to flush
+            if not self._design.layout.keeps_duplicates:
+                store.flush()
+                return 0
             return int(store.flush(*buckets_of(buckets, store.array.buckets, store.array.lists)))
 
         return self._alone(flush)

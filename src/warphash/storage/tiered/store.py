@@ -107,8 +107,7 @@ class TieredStore:
         self._writing.flush(self._tiers, stream)
 
     def commit(self, description: dict[str, Any]) -> None:
-        """Have the home hold all values; and the file hold the home, if it is in one."""
+        """Have the home hold all values, and its file hold the home."""
         self.flush()
         home: Any = self._home
-        if hasattr(home, "commit"):
-            home.commit(description)
+        home.commit(description)
