@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -288,6 +290,69 @@ def test_a_copy_of_a_table_in_a_file_lies_in_memory_and_flushes_there(device: st
     assert table.find(keys)[0].tolist() == keys.tolist()
     twin.close()
     table.flush()
+
+
+@pytest.mark.parametrize("device", HERE)
+@pytest.mark.parametrize("write", WRITES)
+def test_a_clear_that_the_disk_refuses_changes_nothing(
+    device: str, write: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table in a file is cleared in a file beside it, for which there may be no room."""
+    table = tiered(device, write, memory=tmp_path / "table")
+    keys = np.arange(200, dtype=np.uint64)
+    table.insert(keys, keys)
+    warmed(table, keys[:50])
+    table.assign(keys, keys + 1)
+
+    def refuse(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "posix_fallocate", refuse)
+        with pytest.raises(MemoryError, match="no room"):
+            table.clear()
+    table.check()
+    assert table.find(keys)[0].tolist() == (keys + 1).tolist()
+    table.flush()
+    assert table.to_arrays()[1].sum() == (keys + 1).sum()
+    table.clear()
+    assert len(table) == 0 and not table.contains(keys).any() and cache_of(table).size == 0
+
+
+@pytest.mark.parametrize("device", HERE)
+def test_nobody_leaves_the_cache_behind_a_flush_that_failed(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt has left more pairs in the cache than it is to hold; then there is no memory for a flush."""
+    table = tiered(device, "back")
+    keys = np.arange(200, dtype=np.uint64)
+    table.insert(keys, keys)
+    warmed(table, keys[:50])
+    table.assign(keys[:50], keys[:50] + 1)
+
+    def interrupt(self: Cache, stream: Any) -> None:
+        raise KeyboardInterrupt
+
+    def refuse(self: WriteBack, tiers: Any, stream: Any) -> None:
+        raise MemoryError("no memory for a flush")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Cache, "_make_room", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            for _ in range(30):
+                table.find(keys[50:])
+    assert cache_of(table).size > 60
+    table.assign(keys, keys + 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(WriteBack, "flush", refuse)
+        table.insert(np.arange(1000, 1200, dtype=np.uint64), np.arange(200, dtype=np.uint64))
+        for _ in range(3):
+            table.find(np.arange(1000, 1200, dtype=np.uint64))
+        assert table.find(keys)[0].tolist() == (keys + 1).tolist()
+    assert table.find(keys)[0].tolist() == (keys + 1).tolist()
+    for _ in range(3):
+        table.find(np.arange(1000, 1200, dtype=np.uint64))
+    len(table)
+    assert cache_of(table).size <= 60
+    assert table.find(keys)[0].tolist() == (keys + 1).tolist()
 
 
 def test_readers_at_once(tmp_path: Path) -> None:
