@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import signal
 import subprocess
@@ -23,6 +24,7 @@ from warphash import (
     Operation,
     ParameterError,
     PathError,
+    TableFull,
     UnsupportedVerb,
     WarphashError,
 )
@@ -207,15 +209,45 @@ def test_what_is_damaged_is_refused(tmp_path: Path) -> None:
         path.write_bytes(damaged)
         with pytest.raises(CorruptFile, match=said):
             HashMap.open(path, device="cpu")
-    path.write_bytes(whole)
-    page = description["sequence"] % 2 * 4096
-    path.write_bytes(whole[: page + 100] + b"??" + whole[page + 102 :])  # a header that was not written to its end
-    with HashMap.open(path, device="cpu") as table:
-        assert len(table) == 1000
+    for page in (0, 4096):  # each commit writes two headers, so one of them may be damaged
+        path.write_bytes(whole[: page + 100] + b"??" + whole[page + 102 :])
+        with HashMap.open(path, device="cpu") as table:
+            assert len(table) == 990
+            table.check()
     with pytest.raises(CorruptFile, match="HashMap"):
         HashSet.open(path, device="cpu")
     with pytest.raises(PathError, match="No such file"):
         HashMap.open(tmp_path / "none", device="cpu")
+
+
+@pytest.mark.parametrize("written", [0, 50, 4096])
+def test_a_commit_that_was_stopped_in_its_header(tmp_path: Path, written: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process is killed while the kernel writes the first header of a commit, or before it writes the second one."""
+    path = tmp_path / "table"
+    made(path)
+
+    class Killed(BaseException):
+        pass
+
+    def write(handle: int, content: Any, at: int) -> int:
+        if at >= 2 * 4096:
+            return original(handle, content, at)
+        original(handle, content[:written], at)
+        raise Killed
+
+    original = os.pwrite
+    for turn in range(1, 4):  # so either page is the first one
+        table = HashMap.open(path, device="cpu")
+        size = len(table)
+        table.insert(np.array([5000 + turn], np.uint64), np.array([1], np.uint64))
+        with monkeypatch.context() as patch, pytest.raises(Killed):
+            patch.setattr(os, "pwrite", write)
+            table.flush()
+        del table
+        table = HashMap.open(path, device="cpu")
+        assert len(table) == size + (written == 4096)
+        table.check()
+        del table  # no commit mends the header in between
 
 
 def test_a_file_is_open_once(tmp_path: Path) -> None:
@@ -275,6 +307,127 @@ def test_a_full_disk_leaves_the_table_as_it_was(tmp_path: Path, monkeypatch: pyt
     table.check()
     table.insert(keys, keys)
     assert pairs_of(table) == before | {int(key): int(key) for key in keys}
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+@pytest.mark.parametrize("fate", ["removed", "replaced"])
+@pytest.mark.parametrize("grows", [False, True])
+def test_a_file_that_lost_its_name_confirms_nothing(
+    tmp_path: Path, fate: str, grows: bool, mapped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_for("cpu"), "shares_host_memory", mapped)
+    path, moved = tmp_path / "table", tmp_path / "moved"
+    made(path)
+    table = HashMap.open(path, device="cpu")
+    table.assign(np.arange(20, 30, dtype=np.uint64), np.zeros(10, np.uint64))
+    if grows:
+        table.reserve(5000)
+    path.rename(moved)
+    before = moved.read_bytes()
+    if fate == "replaced":
+        path.write_bytes(b"of somebody else")
+    for confirm in (table.flush, table.close):
+        with pytest.raises(PathError, match=r"moved, removed or replaced.*save"):
+            confirm()
+    if fate == "replaced":
+        assert path.read_bytes() == b"of somebody else"
+    if not mapped:
+        assert moved.read_bytes() == before
+    held = pairs_of(table)
+    table.save(tmp_path / "saved")
+    assert pairs_of(HashMap.load(tmp_path / "saved", device="cpu")) == held
+    path.unlink(missing_ok=True)
+    moved.rename(path)
+    table.close()
+    with HashMap.open(path, device="cpu") as again:
+        assert pairs_of(again) == held
+
+
+def test_a_folder_that_takes_no_file_leaves_the_table_as_it_was(tmp_path: Path) -> None:
+    folder, gone = tmp_path / "folder", tmp_path / "gone"
+    folder.mkdir()
+    options: dict[str, Any] = {"capacity": 1000, "load_bounds": (0.2, 0.9), "device": "cpu"}
+    table = HashMap("u8", "u8", design="stadium", memory=folder / "table", **options)
+    keys = np.arange(3000, dtype=np.uint64)
+    table.insert(keys[:900], keys[:900])
+    table.flush()
+    folder.rename(gone)
+    with pytest.raises((MemoryError, TableFull), match="takes no new file"):
+        table.reserve(10_000)
+    before = pairs_of(table)
+    with pytest.raises((MemoryError, TableFull), match="takes no new file"):
+        table.upsert(keys, keys, "add")
+    assert pairs_of(table) == before
+    assert table.erase(keys[:800]).all(), "a table that cannot be made smaller is right as it is"
+    assert len(table) == 100
+    gone.rename(folder)
+    table.close()
+    with HashMap.open(folder / "table", device="cpu") as again:
+        assert len(again) == 100
+
+
+def test_errors_of_the_disk_in_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "table"
+    made(path)
+    table = HashMap.open(path, device="cpu")
+    keys = np.arange(20, 40, dtype=np.uint64)
+    table.assign(keys, keys + 1)
+
+    def fail(*_: Any) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        with pytest.raises(PathError, match=r"Input/output error.*flush"):
+            table.flush()
+    table.assign(keys, keys + 2)
+    del table
+    with HashMap.open(path, device="cpu") as table:
+        assert table.find(keys)[0].tolist() in ([*keys], [*keys + 1])
+        assert len(table) == 990
+        table.check()
+
+
+def test_a_file_that_is_replaced_while_it_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the opening and the lock, the process that had the table commits another file, and ends."""
+    path = tmp_path / "table"
+    made(path)
+    other = [HashMap.open(path, device="cpu")]
+    original = fcntl.flock
+
+    def flock(handle: Any, operation: int) -> None:
+        if other:
+            table = other.pop()
+            table.reserve(5000)
+            table.insert(np.arange(5000, 6000, dtype=np.uint64), np.zeros(1000, np.uint64))
+            table.close()
+        original(handle, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with HashMap.open(path, device="cpu") as table:
+        assert len(table) == 1990
+        table.clear()
+    with HashMap.open(path, device="cpu") as table:
+        assert len(table) == 0
+
+
+def test_a_new_file_that_is_swept_before_it_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process takes the file for one that a killed process has left."""
+    path = tmp_path / "table"
+    swept: list[None] = []
+    original = fcntl.flock
+
+    def flock(handle: Any, operation: int) -> None:
+        if not swept:
+            swept.append(None)
+            table_file._sweep(path)
+        original(handle, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    made(path)
+    with HashMap.open(path, device="cpu") as table:
+        assert len(table) == 990
+    assert [entry.name for entry in tmp_path.iterdir()] == ["table"]
 
 
 def test_a_journal_that_was_cut_short_counts_up_to_there(tmp_path: Path) -> None:

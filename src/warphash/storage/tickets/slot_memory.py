@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ...errors import PathError
 from ...runtime.engine import Buffer, Engine
 from ...runtime.memory import bytes_at
 from .table_file import Sizes, TableFile
@@ -153,7 +154,19 @@ class FileMemory:
         return TableFile.create(self._path, sizes, replaces=bool(self.locked))
 
     def commit(self, file: TableFile, table: Mapping[str, Any], boards: Sequence[npt.NDArray[np.uint8]]) -> None:
-        """Have a file be the one that counts."""
+        """Have a file be the one that counts.
+
+        Raises
+        ------
+        PathError
+            If the one that counted until now was moved or removed, so that nobody would find what is confirmed.
+        """
+        lost = any(held.description for held in self.locked) and not any(held.counts for held in (*self.locked, file))
+        if lost:
+            raise PathError(
+                f"{self._path} was moved, removed or replaced while the table in it was open: save(path) to another "
+                "file keeps what the table holds"
+            )
         self.locked = (*self.locked, file)
         file.commit(table, boards)
         self.locked = (file,)
@@ -208,7 +221,8 @@ class _Loaded:
 
     def commit(self, table: Mapping[str, Any], boards: Sequence[npt.NDArray[np.uint8]]) -> None:
         self._engine.synchronize(None)
-        new = self._kind.create(self._file.sizes) if self._file.counts else self._file
+        written = self._file.description or self._file.counts
+        new = self._kind.create(self._file.sizes) if written else self._file
         new.write_slots(self.bytes)
         self._kind.commit(new, table, boards)
         self._file = new

@@ -1,7 +1,7 @@
 """The file of a table with a ticket board: its slots, its boards, and a header that says which of them count.
 
 Layout, in pages of 4096 bytes:
-    page 0, page 1   two headers. Of those that are whole, the one with the higher sequence counts.
+    page 0, page 1   the header, twice. Of those that are whole, the one with the higher sequence counts.
     slots            as the kernels have them (``kernels/tickets/pairs.cuh``)
     boards, twice    the ticket board, then the board of emptied slots if there is one. A header with an even sequence
                      names the first copy, one with an odd sequence the second.
@@ -23,7 +23,8 @@ A journal begins with the identity and the sequence that it belongs to, and coun
 Protocol. What counts is the table as it was at the last commit. A slot that was free then may be written at any time. A
 slot that was not free is written only when the journal has its contents, on disk; and it is not given to another key.
   commit    slots to disk; boards to the copy that does not count; both to disk; the header to the page that does not
-            count; to disk. The journal, which belongs to the sequence before, counts no longer, and is emptied.
+            count; to disk. Now the journal, which belongs to the sequence before, counts no longer. The header goes to
+            the other page as well, so a header that is damaged later is no loss; and the journal is removed.
   open      the records of the journal, last one first, are written back; then the boards are read.
 A process may be killed at any point. Before the header is whole, the older one counts, with its boards and its journal.
   replace   a table that moves to other slots makes another file, ``.NAME.HEX.table``, which takes the name of the first
@@ -190,18 +191,15 @@ class TableFile:
         PathError
             If there can be no such file.
         MemoryError
-            If the disk has no room for it.
+            If the disk has no room for it, or takes no file beside the one that is open.
         """
         _sweep(path)
-        name = path.with_name(f".{path.name}.{os.urandom(8).hex()}.table")
         try:
-            handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            name, handle = _new_file(path)
         except OSError as error:
-            raise PathError(
-                f"the folder {path.parent} takes no new file ({error.strerror}): give another path"
-            ) from None
+            said = f"the folder {path.parent} takes no new file ({error.strerror})"
+            raise (MemoryError(said) if replaces else PathError(f"{said}: give another path")) from None
         try:
-            _lock(handle, path)
             _reserve(handle, sizes.nbytes, path)
         except BaseException:
             os.close(handle)
@@ -221,11 +219,12 @@ class TableFile:
             If it is no file of a table, or is damaged.
         """
         try:
-            handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            handle = _open_locked(path)
         except OSError as error:
             raise PathError(f"{path} cannot be opened ({error.strerror}): give the path of a table's file") from None
+        if handle is None:
+            raise PathError(f"{path} is open already, here or in another process: close that table first")
         try:
-            _lock(handle, path)
             description = _newest(os.pread(handle, _HEADERS * _PAGE, 0), path)
             sizes = Sizes(*(description[name] for name in Sizes._fields))
             if os.fstat(handle).st_size != sizes.nbytes:
@@ -311,7 +310,7 @@ class TableFile:
                 self._journal = _Journal(self._journal_name, self._identity, self._sequence(), self.sizes)
             self._journal.append(new, whole[new])
         except OSError as error:
-            raise _refused(error, f"the journal of {self.path}") from None
+            raise MemoryError(f"the disk does not take the journal of {self.path} ({error.strerror})") from None
         self._imaged[new] = True
 
     @property
@@ -346,11 +345,21 @@ class TableFile:
         Raises
         ------
         PathError
-            If a new table finds its name taken.
+            If a new table finds its name taken, or for an error of the disk.
         """
+        try:
+            self._commit(table, boards)
+        except PathError:
+            raise
+        except OSError as error:
+            mend = "flush again, or save(path) to another disk"
+            raise _refused(error, f"a commit of {self.path}", mend) from None
+
+    def _commit(self, table: Mapping[str, Any], boards: Sequence[Bytes]) -> None:
         # After an interrupt, only the disk knows whether the last commit was one.
         self._journal = self._imaged = None
-        sequence = self._sequence() + 1
+        sequences = self._sequences()
+        sequence = max(sequences) + 1
         if self._map is not None:
             self._map.flush()
         at, crc = self.sizes.boards_at(sequence % 2), 0
@@ -366,21 +375,20 @@ class TableFile:
             "boards_crc": crc,
             "table": dict(table),
         }
+        page, order = _page_of(description), sorted(range(_HEADERS), key=sequences.__getitem__)
         os.fsync(self._handle)
-        _write_at(self._handle, _page_of(description), sequence % _HEADERS * _PAGE)
+        _write_at(self._handle, page, order[0] * _PAGE)
         os.fsync(self._handle)
         if not self.counts:
             self._take_name()
+        _write_at(self._handle, page, order[1] * _PAGE)
         self.description = description
         _remove(self._journal_name)
 
     @property
     def counts(self) -> bool:
         """Whether this is the file that `open` opens. After an interrupt, only the disk knows."""
-        try:
-            return os.path.samestat(self.path.stat(), os.fstat(self._handle))
-        except FileNotFoundError:
-            return False
+        return _is_named(self._handle, self.path)
 
     def _take_name(self) -> None:
         if not self._replaces:
@@ -398,9 +406,13 @@ class TableFile:
 
     def _sequence(self) -> int:
         """That of the last commit; -1 before the first one."""
+        return max(self._sequences())
+
+    def _sequences(self) -> list[int]:
+        """That of each header; -1 for a header that is not whole."""
         pages = os.pread(self._handle, _HEADERS * _PAGE, 0)
         found = (_parse(pages[number * _PAGE :][:_PAGE]) for number in range(_HEADERS))
-        return max((description["sequence"] for description in found if description), default=-1)
+        return [description["sequence"] if description else -1 for description in found]
 
 
 def _sweep(path: Path) -> None:
@@ -413,11 +425,46 @@ def _sweep(path: Path) -> None:
                     Path(entry.path).unlink()
 
 
-def _lock(handle: int, path: Path) -> None:
+def _new_file(path: Path) -> tuple[Path, int]:
+    """Make and lock a file beside ``path``. If another process removes it before it is locked, make another one."""
+    while True:
+        name = path.with_name(f".{path.name}.{os.urandom(8).hex()}.table")
+        handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        if _locked(handle) and _is_named(handle, name):
+            return name, handle
+        os.close(handle)
+
+
+def _open_locked(path: Path) -> int | None:
+    """Open and lock the file of a table; None if it is locked. If another file takes its name meanwhile, open that."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        locked = _locked(handle)
+        if locked and _is_named(handle, path):
+            return handle
+        os.close(handle)
+        if not locked:
+            return None
+
+
+def _locked(handle: int) -> bool:
+    """Lock a file, if nobody else has locked it."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
     except OSError:
-        raise PathError(f"{path} is open already, here or in another process: close that table first") from None
+        os.close(handle)
+        raise
+    return True
+
+
+def _is_named(handle: int, name: Path) -> bool:
+    """Whether a file has a name."""
+    try:
+        return os.path.samestat(name.stat(), os.fstat(handle))
+    except FileNotFoundError:
+        return False
 
 
 def _reserve(handle: int, nbytes: int, path: Path) -> None:
@@ -425,14 +472,14 @@ def _reserve(handle: int, nbytes: int, path: Path) -> None:
     try:
         os.posix_fallocate(handle, 0, nbytes)
     except OSError as error:
-        raise _refused(error, f"{nbytes:,} bytes of {path}") from None
+        raise _refused(error, f"{nbytes:,} bytes of {path}", "give another path") from None
 
 
-def _refused(error: OSError, what: str) -> Exception:
+def _refused(error: OSError, what: str, mend: str) -> Exception:
     """What to raise for an error of the disk."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return MemoryError(f"the disk has no room for {what} ({error.strerror})")
-    return PathError(f"the disk does not take {what} ({error.strerror}): give another path")
+    return PathError(f"the disk does not take {what} ({error.strerror}): {mend}")
 
 
 def _remove(path: Path) -> None:
