@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import errno
 import fcntl
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -515,6 +518,40 @@ def test_a_copy_lies_in_memory(tmp_path: Path, device: str) -> None:
         assert len(table) == 990 and len(twin) == 500
         assert twin.memory == "device" and table.memory == path
     twin.check()
+
+
+COPIES: dict[str, Callable[[Any, Path], Any]] = {
+    "copy": lambda table, folder: copy.copy(table),
+    "deepcopy": lambda table, folder: copy.deepcopy(table),
+    "pickle": lambda table, folder: pickle.loads(pickle.dumps(table)),
+    "replace": lambda table, folder: table.__replace__(attempts=3),
+    "load": lambda table, folder: table.save(folder / "saved") or HashMap.load(folder / "saved", device=table.device),
+}
+
+
+@pytest.mark.parametrize("way", COPIES)
+@pytest.mark.parametrize("device", HERE)
+def test_a_copy_of_a_table_in_the_memory_of_the_host_lies_there_too(device: str, way: str, tmp_path: Path) -> None:
+    keys = np.arange(500, dtype=np.uint64)
+    table = HashMap.from_arrays(keys, keys, design="stadium", memory="host", device=device)
+    twin = COPIES[way](table, tmp_path)
+    assert twin.memory == "host" and pairs_of(twin) == pairs_of(table)
+    on_device = table.__replace__(memory="device")
+    assert on_device.memory == "device" and pairs_of(on_device) == pairs_of(table)
+    assert COPIES[way](on_device, tmp_path).memory == "device"
+    assert table.__replace__(design="cuckoo").memory == "device"
+    assert HashMap.from_arrays(keys, keys, device=device).__replace__(design="tiered").memory == "host"
+    with pytest.raises(ParameterError, match=r"from_arrays.*memory="):
+        table.__replace__(memory=tmp_path / "table")
+
+
+@pytest.mark.parametrize("way", COPIES)
+def test_a_copy_of_a_table_in_a_file_lies_in_the_first_memory_of_its_design(way: str, tmp_path: Path) -> None:
+    keys = np.arange(500, dtype=np.uint64)
+    for design, memory in (("stadium", "device"), ("tiered", "host")):
+        with HashMap.from_arrays(keys, keys, design=design, memory=tmp_path / design, device="cpu") as table:
+            twin = COPIES[way](table, tmp_path)
+            assert twin.memory == memory and pairs_of(twin) == pairs_of(table)
 
 
 def test_a_set_in_a_file(tmp_path: Path) -> None:

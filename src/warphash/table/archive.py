@@ -53,12 +53,13 @@ _FIELDS: dict[str, tuple[type, ...]] = {
     "max_size": (int, type(None)),
     "evict": (str, type(None)),
     "score": (str, type(None)),
+    "memory": (str, type(None)),
     "count": (int,),
     "columns": (list,),
 }
 """The header: each field, and the exact types of its value."""
 
-_NEWER_FIELDS = {"load_bounds", "max_size", "evict", "score"}
+_NEWER_FIELDS = {"load_bounds", "max_size", "evict", "score", "memory"}
 """Which older files do not have. A missing field stands for None."""
 
 _COLUMNS = {"HashMap": 2, "HashSet": 1, "MultiMap": 2}

@@ -909,6 +909,7 @@ class BaseTable:
             "max_size": self._bound and self._bound.max_size,
             "evict": self._bound and self._bound.evict,
             "score": self._score and self._score.dtype.name,
+            "memory": None if isinstance(self._memory, Path) else self._memory,  # a copy does not lie in the file
             **self._options,
         }
 
@@ -936,11 +937,11 @@ class BaseTable:
             design=description["design"],
             device=device,
             count_probes=description["count_probes"],
-            load_bounds=description.get("load_bounds"),  # which older files do not have, nor the next three
+            load_bounds=description.get("load_bounds"),  # which older files do not have, nor the next four
             max_size=description.get("max_size"),
             evict=description.get("evict"),
             score=description.get("score"),
-            memory=memory,
+            memory=description.get("memory") if memory is None else memory,
             **options,
             **description["parameters"],
         )
