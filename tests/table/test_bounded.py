@@ -546,6 +546,24 @@ def test_from_arrays_takes_a_bound() -> None:
     assert table.capacity >= 300
 
 
+@pytest.mark.parametrize("evict", EVICT)
+def test_an_upsert_of_narrow_values_says_what_keeps_it(evict: str) -> None:
+    """A table with ranks keeps rows, and rows are combined 4 or 8 bytes at a time."""
+    table = HashMap("u8", "u2", max_size=10, evict=evict, device="cpu")
+    keys, values = np.arange(5, dtype=np.uint64), np.ones(5, np.uint16)
+    scores = {"scores": np.arange(5.0)} if evict == "score" else {}
+    if evict in ("lru", "fifo", "score"):
+        with pytest.raises(UnsupportedVerb, match=r"4 or 8 bytes.*evict=.*these have 2 bytes: widen"):
+            table.upsert(keys, values, "add", **scores)
+        assert len(table) == 0
+        wide = HashMap("u8", "u4", max_size=10, evict=evict, device="cpu")  # as the error says
+        wide.upsert(keys, values.astype("u4"), "add", **scores)
+        assert len(wide) == 5
+    else:
+        table.upsert(np.tile(keys, 3), np.tile(values, 3), "add")
+        assert table.find(keys)[0].tolist() == [3] * 5
+
+
 def test_options_that_no_table_can_have() -> None:
     def refused(message: str, **options: Any) -> None:
         with pytest.raises(ParameterError, match=message):

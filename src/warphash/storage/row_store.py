@@ -258,7 +258,8 @@ class RowStorage:
         """As `Storage.update`; ``unique`` saves nothing here (see the module)."""
         if op not in (Op.KEEP, Op.REPLACE) and self.value_bytes not in (4, 8):
             raise UnsupportedVerb(
-                "beside keys of more than 8 bytes, upsert combines values of 4 or 8 bytes: widen them"
+                f"upsert combines values of 4 or 8 bytes in a table of rows, for keys of more than 8 bytes or for "
+                f"evict='lru', 'fifo' or 'score', and these have {self.value_bytes} bytes: widen them"
             )
         if n == 0:
             return
