@@ -177,6 +177,22 @@ def test_the_cache_meets_nearly_as_many_keys_as_one_that_knows_the_frequencies(e
     assert after.admitted - before.admitted < (hits + misses) / 20, "most candidates are known to stay out"
 
 
+@pytest.mark.parametrize("device", HERE)
+def test_a_scan_of_all_keys_takes_no_more_memory_than_the_cache_has_room_for(device: str) -> None:
+    n, room = (60_000, 1000) if device == "cpu" else (4000, 100)
+    keys = np.arange(n, dtype=np.uint64)
+    table = HashMap.from_arrays(keys, keys, design="tiered", device=device, device_capacity=room, seed=1)
+    for _ in range(4):
+        values, found = table.find(keys)
+        assert found.all() and (values == keys).all()
+        figures = table.stats().tiers
+        assert figures.cached <= room
+    assert figures.cached == room, "the first candidates fill the cache"
+    pairs = 2 * max(room, 512)  # with those that are admitted at once; then slots are vacant, and 16 bytes of counters
+    assert figures.cache_nbytes < pairs * 16 * 4 + room * 16
+    assert figures.admitted <= 4 * max(room, 512)
+
+
 @pytest.mark.parametrize("write", WRITES)
 def test_a_long_log_is_flushed_before_a_batch(write: str, monkeypatch: pytest.MonkeyPatch) -> None:
     flushed: list[int] = []

@@ -7,7 +7,9 @@ for then, so an update meanwhile makes no candidate wrong.
 Who stays. A sketch estimates how often each key was accessed, whatever tier it is on (`bounded.sketch`). Of a full
 cache and its candidates, those that were accessed most often stay, and the others leave: this is the admission of
 TinyLFU (Einziger, Friedman, Manes, 2017), in batches. A candidate that comes below those who left last is not even
-asked for at home, so where the accesses do not change, hardly anything moves.
+asked for at home, so where the accesses do not change, hardly anything moves. A quarter of the cache is admitted at
+once, or what a cache that is not full has room for: so a lookup of any length needs memory that follows from the room
+for pairs. Who is left out is proposed again by the next lookup.
 """
 
 from __future__ import annotations
@@ -32,6 +34,9 @@ __all__ = ["Cache"]
 
 _QUEUE_SHARE = 16
 """Candidates are admitted when they are a sixteenth as many as the cache has room for."""
+
+_ADMITTED_SHARE = 4
+"""At most a quarter as many candidates as the cache has room for are admitted together, if it is full."""
 
 _FEWEST_CANDIDATES = 512
 
@@ -119,11 +124,20 @@ class Cache:
             found = flagged(self._engine, flags.ptr, n, Flag.CHANGED, stream)
             if found.n < n:
                 keys, n = found.packed(keys.ptr, self._bounded.key_bytes, stream), found.n
-            wanted = self._wanted(keys, n, stream)
-            if wanted[1]:
+            keys, n = self._some(*self._wanted(keys, n, stream), stream)
+            if n:
                 with self._lock:
-                    self._queue.append(wanted)
-                    self._queued += wanted[1]
+                    self._queue.append((keys, n))
+                    self._queued += n
+
+    def _some(self, keys: Buffer, n: int, stream: Any) -> tuple[Buffer, int]:
+        """As many of ``n`` candidates as may be admitted together."""
+        most = max(_FEWEST_CANDIDATES, self.capacity // _ADMITTED_SHARE, self.capacity - self.size)
+        if n <= most:
+            return keys, n
+        some = self._engine.allocate(most * self._bounded.key_bytes, stream)
+        self._engine.copy(some.ptr, keys.ptr, some.nbytes, stream)
+        return some, most
 
     def _wanted(self, keys: Buffer, n: int, stream: Any) -> tuple[Buffer, int]:
         """Those of ``n`` keys that a full cache has a place for: of a greater rank than those who left last."""
