@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import errno
 import fcntl
+import multiprocessing
 import os
 import pickle
 import signal
@@ -430,6 +431,52 @@ def test_a_new_file_that_is_swept_before_it_is_locked(tmp_path: Path, monkeypatc
     made(path)
     with HashMap.open(path, device="cpu") as table:
         assert len(table) == 990
+    assert [entry.name for entry in tmp_path.iterdir()] == ["table"]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("grown", [False, True])
+def test_a_forked_child_reads_a_table_in_a_file_and_changes_nothing_there(tmp_path: Path, grown: bool) -> None:
+    path = tmp_path / "table"
+    made(path)
+    table = HashMap.open(path, device="cpu")
+    if grown:
+        table.reserve(20_000)  # another file, which is not committed yet
+    held = pairs_of(table)
+    keys = np.arange(100, 200, dtype=np.uint64)
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+
+    def child(table: Any) -> None:
+        said = [pairs_of(table) == held]
+        for change in (
+            lambda: table.insert(keys + 10_000, keys),
+            lambda: table.assign(keys, keys + 1),
+            lambda: table.execute(np.full(100, Operation.ASSIGN, "u1"), keys, keys + 2),
+            table.flush,
+            lambda: (table.reserve(50_000), table.flush()),
+        ):
+            try:
+                change()
+            except PathError as error:
+                said.append("forked" in str(error) and "copy()" in str(error))
+        twin = table.copy()
+        twin.assign(keys, keys + 3)
+        said.append(twin.find(keys)[0].tolist() == (keys + 3).tolist())
+        theirs.send(said)
+        tables.clear()  # with which the child forgets the table
+
+    tables = [table]
+    process = context.Process(target=lambda: child(tables[0]))
+    process.start()
+    assert ours.poll(60) and ours.recv() == [True] * 7
+    process.join()
+    assert process.exitcode == 0
+    assert pairs_of(table) == held
+    table.insert(keys + 10_000, keys)
+    table.close()
+    with HashMap.open(path, device="cpu") as again:
+        assert pairs_of(again) == held | {int(key) + 10_000: int(key) for key in keys}
     assert [entry.name for entry in tmp_path.iterdir()] == ["table"]
 
 

@@ -39,6 +39,9 @@ class Keeper(Protocol):
     def mapped(self) -> bool:
         """The slots are the file's own: what kernels write there is in the file."""
 
+    def check_process(self) -> None:
+        """Raise `PathError` if this process may not change the slots."""
+
     def preserve(self, slots: npt.NDArray[np.uint32]) -> None:
         """Note what these slots hold, before it is changed in place."""
 
@@ -159,8 +162,11 @@ class FileMemory:
         Raises
         ------
         PathError
-            If the one that counted until now was moved or removed, so that nobody would find what is confirmed.
+            If the one that counted until now was moved or removed, so that nobody would find what is confirmed; or if
+            it is that of another process.
         """
+        for held in (*self.locked, file):
+            held.check_process()
         lost = any(held.description for held in self.locked) and not any(held.counts for held in (*self.locked, file))
         if lost:
             raise PathError(
@@ -185,6 +191,9 @@ class _Mapped:
     @property
     def description(self) -> Mapping[str, Any] | None:
         return self._file.description
+
+    def check_process(self) -> None:
+        self._file.check_process()
 
     def preserve(self, slots: npt.NDArray[np.uint32]) -> None:
         self._file.preserve(slots, self.ptr)
@@ -212,6 +221,9 @@ class _Loaded:
     @property
     def description(self) -> Mapping[str, Any] | None:
         return self._file.description
+
+    def check_process(self) -> None:
+        """Do nothing: the slots are the process's own."""
 
     def preserve(self, slots: npt.NDArray[np.uint32]) -> None:
         """Do nothing: the file has its own copy."""

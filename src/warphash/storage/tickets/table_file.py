@@ -32,6 +32,7 @@ A process may be killed at any point. Before the header is whole, the older one 
 
 A file that is open is locked (``flock``), so that no second process opens it. The system releases the lock of a killed
 process. So a file that was not yet committed and can be locked is abandoned, and the next one who comes removes it.
+The child of a fork has the lock and the mapped slots of its parent, so it may read the table, and not change it.
 
 Why no journal of everything that changes: an insert writes to slots that were free, and needs none. Only a value that
 is changed in place costs a line in the journal.
@@ -167,10 +168,10 @@ class TableFile:
         replaces: bool = True,
     ) -> None:
         self.path, self.sizes, self.description = path, sizes, description
-        self._handle, self._name, self._replaces = handle, own_name, replaces
+        self._handle, self._name, self._replaces, self._process = handle, own_name, replaces, os.getpid()
         weakref.finalize(self, os.close, handle)
         if description is None:
-            weakref.finalize(self, Path.unlink, own_name, missing_ok=True)  # a commit renames the file
+            weakref.finalize(self, _abandon, own_name, os.getpid())  # a commit renames the file
         self._identity = description["identity"] if description else os.urandom(16).hex()
         self._journal: _Journal | None = None
         self._map: mmap.mmap | None = None
@@ -239,6 +240,14 @@ class TableFile:
         _sweep(path)
         file._roll_back()
         return file
+
+    def check_process(self) -> None:
+        """Raise `PathError` in the child of a fork: the slots and the lock are those of its parent."""
+        if os.getpid() != self._process:
+            raise PathError(
+                f"{self.path} is open in the process that this one was forked from, and only that one may change it: "
+                "change a copy() of the table"
+            )
 
     # ---- parts
     def map_slots(self) -> ctypes.Array[ctypes.c_char]:
@@ -345,8 +354,9 @@ class TableFile:
         Raises
         ------
         PathError
-            If a new table finds its name taken, or for an error of the disk.
+            If a new table finds its name taken, or for an error of the disk; and in the child of a fork.
         """
+        self.check_process()
         try:
             self._commit(table, boards)
         except PathError:
@@ -413,6 +423,12 @@ class TableFile:
         pages = os.pread(self._handle, _HEADERS * _PAGE, 0)
         found = (_parse(pages[number * _PAGE :][:_PAGE]) for number in range(_HEADERS))
         return [description["sequence"] if description else -1 for description in found]
+
+
+def _abandon(name: Path, process: int) -> None:
+    """Remove a file that was never committed. The child of a fork leaves that to its parent."""
+    if os.getpid() == process:
+        name.unlink(missing_ok=True)
 
 
 def _sweep(path: Path) -> None:
