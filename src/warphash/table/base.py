@@ -151,10 +151,10 @@ class BaseTable:
         self._memory = memory_of(memory, self._design)
         if self._bound is not None:
             self._need("erase")
-            if self._memory != "device":
+            if self._memory != "device" and self._bound.evict in RANKED_ROWS:
                 raise ParameterError(
-                    f"max_size bounds a table whose slots are on the device, and those of this one are in "
-                    f"{str(self._memory)!r}: leave max_size out, or take a design with memory='device'"
+                    f"evict={self._bound.evict!r} keeps a rank beside each pair on the device, and the pairs of this "
+                    f"table are in {str(self._memory)!r}: give evict='lfu' or 'random'"
                 )
         opens = isinstance(memory, ExistingFile)
         self._seed = int.from_bytes(os.urandom(8)) >> 1 if seed is None else integer("seed", seed, 0)

@@ -88,7 +88,7 @@ class BoundedStorage:
         self.evicted = 0
         self._grows = grows
         self._engine: Engine = inner.store.engine
-        self._size_at_most = 0  # nothing is waited for while this is within the bound
+        self._size_at_most = inner.store.size  # nothing is waited for while this is within the bound
 
     @property
     def store(self) -> Store:
