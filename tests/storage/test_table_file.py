@@ -224,6 +224,25 @@ def test_what_is_damaged_is_refused(tmp_path: Path) -> None:
         HashMap.open(tmp_path / "none", device="cpu")
 
 
+def test_errors_of_a_file_that_cannot_be_opened_say_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, saved = tmp_path / "table", tmp_path / "saved"
+    made(path)
+    with HashMap.open(path, device="cpu") as table:
+        table.save(saved)
+    with pytest.raises(CorruptFile, match=r"load\(path\)"):
+        HashMap.open(saved, device="cpu")
+    assert len(HashMap.load(saved, device="cpu")) == 990
+    with pytest.raises(CorruptFile, match=r"open\(path\)"):
+        HashMap.load(path, device="cpu")
+
+    def refuse(*_: Any) -> int:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(PathError, match=r"Read-only file system.*may be written"):
+        HashMap.open(path, device="cpu")
+
+
 @pytest.mark.parametrize("written", [0, 50, 4096])
 def test_a_commit_that_was_stopped_in_its_header(tmp_path: Path, written: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process is killed while the kernel writes the first header of a commit, or before it writes the second one."""

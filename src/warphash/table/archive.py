@@ -145,7 +145,10 @@ def read(path: str | os.PathLike[str], kind: str) -> Snapshot:
     target = Path(path)
     content = memoryview(target.read_bytes())
     if content[: len(_MAGIC)] != _MAGIC:
-        raise CorruptFile(f"{target} is no saved table of this version: it does not begin with {_MAGIC!r}")
+        raise CorruptFile(
+            f"{target} is no saved table of this version: it does not begin with {_MAGIC!r}; open(path) opens what was "
+            "made with memory=path"
+        )
     body, stored = content[:-_DIGEST_BYTES], content[-_DIGEST_BYTES:]
     if len(content) < 16 + _DIGEST_BYTES or hashlib.sha256(body).digest() != stored:
         raise CorruptFile(

@@ -123,7 +123,10 @@ def describe(path: Path) -> dict[str, Any]:
 def _newest(pages: bytes, path: Path) -> dict[str, Any]:
     found = [made for number in range(_HEADERS) if (made := _parse(pages[number * _PAGE :][:_PAGE]))]
     if not found:
-        raise CorruptFile(f"{path} is no file of a table of this version: neither of its headers is whole")
+        raise CorruptFile(
+            f"{path} is no file of a table of this version: neither of its headers is whole; load(path) reads what "
+            "save(path) wrote"
+        )
     return max(found, key=lambda description: description["sequence"])
 
 
@@ -222,7 +225,8 @@ class TableFile:
         try:
             handle = _open_locked(path)
         except OSError as error:
-            raise PathError(f"{path} cannot be opened ({error.strerror}): give the path of a table's file") from None
+            said = f"{path} cannot be opened to be read and written ({error.strerror})"
+            raise PathError(f"{said}: give the path of a table's file that may be written") from None
         if handle is None:
             raise PathError(f"{path} is open already, here or in another process: close that table first")
         try:
