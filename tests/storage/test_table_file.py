@@ -640,6 +640,15 @@ def test_a_file_of_another_process_that_was_not_committed_is_removed(tmp_path: P
     assert [entry.name for entry in tmp_path.iterdir()] == ["table"]
 
 
+def test_a_table_of_a_similar_name_is_not_removed(tmp_path: Path) -> None:
+    names = ["table", ".table.mine.table", ".table.table", "table.2", ".table.2.0123.table"]
+    for name in names:
+        made(tmp_path / name)
+    HashMap.open(tmp_path / "table", device="cpu").close()
+    made(tmp_path / "table.3")
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == sorted([*names, "table.3"])
+
+
 def test_a_table_that_was_made_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "table"
     late = TableFile.create(path, Sizes(11, 16, 16), replaces=False)

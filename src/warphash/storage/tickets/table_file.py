@@ -46,6 +46,7 @@ import fcntl
 import json
 import mmap
 import os
+import re
 import weakref
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -437,9 +438,10 @@ def _abandon(name: Path, process: int) -> None:
 
 def _sweep(path: Path) -> None:
     """Remove the files that killed processes had not committed. Nobody holds the lock of such a file."""
+    name = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{16}}\.table")  # and no other: it may be somebody's table
     with suppress(OSError), os.scandir(path.parent) as entries:
         for entry in entries:
-            if entry.name.startswith(f".{path.name}.") and entry.name.endswith(".table"):
+            if name.fullmatch(entry.name):
                 with suppress(OSError), Path(entry.path).open("rb") as abandoned:
                     fcntl.flock(abandoned, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     Path(entry.path).unlink()
