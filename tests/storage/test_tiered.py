@@ -429,6 +429,21 @@ def test_figures_of_the_tiers(device: str) -> None:
     assert plain.stats().tiers is None
 
 
+@pytest.mark.parametrize("device", HERE)
+def test_what_is_no_access_of_a_key_changes_no_figure(device: str) -> None:
+    keys = np.arange(3000, dtype=np.uint64)
+    left = HashSet.from_arrays(keys, design="tiered", device=device, device_capacity=100)
+    right = HashSet.from_arrays(keys[1000:], design="tiered", device=device, device_capacity=100)
+    for _ in range(3):
+        left.contains(np.resize(keys[:90], 900))
+    len(left)
+    before = left.stats().tiers
+    left.check()
+    assert len(left & right) == 2000 and len(right - left) == 0 and right <= left
+    assert len(left.keys()) == 3000 and left.probe_counts(keys).sum() >= 3000
+    assert left.stats().tiers == before
+
+
 def test_what_the_parameters_can_be() -> None:
     for wrong in ({"device_capacity": 0}, {"write": "around"}, {"memory": "device"}, {"device_capacity": 1.5}):
         with pytest.raises(ParameterError):

@@ -53,6 +53,9 @@ class WordStorage:
         if held is not None:
             self._narrow(out, n, values, self.value_bytes, self._value_word, stream)
 
+    def present(self, keys: int, n: int, flags: int, stream: Any) -> None:
+        self.find(keys, n, 0, flags, b"\0", stream)
+
     def counts(self, keys: int, n: int, out: int, stream: Any, entry: str = "probe_counts") -> None:
         words = self._keys(keys, n, stream)
         launch_find(self.store.state.array, words[0], n, 0, 0, 0, stream, out, entry)

@@ -237,6 +237,9 @@ class RowStorage:
             absent = self._default_row(default, stream)
             self._gather_values(rows.ptr, n, values, stream, flags, absent.ptr)
 
+    def present(self, keys: int, n: int, flags: int, stream: Any) -> None:
+        self.find(keys, n, 0, flags, b"\0", stream)
+
     def counts(self, keys: int, n: int, out: int, stream: Any, entry: str = "probe_counts") -> None:
         prints = self._fingerprints(keys, n, stream)
         launch_find(self.store.state.array, prints.ptr, n, 0, 0, 0, stream, out, entry)

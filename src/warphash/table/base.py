@@ -714,8 +714,7 @@ class BaseTable:
     def _present_locked(self, keys: ArrayView) -> ArrayView:
         """Which keys are there, in the same kind of memory as the keys."""
         found = keys.library.empty(keys, keys.shape[:1], BOOL, self._engine)
-        storage = self._storage if self._bound is None else self._bounded.inner  # this is no use of the keys
-        self._run(lambda n, at, to: storage.find(at[0], n, 0, to[0], b"\0", keys.stream), [keys], [found], keys.stream)
+        self._answer_locked(keys, found, self._storage.present)
         return found
 
     # ---- the one path of verbs with one answer for each key

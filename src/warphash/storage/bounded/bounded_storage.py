@@ -117,6 +117,9 @@ class BoundedStorage:
         self.inner.find(keys, n, values, flags, default, stream)
         self.policy.record(keys, n, stream, flags)
 
+    def present(self, keys: int, n: int, flags: int, stream: Any) -> None:
+        self.inner.present(keys, n, flags, stream)
+
     def counts(self, keys: int, n: int, out: int, stream: Any, entry: str = "probe_counts") -> None:
         self.inner.counts(keys, n, out, stream, entry)
 

@@ -34,6 +34,9 @@ A file that is open is locked (``flock``), so that no second process opens it. T
 process. So a file that was not yet committed and can be locked is abandoned, and the next one who comes removes it.
 The child of a fork has the lock and the mapped slots of its parent, so it may read the table, and not change it.
 
+The header, the boards and the journal have checksums. The slots have none, since `open` would have to read all slots to
+compare it. A damaged slot is taken as it is. `BaseTable.check` sees it if the key no longer fits its ticket.
+
 Why no journal of everything that changes: an insert writes to slots that were free, and needs none. Only a value that
 is changed in place costs a line in the journal.
 """

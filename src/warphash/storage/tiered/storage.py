@@ -115,6 +115,10 @@ class TieredStorage:
         if self._tiers.cache.due:
             self._tiers.recovery.step = self._admit
 
+    def present(self, keys: int, n: int, flags: int, stream: Any) -> None:
+        """As `Storage.present`: the home knows all keys."""
+        self._tiers.home.present(keys, n, flags, stream)
+
     def _admit(self, stream: Any) -> None:
         """Admit the candidates. Wherever this stops, the cache has some of them, with the values that they have.
 

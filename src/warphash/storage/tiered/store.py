@@ -99,7 +99,8 @@ class TieredStore:
         n = cache.size
         keys = self.engine.allocate(max(1, n * self._tiers.key_bytes), stream)
         cache.storage.scan(n, keys.ptr, 0, stream)
-        _, flags = home.find(keys.ptr, n, bytes(self._tiers.value_bytes), stream)
+        flags = self.engine.allocate(max(1, n), stream)
+        home.present(keys.ptr, n, flags.ptr, stream)
         return broken + int((self.engine.to_host(flags.ptr, "u1", n, stream) == 0).sum())
 
     def flush(self, stream: Any = None) -> None:
