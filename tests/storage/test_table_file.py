@@ -377,6 +377,10 @@ def test_a_folder_that_takes_no_file_leaves_the_table_as_it_was(tmp_path: Path) 
     folder.rename(gone)
     with pytest.raises((MemoryError, TableFull), match="takes no new file"):
         table.reserve(10_000)
+    folder.write_bytes(b"no folder")
+    with pytest.raises(PathError, match="moved, removed or replaced"):
+        table.flush()
+    folder.unlink()
     before = pairs_of(table)
     with pytest.raises((MemoryError, TableFull), match="takes no new file"):
         table.upsert(keys, keys, "add")

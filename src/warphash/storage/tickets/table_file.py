@@ -488,7 +488,7 @@ def _is_named(handle: int, name: Path) -> bool:
     """Whether a file has a name."""
     try:
         return os.path.samestat(name.stat(), os.fstat(handle))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
 
 
