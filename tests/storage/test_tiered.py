@@ -177,6 +177,21 @@ def test_the_cache_meets_nearly_as_many_keys_as_one_that_knows_the_frequencies(e
     assert after.admitted - before.admitted < (hits + misses) / 20, "most candidates are known to stay out"
 
 
+@pytest.mark.parametrize("batch_order", ["drawn", "sorted"])
+def test_a_few_batches_of_many_more_keys_than_there_is_room_for_find_the_frequent_ones(batch_order: str) -> None:
+    n, room, rng = 50_000, 2000, np.random.default_rng(4)
+    keys = rng.permutation(np.arange(n, dtype=np.uint64))
+    weights = np.arange(1, n + 1, dtype=float) ** -0.99
+    weights /= weights.sum()
+    table = HashMap.from_arrays(keys, keys, design="tiered", device="cpu", device_capacity=room, seed=1)
+    hits = 0
+    for _ in range(5):
+        batch = keys[rng.choice(n, 50_000, p=weights)]
+        hits = table.stats().tiers.hits
+        table.find(np.sort(batch) if batch_order == "sorted" else batch)
+    assert (table.stats().tiers.hits - hits) / 50_000 >= 0.9 * weights[:room].sum()
+
+
 @pytest.mark.parametrize("device", HERE)
 def test_a_scan_of_all_keys_takes_no_more_memory_than_the_cache_has_room_for(device: str) -> None:
     n, room = (60_000, 1000) if device == "cpu" else (4000, 100)

@@ -7,9 +7,9 @@ for then, so an update meanwhile makes no candidate wrong.
 Who stays. A sketch estimates how often each key was accessed, whatever tier it is on (`bounded.sketch`). Of a full
 cache and its candidates, those that were accessed most often stay, and the others leave: this is the admission of
 TinyLFU (Einziger, Friedman, Manes, 2017), in batches. A candidate that comes below those who left last is not even
-asked for at home, so where the accesses do not change, hardly anything moves. A quarter of the cache is admitted at
-once, or what a cache that is not full has room for: so a lookup of any length needs memory that follows from the room
-for pairs. Who is left out is proposed again by the next lookup.
+asked for at home, so where the accesses do not change, hardly anything moves. No more are admitted at once than the
+cache has room for, so a lookup of any length needs memory that follows from this room. Of more candidates a sample is
+taken; the others are proposed again by the next lookup.
 """
 
 from __future__ import annotations
@@ -28,15 +28,12 @@ from ..bounded.least import Numbers, keys_that_compare
 from ..bounded.policies import Frequent
 from ..storage import Storage
 from .home import Home
-from .parts import flagged
+from .parts import Part, flagged
 
 __all__ = ["Cache"]
 
 _QUEUE_SHARE = 16
 """Candidates are admitted when they are a sixteenth as many as the cache has room for."""
-
-_ADMITTED_SHARE = 4
-"""At most a quarter as many candidates as the cache has room for are admitted together, if it is full."""
 
 _FEWEST_CANDIDATES = 512
 
@@ -67,6 +64,7 @@ class Cache:
         self._queued = 0
         self._least_rank, self._ages = 0, 0  # of those who left last no one has a greater rank; and when that was
         self._lock = threading.Lock()
+        self._random = np.random.default_rng(bounded.store.seed)
 
     @property
     def storage(self) -> Storage:
@@ -131,13 +129,14 @@ class Cache:
                     self._queued += n
 
     def _some(self, keys: Buffer, n: int, stream: Any) -> tuple[Buffer, int]:
-        """As many of ``n`` candidates as may be admitted together."""
-        most = max(_FEWEST_CANDIDATES, self.capacity // _ADMITTED_SHARE, self.capacity - self.size)
+        """As many of ``n`` candidates as may be admitted together, from all over the batch, which may be sorted."""
+        most = max(_FEWEST_CANDIDATES, self.capacity)
         if n <= most:
             return keys, n
-        some = self._engine.allocate(most * self._bounded.key_bytes, stream)
-        self._engine.copy(some.ptr, keys.ptr, some.nbytes, stream)
-        return some, most
+        places = (np.arange(most) + self._random.random(most)) * (n / most)
+        numbers = np.minimum(places, n - 1).astype(np.uint64)
+        some = Part(self._engine, most, self._engine.from_host(numbers, stream))
+        return some.packed(keys.ptr, self._bounded.key_bytes, stream), most
 
     def _wanted(self, keys: Buffer, n: int, stream: Any) -> tuple[Buffer, int]:
         """Those of ``n`` keys that a full cache has a place for: of a greater rank than those who left last."""
