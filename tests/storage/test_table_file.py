@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import errno
+import fcntl
+import multiprocessing
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +28,7 @@ from warphash import (
     Operation,
     ParameterError,
     PathError,
+    TableFull,
     UnsupportedVerb,
     WarphashError,
 )
@@ -207,15 +213,64 @@ def test_what_is_damaged_is_refused(tmp_path: Path) -> None:
         path.write_bytes(damaged)
         with pytest.raises(CorruptFile, match=said):
             HashMap.open(path, device="cpu")
-    path.write_bytes(whole)
-    page = description["sequence"] % 2 * 4096
-    path.write_bytes(whole[: page + 100] + b"??" + whole[page + 102 :])  # a header that was not written to its end
-    with HashMap.open(path, device="cpu") as table:
-        assert len(table) == 1000
+    for page in (0, 4096):  # each commit writes two headers, so one of them may be damaged
+        path.write_bytes(whole[: page + 100] + b"??" + whole[page + 102 :])
+        with HashMap.open(path, device="cpu") as table:
+            assert len(table) == 990
+            table.check()
     with pytest.raises(CorruptFile, match="HashMap"):
         HashSet.open(path, device="cpu")
     with pytest.raises(PathError, match="No such file"):
         HashMap.open(tmp_path / "none", device="cpu")
+
+
+def test_errors_of_a_file_that_cannot_be_opened_say_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, saved = tmp_path / "table", tmp_path / "saved"
+    made(path)
+    with HashMap.open(path, device="cpu") as table:
+        table.save(saved)
+    with pytest.raises(CorruptFile, match=r"load\(path\)"):
+        HashMap.open(saved, device="cpu")
+    assert len(HashMap.load(saved, device="cpu")) == 990
+    with pytest.raises(CorruptFile, match=r"open\(path\)"):
+        HashMap.load(path, device="cpu")
+
+    def refuse(*_: Any) -> int:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(PathError, match=r"Read-only file system.*may be written"):
+        HashMap.open(path, device="cpu")
+
+
+@pytest.mark.parametrize("written", [0, 50, 4096])
+def test_a_commit_that_was_stopped_in_its_header(tmp_path: Path, written: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process is killed while the kernel writes the first header of a commit, or before it writes the second one."""
+    path = tmp_path / "table"
+    made(path)
+
+    class Killed(BaseException):
+        pass
+
+    def write(handle: int, content: Any, at: int) -> int:
+        if at >= 2 * 4096:
+            return original(handle, content, at)
+        original(handle, content[:written], at)
+        raise Killed
+
+    original = os.pwrite
+    for turn in range(1, 4):  # so either page is the first one
+        table = HashMap.open(path, device="cpu")
+        size = len(table)
+        table.insert(np.array([5000 + turn], np.uint64), np.array([1], np.uint64))
+        with monkeypatch.context() as patch, pytest.raises(Killed):
+            patch.setattr(os, "pwrite", write)
+            table.flush()
+        del table
+        table = HashMap.open(path, device="cpu")
+        assert len(table) == size + (written == 4096)
+        table.check()
+        del table  # no commit mends the header in between
 
 
 def test_a_file_is_open_once(tmp_path: Path) -> None:
@@ -275,6 +330,177 @@ def test_a_full_disk_leaves_the_table_as_it_was(tmp_path: Path, monkeypatch: pyt
     table.check()
     table.insert(keys, keys)
     assert pairs_of(table) == before | {int(key): int(key) for key in keys}
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+@pytest.mark.parametrize("fate", ["removed", "replaced"])
+@pytest.mark.parametrize("grows", [False, True])
+def test_a_file_that_lost_its_name_confirms_nothing(
+    tmp_path: Path, fate: str, grows: bool, mapped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_for("cpu"), "shares_host_memory", mapped)
+    path, moved = tmp_path / "table", tmp_path / "moved"
+    made(path)
+    table = HashMap.open(path, device="cpu")
+    table.assign(np.arange(20, 30, dtype=np.uint64), np.zeros(10, np.uint64))
+    if grows:
+        table.reserve(5000)
+    path.rename(moved)
+    before = moved.read_bytes()
+    if fate == "replaced":
+        path.write_bytes(b"of somebody else")
+    for confirm in (table.flush, table.close):
+        with pytest.raises(PathError, match=r"moved, removed or replaced.*save"):
+            confirm()
+    if fate == "replaced":
+        assert path.read_bytes() == b"of somebody else"
+    if not mapped:
+        assert moved.read_bytes() == before
+    held = pairs_of(table)
+    table.save(tmp_path / "saved")
+    assert pairs_of(HashMap.load(tmp_path / "saved", device="cpu")) == held
+    path.unlink(missing_ok=True)
+    moved.rename(path)
+    table.close()
+    with HashMap.open(path, device="cpu") as again:
+        assert pairs_of(again) == held
+
+
+def test_a_folder_that_takes_no_file_leaves_the_table_as_it_was(tmp_path: Path) -> None:
+    folder, gone = tmp_path / "folder", tmp_path / "gone"
+    folder.mkdir()
+    options: dict[str, Any] = {"capacity": 1000, "load_bounds": (0.2, 0.9), "device": "cpu"}
+    table = HashMap("u8", "u8", design="stadium", memory=folder / "table", **options)
+    keys = np.arange(3000, dtype=np.uint64)
+    table.insert(keys[:900], keys[:900])
+    table.flush()
+    folder.rename(gone)
+    with pytest.raises((MemoryError, TableFull), match="takes no new file"):
+        table.reserve(10_000)
+    folder.write_bytes(b"no folder")
+    with pytest.raises(PathError, match="moved, removed or replaced"):
+        table.flush()
+    folder.unlink()
+    before = pairs_of(table)
+    with pytest.raises((MemoryError, TableFull), match="takes no new file"):
+        table.upsert(keys, keys, "add")
+    assert pairs_of(table) == before
+    assert table.erase(keys[:800]).all(), "a table that cannot be made smaller is right as it is"
+    assert len(table) == 100
+    gone.rename(folder)
+    table.close()
+    with HashMap.open(folder / "table", device="cpu") as again:
+        assert len(again) == 100
+
+
+def test_errors_of_the_disk_in_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "table"
+    made(path)
+    table = HashMap.open(path, device="cpu")
+    keys = np.arange(20, 40, dtype=np.uint64)
+    table.assign(keys, keys + 1)
+
+    def fail(*_: Any) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        with pytest.raises(PathError, match=r"Input/output error.*flush"):
+            table.flush()
+    table.assign(keys, keys + 2)
+    del table
+    with HashMap.open(path, device="cpu") as table:
+        assert table.find(keys)[0].tolist() in ([*keys], [*keys + 1])
+        assert len(table) == 990
+        table.check()
+
+
+def test_a_file_that_is_replaced_while_it_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the opening and the lock, the process that had the table commits another file, and ends."""
+    path = tmp_path / "table"
+    made(path)
+    other = [HashMap.open(path, device="cpu")]
+    original = fcntl.flock
+
+    def flock(handle: Any, operation: int) -> None:
+        if other:
+            table = other.pop()
+            table.reserve(5000)
+            table.insert(np.arange(5000, 6000, dtype=np.uint64), np.zeros(1000, np.uint64))
+            table.close()
+        original(handle, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with HashMap.open(path, device="cpu") as table:
+        assert len(table) == 1990
+        table.clear()
+    with HashMap.open(path, device="cpu") as table:
+        assert len(table) == 0
+
+
+def test_a_new_file_that_is_swept_before_it_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process takes the file for one that a killed process has left."""
+    path = tmp_path / "table"
+    swept: list[None] = []
+    original = fcntl.flock
+
+    def flock(handle: Any, operation: int) -> None:
+        if not swept:
+            swept.append(None)
+            table_file._sweep(path)
+        original(handle, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    made(path)
+    with HashMap.open(path, device="cpu") as table:
+        assert len(table) == 990
+    assert [entry.name for entry in tmp_path.iterdir()] == ["table"]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("grown", [False, True])
+def test_a_forked_child_reads_a_table_in_a_file_and_changes_nothing_there(tmp_path: Path, grown: bool) -> None:
+    path = tmp_path / "table"
+    made(path)
+    table = HashMap.open(path, device="cpu")
+    if grown:
+        table.reserve(20_000)  # another file, which is not committed yet
+    held = pairs_of(table)
+    keys = np.arange(100, 200, dtype=np.uint64)
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+
+    def child(table: Any) -> None:
+        said = [pairs_of(table) == held]
+        for change in (
+            lambda: table.insert(keys + 10_000, keys),
+            lambda: table.assign(keys, keys + 1),
+            lambda: table.execute(np.full(100, Operation.ASSIGN, "u1"), keys, keys + 2),
+            table.flush,
+            lambda: (table.reserve(50_000), table.flush()),
+        ):
+            try:
+                change()
+            except PathError as error:
+                said.append("forked" in str(error) and "copy()" in str(error))
+        twin = table.copy()
+        twin.assign(keys, keys + 3)
+        said.append(twin.find(keys)[0].tolist() == (keys + 3).tolist())
+        theirs.send(said)
+        tables.clear()  # with which the child forgets the table
+
+    tables = [table]
+    process = context.Process(target=lambda: child(tables[0]))
+    process.start()
+    assert ours.poll(60) and ours.recv() == [True] * 7
+    process.join()
+    assert process.exitcode == 0
+    assert pairs_of(table) == held
+    table.insert(keys + 10_000, keys)
+    table.close()
+    with HashMap.open(path, device="cpu") as again:
+        assert pairs_of(again) == held | {int(key) + 10_000: int(key) for key in keys}
+    assert [entry.name for entry in tmp_path.iterdir()] == ["table"]
 
 
 def test_a_journal_that_was_cut_short_counts_up_to_there(tmp_path: Path) -> None:
@@ -364,6 +590,40 @@ def test_a_copy_lies_in_memory(tmp_path: Path, device: str) -> None:
     twin.check()
 
 
+COPIES: dict[str, Callable[[Any, Path], Any]] = {
+    "copy": lambda table, folder: copy.copy(table),
+    "deepcopy": lambda table, folder: copy.deepcopy(table),
+    "pickle": lambda table, folder: pickle.loads(pickle.dumps(table)),
+    "replace": lambda table, folder: table.__replace__(attempts=3),
+    "load": lambda table, folder: table.save(folder / "saved") or HashMap.load(folder / "saved", device=table.device),
+}
+
+
+@pytest.mark.parametrize("way", COPIES)
+@pytest.mark.parametrize("device", HERE)
+def test_a_copy_of_a_table_in_the_memory_of_the_host_lies_there_too(device: str, way: str, tmp_path: Path) -> None:
+    keys = np.arange(500, dtype=np.uint64)
+    table = HashMap.from_arrays(keys, keys, design="stadium", memory="host", device=device)
+    twin = COPIES[way](table, tmp_path)
+    assert twin.memory == "host" and pairs_of(twin) == pairs_of(table)
+    on_device = table.__replace__(memory="device")
+    assert on_device.memory == "device" and pairs_of(on_device) == pairs_of(table)
+    assert COPIES[way](on_device, tmp_path).memory == "device"
+    assert table.__replace__(design="cuckoo").memory == "device"
+    assert HashMap.from_arrays(keys, keys, device=device).__replace__(design="tiered").memory == "host"
+    with pytest.raises(ParameterError, match=r"from_arrays.*memory="):
+        table.__replace__(memory=tmp_path / "table")
+
+
+@pytest.mark.parametrize("way", COPIES)
+def test_a_copy_of_a_table_in_a_file_lies_in_the_first_memory_of_its_design(way: str, tmp_path: Path) -> None:
+    keys = np.arange(500, dtype=np.uint64)
+    for design, memory in (("stadium", "device"), ("tiered", "host")):
+        with HashMap.from_arrays(keys, keys, design=design, memory=tmp_path / design, device="cpu") as table:
+            twin = COPIES[way](table, tmp_path)
+            assert twin.memory == memory and pairs_of(twin) == pairs_of(table)
+
+
 def test_a_set_in_a_file(tmp_path: Path) -> None:
     keys = np.arange(5000, dtype=np.uint32)
     with HashSet.from_arrays(keys, design="stadium", memory=tmp_path / "set", device="cpu") as table:
@@ -382,6 +642,15 @@ def test_a_file_of_another_process_that_was_not_committed_is_removed(tmp_path: P
     assert not left.exists() and len(list(tmp_path.glob(".table.*.table"))) == 1
     del locked
     assert [entry.name for entry in tmp_path.iterdir()] == ["table"]
+
+
+def test_a_table_of_a_similar_name_is_not_removed(tmp_path: Path) -> None:
+    names = ["table", ".table.mine.table", ".table.table", "table.2", ".table.2.0123.table"]
+    for name in names:
+        made(tmp_path / name)
+    HashMap.open(tmp_path / "table", device="cpu").close()
+    made(tmp_path / "table.3")
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == sorted([*names, "table.3"])
 
 
 def test_a_table_that_was_made_meanwhile_is_not_replaced(tmp_path: Path) -> None:

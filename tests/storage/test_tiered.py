@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -175,6 +177,37 @@ def test_the_cache_meets_nearly_as_many_keys_as_one_that_knows_the_frequencies(e
     assert after.admitted - before.admitted < (hits + misses) / 20, "most candidates are known to stay out"
 
 
+@pytest.mark.parametrize("batch_order", ["drawn", "sorted"])
+def test_a_few_batches_of_many_more_keys_than_there_is_room_for_find_the_frequent_ones(batch_order: str) -> None:
+    n, room, rng = 50_000, 2000, np.random.default_rng(4)
+    keys = rng.permutation(np.arange(n, dtype=np.uint64))
+    weights = np.arange(1, n + 1, dtype=float) ** -0.99
+    weights /= weights.sum()
+    table = HashMap.from_arrays(keys, keys, design="tiered", device="cpu", device_capacity=room, seed=1)
+    hits = 0
+    for _ in range(5):
+        batch = keys[rng.choice(n, 50_000, p=weights)]
+        hits = table.stats().tiers.hits
+        table.find(np.sort(batch) if batch_order == "sorted" else batch)
+    assert (table.stats().tiers.hits - hits) / 50_000 >= 0.9 * weights[:room].sum()
+
+
+@pytest.mark.parametrize("device", HERE)
+def test_a_scan_of_all_keys_takes_no_more_memory_than_the_cache_has_room_for(device: str) -> None:
+    n, room = (60_000, 1000) if device == "cpu" else (4000, 100)
+    keys = np.arange(n, dtype=np.uint64)
+    table = HashMap.from_arrays(keys, keys, design="tiered", device=device, device_capacity=room, seed=1)
+    for _ in range(4):
+        values, found = table.find(keys)
+        assert found.all() and (values == keys).all()
+        figures = table.stats().tiers
+        assert figures.cached <= room
+    assert figures.cached == room, "the first candidates fill the cache"
+    pairs = 2 * max(room, 512)  # with those that are admitted at once; then slots are vacant, and 16 bytes of counters
+    assert figures.cache_nbytes < pairs * 16 * 4 + room * 16
+    assert figures.admitted <= 4 * max(room, 512)
+
+
 @pytest.mark.parametrize("write", WRITES)
 def test_a_long_log_is_flushed_before_a_batch(write: str, monkeypatch: pytest.MonkeyPatch) -> None:
     flushed: list[int] = []
@@ -275,6 +308,84 @@ def test_a_home_in_a_file_has_what_the_last_flush_confirmed(device: str, write: 
         assert closed.find(keys[:40])[0].tolist() == (keys[:40] + 3).tolist()
 
 
+@pytest.mark.parametrize("device", HERE)
+def test_a_copy_of_a_table_in_a_file_lies_in_memory_and_flushes_there(device: str, tmp_path: Path) -> None:
+    keys = np.arange(200, dtype=np.uint64)
+    table = tiered(device, "back", memory=tmp_path / "table")
+    table.insert(keys, keys)
+    warmed(table, keys[:50])
+    twin = table.copy()
+    assert twin.memory == "host"
+    twin.assign(keys, keys + 1)
+    assert twin.flush() == 0
+    assert table.find(keys)[0].tolist() == keys.tolist()
+    twin.close()
+    table.flush()
+
+
+@pytest.mark.parametrize("device", HERE)
+@pytest.mark.parametrize("write", WRITES)
+def test_a_clear_that_the_disk_refuses_changes_nothing(
+    device: str, write: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table in a file is cleared in a file beside it, for which there may be no room."""
+    table = tiered(device, write, memory=tmp_path / "table")
+    keys = np.arange(200, dtype=np.uint64)
+    table.insert(keys, keys)
+    warmed(table, keys[:50])
+    table.assign(keys, keys + 1)
+
+    def refuse(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "posix_fallocate", refuse)
+        with pytest.raises(MemoryError, match="no room"):
+            table.clear()
+    table.check()
+    assert table.find(keys)[0].tolist() == (keys + 1).tolist()
+    table.flush()
+    assert table.to_arrays()[1].sum() == (keys + 1).sum()
+    table.clear()
+    assert len(table) == 0 and not table.contains(keys).any() and cache_of(table).size == 0
+
+
+@pytest.mark.parametrize("device", HERE)
+def test_nobody_leaves_the_cache_behind_a_flush_that_failed(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt has left more pairs in the cache than it is to hold; then there is no memory for a flush."""
+    table = tiered(device, "back")
+    keys = np.arange(200, dtype=np.uint64)
+    table.insert(keys, keys)
+    warmed(table, keys[:50])
+    table.assign(keys[:50], keys[:50] + 1)
+
+    def interrupt(self: Cache, stream: Any) -> None:
+        raise KeyboardInterrupt
+
+    def refuse(self: WriteBack, tiers: Any, stream: Any) -> None:
+        raise MemoryError("no memory for a flush")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Cache, "_make_room", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            for _ in range(30):
+                table.find(keys[50:])
+    assert cache_of(table).size > 60
+    table.assign(keys, keys + 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(WriteBack, "flush", refuse)
+        table.insert(np.arange(1000, 1200, dtype=np.uint64), np.arange(200, dtype=np.uint64))
+        for _ in range(3):
+            table.find(np.arange(1000, 1200, dtype=np.uint64))
+        assert table.find(keys)[0].tolist() == (keys + 1).tolist()
+    assert table.find(keys)[0].tolist() == (keys + 1).tolist()
+    for _ in range(3):
+        table.find(np.arange(1000, 1200, dtype=np.uint64))
+    len(table)
+    assert cache_of(table).size <= 60
+    assert table.find(keys)[0].tolist() == (keys + 1).tolist()
+
+
 def test_readers_at_once(tmp_path: Path) -> None:
     table = tiered("cpu", "through", capacity=5000, device_capacity=500)
     keys = np.arange(4000, dtype=np.uint64)
@@ -331,6 +442,21 @@ def test_figures_of_the_tiers(device: str) -> None:
     assert figures.cache_nbytes + figures.home_nbytes == table.nbytes
     plain = HashMap("u8", "u8", device=device)
     assert plain.stats().tiers is None
+
+
+@pytest.mark.parametrize("device", HERE)
+def test_what_is_no_access_of_a_key_changes_no_figure(device: str) -> None:
+    keys = np.arange(3000, dtype=np.uint64)
+    left = HashSet.from_arrays(keys, design="tiered", device=device, device_capacity=100)
+    right = HashSet.from_arrays(keys[1000:], design="tiered", device=device, device_capacity=100)
+    for _ in range(3):
+        left.contains(np.resize(keys[:90], 900))
+    len(left)
+    before = left.stats().tiers
+    left.check()
+    assert len(left & right) == 2000 and len(right - left) == 0 and right <= left
+    assert len(left.keys()) == 3000 and left.probe_counts(keys).sum() >= 3000
+    assert left.stats().tiers == before
 
 
 def test_what_the_parameters_can_be() -> None:

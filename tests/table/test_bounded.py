@@ -554,6 +554,73 @@ def test_from_arrays_takes_a_bound() -> None:
     assert table.capacity >= 300
 
 
+@pytest.mark.parametrize("evict", ["lfu", "random"])
+@pytest.mark.parametrize(
+    ("design", "in_file", "options"),
+    [
+        ("stadium", False, {}),
+        ("stadium", True, {}),
+        ("tiered", False, {"write": "back", "device_capacity": 30}),
+        ("tiered", True, {"write": "back", "device_capacity": 30}),
+        ("tiered", True, {"write": "through", "device_capacity": 30}),
+    ],
+)
+@engines
+def test_pairs_that_are_not_on_the_device(
+    device: str, design: str, in_file: bool, options: dict[str, Any], evict: str, tmp_path: Path
+) -> None:
+    """A table in the memory of the host, in tiers or in a file is bounded too, by what keeps no rank beside a pair."""
+    rng, path, model = np.random.default_rng(0), tmp_path / "table", dict[int, int]()
+    memory = path if in_file else "host"
+    table = HashMap("u8", "u8", design=design, memory=memory, device=device, max_size=100, evict=evict, **options)
+
+    def pairs(of: HashMap) -> dict[int, int]:
+        return dict(zip(*(column.tolist() for column in of.to_arrays()), strict=True))
+
+    for step in range(1, 13):
+        keys = np.unique(np.minimum(rng.zipf(1.2, 90), 500)).astype(np.uint64)
+        values = rng.integers(0, 1000, len(keys), np.uint64)
+        table.assign(keys, values)
+        model |= dict(zip(keys.tolist(), values.tolist(), strict=True))
+        held = pairs(table)
+        assert len(held) == len(table) <= 100 and held.items() <= model.items()
+        found_values, found = table.find(keys)
+        assert found.tolist() == [key in held for key in keys.tolist()]
+        assert found_values.tolist() == [held.get(key, 0) for key in keys.tolist()]
+        table.check()
+        if step % 4 == 0:
+            twin = table.copy()
+            left, values = table.evict(7)
+            assert held == pairs(table) | dict(zip(left.tolist(), values.tolist(), strict=True))
+            assert len(table) == len(held) - 7 and not table.contains(left).any()
+            twin.insert(keys + np.uint64(1000), keys)
+            assert len(twin) <= 100 and pairs(pickle.loads(pickle.dumps(twin))) == pairs(twin)
+            if in_file:
+                held = pairs(table)
+                table.close()
+                table = HashMap.open(path, device=device)
+                assert pairs(table) == held
+    assert len(table) > 80
+
+
+@pytest.mark.parametrize("evict", EVICT)
+def test_an_upsert_of_narrow_values_says_what_keeps_it(evict: str) -> None:
+    """A table with ranks keeps rows, and rows are combined 4 or 8 bytes at a time."""
+    table = HashMap("u8", "u2", max_size=10, evict=evict, device="cpu")
+    keys, values = np.arange(5, dtype=np.uint64), np.ones(5, np.uint16)
+    scores = {"scores": np.arange(5.0)} if evict == "score" else {}
+    if evict in ("lru", "fifo", "score"):
+        with pytest.raises(UnsupportedVerb, match=r"4 or 8 bytes.*evict=.*these have 2 bytes: widen"):
+            table.upsert(keys, values, "add", **scores)
+        assert len(table) == 0
+        wide = HashMap("u8", "u4", max_size=10, evict=evict, device="cpu")  # as the error says
+        wide.upsert(keys, values.astype("u4"), "add", **scores)
+        assert len(wide) == 5
+    else:
+        table.upsert(np.tile(keys, 3), np.tile(values, 3), "add")
+        assert table.find(keys)[0].tolist() == [3] * 5
+
+
 def test_options_that_no_table_can_have() -> None:
     def refused(message: str, **options: Any) -> None:
         with pytest.raises(ParameterError, match=message):
@@ -567,8 +634,8 @@ def test_options_that_no_table_can_have() -> None:
     refused("leave it out", score="f8")
     for score in ("V8", "M8[s]", ("f8", (2,)), "S4", "?", "c16"):
         refused("score must be a type", max_size=5, evict="score", score=score)
-    refused("slots are on the device", max_size=5, design="stadium", memory="host")
-    refused("are in 'host': leave max_size out", max_size=5, design="tiered")
+    refused("in 'host': give evict='lfu' or 'random'", max_size=5, design="stadium", memory="host")
+    refused("in 'host': give evict='lfu' or 'random'", max_size=5, design="tiered")
     with pytest.raises(ParameterError, match="a HashMap or a HashSet"):
         MultiMap("u8", "u8", device="cpu", max_size=5)
 

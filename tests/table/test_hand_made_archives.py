@@ -77,7 +77,10 @@ def test_an_unaltered_file_is_loaded(tmp_path: Path, kind: str) -> None:
         assert (len(table), table.design, table.seed) == (5, design, 1)
 
 
-@pytest.mark.parametrize("field", ["load_bounds", "max_size", "evict", "score"])
+NEWER = ("load_bounds", "max_size", "evict", "score", "memory")
+
+
+@pytest.mark.parametrize("field", NEWER)
 def test_a_file_without_a_newer_field_is_loaded(hand: Hand, field: str) -> None:
     assert len(hand.load(hand.altered(field, to=ABSENT))) == 5
 
@@ -98,6 +101,7 @@ WRONG: dict[str, list[Any]] = {
     "max_size": NUMBERS[:4] + NUMBERS[5:],
     "evict": ["lru", "score", "nope", "", 1, True, ["lru"]],
     "score": ["float64", "nope", "", 1, True, ["float64"]],
+    "memory": ["host", "nope", "", "/tmp/table", 1, True, ["device"]],
     "count": [*NUMBERS, 4, 6, 0],
     "columns": [[], None, {}, "u4", [1], [[]], [{}], [{"dtype": "<u4"}]],
 }
@@ -111,7 +115,7 @@ def test_a_field_of_wrong_type_or_out_of_range(hand: Hand, field: str) -> None:
 
 
 def test_a_field_that_is_missing_or_one_too_many(hand: Hand) -> None:
-    for field in hand.header.keys() - {"load_bounds", "max_size", "evict", "score"}:
+    for field in hand.header.keys() - set(NEWER):
         hand.refuses(hand.altered(field, to=ABSENT), says=field)
     hand.refuses({**hand.header, "extra": 1}, says="extra")
     hand.refuses(hand.altered("columns", 0, "shape", to=ABSENT), says="shape")

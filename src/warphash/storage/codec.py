@@ -53,6 +53,9 @@ class WordStorage:
         if held is not None:
             self._narrow(out, n, values, self.value_bytes, self._value_word, stream)
 
+    def present(self, keys: int, n: int, flags: int, stream: Any) -> None:
+        self.find(keys, n, 0, flags, b"\0", stream)
+
     def counts(self, keys: int, n: int, out: int, stream: Any, entry: str = "probe_counts") -> None:
         words = self._keys(keys, n, stream)
         launch_find(self.store.state.array, words[0], n, 0, 0, 0, stream, out, entry)
@@ -63,7 +66,10 @@ class WordStorage:
         if kind & 0xFF == 2 and kind >> 8 not in (32, 64) and op not in (Op.KEEP, Op.REPLACE):
             raise UnsupportedVerb(f"upsert combines floats of 32 and 64 bits, not of {kind >> 8}: keep wider values")
         if self._value_is_row and op not in (Op.KEEP, Op.REPLACE) and self.value_bytes not in (4, 8):
-            raise UnsupportedVerb("beside such keys, upsert combines values of 4 or 8 bytes: widen them")
+            raise UnsupportedVerb(
+                f"upsert combines values of 4 or 8 bytes beside keys of more than 8 bytes, and these have "
+                f"{self.value_bytes} bytes: widen them"
+            )
         key_words, value_words = self._keys(keys, n, stream), self._values(values, n, stream)
         # All memory first: when the keys are in, nothing may be missing for the answer.
         out, narrow = self._landing(held, n, self.value_bytes, self._value_word, stream)

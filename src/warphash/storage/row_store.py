@@ -237,6 +237,9 @@ class RowStorage:
             absent = self._default_row(default, stream)
             self._gather_values(rows.ptr, n, values, stream, flags, absent.ptr)
 
+    def present(self, keys: int, n: int, flags: int, stream: Any) -> None:
+        self.find(keys, n, 0, flags, b"\0", stream)
+
     def counts(self, keys: int, n: int, out: int, stream: Any, entry: str = "probe_counts") -> None:
         prints = self._fingerprints(keys, n, stream)
         launch_find(self.store.state.array, prints.ptr, n, 0, 0, 0, stream, out, entry)
@@ -258,7 +261,8 @@ class RowStorage:
         """As `Storage.update`; ``unique`` saves nothing here (see the module)."""
         if op not in (Op.KEEP, Op.REPLACE) and self.value_bytes not in (4, 8):
             raise UnsupportedVerb(
-                "beside keys of more than 8 bytes, upsert combines values of 4 or 8 bytes: widen them"
+                f"upsert combines values of 4 or 8 bytes in a table of rows, for keys of more than 8 bytes or for "
+                f"evict='lru', 'fifo' or 'score', and these have {self.value_bytes} bytes: widen them"
             )
         if n == 0:
             return

@@ -53,12 +53,13 @@ _FIELDS: dict[str, tuple[type, ...]] = {
     "max_size": (int, type(None)),
     "evict": (str, type(None)),
     "score": (str, type(None)),
+    "memory": (str, type(None)),
     "count": (int,),
     "columns": (list,),
 }
 """The header: each field, and the exact types of its value."""
 
-_NEWER_FIELDS = {"load_bounds", "max_size", "evict", "score"}
+_NEWER_FIELDS = {"load_bounds", "max_size", "evict", "score", "memory"}
 """Which older files do not have. A missing field stands for None."""
 
 _COLUMNS = {"HashMap": 2, "HashSet": 1, "MultiMap": 2}
@@ -144,7 +145,10 @@ def read(path: str | os.PathLike[str], kind: str) -> Snapshot:
     target = Path(path)
     content = memoryview(target.read_bytes())
     if content[: len(_MAGIC)] != _MAGIC:
-        raise CorruptFile(f"{target} is no saved table of this version: it does not begin with {_MAGIC!r}")
+        raise CorruptFile(
+            f"{target} is no saved table of this version: it does not begin with {_MAGIC!r}; open(path) opens what was "
+            "made with memory=path"
+        )
     body, stored = content[:-_DIGEST_BYTES], content[-_DIGEST_BYTES:]
     if len(content) < 16 + _DIGEST_BYTES or hashlib.sha256(body).digest() != stored:
         raise CorruptFile(

@@ -152,10 +152,10 @@ class BaseTable:
         self._memory = memory_of(memory, self._design)
         if self._bound is not None:
             self._need("erase")
-            if self._memory != "device":
+            if self._memory != "device" and self._bound.evict in RANKED_ROWS:
                 raise ParameterError(
-                    f"max_size bounds a table whose slots are on the device, and those of this one are in "
-                    f"{str(self._memory)!r}: leave max_size out, or take a design with memory='device'"
+                    f"evict={self._bound.evict!r} keeps a rank beside each pair on the device, and the pairs of this "
+                    f"table are in {str(self._memory)!r}: give evict='lfu' or 'random'"
                 )
         opens = isinstance(memory, ExistingFile)
         self._seed = int.from_bytes(os.urandom(8)) >> 1 if seed is None else integer("seed", seed, 0)
@@ -380,15 +380,16 @@ class BaseTable:
         ParameterError
             If there is no such bucket.
         """
-        in_file = isinstance(self._memory, Path)
-        if not in_file:
-            self._need("flush")
-        if in_file or not self._design.layout.keeps_duplicates:
+        if isinstance(self._memory, Path):
             self._alone(self._commit_locked)
             return 0
+        self._need("flush")
 
         def flush() -> int:
-            store: Any = self._storage.store  # of a design whose buckets are lists
+            store: Any = self._storage.store  # of a design that has something to flush
+            if not self._design.layout.keeps_duplicates:
+                store.flush()
+                return 0
             return int(store.flush(*buckets_of(buckets, store.array.buckets, store.array.lists)))
 
         return self._alone(flush)
@@ -759,8 +760,7 @@ class BaseTable:
     def _present_locked(self, keys: ArrayView) -> ArrayView:
         """Which keys are there, in the same kind of memory as the keys."""
         found = keys.library.empty(keys, keys.shape[:1], BOOL, self._engine)
-        find = self._unused_storage.find
-        self._run(lambda n, at, to: find(at[0], n, 0, to[0], b"\0", keys.stream), [keys], [found], keys.stream)
+        self._answer_locked(keys, found, self._storage.present)
         return found
 
     @property
@@ -960,6 +960,7 @@ class BaseTable:
             "max_size": self._bound and self._bound.max_size,
             "evict": self._bound and self._bound.evict,
             "score": self._score and self._score.dtype.name,
+            "memory": None if isinstance(self._memory, Path) else self._memory,  # a copy does not lie in the file
             **self._options,
         }
 
@@ -987,11 +988,11 @@ class BaseTable:
             design=description["design"],
             device=device,
             count_probes=description["count_probes"],
-            load_bounds=description.get("load_bounds"),  # which older files do not have, nor the next three
+            load_bounds=description.get("load_bounds"),  # which older files do not have, nor the next four
             max_size=description.get("max_size"),
             evict=description.get("evict"),
             score=description.get("score"),
-            memory=memory,
+            memory=description.get("memory") if memory is None else memory,
             **options,
             **description["parameters"],
         )

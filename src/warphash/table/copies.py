@@ -93,13 +93,18 @@ def replaced(table: AnyTable, held: Snapshot, changes: dict[str, Any]) -> AnyTab
             f"a table with other options has the same keys and values, and {' and '.join(sorted(fixed))} would be "
             "another type: convert the arrays, and make a table with from_arrays"
         )
+    if isinstance(changes.get("memory"), os.PathLike):
+        raise ParameterError(
+            f"a table with other options lies in memory, got memory={changes['memory']!r}: make a table in a file with "
+            "from_arrays(*table.to_arrays(), design=..., memory=path)"
+        )
     ranked_by = description["evict"], description["score"]
     if changes.get("max_size", description["max_size"]) is None:
         description |= {"evict": None, "score": None}
     if changes.get("evict", description["evict"]) != "score":
         description["score"] = None
     if "design" in changes:
-        description |= {"parameters": {}, "load_factor": None}
+        description |= {"parameters": {}, "load_factor": None, "memory": None}
     if "capacity" in changes:
         changes["capacity"] = integer("capacity", changes["capacity"], 0)
     device = changes.pop("device", table.device)

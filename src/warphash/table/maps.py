@@ -59,13 +59,14 @@ class HashMap(PairTable):
     memory
         Where the slots lie: ``"device"``. Design ``"stadium"`` also takes ``"host"``, the memory of a GPU's host, and
         the ``pathlib.Path`` of a file that is made (`open`, `flush`, `close`). The home of design ``"tiered"`` lies in
-        ``"host"`` or in a file. None takes the first of what the design has. A pickle, a saved table and the result
-        of set algebra lie on the device.
+        ``"host"`` or in a file. None takes the first of what the design has. A copy, a pickle, a saved table and the
+        result of set algebra lie in the memory that the table is in; of a table in a file, in the first of its design.
     max_size
         A bound on keys, for designs that erase: behind each update, the keys of least rank leave until no more than the
         bound are left. None for no bound. A batch goes in pieces of a quarter of the bound, at least 65,536 elements;
         no more keys than the bound and a piece are ever held. Each piece is added as a whole: a refused allocation
-        leaves the pieces before it in the table. ``capacity`` is the bound and a quarter by default.
+        leaves the pieces before it in the table. ``capacity`` is the bound and a quarter by default. Where the slots
+        are not on the device, ``evict`` is ``"lfu"`` or ``"random"``.
     evict
         Which keys leave a bounded table. ``"lru"``, the default: those whose last use is longest ago; a find that finds
         its key is a use, and all uses of one call are as old. ``"lfu"``: those that were used least often of late, by a

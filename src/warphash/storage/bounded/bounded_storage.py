@@ -88,7 +88,7 @@ class BoundedStorage:
         self.evicted = 0
         self._grows = grows
         self._engine: Engine = inner.store.engine
-        self._size_at_most = 0  # nothing is waited for while this is within the bound
+        self._size_at_most = inner.store.size  # nothing is waited for while this is within the bound
 
     @property
     def store(self) -> Store:
@@ -116,6 +116,9 @@ class BoundedStorage:
         flags, _own_flags = flags_at(self._engine, flags, n, stream)
         self.inner.find(keys, n, values, flags, default, stream)
         self.policy.record(keys, n, stream, flags)
+
+    def present(self, keys: int, n: int, flags: int, stream: Any) -> None:
+        self.inner.present(keys, n, flags, stream)
 
     def counts(self, keys: int, n: int, out: int, stream: Any, entry: str = "probe_counts") -> None:
         self.inner.counts(keys, n, out, stream, entry)

@@ -218,6 +218,11 @@ class TicketArray:
         self._close_access()
 
     # ---- slots in a file
+    def check_process(self) -> None:
+        """Raise `PathError` if the slots are mapped from a file that only another process may change."""
+        if self._slots.keeper is not None:
+            self._slots.keeper.check_process()
+
     def images(self, keys: int, n: int, stream: Any = None) -> list[Images]:
         """What the slots of these keys hold; and have the file note it, before an update changes values in place.
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ...errors import PathError
 from ...runtime.engine import Buffer, Engine
 from ...runtime.memory import bytes_at
 from .table_file import Sizes, TableFile
@@ -37,6 +38,9 @@ class Keeper(Protocol):
     @property
     def mapped(self) -> bool:
         """The slots are the file's own: what kernels write there is in the file."""
+
+    def check_process(self) -> None:
+        """Raise `PathError` if this process may not change the slots."""
 
     def preserve(self, slots: npt.NDArray[np.uint32]) -> None:
         """Note what these slots hold, before it is changed in place."""
@@ -153,7 +157,22 @@ class FileMemory:
         return TableFile.create(self._path, sizes, replaces=bool(self.locked))
 
     def commit(self, file: TableFile, table: Mapping[str, Any], boards: Sequence[npt.NDArray[np.uint8]]) -> None:
-        """Have a file be the one that counts."""
+        """Have a file be the one that counts.
+
+        Raises
+        ------
+        PathError
+            If the one that counted until now was moved or removed, so that nobody would find what is confirmed; or if
+            it is that of another process.
+        """
+        for held in (*self.locked, file):
+            held.check_process()
+        lost = any(held.description for held in self.locked) and not any(held.counts for held in (*self.locked, file))
+        if lost:
+            raise PathError(
+                f"{self._path} was moved, removed or replaced while the table in it was open: save(path) to another "
+                "file keeps what the table holds"
+            )
         self.locked = (*self.locked, file)
         file.commit(table, boards)
         self.locked = (file,)
@@ -172,6 +191,9 @@ class _Mapped:
     @property
     def description(self) -> Mapping[str, Any] | None:
         return self._file.description
+
+    def check_process(self) -> None:
+        self._file.check_process()
 
     def preserve(self, slots: npt.NDArray[np.uint32]) -> None:
         self._file.preserve(slots, self.ptr)
@@ -200,6 +222,9 @@ class _Loaded:
     def description(self) -> Mapping[str, Any] | None:
         return self._file.description
 
+    def check_process(self) -> None:
+        """Do nothing: the slots are the process's own."""
+
     def preserve(self, slots: npt.NDArray[np.uint32]) -> None:
         """Do nothing: the file has its own copy."""
 
@@ -208,7 +233,8 @@ class _Loaded:
 
     def commit(self, table: Mapping[str, Any], boards: Sequence[npt.NDArray[np.uint8]]) -> None:
         self._engine.synchronize(None)
-        new = self._kind.create(self._file.sizes) if self._file.counts else self._file
+        written = self._file.description or self._file.counts
+        new = self._kind.create(self._file.sizes) if written else self._file
         new.write_slots(self.bytes)
         self._kind.commit(new, table, boards)
         self._file = new

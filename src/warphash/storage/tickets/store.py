@@ -197,6 +197,7 @@ class TicketStore:
         """As `Store.update`; returns when the batch is done."""
         if n == 0:
             return
+        self.state.array.check_process()
         self.finish(stream)
         if not self._growth.surely_fits(self, n, self.state.tombstones):
             self._grow_ahead(keys, n, unique, stream)
@@ -326,6 +327,7 @@ class TicketStore:
         n = batch.n
         if n == 0:
             return
+        self.state.array.check_process()
         self.finish(stream)
         flags, _own_flags = flags_at(self.engine, batch.flags, n, stream)
         batch = batch._replace(flags=flags)

@@ -1,7 +1,7 @@
 """The file of a table with a ticket board: its slots, its boards, and a header that says which of them count.
 
 Layout, in pages of 4096 bytes:
-    page 0, page 1   two headers. Of those that are whole, the one with the higher sequence counts.
+    page 0, page 1   the header, twice. Of those that are whole, the one with the higher sequence counts.
     slots            as the kernels have them (``kernels/tickets/pairs.cuh``)
     boards, twice    the ticket board, then the board of emptied slots if there is one. A header with an even sequence
                      names the first copy, one with an odd sequence the second.
@@ -23,7 +23,8 @@ A journal begins with the identity and the sequence that it belongs to, and coun
 Protocol. What counts is the table as it was at the last commit. A slot that was free then may be written at any time. A
 slot that was not free is written only when the journal has its contents, on disk; and it is not given to another key.
   commit    slots to disk; boards to the copy that does not count; both to disk; the header to the page that does not
-            count; to disk. The journal, which belongs to the sequence before, counts no longer, and is emptied.
+            count; to disk. Now the journal, which belongs to the sequence before, counts no longer. The header goes to
+            the other page as well, so a header that is damaged later is no loss; and the journal is removed.
   open      the records of the journal, last one first, are written back; then the boards are read.
 A process may be killed at any point. Before the header is whole, the older one counts, with its boards and its journal.
   replace   a table that moves to other slots makes another file, ``.NAME.HEX.table``, which takes the name of the first
@@ -31,6 +32,10 @@ A process may be killed at any point. Before the header is whole, the older one 
 
 A file that is open is locked (``flock``), so that no second process opens it. The system releases the lock of a killed
 process. So a file that was not yet committed and can be locked is abandoned, and the next one who comes removes it.
+The child of a fork has the lock and the mapped slots of its parent, so it may read the table, and not change it.
+
+The header, the boards and the journal have checksums. The slots have none, since `open` would have to read all slots to
+compare it. A damaged slot is taken as it is. `BaseTable.check` sees it if the key no longer fits its ticket.
 
 Why no journal of everything that changes: an insert writes to slots that were free, and needs none. Only a value that
 is changed in place costs a line in the journal.
@@ -44,6 +49,7 @@ import fcntl
 import json
 import mmap
 import os
+import re
 import weakref
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -121,7 +127,10 @@ def describe(path: Path) -> dict[str, Any]:
 def _newest(pages: bytes, path: Path) -> dict[str, Any]:
     found = [made for number in range(_HEADERS) if (made := _parse(pages[number * _PAGE :][:_PAGE]))]
     if not found:
-        raise CorruptFile(f"{path} is no file of a table of this version: neither of its headers is whole")
+        raise CorruptFile(
+            f"{path} is no file of a table of this version: neither of its headers is whole; load(path) reads what "
+            "save(path) wrote"
+        )
     return max(found, key=lambda description: description["sequence"])
 
 
@@ -166,10 +175,10 @@ class TableFile:
         replaces: bool = True,
     ) -> None:
         self.path, self.sizes, self.description = path, sizes, description
-        self._handle, self._name, self._replaces = handle, own_name, replaces
+        self._handle, self._name, self._replaces, self._process = handle, own_name, replaces, os.getpid()
         weakref.finalize(self, os.close, handle)
         if description is None:
-            weakref.finalize(self, Path.unlink, own_name, missing_ok=True)  # a commit renames the file
+            weakref.finalize(self, _abandon, own_name, os.getpid())  # a commit renames the file
         self._identity = description["identity"] if description else os.urandom(16).hex()
         self._journal: _Journal | None = None
         self._map: mmap.mmap | None = None
@@ -190,18 +199,15 @@ class TableFile:
         PathError
             If there can be no such file.
         MemoryError
-            If the disk has no room for it.
+            If the disk has no room for it, or takes no file beside the one that is open.
         """
         _sweep(path)
-        name = path.with_name(f".{path.name}.{os.urandom(8).hex()}.table")
         try:
-            handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            name, handle = _new_file(path)
         except OSError as error:
-            raise PathError(
-                f"the folder {path.parent} takes no new file ({error.strerror}): give another path"
-            ) from None
+            said = f"the folder {path.parent} takes no new file ({error.strerror})"
+            raise (MemoryError(said) if replaces else PathError(f"{said}: give another path")) from None
         try:
-            _lock(handle, path)
             _reserve(handle, sizes.nbytes, path)
         except BaseException:
             os.close(handle)
@@ -221,11 +227,13 @@ class TableFile:
             If it is no file of a table, or is damaged.
         """
         try:
-            handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            handle = _open_locked(path)
         except OSError as error:
-            raise PathError(f"{path} cannot be opened ({error.strerror}): give the path of a table's file") from None
+            said = f"{path} cannot be opened to be read and written ({error.strerror})"
+            raise PathError(f"{said}: give the path of a table's file that may be written") from None
+        if handle is None:
+            raise PathError(f"{path} is open already, here or in another process: close that table first")
         try:
-            _lock(handle, path)
             description = _newest(os.pread(handle, _HEADERS * _PAGE, 0), path)
             sizes = Sizes(*(description[name] for name in Sizes._fields))
             if os.fstat(handle).st_size != sizes.nbytes:
@@ -240,6 +248,14 @@ class TableFile:
         _sweep(path)
         file._roll_back()
         return file
+
+    def check_process(self) -> None:
+        """Raise `PathError` in the child of a fork: the slots and the lock are those of its parent."""
+        if os.getpid() != self._process:
+            raise PathError(
+                f"{self.path} is open in the process that this one was forked from, and only that one may change it: "
+                "change a copy() of the table"
+            )
 
     # ---- parts
     def map_slots(self) -> ctypes.Array[ctypes.c_char]:
@@ -311,7 +327,7 @@ class TableFile:
                 self._journal = _Journal(self._journal_name, self._identity, self._sequence(), self.sizes)
             self._journal.append(new, whole[new])
         except OSError as error:
-            raise _refused(error, f"the journal of {self.path}") from None
+            raise MemoryError(f"the disk does not take the journal of {self.path} ({error.strerror})") from None
         self._imaged[new] = True
 
     @property
@@ -346,11 +362,22 @@ class TableFile:
         Raises
         ------
         PathError
-            If a new table finds its name taken.
+            If a new table finds its name taken, or for an error of the disk; and in the child of a fork.
         """
+        self.check_process()
+        try:
+            self._commit(table, boards)
+        except PathError:
+            raise
+        except OSError as error:
+            mend = "flush again, or save(path) to another disk"
+            raise _refused(error, f"a commit of {self.path}", mend) from None
+
+    def _commit(self, table: Mapping[str, Any], boards: Sequence[Bytes]) -> None:
         # After an interrupt, only the disk knows whether the last commit was one.
         self._journal = self._imaged = None
-        sequence = self._sequence() + 1
+        sequences = self._sequences()
+        sequence = max(sequences) + 1
         if self._map is not None:
             self._map.flush()
         at, crc = self.sizes.boards_at(sequence % 2), 0
@@ -366,21 +393,20 @@ class TableFile:
             "boards_crc": crc,
             "table": dict(table),
         }
+        page, order = _page_of(description), sorted(range(_HEADERS), key=sequences.__getitem__)
         os.fsync(self._handle)
-        _write_at(self._handle, _page_of(description), sequence % _HEADERS * _PAGE)
+        _write_at(self._handle, page, order[0] * _PAGE)
         os.fsync(self._handle)
         if not self.counts:
             self._take_name()
+        _write_at(self._handle, page, order[1] * _PAGE)
         self.description = description
         _remove(self._journal_name)
 
     @property
     def counts(self) -> bool:
         """Whether this is the file that `open` opens. After an interrupt, only the disk knows."""
-        try:
-            return os.path.samestat(self.path.stat(), os.fstat(self._handle))
-        except FileNotFoundError:
-            return False
+        return _is_named(self._handle, self.path)
 
     def _take_name(self) -> None:
         if not self._replaces:
@@ -398,26 +424,72 @@ class TableFile:
 
     def _sequence(self) -> int:
         """That of the last commit; -1 before the first one."""
+        return max(self._sequences())
+
+    def _sequences(self) -> list[int]:
+        """That of each header; -1 for a header that is not whole."""
         pages = os.pread(self._handle, _HEADERS * _PAGE, 0)
         found = (_parse(pages[number * _PAGE :][:_PAGE]) for number in range(_HEADERS))
-        return max((description["sequence"] for description in found if description), default=-1)
+        return [description["sequence"] if description else -1 for description in found]
+
+
+def _abandon(name: Path, process: int) -> None:
+    """Remove a file that was never committed. The child of a fork leaves that to its parent."""
+    if os.getpid() == process:
+        name.unlink(missing_ok=True)
 
 
 def _sweep(path: Path) -> None:
     """Remove the files that killed processes had not committed. Nobody holds the lock of such a file."""
+    name = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{16}}\.table")  # and no other: it may be somebody's table
     with suppress(OSError), os.scandir(path.parent) as entries:
         for entry in entries:
-            if entry.name.startswith(f".{path.name}.") and entry.name.endswith(".table"):
+            if name.fullmatch(entry.name):
                 with suppress(OSError), Path(entry.path).open("rb") as abandoned:
                     fcntl.flock(abandoned, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     Path(entry.path).unlink()
 
 
-def _lock(handle: int, path: Path) -> None:
+def _new_file(path: Path) -> tuple[Path, int]:
+    """Make and lock a file beside ``path``. If another process removes it before it is locked, make another one."""
+    while True:
+        name = path.with_name(f".{path.name}.{os.urandom(8).hex()}.table")
+        handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        if _locked(handle) and _is_named(handle, name):
+            return name, handle
+        os.close(handle)
+
+
+def _open_locked(path: Path) -> int | None:
+    """Open and lock the file of a table; None if it is locked. If another file takes its name meanwhile, open that."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        locked = _locked(handle)
+        if locked and _is_named(handle, path):
+            return handle
+        os.close(handle)
+        if not locked:
+            return None
+
+
+def _locked(handle: int) -> bool:
+    """Lock a file, if nobody else has locked it."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
     except OSError:
-        raise PathError(f"{path} is open already, here or in another process: close that table first") from None
+        os.close(handle)
+        raise
+    return True
+
+
+def _is_named(handle: int, name: Path) -> bool:
+    """Whether a file has a name."""
+    try:
+        return os.path.samestat(name.stat(), os.fstat(handle))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def _reserve(handle: int, nbytes: int, path: Path) -> None:
@@ -425,14 +497,14 @@ def _reserve(handle: int, nbytes: int, path: Path) -> None:
     try:
         os.posix_fallocate(handle, 0, nbytes)
     except OSError as error:
-        raise _refused(error, f"{nbytes:,} bytes of {path}") from None
+        raise _refused(error, f"{nbytes:,} bytes of {path}", "give another path") from None
 
 
-def _refused(error: OSError, what: str) -> Exception:
+def _refused(error: OSError, what: str, mend: str) -> Exception:
     """What to raise for an error of the disk."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return MemoryError(f"the disk has no room for {what} ({error.strerror})")
-    return PathError(f"the disk does not take {what} ({error.strerror}): give another path")
+    return PathError(f"the disk does not take {what} ({error.strerror}): {mend}")
 
 
 def _remove(path: Path) -> None:

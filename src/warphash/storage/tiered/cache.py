@@ -7,7 +7,9 @@ for then, so an update meanwhile makes no candidate wrong.
 Who stays. A sketch estimates how often each key was accessed, whatever tier it is on (`bounded.sketch`). Of a full
 cache and its candidates, those that were accessed most often stay, and the others leave: this is the admission of
 TinyLFU (Einziger, Friedman, Manes, 2017), in batches. A candidate that comes below those who left last is not even
-asked for at home, so where the accesses do not change, hardly anything moves.
+asked for at home, so where the accesses do not change, hardly anything moves. No more are admitted at once than the
+cache has room for, so a lookup of any length needs memory that follows from this room. Of more candidates a sample is
+taken; the others are proposed again by the next lookup.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from ..bounded.least import Numbers, keys_that_compare
 from ..bounded.policies import Frequent
 from ..storage import Storage
 from .home import Home
-from .parts import flagged
+from .parts import Part, flagged
 
 __all__ = ["Cache"]
 
@@ -62,6 +64,7 @@ class Cache:
         self._queued = 0
         self._least_rank, self._ages = 0, 0  # of those who left last no one has a greater rank; and when that was
         self._lock = threading.Lock()
+        self._random = np.random.default_rng(bounded.store.seed)
 
     @property
     def storage(self) -> Storage:
@@ -119,11 +122,21 @@ class Cache:
             found = flagged(self._engine, flags.ptr, n, Flag.CHANGED, stream)
             if found.n < n:
                 keys, n = found.packed(keys.ptr, self._bounded.key_bytes, stream), found.n
-            wanted = self._wanted(keys, n, stream)
-            if wanted[1]:
+            keys, n = self._some(*self._wanted(keys, n, stream), stream)
+            if n:
                 with self._lock:
-                    self._queue.append(wanted)
-                    self._queued += wanted[1]
+                    self._queue.append((keys, n))
+                    self._queued += n
+
+    def _some(self, keys: Buffer, n: int, stream: Any) -> tuple[Buffer, int]:
+        """As many of ``n`` candidates as may be admitted together, from all over the batch, which may be sorted."""
+        most = max(_FEWEST_CANDIDATES, self.capacity)
+        if n <= most:
+            return keys, n
+        places = (np.arange(most) + self._random.random(most)) * (n / most)
+        numbers = np.minimum(places, n - 1).astype(np.uint64)
+        some = Part(self._engine, most, self._engine.from_host(numbers, stream))
+        return some.packed(keys.ptr, self._bounded.key_bytes, stream), most
 
     def _wanted(self, keys: Buffer, n: int, stream: Any) -> tuple[Buffer, int]:
         """Those of ``n`` keys that a full cache has a place for: of a greater rank than those who left last."""

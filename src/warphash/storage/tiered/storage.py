@@ -115,10 +115,15 @@ class TieredStorage:
         if self._tiers.cache.due:
             self._tiers.recovery.step = self._admit
 
+    def present(self, keys: int, n: int, flags: int, stream: Any) -> None:
+        """As `Storage.present`: the home knows all keys."""
+        self._tiers.home.present(keys, n, flags, stream)
+
     def _admit(self, stream: Any) -> None:
         """Admit the candidates. Wherever this stops, the cache has some of them, with the values that they have.
 
-        Others leave the cache for them, so their values come home first. If that has no memory, nobody is admitted.
+        Others leave the cache for them, so their values come home first. If there is no memory for that, nobody is
+        admitted, and nobody leaves.
         """
         tiers = self._tiers
         tiers.finish(stream)
@@ -126,7 +131,8 @@ class TieredStorage:
             self._writing.flush(tiers, stream)
         except (MemoryError, TableFull):
             tiers.cache.forget_candidates()
-        tiers.cache.admit(tiers.home, stream)
+        else:
+            tiers.cache.admit(tiers.home, stream)
 
     def counts(self, keys: int, n: int, out: int, stream: Any, entry: str = "probe_counts") -> None:
         """As `Storage.counts`: buckets of the cache, and of the home for keys that the cache does not have."""
@@ -189,14 +195,21 @@ class TieredStorage:
                     cache.clear(stream)
 
     def clear(self, stream: Any) -> None:
+        """As `Storage.clear`. The home goes first: it may refuse, and the cache may have newer values until then."""
         self._tiers.recovery.run(self._tiers.engine, stream)
-        with self._tiers.changing(self._clear):
-            self._clear(stream)
+        with self._tiers.changing(self._end_clearing):
+            self._tiers.home.storage.clear(None)
+            self._clear_cache(stream)
 
-    def _clear(self, stream: Any) -> None:
+    def _end_clearing(self, stream: Any) -> None:
+        """Clear the cache if the home was cleared."""
+        self._tiers.finish(stream)
+        if self._tiers.home.storage.store.size == 0:
+            self._clear_cache(stream)
+
+    def _clear_cache(self, stream: Any) -> None:
         self._writing.forget()
-        self._tiers.finish_without_cache(stream)
-        self._tiers.home.storage.clear(None)
+        self._tiers.cache.clear(stream)
 
     def rebuild(self, keys: int, stream: Any) -> None:
         self._tiers.recovery.run(self._tiers.engine, stream)

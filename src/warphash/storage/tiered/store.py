@@ -99,7 +99,8 @@ class TieredStore:
         n = cache.size
         keys = self.engine.allocate(max(1, n * self._tiers.key_bytes), stream)
         cache.storage.scan(n, keys.ptr, 0, stream)
-        _, flags = home.find(keys.ptr, n, bytes(self._tiers.value_bytes), stream)
+        flags = self.engine.allocate(max(1, n), stream)
+        home.present(keys.ptr, n, flags.ptr, stream)
         return broken + int((self.engine.to_host(flags.ptr, "u1", n, stream) == 0).sum())
 
     def flush(self, stream: Any = None) -> None:
@@ -107,8 +108,7 @@ class TieredStore:
         self._writing.flush(self._tiers, stream)
 
     def commit(self, description: dict[str, Any]) -> None:
-        """Have the home hold all values; and the file hold the home, if it is in one."""
+        """Have the home hold all values, and its file hold the home."""
         self.flush()
         home: Any = self._home
-        if hasattr(home, "commit"):
-            home.commit(description)
+        home.commit(description)
