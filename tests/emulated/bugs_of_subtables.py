@@ -15,9 +15,9 @@ from emulated.scenarios import (
 __all__ = ["BUGS"]
 
 
-def bug(name: str, right: str, wrong: str, scenario: Scenario) -> Bug:
+def bug(name: str, right: str, wrong: str, scenario: Scenario, **parameters: str) -> Bug:
     """A bug of this design."""
-    return Bug(name, right, wrong, scenario, "dynamic_cuckoo", parameters={})
+    return Bug(name, right, wrong, scenario, "dynamic_cuckoo", parameters=parameters)
 
 
 BUGS = [
@@ -62,6 +62,13 @@ BUGS = [
         "if (!p.reserved) receive<S>(t, p.bucket, digest(t, p.key));",
         "",
         evictions_from_lines_of_one_key,
+    ),
+    bug(
+        "a find forgets where keys went first before a resize moved the shares",
+        "draw >= t.least_begins[j] && draw < t.most_ends[j]",
+        "route.subtable == j",
+        batches_that_grow,
+        routing="equal_loads",
     ),
     bug(
         "the overflow filter of a subtable that grows is forgotten",

@@ -28,7 +28,7 @@ NO_TABLES = ("allocation rate", "access rate", "contest rate")
 SLABS = ["slab4", "slab4c", "slab5", "slab6", "slab7a", "slab7b", "slaballoc"]
 DYHASH = [
     *(f"dy{number}" for number in (10, 3, 7, 8, 9)),
-    *(f"dy{of}" for of in ("alpha", "batch", "beta", "fail", "grow", "r", "rate", "stable", "voter", "wide")),
+    *(f"dy{of}" for of in ("alpha", "batch", "beta", "fail", "grow", "r", "rate", "route", "stable", "voter", "wide")),
 ]
 STASH = [
     *("stash1", "stash13", "stash14", "stash16", "stash17"),
@@ -37,7 +37,7 @@ STASH = [
 HH = ["hh1", "hh2", "hh3", "hh4", "hh5", "hh6a", "hh6b", "hhtiers"]
 KINDS = [
     *("fig02", "fig05", "fig10", "table4", *SLABS),
-    *("dy3", "dy7", "dy8", "dystable", "dyvoter", "dywide"),
+    *("dy3", "dy7", "dy8", "dyroute", "dystable", "dyvoter", "dywide"),
     *STASH[1:],
     *HH,
 ]

@@ -40,8 +40,8 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "slab": [{}, {"allocator": "slab_light"}, {"buckets": 7}, {**UNREACHED, "evict": "fifo"}],
     "dynamic_cuckoo": [
         {},
-        {"subtables": 2},
-        {"subtables": 8, "coordination": "spin"},
+        {"subtables": 2, "routing": "equal_loads"},
+        {"subtables": 8, "coordination": "spin", "routing": "theorem"},
         {"hash": "universal"},
         UNREACHED,
     ],

@@ -10,6 +10,9 @@ from .layout import Subtables
 COORDINATIONS = ("voter", "spin")
 """In the order of ``enum Coordination``."""
 
+ROUTINGS = ("even", "equal_loads", "theorem")
+"""Which subtable a key goes to first (`storage.policies.subtable_shares`)."""
+
 
 def bounds(parameters: Mapping[str, Any]) -> tuple[float, float]:
     """The load factors between which the table stays.
@@ -38,6 +41,7 @@ DESIGN = Design(
         Parameter("alpha", 0.4, "least load factor behind an erase", bounds=(0.0, 0.8)),
         Parameter("beta", 0.9, "greatest load factor behind an insert", bounds=(0.1, 0.97)),
         Parameter("coordination", "voter", "what lanes do that find a bucket locked", COORDINATIONS),
+        Parameter("routing", "even", "which share of the keys goes to each subtable first", ROUTINGS),
     ),
     fields=lambda p: {"subtables": p["subtables"], "coordination": COORDINATIONS.index(p["coordination"])},
     default_load_factor=lambda p: min(0.8, p["beta"]),

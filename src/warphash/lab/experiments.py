@@ -16,7 +16,7 @@ from .bus import measure_bus
 from .ceilings import Ceilings
 from .chunks import measure_chunks
 from .dynamic import Dynamic, Plan, draw
-from .dynamic_run import VERBS, Run, measure_dynamic
+from .dynamic_run import VERBS, Run, bounded, measure_dynamic
 from .dynamic_sets import pairs_of
 from .failures import measure_failures
 from .figure_data import Figure, Point, Series, operation_of
@@ -25,6 +25,7 @@ from .mixes import measure_mix
 from .profiles import measure_profile
 from .rejected import measure_orders, measure_sorted
 from .resizes import measure_resize
+from .routing import measure_routing
 from .runner import Lab, Measurement, Setting
 from .slices import Operations, Slices, draw_operations, measure_slices
 from .tiers import measure_tiers
@@ -286,6 +287,18 @@ def _resizes(spot: _Spot) -> Points:
             yield spot.point(panel, value), made.mismatches if panel is mine[0] else 0
 
 
+def _routing(spot: _Spot) -> Points:
+    shape = _shape(spot)
+    setting = bounded(Setting(spot.series.design, spot.series.parameters), shape.alpha, shape.beta)
+    batches = round(spot.figure.keys / shape.pairs_per_batch)
+    steps = measure_routing(spot.lab, spot.workload, setting, batches, spot.seed)
+    for panel in spot.panels:
+        for number, step in enumerate(steps, 1):
+            value = getattr(step, panel_metric(panel))
+            if value is not None:
+                yield spot.point(panel, value, number), step.mismatches * (panel is spot.panels[0])
+
+
 def _traces(spot: _Spot) -> Points:
     made = measure_trace(spot.lab, spot.setting, spot.load_factor, spot.n)
     for panel in spot.panels:
@@ -381,6 +394,12 @@ PANEL_METRICS = {
     "memory": "bytes for each key at the end",
     "batches": "milliseconds of a batch",
     "load": "load factor after a batch",
+    "conflicts": "conflicts, per cent beyond the least",
+    "found": "lines read per present key",
+    "missed": "lines read per absent key",
+    "words": "words of filters read per absent key",
+    "added": "lines read per inserted key",
+    "resizes": "resizes so far",
     "moved": "million pairs moved per second",
     "stall": "milliseconds of the batch that resizes",
     "build": "million pairs built per second",
@@ -407,7 +426,7 @@ PANEL_METRICS = {
 }
 """Units by the last word of a panel ``"dynamic ..."``, ``"resize ..."``, ``"wide ..."``, ``"sizes ..."``,
 ``"profile ..."``, ``"board ..."``, ``"bus ..."``, ``"chunk ..."``, ``"slices ..."``, ``"trace ..."``, ``"order ..."``,
-``"sorted ..."`` or ``"tiers ..."``."""
+``"routing ..."``, ``"sorted ..."`` or ``"tiers ..."``."""
 
 EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
     "build": _tables,
@@ -419,6 +438,7 @@ EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
     "access": _accesses,
     "profile": _profiles,
     "resize": _resizes,
+    "routing": _routing,
     "wide": _widths,
     "sizes": _sizes,
     "board": _boards,

@@ -56,6 +56,12 @@ _TITLES = {
     "sorted build": "Construction behind a sort by buckets",
     "unsorted build": "Construction without a sort",
     "sorted sort": "The sort",
+    "routing conflicts": "Conflicts, Σ C(m, 2) / n",
+    "routing found": "Find, all present",
+    "routing missed": "Find, none present",
+    "routing words": "Find, none present: filters",
+    "routing added": "Insertion",
+    "routing resizes": "Resizes",
     "dynamic rate": "All batches",
     "dynamic batches": "Time of each batch",
     "dynamic load": "Load factor after each batch",
@@ -175,6 +181,9 @@ def _draw_lines(axis: Any, figure: Figure, panel: str, points: list[Point]) -> N
             rings = {"facecolors": "none", "edgecolors": colour, "s": 58, "linewidths": 1.4, "zorder": 3}
             axis.scatter(*zip(*theirs, strict=True), **rings)
     axis.set_xlabel(AXES.get(figure.x, figure.x))
+    if panel.startswith("routing"):
+        axis.set_xlabel("batch")
+        return
     if figure.metric == "panel" and panel_metric(panel) in ("batches", "load"):
         axis.set_xlabel("batch")
         if panel_metric(panel) == "batches":
