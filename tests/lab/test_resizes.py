@@ -7,6 +7,7 @@ import pytest
 
 from warphash import HashMap, ParameterError
 from warphash.lab import workloads
+from warphash.lab.datasets import hashed_line
 from warphash.lab.dynamic import Dynamic
 from warphash.lab.dynamic_sets import SETS, pairs_of
 from warphash.lab.failures import measure_failures
@@ -63,6 +64,11 @@ def test_sets_are_in_proportion(name: str) -> None:
     assert len(made.keys) == round(full.pairs / 500) == len(made.values)
     assert len(copies) == pytest.approx(full.unique / 500, rel=0.001) and copies.max() == full.most_copies
     assert not np.isin(made.absent, made.keys).any() and made.keys.dtype == np.uint32
+
+
+def test_line_has_the_keys_of_tpch() -> None:
+    made = pairs_of("line", 100_000, seed=1)
+    assert len(made.keys) == 50_000 and np.isin(made.keys, hashed_line(len(np.unique(made.keys)))).all()
 
 
 @pytest.mark.parametrize("per_cent", [0, 5, 100])
