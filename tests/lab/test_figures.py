@@ -12,7 +12,7 @@ import pytest
 
 from warphash.designs import registry
 from warphash.errors import ParameterError
-from warphash.lab import experiments, figure, figure_data
+from warphash.lab import experiments, figure, figure_data, figure_plots
 from warphash.lab.dynamic_sets import pairs_of
 from warphash.lab.experiments import EXPERIMENTS, PANEL_METRICS, panel_metric
 from warphash.lab.figure import run
@@ -62,7 +62,8 @@ def test_a_file_names_what_exists(name: str) -> None:
     found = figure_data.load(name)
     labels = {series.label for series in found.series}
     swept, of_tables = found.x in ("keys", "buckets", "places"), found.metric not in NO_TABLES
-    parameters = [{p.name for p in registry.get(series.design).parameters} for series in found.series if of_tables]
+    tables = [series for series in found.series if of_tables and series.design != "dict"]  # Python's has no parameters
+    parameters = [{p.name for p in registry.get(series.design).parameters} for series in tables]
     assert found.metric in METRICS
     of_hh = ("range_slots", "rounds", "exponent")
     if found.metric == "panel":
@@ -77,9 +78,9 @@ def test_a_file_names_what_exists(name: str) -> None:
     assert found.values[-1] <= found.keys or not swept
     numbered = r"\), (Figure|Table|section|chart)s? [\dIVF]|\), the (first|second) attempt"  # of HH Hash
     assert re.search(numbered, found.source) and len(labels) == len(found.series)
+    for series in tables:
+        registry.get(series.design).resolve(series.parameters)
     for series in found.series:
-        if of_tables:
-            registry.get(series.design).resolve(series.parameters)
         assert series.most is None or any(value <= series.most for value in found.values) or found.x == "keys"
     for point in found.published:
         assert point.series in labels and point.panel in found.panels
@@ -128,6 +129,29 @@ def test_the_utilisation_of_slabs_is_that_of_the_paper(tmp_path: Path) -> None:
     ours = {(point.series, point.x): point.value for point in made.points}
     for point in figure_data.load("slab4c").published:
         assert ours[point.series, point.x] == pytest.approx(point.value, abs=0.005)
+
+
+def test_a_table_that_drops_keys_and_a_dictionary_stand_beside_the_others(tmp_path: Path, monkeypatch: Any) -> None:
+    found = figure_data.load("dy9")
+    panels = [panel for panel in found.panels if panel.endswith("of com")]
+    series = [s for s in found.series if s.drops or s.design in ("dict", "megakv")]
+    small = replace(found, panels=panels, values=[0.3, 0.9], series=series)
+    monkeypatch.setattr(figure, "load", lambda _: small)
+    made = run("dy9", "cpu", 50_000, tmp_path)
+    assert made.mismatches == 0 and made.picture.stat().st_size > 10_000
+    xs = {s.label: sorted(p.x for p in made.points if p.series == s.label and p.panel == panels[0]) for s in series}
+    assert xs == {"MegaKV": [0.3], "MegaKV, drops keys": [0.3, 0.9], "Python's dict": [0.3, 0.9]}
+    rates = {(p.panel, p.x): p.value for p in made.points if p.series == "Python's dict"}
+    assert all(rates[panel, 0.3] == rates[panel, 0.9] > 0 for panel in panels), "measured once"
+
+
+def test_the_slowest_batch_is_told_of_each_half() -> None:
+    found = replace(figure_data.load("dystable"), series=figure_data.load("dystable").series[:1])
+    panel, label = found.panels[0], found.series[0].label
+    points = [figure_data.Point(label, panel, x, value) for x, value in enumerate([1, 1, 3, 2, 2, 10], 1)]
+    assert list(figure_plots._slowest(found, panel, points)) == [f"{label} 3.0 and 5.0"]
+    once = replace(found, dynamic=replace(found.dynamic, again=False))
+    assert list(figure_plots._slowest(once, panel, points)) == [f"{label} 5.0"]
 
 
 def test_a_figure_says_where_its_tables_lie(monkeypatch: pytest.MonkeyPatch) -> None:

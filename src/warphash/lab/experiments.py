@@ -15,16 +15,19 @@ from .boards import measure_boards
 from .bus import measure_bus
 from .ceilings import Ceilings
 from .chunks import measure_chunks
+from .contest import contest_of
 from .dynamic import Dynamic, Plan, draw
 from .dynamic_run import VERBS, Run, bounded, measure_dynamic
 from .dynamic_sets import pairs_of
 from .failures import measure_failures
 from .figure_data import Figure, Point, Series, operation_of
 from .fill import MEASURES, Fill
+from .lossy import measure_lossy
 from .mixes import measure_mix
 from .profiles import measure_profile
 from .rejected import measure_orders, measure_sorted
 from .resizes import measure_resize
+from .rivals.python_dict import RIVAL as PYTHON_DICT
 from .routing import measure_routing
 from .runner import Lab, Measurement, Setting
 from .slices import Operations, Slices, draw_operations, measure_slices
@@ -120,12 +123,38 @@ def measured(figure: Figure, lab: Lab, n: int, seed: int, note: Callable[[str], 
 
 def _tables(spot: _Spot) -> Points:
     """Measure builds, inserts and finds."""
+    if spot.series.drops:
+        yield from _lossy(spot)
+        return
+    if spot.series.design == PYTHON_DICT.name:
+        yield from _dictionary(spot)
+        return
     probes = spot.figure.metric == "probes"
     options: dict[str, Any] = {"hash": "universal", "count_probes": True} if probes else {}
     operations = tuple(map(operation_of, spot.panels))
     found = spot.lab.measure(spot.workload, *spot.table(), operations, seed=spot.seed, **options)
     for panel, m in zip(spot.panels, found, strict=True):
         yield spot.point(panel, _value(spot.figure.metric, m)), m.mismatches
+
+
+def _lossy(spot: _Spot) -> Points:
+    """Builds and finds of a table that drops pairs."""
+    made = measure_lossy(spot.lab, spot.workload, *spot.table(), spot.seed)
+    rates = {"build": made.build_per_s, "find": made.find_per_s}
+    for panel in spot.panels:
+        yield spot.point(panel, rates[panel.split()[0]] / 1e6), made.mismatches * (panel is spot.panels[0])
+
+
+def _dictionary(spot: _Spot) -> Points:
+    """Builds and finds of Python's dict on the host, of as many pairs as it takes. Its load factor is its own."""
+    if spot.x != spot.figure.values[0]:
+        return
+    made = contest_of(PYTHON_DICT, _first(spot.workload, min(len(spot.workload.keys), PYTHON_DICT.most_keys)))
+    rates = {"build": made.build_per_s or 0.0, "find": made.present_per_s}
+    for x in spot.figure.values:
+        for panel in spot.panels:
+            wrong = made.mismatches * (panel is spot.panels[0] and x == spot.x)
+            yield spot.point(panel, rates[panel.split()[0]] / 1e6, x), wrong
 
 
 def _mixes(spot: _Spot) -> Points:
