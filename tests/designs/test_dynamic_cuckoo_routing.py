@@ -57,7 +57,7 @@ def test_conflicts_of_a_grown_table_are_near_the_least(routing: str) -> None:
     """2 M keys in 50 batches (docs/fidelity.md#dyhash-erratum-theorem): the routing hardly matters for conflicts."""
     made = grown("cpu", routing, 2_000_000, 50)
     assert made.conflicts.max() < RIGHT_BEHIND_A_DOUBLING
-    assert 1.04 < made.conflicts.mean() < 1.05
+    assert 1.04 < made.conflicts.mean() < 1.055
     # A subtable that is full and large, over one of half its buckets and half its load factor.
     assert 3 < made.spread.max() < 4
     values, found = made.table.find(made.keys)
