@@ -16,6 +16,7 @@ from warphash.designs import registry
 from warphash.lab.allocators import MALLOC
 from warphash.lab.boards import BOARDLESS
 from warphash.lab.ceilings import CEILING
+from warphash.lab.lossy import LOSSY
 from warphash.lab.rejected import REJECTED
 from warphash.lab.slices import interleaved
 from warphash.runtime import source
@@ -61,6 +62,7 @@ def specs() -> Iterator[KernelSpec]:
         yield source.partition(header)
     yield MALLOC
     yield BOARDLESS
+    yield LOSSY
     yield REJECTED
     stadium = registry.get("stadium")
     spec = kernel_spec(stadium, stadium.resolve({}), 4, 4, "mixer")

@@ -24,6 +24,7 @@ PLAIN_HEADERS = {
     "boardless": "boardless.cuh",
     "interleaved": "interleaved.cuh",
     "rejected": "cpu/rejected.cuh",
+    "lossy": "lossy.cuh",
 }
 """Of the kernels that no design changes."""
 

@@ -198,6 +198,19 @@ def test_who_looks_for_room_stops_where_there_is_some() -> None:
     assert table.stats().insert_probes < 2.75  # of inserts that make the table grow, too, which settle twice
 
 
+@pytest.mark.parametrize("device", one_of_each("cpu", "emulated", "cuda"))
+def test_a_table_tells_what_is_in_each_subtable(device: str) -> None:
+    for options in ({"key": "u8"}, {"key": "V24", "max_size": 1000}):  # the second keeps rows beside its slots
+        table = table_of(device, value="u4", **options, subtables=4, capacity=1000)
+        keys = np.arange(1, 501, dtype="u8").astype("V24" if "max_size" in options else "u8")
+        table.insert(keys, np.arange(500, dtype="u4"))
+        figures = table.stats().subtables
+        assert len(figures) == 4 and sum(figure.slots for figure in figures) == table.stats().slots
+        assert sum(figure.keys for figure in figures) == len(table) == 500
+        assert all(100 < figure.keys < 150 for figure in figures), "even shares"
+    assert HashMap("u8", "u4", device=device).stats().subtables is None
+
+
 # ---- parameters
 def wrong_parameters() -> Iterator[dict[str, Any]]:
     yield {"subtables": 1}
@@ -205,6 +218,7 @@ def wrong_parameters() -> Iterator[dict[str, Any]]:
     yield {"alpha": 0.7}  # of three subtables, one more makes 0.675 of 0.9
     yield {"alpha": 0.4, "beta": 0.5}
     yield {"coordination": "queue"}
+    yield {"routing": "odd"}
     yield {"load_bounds": (0.1, 0.5)}
 
 

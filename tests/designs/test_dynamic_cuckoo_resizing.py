@@ -10,7 +10,7 @@ import pytest
 
 from support.engines import one_of_each
 from support.refusals import held_memory
-from support.resizes import counted_moves
+from support.resizes import conflicts, counted_moves
 from support.subtables import numbers, scale, sizes_of, store_of, table_of
 from warphash import HashMap, HashSet, TableFull
 from warphash.runtime.abi import REPORT_WORDS
@@ -41,7 +41,7 @@ def test_growing_and_shrinking_keep_to_the_bounds(device: str, subtables: int) -
             assert table.load_factor <= beta
             if sum(sizes) > first:
                 assert table.load_factor >= beta * subtables / (subtables + 1) - len(part) / table.stats().slots
-        moved = sum(moves)
+        moved = sum(move.pairs for move in moves)
         assert moved <= 2 * n
         values, found = table.find(keys)
         assert found.all() and (values == keys).all()
@@ -52,10 +52,66 @@ def test_growing_and_shrinking_keep_to_the_bounds(device: str, subtables: int) -
             sizes = sizes_of(table)
             assert max(sizes) <= 2 * min(sizes)
             assert table.load_factor >= alpha or min(sizes) % 2 or max(sizes) == 1
-        assert sum(moves) - moved <= 2 * n
+        assert sum(move.pairs for move in moves) - moved <= 2 * n
     assert sum(sizes_of(table)) < 4 * first + n // 64
     assert (table.contains(keys) == (np.arange(n) >= n * 99 // 100)).all()
     table.check()
+
+
+@pytest.mark.parametrize("device", HERE)
+@pytest.mark.parametrize("subtables", [2, 3, 4, 8])
+def test_what_each_resize_moves(device: str, subtables: int) -> None:
+    """All pairs of one subtable, which may be more than m / d of them (docs/fidelity.md#dyhash-rehashes)."""
+    n, beta = scale(device, 200_000), 0.9
+    table = table_of(device, subtables=subtables, beta=beta)
+    keys = numbers(n)
+    with counted_moves() as moves:
+        for part in np.array_split(keys, 100):
+            before = len(moves)
+            assert table.insert(part, part).all()
+            sizes_of(table)  # which ends the batch
+            for move in moves[before:]:
+                assert move.enlarges and move.smallest and move.pairs <= move.slots <= move.table_slots / subtables
+                # The table was about to exceed beta, and a subtable has no more pairs than slots.
+                assert move.pairs <= (move.size + len(part)) / (beta * subtables)
+            assert table.probe_counts(part).max() <= subtables
+        grown, most = len(moves), max(move.pairs * subtables / move.size for move in moves[subtables:])
+        assert grown > 3 * subtables and most > 1
+        assert sum(move.pairs for move in moves) <= 2 * n
+        for part in np.array_split(keys[: n * 99 // 100], 100):
+            before = len(moves)
+            assert table.erase(part).all()
+            sizes_of(table)  # which halves subtables
+            for move in moves[before:]:
+                assert not move.enlarges and move.largest and move.pairs <= min(move.slots, move.size)
+            assert table.probe_counts(keys).max() <= subtables
+        halvings = moves[grown:]
+        most = max(move.pairs * subtables / move.size for move in halvings)
+        assert len(halvings) > 2 * subtables and most > 1.35, "the largest has more than m / d of the pairs"
+        assert sum(move.pairs for move in halvings) <= 2 * n
+    table.check()
+
+
+@pytest.mark.parametrize("device", HERE)
+@pytest.mark.parametrize("subtables", [2, 3, 4, 8])
+def test_conflicts_right_behind_a_doubling(device: str, subtables: int) -> None:
+    """C(m, 2) / H in order of magnitude: a resize moves no pair to another subtable, which costs at most an eighth.
+
+    Where all load factors are equal and a subtable with a share s of the slots is doubled, the sum of C(m, 2) / n is
+    (1 - s / 2) (1 + s) times the least, which is at most 9 / 8.
+    """
+    table = table_of(device, subtables=subtables, capacity=scale(device, 20_000), load_factor=0.9)
+    n = int(0.89 * table.stats().slots)
+    keys = numbers(n)
+    table.insert(keys, keys)
+    array = store_of(table)
+    equal = conflicts(array)
+    found = []
+    for number in range(subtables):
+        array.enlarge(number)
+        found.append(conflicts(array) / equal)
+    assert found[0] == pytest.approx((1 - 1 / subtables / 2) * (1 + 1 / subtables), rel=0.03)
+    assert 1 < max(found) < 1.03 * 9 / 8 and found[-1] == pytest.approx(1, rel=0.01)
 
 
 @pytest.mark.parametrize("device", HERE)

@@ -15,9 +15,9 @@ from emulated.scenarios import (
 __all__ = ["BUGS"]
 
 
-def bug(name: str, right: str, wrong: str, scenario: Scenario, coordination: str = "lanes") -> Bug:
+def bug(name: str, right: str, wrong: str, scenario: Scenario, **parameters: str) -> Bug:
     """A bug of this design."""
-    return Bug(name, right, wrong, scenario, "dynamic_cuckoo", parameters={"coordination": coordination})
+    return Bug(name, right, wrong, scenario, "dynamic_cuckoo", parameters=parameters)
 
 
 TAKES_LOCK = "        if (!any(leads && try_lock(lock))) continue;  // 3\n"
@@ -71,6 +71,13 @@ BUGS = [
         evictions_from_lines_of_one_key,
     ),
     bug(
+        "a find forgets where keys went first before a resize moved the shares",
+        "draw >= t.least_begins[j] && draw < t.most_ends[j]",
+        "route.subtable == j",
+        batches_that_grow,
+        routing="equal_loads",
+    ),
+    bug(
         "the overflow filter of a subtable that grows is forgotten",
         "receive<S>(t, halves + goes_to, digest(t, key));",
         "",
@@ -100,41 +107,41 @@ BUGS = [
         TAKES_LOCK,
         "        any(leads && try_lock(lock));\n",
         copies_of_new_keys,
-        "voter",
+        coordination="voter",
     ),
     bug(
         "an empty slot is taken before the key behind it",
         "if (hits) seen.hit",
         "if (hits && !(vacant & ((1u << first_bit(hits)) - 1))) seen.hit",
         batches_that_grow,
-        "voter",
+        coordination="voter",
     ),
     bug(
         "a warp looks for a key only in the first bucket with room",
         "if (!s.walked && s.probe.advance(t, seen, s.goes_to == kNowhere)) return false;",
         "if (!s.walked && s.goes_to == kNowhere && s.probe.advance(t, seen, true)) return false;",
         batches_that_grow,
-        "voter",
+        coordination="voter",
     ),
     bug(
         "a warp does not enter a key into the overflow filter",
         "if (s.overflows) OverflowFilter::of<S>(t, subtable_of(s.goes_to), digest(t, key)).add();",
         "",
         batches_that_grow,
-        "voter",
+        coordination="voter",
     ),
     bug(
         "a warp reads a bucket before it has the lock",
         TAKES_LOCK + BETWEEN + LOOKS,
         BETWEEN + LOOKS + TAKES_LOCK,
         copies_of_new_keys,
-        "spin",
+        coordination="spin",
     ),
     bug(
         "a warp unlocks a bucket before the pair is stored",
         "        pending = !Task::step(t, b, state, seen);\n        unlock(lock);  // 6\n",
         "        unlock(lock);  // 6\n        pending = !Task::step(t, b, state, seen);\n",
         copies_of_new_keys,
-        "spin",
+        coordination="spin",
     ),
 ]

@@ -89,3 +89,19 @@ def test_a_missing_generator_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(datasets, "generator", lambda: None)
     with pytest.raises(WarphashError, match=r"pip install 'warphash\[bench\]'"):
         datasets.tpch_line(0.001)
+
+
+def test_line_keys_of_32_bits_are_distinct_and_those_of_tpch():
+    n = 50_000
+    keys = datasets.hashed_line(n)
+    assert keys.dtype == np.uint32
+    assert len(np.unique(keys)) == n
+    packed = datasets.tpch_line(0.01)
+    hashed = {int((key ^ key >> 29) * 0x9E3779B97F4A7C15 % 2**64 >> 32) for key in map(int, packed)}
+    assert set(keys.tolist()) <= hashed
+    assert np.array_equal(datasets.hashed_line(n // 2), keys[: n // 2])
+
+
+def test_more_line_keys_than_tpch_has_are_refused():
+    with pytest.raises(ParameterError, match=r"no 60,000,000 distinct LINE keys"):
+        datasets.hashed_line(60_000_000)

@@ -13,7 +13,7 @@ import pytest
 
 from warphash.designs import registry
 from warphash.errors import ParameterError, TableFull
-from warphash.lab import experiments, figure, figure_data
+from warphash.lab import experiments, figure, figure_data, figure_plots
 from warphash.lab.ceilings import Ceilings
 from warphash.lab.dynamic_sets import pairs_of
 from warphash.lab.experiments import EXPERIMENTS, PANEL_METRICS, panel_metric
@@ -35,7 +35,7 @@ NO_TABLES = ("allocation rate", "access rate", "contest rate")
 SLABS = ["slab4", "slab4c", "slab5", "slab6", "slab7a", "slab7b", "slaballoc"]
 DYHASH = [
     *(f"dy{number}" for number in (10, 3, 7, 8, 9)),
-    *(f"dy{of}" for of in ("alpha", "batch", "beta", "fail", "grow", "r", "rate", "stable", "voter", "wide")),
+    *(f"dy{of}" for of in ("alpha", "batch", "beta", "fail", "grow", "r", "rate", "route", "stable", "voter", "wide")),
 ]
 STASH = [
     *("stash1", "stash13", "stash14", "stash16", "stash17"),
@@ -44,7 +44,7 @@ STASH = [
 HH = ["hh1", "hh2", "hh3", "hh4", "hh5", "hh6a", "hh6b", "hhtiers"]
 KINDS = [
     *("fig02", "fig05", "fig10", "figsectors", "figthreshold", "table4", *SLABS),
-    *("dy3", "dy7", "dy8", "dystable", "dyvoter", "dywide"),
+    *("dy3", "dy7", "dy8", "dyroute", "dystable", "dyvoter", "dywide"),
     *STASH[1:],
     *HH,
 ]
@@ -72,7 +72,8 @@ def test_a_file_names_what_exists(name: str) -> None:
     found = figure_data.load(name)
     labels = {series.label for series in found.series}
     swept, of_tables = found.x in ("keys", "buckets", "places"), found.metric not in NO_TABLES
-    parameters = [{p.name for p in registry.get(series.design).parameters} for series in found.series if of_tables]
+    tables = [series for series in found.series if of_tables and series.design != "dict"]  # Python's has no parameters
+    parameters = [{p.name for p in registry.get(series.design).parameters} for series in tables]
     assert found.metric in METRICS
     of_hh = ("range_slots", "rounds", "exponent")
     if found.metric == "panel":
@@ -87,9 +88,9 @@ def test_a_file_names_what_exists(name: str) -> None:
     assert found.values[-1] <= found.keys or not swept
     numbered = r"\), (Figure|Table|section|chart)s? [\dIVF]|\), the (first|second) attempt"  # of HH Hash
     assert re.search(numbered, found.source) and len(labels) == len(found.series)
+    for series in tables:
+        registry.get(series.design).resolve(series.parameters)
     for series in found.series:
-        if of_tables:
-            registry.get(series.design).resolve(series.parameters)
         assert series.most is None or any(value <= series.most for value in found.values) or found.x == "keys"
     for point in found.published:
         assert point.series in labels and point.panel in found.panels
@@ -242,6 +243,29 @@ def test_a_profile_runs_once_for_each_operation(
     assert asked == operations and len(points) == len(found.panels) * len(found.values if name == "stash1" else [0])
     for point in points:
         assert point.value == (4 if " find " in point.panel else 6)
+
+
+def test_a_table_that_drops_keys_and_a_dictionary_stand_beside_the_others(tmp_path: Path, monkeypatch: Any) -> None:
+    found = figure_data.load("dy9")
+    panels = [panel for panel in found.panels if panel.endswith("of com")]
+    series = [s for s in found.series if s.drops or s.design in ("dict", "megakv")]
+    small = replace(found, panels=panels, values=[0.3, 0.9], series=series)
+    monkeypatch.setattr(figure, "load", lambda _: small)
+    made = run("dy9", "cpu", 50_000, tmp_path)
+    assert made.mismatches == 0 and made.picture.stat().st_size > 10_000
+    xs = {s.label: sorted(p.x for p in made.points if p.series == s.label and p.panel == panels[0]) for s in series}
+    assert xs == {"MegaKV": [0.3], "MegaKV, drops keys": [0.3, 0.9], "Python's dict": [0.3, 0.9]}
+    rates = {(p.panel, p.x): p.value for p in made.points if p.series == "Python's dict"}
+    assert all(rates[panel, 0.3] == rates[panel, 0.9] > 0 for panel in panels), "measured once"
+
+
+def test_the_slowest_batch_is_told_of_each_half() -> None:
+    found = replace(figure_data.load("dystable"), series=figure_data.load("dystable").series[:1])
+    panel, label = found.panels[0], found.series[0].label
+    points = [figure_data.Point(label, panel, x, value) for x, value in enumerate([1, 1, 3, 2, 2, 10], 1)]
+    assert list(figure_plots._slowest(found, panel, points)) == [f"{label} 3.0 and 5.0"]
+    once = replace(found, dynamic=replace(found.dynamic, again=False))
+    assert list(figure_plots._slowest(once, panel, points)) == [f"{label} 5.0"]
 
 
 def test_a_figure_says_where_its_tables_lie(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
 
 import numpy as np
 import pytest
@@ -14,13 +14,16 @@ def conflicts(sizes: list[int], counts: list[float]) -> float:
     return sum(m * (m - 1) / 2 / n for n, m in zip(sizes, counts, strict=True))
 
 
-@pytest.mark.parametrize("sizes", [[64, 64, 64], [128, 64, 64], [128, 128, 64], [64, 128], [256, 256, 128, 128, 128]])
-def test_shares_make_conflicts_fewest(sizes: list[int]) -> None:
+SIZES = [[64, 64, 64], [128, 64, 64], [128, 128, 64], [64, 128], [256, 256, 128, 128, 128]]
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_shares_of_the_theorem_make_its_terms_equal(sizes: list[int]) -> None:
     """C(m, 2) / n equal: the larger subtable is the emptier one (docs/fidelity.md#dyhash-erratum-larger-tables)."""
     counts = [0.0] * len(sizes)
-    shares: Any = [1 / len(sizes)] * len(sizes)
+    shares = [1 / len(sizes)] * len(sizes)
     for _ in range(400):  # small batches into a table that loses as many at random
-        shares = policies.subtable_shares(sizes, [round(m) for m in counts], 200, shares)
+        shares = policies.subtable_shares("theorem", sizes, [round(m) for m in counts])
         assert abs(sum(shares) - 1) < 1e-9
         counts = [0.98 * (m + 200 * p) for m, p in zip(counts, shares, strict=True)]
     weights = [n / (m * (m - 1) / 2) for n, m in zip(sizes, counts, strict=True)]
@@ -31,14 +34,40 @@ def test_shares_make_conflicts_fewest(sizes: list[int]) -> None:
         assert loads[sizes.index(max(sizes))] < loads[sizes.index(min(sizes))]
 
 
-def test_shares_are_sought_where_conflicts_were_uneven() -> None:
+def test_shares_of_the_theorem_are_sought_where_conflicts_were_uneven() -> None:
     sizes, counts = [128, 64, 64], [1000, 900, 300]
-    shares: Any = [1 / 3] * 3
-    for _ in range(20):
-        shares = policies.subtable_shares(sizes, counts, 100, shares)
+    shares = policies.subtable_shares("theorem", sizes, counts)
     even = conflicts(sizes, [m + 100 / 3 for m in counts])
     assert conflicts(sizes, [m + 100 * p for m, p in zip(counts, shares, strict=True)]) < even
     assert shares[2] > shares[0] > shares[1]
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_conflicts_are_fewest_at_equal_load_factors(sizes: list[int]) -> None:
+    """Not where Theorem 1 has them (docs/fidelity.md#dyhash-erratum-theorem), which is worse by the factor below."""
+    keys, rng = 100_000, np.random.default_rng(1)
+    shares = policies.subtable_shares("equal_loads", sizes, [0] * len(sizes))
+    least = conflicts(sizes, [keys * share for share in shares])
+    assert len({share / n for n, share in zip(sizes, shares, strict=True)}) == 1
+    for _ in range(200):
+        others = rng.dirichlet(rng.uniform(1, 1e4) * np.array(shares))
+        assert conflicts(sizes, (keys * others).tolist()) >= least
+    roots = [math.sqrt(n) for n in sizes]  # C(m, 2) / n is equal where m is in proportion to the root of n
+    theorem = conflicts(sizes, [keys * root / sum(roots) for root in roots])
+    assert theorem / least == pytest.approx(len(sizes) * sum(sizes) / sum(roots) ** 2, rel=1e-3)
+
+
+@pytest.mark.parametrize(("sizes", "more"), [([2, 1, 1], 0.029), ([2, 2, 1], 0.023)])
+def test_the_theorem_asks_for_more_conflicts_and_overfills_the_smallest(sizes: list[int], more: float) -> None:
+    roots = [math.sqrt(n) for n in sizes]
+    assert len(sizes) * sum(sizes) / sum(roots) ** 2 - 1 == pytest.approx(more, abs=0.001)
+    if sizes == [2, 2, 1]:
+        assert 0.8 * sum(sizes) * roots[-1] / sum(roots) / sizes[-1] == pytest.approx(1.045, abs=0.001)
+
+
+def test_even_shares_never_move() -> None:
+    for sizes, counts in (([64, 64, 64], [0, 0, 0]), ([128, 64, 64], [9, 1000, 3])):
+        assert policies.subtable_shares("even", sizes, counts) == [1 / 3] * 3
 
 
 def test_sizes_leave_room_for_halvings() -> None:

@@ -40,9 +40,9 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "slab": [{}, {"allocator": "slab_light"}, {"buckets": 7}, {**UNREACHED, "evict": "fifo"}],
     "dynamic_cuckoo": [
         {},
-        {"subtables": 2},
+        {"subtables": 2, "routing": "equal_loads"},
         {"coordination": "voter"},
-        {"subtables": 8, "coordination": "spin"},
+        {"subtables": 8, "coordination": "spin", "routing": "theorem"},
         {"hash": "universal"},
         UNREACHED,
     ],

@@ -10,6 +10,9 @@ from .layout import Subtables
 COORDINATIONS = ("lanes", "voter", "spin")
 """How the lanes of a warp insert (`storage/subtables/coordination.py`). In the order of ``enum Coordination``."""
 
+ROUTINGS = ("even", "equal_loads", "theorem")
+"""Which subtable a key goes to first (`storage.policies.subtable_shares`)."""
+
 
 def bounds(parameters: Mapping[str, Any]) -> tuple[float, float]:
     """The load factors between which the table stays.
@@ -43,6 +46,7 @@ DESIGN = Design(
             "an insert on a GPU: each lane puts its own key, or a warp one key at a time, by vote or by spinning",
             COORDINATIONS,
         ),
+        Parameter("routing", "even", "which share of the keys goes to each subtable first", ROUTINGS),
     ),
     fields=lambda p: {"subtables": p["subtables"], "coordination": COORDINATIONS.index(p["coordination"])},
     default_load_factor=lambda p: min(0.8, p["beta"]),

@@ -14,7 +14,7 @@ from .oracle import Oracle
 from .rivals import Rival, available
 from .workloads import Workload, queries
 
-__all__ = ["Contest", "faster_of_two", "hold"]
+__all__ = ["Contest", "contest_of", "faster_of_two", "hold"]
 
 
 @dataclass(frozen=True)
@@ -35,23 +35,26 @@ class Contest:
 
 def hold(workload: Workload, load_factor: float, note: Callable[[str], None] = lambda _: None) -> Iterator[Contest]:
     """Measure warphash, then every installed rival that can take so many keys."""
+    for contestant in (_warphash(load_factor), *available()):
+        if len(workload.keys) <= contestant.most_keys:
+            note(f"{workload.name}: {contestant.name}")
+            yield contest_of(contestant, workload)
+
+
+def contest_of(contestant: Rival, workload: Workload) -> Contest:
+    """Measure one contestant with all pairs of a workload."""
     n = len(workload.keys)
     oracle = Oracle(workload.keys, None)
     asked = [queries(workload, share, n, seed=1)[0] for share in (1, 0)]
-    answers = [oracle.answers(keys) for keys in asked]
-    for contestant in (_warphash(load_factor), *available()):
-        if n > contestant.most_keys:
-            continue
-        note(f"{workload.name}: {contestant.name}")
-        build_seconds, table = faster_of_two(contestant.build, workload.keys, workload.values)
-        rates, wrong = [], 0
-        for keys, right in zip(asked, answers, strict=True):
-            seconds, found = faster_of_two(contestant.find, table, keys)
-            rates.append(n / seconds)
-            wrong += right.mismatches(None, np.asarray(found))
-        present, absent = rates
-        build = n / build_seconds if contestant.builds else None
-        yield Contest(workload.name, contestant.name, n, build, present, absent, wrong)
+    build_seconds, table = faster_of_two(contestant.build, workload.keys, workload.values)
+    rates, wrong = [], 0
+    for keys in asked:
+        seconds, found = faster_of_two(contestant.find, table, keys)
+        rates.append(n / seconds)
+        wrong += oracle.answers(keys).mismatches(None, np.asarray(found))
+    present, absent = rates
+    build = n / build_seconds if contestant.builds else None
+    return Contest(workload.name, contestant.name, n, build, present, absent, wrong)
 
 
 def _warphash(load_factor: float) -> Rival:

@@ -15,11 +15,17 @@ import numpy.typing as npt
 from ..errors import ParameterError, WarphashError
 from ..settings import cache_directory
 
-__all__ = ["generator", "pack_line", "parquet_column", "tpch_line"]
+__all__ = ["generator", "hashed_line", "pack_line", "parquet_column", "tpch_line"]
 
 PART_BITS, LINE_BITS = 28, 3
 """Widths of two fields of a packed LINE key. partkey is below 2^28 up to scale factor 1,000; linenumber is 1 to 7.
 orderkey takes the upper 33 bits."""
+
+LINE_SCALES = (0.01, 0.1, 1.0, 8.0)
+"""Scale factors that `hashed_line` takes keys from; the last has enough for the set of the paper."""
+
+_ROWS_PER_SCALE = 6_000_000
+"""About the rows of lineitem at scale factor 1: 1.5 million orders of 1 to 7 lines."""
 
 
 def pack_line(
@@ -54,6 +60,25 @@ def tpch_line(scale: float = 1) -> npt.NDArray[np.uint64]:
     columns = ["l_orderkey", "l_linenumber", "l_partkey"]
     table = pyarrow.parquet.read_table(file, columns=columns)
     return pack_line(*(table[name].to_numpy() for name in columns))
+
+
+def hashed_line(n: int) -> npt.NDArray[np.uint32]:
+    """``n`` distinct LINE keys of TPC-H, in the order of the rows, hashed to 32 bits.
+
+    Raises
+    ------
+    ParameterError
+        If the largest of `LINE_SCALES` has too few rows.
+    """
+    for scale in LINE_SCALES:
+        if n > 0.95 * scale * _ROWS_PER_SCALE:  # some hashes are equal
+            continue
+        packed = tpch_line(scale)
+        hashed = ((packed ^ packed >> np.uint64(29)) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(32)).astype(np.uint32)
+        _, first = np.unique(hashed, return_index=True)
+        first.sort()
+        return hashed[first[:n]]
+    raise ParameterError(f"scale factor {LINE_SCALES[-1]:g} of TPC-H has no {n:,} distinct LINE keys")
 
 
 def parquet_column(path: str, column: str) -> npt.NDArray[Any]:

@@ -17,16 +17,20 @@ from .boards import measure_boards
 from .bus import measure_bus
 from .ceilings import reads_of
 from .chunks import measure_chunks
+from .contest import contest_of
 from .dynamic import Dynamic, Plan, draw
-from .dynamic_run import VERBS, Run, measure_dynamic
+from .dynamic_run import VERBS, Run, bounded, measure_dynamic
 from .dynamic_sets import pairs_of
 from .failures import measure_failures
 from .figure_data import Figure, Point, Series, operation_of
 from .fill import MEASURES, Fill
+from .lossy import measure_lossy
 from .mixes import measure_mix
 from .profiles import OPERATIONS, Profile, measure_profile
 from .rejected import measure_orders, measure_sorted
 from .resizes import measure_resize
+from .rivals.python_dict import RIVAL as PYTHON_DICT
+from .routing import measure_routing
 from .runner import Lab, Measurement, Setting
 from .sectors import sectors_per_key
 from .slices import Operations, Slices, draw_operations, measure_slices
@@ -128,6 +132,12 @@ def measured(figure: Figure, lab: Lab, n: int, seed: int, note: Callable[[str], 
 
 def _tables(spot: _Spot) -> Points:
     """Measure builds, inserts and finds. No points if no build succeeds: a larger table would not be as full."""
+    if spot.series.drops:
+        yield from _lossy(spot)
+        return
+    if spot.series.design == PYTHON_DICT.name:
+        yield from _dictionary(spot)
+        return
     counts = spot.figure.metric in ("probes", "sectors")
     options: dict[str, Any] = {"hash": "universal", "count_probes": True} if counts else {}
     operations = tuple(map(operation_of, spot.panels))
@@ -137,6 +147,26 @@ def _tables(spot: _Spot) -> Points:
         return
     for panel, m in zip(spot.panels, found, strict=True):
         yield spot.point(panel, _value(spot.figure.metric, m)), m.mismatches
+
+
+def _lossy(spot: _Spot) -> Points:
+    """Builds and finds of a table that drops pairs."""
+    made = measure_lossy(spot.lab, spot.workload, *spot.table(), spot.seed)
+    rates = {"build": made.build_per_s, "find": made.find_per_s}
+    for panel in spot.panels:
+        yield spot.point(panel, rates[panel.split()[0]] / 1e6), made.mismatches * (panel is spot.panels[0])
+
+
+def _dictionary(spot: _Spot) -> Points:
+    """Builds and finds of Python's dict on the host, of as many pairs as it takes. Its load factor is its own."""
+    if spot.x != spot.figure.values[0]:
+        return
+    made = contest_of(PYTHON_DICT, _first(spot.workload, min(len(spot.workload.keys), PYTHON_DICT.most_keys)))
+    rates = {"build": made.build_per_s or 0.0, "find": made.present_per_s}
+    for x in spot.figure.values:
+        for panel in spot.panels:
+            wrong = made.mismatches * (panel is spot.panels[0] and x == spot.x)
+            yield spot.point(panel, rates[panel.split()[0]] / 1e6, x), wrong
 
 
 def _mixes(spot: _Spot) -> Points:
@@ -304,6 +334,18 @@ def _resizes(spot: _Spot) -> Points:
             yield spot.point(panel, value), made.mismatches
 
 
+def _routing(spot: _Spot) -> Points:
+    shape = _shape(spot)
+    setting = bounded(Setting(spot.series.design, spot.series.parameters), shape.alpha, shape.beta)
+    batches = round(spot.figure.keys / shape.pairs_per_batch)
+    steps = measure_routing(spot.lab, spot.workload, setting, batches, spot.seed)
+    for panel in spot.panels:
+        for number, step in enumerate(steps, 1):
+            value = getattr(step, panel_metric(panel))
+            if value is not None:
+                yield spot.point(panel, value, number), step.mismatches
+
+
 def _traces(spot: _Spot) -> Points:
     made = measure_trace(spot.lab, spot.setting, spot.load_factor, spot.n)
     for panel in spot.panels:
@@ -397,6 +439,12 @@ PANEL_METRICS = {
     "memory": "bytes for each key at the end",
     "batches": "milliseconds of a batch",
     "load": "load factor after a batch",
+    "conflicts": "conflicts, per cent beyond the least",
+    "found": "lines read per present key",
+    "missed": "lines read per absent key",
+    "words": "words of filters read per absent key",
+    "added": "lines read per inserted key",
+    "resizes": "resizes so far",
     "moved": "million pairs moved per second",
     "stall": "milliseconds of the batch that resizes",
     "build": "million pairs built per second",
@@ -426,7 +474,7 @@ PANEL_METRICS = {
 }
 """Units by the last word of a panel ``"dynamic ..."``, ``"resize ..."``, ``"wide ..."``, ``"sizes ..."``,
 ``"profile ..."``, ``"board ..."``, ``"bus ..."``, ``"chunk ..."``, ``"slices ..."``, ``"trace ..."``, ``"order ..."``,
-``"sorted ..."`` or ``"tiers ..."``."""
+``"routing ..."``, ``"sorted ..."`` or ``"tiers ..."``."""
 
 EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
     "build": _tables,
@@ -438,6 +486,7 @@ EXPERIMENTS: dict[str, Callable[[_Spot], Points]] = {
     "access": _accesses,
     "profile": _profiles,
     "resize": _resizes,
+    "routing": _routing,
     "wide": _widths,
     "sizes": _sizes,
     "board": _boards,

@@ -29,7 +29,8 @@ class Series:
     ----------
     design, parameters
         The table; or one of `allocators.ALLOCATORS`, without parameters; or one of `experiments.ACCESSES`, with the
-        bytes of a place. In a figure of metric ``"contest rate"``, a design or one of the `rivals`.
+        bytes of a place. In a figure of metric ``"contest rate"``, a design or one of the `rivals`. In a figure of
+        builds and finds, ``"dict"`` is Python's.
     most
         Highest load factor of the line, or highest value of another measure of `fill`. None for no limit.
     value
@@ -37,6 +38,8 @@ class Series:
     rebuilds
         In a figure of batches: build a new table of all keys so far for each batch. In a figure of resizes: time the
         insert of the keys that a resize moves.
+    drops
+        The table drops the pairs that find no slot (`lossy`): rates are of the distinct keys.
     """
 
     label: str
@@ -45,6 +48,7 @@ class Series:
     most: float | None = None
     value: str = "uint32"
     rebuilds: bool = False
+    drops: bool = False
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,12 @@ _TITLES = {
     "sorted build": "Construction behind a sort by buckets",
     "unsorted build": "Construction without a sort",
     "sorted sort": "The sort",
+    "routing conflicts": "Conflicts, Σ C(m, 2) / n",
+    "routing found": "Find, all present",
+    "routing missed": "Find, none present",
+    "routing words": "Find, none present: filters",
+    "routing added": "Insertion",
+    "routing resizes": "Resizes",
     "dynamic rate": "All batches",
     "dynamic batches": "Time of each batch",
     "dynamic load": "Load factor after each batch",
@@ -176,10 +182,13 @@ def _draw_lines(axis: Any, figure: Figure, panel: str, points: list[Point]) -> N
             rings = {"facecolors": "none", "edgecolors": colour, "s": 58, "linewidths": 1.4, "zorder": 3}
             axis.scatter(*zip(*theirs, strict=True), **rings)
     axis.set_xlabel(AXES.get(figure.x, figure.x))
+    if panel.startswith("routing"):
+        axis.set_xlabel("batch")
+        return
     if figure.metric == "panel" and panel_metric(panel) in ("batches", "load"):
         axis.set_xlabel("batch")
         if panel_metric(panel) == "batches":
-            axis.set_xlabel("batch\nslowest over median:\n" + ", ".join(_slowest(figure, panel, points)))
+            axis.set_xlabel("batch\nslowest over median, of each half:\n" + ", ".join(_slowest(figure, panel, points)))
             axis.set_yscale("log")
             axis.yaxis.set_major_formatter("{x:g}")
             axis.yaxis.set_minor_formatter("")
@@ -206,7 +215,9 @@ def _draw_lines(axis: Any, figure: Figure, panel: str, points: list[Point]) -> N
 def _slowest(figure: Figure, panel: str, points: list[Point]) -> Iterator[str]:
     for series in figure.series:
         values = [p.value for p in points if (p.series, p.panel) == (series.label, panel)]
-        yield f"{series.label} {max(values) / median(values):.1f}"
+        half = len(values) // 2 if figure.dynamic.again else len(values)
+        slowest = [max(part) / median(part) for part in (values[:half], values[half:]) if part]
+        yield f"{series.label} {' and '.join(f'{ratio:.1f}' for ratio in slowest)}"
 
 
 def _draw_bars(axis: Any, figure: Figure, panel: str, points: list[Point]) -> None:

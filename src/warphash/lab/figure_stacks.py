@@ -8,7 +8,7 @@ from .figure_data import Figure, Point
 
 __all__ = ["AXES", "COLOURS", "draw_stacks", "tick"]
 
-COLOURS = ("#1f77b4", "#e08214", "#2a9d8f", "#8c6bb1", "#c0392b")
+COLOURS = ("#1f77b4", "#e08214", "#2a9d8f", "#8c6bb1", "#c0392b", "#8d6e2f", "#6e7781")
 """Colours of the series, in order."""
 
 AXES = {

@@ -180,31 +180,30 @@ def load_surely_placed(slots_per_bucket: int, subtables: int) -> float:
     return 0.0 if choices == 2 else 0.75 if choices <= 4 else 1.0
 
 
-def subtable_shares(
-    sizes: Sequence[int], counts: Sequence[int], incoming: int, shares: Sequence[float]
-) -> Sequence[float]:
-    """Which share of the keys begins at each subtable, after a resize.
+def subtable_shares(routing: str, sizes: Sequence[int], counts: Sequence[int]) -> list[float]:
+    """Share of the keys that goes to each subtable first; they sum to 1.
 
-    One step of the way to proportions of n / C(m, 2), n the buckets of a subtable and m its keys, which make conflicts
-    fewest (Dynamic Hash Tables on GPUs, Theorem 1), where m counts those that the batch itself will have
-    brought. The theorem knows no cost of a share that moves, but a lookup then also reads where the key began before:
-    all the way at once, an absent key takes 1.6 lines and a present one 1.37; so 1.34 and 1.43.
+    A table whose keys go elsewhere after a resize has lookups that also read where the keys went before. So the shares
+    that make conflicts fewest are not those by which lookups read the fewest lines (docs/fidelity.md#dyhash-shares).
 
     Parameters
     ----------
+    routing
+        ``"even"``: the same share for each subtable, so no share ever moves. ``"equal_loads"``: in proportion to n, so
+        all subtables come to the same load factor, where conflicts are fewest. ``"theorem"``: in proportion to
+        n / C(m, 2), as Dynamic Hash Tables on GPUs, section 5.2, draws subtables.
     sizes, counts
-        Buckets and keys of each subtable.
-    incoming
-        Keys of the batch.
-    shares
-        Those of before.
+        Buckets n and keys m of each subtable.
     """
-    # p ~ n / (m + p x)^2, where a whole step would swing about the fixed point: a third of it, in logarithms.
-    wanted = [
-        (p * p * n / max(m + p * incoming, 1.0) ** 2) ** (1 / 3) for n, m, p in zip(sizes, counts, shares, strict=True)
-    ]
-    total = sum(wanted)
-    return [w / total for w in wanted]
+    match routing:
+        case "even":
+            weights = [1.0] * len(sizes)
+        case "equal_loads":
+            weights = [float(n) for n in sizes]
+        case _:
+            weights = [n / max(1, math.comb(m, 2)) for n, m in zip(sizes, counts, strict=True)]
+    total = sum(weights)
+    return [weight / total for weight in weights]
 
 
 def expected_nodes(keys: int, buckets: int, pairs_per_node: int) -> float:

@@ -214,7 +214,7 @@ class RowStorage:
     def memory_use(self) -> MemoryUse:
         use, state = self.store.memory_use(), self._state
         in_use = state.taken * (self.key_bytes + self._value_stride + self._rank_bytes)
-        return MemoryUse(use.in_use + in_use, use.reserve + self._rows_nbytes(state) - in_use, use.nodes)
+        return use._replace(in_use=use.in_use + in_use, reserve=use.reserve + self._rows_nbytes(state) - in_use)
 
     # ---- the operations of a storage
     def find(

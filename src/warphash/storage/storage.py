@@ -43,6 +43,7 @@ __all__ = [
     "Storage",
     "Store",
     "StoreOptions",
+    "SubtableFigures",
     "TableKind",
     "TierFigures",
 ]
@@ -122,6 +123,13 @@ class TierFigures(NamedTuple):
         return self.hits / max(1, self.hits + self.misses)
 
 
+class SubtableFigures(NamedTuple):
+    """Slots of a subtable, and the keys in them."""
+
+    slots: int
+    keys: int
+
+
 class MemoryUse(NamedTuple):
     """What the memory of a store is used for.
 
@@ -135,12 +143,15 @@ class MemoryUse(NamedTuple):
         Nodes in use, the first ones of the buckets included; None without lists.
     tiers
         Of a table in two tiers.
+    subtables
+        Of a table of subtables, one behind the other.
     """
 
     in_use: int
     reserve: int = 0
     nodes: int | None = None
     tiers: TierFigures | None = None
+    subtables: tuple[SubtableFigures, ...] | None = None
 
 
 class Outcome(NamedTuple):

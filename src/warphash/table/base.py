@@ -941,6 +941,7 @@ class BaseTable:
             max_size=self._bound and self._bound.max_size,
             evicted=self._bound and self._bounded.evicted,
             tiers=use.tiers,
+            subtables=use.subtables,
         )
 
     # ---- descriptions, of which tables like this one are made

@@ -87,6 +87,7 @@ class SharedOptions(TypedDict, total=False):
     alpha: float
     beta: float
     coordination: Literal["lanes", "voter", "spin"]
+    routing: Literal["even", "equal_loads", "theorem"]
     ticket_bits: int
     functions: Literal["rounds", "family"]
     lanes: Literal["hybrid", "stash", "clstash"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..storage.storage import TierFigures
+from ..storage.storage import SubtableFigures, TierFigures
 
 __all__ = ["Stats"]
 
@@ -35,6 +35,9 @@ class Stats:
         time. None for a table without subtables. A resize holds both copies of a subtable (of all subtables, if the
         table is rebuilt), and working memory: lists, flags, and copies of the pairs that move. The working memory of
         other calls is not counted.
+    subtables
+        Slots and keys of each subtable; None for a table without subtables. Up to three keys that equal a mark of the
+        slots lie in none of them.
     nodes
         Number of nodes in use, such as slabs, of a table whose buckets are lists; None for other tables.
     insert_probes
@@ -63,3 +66,4 @@ class Stats:
     max_size: int | None
     evicted: int | None
     tiers: TierFigures | None = None
+    subtables: tuple[SubtableFigures, ...] | None = None

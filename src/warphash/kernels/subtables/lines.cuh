@@ -16,9 +16,10 @@
 // (The paper takes the remainder instead, so its halves are n_i apart: section 5.3.)
 //
 // Routing. The paper draws the first subtable of a key at random, subtable i with a probability ~ n_i / C(m_i, 2),
-// where m_i is the number of its keys. That makes conflicts fewest (Theorem 1). Here the key itself draws: 32 bits of
-// its hash lie in the stretch of one subtable (route_ends). So a find begins where the key most likely is. An evicted
-// key goes from subtable i to i + 1, and a find goes the same way.
+// where m_i is the number of its keys (Theorem 1). Here the key itself draws: 32 bits of its hash lie in the stretch of
+// one subtable (route_ends). So a find begins where the key most likely is. An evicted key goes from subtable i to
+// i + 1, and a find goes the same way. By default the stretches are equal and never move; those of the paper move with
+// each resize (`subtable_shares` in storage/policies.py says why).
 //
 // Which subtables a find leaves out. A key may be outside its first subtable: the bucket there was full, or a resize
 // has moved the stretches since. For each subtable, least_begins and most_ends tell how far its stretch has reached
@@ -29,7 +30,7 @@
 // bucket fall into 2^11 parts, in order. The number of a part names one of the two words, and two bits of that word. A
 // key that is put into a bucket outside its first subtable sets its bits there. An erase does not clear bits, which
 // costs some finds one bucket more. A resize reads all keys of a subtable and writes its filter anew, by the routing of
-// that time (subtables/resize.cuh). So a find of an absent key reads 1.35 lines instead of 3 in a table that has often
+// that time (subtables/resize.cuh). So a find of an absent key reads 1.25 lines instead of 3 in a table that has often
 // grown.
 //
 // Why a filter at the bucket that holds the key. All filters together have a sixteenth of the bytes of the keys. A GPU
@@ -38,8 +39,7 @@
 // Never written anew, it led to 2.7 lines: docs/performance/subtables.md.) A CPU reads no filter: it predicts and
 // prefetches all lines of a key, and waits for them no longer than for a word.
 //
-// While the stretches have never moved (early_exit), a first bucket that was never full (core/slot.cuh) has sent no key
-// away.
+// While no subtable was resized (early_exit), a first bucket that was never full (core/slot.cuh) has sent no key away.
 #pragma once
 #include "core/bucket.cuh"
 #include "core/bytes.cuh"

@@ -41,12 +41,12 @@ from ..hash_constants import draw_constants, range_of
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS, launch_find
 from ..reports import read_report, zeroed_report
 from ..scratch import Allocate, Elements, Scratch, pieces
-from ..storage import MemoryUse
+from ..storage import MemoryUse, SubtableFigures
 from .account import Account
 from .coordination import program_of
 from .displaced import Arena, DisplacedPairs
 from .insert import Insert, Piece, Workspace
-from .routing import Routing
+from .routing import route_empty, route_resized
 
 __all__ = ["Halving", "Layout", "Subtable", "SubtableArray"]
 
@@ -88,7 +88,6 @@ class Layout:
 
     subtables: tuple[Subtable, ...]
     table: SubtableTable
-    routing: Routing
     slots_per_bucket: int
 
     @cached_property
@@ -163,8 +162,6 @@ class SubtableArray:
         What updates need beside the subtables.
     account
         Allocates the subtables, and the working memory of the operations that resize them.
-    incoming
-        Keys of the present batch, for the routing after a resize.
     """
 
     batch_type = SubtableBatch
@@ -187,7 +184,7 @@ class SubtableArray:
             )
         self.engine, self.design, self.parameters = engine, design, parameters
         self.spec = spec
-        self.seed, self.family, self.incoming = seed, family, 0
+        self.seed, self.family = seed, family
         self.random = random.Random(seed)
         self.program = program_of(engine, spec, parameters["coordination"])
         self.workspace = Workspace(engine, self.program, spec.slot_bytes, stream)
@@ -200,7 +197,8 @@ class SubtableArray:
         table = self._describe()
         table.chain_limit = design.chain_limit(sum(sizes) * spec.slots_per_bucket)
         self._enter(table, *_numbered(subtables))
-        self.layout = Layout(subtables, table, Routing.of_empty(table, sizes), spec.slots_per_bucket)
+        route_empty(table, parameters["routing"], sizes)
+        self.layout = Layout(subtables, table, spec.slots_per_bucket)
         self.find_fields = NO_FIELDS
         self.keys: tuple[int, ...] = (0,) * len(sizes)
         self._empty(stream)
@@ -235,7 +233,7 @@ class SubtableArray:
             self.engine.copy(its.memory.ptr, ours.memory.ptr, ours.memory.nbytes, stream)
         table = SubtableTable.from_buffer_copy(self.table)
         other._enter(table, *other.layout.numbered)
-        other.layout = replace(other.layout, table=table, routing=self.layout.routing)
+        other.layout = replace(other.layout, table=table)
         other.keys = self.keys
         return other
 
@@ -283,13 +281,18 @@ class SubtableArray:
 
     def memory_use(self) -> MemoryUse:
         """What the memory is used for."""
-        return MemoryUse(sum(map(self._bytes_of, self.sizes)))
+        figures = tuple(
+            SubtableFigures(buckets * self.spec.slots_per_bucket, keys)
+            for buckets, keys in zip(self.sizes, self.keys, strict=True)
+        )
+        return MemoryUse(sum(map(self._bytes_of, self.sizes)), subtables=figures)
 
     def clear(self, stream: Any = None) -> None:
         """Forget all keys, and the routing that they had. May be run again if it was interrupted."""
         self._empty(stream)
         table = SubtableTable.from_buffer_copy(self.table)
-        self.layout = replace(self.layout, table=table, routing=Routing.of_empty(table, self.sizes))
+        route_empty(table, self.parameters["routing"], self.sizes)
+        self.layout = replace(self.layout, table=table)
         self.keys = (0,) * len(self.sizes)
 
     def _empty(self, stream: Any) -> None:
@@ -585,8 +588,8 @@ class SubtableArray:
         self._enter(table, (number, subtable))
         sizes = [subtable.buckets for subtable in subtables[:-1]]
         table.chain_limit = self.design.chain_limit(sum(sizes) * self.spec.slots_per_bucket)
-        routing = self.layout.routing.resized(table, number, sizes, self.keys, self.incoming)
-        return Layout(subtables, table, routing, self.spec.slots_per_bucket)
+        route_resized(table, self.parameters["routing"], number, sizes, self.keys)
+        return Layout(subtables, table, self.spec.slots_per_bucket)
 
 
 def sizes_for(slots: int, slots_per_bucket: int, subtables: int) -> list[int]:

@@ -359,7 +359,6 @@ class SubtableStore:
         scratch = array.workspace.workbench.kept
         if scratch is None or scratch.purpose != (most, False, unique):
             scratch = array.workspace.scratch(most, unique, array.layout.nbytes, stream)
-        array.incoming = n
         # Where nobody asks which of several equal keys was added, the elements may go in another order.
         copies = in_parts(array, keys, values, n, stream) if op == Op.KEEP and (unique or not flags) else None
         if copies:
@@ -720,7 +719,6 @@ class SubtableStore:
 
     def _halve_subtable(self, number: int, stream: Any = None) -> Buffer:
         """Make one subtable half as large, and keep the pairs that are displaced by it; the memory of its old copy."""
-        self.array.incoming = 0
         halving = self.array.begin_halving(number, stream)
         self._halving, self._insert = halving, halving.insert
         self.array.halve(halving, stream)
@@ -748,7 +746,6 @@ class SubtableStore:
                     raise TableFull(f"{self.size:,} keys could not be placed anew in {slots:,} slots")
                 sizes = [2 * buckets for buckets in sizes]
                 self._check_slots(sum(sizes) * self.spec.slots_per_bucket, 0)
-        new.incoming = old.incoming
         new.account.peak_bytes = max(old.account.peak_bytes, old.account.held_bytes + new.account.peak_bytes)
         self.state = self.state._replace(array=new)
         self._failed = (0, 0)

@@ -1,0 +1,116 @@
+"""Build tables that drop the pairs without a slot, as the cuckoo tables of Dynamic Hash Tables on GPUs do.
+
+No public table loses a pair: it grows, or refuses the batch. The paper's MegaKV and CUDPP lose some, and its Figure 9
+and Tables 4 to 8 show them at load factors where ours would grow. So the laboratory has an insert of its own
+(``lab/kernels/lossy.cuh``), for distinct keys and values of 32 bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..designs import registry
+from ..errors import ParameterError
+from ..runtime.abi import COUNT_WORDS, REPORT_WORDS, BucketBatch, Report
+from ..runtime.devices import engine_for
+from ..runtime.engine import KernelSpec
+from .oracle import Oracle
+
+if TYPE_CHECKING:
+    from .runner import Lab, Setting
+    from .workloads import Workload
+
+__all__ = ["DROPPING", "LOSSY", "Lossy", "distinct_pairs", "measure_lossy"]
+
+LOSSY = KernelSpec("lossy", 0, 0, 0, header="lossy.cuh", package="warphash.lab")
+"""The kernels of the inserts that drop pairs."""
+
+DROPPING = {"megakv": "drop_megakv", "cuckoo": "drop_cuckoo"}
+"""Their names, by design."""
+
+_STREAM = 0
+"""The stream on which the clock records its events."""
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Lossy:
+    """What a build that drops pairs has made.
+
+    Attributes
+    ----------
+    keys, dropped
+        Distinct keys of the workload, and how many of them are not in the table.
+    build_per_s, find_per_s
+        Pairs per second of the build, and keys per second of a find of all keys.
+    mismatches
+        Wrong values; keys that are neither found nor dropped; and pairs of the table that were not found, or are there
+        twice.
+    """
+
+    keys: int
+    dropped: int
+    build_per_s: float
+    find_per_s: float
+    mismatches: int
+
+
+def distinct_pairs(workload: Workload, lab: Lab) -> tuple[Array, Array]:
+    """One pair of each key of a workload, in the order of the workload: keys and values."""
+    assert workload.values is not None
+    order = lab.argsort(workload.keys)
+    ordered = workload.keys[order]
+    first = np.ones(len(ordered), bool)
+    first[1:] = ordered[1:] != ordered[:-1]
+    pairs = np.sort(order[first])
+    return workload.keys[pairs], workload.values[pairs]
+
+
+def measure_lossy(lab: Lab, workload: Workload, setting: Setting, load_factor: float | None, seed: int = 1) -> Lossy:
+    """Build a table of a workload's distinct keys in one batch, and find all of them.
+
+    The table has as many slots as give ``load_factor`` with all keys.
+
+    Raises
+    ------
+    ParameterError
+        If the design has no insert that drops pairs, or keys or values do not have 32 bits.
+    """
+    design = registry.get(setting.design).name
+    if design not in DROPPING or workload.pair_bytes != 8:
+        raise ParameterError(f"{', '.join(DROPPING)} drop pairs of 4 + 4 bytes; {setting.design!r} has no such insert")
+    keys, values = distinct_pairs(workload, lab)
+    n, engine = len(keys), engine_for(lab.device)
+    table: Any = lab.empty(workload, setting, load_factor, capacity=n, on_full="raise", seed=seed)
+    array: Any = table._storage.store.array
+    words = [engine.from_host(np.ascontiguousarray(column).view(np.uint32), _STREAM) for column in (keys, values)]
+    report = engine.allocate(8 * REPORT_WORDS, _STREAM)
+    program = engine.program(LOSSY)
+
+    def clear() -> None:
+        array.clear(_STREAM)
+        engine.fill(report.ptr, 0, report.nbytes, _STREAM)
+
+    def build() -> None:
+        batch = BucketBatch(n=n, keys=words[0].ptr, values=words[1].ptr, report=report.ptr, random=seed)
+        program.run(DROPPING[design], array.table, batch, n, _STREAM)
+
+    build_s = float(np.median(lab.timed(build, clear)))
+    dropped = Report.of(engine.to_host(report.ptr, np.uint64, COUNT_WORDS, _STREAM)).displaced
+    out, flags = engine.allocate(4 * n, _STREAM), engine.allocate(n, _STREAM)
+    batch = BucketBatch(n=n, keys=words[0].ptr, out_values=out.ptr, out_flags=flags.ptr)
+    find_s = float(np.median(lab.timed(lambda: array.program.run("find", array.table, batch, n, _STREAM))))
+    found = engine.to_host(flags.ptr, np.uint8, n, _STREAM).astype(bool)
+    answers = engine.to_host(out.ptr, np.uint32, n, _STREAM).view(values.dtype)
+    wrong = abs(n - dropped - int(found.sum())) + int((answers[found] != values[found]).sum())
+    held_keys, held_values = words[0], out  # their memory is free now
+    held = min(n, array.scan(n, held_keys.ptr, held_values.ptr, _STREAM))
+    there = engine.to_host(held_keys.ptr, np.uint32, held, _STREAM).view(keys.dtype)
+    theirs = engine.to_host(held_values.ptr, np.uint32, held, _STREAM).view(values.dtype)
+    wrong += Oracle(keys[found], values[found], lab.argsort).check_items(there, theirs)
+    return Lossy(n, dropped, n / build_s, n / find_s, wrong)
