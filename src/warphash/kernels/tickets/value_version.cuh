@@ -51,15 +51,15 @@ struct RowRead {
     const Word* const source = reinterpret_cast<const Word*>(from);
     Word* const target = reinterpret_cast<Word*>(to);
     const u64 words = bytes / sizeof(Word);
-    for (u64 j = 0; j < words; j += kAtOnce) {
+    u64 j = 0;
+    for (; j + kAtOnce <= words; j += kAtOnce) {
       Word held[kAtOnce];
 #pragma unroll
-      for (u64 k = 0; k < kAtOnce; ++k)
-        if (j + k < words) held[k] = load_relaxed(source + j + k);
+      for (u64 k = 0; k < kAtOnce; ++k) held[k] = load_relaxed(source + j + k);
 #pragma unroll
-      for (u64 k = 0; k < kAtOnce; ++k)
-        if (j + k < words) target[j + k] = held[k];
+      for (u64 k = 0; k < kAtOnce; ++k) target[j + k] = held[k];
     }
+    for (; j < words; ++j) target[j] = load_relaxed(source + j);
   }
 };
 // Writes a row, or zeros, that others may be reading.
