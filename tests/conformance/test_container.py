@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import warphash
-from support.cases import Case, is_map, list_designs, only
+from support.cases import Case, is_map, list_designs, only, rare
 from support.model import Model
 from support.types import as_bytes
 
@@ -126,7 +126,10 @@ def test_shrink_gives_memory_back(case: Case, rng: np.random.Generator) -> None:
 
 @only(lambda case: case.key != "u1")  # of which there are too few to fill a table
 @only(lambda case, verb: is_map(case) or verb in ("insert", "from_arrays"))
-@pytest.mark.parametrize("verb", ["insert", "assign", "find_or_insert", "from_arrays"])
+@pytest.mark.parametrize(
+    "verb",
+    ["insert", "assign", *rare("find_or_insert", "from_arrays")],
+)
 def test_table_full_changes_nothing(case: Case, verb: str, rng: np.random.Generator) -> None:
     table, model, keys = filled(case, rng, 40, on_full="raise")
     slots = table.stats().slots

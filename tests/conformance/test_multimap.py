@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -54,6 +55,27 @@ def pool_of(case: Case, rng: np.random.Generator, n: int) -> tuple[Array, Array]
     """Keys to insert, the patterns that slots use themselves among them, and keys that never are."""
     keys = case.keys(n + 10, rng)
     return np.concatenate([keys[10:], special_keys(case.key_dtype)]), keys[:10]
+
+
+def test_items_and_iteration(multi_case: Case, rng: np.random.Generator) -> None:
+    keys, absent = pool_of(multi_case, rng, 20)
+    checked = Checked(multi_case)
+    for count in (3, 2, 1):
+        checked.insert(keys[: 7 * count])
+    table, some = checked.table, keys[:9]
+    values, offsets = table[some]
+    expected, starts = table.find_all(some)
+    assert as_bytes(values) == as_bytes(expected) and offsets.tolist() == starts.tolist()
+    assert as_bytes(table[keys[0]]) == checked.model.values[as_bytes(keys[:1])[0]]
+    assert Counter(as_bytes(np.array(list(table), multi_case.key_dtype))) == {
+        name: len(held) for name, held in checked.model.values.items()
+    }
+    assert keys[0] in table and absent[0] not in table
+    with pytest.raises(KeyError):
+        table[absent[0]]
+    with pytest.raises(KeyError, match="and 9 more keys"):
+        table[np.concatenate([some, absent])]
+    checked.agrees(absent)
 
 
 def test_every_pair_is_kept(multi_case: Case, rng: np.random.Generator) -> None:

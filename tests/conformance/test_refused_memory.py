@@ -89,7 +89,7 @@ def sweep(make: Callable[[], Any], held: int, verb: str, many: int, *, once: boo
 
 @pytest.mark.parametrize("device", one_of_each("cpu", "emulated"))
 @pytest.mark.parametrize("on_full", ["grow", "raise"])
-@pytest.mark.parametrize("once", [True, False])
+@pytest.mark.parametrize("once", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("held", "many"), [(20, 420), (70, 12)])
 @pytest.mark.parametrize("verb", VERBS)
 def test_subtables_lose_nothing(device: str, on_full: str, once: bool, held: int, many: int, verb: str) -> None:

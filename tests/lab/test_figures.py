@@ -48,6 +48,7 @@ KINDS = [
     *STASH[1:],
     *HH,
 ]
+TAKES_LONG = ("dywide", "dyroute", "dy3", "slab6", "stash14", "stash19a", "stash19b")
 
 
 def test_every_figure_and_table_of_the_papers_is_there() -> None:
@@ -145,7 +146,9 @@ def test_lines_of_probes_reach_the_published_loads(name: str) -> None:
             assert set(published) <= set(reached)
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in TAKES_LONG)) for name in KINDS]
+)
 def test_one_of_each_kind_runs(name: str, tmp_path: Path) -> None:
     made = run(name, "cpu", 5_000, tmp_path)
     found, record = figure_data.load(name), json.loads((tmp_path / f"{name}.json").read_text())

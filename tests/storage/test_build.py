@@ -81,7 +81,7 @@ def check_map(table: HashMap, keys: np.ndarray) -> None:
 
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("dtype", ["uint32", "uint64"])
-@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("threads", [pytest.param(1, marks=pytest.mark.slow), 3])
 @pytest.mark.parametrize("n", [3000, 70_001])
 def test_every_key_is_there_once(
     setting: dict[str, Any],

@@ -141,7 +141,7 @@ KINDS = [(HashMap, verb) for verb in verbs_of(False)] + [(MultiMap, verb) for ve
 
 
 @pytest.mark.parametrize("device", one_of_each("cpu", "emulated"))
-@pytest.mark.parametrize("on_full", ["grow", "raise"])
+@pytest.mark.parametrize("on_full", ["grow", pytest.param("raise", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("kind", "verb"), KINDS, ids=lambda given: getattr(given, "_kind", given))
 def test_an_interrupt_at_any_line_leaves_the_table_whole(kind: Any, verb: str, on_full: str, device: str) -> None:
     keys = batch_of(200 if device == "emulated" else 900)

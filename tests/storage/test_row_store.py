@@ -361,7 +361,7 @@ def holds_outcomes(table: Any, verb: str) -> None:
 
 
 @pytest.mark.parametrize("device", ["cpu", *one_of_each("emulated")])
-@pytest.mark.parametrize("once", [True, False])
+@pytest.mark.parametrize("once", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("verb", VERBS)
 def test_memory_that_is_refused_leaves_the_table_as_it_was(device: str, verb: str, once: bool) -> None:
     """The first allocation is refused, then the second, and so on; alone, or with all behind it."""

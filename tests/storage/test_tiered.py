@@ -249,7 +249,7 @@ def test_a_full_home_leaves_both_tiers_as_they_were(device: str, write: str) -> 
     table.check()
 
 
-@pytest.mark.parametrize("piece", [1, 7, 64, 199, 200])
+@pytest.mark.parametrize("piece", [pytest.param(1, marks=pytest.mark.slow), 7, 64, 199, 200])
 @pytest.mark.parametrize("device", HERE)
 def test_a_lookup_goes_home_in_pieces(device: str, piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(home, "PIECE", piece)

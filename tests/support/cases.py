@@ -104,7 +104,7 @@ MULTI_TYPES = [("u4", "u4"), ("u8", "u8"), ("u4", "f8"), ("i8", "i4"), ("i2", "i
 EMULATED_TYPES = [("u4", "u4"), ("u8", "u8"), ("u4", "none")]
 EMULATED_MIXED = [("u8", "i4"), ("rows", "f4"), ("S5", "none")]
 DAILY = {
-    "emulated": {("u4", "u4"), ("u8", "u8"), ("u4", "none"), ("rows", "f4"), ("rows", "rows")},
+    "emulated": {("u4", "u4"), ("u8", "u8"), ("u4", "none"), ("rows", "rows")},
     "cpu": {
         *(("u4", "u4"), ("u8", "u8"), ("u4", "none"), ("u8", "none")),
         *(("u1", "u1"), ("S5", "u4"), ("V12", "none"), ("u4", "rows"), ("rows", "rows")),
@@ -216,6 +216,11 @@ class MultiCase(Case):
 def only(wanted: Callable[..., bool]) -> pytest.MarkDecorator:
     """Collect a test only for parameters of which ``wanted`` is true. ``wanted`` has the names of some parameters."""
     return pytest.mark.only.with_args(wanted)
+
+
+def rare(*values: Any) -> list[Any]:
+    """Values of a parameter that only the slow tests take."""
+    return [pytest.param(value, marks=pytest.mark.slow) for value in values]
 
 
 def is_map(case: Case) -> bool:

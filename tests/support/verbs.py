@@ -247,7 +247,8 @@ def _update(world: World, own: Array) -> None:
         world.table.update(other)
         np.testing.assert_array_equal(world.table[world.keys(own)], world.values(own))
     else:
-        world.table.update(world.keys(own), world.other & world.table)
+        world.table.update(world.keys(own))
+        world.table.update(world.other & world.table)
         assert world.table.contains(world.keys(own)).all()
     world.erase(own)
 
@@ -351,6 +352,13 @@ def _find(world: World, own: Array) -> None:
 
 
 def _get_items(world: World, own: Array) -> None:
+    if world.kind == "MultiMap":
+        values, offsets = world.table[world.keys(world.stable)]
+        assert (np.diff(offsets) == world.copies).all()
+        world.has_legal_values(np.repeat(world.stable, world.copies), values)
+        with pytest.raises(KeyError, match=f"{len(world.absent) - 1} more keys"):
+            world.table[world.keys(np.concatenate([world.stable, world.absent]))]
+        return
     np.testing.assert_array_equal(world.table[world.keys(world.stable)], world.values(world.stable))
     with pytest.raises(KeyError):
         world.table[world.keys(world.absent)]

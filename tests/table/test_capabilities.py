@@ -107,6 +107,7 @@ CALLS: dict[str, tuple[str, Callable[[Any, Path], Any]]] = {
     "discard": ("erase", in_place(lambda t: t.discard(5))),
     "remove": ("erase", in_place(lambda t: t.remove(5))),
 }
+OF_MULTIMAPS = {"__getitem__": ("find_all", CALLS["__getitem__"][1])}
 OF_MAPS = {name: ("assign", CALLS[name][1]) for name in ("update", "__ior__", "__or__")}
 """The capability that each verb needs, and a call of the verb."""
 
@@ -145,7 +146,7 @@ def test_a_static_design_has_the_verbs_of_its_capabilities(static: str, kind: st
 def test_a_multimap_has_the_verbs_of_its_capabilities(
     monkeypatch: pytest.MonkeyPatch, verb: str, tmp_path: Path
 ) -> None:
-    capability, call = CALLS[verb]
+    capability, call = (CALLS | OF_MULTIMAPS)[verb]
     table = MultiMap.from_arrays(KEYS, VALUES, device="cpu")
     if capability in LIST_VERBS:
         call(table, tmp_path)

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import warphash
-from support.cases import Case, MultiCase, design_names
+from support.cases import ONE_OF_EACH_FAMILY, Case, MultiCase, design_names
 from support.model import Model
 from support.multi_model import MultiModel
 from warphash import DeviceError, EngineUnavailable, HashMap, HashSet, MultiMap, Operation, SlabAllocator, TableFull
@@ -151,7 +151,10 @@ def test_keys_and_values_are_out_of_band(key: Any) -> None:
 
 
 @pytest.mark.parametrize("name", COPIES)
-@pytest.mark.parametrize("design", design_names())
+@pytest.mark.parametrize(
+    "design",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name not in ONE_OF_EACH_FAMILY)) for name in design_names()],
+)
 @pytest.mark.parametrize("key", ["u4", "S40"])
 def test_a_table_fuller_than_its_capacity(name: str, design: str, key: str) -> None:
     """It took keys in an order, and by hash constants, that a twin's one batch does not have."""

@@ -17,7 +17,7 @@ storage, which launches ``kernels/core/bulk.cuh``.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ from ..arrays.adapters.engine import ENGINE_MEMORY
 from ..arrays.adapters.numpy import NUMPY
 from ..arrays.exact import exactly
 from ..arrays.library import ArrayView, Library
-from ..arrays.row_type import Column
+from ..arrays.row_type import Column, read_only
 from ..arrays.transfer import Body, Transfer
 from ..arrays.view import library_like, view
 from ..designs import registry
@@ -314,6 +314,10 @@ class BaseTable:
         """
         self._need("keys")
         return self._read_all(like, self._key)[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        """The keys one by one, those of a `MultiMap` once for each pair: a snapshot of the table, in host memory."""
+        return iter(read_only(self.keys(like="numpy")))
 
     # ---- verbs that change the table
     def erase(self, keys: Any) -> Any:

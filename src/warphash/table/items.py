@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays.library import ArrayView
 from ..arrays.row_type import Column, read_only
 from ..arrays.view import view
 from .base import BaseTable
@@ -59,6 +60,14 @@ class PairTable(BaseTable):
         self._need("to_arrays")
         keys, values = self._read_all(like, self._key, self._values)
         return keys, values
+
+    def _raise_missing(self, keys: ArrayView, found: ArrayView) -> None:
+        there = self._transfer.on_host(found)
+        if not there.all():
+            missing = np.flatnonzero(~there)
+            first = self._transfer.on_host(keys)[missing[0]]
+            others = f", and {len(missing) - 1:,} more keys that are not there" if len(missing) > 1 else ""
+            raise KeyError(f"{first}{others}")
 
     def _values_of(self, key: Any) -> npt.NDArray[Any]:
         """The values of one key, in host memory."""

@@ -8,8 +8,7 @@ from typing import Any, Literal, Self, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays.library import ArrayView
-from ..arrays.row_type import Column, read_only
+from ..arrays.row_type import Column
 from ..arrays.view import view
 from ..errors import DtypeError, ParameterError, UnsupportedVerb
 from ..runtime.abi import Op
@@ -429,9 +428,6 @@ class HashMap(PairTable):
 
     __hash__ = None  # type: ignore[assignment]  # as of a dict: what changes has no hash
 
-    def __iter__(self) -> Iterator[Any]:
-        return iter(read_only(self.keys(like="numpy")))
-
     def __getitem__(self, keys: Any) -> Any:
         self._need("find")
         given = view(keys, self._key.dtype)
@@ -454,14 +450,6 @@ class HashMap(PairTable):
             self._answer_locked(seen, erased, self._storage.erase)
 
         self._alone(erase)
-
-    def _raise_missing(self, keys: ArrayView, found: ArrayView) -> None:
-        there = self._transfer.on_host(found)
-        if not there.all():
-            missing = np.flatnonzero(~there)
-            first = self._transfer.on_host(keys)[missing[0]]
-            others = f", and {len(missing) - 1:,} more keys that are not there" if len(missing) > 1 else ""
-            raise KeyError(f"{first}{others}")
 
 
 class HashSet(BaseTable):
@@ -548,20 +536,14 @@ class HashSet(BaseTable):
         """Find, insert and erase in one batch, whose operations all run at once: bool[n]. See `HashMap.execute`."""
         return mixed_batch.execute(self, operations, keys, None, None, 0)[0]
 
-    def __iter__(self) -> Iterator[Any]:
-        return iter(read_only(self.keys(like="numpy")))
-
     # ---- set algebra, on the device of the left set
-    def update(self, *others: Any) -> None:
-        """Add the keys of other sets, arrays or iterables of keys.
-
-        Each is a batch of its own: if one does not fit, those before it are in.
-        """
-        for other in others:
-            if isinstance(other, HashSet):
-                self |= other
-            else:
-                self._update(_rows(other), None, Op.KEEP, answers=False)
+    def update(self, other: Any) -> None:
+        """Add the keys of another set, an array or an iterable of keys."""
+        if isinstance(other, HashSet):
+            self |= other
+        else:
+            self._need("insert")
+            self._update(_rows(other), None, Op.KEEP, answers=False)
 
     def union(self, other: Any) -> Self:
         """The keys of this set and of another set, an array or an iterable of keys: ``self | other``."""

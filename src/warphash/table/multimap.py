@@ -144,6 +144,22 @@ class MultiMap(PairTable):
         self._settled(self._run, body, [seen], [offsets], stream)
         return library.export(made[0]), library.export(offsets)
 
+    def __getitem__(self, keys: Any) -> Any:
+        """All values of one key, ``values[m]``; or those of a batch, as `find_all` returns them.
+
+        Raises
+        ------
+        KeyError
+            If a key has no pair: naming the first such key, and counting the others.
+        """
+        self._need("find_all")
+        given = view(keys, self._key.dtype)
+        seen = self._view_keys(given.owner)
+        values, offsets = self.find_all(seen)
+        counts = np.diff(self._transfer.on_host(view(offsets)))
+        self._raise_missing(seen, view(counts > 0))
+        return values if given.shape == self._key.shape else (values, offsets)
+
     def erase(self, keys: Any) -> Any:
         """Erase the first pair of each key: bool[n], True where this element erased a pair.
 
