@@ -47,7 +47,7 @@ def test_lengths_and_kinds_of_arrays() -> None:
     model = MultiModel()
     model.inserted(keys, keys, table)
     model.agrees(table)
-    for name in ("upsert", "assign", "find_or_insert", "__getitem__"):
+    for name in ("upsert", "assign", "find_or_insert", "get", "pop"):
         assert not hasattr(table, name), f"what {name} means where a key has many values, nobody has said"
 
 
