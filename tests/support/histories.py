@@ -106,6 +106,21 @@ def in_queue(event: Event, state: tuple[State, ...]) -> tuple[bool, tuple[State,
     return found and (not state or state[0] == event.value), state
 
 
+def inserts_and_asks(events: list[Event]) -> tuple[list[Event], list[Event]] | None:
+    """The inserts of pairs that found a slot, and the finds and erases; None if a `MultiMap` gives no such answers.
+
+    Only an insert may find no slot. An insert that found a slot always says that it added its pair.
+    """
+    placed = [event for event in events if event.flag != UNPLACED]
+    if any(event.operation != Operation.INSERT for event in events if event.flag == UNPLACED):
+        return None
+    inserts = [event for event in placed if event.operation == Operation.INSERT]
+    asks = [event for event in placed if event.operation in (Operation.FIND, Operation.ERASE)]
+    if len(inserts) + len(asks) < len(placed) or not all(event.flag for event in inserts):
+        return None
+    return inserts, asks
+
+
 def explains_queue(events: list[Event], before: State, after: State) -> bool:
     """As `explains`, for a key of a `MultiMap` whose values all differ.
 
@@ -119,13 +134,10 @@ def explains_queue(events: list[Event], before: State, after: State) -> bool:
     3. If an event missed the key, all of its old pairs are erased.
     """
     assert isinstance(before, tuple) and isinstance(after, tuple)
-    placed = [event for event in events if event.flag != UNPLACED]
-    if any(event.operation != Operation.INSERT for event in events if event.flag == UNPLACED):
+    sides = inserts_and_asks(events)
+    if sides is None:
         return False
-    inserts = [event for event in placed if event.operation == Operation.INSERT]
-    asks = [event for event in placed if event.operation in (Operation.FIND, Operation.ERASE)]
-    if len(inserts) + len(asks) < len(placed) or not all(event.flag for event in inserts):
-        return False
+    inserts, asks = sides
     inserted = {event.value for event in inserts}
     erases = sum(bool(event.flag) for event in asks if event.operation == Operation.ERASE)
     old = before[erases:]
@@ -163,13 +175,10 @@ def explains_bag(events: list[Event], before: State, after: State) -> bool:
     3. If an event missed the key, all of its old pairs are erased.
     """
     assert isinstance(before, tuple) and isinstance(after, tuple)
-    placed = [event for event in events if event.flag != UNPLACED]
-    if any(event.operation != Operation.INSERT for event in events if event.flag == UNPLACED):
+    sides = inserts_and_asks(events)
+    if sides is None:
         return False
-    inserts = [event for event in placed if event.operation == Operation.INSERT]
-    asks = [event for event in placed if event.operation in (Operation.FIND, Operation.ERASE)]
-    if len(inserts) + len(asks) < len(placed) or not all(event.flag for event in inserts):
-        return False
+    inserts, asks = sides
     pairs = {*before, *(event.value for event in inserts)}
     erases = sum(bool(event.flag) for event in asks if event.operation == Operation.ERASE)
     if not pairs.issuperset(after) or len(set(after)) < len(after) or len(pairs) - erases != len(after):
