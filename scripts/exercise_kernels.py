@@ -29,6 +29,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "iceberg": [{"slots_per_bucket": 32}],
     "linear_probing": [{"slots_per_bucket": 1}],
     "slab": [{"allocator": "slab_light"}, {"max_size": 1000, "evict": "lfu"}],
+    "dynamic_cuckoo": [{"coordination": "voter"}, {"coordination": "spin"}, {"routing": "theorem"}],
     "stadium": [{"ticket_bits": 1}, {"lanes": "clstash"}, {"memory": "host", "access": "sweep"}],
     "two_level_cuckoo": [{"hashes": 3}, {"hashes": 1, "sizing": "squared", "range_slots": 64}],
     "tiered": [{"write": "back"}],
@@ -121,6 +122,15 @@ def exercise_pairs(design: str, device: str, n: int) -> None:
     table.flush()
     assert len(table) == 2 * (n - n // 2)
     table.check()
+    reuse = {"reuse_erased": True} if design == "slab" else {}
+    mixed = MultiMap("u8", "u8", design=design, device=device, capacity=n, seed=5, **reuse)
+    mixed.insert(keys, keys)
+    assert mixed.erase(keys[::3]).all()
+    operations = np.resize([Operation.FIND, Operation.ERASE, Operation.INSERT], 3 * n).astype("u1")
+    values, done = mixed.execute(operations, keys, keys)
+    assert done.all() and (values[operations == Operation.FIND] == keys[operations == Operation.FIND]).all()
+    mixed.check()
+    assert (mixed.count(keys[::3]) == 2).all()
 
 
 def main() -> None:
