@@ -7,8 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +21,7 @@ pytest.importorskip("typer")
 pytest.importorskip("matplotlib")
 
 from warphash import __main__ as command
-from warphash.lab import figure_data, reference, results
+from warphash.lab import figure_data, reference, results, turns
 from warphash.lab.reference import Piece, make, pieces, why_due
 from warphash.runtime.source import ROWS, source_of
 
@@ -45,7 +46,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The commands that were run. Each command of `FAKE` writes its file and does nothing else."""
     commands: list[str] = []
 
-    def run(whole: str, folder: Path, deadline: float) -> None:
+    def run(whole: str, folder: Path, deadline: float, environment: Mapping[str, str]) -> None:
         commands.append(whole)
         for piece in FAKE:
             if piece.whole_command == whole:
@@ -114,6 +115,23 @@ def test_what_has_to_run_before_runs_once(tmp_path: Path, ran: list[str]) -> Non
     assert ran == ["figure a --out .", "tune 1", "tune 2", "figure b --out .", "figure c --out ."]
 
 
+def test_jobs_run_at_once_and_share_a_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of three commands waits for the two others; what runs before them runs once."""
+    at_once, shared, ran = threading.Barrier(3), set[str](), list[str]()
+    wanted = [replace(piece, before=("tune",)) for piece in FAKE]
+
+    def run(whole: str, folder: Path, deadline: float, environment: Mapping[str, str]) -> None:
+        ran.append(whole)
+        shared.add(environment[turns.TURNS_VARIABLE])
+        if whole != "tune":
+            at_once.wait(60)
+            fill(folder / f"{whole.split()[1]}.json", next(piece for piece in FAKE if piece.whole_command == whole))
+
+    monkeypatch.setattr(reference, "_run", run)
+    assert sorted(make(tmp_path, wanted, 600, jobs=3).made) == ["a", "b", "c"]
+    assert len(shared) == 1 and ran[0] == "tune" and ran.count("tune") == 1
+
+
 def test_a_command_that_fails_or_does_not_end_leaves_no_file(tmp_path: Path) -> None:
     said: list[str] = []
     made = make(tmp_path, [Piece("nope", "figure nope", "--out .")], 600, note=said.append)
@@ -138,7 +156,7 @@ def test_what_was_stopped_comes_behind_the_others(tmp_path: Path, ran: list[str]
 
 
 def test_the_longest_time_that_a_piece_had_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(whole: str, folder: Path, deadline: float) -> None:
+    def run(whole: str, folder: Path, deadline: float, environment: Mapping[str, str]) -> None:
         raise subprocess.TimeoutExpired(whole, 0)
 
     monkeypatch.setattr(reference, "_run", run)
