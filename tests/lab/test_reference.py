@@ -116,20 +116,31 @@ def test_what_has_to_run_before_runs_once(tmp_path: Path, ran: list[str]) -> Non
 
 
 def test_jobs_run_at_once_and_share_a_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of three commands waits for the two others; what runs before them runs once."""
-    at_once, shared, ran = threading.Barrier(3), set[str](), list[str]()
-    wanted = [replace(piece, before=("tune",)) for piece in FAKE]
+    """Each of two commands waits for the other. What runs before them runs once, and what times the host comes last."""
+    at_once, shared, ran = threading.Barrier(2), list[str](), list[str]()
+    wanted = [replace(piece, before=("tune",), alone=piece.name == "a") for piece in FAKE]
 
     def run(whole: str, folder: Path, deadline: float, environment: Mapping[str, str]) -> None:
-        ran.append(whole)
-        shared.add(environment[turns.TURNS_VARIABLE])
-        if whole != "tune":
+        if whole == "tune":
+            assert not ran
+        elif whole != FAKE[0].whole_command:
+            shared.append(environment[turns.TURNS_VARIABLE])
             at_once.wait(60)
-            fill(folder / f"{whole.split()[1]}.json", next(piece for piece in FAKE if piece.whole_command == whole))
+        ran.append(whole)
+        for piece in FAKE:
+            if piece.whole_command == whole:
+                fill(folder / f"{piece.name}.json", piece)
 
     monkeypatch.setattr(reference, "_run", run)
-    assert sorted(make(tmp_path, wanted, 600, jobs=3).made) == ["a", "b", "c"]
-    assert len(shared) == 1 and ran[0] == "tune" and ran.count("tune") == 1
+    made = make(tmp_path, wanted, 600, jobs=2)
+    assert sorted(made.made) == ["a", "b", "c"] and made.made[-1] == "a" and not made.left
+    assert len(ran) == 4 and len(shared) == 2 and len(set(shared)) == 1
+
+
+def test_what_times_the_host_runs_alone() -> None:
+    alone = {piece.name.removeprefix("figures/") for piece in pieces("cuda") if piece.alone}
+    assert {"hh5", "hhtiers", "dy9", "stashbus", "stash16"} <= alone
+    assert alone.isdisjoint({"bench-uint32", "fig05", "dyrate", "hh1", "stash14"})
 
 
 def test_a_command_that_fails_or_does_not_end_leaves_no_file(tmp_path: Path) -> None:

@@ -68,6 +68,11 @@ class Point:
     part: str = ""
 
 
+_OF_THE_HOST = frozenset(["bus", "contest", "tiers"])
+"""First words of panels."""
+_HOST_TABLES = frozenset(["dict"])
+
+
 def operation_of(panel: str) -> str:
     """What a panel shows: its name without the data set."""
     return panel.partition(" of ")[0]
@@ -152,6 +157,13 @@ class Figure:
     def paper(self) -> str:
         """Title, authors and year of the paper."""
         return self.source.partition(")")[0] + ")"
+
+    @property
+    def times_host(self) -> bool:
+        """Whether the host's processors or its memory take part in what is timed."""
+        kinds = {panel.split()[0] for panel in self.panels}
+        designs = {series.design for series in self.series}
+        return bool(kinds & _OF_THE_HOST) or self.memory == "host" or not designs.isdisjoint(_HOST_TABLES)
 
     def by_data(self) -> dict[str, list[str]]:
         """The panels, grouped by data set."""

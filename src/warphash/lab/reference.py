@@ -20,7 +20,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,12 +76,15 @@ class Piece:
         The arguments that say where the files go.
     before
         Commands that have to run before, once for all pieces that name them.
+    alone
+        Whether nothing else may run meanwhile, on the host, too.
     """
 
     name: str
     command: str
     place: str
     before: tuple[str, ...] = ()
+    alone: bool = False
 
     @property
     def whole_command(self) -> str:
@@ -108,9 +111,8 @@ def pieces(device: str) -> list[Piece]:
         prefix = name.rstrip("bc").rstrip("0123456789")
         keys = next((n for n, names in _KEYS.items() if {name, prefix} & set(names)), None)
         command = f"figure {name} --device {device}" + (f" --n {keys}" if keys else "")
-        found.append(
-            Piece(f"figures/{name}", command, "--out figures", _TUNE if name.startswith("stash") else ()),
-        )
+        before, alone = _TUNE if name.startswith("stash") else (), figure_data.load(name).times_host
+        found.append(Piece(f"figures/{name}", command, "--out figures", before, alone))
     return found
 
 
@@ -165,7 +167,7 @@ def make(
         Names of pieces. The others are left alone.
     jobs
         How many commands run at once. They take turns at the GPU (`turns`): one measures while others draw keys and
-        check answers.
+        check answers. A piece that times the host comes behind, ``alone``.
 
     Raises
     ------
@@ -184,15 +186,16 @@ def make(
 
     chosen = [piece for piece in wanted if not only or piece.name in only]
     due = [(piece, reason) for piece in sorted(chosen, key=too_long_s) if (reason := why_due(piece, folder))]
-    with tempfile.TemporaryDirectory() as scratch:
-        environment = {turns.TURNS_VARIABLE: str(Path(scratch) / "turns")} if jobs > 1 else {}
-        maker = _Maker(folder, due, known_s, stopped_s, seconds, environment, note)
-        if jobs == 1:
-            maker.work()
-        else:
-            with ThreadPoolExecutor(jobs) as pool:
-                for done in [pool.submit(maker.work) for _ in range(jobs)]:
-                    done.result()
+    maker = _Maker(folder, known_s, stopped_s, seconds, note)
+    if jobs == 1:
+        maker.work(iter(due), {})
+    else:
+        with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(jobs) as pool:
+            together = iter([entry for entry in due if not entry[0].alone])
+            turn = {turns.TURNS_VARIABLE: str(Path(scratch) / "turns")}
+            for worker in [pool.submit(maker.work, together, turn) for _ in range(jobs)]:
+                worker.result()
+        maker.work(iter([entry for entry in due if entry[0].alone]), {})
     left = [piece.name for piece, _ in due if piece.name not in {*maker.made, *maker.failed}]
     return Made(maker.made, maker.failed, left)
 
@@ -203,31 +206,28 @@ class _Maker:
     def __init__(
         self,
         folder: Path,
-        due: Sequence[tuple[Piece, str]],
         known_s: Mapping[str, float],
         stopped_s: dict[str, float],
         seconds: float,
-        environment: Mapping[str, str],
         note: Callable[[str], None],
     ) -> None:
         self.made: list[str] = []
         self.failed: list[str] = []
         self._folder, self._known_s, self._stopped_s = folder, known_s, stopped_s
         self._seconds, self._deadline = seconds, time.monotonic() + seconds
-        self._environment, self._note = environment, note
-        self._due = iter(due)
+        self._note = note
         self._over = False
         self._prepared: set[str] = set()
         self._state, self._preparing = threading.Lock(), threading.Lock()
 
-    def work(self) -> None:
+    def work(self, due: Iterator[tuple[Piece, str]], environment: Mapping[str, str]) -> None:
         """Make one piece after another, until none is left or the time is over."""
-        while (piece := self._next()) is not None:
-            self._make(piece)
+        while (piece := self._next(due)) is not None:
+            self._make(piece, environment)
 
-    def _next(self) -> Piece | None:
+    def _next(self, due: Iterator[tuple[Piece, str]]) -> Piece | None:
         with self._state:
-            if self._over or (entry := next(self._due, None)) is None:
+            if self._over or (entry := next(due, None)) is None:
                 return None
             piece, reason = entry
             took_s, left_s = self._known_s[piece.name], self._left_s()
@@ -239,12 +239,12 @@ class _Maker:
             self._note(f"{piece.name}: {reason}")
             return piece
 
-    def _make(self, piece: Piece) -> None:
+    def _make(self, piece: Piece, environment: Mapping[str, str]) -> None:
         start_s = self._left_s()
         (self._folder / piece.name).parent.mkdir(parents=True, exist_ok=True)
         try:
-            self._prepare(piece)
-            self._run(piece.whole_command)
+            self._prepare(piece, environment)
+            _run(piece.whole_command, self._folder, self._deadline, environment)
         except subprocess.TimeoutExpired:
             with self._state:
                 self._over = True
@@ -262,19 +262,16 @@ class _Maker:
                 if self._stopped_s.pop(piece.name, None):
                     _keep(self._folder, self._stopped_s)
 
-    def _prepare(self, piece: Piece) -> None:
+    def _prepare(self, piece: Piece, environment: Mapping[str, str]) -> None:
         """Run the commands that come before a piece, if no other piece has had them run."""
         with self._preparing:
             for command in piece.before:
                 if command not in self._prepared:
-                    self._run(command)
+                    _run(command, self._folder, self._deadline, environment)
                     self._prepared.add(command)
 
     def _left_s(self) -> float:
         return max(0.0, self._deadline - time.monotonic())
-
-    def _run(self, command: str) -> None:
-        _run(command, self._folder, self._deadline, self._environment)
 
 
 def _keep(folder: Path, stopped_s: Mapping[str, float]) -> None:
