@@ -121,7 +121,7 @@ def measured(figure: Figure, lab: Lab, n: int, seed: int, note: Callable[[str], 
             fill = figure.fill(x)
             here = int(x) if figure.x == "keys" else n
             for series in figure.series:
-                if series.most is not None and fill.value > series.most:
+                if not series.reaches(fill.value):
                     continue
                 note(f"{data}: {series.label} at {x:,}")
                 pairs, share = cache(partial(_drawn, draw_pairs, here, series.value)), min(1, n / figure.keys)

@@ -47,7 +47,7 @@ _BENCHES = {
 _KEYS = {
     200_000_000: ("fig15", "figsectors"),
     50_000_000: ("fig", "table", "slab4", "dygrow", "figthreshold", "figthresholdb", "figchoices"),
-    100_000_000: ("dystable", "dyrate", "dyfail", "dy9", "dyr", "dyalpha", "dybeta", "dybatch"),
+    100_000_000: ("dystable", "dyrate", "dyfail", "dy9", "dyr", "dyalpha", "dybeta", "dybatch", "hhtiers"),
     2_000_000: ("dyroute",),
     20_000_000: ("dy7",),
     10_000_000: ("dy10", "dyvoter"),
@@ -106,7 +106,8 @@ def pieces(device: str) -> list[Piece]:
     found = []
     for name, options in _BENCHES[device].items():
         command = f"bench --device {device} {options}".rstrip()
-        found.append(Piece(name, command, f"--json {name}.json --plot {name}.png"))
+        alone = device == "cuda" and "--design" not in options  # of all designs, one has its pairs on the host
+        found.append(Piece(name, command, f"--json {name}.json --plot {name}.png", alone=alone))
     for name in figure_data.names() if device == "cuda" else ():
         prefix = name.rstrip("bc").rstrip("0123456789")
         keys = next((n for n, names in _KEYS.items() if {name, prefix} & set(names)), None)
