@@ -73,8 +73,8 @@ class Point:
     part: str = ""
 
 
-_OF_THE_HOST = frozenset(["bus", "contest", "tiers"])
-"""First words of panels."""
+_OF_THE_HOST = frozenset(["batches", "bus", "contest", "dynamic", "resize", "slices", "tiers", "trace"])
+"""First words of panels. Small batches take as long as the host needs to launch them."""
 _HOST_TABLES = frozenset(["dict", "tiered"])
 
 
