@@ -94,7 +94,7 @@ def bench(
     device: Annotated[str | None, typer.Option(help="cpu or cuda; a GPU if one is usable.")] = None,
     seed: Annotated[int, typer.Option(min=0, max=_MOST_SEED, help="Seed of keys and hash constants.")] = 1,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of the CPU engine; all by default.")] = None,
-    rivals: Annotated[bool, typer.Option("--rivals", help="Also measure dict, pandas, polars, pyarrow (CPU).")] = False,
+    rivals: Annotated[bool, typer.Option("--rivals", help="Also measure other libraries on the CPU.")] = False,
     json: Annotated[Path, typer.Option(help="File for the results.")] = Path("results.json"),
     plot: Annotated[Path, typer.Option(help="File for the picture.")] = Path("bench.png"),
     quick: Annotated[bool, typer.Option("--quick", help="Few random keys, one repetition: some seconds.")] = False,
@@ -108,6 +108,7 @@ def bench(
     from .errors import ParameterError
     from .lab import bench as standard
     from .lab import contest, plots, report, results, turns
+    from .lab.rivals import missing
     from .lab.runner import Lab, Measurement
 
     value = None if values == "none" else values
@@ -135,6 +136,7 @@ def bench(
                 standard.workload_of(source, n or (200_000 if quick else most.get(source)), keys, value, seed)
                 for source in data or (["random"] if quick else ["tpch", "random"])
             ]
+            contested = contest.workloads_of(workloads, values, seed) if rivals else []
         progress.update(task, total=len(workloads) * len(settings))
         with results.recorded(lab) as run:
             for batch in standard.standard_run(
@@ -142,17 +144,19 @@ def bench(
             ):
                 measured += batch
                 progress.advance(task)
-            for workload in workloads if rivals else ():
+            for workload in contested:
                 contests += contest.hold(workload, load, lambda text: progress.update(task, description=text))
     command = "warphash " + shlex.join(sys.argv[1:])
     # The picture comes first, so where the new data file is, the new picture is, too.
     with turns.away():
-        plots.draw_bench(measured, plot, lab.machine)
+        plots.draw_bench(measured, plot, lab.machine, contests, results.made_by(command))
     results.save(json, measured, command, lab.machine, **run.head(), contests=[vars(c) for c in contests])
     for workload in workloads:
         _console.print(report.render(measured, workload.name))
-        if contests:
-            _console.print(report.render_contest(contests, workload.name))
+    for workload in contested:
+        _console.print(report.render_contest(contests, workload.name))
+    if rivals and (absent := missing()):
+        _console.print(f"Not installed, so not measured: {', '.join(absent)}.", highlight=False)
     _console.print(f"Results in {json}, picture in {plot}.", highlight=False)
     _exit_if_wrong(sum(m.mismatches for m in measured) + sum(c.mismatches for c in contests))
 

@@ -79,9 +79,10 @@ def run(
         "ratios": [asdict(r) for r in ratios],
     }
     # The picture comes first, so where the new data file is, the new picture is, too.
+    command = "warphash " + shlex.join(sys.argv[1:])
     with turns.away():
-        draw(figure, points, ratios, picture, lab.machine, n)
-    results.write(data, "warphash " + shlex.join(sys.argv[1:]), lab.machine, content)
+        draw(figure, points, ratios, picture, lab.machine, n, results.made_by(command))
+    results.write(data, command, lab.machine, content)
     return Result(points, ratios, wrong, picture)
 
 

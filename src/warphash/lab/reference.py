@@ -40,7 +40,11 @@ _BENCHES = {
         "bench-dynamic_cuckoo-load80": "--data random --n 50000000 --load 0.8 --design dynamic_cuckoo",
         "bench-dynamic_cuckoo-load90": "--data random --n 50000000 --load 0.9 --design dynamic_cuckoo",
     },
-    "cpu": {"bench": "", "rivals": "--rivals --data random --n 10000000 --design bcht"},
+    "cpu": {
+        "bench": "",
+        "rivals": "--rivals --data random --n 10000000 --design bcht",
+        "rivals-one-thread": "--rivals --data random --n 10000000 --design bcht --threads 1",
+    },
 }
 """Options of ``warphash bench`` by the device and by the names of the files."""
 
