@@ -150,6 +150,10 @@ class Memory {
 
 }  // namespace
 
+// By this symbol, runtime/thread_limits.py tells the extension from other libraries of its name.
+extern "C" NB_EXPORT const char warphash_cpu_engine;
+const char warphash_cpu_engine = 1;
+
 NB_MODULE(_cpu, m) {
   nb::set_leak_warnings(false);  // a daemon thread that sleeps at the end keeps its objects
   ThreadPool::get();

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..settings import get_num_threads
-from . import _cpu, program_log  # type: ignore[attr-defined]  # the first is compiled
+from . import _cpu, program_log, thread_limits  # type: ignore[attr-defined]  # the first is compiled
 from .abi import Launch
 from .engine import Buffer, KernelSpec, Program, WindowBody
 from .memory import HostAnswer, sweep_in_turn
@@ -62,6 +62,7 @@ class CpuEngine:
 
     def program(self, spec: KernelSpec) -> Program:
         program_log.note(self.device, spec)
+        thread_limits.register()
         if spec not in self._programs:
             self._programs[spec] = _CpuProgram(spec)
         return self._programs[spec]
