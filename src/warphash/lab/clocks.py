@@ -71,6 +71,14 @@ class HostClock:
         """The indices that sort an array of integers on the host."""
         return np.argsort(array)
 
+    def mark(self) -> Any:
+        """A moment, after all that the device was asked for so far."""
+        return time.perf_counter()
+
+    def seconds_between(self, first: Any, last: Any) -> float:
+        """Seconds between two moments that are over."""
+        return float(last - first)
+
     def time(self, run: Callable[[], None]) -> float:
         """Seconds that ``run`` takes."""
         return self.laps([run])[0]
@@ -105,6 +113,14 @@ class _EventClock(HostClock, ABC):
     def _milliseconds(self, first: Any, last: Any) -> float:
         """Milliseconds between two completed events."""
 
+    def mark(self) -> Any:
+        event = self._event()
+        event.record()
+        return event
+
+    def seconds_between(self, first: Any, last: Any) -> float:
+        return self._milliseconds(first, last) / 1e3
+
     def laps(self, runs: Iterable[Callable[[], Any]]) -> list[float]:
         runs = list(runs)
         marks = [self._event() for _ in range(len(runs) + 1)]
@@ -115,7 +131,7 @@ class _EventClock(HostClock, ABC):
                 run()
                 mark.record()
             marks[-1].synchronize()
-        return [self._milliseconds(marks[0], mark) / 1e3 for mark in marks[1:]]
+        return [self.seconds_between(marks[0], mark) for mark in marks[1:]]
 
 
 class _CupyClock(_EventClock):

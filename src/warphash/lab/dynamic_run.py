@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..designs import registry
-from ..table.stats import Stats
+from ..storage import resize_log
 from .dynamic import Dynamic, Held, Plan, Step
 from .oracle import Oracle
 from .runner import Setting
@@ -31,11 +30,11 @@ counts, because other work of the host disturbs short runs."""
 
 @dataclass(frozen=True)
 class Lap:
-    """One timed step: its seconds, whether it resized the table, and the table's size and memory after the step."""
+    """One timed step: its seconds, those of resizes among them, and the table's size and memory after the step."""
 
     step: Step
     seconds: float
-    resized: bool
+    resizing_s: float
     size: int
     load_factor: float
     nbytes: int
@@ -58,19 +57,8 @@ class Run:
         return [lap for lap in self.laps if lap.step.verb == verb]
 
     def resizing(self, verb: str) -> float:
-        """Estimated seconds that a verb spent on resizing.
-
-        A verb resizes inside its call, so the time cannot be measured apart. The estimate compares steps with the same
-        number of elements. For each step that resized the table, the time beyond the median step without a resize
-        counts as resizing.
-        """
-        found = 0.0
-        for again in (False, True):
-            its = [lap for lap in self.of(verb) if lap.step.again == again]
-            quiet = [lap.seconds for lap in its if not lap.resized]
-            usual = median(quiet) if quiet else min((lap.seconds for lap in its), default=0)
-            found += sum(max(0.0, lap.seconds - usual) for lap in its if lap.resized)
-        return found
+        """Seconds that a verb spent on resizing: from the begin of each resize to its end, on the device."""
+        return sum(lap.resizing_s for lap in self.of(verb))
 
     def batches(self) -> list[list[Lap]]:
         """The steps, grouped by batch."""
@@ -127,27 +115,49 @@ def measure_dynamic(lab: Lab, workload: Workload, plan: Plan, setting: Setting, 
         return wrong + Oracle(keys, values, lab.argsort).check_items(*done.table.to_arrays(like="numpy"))
 
     first, behind = begin(), []
-    before = first.table.stats()
     for step in plan.steps:
         first.call(step)
         after = first.table.stats()
-        behind.append((_resizes(after) != _resizes(before), after.size, after.load_factor, after.nbytes))
-        before = after
-    wrong = mismatches(first, [size for _, size, _, _ in behind], whole=False)
-    passes: list[list[float]] = []
+        behind.append((after.size, after.load_factor, after.nbytes))
+    wrong = mismatches(first, [size for size, _, _ in behind], whole=False)
+    passes: list[tuple[list[float], list[float]]] = []
     enough = False
     while not enough:
-        timed = begin()
-        ends = lab.laps(partial(timed.call, step) for step in plan.steps)
-        passes.append([end - start for start, end in pairwise([0.0, *ends])])
-        enough = len(passes) >= _MOST_PASSES * lab.repetitions or sum(map(sum, passes)) >= _ENOUGH_S
+        timed, resizes = begin(), _Resizes(lab)
+        with resize_log.watched(resizes.begins, resizes.ends):
+            ends = lab.laps(partial(resizes.call, timed, step) for step in plan.steps)
+        seconds = [end - start for start, end in pairwise([0.0, *ends])]
+        passes.append((seconds, resizes.seconds()))
+        enough = len(passes) >= _MOST_PASSES * lab.repetitions or sum(sum(its) for its, _ in passes) >= _ENOUGH_S
         wrong += mismatches(timed, [], whole=enough)
-    best = min(passes, key=sum)
-    return Run([Lap(*of_step) for of_step in zip(plan.steps, best, *zip(*behind, strict=True), strict=True)], wrong)
+    best = min(passes, key=lambda its: sum(its[0]))
+    return Run([Lap(*of_step) for of_step in zip(plan.steps, *best, *zip(*behind, strict=True), strict=True)], wrong)
 
 
-def _resizes(stats: Stats) -> tuple[int, int | None]:
-    return stats.rebuilds, stats.resizes
+class _Resizes:
+    """The moments at which the resizes of each step of a pass begin and end."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._steps: list[list[tuple[Any, Any]]] = []
+        self._begin: Any = None
+
+    def call(self, timed: _Pass, step: Step) -> None:
+        """Run a step."""
+        self._steps.append([])
+        timed.call(step)
+
+    def begins(self) -> None:
+        """A resize begins."""
+        self._begin = self._lab.mark()
+
+    def ends(self) -> None:
+        """The resize that began last is done."""
+        self._steps[-1].append((self._begin, self._lab.mark()))
+
+    def seconds(self) -> list[float]:
+        """Seconds of the resizes of each step, once the device has done all steps."""
+        return [sum(self._lab.seconds_between(*both) for both in step) for step in self._steps]
 
 
 class _Pass:

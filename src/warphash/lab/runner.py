@@ -179,6 +179,14 @@ class Lab:
         """Seconds of one run."""
         return self._clock.time(run)
 
+    def mark(self) -> Any:
+        """A moment of the device, after all that it was asked for so far."""
+        return self._clock.mark()
+
+    def seconds_between(self, first: Any, last: Any) -> float:
+        """Seconds between two moments that are over."""
+        return self._clock.seconds_between(first, last)
+
     def laps(self, runs: Iterable[Callable[[], Any]]) -> list[float]:
         """Seconds from the start of the first run to the end of each run."""
         return self._clock.laps(runs)

@@ -39,7 +39,7 @@ from ..giving_up import check_slots, why_no_slot
 from ..growth import Growth
 from ..listed import Listed, list_unplaced
 from ..partition import in_parts
-from ..resize_log import Cause, log_resize
+from ..resize_log import Cause, Resize
 from ..scratch import Elements, flags_at
 from ..shielded import shielded
 from ..snapshots import Snapshot
@@ -462,14 +462,14 @@ class BucketStore:
         MemoryError, TableFull
             The array is the old one, with the pairs that it had.
         """
-        before, seed = self.slots, self.state.array.seed
+        resize, seed = Resize(self.design.name, self.slots, cause), self.state.array.seed
         for attempt in count(1):
             new = self._moved(slots, seed + attempt, stream)
             if new is not None:
                 self.state = self.state._replace(array=new, tombstones=0)
                 self._displaced = self._no_pairs
                 self.rebuilds += 1
-                log_resize(self.design.name, self.size, before, new.slots, cause)
+                resize.done(self.size, new.slots)
                 return
             if attempt % self.attempts == 0:
                 if not self.grows:
@@ -504,6 +504,7 @@ class BucketStore:
             If no set of hash constants has a slot for each pair. The slots are as they were.
         """
         array, engine = self.state.array, self.engine
+        resize = Resize(self.design.name, array.slots, Cause.NO_SLOT)
         slot_bytes, per_bucket, table = array.spec.slot_bytes, array.spec.slots_per_bucket, array.table
         piece = min(array.total_slots, 1 << 16)
         held = engine.allocate(piece * slot_bytes, stream)
@@ -521,7 +522,7 @@ class BucketStore:
                 self.recovery.step = self._recover
                 self._displaced = self._no_pairs
                 self.rebuilds += 1
-                log_resize(self.design.name, self.size, array.slots, array.slots, Cause.NO_SLOT)
+                resize.done(self.size, array.slots)
                 return
         array.restore(table, slots, stream)
         self.recovery.step = self._recover

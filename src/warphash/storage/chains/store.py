@@ -34,7 +34,7 @@ from ...runtime.source import SLABS
 from .. import policies
 from ..estimate import estimate_new_keys
 from ..lookup import LAUNCH_ELEMENTS
-from ..resize_log import Cause, log_resize
+from ..resize_log import Cause, Resize
 from ..scratch import Elements, flags_at
 from ..shielded import shielded
 from ..storage import MemoryUse, MixedBatch, Recovery, StoreOptions, TableKind
@@ -519,6 +519,7 @@ class ChainStore:
             If there is no memory; the table is as it was.
         """
         old, counts = self.array, self._read(stream)
+        resize = Resize(self.design.name, old.slots, cause)
         is_empty = not counts.size and self.recovery.step is None
         wanted = sized_for = max(keys, counts.size)
         new = old.sibling(slots, old.seed + 1, wanted, stream)
@@ -529,7 +530,7 @@ class ChainStore:
         new.keys = wanted
         self.state = _State(new, counts._replace(tombstones=0))
         self.rebuilds += 1
-        log_resize(self.design.name, counts.size, old.slots, new.slots, cause)
+        resize.done(counts.size, new.slots)
 
     def _grow_ahead(self, keys: int, n: int, unique: bool, stream: Any) -> None:
         """Make the table larger, before the first kernel, for a batch that is large and brings more keys than fit.

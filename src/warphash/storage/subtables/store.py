@@ -60,7 +60,7 @@ from ..estimate import estimate_new_keys
 from ..giving_up import check_slots, why_no_slot
 from ..lookup import NO_FIELDS
 from ..partition import Copies, in_parts
-from ..resize_log import Cause, log_resize
+from ..resize_log import Cause, Resize
 from ..scratch import Allocate, Elements, Scratch, flags_at
 from ..shielded import shielded
 from ..storage import MemoryUse, Outcome, Recovery, StoreOptions, TableKind
@@ -631,10 +631,10 @@ class SubtableStore:
                 self._replace(self._sizes_for(slots), Cause.BATCH, stream)
 
     def _enlarge(self, cause: Cause, stream: Any, memory: Buffer | None = None) -> None:
-        before = self.array.layout.slots
+        resize = Resize(self.design.name, self.array.layout.slots, cause)
         self.array.enlarge(policies.subtable_to_enlarge(self.array.layout.sizes), stream, memory)
         self.resizes += 1
-        log_resize(self.design.name, self.size, before, self.array.layout.slots, cause)
+        resize.done(self.size, self.array.layout.slots)
 
     def _enlarge_for_displaced(self, unplaced: int, stream: Any, memory: Buffer | None = None) -> None:
         """Make more slots for pairs, and for elements, that evictions found none for.
@@ -722,13 +722,14 @@ class SubtableStore:
 
     def _halve_subtable(self, number: int, stream: Any = None) -> Buffer:
         """Make one subtable half as large, and keep the pairs that are displaced by it; the memory of its old copy."""
-        before, halving = self.array.layout.slots, self.array.begin_halving(number, stream)
+        resize = Resize(self.design.name, self.array.layout.slots, Cause.BOUNDS)
+        halving = self.array.begin_halving(number, stream)
         self._halving, self._insert = halving, halving.insert
         self.array.halve(halving, stream)
         self._displaced = self._displaced.and_others(self.array.end_halving(halving, stream))
         self._insert = self._halving = None
         self.resizes += 1
-        log_resize(self.design.name, self.size, before, self.array.layout.slots, Cause.BOUNDS)
+        resize.done(self.size, self.array.layout.slots)
         return halving.old.memory
 
     def _replace(self, sizes: Sequence[int], cause: Cause, stream: Any) -> None:
@@ -740,6 +741,7 @@ class SubtableStore:
             If there is no room for it. The table is as it was.
         """
         old, is_empty = self.array, not self.size and not self.pending
+        resize = Resize(self.design.name, old.layout.slots, cause)
         for attempt in count(1):
             new = old.sibling(sizes, old.seed + attempt, stream)
             if is_empty or new.take_over(old, stream):
@@ -755,7 +757,7 @@ class SubtableStore:
         self._failed = (0, 0)
         self.seed = new.seed
         self.rebuilds += 1
-        log_resize(self.design.name, self.size, old.layout.slots, new.layout.slots, cause)
+        resize.done(self.size, new.layout.slots)
 
     def _check_slots(self, slots: int, missing: int) -> None:
         """Raise `TableFull` if ``slots`` cannot help where fewer did not."""

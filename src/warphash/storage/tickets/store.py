@@ -29,7 +29,7 @@ from ...runtime.engine import KernelSpec
 from .. import policies
 from ..growth import Growth
 from ..listed import Listed, list_unplaced
-from ..resize_log import Cause, log_resize
+from ..resize_log import Cause, Resize
 from ..scratch import Elements, flags_at
 from ..shielded import shielded
 from ..storage import MemoryUse, MixedBatch, Outcome, Recovery, StoreOptions, TableKind
@@ -415,6 +415,7 @@ class TicketStore:
             If there is no room for it. The table is as it was.
         """
         old, size, _ = self.state
+        resize = Resize(self.design.name, old.slots, cause)
         new = old.sibling(slots, old.seed + 1, stream)
         if size or self.pending:
             moved = new.take_over(old, size, stream)
@@ -422,7 +423,7 @@ class TicketStore:
                 raise TableFull(f"{moved.unplaced:,} of {size:,} pairs found no slot among {new.slots:,}")
         self.state = _State(new, size, 0)
         self.rebuilds += 1
-        log_resize(self.design.name, size, old.slots, new.slots, cause)
+        resize.done(size, new.slots)
 
     # ---- undoing, and recovery
     def _undo(self, n: int, changes_values: bool, images: Sequence[Images], stream: Any) -> _Undo | None:

@@ -38,7 +38,7 @@ from .. import policies
 from ..giving_up import check_slots
 from ..growth import Growth
 from ..listed import Listed, list_unplaced
-from ..resize_log import Cause, log_resize
+from ..resize_log import Cause, Resize
 from ..scratch import Elements, flags_at
 from ..shielded import shielded
 from ..storage import MemoryUse, Outcome, Recovery, StoreOptions, TableKind
@@ -402,7 +402,7 @@ class TwoLevelStore:
         MemoryError, TableFull
             The array is the old one, with the pairs that it had.
         """
-        before, seed = self.slots, self.state.array.seed
+        resize, seed = Resize(self.design.name, self.slots, cause), self.state.array.seed
         for attempt in count(1):
             moved = self._moved(slots, seed + attempt, stream)
             if moved is not None:
@@ -410,7 +410,7 @@ class TwoLevelStore:
                 array, size = moved
                 self.state = self.state._replace(array=array, size=size, tombstones=0)
                 self.rebuilds += not cleared
-                log_resize(self.design.name, size, before, array.slots, cause)
+                resize.done(size, array.slots)
                 return
             if attempt % self._options.attempts == 0:
                 if not self._options.grows:
