@@ -9,6 +9,7 @@ stream and asked on another, and memory is freed behind its last use, with no sy
 
 An event is recorded behind every operation on a stream of the caller's, since that stream may be gone when the next
 operation needs to wait for it (0.5 us). The default streams are for ever: there the event waits until it is wanted.
+`CudaEngine.order` keeps this order. It is compiled (``src/extension/streams.cpp``), as it is a part of every launch.
 
 The caller's current context is left as it is. It mostly is the engine's own, the one that all libraries share, which
 takes less to see than to push.
@@ -25,8 +26,8 @@ import functools
 import hashlib
 import sys
 import threading
-from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -60,6 +61,14 @@ __all__ = [
 LEGACY_STREAM, PER_THREAD_STREAM = 1, 2
 """The driver's handles of its two default streams. The second is another stream in every thread."""
 
+_LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+
+_STREAM_FUNCTIONS = (
+    *("cuCtxGetCurrent", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2"),
+    *("cuEventRecord", "cuStreamWaitEvent", "cuLaunchKernelEx"),
+)
+"""Of the driver, in the order in which ``Streams`` takes their addresses (``src/extension/streams.cpp``)."""
+
 _LEAST_HEAP_BYTES = 256 << 20
 
 KEPT_FRACTION = 1 / 16
@@ -79,7 +88,7 @@ def reason_unavailable() -> str | None:
     """Why no GPU can be used, with the mend; None where one can."""
     # The driver first, by hand: with none, cuda-bindings raise here and cuda-core can hang after that.
     try:
-        library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+        library = ctypes.CDLL(_LIBRARY)
     except OSError:
         return "no NVIDIA driver is installed (libcuda.so.1 is missing)"
     if status := library.cuInit(0):
@@ -152,6 +161,12 @@ class CudaEngine:
         The blocks of a kernel may come before the one before it in its stream has ended (compute capability 9.0).
     staging
         Copies of whole host arrays, and pipelines over them (`staging`).
+    call
+        ``call(function, *arguments)`` answers what the driver's ``function(*arguments)`` does, with the engine's lock
+        and context, on no stream.
+    order
+        ``order(stream, function, *arguments)`` answers what ``function(*arguments, handle)`` does, an operation on
+        ``stream``, behind the one before it.
     """
 
     asynchronous: bool = True
@@ -181,18 +196,15 @@ class CudaEngine:
         self.name = check(driver.cuDeviceGetName(256, handle), what).split(b"\0")[0].decode()
         self.total_bytes = int(check(driver.cuDeviceTotalMem(handle), what))
         self._context = check(driver.cuDevicePrimaryCtxRetain(handle), what)  # the one that every library shares
-        self._lock = threading.RLock()  # reentrant: a buffer may be collected, and freed, inside an operation
+        self._streams = self._make_streams(what)
+        self.call, self.order = self._streams.call, self._streams.order
         self._pinned = PinnedPages(self)
         self._small = SmallMemory(self._take)
         self._programs: dict[KernelSpec, CudaProgram] = {}
         self._keys: dict[KernelSpec, str] = {}  # of the programs in the cache
         self._numbers: dict[KernelSpec, float | None] = {}
         self._compiling = threading.Lock()
-        self._own = int(check(self.call(driver.cuStreamCreate, driver.CUstream_flags.CU_STREAM_DEFAULT), what))
-        self._behind_last = check(self.call(driver.cuEventCreate, driver.CUevent_flags.CU_EVENT_DISABLE_TIMING), what)
         self._pool = self.call(self._make_pool, index) if has_pools else None
-        self._for_ever = (self._own, LEGACY_STREAM)
-        self._last = self._own
         self.staging = Staging(self)
 
     @functools.cached_property
@@ -360,52 +372,25 @@ class CudaEngine:
         """Device memory that nobody holds."""
         return int(check(self.call(self._driver.cuMemGetInfo), "asking for the free memory")[0])
 
-    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Answer of the driver's ``function(*arguments)``, with the engine's lock and context, on no stream."""
-        with self._lock:
-            entered = self._enter()
-            try:
-                return function(*arguments)
-            finally:
-                if entered:
-                    self._driver.cuCtxPopCurrent()
-
-    def order(self, stream: Any, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Answer of ``function(*arguments, handle)``, an operation on ``stream``, behind the one before it."""
-        handle = self._own if stream is None else int(stream) or LEGACY_STREAM
-        with self._lock:
-            entered = self._enter()
-            try:
-                if handle != self._last or handle == PER_THREAD_STREAM:
-                    self._follow(handle)
-                answer = function(*arguments, handle)
-                if handle not in self._for_ever:
-                    self._driver.cuEventRecord(self._behind_last, handle)
-                return answer
-            finally:
-                if entered:
-                    self._driver.cuCtxPopCurrent()
-
-    def _enter(self) -> bool:
-        """Make the engine's context current, and say whether it was not."""
-        driver = self._driver
-        if driver.cuCtxGetCurrent()[1] == self._context:
-            return False
-        (status,) = driver.cuCtxPushCurrent(self._context)
-        if status:
-            raise error(status, f"using {self.device}")
-        return True
-
-    def _follow(self, handle: int) -> None:
-        """Make a stream wait for the one of the last operation."""
-        if self._last in self._for_ever:
-            self._driver.cuEventRecord(self._behind_last, self._last)
-        self._driver.cuStreamWaitEvent(handle, self._behind_last, 0)
-        self._last = handle
-
     def _copy(self, target: int, source: int, nbytes: int, mark: CudaMark | None, handle: int) -> Any:
         answer = self._driver.cuMemcpyAsync(target, source, nbytes, handle)
         return answer if mark is None or answer[0] else self._driver.cuEventRecord(mark.event, handle)
+
+    def _make_streams(self, what: str) -> Any:
+        """The engine's stream and event, with the functions of the driver that a launch calls."""
+        from ._streams import Streams
+
+        driver = self._driver
+        check(driver.cuCtxPushCurrent(self._context), what)
+        try:
+            self._own = int(check(driver.cuStreamCreate(driver.CUstream_flags.CU_STREAM_DEFAULT), what))
+            self._behind_last = check(driver.cuEventCreate(driver.CUevent_flags.CU_EVENT_DISABLE_TIMING), what)
+        finally:
+            driver.cuCtxPopCurrent()
+        library = ctypes.CDLL(_LIBRARY)
+        addresses = tuple(ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in _STREAM_FUNCTIONS)
+        handles = int(self._context), self._own, int(self._behind_last)
+        return Streams(addresses, *handles, self.overlaps_kernels, partial(_refuse, f"using {self.device}"))
 
     def _make_pool(self, index: int) -> Any:
         driver = self._driver
@@ -440,16 +425,15 @@ class CudaEngine:
         self.call(self._free, ptr)
 
     def _free(self, ptr: int) -> None:
-        # Behind the last operation there was, but never on a caller's stream, which may be gone by now.
-        handle = self._last
-        if handle not in self._for_ever:
-            handle = self._own
-            self._driver.cuStreamWaitEvent(handle, self._behind_last, 0)
         if self._pool is None:
             self._driver.cuMemFree(ptr)
-        else:
-            self._driver.cuMemFreeAsync(ptr, handle)
+        else:  # behind the last operation there was, but never on a caller's stream, which may be gone by now
+            self._driver.cuMemFreeAsync(ptr, self._streams.lasting())
 
 
 def _nothing(handle: int) -> int:
     return handle
+
+
+def _refuse(what: str, status: int) -> NoReturn:
+    raise error(status, what)
