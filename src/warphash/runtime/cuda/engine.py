@@ -26,6 +26,7 @@ import functools
 import hashlib
 import sys
 import threading
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NoReturn
 
@@ -40,7 +41,7 @@ from . import nvrtc
 from .cache import NUMBERS_SUFFIX, CubinCache
 from .driver import DriverError, bindings, check, error
 from .events import CudaAnswer, CudaMark
-from .machine_code import machine_code
+from .machine_code import MachineCode
 from .pinned import PinnedPages
 from .program import CudaProgram
 from .small_memory import LARGEST_BYTES, SmallMemory
@@ -201,9 +202,9 @@ class CudaEngine:
         self._pinned = PinnedPages(self)
         self._small = SmallMemory(self._take)
         self._programs: dict[KernelSpec, CudaProgram] = {}
-        self._keys: dict[KernelSpec, str] = {}  # of the programs in the cache
+        self._codes: dict[KernelSpec, MachineCode] = {}
         self._numbers: dict[KernelSpec, float | None] = {}
-        self._compiling = threading.Lock()
+        self._making = threading.Lock()
         self._pool = self.call(self._make_pool, index) if has_pools else None
         self.staging = Staging(self)
 
@@ -229,14 +230,19 @@ class CudaEngine:
         return self._own
 
     def program(self, spec: KernelSpec) -> CudaProgram:
-        """The kernels of ``spec``: from memory, else from the cache on disk, else compiled (about 1 s)."""
+        """The kernels of ``spec``. A kernel comes from the cache on disk, or is compiled, when it is first launched."""
         program_log.note(self.device, spec)
-        with self._compiling:
+        with self._making:
             if spec not in self._programs:
-                code = machine_code(spec, self.arch)
-                self._keys[spec] = code.key
-                self._programs[spec] = self.load(code.cubin, spec.layout.refilling)
+                companions = {} if spec.header else spec.layout.companions
+                self._codes[spec] = code = MachineCode(spec, self.arch)
+                load = partial(self._modules, code)
+                self._programs[spec] = CudaProgram(self, load, spec.layout.refilling, companions)
             return self._programs[spec]
+
+    def _modules(self, code: MachineCode, names: Sequence[str]) -> list[Any]:
+        """A module for each of some kernels."""
+        return [self._module(cubin) for cubin in code.of(names)]
 
     def recall(self, spec: KernelSpec) -> float | None:
         """As `Engine.recall`; from memory, else from the folder of the compile cache."""
@@ -253,15 +259,18 @@ class CudaEngine:
     def _number_key(self, spec: KernelSpec) -> str:
         """Name of a measured number: a digest of the kernels and of the name of the device."""
         self.program(spec)
-        return hashlib.sha256(f"{self._keys[spec]} {self.name}".encode()).hexdigest()
+        return hashlib.sha256(f"{self._codes[spec].key} {self.name}".encode()).hexdigest()
 
     def load(self, cubin: bytes, refilling: frozenset[str] = frozenset()) -> CudaProgram:
         """Kernels from machine code, and those of which a grid need not have a thread for each element.
 
         Each has to begin with PTX's ``griddepcontrol.wait`` (``wait_for_turn`` in ``platform/cuda.cuh``).
         """
-        module = check(self.call(self._driver.cuModuleLoadData, cubin), "loading kernels")
-        return CudaProgram(self, module, refilling)
+        module = self._module(cubin)
+        return CudaProgram(self, lambda names: [module] * len(names), refilling, {})
+
+    def _module(self, cubin: bytes) -> Any:
+        return check(self.call(self._driver.cuModuleLoadData, cubin), "loading kernels")
 
     def allocate(self, nbytes: int, stream: Any = None) -> DeviceBuffer:
         """Uninitialised device memory, aligned to 256 bytes, ready in the order of ``stream``.
