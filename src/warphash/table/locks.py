@@ -104,10 +104,13 @@ class ReadWriteLock:
         if thread not in self._known:
             return
         with self._mutex:
-            if thread in self._writing:
-                self._due |= self._waiting_to_read
             if self._changed is not None:
+                if thread in self._writing:
+                    self._due |= self._waiting_to_read
                 self._changed.notify_all()  # who wakes looks when the mutex is free
-            for threads in (self._due, self._waiting_to_read, self._waiting_to_write, self._reading, self._writing):
-                threads.discard(thread)
+            self._due.discard(thread)
+            self._waiting_to_read.discard(thread)
+            self._waiting_to_write.discard(thread)
+            self._reading.discard(thread)
+            self._writing.discard(thread)
             self._known.discard(thread)
