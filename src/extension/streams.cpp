@@ -174,9 +174,13 @@ class Streams {
 
   bool may_vanish(Handle stream) const { return stream != own_ && stream != kLegacyStream; }
 
+  // Makes a stream wait for the one of the last operation. The legacy stream and the engine's own wait for each other
+  // without an event.
   void follow(Handle stream) {
-    if (!may_vanish(last_)) driver_.record_event(event_, last_);
-    driver_.wait_event(stream, event_, 0);
+    if (may_vanish(last_) || may_vanish(stream)) {
+      if (!may_vanish(last_)) driver_.record_event(event_, last_);
+      driver_.wait_event(stream, event_, 0);
+    }
     last_ = stream;
   }
 

@@ -8,7 +8,8 @@ an operation on another stream than the last one waits, on the device, for that 
 stream and asked on another, and memory is freed behind its last use, with no synchronisation of the host.
 
 An event is recorded behind every operation on a stream of the caller's, since that stream may be gone when the next
-operation needs to wait for it (0.5 us). The default streams are for ever: there the event waits until it is wanted.
+operation needs to wait for it (0.5 us). The legacy stream and the engine's own are for ever: there the event waits
+until it is wanted, and between the two none is needed.
 `CudaEngine.order` keeps this order. It is compiled (``src/extension/streams.cpp``), as it is a part of every launch.
 
 The caller's current context is left as it is. It mostly is the engine's own, the one that all libraries share, which
