@@ -122,6 +122,34 @@ def test_kernel_that_is_not_there(program: cuda.CudaProgram) -> None:
         program.run("no_such_kernel", Table(), Batch(), 1)
 
 
+@pytest.mark.parametrize("refusals", [1, 2])
+def test_code_for_which_there_is_no_memory(
+    engine: cuda.CudaEngine, monkeypatch: pytest.MonkeyPatch, refusals: int
+) -> None:
+    """Freed memory goes back to the driver, and the code is loaded; or there is a MemoryError."""
+    driver = engine._driver
+    load, trim, asked = driver.cuModuleLoadData, driver.cuMemPoolTrimTo, list[str]()
+
+    def refuses(code: bytes) -> Any:
+        asked.append("load")
+        return (driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY, None) if asked.count("load") <= refusals else load(code)
+
+    def trims(*arguments: Any) -> Any:
+        asked.append("trim")
+        return trim(*arguments)
+
+    monkeypatch.setattr(driver, "cuModuleLoadData", refuses)
+    monkeypatch.setattr(driver, "cuMemPoolTrimTo", trims)
+    if refusals == 1:
+        assert (
+            scale_add(engine, engine.load(toy.cubin(engine.arch)), np.arange(9, dtype=np.uint64), 2, 0, None)[8] == 16
+        )
+    else:
+        with pytest.raises(MemoryError, match=r"cuda:0 has [\d,]+ bytes free, and no room for the code of a kernel"):
+            engine.load(toy.cubin(engine.arch))
+    assert asked == ["load", "trim", "load"]
+
+
 @pytest.mark.parametrize("raw", [0, cuda.LEGACY_STREAM, cuda.PER_THREAD_STREAM])
 def test_default_streams(engine: cuda.CudaEngine, program: cuda.CudaProgram, raw: int) -> None:
     keys = np.arange(1000, dtype=np.uint64)

@@ -78,6 +78,8 @@ class WordStorage:
         absent, _absent = self._default(bytes(self.value_bytes), stream) if held else (0, None)
         self.store.update(key_words[0], value_words[0], n, op=op, kind=kind, flags=flags, unique=unique, stream=stream)
         if held:
+            if self.store.recovery.step is not None:
+                self.store.finish(stream)
             launch_find(self.store.state.array, key_words[0], n, out, 0, absent, stream)
         if narrow is not None:
             self._narrow(out, n, held, self.value_bytes, self._value_word, stream)

@@ -271,7 +271,20 @@ class CudaEngine:
         return CudaProgram(self, lambda names: [module] * len(names), refilling, {})
 
     def _module(self, cubin: bytes) -> Any:
-        return check(self.call(self._driver.cuModuleLoadData, cubin), "loading kernels")
+        """A module. Raises `MemoryError` if the device has no memory for its code."""
+        answer = self.call(self._load_module, cubin)
+        if answer[0] == self._driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+            raise MemoryError(
+                f"{self.device} has {self.free_bytes():,} bytes free, and no room for the code of a kernel"
+            )
+        return check(answer, "loading kernels")
+
+    def _load_module(self, cubin: bytes) -> Any:
+        answer = self._driver.cuModuleLoadData(cubin)
+        if answer[0] == self._driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+            self._reclaim(self._streams.lasting())
+            answer = self._driver.cuModuleLoadData(cubin)
+        return answer
 
     def allocate(self, nbytes: int, stream: Any = None) -> DeviceBuffer:
         """Uninitialised device memory, aligned to 256 bytes, ready in the order of ``stream``.
@@ -418,12 +431,15 @@ class CudaEngine:
         driver = self._driver
         answer = self._try_to_allocate(nbytes, handle)
         if answer[0] == driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
-            # What is freed but not yet reached by the device counts as used: wait for it once.
-            driver.cuStreamSynchronize(handle)
-            if self._pool is not None:
-                driver.cuMemPoolTrimTo(self._pool, 0)
+            self._reclaim(handle)
             answer = self._try_to_allocate(nbytes, handle)
         return answer
+
+    def _reclaim(self, handle: int) -> None:
+        """Give the driver all memory that is freed. What the device has not reached yet counts as used: wait for it."""
+        self._driver.cuStreamSynchronize(handle)
+        if self._pool is not None:
+            self._driver.cuMemPoolTrimTo(self._pool, 0)
 
     def _try_to_allocate(self, nbytes: int, handle: int) -> Any:
         if self._pool is None:  # some virtual GPUs: plain memory, whose release waits for the device
