@@ -52,3 +52,16 @@ def test_streams_wait_where_the_driver_does_not_order_them(environment: dict[str
     """The legacy stream and the engine's own are in order; the per-thread stream is another one in every thread."""
     run = subprocess.run([sys.executable, "-c", WAITS], env=environment, capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["0", "0", "0", "1", "0", "1", "1", "1", "1"]
+
+
+def test_a_missing_extension_is_named_with_its_mend(environment: dict[str, str]) -> None:
+    """Beside a GPU, an installation without the compiled module says what is missing, and tables go to the CPU."""
+    code = """
+import sys
+sys.modules["warphash.runtime.cuda._streams"] = None
+from warphash.runtime.cuda import engine as cuda
+print(cuda.available(), cuda.reason_unavailable())
+"""
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout.startswith("False the compiled extension is missing")
+    assert "pip install --force-reinstall --no-deps warphash" in run.stdout

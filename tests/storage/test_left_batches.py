@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from itertools import product
 from typing import Any
 
@@ -62,6 +64,18 @@ def test_a_small_batch_that_fits_is_left_until_the_next_call(verb: str, waits: l
     assert (found[0] == values + np.uint32(verb == "assign")).all()
     made.find(keys)
     assert len(waits) == 2
+
+
+def test_a_table_with_a_batch_that_was_left_is_freed_with_its_last_reference() -> None:
+    made = table()
+    made.insert(np.arange(N, dtype=np.uint64), np.zeros(N, np.uint32))
+    assert store_of(made).pending
+    array = weakref.ref(store_of(made).array)
+    gc.disable()
+    del made
+    gone = array() is None
+    gc.enable()
+    assert gone
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,12 @@ def reason_unavailable() -> str | None:
         from cuda.bindings import driver  # noqa: F401
     except ImportError as error:
         return f"the CUDA bindings are not installed ({error}): {nvrtc.MEND}"
+    try:
+        from . import _streams  # noqa: F401
+    except ImportError as error:
+        from ..doctor import EXTENSION_MEND
+
+        return f"the compiled extension is missing ({error}): {EXTENSION_MEND}"
     return None if nvrtc.installed() else f"NVRTC, the run-time compiler, is not installed: {nvrtc.MEND}"
 
 

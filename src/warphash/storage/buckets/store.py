@@ -27,6 +27,7 @@ that is no build: until then, to clear the memory is the step of the recovery.
 from __future__ import annotations
 
 import ctypes
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -147,6 +148,8 @@ class BucketStore:
         # Without moves, or with bounds or counts, the end of a batch is part of the call.
         at_once = self.counts_probes or self.bounds is not None or not array.design.moves_keys
         self._leaves = options.leaves and self.grows and not at_once
+        # Of a batch that was left. It does not hold the store: a table that nobody uses any more is freed at once.
+        self._recover_left = partial(BucketStore._recover, weakref.proxy(self))
         self.seed = array.seed
         self.rebuilds = self.probes = self.inserted = 0
         self.state = _State(array, 0, 0, False)
@@ -317,7 +320,7 @@ class BucketStore:
     def _leave(self, keys: int, values: int, n: int, op: Op, kind: int, flags: int, unique: bool, stream: Any) -> None:
         """Launch a batch, and do not wait for it."""
         state = self.state
-        self.recovery.step = self._recover
+        self.recovery.step = self._recover_left
         try:
             state.array.begin(keys, values, n, op=op, kind=kind, flags=flags, unique=unique, adopts=True, stream=stream)
         except MemoryError:  # before the kernel was launched
