@@ -206,10 +206,10 @@ class BucketStore:
 
     def _end(self, stream: Any) -> None:
         """Count the keys of the batch that was left. If it has displaced pairs, the recovery stays noted. Waits."""
-        state = self.state
-        outcome = state.array.outcome(stream)
-        self.state = state._replace(size=state.size + outcome.changed, awaited=0)
-        self._new_share = outcome.changed / state.awaited
+        array, size, tombstones, vouched, awaited = self.state
+        outcome = array.outcome(stream)
+        self.state = _State(array, size + outcome.changed, tombstones, vouched)
+        self._new_share = outcome.changed / awaited
         if outcome.complete:
             self.recovery.step = None
 
@@ -319,14 +319,14 @@ class BucketStore:
 
     def _leave(self, keys: int, values: int, n: int, op: Op, kind: int, flags: int, unique: bool, stream: Any) -> None:
         """Launch a batch, and do not wait for it."""
-        state = self.state
+        array, size, tombstones, vouched, _ = self.state
         self.recovery.step = self._recover_left
         try:
-            state.array.begin(keys, values, n, op=op, kind=kind, flags=flags, unique=unique, adopts=True, stream=stream)
+            array.begin(keys, values, n, op=op, kind=kind, flags=flags, unique=unique, adopts=True, stream=stream)
         except MemoryError:  # before the kernel was launched
             self.recovery.step = None
             raise
-        self.state = state._replace(vouched=state.vouched or unique, awaited=n)
+        self.state = _State(array, size, tombstones, vouched or unique, n)
 
     def _complete(self, batch: _Batch, listed: Listed | None, stream: Any) -> None:
         """Launch a batch, or some elements of it, until each has a slot."""
