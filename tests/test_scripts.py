@@ -66,3 +66,15 @@ def test_a_script_writes_the_rates_of_readme(monkeypatch: pytest.MonkeyPatch, tm
     with pytest.raises(SystemExit) as left:
         readme_rates(monkeypatch, copy, "--check")
     assert left.value.code == 0
+
+
+def test_calls_are_timed_beside_a_product(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    script = SCRIPT.with_name("time_calls.py")
+    given = ["--device", "cpu", "--libraries", "numpy", "--keys", "100", "--loops", "2"]
+    monkeypatch.setattr(sys, "argv", [str(script), *given])
+    runpy.run_path(str(script), run_name="__main__")
+    calls, first = capsys.readouterr().out.splitlines()
+    assert calls.startswith("numpy, bucketed_cuckoo, 100 keys, us (beside a * b): a * b ")
+    for verb in ("find", "contains", "insert", "assign", "from_arrays"):
+        assert f"{verb} " in calls
+    assert first.startswith("bucketed_cuckoo, first insert and find of 100 keys: ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -121,6 +122,34 @@ def test_kernel_that_is_not_there(program: cuda.CudaProgram) -> None:
         program.run("no_such_kernel", Table(), Batch(), 1)
 
 
+@pytest.mark.parametrize("refusals", [1, 2])
+def test_code_for_which_there_is_no_memory(
+    engine: cuda.CudaEngine, monkeypatch: pytest.MonkeyPatch, refusals: int
+) -> None:
+    """Freed memory goes back to the driver, and the code is loaded; or there is a MemoryError."""
+    driver = engine._driver
+    load, trim, asked = driver.cuModuleLoadData, driver.cuMemPoolTrimTo, list[str]()
+
+    def refuses(code: bytes) -> Any:
+        asked.append("load")
+        return (driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY, None) if asked.count("load") <= refusals else load(code)
+
+    def trims(*arguments: Any) -> Any:
+        asked.append("trim")
+        return trim(*arguments)
+
+    monkeypatch.setattr(driver, "cuModuleLoadData", refuses)
+    monkeypatch.setattr(driver, "cuMemPoolTrimTo", trims)
+    if refusals == 1:
+        assert (
+            scale_add(engine, engine.load(toy.cubin(engine.arch)), np.arange(9, dtype=np.uint64), 2, 0, None)[8] == 16
+        )
+    else:
+        with pytest.raises(MemoryError, match=r"cuda:0 has [\d,]+ bytes free, and no room for the code of a kernel"):
+            engine.load(toy.cubin(engine.arch))
+    assert asked == ["load", "trim", "load"]
+
+
 @pytest.mark.parametrize("raw", [0, cuda.LEGACY_STREAM, cuda.PER_THREAD_STREAM])
 def test_default_streams(engine: cuda.CudaEngine, program: cuda.CudaProgram, raw: int) -> None:
     keys = np.arange(1000, dtype=np.uint64)
@@ -181,7 +210,6 @@ def test_callers_context_is_left_alone(engine: cuda.CudaEngine) -> None:
         driver.cuCtxPushCurrent(context)
 
 
-@pytest.mark.skipif(toy.FAKE_DRIVER, reason="the fake driver has one context for all threads")
 def test_several_threads(engine: cuda.CudaEngine, program: cuda.CudaProgram) -> None:
     wrong = []
 
@@ -198,6 +226,45 @@ def test_several_threads(engine: cuda.CudaEngine, program: cuda.CudaProgram) -> 
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_operations_of_several_threads_take_turns(engine: cuda.CudaEngine) -> None:
+    """While an operation waits for something else, other threads run Python, but no operation of theirs begins."""
+    log = []
+
+    def operation(number: int, _handle: int) -> None:
+        log.append(number)
+        time.sleep(0.001)
+        log.append(number)
+
+    threads = [threading.Thread(target=engine.order, args=(None, operation, number)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(log[::2]) == list(range(8)) and log[::2] == log[1::2]
+
+
+def test_an_operation_may_begin_inside_another(engine: cuda.CudaEngine) -> None:
+    assert engine.order(0, lambda outer: engine.order(None, lambda inner: (outer, inner))) == (1, engine.stream)
+    assert engine.call(engine.order, None, lambda handle: handle) == engine.stream
+
+
+@pytest.mark.parametrize("stream", [None, 0])
+def test_an_operation_that_raises_ends(engine: cuda.CudaEngine, stream: int | None) -> None:
+    with pytest.raises(ZeroDivisionError):
+        engine.order(stream, lambda handle: handle // 0)
+    held = engine.from_host(np.arange(5), stream)
+    assert engine.to_host(held.ptr, np.int64, 5, stream)[4] == 4
+
+
+def test_a_launch_that_is_refused(
+    engine: cuda.CudaEngine, program: cuda.CudaProgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    function, *_ = program._find("scale_add")
+    monkeypatch.setitem(program._functions, "scale_add", (function, 1 << 20, 1))  # no block has so many threads
+    with pytest.raises(cuda.DriverError, match=r"launching a kernel on cuda:0: .* CUDA_ERROR_INVALID_VALUE \(\w+"):
+        program.run("scale_add", toy.table(1), Batch(n=1 << 20), 1 << 20)
 
 
 @pytest.mark.parametrize("n", [0, 1, 1000, 3_000_001])

@@ -14,15 +14,54 @@ from warphash.runtime.cuda import nvrtc
 
 HERE = Path(__file__).parent
 
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux" or not nvrtc.installed(), reason="needs Linux and NVRTC"),
+    pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc"),
+]
 
-@pytest.mark.skipif(sys.platform != "linux" or not nvrtc.installed(), reason="needs Linux and NVRTC")
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
-def test_engine_on_a_fake_driver(tmp_path: Path) -> None:
-    library = tmp_path / "libcuda.so.1"
+WAITS = """
+import ctypes
+from warphash.runtime.cuda import engine as cuda
+engine, waits = cuda.engine(0), ctypes.c_longlong.in_dll(ctypes.CDLL("libcuda.so.1"), "waits")
+seen = []
+for stream in (0, None, 0, 77, 77, 0, cuda.PER_THREAD_STREAM, cuda.PER_THREAD_STREAM, None):
+    before = waits.value
+    engine.order(stream, lambda handle: None)
+    seen.append(waits.value - before)
+print(*seen)
+"""
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Of a process that finds the fake driver."""
+    library = tmp_path_factory.mktemp("driver") / "libcuda.so.1"
     flags = ["-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
     subprocess.run(["gcc", *flags, "-o", library, HERE / "fake_driver.c", "-ldl"], check=True)
-    environment = os.environ | {"LD_LIBRARY_PATH": str(tmp_path), "WARPHASH_TEST_FAKE_DRIVER": "1"}
+    return os.environ | {"LD_LIBRARY_PATH": str(library.parent), "WARPHASH_TEST_FAKE_DRIVER": "1"}
+
+
+def test_engine_on_a_fake_driver(environment: dict[str, str]) -> None:
     command = [sys.executable, "-m", "pytest", "-x", "-n0", "-p", "no:cacheprovider", str(HERE / "test_cuda.py")]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=HERE.parents[1], check=False)
     assert run.returncode == 0, run.stdout + run.stderr
     assert " passed" in run.stdout
+
+
+def test_streams_wait_where_the_driver_does_not_order_them(environment: dict[str, str]) -> None:
+    """The legacy stream and the engine's own are in order; the per-thread stream is another one in every thread."""
+    run = subprocess.run([sys.executable, "-c", WAITS], env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["0", "0", "0", "1", "0", "1", "1", "1", "1"]
+
+
+def test_a_missing_extension_is_named_with_its_mend(environment: dict[str, str]) -> None:
+    """Beside a GPU, an installation without the compiled module says what is missing, and tables go to the CPU."""
+    code = """
+import sys
+sys.modules["warphash.runtime.cuda._streams"] = None
+from warphash.runtime.cuda import engine as cuda
+print(cuda.available(), cuda.reason_unavailable())
+"""
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout.startswith("False the compiled extension is missing")
+    assert "pip install --force-reinstall --no-deps warphash" in run.stdout

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
@@ -10,7 +12,17 @@ import numpy.typing as npt
 
 from ..errors import ShapeError
 
-__all__ = ["MAX_ROWS", "Allocator", "ArrayView", "Dtype", "Library", "Shape", "device_index", "refuse_rows"]
+__all__ = [
+    "MAX_ROWS",
+    "Allocator",
+    "ArrayView",
+    "Dtype",
+    "Library",
+    "Shape",
+    "array_view",
+    "device_index",
+    "refuse_rows",
+]
 
 MAX_ROWS = 1 << 31
 """Of an array: kernels number the elements of a batch in 32 bits."""
@@ -86,6 +98,10 @@ class ArrayView(NamedTuple):
     def export(self) -> Any:
         """The array as its library's own type: what a caller is given."""
         return self.library.export(self)
+
+
+array_view: Callable[[tuple[Any, ...]], ArrayView] = partial(tuple.__new__, ArrayView)
+"""A view of all of its fields, in order: what ``ArrayView(...)`` makes, in two thirds of the time."""
 
 
 class Library(Protocol):

@@ -7,8 +7,9 @@ under ``storage``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol
 
 __all__ = [
@@ -114,6 +115,9 @@ class Layout(Protocol):
         The header of the kernels that bring a large batch in the order of the parts of a table.
     refilling
         Entries of which a lane takes up one element after another (``kRefills``): no grid has a lane for each.
+    companions
+        For some entries, those that a table needs soon after it: a GPU loads them at the same time, and the compiler
+        works on all of them side by side.
     in_place
         Keys and values of any width lie in the table itself, each in the width that it has. Otherwise a slot holds
         words of 4 or 8 bytes, and wider keys and values go to a row store.
@@ -130,6 +134,7 @@ class Layout(Protocol):
     cpu_entries: str
     partition: str
     refilling: frozenset[str]
+    companions: Mapping[str, Sequence[str]]
     in_place: bool
     keys_apart: bool
     keeps_duplicates: bool
@@ -192,6 +197,14 @@ class Buckets:
     entries, cpu_entries = "buckets/gpu/entries.cuh", "buckets/cpu/entries.cuh"
     partition = "buckets/gpu/partition.cuh"
     refilling = frozenset[str]()
+    companions: Mapping[str, Sequence[str]] = MappingProxyType(
+        {
+            "settle": ("claim", "place", "find"),
+            "place": ("find",),
+            "place_pairs": ("split", "find"),
+            "update_block": ("find",),
+        }
+    )
     in_place = keys_apart = keeps_duplicates = composed = False
 
     def slot_bytes(self, key_bytes: int, value_bytes: int) -> int:
@@ -231,6 +244,7 @@ class Chains:
     refilling = frozenset(
         ["append", "append_reusing", "append_runs", "execute", "execute_pairs", "execute_reusing", "place", "relist"]
     )
+    companions: Mapping[str, Sequence[str]] = MappingProxyType({"place": ("find",)})
     in_place, keys_apart, keeps_duplicates = False, False, True
     composed = False
 
@@ -272,6 +286,7 @@ class Subtables:
     cpu_entries = "subtables/entries.cuh"
     partition = "subtables/gpu/partition.cuh"
     refilling = frozenset(["claim", "place"])
+    companions: Mapping[str, Sequence[str]] = MappingProxyType({"settle": ("claim", "place", "hand_over", "find")})
     in_place, keys_apart, keeps_duplicates = True, True, False
     composed = False
 
@@ -310,6 +325,7 @@ class Tickets:
     family = "tickets"
     cpu_entries = "tickets/entries.cuh"
     partition = Buckets.partition
+    companions: Mapping[str, Sequence[str]] = MappingProxyType({"settle": ("claim", "place", "find")})
     in_place, keys_apart, keeps_duplicates = True, False, False
     composed = False
 
@@ -346,6 +362,7 @@ class Tiers:
     family = "tiered"
     entries = cpu_entries = partition = ""
     refilling = frozenset[str]()
+    companions: Mapping[str, Sequence[str]] = MappingProxyType({})
     in_place = keys_apart = keeps_duplicates = False
     composed = True
 
@@ -375,6 +392,9 @@ class TwoLevel:
     entries, cpu_entries = "two_level/gpu/entries.cuh", "two_level/cpu/entries.cuh"
     partition = Buckets.partition
     refilling = frozenset[str]()
+    companions: Mapping[str, Sequence[str]] = MappingProxyType(
+        {"settle": ("claim", "link", "place", "find"), "scatter": ("place_all", "find")}
+    )
     in_place = keys_apart = keeps_duplicates = composed = False
 
     def slot_bytes(self, key_bytes: int, value_bytes: int) -> int:

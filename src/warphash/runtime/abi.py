@@ -82,7 +82,7 @@ class BucketTable(Table):
 class BucketBatch(InsertBatch):
     """An operation on a table of buckets."""
 
-    _fields_ = _words("source_slots", "source_buckets", "answer", "ticket")
+    _fields_ = _words("source_slots", "source_buckets", "answer", "ticket", "adopts")
 
 
 class BuildBatch(Launch):

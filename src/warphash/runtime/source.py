@@ -26,8 +26,10 @@ __all__ = [
     "SLABS",
     "KernelSource",
     "amalgamate",
+    "kernel_names",
     "kernel_root",
     "partition",
+    "single_kernel",
     "source_of",
     "translation_unit",
 ]
@@ -150,6 +152,18 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
     if spec.splits:
         entries += f"\nWARPHASH_SPLIT_ENTRIES({design}, {types.word}, {slots})"
     return _unit(platform, roots, headers, entries, constants)
+
+
+def single_kernel(unit: str, name: str) -> str:
+    """A unit for the platform ``cuda`` without its other kernels."""
+    return (
+        f"#define WARPHASH_KERNELS WARPHASH_IF_NAMED\n#define WARPHASH_NAMED_{name} ~, WARPHASH_DEFINE_KERNEL\n{unit}"
+    )
+
+
+def kernel_names(unit: str) -> str:
+    """A unit for the platform ``cuda`` whose kernels do nothing: it compiles fast, and tells their names."""
+    return f"#define WARPHASH_KERNELS(NAME) WARPHASH_DECLARE_KERNEL\n{unit}"
 
 
 def _unit(

@@ -37,6 +37,8 @@ class WordStorage:
         self._key_word, self._value_word, self._value_is_row = spec.word_bytes, spec.value_word_bytes, spec.value_is_row
         self._engine: Engine = store.engine
         self._rows = self._engine.program(ROWS)
+        self._key_slack = _slack(key_bytes, self._key_word, _KEY_ALIGNMENT_BYTES)
+        self._value_slack = _slack(value_bytes, self._value_word, _VALUE_ALIGNMENT_BYTES)
 
     @property
     def nbytes(self) -> int:
@@ -76,6 +78,8 @@ class WordStorage:
         absent, _absent = self._default(bytes(self.value_bytes), stream) if held else (0, None)
         self.store.update(key_words[0], value_words[0], n, op=op, kind=kind, flags=flags, unique=unique, stream=stream)
         if held:
+            if self.store.recovery.step is not None:
+                self.store.finish(stream)
             launch_find(self.store.state.array, key_words[0], n, out, 0, absent, stream)
         if narrow is not None:
             self._narrow(out, n, held, self.value_bytes, self._value_word, stream)
@@ -123,12 +127,16 @@ class WordStorage:
         return held.ptr, held
 
     def _keys(self, rows: int, n: int, stream: Any) -> tuple[int, Buffer | None]:
-        return self._widened(rows, n, self.key_bytes, self._key_word, _KEY_ALIGNMENT_BYTES, stream)
+        """Address of keys as words, and what keeps that memory."""
+        if rows & self._key_slack == 0:
+            return rows, None
+        return self._widened(rows, n, self.key_bytes, self._key_word, stream)
 
     def _values(self, rows: int, n: int, stream: Any) -> tuple[int, Buffer | None]:
-        if not rows:
-            return 0, None
-        return self._widened(rows, n, self.value_bytes, self._value_word, _VALUE_ALIGNMENT_BYTES, stream)
+        """Address of values as words, and what keeps that memory; 0 if there are none."""
+        if rows & self._value_slack == 0:
+            return rows, None
+        return self._widened(rows, n, self.value_bytes, self._value_word, stream)
 
     def _default(self, default: bytes, stream: Any) -> tuple[int, Buffer | None]:
         """What find gives for an absent key, as kernels take it: a word, or the address of a row."""
@@ -137,12 +145,8 @@ class WordStorage:
         held = self._engine.from_host(np.frombuffer(default.ljust(max(1, self._value_word), b"\0"), np.uint8), stream)
         return held.ptr, held
 
-    def _widened(
-        self, rows: int, n: int, width: int, word: int, alignment: int, stream: Any
-    ) -> tuple[int, Buffer | None]:
-        """Address of the rows as words, aligned as words are or as is said, and what keeps that memory."""
-        if width == word and rows % min(word & -word, alignment) == 0:
-            return rows, None
+    def _widened(self, rows: int, n: int, width: int, word: int, stream: Any) -> tuple[int, Buffer]:
+        """Address of the rows as words, and what keeps that memory."""
         held = self._engine.allocate(max(1, n * word), stream)
         batch = WordBatch(n=n, rows=rows, row_bytes=width, words=held.ptr, word_bytes=word)
         self._rows.run("widen", StoredRows(), batch, n, stream)
@@ -151,3 +155,11 @@ class WordStorage:
     def _narrow(self, words: int, n: int, rows: int, width: int, word: int, stream: Any) -> None:
         batch = WordBatch(n=n, rows=rows, row_bytes=width, words=words, word_bytes=word)
         self._rows.run("narrow", StoredRows(), batch, n, stream)
+
+
+def _slack(width: int, word: int, alignment: int) -> int:
+    """The bits that are not all 0 in an address of rows, other than 0, that kernels cannot take as words.
+
+    Words are aligned to their width, up to ``alignment``. If a row is narrower than its word, all bits.
+    """
+    return min(word & -word, alignment) - 1 if width == word else -1

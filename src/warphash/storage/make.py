@@ -140,6 +140,7 @@ def make_storage(
     """
     widths: dict[str, Any] = {"key_bytes": key_bytes, "value_bytes": value_bytes, "seed": seed, "family": family}
     storage: Storage
+    options = options._replace(leaves=bound is None)
     ranked = bound is not None and bound.evict in RANKED_ROWS
     if design.layout.composed:
         composed = import_module(f".{design.layout.family}.storage", __package__)
@@ -174,7 +175,7 @@ def _of_words_or_rows(
     """A store of the design's family, behind a codec; or behind a row store, for wide rows and for those with ranks."""
     in_rows, *stored = _stored_widths(design, key_bytes, value_bytes, ranked)
     spec = _spec(design, tuple(parameters.items()), *stored, family)
-    kind = TableKind(engine, design, parameters, spec)
+    kind, options = TableKind(engine, design, parameters, spec), options._replace(leaves=options.leaves and not in_rows)
     store: Store = _maker(design.layout.family)(kind, capacity, seed, family, options, multi)
     if in_rows:
         from .row_store import RowStorage

@@ -78,6 +78,9 @@ class StoreOptions(NamedTuple):
         Where the slots lie, of a design that has a choice (`Design.memories`): ``"device"``, ``"host"``, or a file.
     opens
         The file is there, and holds the table.
+    leaves
+        An update may return before its kernels have ended. The caller calls `Store.finish` before all that
+        `Recovery.step` forbids, and before the store is asked for its size.
     """
 
     grows: bool
@@ -87,6 +90,7 @@ class StoreOptions(NamedTuple):
     counts_probes: bool
     memory: str | Path = "device"
     opens: bool = False
+    leaves: bool = False
 
 
 class TierFigures(NamedTuple):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..arrays.row_type import Column
 from ..errors import ParameterError
-from ..runtime.cuda.machine_code import machine_code
+from ..runtime.cuda.machine_code import MachineCode
 from ..runtime.devices import engine_for
 from ..storage.hash_constants import HASHES
 from ..storage.make import programs
@@ -70,7 +70,7 @@ def compile_ahead(
     gpu: Any = None if arch else engine_for("cuda")
     for architecture in arch or (gpu.arch,):
         for spec in wanted:
-            yield Ahead(architecture, spec.design, machine_code(spec, architecture).compiled)
+            yield Ahead(architecture, spec.design, MachineCode(spec, architecture).compile_all())
 
 
 def parsed(text: str) -> tuple[str, Any]:

@@ -19,7 +19,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
@@ -631,11 +630,7 @@ class BaseTable:
     # ---- the lock, which is not reentrant: the caller of a method ``_*_locked`` holds it
     def _settled(self, verb: Callable[..., T], *args: Any) -> T:
         """Call ``verb`` while no batch is under way: beside readers, or alone, to end a batch first."""
-        return self._beside_readers(lambda: self._storage.store.pending, verb, *args)
-
-    def _beside_readers(self, waits: Callable[[], bool], verb: Callable[..., T], *args: Any) -> T:
-        """Call ``verb`` beside readers; or alone, behind the end of the batch that is under way, if ``waits``."""
-        done = self._lock.read(lambda: None if waits() else (verb(*args),))
+        done = self._lock.read(lambda: None if self._storage.store.pending else (verb(*args),))
         return self._alone(verb, *args) if done is None else done[0]
 
     def _alone(self, verb: Callable[..., T], *args: Any) -> T:
@@ -745,13 +740,21 @@ class BaseTable:
         library, rows, engine = seen.library, seen.shape[:1], self._engine
         values = None if column is None else library.empty(seen, rows + column.shape, column.dtype, engine)
         found = library.empty(seen, rows, BOOL, engine)
-        if seen.device == self._device:
-            out = 0 if values is None else values.ptr
-            find = partial(self._storage.find, seen.ptr, rows[0], out, found.ptr, absent, seen.stream)
-        else:
-            find = partial(self._find_through_host, seen, values, found, absent)
-        self._beside_readers(lambda: self._storage.store.recovery.step is not None, find)
+        if not self._lock.read(self._find_locked, seen, values, found, absent):
+            self._alone(self._find_locked, seen, values, found, absent)
         return None if values is None else library.export(values), library.export(found)
+
+    def _find_locked(self, keys: ArrayView, values: ArrayView | None, found: ArrayView, absent: bytes) -> bool:
+        """Look up keys, unless an update has to be finished first: whether that was not so."""
+        storage = self._storage
+        if storage.store.recovery.step is not None:
+            return False
+        if keys.device == self._device:
+            out = 0 if values is None else values.ptr
+            storage.find(keys.ptr, keys.shape[0], out, found.ptr, absent, keys.stream)
+        else:
+            self._find_through_host(keys, values, found, absent)
+        return True
 
     def _find_through_host(self, keys: ArrayView, values: ArrayView | None, found: ArrayView, absent: bytes) -> None:
         """Look up keys that are not in the engine's memory. The caller holds the lock."""

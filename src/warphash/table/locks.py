@@ -61,7 +61,8 @@ class ReadWriteLock:
             finally:
                 self._leave(thread)
         finally:
-            self._leave(thread)
+            if thread in self._known:  # the first time was interrupted
+                self._leave(thread)
 
     def write(self, verb: Callable[_P, _T], *args: _P.args, **options: _P.kwargs) -> _T:
         """Call ``verb`` alone, and return what the verb returns."""
@@ -77,7 +78,8 @@ class ReadWriteLock:
             finally:
                 self._leave(thread)
         finally:
-            self._leave(thread)
+            if thread in self._known:  # the first time was interrupted
+                self._leave(thread)
 
     def _wait_to_read(self, thread: int) -> None:
         """Wait until a reader may go on. The caller holds the mutex."""
@@ -101,13 +103,14 @@ class ReadWriteLock:
 
     def _leave(self, thread: int) -> None:
         """Forget a thread, whatever it was about to do, and wake those that wait."""
-        if thread not in self._known:
-            return
         with self._mutex:
-            if thread in self._writing:
-                self._due |= self._waiting_to_read
             if self._changed is not None:
+                if thread in self._writing:
+                    self._due |= self._waiting_to_read
                 self._changed.notify_all()  # who wakes looks when the mutex is free
-            for threads in (self._due, self._waiting_to_read, self._waiting_to_write, self._reading, self._writing):
-                threads.discard(thread)
+            self._due.discard(thread)
+            self._waiting_to_read.discard(thread)
+            self._waiting_to_write.discard(thread)
+            self._reading.discard(thread)
+            self._writing.discard(thread)
             self._known.discard(thread)

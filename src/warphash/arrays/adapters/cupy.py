@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import DeviceError, DtypeError
 from ..dlpack import LEGACY_STREAM
-from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Shape, device_index, refuse_rows
+from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Shape, array_view, device_index, refuse_rows
 
 __all__ = ["LIBRARY"]
 
@@ -41,7 +41,7 @@ class CupyLibrary:
         if not array.flags.c_contiguous:
             array = cupy.ascontiguousarray(array).reshape(shape)
         stream = cupy.cuda.get_current_stream().ptr or LEGACY_STREAM
-        return ArrayView(array.data.ptr, shape, array.dtype, _DEVICES[index], stream, array, None, self, None, place)
+        return array_view((array.data.ptr, shape, array.dtype, _DEVICES[index], stream, array, None, self, None, place))
 
     def empty(self, like: ArrayView, shape: Shape, dtype: Dtype, allocator: Allocator | None) -> ArrayView:
         """A new array of CuPy's own allocator."""
@@ -53,7 +53,7 @@ class CupyLibrary:
         else:
             with like.place:
                 made = make(shape, dtype)
-        return ArrayView(made.data.ptr, shape, dtype, like.device, like.stream, made, None, self, None, like.place)
+        return array_view((made.data.ptr, shape, dtype, like.device, like.stream, made, None, self, None, like.place))
 
     def export(self, made: ArrayView) -> Any:
         """The array itself."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import DtypeError, ShapeError
-from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Shape, refuse_rows
+from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Shape, array_view, refuse_rows
 
 __all__ = ["NUMPY", "NumpyLibrary", "address_of", "contiguous"]
 
@@ -56,12 +56,16 @@ class NumpyLibrary:
         if not is_plain or dtype.hasobject or (shape and shape[0] > MAX_ROWS):
             array = contiguous(array)
             dtype, shape = array.dtype, array.shape
-        return ArrayView(_word_at(id(array) + _HEADER_BYTES).value, shape, dtype, "cpu", None, array, array, self)
+        return array_view(
+            (_word_at(id(array) + _HEADER_BYTES).value, shape, dtype, "cpu", None, array, array, self, None, None)
+        )
 
     def empty(self, like: ArrayView, shape: Shape, dtype: Dtype, allocator: Allocator | None) -> ArrayView:
         """A new array in host memory."""
         array = np.empty(shape, dtype)
-        return ArrayView(_word_at(id(array) + _HEADER_BYTES).value, shape, dtype, "cpu", None, array, array, self)
+        return array_view(
+            (_word_at(id(array) + _HEADER_BYTES).value, shape, dtype, "cpu", None, array, array, self, None, None)
+        )
 
     def export(self, made: ArrayView) -> Any:
         """The array itself."""

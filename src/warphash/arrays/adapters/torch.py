@@ -11,7 +11,7 @@ import numpy as np
 
 from ...errors import DeviceError, DtypeError, ShapeError
 from ..dlpack import LEGACY_STREAM
-from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Shape, refuse_rows
+from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Shape, array_view, refuse_rows
 from .numpy import address_of
 
 __all__ = ["LIBRARY"]
@@ -35,11 +35,11 @@ class TorchLibrary:
         place = tensor.device
         if tensor.is_cuda:
             device, stream = _device_and_stream(place.index)
-            return ArrayView(tensor.data_ptr(), shape, dtype, device, stream(), tensor, None, self, None, place)
+            return array_view((tensor.data_ptr(), shape, dtype, device, stream(), tensor, None, self, None, place))
         if place.type != "cpu":
             raise DeviceError(f"expected a tensor on cpu or cuda, got {place}; call .to('cuda') or .cpu()")
         host = tensor.detach().numpy()
-        return ArrayView(address_of(host), shape, dtype, "cpu", None, tensor, host, self, None, place)
+        return array_view((address_of(host), shape, dtype, "cpu", None, tensor, host, self, None, place))
 
     def empty(self, like: ArrayView, shape: Shape, dtype: Dtype, allocator: Allocator | None) -> ArrayView:
         """A new tensor of PyTorch's own allocator."""
@@ -49,7 +49,7 @@ class TorchLibrary:
         else:
             host = made.numpy()
             ptr = address_of(host)
-        return ArrayView(ptr, shape, dtype, like.device, like.stream, made, host, self, None, like.place)
+        return array_view((ptr, shape, dtype, like.device, like.stream, made, host, self, None, like.place))
 
     def export(self, made: ArrayView) -> Any:
         """The tensor itself."""

@@ -19,6 +19,7 @@ struct BucketBatch : InsertBatch {
   u64 source_buckets;  // and how many of its hashed buckets begin there
   u64 answer;          // one block: address, in memory of the host, of the outcome (buckets/gpu/one_block.cuh)
   u64 ticket;          // and what its first word becomes
+  u64 adopts;          // one block: 1: pairs that find no slot become displaced pairs
 };
 
 // The build of a table (buckets/cpu/build.cuh).

@@ -310,7 +310,7 @@ struct ArgumentsOf<void(const Table_&, const Batch_&)> {
 #if !defined(WARPHASH_CONSTANTS)
 #define WARPHASH_CONSTANTS
 #endif
-#define WARPHASH_KERNEL(BOUNDS, NAME, ...)                               \
+#define WARPHASH_DEFINE_KERNEL(BOUNDS, NAME, ...)                        \
   extern "C" __global__ void __launch_bounds__ BOUNDS NAME(              \
       const warphash::ArgumentsOf<decltype(__VA_ARGS__)>::Table table,   \
       const warphash::ArgumentsOf<decltype(__VA_ARGS__)>::Batch batch) { \
@@ -319,6 +319,20 @@ struct ArgumentsOf<void(const Table_&, const Batch_&)> {
     WARPHASH_CONSTANTS                                                   \
     __VA_ARGS__(known, batch);                                           \
   }
+
+// Which kernels a unit has: WARPHASH_KERNELS(NAME) is the macro that a kernel becomes. By default, all are defined. By
+// WARPHASH_IF_NAMED a unit has those for which WARPHASH_NAMED_<name> is defined as `~, WARPHASH_DEFINE_KERNEL`. By
+// WARPHASH_DECLARE_KERNEL all are there by name, and do nothing.
+#if !defined(WARPHASH_KERNELS)
+#define WARPHASH_KERNELS(NAME) WARPHASH_DEFINE_KERNEL
+#endif
+#define WARPHASH_DECLARE_KERNEL(BOUNDS, NAME, ...) \
+  extern "C" __global__ void NAME() {}
+#define WARPHASH_SKIP_KERNEL(BOUNDS, NAME, ...)
+#define WARPHASH_SECOND(FIRST, SECOND, ...) SECOND
+#define WARPHASH_SECOND_OF(...) WARPHASH_SECOND(__VA_ARGS__)
+#define WARPHASH_IF_NAMED(NAME) WARPHASH_SECOND_OF(WARPHASH_NAMED_##NAME, WARPHASH_SKIP_KERNEL, ~)
+#define WARPHASH_KERNEL(BOUNDS, NAME, ...) WARPHASH_KERNELS(NAME)(BOUNDS, NAME, __VA_ARGS__)
 #define WARPHASH_ENTRY(NAME, ...)                                                                        \
   WARPHASH_KERNEL((warphash::most_threads<__VA_ARGS__>(), warphash::fewest_blocks<__VA_ARGS__>()), NAME, \
                   warphash::for_each<__VA_ARGS__>)

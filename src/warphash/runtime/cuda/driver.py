@@ -29,9 +29,10 @@ def check(answer: tuple[Any, ...], what: str) -> Any:
     return values[0] if len(values) == 1 else values
 
 
-def error(status: Any, what: str) -> DriverError:
+def error(code: int, what: str) -> DriverError:
     """The exception for a status that is no success."""
     driver = bindings()
+    status = driver.CUresult(code)
     _, text = driver.cuGetErrorString(status)
     mend = ""
     if status == driver.CUresult.CUDA_ERROR_NOT_INITIALIZED:

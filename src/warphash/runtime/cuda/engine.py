@@ -8,7 +8,9 @@ an operation on another stream than the last one waits, on the device, for that 
 stream and asked on another, and memory is freed behind its last use, with no synchronisation of the host.
 
 An event is recorded behind every operation on a stream of the caller's, since that stream may be gone when the next
-operation needs to wait for it (0.5 us). The default streams are for ever: there the event waits until it is wanted.
+operation needs to wait for it (0.5 us). The legacy stream and the engine's own are for ever: there the event waits
+until it is wanted, and between the two none is needed.
+`CudaEngine.order` keeps this order. It is compiled (``src/extension/streams.cpp``), as it is a part of every launch.
 
 The caller's current context is left as it is. It mostly is the engine's own, the one that all libraries share, which
 takes less to see than to push.
@@ -25,8 +27,9 @@ import functools
 import hashlib
 import sys
 import threading
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +42,7 @@ from . import nvrtc
 from .cache import NUMBERS_SUFFIX, CubinCache
 from .driver import DriverError, bindings, check, error
 from .events import CudaAnswer, CudaMark
-from .machine_code import machine_code
+from .machine_code import MachineCode
 from .pinned import PinnedPages
 from .program import CudaProgram
 from .small_memory import LARGEST_BYTES, SmallMemory
@@ -60,6 +63,14 @@ __all__ = [
 LEGACY_STREAM, PER_THREAD_STREAM = 1, 2
 """The driver's handles of its two default streams. The second is another stream in every thread."""
 
+_LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+
+_STREAM_FUNCTIONS = (
+    *("cuCtxGetCurrent", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2"),
+    *("cuEventRecord", "cuStreamWaitEvent", "cuLaunchKernelEx"),
+)
+"""Of the driver, in the order in which ``Streams`` takes their addresses (``src/extension/streams.cpp``)."""
+
 _LEAST_HEAP_BYTES = 256 << 20
 
 KEPT_FRACTION = 1 / 16
@@ -79,7 +90,7 @@ def reason_unavailable() -> str | None:
     """Why no GPU can be used, with the mend; None where one can."""
     # The driver first, by hand: with none, cuda-bindings raise here and cuda-core can hang after that.
     try:
-        library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+        library = ctypes.CDLL(_LIBRARY)
     except OSError:
         return "no NVIDIA driver is installed (libcuda.so.1 is missing)"
     if status := library.cuInit(0):
@@ -91,6 +102,12 @@ def reason_unavailable() -> str | None:
         from cuda.bindings import driver  # noqa: F401
     except ImportError as error:
         return f"the CUDA bindings are not installed ({error}): {nvrtc.MEND}"
+    try:
+        from . import _streams  # noqa: F401
+    except ImportError as error:
+        from ..doctor import EXTENSION_MEND
+
+        return f"the compiled extension is missing ({error}): {EXTENSION_MEND}"
     return None if nvrtc.installed() else f"NVRTC, the run-time compiler, is not installed: {nvrtc.MEND}"
 
 
@@ -152,6 +169,12 @@ class CudaEngine:
         The blocks of a kernel may come before the one before it in its stream has ended (compute capability 9.0).
     staging
         Copies of whole host arrays, and pipelines over them (`staging`).
+    call
+        ``call(function, *arguments)`` answers what the driver's ``function(*arguments)`` does, with the engine's lock
+        and context, on no stream.
+    order
+        ``order(stream, function, *arguments)`` answers what ``function(*arguments, handle)`` does, an operation on
+        ``stream``, behind the one before it.
     """
 
     asynchronous: bool = True
@@ -181,18 +204,15 @@ class CudaEngine:
         self.name = check(driver.cuDeviceGetName(256, handle), what).split(b"\0")[0].decode()
         self.total_bytes = int(check(driver.cuDeviceTotalMem(handle), what))
         self._context = check(driver.cuDevicePrimaryCtxRetain(handle), what)  # the one that every library shares
-        self._lock = threading.RLock()  # reentrant: a buffer may be collected, and freed, inside an operation
+        self._streams = self._make_streams(what)
+        self.call, self.order = self._streams.call, self._streams.order
         self._pinned = PinnedPages(self)
         self._small = SmallMemory(self._take)
         self._programs: dict[KernelSpec, CudaProgram] = {}
-        self._keys: dict[KernelSpec, str] = {}  # of the programs in the cache
+        self._codes: dict[KernelSpec, MachineCode] = {}
         self._numbers: dict[KernelSpec, float | None] = {}
-        self._compiling = threading.Lock()
-        self._own = int(check(self.call(driver.cuStreamCreate, driver.CUstream_flags.CU_STREAM_DEFAULT), what))
-        self._behind_last = check(self.call(driver.cuEventCreate, driver.CUevent_flags.CU_EVENT_DISABLE_TIMING), what)
+        self._making = threading.Lock()
         self._pool = self.call(self._make_pool, index) if has_pools else None
-        self._for_ever = (self._own, LEGACY_STREAM)
-        self._last = self._own
         self.staging = Staging(self)
 
     @functools.cached_property
@@ -217,14 +237,19 @@ class CudaEngine:
         return self._own
 
     def program(self, spec: KernelSpec) -> CudaProgram:
-        """The kernels of ``spec``: from memory, else from the cache on disk, else compiled (about 1 s)."""
+        """The kernels of ``spec``. A kernel comes from the cache on disk, or is compiled, when it is first launched."""
         program_log.note(self.device, spec)
-        with self._compiling:
+        with self._making:
             if spec not in self._programs:
-                code = machine_code(spec, self.arch)
-                self._keys[spec] = code.key
-                self._programs[spec] = self.load(code.cubin, spec.layout.refilling)
+                companions = {} if spec.header else spec.layout.companions
+                self._codes[spec] = code = MachineCode(spec, self.arch)
+                load = partial(self._modules, code)
+                self._programs[spec] = CudaProgram(self, load, spec.layout.refilling, companions)
             return self._programs[spec]
+
+    def _modules(self, code: MachineCode, names: Sequence[str]) -> list[Any]:
+        """A module for each of some kernels."""
+        return [self._module(cubin) for cubin in code.of(names)]
 
     def recall(self, spec: KernelSpec) -> float | None:
         """As `Engine.recall`; from memory, else from the folder of the compile cache."""
@@ -241,15 +266,31 @@ class CudaEngine:
     def _number_key(self, spec: KernelSpec) -> str:
         """Name of a measured number: a digest of the kernels and of the name of the device."""
         self.program(spec)
-        return hashlib.sha256(f"{self._keys[spec]} {self.name}".encode()).hexdigest()
+        return hashlib.sha256(f"{self._codes[spec].key} {self.name}".encode()).hexdigest()
 
     def load(self, cubin: bytes, refilling: frozenset[str] = frozenset()) -> CudaProgram:
         """Kernels from machine code, and those of which a grid need not have a thread for each element.
 
         Each has to begin with PTX's ``griddepcontrol.wait`` (``wait_for_turn`` in ``platform/cuda.cuh``).
         """
-        module = check(self.call(self._driver.cuModuleLoadData, cubin), "loading kernels")
-        return CudaProgram(self, module, refilling)
+        module = self._module(cubin)
+        return CudaProgram(self, lambda names: [module] * len(names), refilling, {})
+
+    def _module(self, cubin: bytes) -> Any:
+        """A module. Raises `MemoryError` if the device has no memory for its code."""
+        answer = self.call(self._load_module, cubin)
+        if answer[0] == self._driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+            raise MemoryError(
+                f"{self.device} has {self.free_bytes():,} bytes free, and no room for the code of a kernel"
+            )
+        return check(answer, "loading kernels")
+
+    def _load_module(self, cubin: bytes) -> Any:
+        answer = self._driver.cuModuleLoadData(cubin)
+        if answer[0] == self._driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+            self._reclaim(self._streams.lasting())
+            answer = self._driver.cuModuleLoadData(cubin)
+        return answer
 
     def allocate(self, nbytes: int, stream: Any = None) -> DeviceBuffer:
         """Uninitialised device memory, aligned to 256 bytes, ready in the order of ``stream``.
@@ -360,52 +401,25 @@ class CudaEngine:
         """Device memory that nobody holds."""
         return int(check(self.call(self._driver.cuMemGetInfo), "asking for the free memory")[0])
 
-    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Answer of the driver's ``function(*arguments)``, with the engine's lock and context, on no stream."""
-        with self._lock:
-            entered = self._enter()
-            try:
-                return function(*arguments)
-            finally:
-                if entered:
-                    self._driver.cuCtxPopCurrent()
-
-    def order(self, stream: Any, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Answer of ``function(*arguments, handle)``, an operation on ``stream``, behind the one before it."""
-        handle = self._own if stream is None else int(stream) or LEGACY_STREAM
-        with self._lock:
-            entered = self._enter()
-            try:
-                if handle != self._last or handle == PER_THREAD_STREAM:
-                    self._follow(handle)
-                answer = function(*arguments, handle)
-                if handle not in self._for_ever:
-                    self._driver.cuEventRecord(self._behind_last, handle)
-                return answer
-            finally:
-                if entered:
-                    self._driver.cuCtxPopCurrent()
-
-    def _enter(self) -> bool:
-        """Make the engine's context current, and say whether it was not."""
-        driver = self._driver
-        if driver.cuCtxGetCurrent()[1] == self._context:
-            return False
-        (status,) = driver.cuCtxPushCurrent(self._context)
-        if status:
-            raise error(status, f"using {self.device}")
-        return True
-
-    def _follow(self, handle: int) -> None:
-        """Make a stream wait for the one of the last operation."""
-        if self._last in self._for_ever:
-            self._driver.cuEventRecord(self._behind_last, self._last)
-        self._driver.cuStreamWaitEvent(handle, self._behind_last, 0)
-        self._last = handle
-
     def _copy(self, target: int, source: int, nbytes: int, mark: CudaMark | None, handle: int) -> Any:
         answer = self._driver.cuMemcpyAsync(target, source, nbytes, handle)
         return answer if mark is None or answer[0] else self._driver.cuEventRecord(mark.event, handle)
+
+    def _make_streams(self, what: str) -> Any:
+        """The engine's stream and event, with the functions of the driver that a launch calls."""
+        from ._streams import Streams
+
+        driver = self._driver
+        check(driver.cuCtxPushCurrent(self._context), what)
+        try:
+            self._own = int(check(driver.cuStreamCreate(driver.CUstream_flags.CU_STREAM_DEFAULT), what))
+            self._behind_last = check(driver.cuEventCreate(driver.CUevent_flags.CU_EVENT_DISABLE_TIMING), what)
+        finally:
+            driver.cuCtxPopCurrent()
+        library = ctypes.CDLL(_LIBRARY)
+        addresses = tuple(ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in _STREAM_FUNCTIONS)
+        handles = int(self._context), self._own, int(self._behind_last)
+        return Streams(addresses, *handles, self.overlaps_kernels, partial(_refuse, f"using {self.device}"))
 
     def _make_pool(self, index: int) -> Any:
         driver = self._driver
@@ -423,12 +437,15 @@ class CudaEngine:
         driver = self._driver
         answer = self._try_to_allocate(nbytes, handle)
         if answer[0] == driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
-            # What is freed but not yet reached by the device counts as used: wait for it once.
-            driver.cuStreamSynchronize(handle)
-            if self._pool is not None:
-                driver.cuMemPoolTrimTo(self._pool, 0)
+            self._reclaim(handle)
             answer = self._try_to_allocate(nbytes, handle)
         return answer
+
+    def _reclaim(self, handle: int) -> None:
+        """Give the driver all memory that is freed. What the device has not reached yet counts as used: wait for it."""
+        self._driver.cuStreamSynchronize(handle)
+        if self._pool is not None:
+            self._driver.cuMemPoolTrimTo(self._pool, 0)
 
     def _try_to_allocate(self, nbytes: int, handle: int) -> Any:
         if self._pool is None:  # some virtual GPUs: plain memory, whose release waits for the device
@@ -440,16 +457,15 @@ class CudaEngine:
         self.call(self._free, ptr)
 
     def _free(self, ptr: int) -> None:
-        # Behind the last operation there was, but never on a caller's stream, which may be gone by now.
-        handle = self._last
-        if handle not in self._for_ever:
-            handle = self._own
-            self._driver.cuStreamWaitEvent(handle, self._behind_last, 0)
         if self._pool is None:
             self._driver.cuMemFree(ptr)
-        else:
-            self._driver.cuMemFreeAsync(ptr, handle)
+        else:  # behind the last operation there was, but never on a caller's stream, which may be gone by now
+            self._driver.cuMemFreeAsync(ptr, self._streams.lasting())
 
 
 def _nothing(handle: int) -> int:
     return handle
+
+
+def _refuse(what: str, status: int) -> NoReturn:
+    raise error(status, what)

@@ -78,7 +78,7 @@ def compile(source: str, arch: str = "sm_90") -> CompiledModule:
 
     Notes
     -----
-    About 1 s for the kernels of a design. Safe from several threads; the interpreter's lock is free meanwhile.
+    0.1 to 0.6 s for a kernel. Safe from several threads; the interpreter's lock is free meanwhile.
     """
     nvrtc = _bindings()
     program = _check(nvrtc, nvrtc.nvrtcCreateProgram(source.encode(), b"unit.cu", 0, None, None))

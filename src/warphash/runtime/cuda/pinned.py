@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 from ..memory import PinnedBuffer
@@ -27,6 +28,7 @@ class PinnedPages:
         self._engine = engine
         self._driver = engine._driver
         self._free: list[int] = []  # pages of nobody's
+        self._lock = threading.RLock()  # reentrant: a buffer may be collected, and another allocated, inside
 
     def allocate(self, nbytes: int) -> PinnedBuffer:
         """New memory, or a page that was given back.
@@ -38,7 +40,7 @@ class PinnedPages:
         """
         if nbytes > PAGE_BYTES:
             return PinnedBuffer(self._pin(nbytes), nbytes, self._unpin)
-        with self._engine._lock:
+        with self._lock:
             if not self._free:
                 first = self._pin(PAGES_AT_ONCE * PAGE_BYTES)
                 self._free += [first + page * PAGE_BYTES for page in range(PAGES_AT_ONCE)]

@@ -251,6 +251,18 @@ class BucketArray:
         """
         if listed is not None and not listed.n:
             return Outcome(0, 0, 0, 0)
+        if self.is_one_launch(listed.n if listed else n):
+            self.begin(
+                *(keys, values, listed.n if listed else n),
+                op=op,
+                kind=kind,
+                flags=flags,
+                unique=unique,
+                count_probes=count_probes,
+                listed=listed,
+                stream=stream,
+            )
+            return self.outcome(stream)
         # Those that displace pairs pass them on. A second piece may have keys that the first has put into the table.
         skips_first = in_other_buckets and self.design.moves_keys and (unique or n <= CLAIMED_ELEMENTS)
         walked = listed.n if listed else n
@@ -260,9 +272,7 @@ class BucketArray:
         place = "place_pairs" if whole else "place_next" if skips_first else "place"
         scratch = self._workbench.of(piece, op not in (Op.KEEP, Op.REPLACE) and not unique, unique, stream)
         table = self.table
-        small = self.is_one_launch(walked)
-        if not small:
-            self._workbench.restart(scratch, stream)
+        self._workbench.restart(scratch, stream)
         if self.design.moves_keys:
             self.displaced = scratch
         self.layout_is_open = whole
@@ -282,8 +292,6 @@ class BucketArray:
             )
             batch.out_flags = flags and flags + first
             batch.random = self._random.getrandbits(32)
-            if small:
-                return self._closed(self._run_block("update_block", table, batch, stream))
             if unique:
                 self.program.run(place, table, batch, batch.n, stream)
             else:
@@ -296,6 +304,49 @@ class BucketArray:
             self.layout_is_open = False
         report = read_report(self.engine, scratch.report.ptr, stream)
         return self._closed(Outcome(report.changed, report.displaced, report.unplaced, report.probes))
+
+    def begin(
+        self,
+        keys: int,
+        values: int,
+        n: int,
+        *,
+        op: Op,
+        kind: int,
+        flags: int,
+        unique: bool,
+        count_probes: bool = False,
+        listed: Listed | None = None,
+        adopts: bool = False,
+        stream: Any = None,
+    ) -> None:
+        """Launch an update, as of `update`, that is one launch; `outcome` waits for it.
+
+        Parameters
+        ----------
+        n
+            Elements that take part.
+        adopts
+            Pairs that find no slot become displaced pairs. Every element has a flag, and no values are combined.
+
+        Raises
+        ------
+        MemoryError
+            Before the kernel is launched.
+        """
+        scratch = self._workbench.of(n, op not in (Op.KEEP, Op.REPLACE) and not unique, unique, stream)
+        if self.design.moves_keys:
+            self.displaced = scratch
+        batch = scratch.batch
+        batch.op, batch.kind, batch.count_probes, batch.adopts = op, kind, count_probes, adopts
+        batch.n, batch.count, batch.indices = n, 0, listed.numbers.ptr if listed else 0
+        batch.keys, batch.values, batch.out_flags = keys, values, flags
+        batch.random = self._random.getrandbits(32)
+        self._launch_block("update_block", batch, stream)
+
+    def outcome(self, stream: Any = None) -> Outcome:
+        """The outcome of the update that `begin` has launched. Waits."""
+        return self._closed(self._answer(stream))
 
     def _closed(self, outcome: Outcome) -> Outcome:
         """Forget the scratch memory of an update that left no pair there; keep it from the next update otherwise."""
@@ -399,7 +450,8 @@ class BucketArray:
                 report=report,
             )
             if scratch:
-                return self._run_block("erase_block", table, batch, stream).changed
+                self._launch_block("erase_block", batch, stream)
+                return self._answer(stream).changed
             self.program.run("erase", table, batch, count, stream)
         return read_report(self.engine, report, stream).changed
 
@@ -417,13 +469,17 @@ class BucketArray:
         self.engine.fill(self._report.ptr, 0, self._report.nbytes, stream)
         return self._report.ptr
 
-    def _run_block(self, entry: str, table: Table, batch: Any, stream: Any) -> Outcome:
-        """One launch of ``kernels/buckets/gpu/one_block.cuh``, and its answer."""
+    def _launch_block(self, entry: str, batch: Any, stream: Any) -> None:
+        """Launch a kernel of ``kernels/buckets/gpu/one_block.cuh``."""
         slot = self._result_slot or ResultSlot(self.engine)
         self._result_slot = slot
         slot.address(batch)
-        self.program.run(entry, table, batch, batch.n, stream)
-        displaced, unplaced, changed, probes = slot.outcome(stream)
+        self.program.run(entry, self.table, batch, batch.n, stream)
+
+    def _answer(self, stream: Any) -> Outcome:
+        """What the last kernel of `_launch_block` did. Waits."""
+        assert self._result_slot is not None
+        displaced, unplaced, changed, probes = self._result_slot.outcome(stream)
         return Outcome(changed, displaced, unplaced, probes)
 
     # ---- after an update

@@ -11,6 +11,11 @@ What an update may leave undone, and what follows:
    is large enough to fail by its size (`policies.is_risky`), a snapshot was taken before it, and is put back. A smaller
    batch fails only with a freak of the hash constants: its keys are erased, which leaves room for the displaced pairs.
 
+A batch that is a single launch is left, if the table would be half full with it at most, or has no keys yet: its kernel
+puts pairs that find no slot with the displaced pairs, and `update` returns. The next call that needs the end of the
+batch (`finish`) reads the outcome, and gives displaced pairs slots as after an interrupt. In a fuller table, this could
+take more memory than there is, and a later call would fail for it. Only tables that may grow leave batches.
+
 The recovery of an interrupted update (`storage.Recovery`) follows from this. With a snapshot, it is put back, and all
 keys of the batch are out. Without one, the displaced pairs are read from the array's scratch memory and placed, and the
 keys are counted anew. An array whose layout is open, or that was never cleared, had no keys before, and is cleared.
@@ -22,6 +27,7 @@ that is no build: until then, to clear the memory is the step of the recovery.
 from __future__ import annotations
 
 import ctypes
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -67,12 +73,15 @@ class _State(NamedTuple):
         Erased slots since the array was made (an upper bound: an insert may have taken some again).
     vouched
         Whether the table holds keys of a batch with ``unique``, which nobody has compared.
+    awaited
+        Elements of the batch that was left; 0 if there is none. The keys that it added are not counted yet.
     """
 
     array: BucketArray
     size: int
     tombstones: int
     vouched: bool
+    awaited: int = 0
 
 
 class _Undo(NamedTuple):
@@ -137,6 +146,11 @@ class BucketStore:
         self.grows, self.attempts, self.load_factor, self.bounds, self.counts_probes = options[:5]
         self.safe_load_factor = array.design.safe_load_factor(array.parameters)
         self._growth = Growth(self.load_factor, self.safe_load_factor, self.bounds)
+        # Without moves, or with bounds or counts, the end of a batch is part of the call.
+        at_once = self.counts_probes or self.bounds is not None or not array.design.moves_keys
+        self._leaves = options.leaves and self.grows and not at_once
+        # Of a batch that was left. It does not hold the store: a table that nobody uses any more is freed at once.
+        self._recover_left = partial(BucketStore._recover, weakref.proxy(self))
         self.seed = array.seed
         self.rebuilds = self.probes = self.inserted = 0
         self.state = _State(array, 0, 0, False)
@@ -187,7 +201,18 @@ class BucketStore:
         return self.state.array.memory_use()
 
     def finish(self, stream: Any = None) -> None:
+        if self.state.awaited:
+            self._end(stream)
         self.recovery.run(self.engine, stream)
+
+    def _end(self, stream: Any) -> None:
+        """Count the keys of the batch that was left. If it has displaced pairs, the recovery stays noted. Waits."""
+        array, size, tombstones, vouched, awaited = self.state
+        outcome = array.outcome(stream)
+        self.state = _State(array, size + outcome.changed, tombstones, vouched)
+        self._new_share = outcome.changed / awaited
+        if outcome.complete:
+            self.recovery.step = None
 
     # ---- other stores
     def sibling(self, keys: int, stream: Any = None) -> Self:
@@ -224,7 +249,7 @@ class BucketStore:
         unique: bool = False,
         stream: Any = None,
     ) -> None:
-        """As `Store.update`; returns when the batch is done.
+        """As `Store.update`; returns when the batch is done, or left.
 
         Elements may go in another order (`partition`), if they are unique or nobody asks what became of each.
         """
@@ -244,12 +269,15 @@ class BucketStore:
             keys, values, flags = copies.keys, copies.values, 0
         flags, _own_flags = flags_at(self.engine, flags, n, stream)
         undo = None if fits else self._undo(n, stream)
+        small = (fits or not before.size) and undo is None and before.array.is_one_launch(n)
+        if small and self._leaves and op in (Op.KEEP, Op.REPLACE):
+            return self._leave(keys, values, n, op, kind, flags, unique, stream)
         adds_up = op not in (Op.KEEP, Op.REPLACE) and undo is None and not before.array.is_one_launch(n)
         if adds_up:
             self.engine.fill(flags, Flag.UNPLACED, n, stream)  # an interrupt needs the flags of all elements
 
         def launch(listed: Listed | None) -> Outcome:
-            array, size, tombstones, vouched = self.state
+            array, size, tombstones, vouched, _ = self.state
             outcome = array.update(
                 keys,
                 values,
@@ -289,6 +317,17 @@ class BucketStore:
         self.recovery.step = None
         self._new_share = (self.state.size - before.size) / n
         self._keep_in_bounds(stream)
+
+    def _leave(self, keys: int, values: int, n: int, op: Op, kind: int, flags: int, unique: bool, stream: Any) -> None:
+        """Launch a batch, and do not wait for it."""
+        array, size, tombstones, vouched, _ = self.state
+        self.recovery.step = self._recover_left
+        try:
+            array.begin(keys, values, n, op=op, kind=kind, flags=flags, unique=unique, adopts=True, stream=stream)
+        except MemoryError:  # before the kernel was launched
+            self.recovery.step = None
+            raise
+        self.state = _State(array, size, tombstones, vouched or unique, n)
 
     def _complete(self, batch: _Batch, listed: Listed | None, stream: Any) -> None:
         """Launch a batch, or some elements of it, until each has a slot."""
@@ -376,7 +415,7 @@ class BucketStore:
 
         A table of fixed size is rebuilt at its size if searches would have no end among its tombstones.
         """
-        array, size, tombstones, _ = self.state
+        array, size, tombstones, *_ = self.state
         if not self.grows:
             if self.design.searches_until_unused and 2 * tombstones > array.slots:
                 with suppress(MemoryError, TableFull):  # the table is right as it is

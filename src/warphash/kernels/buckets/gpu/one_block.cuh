@@ -10,6 +10,10 @@
 //
 // The answer, if `answer` is an address: words 1 to 4 count displaced pairs, unplaced elements, changed and probes;
 // then, released to the host, word 0 becomes `ticket`, which the host waits for.
+//
+// The host may go on before the answer is there, and the caller may change the keys then. So with `adopts`, pairs that
+// find no slot are put with the displaced pairs: they are the table's, and the host places them later. No pair is ever
+// adopted twice: of the elements with one key, only the one that claim left is unplaced, if no values are combined.
 #pragma once
 #include "buckets/insert.cuh"
 #include "core/gpu/schedule.cuh"
@@ -39,6 +43,22 @@ WARPHASH_FN void end_block(const BucketBatch& b) {
   release_to_host(answer, b.ticket);
 }
 
+// Makes displaced pairs of the unplaced elements, of which a thread has at most one.
+template <class D>
+WARPHASH_FN void adopt_unplaced(const BucketBatch& b) {
+  using S = typename D::S;
+  block_barrier();
+  const u32 e = thread_in_block();
+  if (e >= b.n) return;
+  u8* flag = pointer<u8>(b.out_flags) + e;
+  if (*flag != kUnplaced) return;
+  const u64 place = fetch_add(&report_of(b)->displaced, 1ull);
+  pointer<typename S::Pair>(b.displaced)[place] = S::Pair::make(key_at<S>(b, e), value_at<S>(b, e));
+  atomic_add(&report_of(b)->unplaced, ~0ull);
+  atomic_add(&count_line(b, e / 32).changed, 1ull);
+  *flag = kChanged;
+}
+
 template <class D>
 WARPHASH_FN void update_block(const BucketTable& t, const BucketBatch& batch) {
   BucketBatch b = batch;
@@ -63,6 +83,8 @@ WARPHASH_FN void update_block(const BucketTable& t, const BucketBatch& batch) {
   }
   if (left) for_each<Place<D>>(t, b);
   if (left && b.losers && listed(b.losers, &report->losers)) for_each<Combine<D>>(t, b);
+  if constexpr (D::kMovesKeys)
+    if (b.adopts) adopt_unplaced<D>(b);
   end_block(b);
 }
 

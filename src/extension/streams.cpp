@@ -1,0 +1,226 @@
+// warphash.runtime.cuda._streams: the order of operations on the streams of one GPU, and the launch of a kernel.
+// runtime/cuda/engine.py and program.py are its only users; engine.py says what the order is.
+//
+// A find of a small batch takes the device 2 us, so the host must not take much longer. A launch is up to four calls of
+// the driver: the current context, a wait for another stream, the launch, an event. From Python, each call converts its
+// arguments and takes the interpreter's lock anew. Here a launch gives up the interpreter's lock once.
+//
+// The functions of the driver come by address: the process has loaded the driver already, and so the build needs no
+// CUDA. LaunchConfig and LaunchAttribute have the layout of CUlaunchConfig and CUlaunchAttribute of cuda.h.
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <mutex>
+
+namespace nb = nanobind;
+
+namespace {
+
+using Status = int;             // of the driver; 0 is success
+using Handle = std::uintptr_t;  // of a context, stream, event or function
+
+struct LaunchAttribute {
+  int id;
+  int padding;
+  unsigned char value[64];
+};
+static_assert(sizeof(LaunchAttribute) == 72);
+
+struct LaunchConfig {
+  unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+  Handle stream;
+  const LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+static_assert(sizeof(LaunchConfig) == 56);
+
+constexpr int kProgrammaticStreamSerialization = 6;  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+constexpr Handle kLegacyStream = 1, kPerThreadStream = 2;
+
+// In the order in which engine.py gives the addresses.
+struct Driver {
+  Status (*get_context)(Handle* context);
+  Status (*push_context)(Handle context);
+  Status (*pop_context)(Handle* context);
+  Status (*record_event)(Handle event, Handle stream);
+  Status (*wait_event)(Handle stream, Handle event, unsigned flags);
+  Status (*launch)(const LaunchConfig* config, Handle function, void** arguments, void** extra);
+};
+
+// The memory of an object with the buffer protocol, such as a structure of ctypes.
+class Bytes {
+ public:
+  explicit Bytes(nb::handle object) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE)) throw nb::python_error();
+  }
+  ~Bytes() { PyBuffer_Release(&view_); }
+  Bytes(const Bytes&) = delete;
+  Bytes& operator=(const Bytes&) = delete;
+  void* at() const { return view_.buf; }
+
+ private:
+  Py_buffer view_;
+};
+
+// The lock of an engine. A thread that waits for it lets other threads run Python. Reentrant: a buffer may be collected,
+// and freed, inside an operation.
+class Turn {
+ public:
+  explicit Turn(std::recursive_mutex& mutex) : mutex_(mutex) {
+    if (mutex_.try_lock()) return;
+    nb::gil_scoped_release release;
+    mutex_.lock();
+  }
+  ~Turn() { mutex_.unlock(); }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  std::recursive_mutex& mutex_;
+};
+
+// The streams of one engine, of which each operation waits for the one before it.
+class Streams {
+ public:
+  // `own` is the engine's stream; `event` stands behind the last operation; `overlaps`: a kernel may begin while the
+  // one before it ends; `refuse` raises the exception for a status.
+  Streams(nb::tuple functions, Handle context, Handle own, Handle event, bool overlaps, nb::callable refuse)
+      : context_(context), own_(own), last_(own), event_(event), overlaps_(overlaps), refuse_(refuse) {
+    std::size_t at = 0;
+    const auto take = [&]<class F>(F& function) {
+      function = reinterpret_cast<F>(nb::cast<std::uintptr_t>(functions[at++]));
+    };
+    take(driver_.get_context), take(driver_.push_context), take(driver_.pop_context);
+    take(driver_.record_event), take(driver_.wait_event), take(driver_.launch);
+    early_.id = kProgrammaticStreamSerialization;
+    early_.value[0] = 1;
+  }
+
+  // call(function, *arguments): the answer of function(*arguments), with the engine's lock and context.
+  nb::object call(nb::args given) {
+    const Turn turn(mutex_);
+    const Context context(*this);
+    return answer(given, 0, nullptr);
+  }
+
+  // order(stream, function, *arguments): the answer of function(*arguments, handle), an operation on `stream`, behind
+  // the operation before. None is the engine's own stream.
+  nb::object order(nb::args given) {
+    if (given.size() == 0) throw nb::type_error("expected a stream");
+    const Handle handle = handle_of(given[0]);
+    const nb::object number = nb::int_(handle);
+    const Turn turn(mutex_);
+    const Context context(*this);
+    if (handle != last_ || handle == kPerThreadStream) {
+      nb::gil_scoped_release release;  // the driver waits for room in its queue
+      follow(handle);
+    }
+    const Close close{*this, handle};
+    return answer(given, 1, number.ptr());
+  }
+
+  // An operation for order(): launches blocks x threads lanes of a kernel over two structures, which the driver copies.
+  Status launch(Handle function, unsigned blocks, unsigned threads, nb::handle table, nb::handle batch, Handle stream) {
+    const Bytes of_table(table), of_batch(batch);
+    void* arguments[] = {of_table.at(), of_batch.at()};
+    const LaunchConfig config = {blocks, 1, 1, threads, 1, 1, 0, stream, &early_, overlaps_ ? 1u : 0u};
+    nb::gil_scoped_release release;
+    return driver_.launch(&config, function, arguments, nullptr);
+  }
+
+  // A stream behind the last operation that cannot be gone, for what is freed there. For functions of call().
+  Handle lasting() {
+    if (!may_vanish(last_)) return last_;
+    driver_.wait_event(own_, event_, 0);
+    return own_;
+  }
+
+ private:
+  // The engine's context, current while this lives. It mostly is: all libraries share it.
+  class Context {
+   public:
+    explicit Context(Streams& streams) : driver_(streams.driver_) {
+      Handle current = 0;
+      driver_.get_context(&current);
+      if (current == streams.context_) return;
+      if (const Status status = driver_.push_context(streams.context_)) {
+        streams.refuse_(status);
+        throw nb::python_error();
+      }
+      entered_ = true;
+    }
+    ~Context() {
+      Handle popped;
+      if (entered_) driver_.pop_context(&popped);
+    }
+    Context(const Context&) = delete;
+    Context& operator=(const Context&) = delete;
+
+   private:
+    const Driver& driver_;
+    bool entered_ = false;
+  };
+
+  // The end of an operation: the event stands behind it, unless its stream is there for ever.
+  struct Close {
+    Streams& streams;
+    Handle stream;
+    ~Close() {
+      if (!streams.may_vanish(stream)) return;
+      nb::gil_scoped_release release;
+      streams.driver_.record_event(streams.event_, stream);
+    }
+  };
+
+  bool may_vanish(Handle stream) const { return stream != own_ && stream != kLegacyStream; }
+
+  // Makes a stream wait for the one of the last operation. The legacy stream and the engine's own wait for each other
+  // without an event.
+  void follow(Handle stream) {
+    if (may_vanish(last_) || may_vanish(stream)) {
+      if (!may_vanish(last_)) driver_.record_event(event_, last_);
+      driver_.wait_event(stream, event_, 0);
+    }
+    last_ = stream;
+  }
+
+  Handle handle_of(nb::handle stream) const {
+    if (stream.is_none()) return own_;
+    const nb::object number = nb::steal(PyNumber_Long(stream.ptr()));
+    if (!number.is_valid()) throw nb::python_error();
+    const Handle handle = nb::cast<Handle>(number);
+    return handle ? handle : kLegacyStream;
+  }
+
+  // Calls the function at `first` with the arguments behind it, and one more if there is one.
+  static nb::object answer(const nb::args& given, std::size_t first, PyObject* last) {
+    constexpr std::size_t kMost = 16;
+    const std::size_t count = given.size() - first;
+    if (given.size() <= first || count >= kMost) throw nb::type_error("expected a function, and at most 14 arguments");
+    PyObject* called[kMost];
+    for (std::size_t i = 0; i < count; ++i) called[i] = PyTuple_GET_ITEM(given.ptr(), first + i);
+    called[count] = last;
+    PyObject* made = PyObject_Vectorcall(called[0], called + 1, count - 1 + (last ? 1 : 0), nullptr);
+    if (!made) throw nb::python_error();
+    return nb::steal(made);
+  }
+
+  Driver driver_;
+  Handle context_, own_, last_, event_;
+  bool overlaps_;
+  nb::callable refuse_;
+  LaunchAttribute early_{};
+  std::recursive_mutex mutex_;
+};
+
+}  // namespace
+
+NB_MODULE(_streams, m) {
+  nb::set_leak_warnings(false);  // an engine lives as long as its process
+  nb::class_<Streams>(m, "Streams")
+      .def(nb::init<nb::tuple, Handle, Handle, Handle, bool, nb::callable>())
+      .def("call", &Streams::call)
+      .def("order", &Streams::order)
+      .def("launch", &Streams::launch)
+      .def("lasting", &Streams::lasting);
+}
