@@ -4,5 +4,6 @@ Importing this package imports PyTorch. Nothing else of warphash does: tables ta
 """
 
 from .handle import TableHandle
+from .id_map import IdMap
 
-__all__ = ["TableHandle"]
+__all__ = ["IdMap", "TableHandle"]

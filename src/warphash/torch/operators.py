@@ -22,7 +22,18 @@ import torch
 
 from ..errors import ParameterError
 
-__all__ = ["assign", "contains", "erase", "find", "insert", "register", "upsert"]
+__all__ = [
+    "Registered",
+    "assign",
+    "contains",
+    "erase",
+    "find",
+    "find_or_number",
+    "find_row",
+    "insert",
+    "register",
+    "upsert",
+]
 
 _numbers = itertools.count(1)
 
@@ -33,7 +44,7 @@ class Registered:
     Attributes
     ----------
     table
-        The table.
+        A table, or the `RowNumbers` of an `IdMap`.
     number
         Names the table.
     state
@@ -138,6 +149,18 @@ def _erase(number: int, state: torch.Tensor, keys: torch.Tensor) -> Any:
     return _table(number).erase(keys)
 
 
+def _find_row(number: int, state: torch.Tensor, keys: torch.Tensor, unknown: int) -> Any:
+    return _table(number).find(keys, unknown)
+
+
+def _find_or_number(number: int, state: torch.Tensor, keys: torch.Tensor) -> Any:
+    return _table(number).find_or_number(keys)
+
+
+def _rows_fake(number: int, state: torch.Tensor, keys: torch.Tensor, *_: Any) -> torch.Tensor:
+    return keys.new_empty((keys.shape[0],), dtype=torch.int64)
+
+
 def _flags_fake(number: int, state: torch.Tensor, keys: torch.Tensor, *_: Any) -> torch.Tensor:
     """A flag for each key, in the memory where the keys are."""
     return keys.new_empty((keys.shape[0],), dtype=torch.bool)
@@ -154,3 +177,7 @@ insert = _operator("insert", f"({_UPDATE}, Tensor? values) -> Tensor", _insert, 
 assign = _operator("assign", f"({_UPDATE}, Tensor values) -> Tensor", _assign, _flags_fake)
 upsert = _operator("upsert", f"({_UPDATE}, Tensor values, str op) -> Tensor", _upsert, _flags_fake)
 erase = _operator("erase", f"({_UPDATE}) -> Tensor", _erase, _flags_fake)
+
+# ---- of the rows of identifiers (`row_numbers`)
+find_row = _operator("find_row", f"({_LOOKUP}, int unknown) -> Tensor", _find_row, _rows_fake)
+find_or_number = _operator("find_or_number", f"({_UPDATE}) -> Tensor", _find_or_number, _rows_fake)
