@@ -105,9 +105,47 @@ Result cuStreamSynchronize(uintptr_t stream) {
   NEED_CONTEXT();
   return kSuccess;
 }
+// One capture at a time, of one launch. A wait or an event breaks it: neither belongs into the graph of a caller.
+static uintptr_t captured = 0;
+static int capture_is_broken = 0;
+static struct {
+  uint64_t factor, batch[16], lanes;
+} node;
+
+Result cuStreamBeginCapture_v2(uintptr_t stream, int mode) {
+  if (captured || mode != 2 /* relaxed */) return kInvalidValue;
+  captured = stream;
+  capture_is_broken = 0;
+  return kSuccess;
+}
+Result cuStreamIsCapturing(uintptr_t stream, int* status) {
+  *status = stream == captured;
+  return kSuccess;
+}
+Result cuStreamEndCapture(uintptr_t stream, uintptr_t* graph) {
+  if (stream != captured) return kInvalidValue;
+  captured = 0;
+  *graph = 0x6000;
+  return capture_is_broken ? kInvalidValue : kSuccess;
+}
+Result cuGraphInstantiateWithFlags(uintptr_t* executable, uintptr_t graph, unsigned long long flags) {
+  *executable = graph + 1;
+  return flags ? kInvalidValue : kSuccess;
+}
+static void scale_add(const uint64_t* batch, uint64_t factor, uint64_t lanes) {
+  for (uint64_t i = 0; i < lanes && i < batch[0]; ++i)
+    ((uint64_t*)batch[9])[i] = ((const uint64_t*)batch[6])[i] * factor + batch[12];
+}
+Result cuGraphLaunch(uintptr_t executable, uintptr_t stream) {
+  NEED_CONTEXT();
+  if (executable != 0x6001 || stream == captured) return kInvalidValue;
+  scale_add(node.batch, node.factor, node.lanes);
+  return kSuccess;
+}
 long long waits = 0;  // of a stream for an event
 Result cuStreamWaitEvent(uintptr_t stream, uintptr_t event, unsigned flags) {
-  (void)stream, (void)flags, ++waits;
+  (void)flags, ++waits;
+  capture_is_broken |= stream == captured;
   return event ? kSuccess : kInvalidValue;
 }
 Result cuEventCreate(uintptr_t* event, unsigned flags) {
@@ -116,7 +154,7 @@ Result cuEventCreate(uintptr_t* event, unsigned flags) {
   return kSuccess;
 }
 Result cuEventRecord(uintptr_t event, uintptr_t stream) {
-  (void)stream;
+  capture_is_broken |= stream == captured;
   NEED_CONTEXT();
   return event ? kSuccess : kInvalidValue;
 }
@@ -222,8 +260,12 @@ Result cuLaunchKernelEx(const struct Grid* grid, uintptr_t function, void** para
     return kInvalidValue;
   const uint64_t* table = parameters[0];
   const uint64_t* batch = parameters[1];
-  for (uint64_t i = 0; i < (uint64_t)gx * bx && i < batch[0]; ++i)
-    ((uint64_t*)batch[9])[i] = ((const uint64_t*)batch[6])[i] * table[1] + batch[12];
+  if (grid->stream == captured) {
+    node.factor = table[1], node.lanes = (uint64_t)gx * bx;
+    memcpy(node.batch, batch, sizeof node.batch);
+    return kSuccess;
+  }
+  scale_add(batch, table[1], (uint64_t)gx * bx);
   return kSuccess;
 }
 
