@@ -8,6 +8,9 @@ writes the elements of ``state``.
 A number is only good for this process. What a compiled graph must know of a table besides, the type of its values, is
 an argument of the operator. So a graph that a compile cache kept is never used for a table of another type.
 
+The compiler leaves the operators out of the CUDA graphs that it captures by itself (``mode="reduce-overhead"``): an
+update cannot be captured, and the graph of a lookup is stale once the table has grown (``table/captured.py``).
+
 Keys are a batch, of shape (n,) or (n, d); `TableHandle` takes keys of any shape.
 """
 
@@ -100,7 +103,8 @@ def _operator(name: str, schema: str, run: Callable[..., Any], fake: Callable[..
         Makes results of the right shape, type and device from tensors without data.
     """
     mutates = ("state",) if "Tensor(a!) state" in schema else ()
-    made: Any = torch.library.custom_op(f"warphash::{name}", run, mutates_args=mutates, schema=schema)
+    tags = (torch.Tag.cudagraph_unsafe,)
+    made: Any = torch.library.custom_op(f"warphash::{name}", run, mutates_args=mutates, schema=schema, tags=tags)
     made.register_fake(fake)
     call: Callable[..., Any] = getattr(torch.ops.warphash, name)
     return call
