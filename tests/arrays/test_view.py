@@ -173,6 +173,33 @@ def test_cuda_array_interface_in() -> None:
     assert view(FakeCuda(array[:1], strides=(99, 4))).shape == (1, 3)
 
 
+def test_the_gpu_of_a_cuda_array_interface(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver knows it. An array that names its device itself is not asked for."""
+    from warphash import HashSet
+    from warphash.arrays import gpu_memory
+
+    array, asked = np.arange(6), []
+    monkeypatch.setattr(gpu_memory, "_ask", lambda address: asked.append(address) or 1)
+    assert view(FakeCuda(array)).device == "cuda:1" and asked == [array.ctypes.data]
+    with pytest.raises(DeviceError, match=r"on cpu and keys are on cuda:1"):
+        HashSet("int64", device="cpu").insert(FakeCuda(array))
+    asked.clear()
+    assert view(FakeCuda(array, data=(0, False), shape=(0,))).device == "cuda:0"
+    named = FakeCuda(array)
+    named.__dlpack_device__ = lambda: (2, 3)  # type: ignore[attr-defined]
+    assert view(named).device == "cuda:3" and not asked
+    monkeypatch.setattr(gpu_memory, "_ask", lambda address: None)
+    assert view(FakeCuda(array)).device == "cuda:0"
+
+
+def test_who_knows_the_gpu_of_an_address() -> None:
+    from warphash.arrays import gpu_memory
+    from warphash.runtime import devices
+
+    assert gpu_memory._ask is devices._gpu_of
+    assert gpu_memory.gpu_of(np.arange(6).ctypes.data) == 0  # of the host
+
+
 def test_cuda_array_interface_that_is_strided_or_masked() -> None:
     array = np.arange(6, dtype=np.uint32).reshape(2, 3)
     with pytest.raises(ShapeError, match=r"C-contiguous.*\(4, 8\)"):

@@ -183,6 +183,12 @@ def test_stream_that_is_gone_does_not_matter(engine: cuda.CudaEngine, foreign: i
     engine.synchronize()
 
 
+def test_the_gpu_of_an_address(engine: cuda.CudaEngine) -> None:
+    buffer, array = engine.allocate(1 << 20), np.zeros(1 << 20, np.uint8)
+    assert cuda.gpu_of(buffer.ptr) == 0
+    assert cuda.gpu_of(array.ctypes.data | 1) is None
+
+
 def test_memory_comes_back(engine: cuda.CudaEngine) -> None:
     gc.collect()
     for _ in range(40):  # more in all than any device has

@@ -62,6 +62,7 @@ __all__ = [
     "device_count",
     "driver_version",
     "engine",
+    "gpu_of",
     "reason_unavailable",
 ]
 
@@ -113,6 +114,16 @@ def reason_unavailable() -> str | None:
 def device_count() -> int:
     """How many GPUs `engine` can be asked for."""
     return 0 if reason_unavailable() else int(check(bindings().cuDeviceGetCount(), "counting the GPUs"))
+
+
+def gpu_of(address: int) -> int | None:
+    """The index of the GPU that an address is on; None for memory of no GPU."""
+    if reason_unavailable():
+        return None
+    driver = bindings()
+    attribute = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+    status, index = driver.cuPointerGetAttribute(attribute, address)
+    return None if status else int(index)
 
 
 def driver_version() -> str:
