@@ -56,10 +56,7 @@ def find(table: Any, keys: Any, default: Any = 0) -> tuple[Any, Any]:
         raise UnsupportedVerb(f"expected a table with values, got {type(table).__name__}: ask contains")
     check_type(value.base)
     shape = _shape(table, keys)
-    answers = (
-        jax.ShapeDtypeStruct((*shape, *value.shape), value.base),
-        jax.ShapeDtypeStruct(shape, np.bool_),
-    )
+    answers = (_answer((*shape, *value.shape), value.base), _answer(shape, np.dtype(np.bool_)))
     values, found = _callback(partial(_find, table, default), answers, keys)
     return values, found
 
@@ -74,7 +71,12 @@ def contains(table: Any, keys: Any) -> Any:
     keys
         As for `find`.
     """
-    return _callback(partial(_contains, table), jax.ShapeDtypeStruct(_shape(table, keys), np.bool_), keys)
+    return _callback(partial(_contains, table), _answer(_shape(table, keys), np.dtype(np.bool_)), keys)
+
+
+def _answer(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    make: Any = jax.ShapeDtypeStruct
+    return make(shape, dtype)
 
 
 def _callback(look_up: Any, answers: Any, keys: Any) -> Any:

@@ -47,6 +47,8 @@ class IdMap(torch.nn.Module):  # type: ignore[misc, unused-ignore]  # of PyTorch
     module in several processes number their identifiers each for itself.
     """
 
+    _place: torch.Tensor
+
     def __init__(
         self,
         dtype: torch.dtype = torch.int64,
@@ -96,7 +98,8 @@ class IdMap(torch.nn.Module):  # type: ignore[misc, unused-ignore]  # of PyTorch
     # ---- what PyTorch asks of a module
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
         """Move the module: PyTorch calls this for ``to``, ``cuda``, ``cpu`` and their like."""
-        super()._apply(fn, recurse)
+        base: Any = super()
+        base._apply(fn, recurse)
         device = _table_device(self._place.device)
         if device != self._rows.device:
             self._rows.to(device)
@@ -133,7 +136,8 @@ class IdMap(torch.nn.Module):  # type: ignore[misc, unused-ignore]  # of PyTorch
         return {name: value for name, value in vars(self).items() if name not in ("_registered", "_number", "_state")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
+        base: Any = super()
+        base.__setstate__(state)
         self._register()
 
 
