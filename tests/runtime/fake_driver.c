@@ -7,7 +7,14 @@
 #include <string.h>
 
 typedef int Result;
-enum { kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidContext = 201, kNotFound = 500 };
+enum {
+  kSuccess = 0,
+  kInvalidValue = 1,
+  kOutOfMemory = 2,
+  kInvalidContext = 201,
+  kNotFound = 500,
+  kCaptureUnsupported = 900
+};
 enum { kContext = 0x1000, kPool = 0x2000, kModule = 0x3000, kFirstStream = 0x4000 };
 
 static _Thread_local uintptr_t contexts[64];
@@ -112,8 +119,16 @@ static struct {
   uint64_t factor, batch[16], lanes;
 } node;
 
+enum { kGlobal = 0, kRelaxed = 2 };
+static _Thread_local int capture_mode = kGlobal;
+Result cuThreadExchangeStreamCaptureMode(int* mode) {
+  const int before = capture_mode;
+  capture_mode = *mode;
+  *mode = before;
+  return kSuccess;
+}
 Result cuStreamBeginCapture_v2(uintptr_t stream, int mode) {
-  if (captured || mode != 2 /* relaxed */) return kInvalidValue;
+  if (captured || mode != kGlobal) return kInvalidValue;
   captured = stream;
   capture_is_broken = 0;
   return kSuccess;
@@ -229,12 +244,14 @@ Result cuMemcpyAsync(uintptr_t target, uintptr_t source, size_t n, uintptr_t str
 enum { kLaunchBounds = 256 };
 Result cuModuleLoadData(uintptr_t* module, const char* image) {
   NEED_CONTEXT();
+  if (captured && capture_mode != kRelaxed) return capture_is_broken = 1, kCaptureUnsupported;
   *module = kModule;
   return memcmp(image, "\177ELF", 4) ? kInvalidValue : kSuccess;
 }
 Result cuModuleGetFunction(uintptr_t* function, uintptr_t module, const char* name) {
   static int scale_add;
   if (module != kModule || strcmp(name, "scale_add")) return kNotFound;
+  if (captured && capture_mode != kRelaxed) return capture_is_broken = 1, kCaptureUnsupported;
   *function = (uintptr_t)&scale_add;
   return kSuccess;
 }

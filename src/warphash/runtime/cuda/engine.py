@@ -44,7 +44,7 @@ from ..engine import KernelSpec, WindowBody
 from ..memory import DeviceBuffer, PinnedBuffer
 from . import nvrtc
 from .cache import NUMBERS_SUFFIX, CubinCache
-from .driver import DriverError, bindings, check, error
+from .driver import DriverError, bindings, check, error, outside_of_captures
 from .events import CudaAnswer, CudaMark
 from .machine_code import MachineCode
 from .pinned import PinnedPages
@@ -301,7 +301,8 @@ class CudaEngine:
 
     def _module(self, cubin: bytes) -> Any:
         """A module. Raises `MemoryError` if the device has no memory for its code."""
-        answer = self.call(self._load_module, cubin)
+        with outside_of_captures():
+            answer = self.call(self._load_module, cubin)
         if answer[0] == self._driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
             raise MemoryError(
                 f"{self.device} has {self.free_bytes():,} bytes free, and no room for the code of a kernel"
