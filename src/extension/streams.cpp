@@ -45,6 +45,7 @@ struct Driver {
   Status (*record_event)(Handle event, Handle stream);
   Status (*wait_event)(Handle stream, Handle event, unsigned flags);
   Status (*launch)(const LaunchConfig* config, Handle function, void** arguments, void** extra);
+  Status (*is_capturing)(Handle stream, int* status);
 };
 
 // The memory of an object with the buffer protocol, such as a structure of ctypes.
@@ -91,7 +92,7 @@ class Streams {
       function = reinterpret_cast<F>(nb::cast<std::uintptr_t>(functions[at++]));
     };
     take(driver_.get_context), take(driver_.push_context), take(driver_.pop_context);
-    take(driver_.record_event), take(driver_.wait_event), take(driver_.launch);
+    take(driver_.record_event), take(driver_.wait_event), take(driver_.launch), take(driver_.is_capturing);
     early_.id = kProgrammaticStreamSerialization;
     early_.value[0] = 1;
   }
@@ -104,13 +105,15 @@ class Streams {
   }
 
   // order(stream, function, *arguments): the answer of function(*arguments, handle), an operation on `stream`, behind
-  // the operation before. None is the engine's own stream.
+  // the operation before. None is the engine's own stream. An operation that a graph captures runs whenever the graph
+  // does, so the operation has no place in the order: it waits for nothing here, and nothing waits for it.
   nb::object order(nb::args given) {
     if (given.size() == 0) throw nb::type_error("expected a stream");
     const Handle handle = handle_of(given[0]);
     const nb::object number = nb::int_(handle);
     const Turn turn(mutex_);
     const Context context(*this);
+    if (captures(handle)) return answer(given, 1, number.ptr());
     if (handle != last_ || handle == kPerThreadStream) {
       nb::gil_scoped_release release;  // the driver waits for room in its queue
       follow(handle);
@@ -118,6 +121,9 @@ class Streams {
     const Close close{*this, handle};
     return answer(given, 1, number.ptr());
   }
+
+  // Whether a graph captures what `stream` is given.
+  bool is_captured(nb::handle stream) const { return captures(handle_of(stream)); }
 
   // An operation for order(): launches blocks x threads lanes of a kernel over two structures, which the driver copies.
   Status launch(Handle function, unsigned blocks, unsigned threads, nb::handle table, nb::handle batch, Handle stream) {
@@ -174,6 +180,12 @@ class Streams {
 
   bool may_vanish(Handle stream) const { return stream != own_ && stream != kLegacyStream; }
 
+  // The engine's own stream is captured by nobody, and CUDA does not capture the legacy one.
+  bool captures(Handle stream) const {
+    int status = 0;
+    return may_vanish(stream) && driver_.is_capturing(stream, &status) == 0 && status != 0;
+  }
+
   // Makes a stream wait for the one of the last operation. The legacy stream and the engine's own wait for each other
   // without an event.
   void follow(Handle stream) {
@@ -184,9 +196,15 @@ class Streams {
     last_ = stream;
   }
 
+  // A stream is a number, or an object whose __cuda_stream__() answers (0, number).
   Handle handle_of(nb::handle stream) const {
     if (stream.is_none()) return own_;
-    const nb::object number = nb::steal(PyNumber_Long(stream.ptr()));
+    nb::object number;
+    if (!nb::isinstance<nb::int_>(stream) && nb::hasattr(stream, "__cuda_stream__")) {
+      number = nb::object(stream.attr("__cuda_stream__")()[1]);
+    } else {
+      number = nb::steal(PyNumber_Long(stream.ptr()));
+    }
     if (!number.is_valid()) throw nb::python_error();
     const Handle handle = nb::cast<Handle>(number);
     return handle ? handle : kLegacyStream;
@@ -221,6 +239,7 @@ NB_MODULE(_streams, m) {
       .def(nb::init<nb::tuple, Handle, Handle, Handle, bool, nb::callable>())
       .def("call", &Streams::call)
       .def("order", &Streams::order)
+      .def("is_captured", &Streams::is_captured, nb::arg().none())
       .def("launch", &Streams::launch)
       .def("lasting", &Streams::lasting);
 }

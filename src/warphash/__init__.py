@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .errors import (
+    CaptureError,
     CorruptFile,
     DeviceError,
     DtypeError,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CaptureError",
     "CorruptFile",
     "DeviceError",
     "DtypeError",

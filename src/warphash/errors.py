@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 __all__ = [
+    "CaptureError",
     "CorruptFile",
     "DeviceError",
     "DtypeError",
@@ -70,3 +71,7 @@ class PathError(WarphashError, OSError):
 
 class EngineUnavailable(WarphashError, RuntimeError):
     """The device asked for cannot run here; the message holds the command that mends it."""
+
+
+class CaptureError(WarphashError, RuntimeError):
+    """A CUDA graph is being captured, and the call is not one that a graph can repeat. The table is as it was."""

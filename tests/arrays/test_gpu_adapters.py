@@ -187,7 +187,7 @@ def torch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
         _C=SimpleNamespace(**raw),
         stream=stream,
     )
-    caches = (torch_adapter._device_and_stream, torch_adapter._numpy_type, torch_adapter._torch_type)
+    caches = (torch_adapter._device_and_stream, torch_adapter._numpy_type, torch_adapter.torch_type)
     for cache in caches:
         cache.cache_clear()
     monkeypatch.setitem(sys.modules, "torch", fake)

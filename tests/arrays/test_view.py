@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -171,6 +173,33 @@ def test_cuda_array_interface_in() -> None:
     assert view(FakeCuda(array[:1], strides=(99, 4))).shape == (1, 3)
 
 
+def test_the_gpu_of_a_cuda_array_interface(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver knows it. An array that names its device itself is not asked for."""
+    from warphash import HashSet
+    from warphash.arrays import gpu_memory
+
+    array, asked = np.arange(6), []
+    monkeypatch.setattr(gpu_memory, "_ask", lambda address: asked.append(address) or 1)
+    assert view(FakeCuda(array)).device == "cuda:1" and asked == [array.ctypes.data]
+    with pytest.raises(DeviceError, match=r"on cpu and keys are on cuda:1"):
+        HashSet("int64", device="cpu").insert(FakeCuda(array))
+    asked.clear()
+    assert view(FakeCuda(array, data=(0, False), shape=(0,))).device == "cuda:0"
+    named = FakeCuda(array)
+    named.__dlpack_device__ = lambda: (2, 3)  # type: ignore[attr-defined]
+    assert view(named).device == "cuda:3" and not asked
+    monkeypatch.setattr(gpu_memory, "_ask", lambda address: None)
+    assert view(FakeCuda(array)).device == "cuda:0"
+
+
+def test_who_knows_the_gpu_of_an_address() -> None:
+    from warphash.arrays import gpu_memory
+    from warphash.runtime import devices
+
+    assert gpu_memory._ask is devices._gpu_of
+    assert gpu_memory.gpu_of(np.arange(6).ctypes.data) == 0  # of the host
+
+
 def test_cuda_array_interface_that_is_strided_or_masked() -> None:
     array = np.arange(6, dtype=np.uint32).reshape(2, 3)
     with pytest.raises(ShapeError, match=r"C-contiguous.*\(4, 8\)"):
@@ -249,6 +278,96 @@ class FakeDlpackCuda:
         return DeviceArray(
             self.array, self.array.ctypes.data, self.array.shape, self.array.dtype, 1, lambda stream: None
         ).__dlpack__()
+
+
+class OnHost(DeviceArray):
+    """A `DeviceArray` whose memory the host can read."""
+
+    def __init__(self, memory: Any) -> None:
+        super().__init__(memory, memory.ctypes.data, memory.shape, memory.dtype, 0, lambda stream: None)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
+@pytest.mark.parametrize(
+    ("max_version", "name"),
+    [(None, "dltensor"), ((0, 8), "dltensor"), ((1, 0), "dltensor_versioned"), ((1, 3), "dltensor_versioned")],
+)
+def test_versions_of_dlpack_out(max_version: Any, name: str) -> None:
+    """The capsule that a consumer asks for; memory is given back whether the capsule was taken or not."""
+    from warphash.arrays import dlpack
+
+    memory, before = np.arange(24, dtype=np.int16).reshape(2, 3, 4), len(dlpack._lent)
+    capsule = OnHost(memory).__dlpack__(max_version=max_version)
+    assert f'"{name}"' in repr(capsule)
+    seen, capsules = read_capsule(capsule), [capsule]
+    assert (seen.ptr, seen.shape, seen.dtype, seen.contiguous) == (memory.ctypes.data, (2, 3, 4), memory.dtype, True)
+
+    taken = np.from_dlpack(SimpleNamespace(__dlpack__=lambda **_: capsules.pop(), __dlpack_device__=lambda: (1, 0)))
+    assert taken.ctypes.data == memory.ctypes.data and (taken == memory).all()
+    assert taken.flags.writeable == (name == "dltensor_versioned"), "NumPy trusts no capsule without flags"
+    del capsule
+    gc.collect()
+    assert len(dlpack._lent) == before + 1
+    del taken
+    gc.collect()
+    assert len(dlpack._lent) == before
+    unused = OnHost(memory).__dlpack__(max_version=max_version)
+    del unused
+    gc.collect()
+    assert len(dlpack._lent) == before
+
+
+def test_what_dlpack_asks_for_and_a_device_array_is_not() -> None:
+    array = OnHost(np.arange(3))
+    assert array.__dlpack__(dl_device=(1, 0), copy=False) is not None
+    for asked in ({"dl_device": (2, 0)}, {"copy": True}):
+        with pytest.raises(BufferError, match="takes the memory where it is"):
+            array.__dlpack__(**asked)
+
+
+@pytest.mark.parametrize("max_version", [None, (1, 0)])
+def test_versions_of_dlpack_in(max_version: Any) -> None:
+    memory = np.arange(24, dtype=np.uint32).reshape(2, 3, 4)
+    for array in (memory, memory[:, ::2], memory[1]):
+        seen = read_capsule(array.__dlpack__(max_version=max_version))
+        assert (seen.ptr, seen.shape, seen.dtype) == (array.ctypes.data, array.shape, array.dtype)
+        assert seen.contiguous == array.flags.c_contiguous
+    memory.flags.writeable = False
+    if max_version is not None:  # the others cannot say that nobody may write
+        assert read_capsule(memory.__dlpack__(max_version=max_version)).ptr == memory.ctypes.data
+
+
+def test_a_version_of_dlpack_that_is_not_known() -> None:
+    from warphash.arrays import dlpack
+
+    capsule = OnHost(np.arange(3)).__dlpack__(max_version=(1, 0))
+    dlpack._Versioned.from_address(dlpack._capsule_pointer(capsule, b"dltensor_versioned")).major = 2
+    with pytest.raises(DtypeError, match=r"version 1 of DLPack, got version 2\.0"):
+        read_capsule(capsule)
+
+
+@pytest.mark.parametrize("knows_versions", [True, False])
+def test_a_producer_is_asked_for_a_version(knows_versions: bool) -> None:
+    memory, asked = np.arange(5), []
+
+    class New:
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return 2, 3
+
+        def __dlpack__(self, *, stream: int, max_version: Any = None) -> Any:
+            asked.append((stream, max_version))
+            return OnHost(memory).__dlpack__(max_version=max_version)
+
+    class Old(New):
+        def __dlpack__(self, *, stream: int) -> Any:
+            return super().__dlpack__(stream=stream)
+
+    seen = view((New if knows_versions else Old)())
+    assert (seen.device, seen.ptr) == ("cuda:3", memory.ctypes.data)
+    assert asked == [(1, (1, 0) if knows_versions else None)]
+    assert f'"{"dltensor_versioned" if knows_versions else "dltensor"}"' in repr(seen.capsule)
 
 
 def test_dlpack_in() -> None:

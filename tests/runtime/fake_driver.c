@@ -7,7 +7,14 @@
 #include <string.h>
 
 typedef int Result;
-enum { kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidContext = 201, kNotFound = 500 };
+enum {
+  kSuccess = 0,
+  kInvalidValue = 1,
+  kOutOfMemory = 2,
+  kInvalidContext = 201,
+  kNotFound = 500,
+  kCaptureUnsupported = 900
+};
 enum { kContext = 0x1000, kPool = 0x2000, kModule = 0x3000, kFirstStream = 0x4000 };
 
 static _Thread_local uintptr_t contexts[64];
@@ -105,9 +112,55 @@ Result cuStreamSynchronize(uintptr_t stream) {
   NEED_CONTEXT();
   return kSuccess;
 }
+// One capture at a time, of one launch. A wait or an event breaks it: neither belongs into the graph of a caller.
+static uintptr_t captured = 0;
+static int capture_is_broken = 0;
+static struct {
+  uint64_t factor, batch[16], lanes;
+} node;
+
+enum { kGlobal = 0, kRelaxed = 2 };
+static _Thread_local int capture_mode = kGlobal;
+Result cuThreadExchangeStreamCaptureMode(int* mode) {
+  const int before = capture_mode;
+  capture_mode = *mode;
+  *mode = before;
+  return kSuccess;
+}
+Result cuStreamBeginCapture_v2(uintptr_t stream, int mode) {
+  if (captured || mode != kGlobal) return kInvalidValue;
+  captured = stream;
+  capture_is_broken = 0;
+  return kSuccess;
+}
+Result cuStreamIsCapturing(uintptr_t stream, int* status) {
+  *status = stream == captured;
+  return kSuccess;
+}
+Result cuStreamEndCapture(uintptr_t stream, uintptr_t* graph) {
+  if (stream != captured) return kInvalidValue;
+  captured = 0;
+  *graph = 0x6000;
+  return capture_is_broken ? kInvalidValue : kSuccess;
+}
+Result cuGraphInstantiateWithFlags(uintptr_t* executable, uintptr_t graph, unsigned long long flags) {
+  *executable = graph + 1;
+  return flags ? kInvalidValue : kSuccess;
+}
+static void scale_add(const uint64_t* batch, uint64_t factor, uint64_t lanes) {
+  for (uint64_t i = 0; i < lanes && i < batch[0]; ++i)
+    ((uint64_t*)batch[9])[i] = ((const uint64_t*)batch[6])[i] * factor + batch[12];
+}
+Result cuGraphLaunch(uintptr_t executable, uintptr_t stream) {
+  NEED_CONTEXT();
+  if (executable != 0x6001 || stream == captured) return kInvalidValue;
+  scale_add(node.batch, node.factor, node.lanes);
+  return kSuccess;
+}
 long long waits = 0;  // of a stream for an event
 Result cuStreamWaitEvent(uintptr_t stream, uintptr_t event, unsigned flags) {
-  (void)stream, (void)flags, ++waits;
+  (void)flags, ++waits;
+  capture_is_broken |= stream == captured;
   return event ? kSuccess : kInvalidValue;
 }
 Result cuEventCreate(uintptr_t* event, unsigned flags) {
@@ -116,7 +169,7 @@ Result cuEventCreate(uintptr_t* event, unsigned flags) {
   return kSuccess;
 }
 Result cuEventRecord(uintptr_t event, uintptr_t stream) {
-  (void)stream;
+  capture_is_broken |= stream == captured;
   NEED_CONTEXT();
   return event ? kSuccess : kInvalidValue;
 }
@@ -171,6 +224,10 @@ Result cuMemFreeHost(void* ptr) {
   free(ptr);
   return kSuccess;
 }
+Result cuPointerGetAttribute(void* data, int which, uintptr_t ptr) {
+  *(int*)data = 0;
+  return which == 9 /* the device */ && ptr % 256 == 0 ? kSuccess : kInvalidValue;
+}
 Result cuMemsetD8Async(uintptr_t ptr, unsigned char byte, size_t n, uintptr_t stream) {
   (void)stream;
   NEED_CONTEXT();
@@ -187,12 +244,14 @@ Result cuMemcpyAsync(uintptr_t target, uintptr_t source, size_t n, uintptr_t str
 enum { kLaunchBounds = 256 };
 Result cuModuleLoadData(uintptr_t* module, const char* image) {
   NEED_CONTEXT();
+  if (captured && capture_mode != kRelaxed) return capture_is_broken = 1, kCaptureUnsupported;
   *module = kModule;
   return memcmp(image, "\177ELF", 4) ? kInvalidValue : kSuccess;
 }
 Result cuModuleGetFunction(uintptr_t* function, uintptr_t module, const char* name) {
   static int scale_add;
   if (module != kModule || strcmp(name, "scale_add")) return kNotFound;
+  if (captured && capture_mode != kRelaxed) return capture_is_broken = 1, kCaptureUnsupported;
   *function = (uintptr_t)&scale_add;
   return kSuccess;
 }
@@ -222,8 +281,12 @@ Result cuLaunchKernelEx(const struct Grid* grid, uintptr_t function, void** para
     return kInvalidValue;
   const uint64_t* table = parameters[0];
   const uint64_t* batch = parameters[1];
-  for (uint64_t i = 0; i < (uint64_t)gx * bx && i < batch[0]; ++i)
-    ((uint64_t*)batch[9])[i] = ((const uint64_t*)batch[6])[i] * table[1] + batch[12];
+  if (grid->stream == captured) {
+    node.factor = table[1], node.lanes = (uint64_t)gx * bx;
+    memcpy(node.batch, batch, sizeof node.batch);
+    return kSuccess;
+  }
+  scale_add(batch, table[1], (uint64_t)gx * bx);
   return kSuccess;
 }
 

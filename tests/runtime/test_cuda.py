@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warphash.errors import DeviceError
+from warphash.errors import CaptureError, DeviceError
 from warphash.runtime import program_log
 from warphash.runtime.abi import Batch, Table
 from warphash.runtime.cuda import engine as cuda
+from warphash.runtime.cuda.driver import check
 from warphash.runtime.cuda.staging import PIECE_BYTES, SMALL_BYTES
 from warphash.runtime.engine import KernelSpec
 
@@ -50,7 +51,7 @@ def foreign(engine: cuda.CudaEngine) -> Any:
 SIZES = [0, 1, 255, SMALL_BYTES, SMALL_BYTES + 1, PIECE_BYTES, 2 * PIECE_BYTES + 7, 5 * PIECE_BYTES + 1]
 
 
-def scale_add(engine: Any, program: Any, keys: np.ndarray, factor: int, term: int, stream: int | None) -> np.ndarray:
+def scale_add(engine: Any, program: Any, keys: np.ndarray, factor: int, term: int, stream: Any) -> np.ndarray:
     source = engine.from_host(keys, stream)
     target = engine.allocate(keys.nbytes, stream)
     batch = Batch(n=len(keys), keys=source.ptr, out_values=target.ptr, default_value=term)
@@ -182,6 +183,12 @@ def test_stream_that_is_gone_does_not_matter(engine: cuda.CudaEngine, foreign: i
     engine.synchronize()
 
 
+def test_the_gpu_of_an_address(engine: cuda.CudaEngine) -> None:
+    buffer, array = engine.allocate(1 << 20), np.zeros(1 << 20, np.uint8)
+    assert cuda.gpu_of(buffer.ptr) == 0
+    assert cuda.gpu_of(array.ctypes.data | 1) is None
+
+
 def test_memory_comes_back(engine: cuda.CudaEngine) -> None:
     gc.collect()
     for _ in range(40):  # more in all than any device has
@@ -265,6 +272,56 @@ def test_a_launch_that_is_refused(
     monkeypatch.setitem(program._functions, "scale_add", (function, 1 << 20, 1))  # no block has so many threads
     with pytest.raises(cuda.DriverError, match=r"launching a kernel on cuda:0: .* CUDA_ERROR_INVALID_VALUE \(\w+"):
         program.run("scale_add", toy.table(1), Batch(n=1 << 20), 1 << 20)
+
+
+def test_a_captured_launch_is_outside_of_the_order(engine: cuda.CudaEngine, foreign: int) -> None:
+    """Also if its kernel is loaded during the capture."""
+    from cuda.bindings import driver
+
+    keys, cubin = np.arange(1000, dtype=np.uint64), toy.cubin(engine.arch)
+    source, target = engine.from_host(keys), engine.from_host(keys)
+    batch = Batch(n=len(keys), keys=source.ptr, out_values=target.ptr, default_value=5)
+    engine.synchronize()
+    assert not any(map(engine.is_captured, (None, 0, cuda.LEGACY_STREAM, foreign)))
+    mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL
+    check(engine.call(driver.cuStreamBeginCapture, foreign, mode), "beginning")
+    assert engine.is_captured(foreign) and not any(map(engine.is_captured, (None, 0)))
+    engine.load(cubin).run("scale_add", toy.table(3), batch, len(keys), foreign)
+    for nbytes in (8, 1 << 20):
+        with pytest.raises(CaptureError, match=f"{nbytes:,} bytes of working memory"):
+            engine.allocate(nbytes, foreign)
+    graph = check(engine.call(driver.cuStreamEndCapture, foreign), "ending")
+    np.testing.assert_array_equal(engine.to_host(target.ptr, np.uint64, len(keys)), keys)
+    executable = check(engine.call(driver.cuGraphInstantiate, graph, 0), "instantiating")
+    for _ in range(2):
+        check(engine.order(foreign, lambda handle: driver.cuGraphLaunch(executable, handle)), "launching")
+        expected = keys * np.uint64(3) + np.uint64(5)
+        np.testing.assert_array_equal(engine.to_host(target.ptr, np.uint64, len(keys)), expected)
+        keys = keys[::-1].copy()
+        engine.upload(source.ptr, keys)
+
+
+class Stream:
+    """As streams of CuPy, PyTorch and cuda.core are."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self._handle
+
+
+def test_streams_by_the_protocol(engine: cuda.CudaEngine, program: cuda.CudaProgram, foreign: int) -> None:
+    keys = np.arange(1000, dtype=np.uint64)
+    for handle in (foreign, 0, cuda.PER_THREAD_STREAM):
+        assert engine.order(Stream(handle), lambda got: got) == (handle or cuda.LEGACY_STREAM)
+        made = scale_add(engine, program, keys, 3, 5, Stream(handle))
+        np.testing.assert_array_equal(made, keys * np.uint64(3) + np.uint64(5))
+        engine.synchronize(Stream(handle))
+    assert engine.stream.__cuda_stream__() == (0, engine.stream)
+    assert engine.order(Stream(engine.stream), lambda got: got) == engine.stream
+    with pytest.raises(TypeError):
+        engine.order(object(), lambda got: got)
 
 
 @pytest.mark.parametrize("n", [0, 1, 1000, 3_000_001])

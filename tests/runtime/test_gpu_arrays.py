@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warphash import HashMap
+from warphash import DeviceError, HashMap, HashSet
 from warphash.arrays.dlpack import DeviceArray
 from warphash.arrays.view import ArrayView, empty_like_kind, view
 from warphash.runtime.abi import Batch
@@ -118,14 +118,38 @@ def test_jax(engine: cuda.CudaEngine, program: cuda.CudaProgram) -> None:
         jax.config.update("jax_enable_x64", False)
 
 
+class Other:
+    """An array of a library that knows ``__cuda_array_interface__`` and no DLPack."""
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+        self.__cuda_array_interface__ = tensor.__cuda_array_interface__
+
+
+@pytest.mark.skipif(not cuda.available() or cuda.device_count() < 2, reason="needs two GPUs")
+def test_an_interface_without_a_device_on_the_second_gpu() -> None:
+    torch = pytest.importorskip("torch")
+    keys = torch.arange(1000, device="cuda:1")
+    assert view(Other(keys)).device == "cuda:1"
+    table = HashSet.from_arrays(Other(keys))
+    assert table.device == "cuda:1" and table.contains(keys).all()
+    with pytest.raises(DeviceError, match=r"table is on cuda:0 and keys are on cuda:1"):
+        HashSet("int64", device="cuda:0").insert(Other(keys))
+
+
+def test_streams_of_libraries(engine: cuda.CudaEngine) -> None:
+    torch = pytest.importorskip("torch")
+    stream = torch.cuda.Stream()
+    made = HashSet.from_arrays(Other(torch.arange(1000, device="cuda"))).keys()
+    assert isinstance(made, DeviceArray)
+    with torch.cuda.stream(stream):
+        taken = torch.utils.dlpack.from_dlpack(made.__dlpack__(stream=stream, max_version=(1, 0)))
+        assert torch.equal(taken.sort().values, torch.arange(1000, device="cuda"))
+    assert engine.order(stream, lambda handle: handle) == stream.cuda_stream
+
+
 def test_any_other_library_takes_the_result(engine: cuda.CudaEngine, program: cuda.CudaProgram) -> None:
     torch = pytest.importorskip("torch")
-
-    class Other:
-        def __init__(self, tensor: Any) -> None:
-            self.tensor = tensor
-            self.__cuda_array_interface__ = tensor.__cuda_array_interface__
-
     seen, out = scale_add(engine, program, Other(torch.arange(N, device="cuda")), np.int64)
     assert seen.kind == "interface" and isinstance(out, DeviceArray)
     expected = EXPECTED.astype(np.int64)

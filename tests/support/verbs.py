@@ -424,6 +424,10 @@ def _copied(copy_of: Callable[[Any], Any]) -> Call:
     return verb
 
 
+def _captures_are_current(world: World, own: Array) -> None:
+    assert world.table.captures_are_current()  # no graph has captured anything
+
+
 def _check(world: World, own: Array) -> None:
     world.table.check()
 
@@ -581,6 +585,7 @@ VERBS: dict[str, Call] = {
     "__getstate__": _no_attributes,
     "__setstate__": _no_attributes,
     "check": _check,
+    "captures_are_current": _captures_are_current,
     "copy": _copy,
     "save": _save,
     "load": _save,

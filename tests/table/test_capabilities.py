@@ -23,7 +23,7 @@ STATIC = frozenset({"contains", "find", "keys", "values", "items", "to_arrays", 
 UNGATED = frozenset(
     {
         *("design", "device", "memory", "key_dtype", "value_dtype", "seed", "capacity", "load_factor", "nbytes"),
-        *("__len__", "__repr__", "stats", "check", "__getstate__", "__setstate__"),
+        *("__len__", "__repr__", "stats", "check", "captures_are_current", "__getstate__", "__setstate__"),
         *("from_arrays", "load", "open", "close", "__enter__", "__exit__", "to", "cpu", "cuda"),
     }
 )

@@ -1,6 +1,8 @@
 """DLPack and ``__cuda_array_interface__`` for GPU memory, by hand: neither needs a library to be installed.
 
-`DeviceArray` is memory of an engine that any library can take over. `read_capsule` views the memory of a library.
+`DeviceArray` is memory of an engine that any library can take over. `read_capsule` views the memory of a library. Both
+know the capsules of DLPack 1, which carry their version, and those from before, which carry none. A consumer says with
+``max_version`` that it takes the former.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ NO_STREAM = -1
 
 _KIND_OF_CODE = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
 _CODE_OF_KIND = {kind: code for code, kind in _KIND_OF_CODE.items()}
-_NAME = b"dltensor"
+
+VERSION = (1, 0)
+"""The version of DLPack whose structures these are. Later versions of the same major number only add to it."""
 
 
 class _DLTensor(ctypes.Structure):
@@ -62,8 +66,23 @@ class _DLTensor(ctypes.Structure):
 _Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
-class _ManagedTensor(ctypes.Structure):
+class _Unversioned(ctypes.Structure):
     _fields_ = [("tensor", _DLTensor), ("context", ctypes.c_void_p), ("deleter", _Deleter)]
+
+
+class _Versioned(ctypes.Structure):
+    _fields_ = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("context", ctypes.c_void_p),
+        ("deleter", _Deleter),
+        ("flags", ctypes.c_uint64),
+        ("tensor", _DLTensor),
+    ]
+
+
+_UNVERSIONED, _VERSIONED = b"dltensor", b"dltensor_versioned"
+"""Names of capsules that nobody has taken over."""
 
 
 _capsule_new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, _Deleter)(
@@ -71,6 +90,9 @@ _capsule_new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_cha
 )
 _capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+_capsule_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_IsValid", ctypes.pythonapi)
 )
 # Of a capsule that is being destroyed: as an address, since a new reference to it would destroy it twice.
 _dying_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
@@ -89,8 +111,9 @@ def _forget(address: int) -> None:
 
 
 def _forget_untaken(capsule: int) -> None:
-    if _dying_is_valid(capsule, _NAME):  # a consumer would have renamed it
-        _forget(_dying_pointer(capsule, _NAME))
+    for name in (_UNVERSIONED, _VERSIONED):
+        if _dying_is_valid(capsule, name):  # a consumer would have renamed it
+            _forget(_dying_pointer(capsule, name))
 
 
 _delete = _Deleter(_forget)
@@ -158,24 +181,56 @@ class DeviceArray:
     def __dlpack_device__(self) -> tuple[int, int]:
         return CUDA_DEVICES[0], self._index
 
-    def __dlpack__(self, *, stream: int | None = None, **_: Any) -> Any:
-        """A capsule, ready in the order of the consumer's ``stream`` (none named: CUDA's default one)."""
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A capsule, ready in the order of the consumer's ``stream``.
+
+        Parameters
+        ----------
+        stream
+            A handle, or an object with ``__cuda_stream__``. None is CUDA's default stream; -1 asks for no order.
+        max_version
+            The latest version of DLPack that the consumer knows. None is one from before version 1.
+        dl_device, copy
+            As DLPack says. The array stays where it is, and is not copied.
+
+        Raises
+        ------
+        BufferError
+            If DLPack has no such element type, or the consumer asks for another device or a copy.
+        """
         if self.dtype.kind not in _CODE_OF_KIND:
             raise BufferError(f"DLPack has no type for {self.dtype}")
+        if copy or dl_device not in (None, self.__dlpack_device__()):
+            raise BufferError(
+                f"expected a consumer that takes the memory where it is, on cuda:{self._index}, got "
+                f"dl_device={dl_device}, copy={copy}: let a library take the array over, and copy it there"
+            )
         if stream != NO_STREAM:
             self._wait(stream or LEGACY_STREAM)
-        shape = (ctypes.c_int64 * len(self.shape))(*self.shape)
-        managed = _ManagedTensor()
+        is_versioned = max_version is not None and max_version[0] >= VERSION[0]
+        managed = _Versioned(*VERSION) if is_versioned else _Unversioned()
+        axes = len(self.shape)
+        shape, strides = (ctypes.c_int64 * axes)(*self.shape), (ctypes.c_int64 * axes)()
+        step = 1
+        for axis in reversed(range(axes)):
+            strides[axis], step = step, step * self.shape[axis]
         tensor = managed.tensor
         tensor.data = self._ptr
         tensor.device_type, tensor.device_id = self.__dlpack_device__()
-        tensor.ndim = len(self.shape)
+        tensor.ndim = axes
         tensor.code, tensor.bits, tensor.lanes = _CODE_OF_KIND[self.dtype.kind], 8 * self.dtype.itemsize, 1
-        tensor.shape = ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64))
+        tensor.shape, tensor.strides = (ctypes.cast(made, ctypes.POINTER(ctypes.c_int64)) for made in (shape, strides))
         managed.deleter = _delete
         address = ctypes.addressof(managed)
-        _lent[address] = (managed, shape, self._owner)
-        return _capsule_new(address, _NAME, _destroy_capsule)
+        _lent[address] = (managed, shape, strides, self._owner)
+        return _capsule_new(address, _VERSIONED if is_versioned else _UNVERSIONED, _destroy_capsule)
 
 
 @dataclass(frozen=True)
@@ -195,9 +250,17 @@ def read_capsule(capsule: Any) -> Tensor:
     Raises
     ------
     DtypeError
-        For an element type that NumPy does not have.
+        For an element type that NumPy does not have, or a capsule of a later version of DLPack than 1.
     """
-    tensor = _ManagedTensor.from_address(_capsule_pointer(capsule, _NAME)).tensor
+    if _capsule_is_valid(capsule, _VERSIONED):
+        managed = _Versioned.from_address(_capsule_pointer(capsule, _VERSIONED))
+        if managed.major != VERSION[0]:
+            raise DtypeError(
+                f"expected an array by version {VERSION[0]} of DLPack, got version {managed.major}.{managed.minor}"
+            )
+        tensor = managed.tensor
+    else:
+        tensor = _Unversioned.from_address(_capsule_pointer(capsule, _UNVERSIONED)).tensor
     kind = _KIND_OF_CODE.get(tensor.code)
     if kind is None or tensor.lanes != 1 or tensor.bits % 8:
         raise DtypeError(
@@ -233,7 +296,14 @@ def ask_device(array: Any) -> tuple[int, int]:
 
 def ask_capsule(array: Any, stream: int) -> Any:
     """The capsule of a foreign array in GPU memory, ready in the order of ``stream``. Raises as `ask_device`."""
-    return _ask(array, lambda: array.__dlpack__(stream=stream))
+
+    def capsule() -> Any:
+        try:
+            return array.__dlpack__(stream=stream, max_version=VERSION)
+        except TypeError:  # of a library from before version 1, which knows no such argument
+            return array.__dlpack__(stream=stream)
+
+    return _ask(array, capsule)
 
 
 def ask_host_array(array: Any) -> npt.NDArray[Any]:

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import DeviceError
+from ..errors import CaptureError, DeviceError
 from .library import ArrayView
 
 __all__ = ["Body", "Transfer"]
@@ -85,8 +85,19 @@ class Transfer:
         view.host.reshape(-1).view(np.uint8)[:] = raw
 
     def on_host(self, view: ArrayView) -> npt.NDArray[Any]:
-        """An array's rows as a NumPy array. Waits if they are on a GPU."""
+        """An array's rows as a NumPy array. Waits if they are on a GPU.
+
+        Raises
+        ------
+        CaptureError
+            If a CUDA graph captures the work that makes the array.
+        """
         if view.host is not None:
             return view.host
+        if self._engine.is_captured(view.stream):
+            raise CaptureError(
+                "the host cannot read an array while a CUDA graph captures the work that makes it: only find and "
+                "contains, whose answers stay on the device, can be captured"
+            )
         raw: npt.NDArray[Any] = self._engine.to_host(view.ptr, np.uint8, view.nbytes, view.stream)
         return raw.view(view.dtype).reshape(view.shape)

@@ -115,6 +115,10 @@ class CpuEngine:
         """Room for so many words of 64 bits."""
         return HostAnswer(self.allocate_pinned(8 * words), self.copy)
 
+    def is_captured(self, stream: Any) -> bool:
+        """False: there are no graphs here."""
+        return False
+
     def synchronize(self, stream: Any = None) -> None:
         """Nothing is ever under way."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ..arrays import gpu_memory
 from ..errors import DeviceError, EngineUnavailable
 from .engine import Engine
 
@@ -45,3 +46,13 @@ def engine_for(device: str | None) -> Engine:
 
         return cuda.engine(int(match[1] or 0))
     raise DeviceError(f"device must be 'cpu', 'cuda', 'cuda:N' or None, got {device!r}")
+
+
+def _gpu_of(address: int) -> int | None:
+    """The index of the GPU that an address is on; None for memory of no GPU."""
+    from .cuda import engine as cuda
+
+    return cuda.gpu_of(address)
+
+
+gpu_memory.answer_with(_gpu_of)

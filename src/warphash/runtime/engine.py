@@ -242,4 +242,7 @@ class Engine(Protocol):
     def reserve_heap(self, nbytes: int) -> None:
         """Make room for ``malloc`` in kernels. Only before their program is loaded can the heap of a GPU change."""
 
+    def is_captured(self, stream: Any) -> bool:
+        """Whether a CUDA graph captures what ``stream`` is given."""
+
     def synchronize(self, stream: Any = None) -> None: ...

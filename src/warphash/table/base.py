@@ -49,7 +49,7 @@ from ..storage import selection
 from ..storage.bounded.bound import RANKED_ROWS
 from ..storage.make import make_storage
 from ..storage.storage import Storage, StoreOptions
-from . import copies, notebook
+from . import captured, copies, notebook
 from .closed import ClosedStorage
 from .locks import ReadWriteLock
 from .options import (
@@ -94,6 +94,7 @@ class BaseTable:
     __slots__ = (
         "_bound",
         "_bounds",
+        "_captures",
         "_design",
         "_device",
         "_engine",
@@ -162,6 +163,7 @@ class BaseTable:
         self._device: str = self._engine.device
         self._transfer = Transfer(self._engine)
         self._lock = ReadWriteLock()
+        self._captures: list[captured.Capture] = []  # of CUDA graphs
         self._like: tuple[Library, str] | None = None  # of the first keys given to keep: library and device
         self._storage: Storage = make_storage(
             self._engine,
@@ -587,7 +589,17 @@ class BaseTable:
         """Forget the storage."""
         in_file = isinstance(self._memory, Path)
         mend = f"{type(self).__name__}.open({str(self._memory)!r}) opens it again" if in_file else "make a new one"
+        self._captures = []
         self._storage = cast(Storage, ClosedStorage(mend))
+
+    # ---- CUDA graphs
+    def captures_are_current(self) -> bool:
+        """Whether the CUDA graphs that captured lookups of this table still read what a find would read now.
+
+        They do until an update, `reserve` or `shrink` rebuilds or enlarges the table. Then capture the graphs again.
+        The memory that graphs may read stays with the table until it is closed or gone.
+        """
+        return self._settled(captured.are_current, self)
 
     # ---- its own proof
     def check(self) -> None:
@@ -710,11 +722,19 @@ class BaseTable:
         """Run ``body`` on the addresses of arrays, or of copies that the engine can reach. The caller holds the lock.
 
         The work on ``stream`` comes behind the streams of all ``ins``.
+
+        Raises
+        ------
+        CaptureError
+            If a CUDA graph captures one of the streams.
         """
+        if stream not in captured.NEVER:
+            captured.refuse(self._engine, stream)
         device, here = self._device, True
         for seen in ins:
             here = here and seen.device == device
             if seen.stream is not None and seen.stream != stream:
+                captured.refuse(self._engine, seen.stream)
                 self._engine.wait(seen.stream)  # another library's; the engine's own streams follow each other
         for made in outs:
             here = here and made.device == device
@@ -747,6 +767,9 @@ class BaseTable:
     def _find_locked(self, keys: ArrayView, values: ArrayView | None, found: ArrayView, absent: bytes) -> bool:
         """Look up keys, unless an update has to be finished first: whether that was not so."""
         storage = self._storage
+        if keys.stream not in captured.NEVER and self._engine.is_captured(keys.stream):
+            captured.look_up(self, keys, values, found, absent)
+            return True
         if storage.store.recovery.step is not None:
             return False
         if keys.device == self._device:

@@ -24,6 +24,7 @@ from ..dlpack import (
     ask_host_array,
     read_capsule,
 )
+from ..gpu_memory import gpu_of
 from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Library, Shape, device_index, refuse_rows
 from .numpy import NUMPY, address_of
 
@@ -140,10 +141,10 @@ def see_interface(array: Any, library: Library) -> ArrayView:
     strides = interface.get("strides")
     if strides is not None and 0 not in shape and tuple(strides) != _contiguous_strides(shape, dtype.itemsize, strides):
         raise ShapeError(f"expected a C-contiguous array, got shape {shape} with strides {strides}; copy it first")
-    # The interface does not name the GPU. Without DLPack, too, the array is taken to be on the first one.
-    device = ask_device(array)[1] if hasattr(array, "__dlpack_device__") else 0
+    address = interface["data"][0] or 0
+    device = ask_device(array)[1] if hasattr(array, "__dlpack_device__") else gpu_of(address)
     stream = int(interface.get("stream") or LEGACY_STREAM)
-    return ArrayView(interface["data"][0] or 0, shape, dtype, f"cuda:{device}", stream, array, None, library)
+    return ArrayView(address, shape, dtype, f"cuda:{device}", stream, array, None, library)
 
 
 def see_dlpack(array: Any, library: Library) -> ArrayView:

@@ -12,7 +12,7 @@ from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Shape, device_index
 from .foreign import empty_on_gpu, see_dlpack
 from .numpy import address_of, contiguous
 
-__all__ = ["LIBRARY"]
+__all__ = ["LIBRARY", "check_type"]
 
 
 class JaxLibrary:
@@ -35,7 +35,7 @@ class JaxLibrary:
 
     def empty(self, like: ArrayView, shape: Shape, dtype: Dtype, allocator: Allocator | None) -> ArrayView:
         """A new array that JAX takes over in `export`, since JAX's own arrays do not change."""
-        _check_type(dtype)
+        check_type(dtype)
         if like.host is None:
             return empty_on_gpu(like, shape, dtype, allocator)
         host = np.empty(shape, dtype)
@@ -57,7 +57,8 @@ class JaxLibrary:
         return jax.device_put(np.empty(0, np.uint8), place)
 
 
-def _check_type(dtype: Dtype) -> None:
+def check_type(dtype: Dtype) -> None:
+    """Raise `DtypeError` if JAX has no such type, or would change it."""
     if dtype.kind not in "biufc":
         raise DtypeError(f"JAX has no type for {dtype}: pass NumPy arrays, or use another type")
     wide = dtype.kind != "b" and dtype.itemsize >= (16 if dtype.kind == "c" else 8)

@@ -14,7 +14,7 @@ from ..dlpack import LEGACY_STREAM
 from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Shape, array_view, refuse_rows
 from .numpy import address_of
 
-__all__ = ["LIBRARY"]
+__all__ = ["LIBRARY", "torch_type"]
 
 
 class TorchLibrary:
@@ -43,7 +43,7 @@ class TorchLibrary:
 
     def empty(self, like: ArrayView, shape: Shape, dtype: Dtype, allocator: Allocator | None) -> ArrayView:
         """A new tensor of PyTorch's own allocator."""
-        made = sys.modules["torch"].empty(shape, dtype=_torch_type(dtype), device=like.place)
+        made = sys.modules["torch"].empty(shape, dtype=torch_type(dtype), device=like.place)
         if like.host is None:
             ptr, host = made.data_ptr(), None
         else:
@@ -87,7 +87,8 @@ def _numpy_type(dtype: Any) -> Dtype:
 
 
 @lru_cache
-def _torch_type(dtype: Dtype) -> Any:
+def torch_type(dtype: Dtype) -> Any:
+    """The ``torch.dtype`` of a NumPy type. Raises `DtypeError` if PyTorch has none."""
     torch = sys.modules["torch"]
     found = getattr(torch, dtype.name, None)
     if not isinstance(found, torch.dtype):

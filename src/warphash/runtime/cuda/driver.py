@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
 from ...errors import WarphashError
 
-__all__ = ["DriverError", "bindings", "check", "error"]
+__all__ = ["DriverError", "bindings", "check", "error", "outside_of_captures"]
 
 
 class DriverError(WarphashError, RuntimeError):
@@ -39,3 +41,20 @@ def error(code: int, what: str) -> DriverError:
         mend = "; CUDA does not survive a fork: start the process with multiprocessing's 'spawn'"
     explanation = text.decode() if text else "no explanation"
     return DriverError(f"{what}: the CUDA driver answered {status.name} ({explanation}){mend}")
+
+
+@contextmanager
+def outside_of_captures() -> Iterator[None]:
+    """Let this thread call what is forbidden while a CUDA graph is captured, as long as it is no part of the graph.
+
+    Kernels are loaded so, since a lookup may be the first one of its kind.
+    """
+    driver = bindings()
+    before = check(
+        driver.cuThreadExchangeStreamCaptureMode(driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED),
+        "leaving the mode of a capture",
+    )
+    try:
+        yield
+    finally:
+        driver.cuThreadExchangeStreamCaptureMode(before)

@@ -2,15 +2,19 @@
 
 Streams
 -------
-A stream is the driver's own handle as an ``int``; 0 is CUDA's legacy default stream and None is the engine's own,
-which is ordered with the legacy one as CUDA orders any blocking stream. Work on one engine is ordered across streams:
-an operation on another stream than the last one waits, on the device, for that one. So a table may be built on one
-stream and asked on another, and memory is freed behind its last use, with no synchronisation of the host.
+A stream is the driver's own handle as an ``int``, or an object whose ``__cuda_stream__()`` answers ``(0, handle)``, as
+streams of CuPy, PyTorch and cuda.core do. 0 is CUDA's legacy default stream and None is the engine's own, which is
+ordered with the legacy one as CUDA orders any blocking stream. Work on one engine is ordered across streams: an
+operation on another stream than the last one waits, on the device, for that one. So a table may be built on one stream
+and asked on another, and memory is freed behind its last use, with no synchronisation of the host.
 
 An event is recorded behind every operation on a stream of the caller's, since that stream may be gone when the next
 operation needs to wait for it (0.5 us). The legacy stream and the engine's own are for ever: there the event waits
 until it is wanted, and between the two none is needed.
 `CudaEngine.order` keeps this order. It is compiled (``src/extension/streams.cpp``), as it is a part of every launch.
+
+An operation on a stream that a CUDA graph captures takes no part in this order: it runs whenever the graph does. Only
+launches, fills and copies between addresses can be captured; `CudaEngine.allocate` refuses.
 
 The caller's current context is left as it is. It mostly is the engine's own, the one that all libraries share, which
 takes less to see than to push.
@@ -34,13 +38,13 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import DeviceError, EngineUnavailable
+from ...errors import CaptureError, DeviceError, EngineUnavailable
 from .. import program_log
 from ..engine import KernelSpec, WindowBody
 from ..memory import DeviceBuffer, PinnedBuffer
 from . import nvrtc
 from .cache import NUMBERS_SUFFIX, CubinCache
-from .driver import DriverError, bindings, check, error
+from .driver import DriverError, bindings, check, error, outside_of_captures
 from .events import CudaAnswer, CudaMark
 from .machine_code import MachineCode
 from .pinned import PinnedPages
@@ -53,10 +57,12 @@ __all__ = [
     "CudaEngine",
     "CudaProgram",
     "DriverError",
+    "StreamHandle",
     "available",
     "device_count",
     "driver_version",
     "engine",
+    "gpu_of",
     "reason_unavailable",
 ]
 
@@ -67,7 +73,7 @@ _LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 
 _STREAM_FUNCTIONS = (
     *("cuCtxGetCurrent", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2"),
-    *("cuEventRecord", "cuStreamWaitEvent", "cuLaunchKernelEx"),
+    *("cuEventRecord", "cuStreamWaitEvent", "cuLaunchKernelEx", "cuStreamIsCapturing"),
 )
 """Of the driver, in the order in which ``Streams`` takes their addresses (``src/extension/streams.cpp``)."""
 
@@ -116,6 +122,16 @@ def device_count() -> int:
     return 0 if reason_unavailable() else int(check(bindings().cuDeviceGetCount(), "counting the GPUs"))
 
 
+def gpu_of(address: int) -> int | None:
+    """The index of the GPU that an address is on; None for memory of no GPU."""
+    if reason_unavailable():
+        return None
+    driver = bindings()
+    attribute = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+    status, index = driver.cuPointerGetAttribute(attribute, address)
+    return None if status else int(index)
+
+
 def driver_version() -> str:
     """The CUDA version of the driver, ``"13.0"``."""
     version = int(check(bindings().cuDriverGetVersion(), "asking for the driver's version"))
@@ -148,6 +164,13 @@ def engine(index: int = 0) -> CudaEngine:
         return _engines[index]
 
 
+class StreamHandle(int):
+    """The driver's handle of a stream, which other libraries take by ``__cuda_stream__``, too."""
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, int(self)
+
+
 class CudaEngine:
     """One GPU. Make it with `engine`; safe from several threads.
 
@@ -175,6 +198,8 @@ class CudaEngine:
     order
         ``order(stream, function, *arguments)`` answers what ``function(*arguments, handle)`` does, an operation on
         ``stream``, behind the one before it.
+    is_captured
+        ``is_captured(stream)`` tells whether a CUDA graph captures what the stream is given.
     """
 
     asynchronous: bool = True
@@ -205,7 +230,11 @@ class CudaEngine:
         self.total_bytes = int(check(driver.cuDeviceTotalMem(handle), what))
         self._context = check(driver.cuDevicePrimaryCtxRetain(handle), what)  # the one that every library shares
         self._streams = self._make_streams(what)
-        self.call, self.order = self._streams.call, self._streams.order
+        self.call, self.order, self.is_captured = (
+            self._streams.call,
+            self._streams.order,
+            self._streams.is_captured,
+        )
         self._pinned = PinnedPages(self)
         self._small = SmallMemory(self._take)
         self._programs: dict[KernelSpec, CudaProgram] = {}
@@ -232,9 +261,9 @@ class CudaEngine:
         return f"<CudaEngine {self.device}: {self.name}, {self.arch}>"
 
     @property
-    def stream(self) -> int:
-        """Handle of the engine's own stream."""
-        return self._own
+    def stream(self) -> StreamHandle:
+        """The engine's own stream."""
+        return StreamHandle(self._own)
 
     def program(self, spec: KernelSpec) -> CudaProgram:
         """The kernels of ``spec``. A kernel comes from the cache on disk, or is compiled, when it is first launched."""
@@ -278,7 +307,8 @@ class CudaEngine:
 
     def _module(self, cubin: bytes) -> Any:
         """A module. Raises `MemoryError` if the device has no memory for its code."""
-        answer = self.call(self._load_module, cubin)
+        with outside_of_captures():
+            answer = self.call(self._load_module, cubin)
         if answer[0] == self._driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
             raise MemoryError(
                 f"{self.device} has {self.free_bytes():,} bytes free, and no room for the code of a kernel"
@@ -299,7 +329,11 @@ class CudaEngine:
         ------
         MemoryError
             With what was asked for and what is free.
+        CaptureError
+            If a CUDA graph captures the stream: the memory would be used again when the buffer is freed.
         """
+        if self.is_captured(stream):
+            raise CaptureError(f"a CUDA graph cannot own the {nbytes:,} bytes of working memory that this call needs")
         if nbytes <= LARGEST_BYTES:
             return self._small.allocate(nbytes)
         return DeviceBuffer(self._take(nbytes, stream), nbytes, self._release)

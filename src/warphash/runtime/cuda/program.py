@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .driver import check, error
+from .driver import check, error, outside_of_captures
 
 if TYPE_CHECKING:
     from .engine import CudaEngine
@@ -70,7 +70,8 @@ class CudaProgram:
 
     def _found(self, entry: str, module: Any) -> tuple[int, int, int]:
         call, driver, what = self._engine.call, self._driver, f"finding kernel {entry!r}"
-        function = check(call(driver.cuModuleGetFunction, module, entry.encode()), what)
+        with outside_of_captures():  # the driver may load the kernel just now
+            function = check(call(driver.cuModuleGetFunction, module, entry.encode()), what)
         bounds = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK
         threads = int(check(call(driver.cuFuncGetAttribute, bounds, function), what))
         blocks = _MOST_BLOCKS
