@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from ..arrays.adapters.engine import ENGINE_MEMORY
 from ..arrays.adapters.numpy import NUMPY
+from ..arrays.batch import library_of_rows
 from ..arrays.exact import exactly
 from ..arrays.library import ArrayView, Library
 from ..arrays.row_type import Column, read_only
@@ -668,13 +669,20 @@ class BaseTable:
             seen = column.view(rows, what)
             if seen.device != self._device and seen.device != "cpu":
                 self._transfer.refuse(seen, what)
-            if views and seen.shape[0] != views[0].shape[0]:
-                n = views[0].rows
-                if view(rows, column.dtype).shape != column.shape:
-                    raise ShapeError(f"keys and {what} must be of one length, got {n:,} keys and {seen.rows:,} {what}")
-                seen = view(np.broadcast_to(self._transfer.on_host(seen)[0], (n, *column.shape)))
+            if views and (seen.library is not views[0].library or seen.shape[0] != views[0].shape[0]):
+                seen = self._one_for_each(views[0], seen, column, rows, what)
             views.append(seen)
         return views
+
+    def _one_for_each(self, keys: ArrayView, seen: ArrayView, column: Column, rows: Any, what: str) -> ArrayView:
+        """Rows of another library or number than the keys: one for each key, or a single row that is that of all."""
+        if seen.batch == keys.batch:
+            return seen
+        if view(rows, column.dtype).shape == column.shape:
+            return view(np.broadcast_to(self._transfer.on_host(seen)[0], keys.shape[:1] + column.shape))
+        if len(keys.batch) == len(seen.batch) == 1:
+            raise ShapeError(f"keys and {what} must be of one length, got {keys.rows:,} keys and {seen.rows:,} {what}")
+        raise ShapeError(f"keys and {what} must be of one shape, got keys of {keys.batch} and {what} of {seen.batch}")
 
     def _view_pairs(self, keys: Any, values: Any) -> list[ArrayView]:
         if self._value is None:
@@ -854,7 +862,7 @@ class BaseTable:
     def _note_kind(self, keys: ArrayView) -> None:
         """Remember what kind of array the first keys were that the table was given to keep."""
         if self._like is None:
-            self._like = keys.library, keys.device
+            self._like = library_of_rows(keys.library), keys.device
 
     # ---- the one path of verbs that read all keys
     def _read_all(self, like: Any, *columns: Column) -> list[Any]:

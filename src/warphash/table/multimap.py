@@ -8,6 +8,7 @@ from typing import Any, Self, Unpack
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays.batch import library_of_rows
 from ..arrays.library import ArrayView
 from ..arrays.row_type import Column
 from ..arrays.view import view
@@ -129,7 +130,7 @@ class MultiMap(PairTable):
         """
         self._need("find_all")
         seen, column = self._view_keys(keys), self._values
-        library, n, stream = seen.library, seen.rows, seen.stream
+        library, n, stream = library_of_rows(seen.library), seen.rows, seen.stream
         offsets = library.empty(seen, (n + 1,), np.dtype(np.int64), self._engine)
         made = []
 
