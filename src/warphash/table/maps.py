@@ -180,13 +180,16 @@ class HashMap(PairTable):
             ``"add"``, ``"min"``, ``"max"``, ``"or"``, ``"and"`` or ``"xor"``. ``"first"`` keeps the value that is
             there, or the value of the key's first element in the batch. ``"last"`` keeps the value of the key's last
             element. Sums of integers wrap around. Sums of floats depend on the order of additions, which is undefined.
+            Rows of numbers are combined number by number.
         scores
             As for `assign`, whatever ``op`` is, except that ``"first"`` keeps the score that is there.
 
         Raises
         ------
         UnsupportedVerb
-            If the values have no such operation: bytes, rows, or bits of a float.
+            If the values have no such operation: bytes, or bits of a float. Or if they are rows of numbers of less than
+            4 bytes, or rows that lie in the slots. Rows of up to 8 bytes lie there, beside keys of up to 8 bytes; and
+            all rows in the designs ``"dynamic_cuckoo"`` and ``"stadium"``.
         """
         self._need("upsert")
         if op in ("first", "last"):
@@ -195,7 +198,7 @@ class HashMap(PairTable):
             raise ParameterError(f"op must be one of {[*_COMBINING, 'first', 'last']}, got {op!r}")
         column = self._values
         bitwise = op in ("or", "and", "xor")
-        if column.shape or column.dtype.kind not in ("biu" if bitwise else "biuf"):
+        if column.dtype.kind not in ("biu" if bitwise else "biuf"):
             raise UnsupportedVerb(f"upsert {op!r} combines {'integers' if bitwise else 'numbers'}, not {column.numpy}")
         return self._update(keys, values, _COMBINING[op], scores=scores)
 
