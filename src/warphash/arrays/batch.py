@@ -19,34 +19,35 @@ class ShapedLibrary:
 
     Parameters
     ----------
-    of_rows
+    library
         The adapter of the caller's library.
     batch
         Shape of the batch, without the shape of a row.
     """
 
-    def __init__(self, of_rows: Library, batch: Shape) -> None:
-        self.of_rows = of_rows
+    def __init__(self, library: Library, batch: Shape) -> None:
+        self.kind = library.kind
         self.batch = batch
-        self.kind = of_rows.kind
+        self.of_rows = library_of_rows(library)
+        self._library = library
 
     def see(self, array: Any) -> ArrayView:
         """View an array, in its own shape."""
-        return self.of_rows.see(array)
+        return self._library.see(array)
 
     def empty(self, like: ArrayView, shape: Shape, dtype: Dtype, allocator: Allocator | None) -> ArrayView:
         """A new array of one row for each element of the batch."""
-        made = self.of_rows.empty(like, self.batch + shape[1:], dtype, allocator)
+        made = self._library.empty(like, self.batch + shape[1:], dtype, allocator)
         host = None if made.host is None else made.host.reshape(shape)
         return made._replace(shape=shape, host=host, library=self)
 
     def export(self, made: ArrayView) -> Any:
         """The library's own array, in the shape of the batch."""
-        return self.of_rows.export(made)
+        return self._library.export(made)
 
     def example(self, device: str) -> Any:
         """An array of the library."""
-        return self.of_rows.example(device)
+        return self._library.example(device)
 
 
 def as_rows(seen: ArrayView, row: Shape) -> ArrayView | None:
@@ -61,10 +62,15 @@ def as_rows(seen: ArrayView, row: Shape) -> ArrayView | None:
     if (n := math.prod(batch)) > MAX_ROWS:
         refuse_rows(n)
     host = None if seen.host is None else seen.host.reshape((n, *row))
-    rows = library_of_rows(seen.library)
-    return seen._replace(shape=(n, *row), host=host, library=ShapedLibrary(rows, batch) if axes else rows)
+    library = ShapedLibrary(seen.library, batch) if axes else library_of_one_row(seen.library)
+    return seen._replace(shape=(n, *row), host=host, library=library)
 
 
 def library_of_rows(library: Library) -> Library:
-    """The adapter for arrays that do not belong to the elements of a batch, and so have not its shape."""
+    """The adapter for arrays that do not belong to the elements of a batch: without its shape and its labels."""
     return getattr(library, "of_rows", library)
+
+
+def library_of_one_row(library: Library) -> Library:
+    """The adapter for the answer to a single row: NumPy's, if the library has columns alone."""
+    return getattr(library, "of_one_row", library_of_rows(library))

@@ -5,6 +5,8 @@ Every verb takes a batch and is one bulk operation: it happens as a whole, after
 it, whatever thread or stream they came from; lookups may run beside each other. Inside a batch, elements with one key
 count as one insert, and the flags say which element that is. A batch that does not fit leaves the table as it was. Keys
 are compared by their bits. A verb that the design lacks raises `UnsupportedVerb`, which names the designs that have it.
+A batch has any shape, and the answers for its elements have the same shape, followed by the shape of a row of values
+where values are rows. What a docstring says of ``n`` keys holds of keys of any shape.
 
 Reading changes nothing. A batch may be under way when a call returns. Verbs that need its end wait for it in
 `BaseTable._settled`, while they hold the table's lock alone.
@@ -682,7 +684,10 @@ class BaseTable:
             return view(np.broadcast_to(self._transfer.on_host(seen)[0], keys.shape[:1] + column.shape))
         if len(keys.batch) == len(seen.batch) == 1:
             raise ShapeError(f"keys and {what} must be of one length, got {keys.rows:,} keys and {seen.rows:,} {what}")
-        raise ShapeError(f"keys and {what} must be of one shape, got keys of {keys.batch} and {what} of {seen.batch}")
+        raise ShapeError(
+            f"keys and {what} must be of one shape, got keys of {keys.batch} and {what} of {seen.batch}: "
+            "give one for each key, or a single one for all keys"
+        )
 
     def _view_pairs(self, keys: Any, values: Any) -> list[ArrayView]:
         if self._value is None:

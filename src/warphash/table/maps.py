@@ -26,6 +26,10 @@ _COMBINING = {"add": Op.ADD, "min": Op.MIN, "max": Op.MAX, "or": Op.OR, "and": O
 class HashMap(PairTable):
     """A hash map of fixed-width keys and values on one device.
 
+    Verbs take arrays of any shape, lists and single values. They answer with arrays of the keys' library, device and
+    shape. Columns of pandas, Polars and PyArrow are answered with columns: of a pandas Series, with its index. Rows of
+    two columns go together by their position, and not by their index.
+
     Parameters
     ----------
     key, value
