@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, Self, TypeVar, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +54,7 @@ from ..storage.bounded.bound import RANKED_ROWS
 from ..storage.make import make_storage
 from ..storage.storage import Storage, StoreOptions
 from . import copies, notebook
+from .array_types import A, Bools, Counts, K, Keys, Like
 from .closed import ClosedStorage
 from .locks import ReadWriteLock
 from .options import (
@@ -88,7 +89,7 @@ _PROVING_DESIGNS = ("linear_probing", "bucketed_cuckoo")
 """In which `BaseTable.check` counts different keys: the first one, or the second one for a table of the first."""
 
 
-class BaseTable:
+class BaseTable(Generic[K]):
     """What all tables are and have. See `HashMap` for the parameters.
 
     A table's own attributes are slots. So what is in its ``__dict__`` belongs to the caller, or to a subclass of the
@@ -255,6 +256,12 @@ class BaseTable:
         return self._settled(self._stats_locked)
 
     # ---- verbs that look keys up
+    @overload
+    def contains(self, keys: Keys) -> Bools: ...
+
+    @overload
+    def contains(self, keys: A) -> A: ...
+
     def contains(self, keys: Any) -> Any:
         """Which keys are there: bool[n]. Reads at most one bucket per hash function and key."""
         self._need("contains")
@@ -272,10 +279,22 @@ class BaseTable:
         seen = self._view_one(key)
         return seen is not None and bool(self._transfer.on_host(view(self._look_up(seen, None, 0)[1]))[0])
 
+    @overload
+    def probe_counts(self, keys: Keys) -> Counts: ...
+
+    @overload
+    def probe_counts(self, keys: A) -> A: ...
+
     def probe_counts(self, keys: Any) -> Any:
         """How many buckets find reads for each key: uint32[n]."""
         self._need("probe_counts")
         return self._answered(keys, COUNT, self._settled, self._storage.counts)
+
+    @overload
+    def guest_counts(self, keys: Keys) -> Counts: ...
+
+    @overload
+    def guest_counts(self, keys: A) -> A: ...
 
     def guest_counts(self, keys: Any) -> Any:
         """How many words find reads for each key to learn which other buckets may hold it: uint32[n].
@@ -295,6 +314,18 @@ class BaseTable:
         return self._answered(keys, COUNT, self._settled, counts)
 
     # ---- verbs that read all keys
+    @overload
+    def keys(self: BaseTable[Never], *, like: None = None) -> Any: ...
+
+    @overload
+    def keys(self, *, like: Like = None) -> npt.NDArray[K]: ...
+
+    @overload
+    def keys(self, *, like: A) -> A: ...
+
+    @overload
+    def keys(self, *, like: str) -> Any: ...
+
     def keys(self, *, like: Any = None) -> Any:
         """All keys, in no particular order.
 
@@ -318,11 +349,17 @@ class BaseTable:
         self._need("keys")
         return self._read_all(like, self._key)[0]
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[K]:
         """The keys one by one, those of a `MultiMap` once for each pair: a snapshot of the table, in host memory."""
         return iter(read_only(self.keys(like="numpy")))
 
     # ---- verbs that change the table
+    @overload
+    def erase(self, keys: Keys) -> Bools: ...
+
+    @overload
+    def erase(self, keys: A) -> A: ...
+
     def erase(self, keys: Any) -> Any:
         """Erase keys: bool[n], True where this element erased its key. Of several elements with one key, one is True.
 
