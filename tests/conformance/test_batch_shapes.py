@@ -86,6 +86,16 @@ def test_multimaps(device: str) -> None:
 
 
 @pytest.mark.parametrize("device", one_of_each("cpu", "emulated", "cuda"))
+def test_scores(device: str) -> None:
+    keys, scores = np.arange(6).reshape(2, 3), np.array([[5, 4, 3], [2, 1, 0]], "f8")
+    table = warphash.HashMap("i8", "i4", device=device, max_size=100, evict="score")
+    assert table.insert(keys, 1, scores=scores).shape == (2, 3)
+    with pytest.raises(warphash.ShapeError, match="keys and scores must be of one shape"):
+        table.insert(keys, 1, scores=scores.T)
+    assert table.evict(2)[0].tolist() in ([5, 4], [4, 5])
+
+
+@pytest.mark.parametrize("device", one_of_each("cpu", "emulated", "cuda"))
 def test_mixed_batches(device: str) -> None:
     from warphash import Operation
 
@@ -151,7 +161,7 @@ def test_other_libraries(library: str) -> None:
     keys = np_like.arange(6).reshape((2, 3))
     width = np.dtype(str(keys.dtype).removeprefix("torch."))
     table = warphash.HashMap(width, ("f4", (2,)))
-    assert table.insert(keys, 0.5).shape == (2, 3)
+    assert tuple(table.insert(keys, np.array([0.5, 1.5], "f4")).shape) == (2, 3)
     values, found = table.find(keys)
     assert type(values) is type(found) is type(keys) and bool(found.all())
     assert tuple(values.shape) == (2, 3, 2) and tuple(table.contains(keys.T).shape) == (3, 2)

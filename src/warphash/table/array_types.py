@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:  # a default is new in Python 3.13; checkers know the package without its being installed
+if TYPE_CHECKING:  # defaults are new in Python 3.13, and checkers bring typing_extensions along
     from typing_extensions import TypeVar as TypeVarWithDefault
 
     K = TypeVarWithDefault("K", bound=np.generic, default=Any)
@@ -52,7 +52,11 @@ Batch: TypeAlias = npt.NDArray[Any] | list[Any] | tuple[Any, ...] | range
 
 Keys: TypeAlias = Batch | OneKey
 Like: TypeAlias = Literal["numpy"] | Batch | None
-"""What ``like`` is for NumPy arrays. By default, of a table whose types are known to a checker."""
+"""What ``like`` is where the results are NumPy arrays.
+
+With None they are of the kind that the table was first given, which a checker takes for NumPy if it knows the types of
+the table, and else for ``Any``.
+"""
 
 TypeSpec: TypeAlias = str | tuple[Any, Any] | list[Any] | type[int]
 """A type of keys or values from which a checker learns no NumPy type.
@@ -103,7 +107,7 @@ class DLPackArray(Protocol):
 
 
 Foreign: TypeAlias = CudaArray | JaxArray | PandasSeries | PolarsSeries
-"""Arrays of other libraries than NumPy. NumPy's are none of these, though DLPack they have."""
+"""Arrays of other libraries. DLPack is left out: NumPy arrays have it, too, and a checker would mix them up."""
 
 A = TypeVar("A", bound=Foreign | DLPackArray)
 D = TypeVar("D")
