@@ -1,7 +1,8 @@
-"""The scripts that are run by hand: what a sanitizer is given runs on every engine, and notices wrong tables."""
+"""The scripts that are run by hand. What a sanitizer is given runs on every engine, and notices wrong tables."""
 
 from __future__ import annotations
 
+import re
 import runpy
 import sys
 from pathlib import Path
@@ -14,7 +15,8 @@ from support.engines import one_of_each
 from warphash.designs import registry
 from warphash.table.base import BaseTable
 
-SCRIPT = Path(__file__).parents[1] / "scripts" / "exercise_kernels.py"
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+SCRIPT = SCRIPTS / "exercise_kernels.py"
 
 
 def exercise(monkeypatch: pytest.MonkeyPatch, *options: str) -> None:
@@ -42,3 +44,25 @@ def test_a_wrong_table_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BaseTable, "erase", one_less)
     with pytest.raises(AssertionError, match="should hold"):
         exercise(monkeypatch, "--device", "cpu", "--keys", "100", "--design", "cuckoo")
+
+
+def readme_rates(monkeypatch: pytest.MonkeyPatch, readme: Path, *options: str) -> None:
+    """Run the script on a copy of README.md."""
+    path = SCRIPTS / "readme_rates.py"
+    monkeypatch.setattr(sys, "argv", [str(path), *options])
+    names = runpy.run_path(str(path))
+    monkeypatch.setitem(names["main"].__globals__, "README", readme)
+    names["main"]()
+
+
+def test_a_script_writes_the_rates_of_readme(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    right = (SCRIPTS.parent / "README.md").read_text()
+    copy = tmp_path / "README.md"
+    copy.write_text(re.sub(r"\d\d\.\d \|", "99.9 |", right).replace("Lookups reach ", "Lookups reach 1"))
+    with pytest.raises(SystemExit, match="other rates than its files"):
+        readme_rates(monkeypatch, copy, "--check")
+    readme_rates(monkeypatch, copy)
+    assert copy.read_text() == right
+    with pytest.raises(SystemExit) as left:
+        readme_rates(monkeypatch, copy, "--check")
+    assert left.value.code == 0

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import threadpoolctl
 
 import warphash
 from warphash import settings
@@ -58,6 +61,31 @@ def test_a_large_batch_has_that_many_threads(monkeypatch: pytest.MonkeyPatch) ->
     assert set(used) == {3}
     table.contains(keys[:9])
     assert used[-1] == 1
+
+
+def test_threadpoolctl_shows_and_limits_the_threads() -> None:
+    warphash.set_num_threads(3)
+    table = warphash.HashMap.from_arrays(np.arange(9), np.arange(9), device="cpu")
+    (ours,) = threadpoolctl.ThreadpoolController().select(user_api="warphash").info()
+    assert (ours["num_threads"], ours["version"]) == (3, warphash.__version__)
+    assert Path(ours["filepath"]).samefile(cpu._cpu.__file__)
+    with threadpoolctl.threadpool_limits(limits=2):
+        assert warphash.get_num_threads() == 2
+        table.copy()
+    assert warphash.get_num_threads() == 3
+    assert len(threadpoolctl.ThreadpoolController().select(user_api="warphash").info()) == 1
+
+
+def test_threadpoolctl_is_not_imported_and_may_come_late() -> None:
+    program = """
+import sys, numpy as np, warphash
+one = warphash.HashSet.from_arrays(np.arange(9), device="cpu")
+assert "threadpoolctl" not in sys.modules
+import threadpoolctl
+two = warphash.HashSet.from_arrays(np.arange(9), device="cpu")
+assert threadpoolctl.ThreadpoolController().select(user_api="warphash").info()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
 def test_kernels_and_data_sets_are_under_one_root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

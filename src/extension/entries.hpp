@@ -10,6 +10,7 @@ using Run = void (*)(const void* table, const void* batch, unsigned long long be
 struct Entry {
   const char* name;
   Run run;
+  bool walks;  // has memory of its own for each range (kWalks in core/concepts.cuh), so a thread has one range
 };
 
 constexpr int kMostEntries = 24;

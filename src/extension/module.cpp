@@ -2,22 +2,22 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include <cxxabi.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
 #include <new>
 #include <string>
-#include <thread>
-#include <vector>
 
 #include "entries.hpp"
+#include "thread_pool.hpp"
 
 namespace nb = nanobind;
+using warphash_cpu::Entry;
 using warphash_cpu::Groups;
-using warphash_cpu::Run;
+using warphash_cpu::ThreadPool;
 
 #define WARPHASH_UNIT(NAME) Groups groups_##NAME##_base();
 #include "units.inc"
@@ -55,56 +55,64 @@ std::uintptr_t entry(const std::string& design, int key_bytes, int value_bytes, 
     if (group.key_bytes != key_bytes || group.value_bytes != value_bytes || group.slots_per_bucket != slots_per_bucket)
       continue;
     for (const auto& e : group.entries)
-      if (e.name && name == e.name) return reinterpret_cast<std::uintptr_t>(e.run);
+      if (e.name && name == e.name) return reinterpret_cast<std::uintptr_t>(&e);
   }
   throw nb::key_error(("no operation is compiled under the name " + name).c_str());
 }
 
-// Calls work(begin, end) over [0, n) in `threads` ranges; the calling thread takes the last one.
-template <class Work>
-void over_threads(std::uint64_t n, int threads, std::uint64_t least, const Work& work) {
-  const auto parts =
-      std::max<std::uint64_t>(1, std::min<std::uint64_t>(static_cast<std::uint64_t>(threads), n / least));
-  std::vector<std::thread> others;
-  others.reserve(parts - 1);
-  std::uint64_t begin = 0;
-  for (std::uint64_t p = 1; p < parts; ++p) {
-    const std::uint64_t end = n / parts * p;
+// Releases the interpreter's lock, and takes it again. If the interpreter ends meanwhile, Python before 3.14 unwinds a
+// daemon thread that asks for the lock, and C++ would end the process at the first function that does not throw. Such a
+// thread sleeps until the process ends, as in Python 3.14.
+class WithoutInterpreter {
+ public:
+  WithoutInterpreter() : state_(PyEval_SaveThread()) {}
+  ~WithoutInterpreter() {
     try {
-      others.emplace_back([&work, begin, end] { work(begin, end); });
-    } catch (const std::system_error&) {  // no more threads to be had: the caller's does the rest
-      break;
+      PyEval_RestoreThread(state_);
+    } catch (const abi::__forced_unwind&) {
+      for (;;) pause();
     }
-    begin = end;
   }
-  work(begin, n);
-  for (auto& t : others) t.join();
+  WithoutInterpreter(const WithoutInterpreter&) = delete;
+  WithoutInterpreter& operator=(const WithoutInterpreter&) = delete;
+
+ private:
+  PyThreadState* const state_;
+};
+
+constexpr std::uint64_t kLeastElements = 1 << 13, kLeastBytes = 1 << 21;  // of a thread
+constexpr std::uint64_t kRangesOfThread = 4;  // so that others do the work of a thread that is late or slow
+
+// Calls work(begin, end) over ranges of [0, n) on up to `threads` threads, each with at least `least`.
+template <class Work>
+void over_threads(std::uint64_t n, int threads, std::uint64_t least, std::uint64_t ranges_of_thread, const Work& work) {
+  const std::uint64_t most = std::min(static_cast<std::uint64_t>(threads), n / least);
+  ThreadPool::get().run(n, most <= 1 ? 1 : most * ranges_of_thread, most, work);
 }
 
-constexpr std::uint64_t kLeastElements = 1 << 14;  // below, starting a thread costs more than it saves
-constexpr std::uint64_t kLeastBytes = 1 << 21;
-
-void run(std::uintptr_t entry, std::uintptr_t table, std::uintptr_t batch, std::uintptr_t count, std::uint64_t n,
+void run(std::uintptr_t address, std::uintptr_t table, std::uintptr_t batch, std::uintptr_t count, std::uint64_t n,
          int threads) {
-  nb::gil_scoped_release release;
+  const WithoutInterpreter without;
   if (count) n = *reinterpret_cast<const std::uint64_t*>(count);
   if (n == 0) return;
-  const Run f = reinterpret_cast<Run>(entry);
-  over_threads(n, threads, kLeastElements, [&](std::uint64_t begin, std::uint64_t end) {
-    f(reinterpret_cast<const void*>(table), reinterpret_cast<const void*>(batch), begin, end);
-  });
+  const Entry& entry = *reinterpret_cast<const Entry*>(address);
+  over_threads(n, threads, kLeastElements, entry.walks ? 1 : kRangesOfThread,
+               [&](std::uint64_t begin, std::uint64_t end) {
+                 entry.run(reinterpret_cast<const void*>(table), reinterpret_cast<const void*>(batch), begin, end);
+               });
 }
 
+// A thread has one range: two threads that write to a new huge page at once would both clear it.
 void fill(std::uintptr_t at, int byte, std::uint64_t bytes, int threads) {
-  nb::gil_scoped_release release;
-  over_threads(bytes, threads, kLeastBytes, [&](std::uint64_t begin, std::uint64_t end) {
+  const WithoutInterpreter without;
+  over_threads(bytes, threads, kLeastBytes, 1, [&](std::uint64_t begin, std::uint64_t end) {
     std::memset(reinterpret_cast<char*>(at) + begin, byte, end - begin);
   });
 }
 
 void copy(std::uintptr_t to, std::uintptr_t from, std::uint64_t bytes, int threads) {
-  nb::gil_scoped_release release;
-  over_threads(bytes, threads, kLeastBytes, [&](std::uint64_t begin, std::uint64_t end) {
+  const WithoutInterpreter without;
+  over_threads(bytes, threads, kLeastBytes, 1, [&](std::uint64_t begin, std::uint64_t end) {
     std::memcpy(reinterpret_cast<char*>(to) + begin, reinterpret_cast<const char*>(from) + begin, end - begin);
   });
 }
@@ -142,7 +150,13 @@ class Memory {
 
 }  // namespace
 
+// By this symbol, runtime/thread_limits.py tells the extension from other libraries of its name.
+extern "C" NB_EXPORT const char warphash_cpu_engine;
+const char warphash_cpu_engine = 1;
+
 NB_MODULE(_cpu, m) {
+  nb::set_leak_warnings(false);  // a daemon thread that sleeps at the end keeps its objects
+  ThreadPool::get();
   m.def("isas", [] { return has_fast_isa() ? std::string("fast base") : std::string("base"); });
   m.def("entry", &entry);
   m.def("run", &run);

@@ -94,7 +94,7 @@ def bench(
     device: Annotated[str | None, typer.Option(help="cpu or cuda; a GPU if one is usable.")] = None,
     seed: Annotated[int, typer.Option(min=0, max=_MOST_SEED, help="Seed of keys and hash constants.")] = 1,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of the CPU engine; all by default.")] = None,
-    rivals: Annotated[bool, typer.Option("--rivals", help="Also measure dict, pandas, polars, pyarrow (CPU).")] = False,
+    rivals: Annotated[bool, typer.Option("--rivals", help="Also measure other libraries on the CPU.")] = False,
     json: Annotated[Path, typer.Option(help="File for the results.")] = Path("results.json"),
     plot: Annotated[Path, typer.Option(help="File for the picture.")] = Path("bench.png"),
     quick: Annotated[bool, typer.Option("--quick", help="Few random keys, one repetition: some seconds.")] = False,
@@ -107,7 +107,8 @@ def bench(
     from .designs import registry
     from .errors import ParameterError
     from .lab import bench as standard
-    from .lab import contest, plots, report, results
+    from .lab import contest, plots, report, results, turns
+    from .lab.rivals import missing
     from .lab.runner import Lab, Measurement
 
     value = None if values == "none" else values
@@ -130,10 +131,12 @@ def bench(
     contests: list[contest.Contest] = []
     with _progress() as progress:
         task = progress.add_task("making keys", total=None)
-        workloads = [
-            standard.workload_of(source, n or (200_000 if quick else most.get(source)), keys, value, seed)
-            for source in data or (["random"] if quick else ["tpch", "random"])
-        ]
+        with turns.away():
+            workloads = [
+                standard.workload_of(source, n or (200_000 if quick else most.get(source)), keys, value, seed)
+                for source in data or (["random"] if quick else ["tpch", "random"])
+            ]
+            contested = contest.workloads_of(workloads, values, seed) if rivals else []
         progress.update(task, total=len(workloads) * len(settings))
         with results.recorded(lab) as run:
             for batch in standard.standard_run(
@@ -141,16 +144,19 @@ def bench(
             ):
                 measured += batch
                 progress.advance(task)
-            for workload in workloads if rivals else ():
+            for workload in contested:
                 contests += contest.hold(workload, load, lambda text: progress.update(task, description=text))
     command = "warphash " + shlex.join(sys.argv[1:])
     # The picture comes first, so where the new data file is, the new picture is, too.
-    plots.draw_bench(measured, plot, lab.machine)
+    with turns.away():
+        plots.draw_bench(measured, plot, lab.machine, contests, results.made_by(command))
     results.save(json, measured, command, lab.machine, **run.head(), contests=[vars(c) for c in contests])
     for workload in workloads:
         _console.print(report.render(measured, workload.name))
-        if contests:
-            _console.print(report.render_contest(contests, workload.name))
+    for workload in contested:
+        _console.print(report.render_contest(contests, workload.name))
+    if rivals and (absent := missing()):
+        _console.print(f"Not installed, so not measured: {', '.join(absent)}.", highlight=False)
     _console.print(f"Results in {json}, picture in {plot}.", highlight=False)
     _exit_if_wrong(sum(m.mismatches for m in measured) + sum(c.mismatches for c in contests))
 
@@ -217,6 +223,7 @@ def results(
         float, typer.Option(min=1, help="Time for --make, which goes on when it is called again.")
     ] = 600,
     device: Annotated[str | None, typer.Option(help="cpu or cuda; a GPU if one is usable.")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Commands of --make that run at once, and take turns.")] = 1,
 ) -> None:
     """List stale results files, or make the reference results of a device in a folder such as results/h200."""
     from . import HashSet
@@ -232,7 +239,7 @@ def results(
             print(f"{path}: {reason}")
         raise typer.Exit(bool(found))
     where = HashSet("uint32", device=device).device.partition(":")[0]
-    made = reference.make(folder, reference.pieces(where), seconds, only or (), print)
+    made = reference.make(folder, reference.pieces(where), seconds, only or (), print, jobs)
     print(f"{len(made.made)} made, {len(made.failed)} failed, {len(made.left)} left")
     raise typer.Exit(bool(made.failed or made.left))
 
@@ -270,12 +277,14 @@ def tune(
     """Measure and store the load factor from which the lanes of design stadium should collaborate on this GPU."""
     from . import HashMap
     from .errors import ParameterError
+    from .lab import turns
     from .storage.tickets.threshold import NEVER, calibrate
 
     table = HashMap(keys, values, design="stadium", device=device, capacity=1, ticket_bits=ticket_bits)
     if not table.device.startswith("cuda"):
         raise ParameterError(f"only the lanes of a GPU can collaborate, got --device {device}: give cuda")
     array: Any = table._storage.store.state.array
+    turns.take(array.engine.synchronize)
     threshold = calibrate(array, n)
     said = "at no load factor" if threshold == NEVER else f"from load factor {threshold:.2f} on"
     _console.print(f"{table.device}, {keys} to {values}: lanes collaborate {said}", highlight=False)

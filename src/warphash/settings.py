@@ -30,7 +30,7 @@ _threads: int | None = None
 def set_num_threads(threads: int | None) -> None:
     """Set how many threads a call on the CPU engine uses, in this process.
 
-    A batch of less than 16,384 elements is done by the calling thread.
+    A batch of less than 16,384 elements is done by the calling thread. A call that has begun keeps its number.
 
     Parameters
     ----------

@@ -7,8 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +21,7 @@ pytest.importorskip("typer")
 pytest.importorskip("matplotlib")
 
 from warphash import __main__ as command
-from warphash.lab import figure_data, reference, results
+from warphash.lab import figure_data, reference, results, turns
 from warphash.lab.reference import Piece, make, pieces, why_due
 from warphash.runtime.source import ROWS, source_of
 
@@ -45,7 +46,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The commands that were run. Each command of `FAKE` writes its file and does nothing else."""
     commands: list[str] = []
 
-    def run(whole: str, folder: Path, deadline: float) -> None:
+    def run(whole: str, folder: Path, deadline: float, environment: Mapping[str, str]) -> None:
         commands.append(whole)
         for piece in FAKE:
             if piece.whole_command == whole:
@@ -114,6 +115,34 @@ def test_what_has_to_run_before_runs_once(tmp_path: Path, ran: list[str]) -> Non
     assert ran == ["figure a --out .", "tune 1", "tune 2", "figure b --out .", "figure c --out ."]
 
 
+def test_jobs_run_at_once_and_share_a_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of two commands waits for the other. What runs before them runs once, and what times the host comes last."""
+    at_once, shared, ran = threading.Barrier(2), list[str](), list[str]()
+    wanted = [replace(piece, before=("tune",), alone=piece.name == "a") for piece in FAKE]
+
+    def run(whole: str, folder: Path, deadline: float, environment: Mapping[str, str]) -> None:
+        if whole == "tune":
+            assert not ran
+        elif whole != FAKE[0].whole_command:
+            shared.append(environment[turns.TURNS_VARIABLE])
+            at_once.wait(60)
+        ran.append(whole)
+        for piece in FAKE:
+            if piece.whole_command == whole:
+                fill(folder / f"{piece.name}.json", piece)
+
+    monkeypatch.setattr(reference, "_run", run)
+    made = make(tmp_path, wanted, 600, jobs=2)
+    assert sorted(made.made) == ["a", "b", "c"] and made.made[-1] == "a" and not made.left
+    assert len(ran) == 4 and len(shared) == 2 and len(set(shared)) == 1
+
+
+def test_what_times_the_host_runs_alone() -> None:
+    alone = {piece.name.removeprefix("figures/") for piece in pieces("cuda") if piece.alone}
+    assert {"bench-uint32", "hh5", "hhtiers", "dy9", "dyrate", "hh1", "stashbus", "stash16"} <= alone
+    assert alone.isdisjoint({"bench-dynamic_cuckoo-load80", "fig05", "table3"})
+
+
 def test_a_command_that_fails_or_does_not_end_leaves_no_file(tmp_path: Path) -> None:
     said: list[str] = []
     made = make(tmp_path, [Piece("nope", "figure nope", "--out .")], 600, note=said.append)
@@ -138,7 +167,7 @@ def test_what_was_stopped_comes_behind_the_others(tmp_path: Path, ran: list[str]
 
 
 def test_the_longest_time_that_a_piece_had_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(whole: str, folder: Path, deadline: float) -> None:
+    def run(whole: str, folder: Path, deadline: float, environment: Mapping[str, str]) -> None:
         raise subprocess.TimeoutExpired(whole, 0)
 
     monkeypatch.setattr(reference, "_run", run)

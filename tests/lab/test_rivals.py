@@ -1,10 +1,14 @@
 """Tests of rivals: every installed rival gives right answers, and the contest verifies them."""
 
+import sys
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from warphash import get_num_threads
 from warphash.lab import contest, workloads
-from warphash.lab.rivals import available
+from warphash.lab.rivals import available, missing
 
 RIVALS = list(available())
 
@@ -21,7 +25,26 @@ def test_a_rival_finds_what_is_there(rival, dtype):
 def test_a_contest_is_held_with_us_first():
     held = list(contest.hold(workloads.make(3_000, "uint32", "uint32", seed=1), 0.8))
     assert [c.name for c in held] == ["warphash", *(r.name for r in RIVALS)]
-    assert all(c.mismatches == 0 and (c.build_per_s is None or c.build_per_s > 0) and c.present_per_s > 0 for c in held)
+    assert all(c.mismatches == 0 and min(c.rates.values()) > 0 and c.threads == get_num_threads() for c in held)
+    assert [("build" in c.rates) for c in held] == [True, *(r.builds for r in RIVALS)]
+
+
+def test_random_keys_are_compared_in_two_types_and_data_as_they_are():
+    drawn = workloads.make(100, "uint32", "uint32", seed=1)
+    data = replace(drawn, name="TPC-H LINE")
+    found = contest.workloads_of([drawn, data], "uint32", seed=1)
+    assert [(w.name, str(w.keys.dtype), len(w.keys)) for w in found] == [
+        ("random int32", "int32", 100),
+        ("random int64", "int64", 100),
+        ("TPC-H LINE", "uint32", 100),
+    ]
+
+
+def test_libraries_that_are_not_installed_are_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "warphash.lab.rivals.polars_join", None)
+    monkeypatch.setitem(sys.modules, "warphash.lab.rivals.polars_is_in", None)
+    assert missing().count("polars") == 1
+    assert "NumPy" not in missing() and not any("polars" in rival.name for rival in available())
 
 
 def test_a_rival_is_not_asked_for_more_than_it_bears(monkeypatch):

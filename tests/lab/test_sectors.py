@@ -44,7 +44,8 @@ def counted(device: str, name: str, n: int) -> tuple[float, np.ndarray[Any, Any]
 @pytest.mark.parametrize(("name", "least", "most"), [("1cht", 1, 4), ("bcht", 4, 12), ("bp2ht", 4, 8), ("iht", 4, 12)])
 def test_a_find_moves_four_sectors_for_each_bucket(name: str, least: int, most: int, device: str) -> None:
     """As the paper counts; of 1CHT a sector for each slot, where the paper counts two, which memory gives at once."""
-    _, present, absent = counted(device, name, FEW)
+    n = MANY if device == "cuda" else FEW  # a GPU places keys in any order: of few, none may need a third bucket
+    _, present, absent = counted(device, name, n)
     assert (present.min(), present.max()) == (least, most)
     assert absent.max() == most
     assert name not in ("bp2ht", "iht") or absent.min() == most

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from ..errors import EngineUnavailable
 from ..settings import get_num_threads
+from . import turns
 
 __all__ = ["HostClock", "clock_of"]
 
@@ -89,6 +90,9 @@ class _EventClock(HostClock, ABC):
 
     in_a_row = 8
 
+    def __init__(self) -> None:
+        turns.take(self._synchronize)
+
     @abstractmethod
     def _event(self) -> Any:
         """A new event that can record a time."""
@@ -119,6 +123,7 @@ class _CupyClock(_EventClock):
         import cupy
 
         self._cupy = cupy
+        super().__init__()
 
     @property
     def arrays(self) -> Any:
@@ -152,6 +157,7 @@ class _TorchClock(_EventClock):
         import torch
 
         self._torch: Any = torch
+        super().__init__()
 
     @property
     def machine(self) -> str:

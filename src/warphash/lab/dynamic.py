@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from . import turns
 from .workloads import Workload, distinct
 
 if TYPE_CHECKING:
@@ -100,7 +101,8 @@ def draw(lab: Lab, workload: Workload, shape: Dynamic, batch: int, seed: int) ->
         # A key that occurs several times in a batch counts once.
         held += len(distinct(taken[~there[taken]]))
         there[taken] = True
-        gone = _some_held(rng, ids[:end], there, held, round(shape.erases_per_insert * len(taken)))
+        with turns.away():
+            gone = _some_held(rng, ids[:end], there, held, round(shape.erases_per_insert * len(taken)))
         there[gone] = False
         held -= len(gone)
         asked = ids[rng.integers(0, end, round(shape.finds_per_insert * len(taken)))]
@@ -189,12 +191,13 @@ class Held:
 def _numbered(keys: Array, lab: Lab) -> tuple[Ids, Array]:
     """The index of each key among the distinct keys, and the distinct keys."""
     order = lab.argsort(keys)
-    ordered = keys[order]
-    first = np.ones(len(keys), bool)
-    first[1:] = ordered[1:] != ordered[:-1]
-    ids = np.empty(len(keys), np.int64)
-    ids[order] = np.cumsum(first) - 1
-    return ids, ordered[first]
+    with turns.away():
+        ordered = keys[order]
+        first = np.ones(len(keys), bool)
+        first[1:] = ordered[1:] != ordered[:-1]
+        ids = np.empty(len(keys), np.int64)
+        ids[order] = np.cumsum(first) - 1
+        return ids, ordered[first]
 
 
 def _some_held(rng: np.random.Generator, seen: Ids, there: npt.NDArray[np.bool_], held: int, n: int) -> Ids:

@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import TableFull
 from ..designs import registry
+from . import turns
 from .allocators import measure_allocator
 from .batches import add_in_batches
 from .boards import measure_boards
@@ -113,14 +114,14 @@ def measured(figure: Figure, lab: Lab, n: int, seed: int, note: Callable[[str], 
     # A smaller run has fewer keys. A sweep of keys, buckets or places stops there.
     xs = ([x for x in figure.values if x <= n] or [n]) if figure.x in _AT_MOST_KEYS else figure.values
     for data, panels in figure.by_data().items():
-        draw_pairs = cache(partial(pairs_of, data, n, seed))
+        draw_pairs = cache(turns.away()(partial(pairs_of, data, n, seed)))
         plans: dict[tuple[float, ...], Plan] = {}
         drawn: dict[tuple[float, ...], Operations] = {}
         for x in xs:
             fill = figure.fill(x)
             here = int(x) if figure.x == "keys" else n
             for series in figure.series:
-                if series.most is not None and fill.value > series.most:
+                if not series.reaches(fill.value):
                     continue
                 note(f"{data}: {series.label} at {x:,}")
                 pairs, share = cache(partial(_drawn, draw_pairs, here, series.value)), min(1, n / figure.keys)
@@ -287,7 +288,9 @@ def _slices(spot: _Spot) -> Points:
         _, operations, asked, metric = operation_of(panel).split()
         which = int(operations), {"present": 1.0, "half": 0.5}[asked]
         if which not in spot.drawn:
-            spot.drawn[which] = draw_operations(spot.workload, *which, spot.seed)
+            pairs = spot.workload
+            with turns.away():
+                spot.drawn[which] = draw_operations(pairs, *which, spot.seed)
         if which not in made:
             made[which] = measure_slices(spot.lab, spot.drawn[which], spot.setting, spot.load_factor, spot.seed)
         found = made[which]

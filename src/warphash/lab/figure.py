@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import atomic_file
 from ..errors import PathError
-from . import results
+from . import results, turns
 from .experiments import measured
 from .figure_data import Point, load
 from .figure_plots import draw
@@ -79,8 +79,10 @@ def run(
         "ratios": [asdict(r) for r in ratios],
     }
     # The picture comes first, so where the new data file is, the new picture is, too.
-    draw(figure, points, ratios, picture, lab.machine, n)
-    results.write(data, "warphash " + shlex.join(sys.argv[1:]), lab.machine, content)
+    command = "warphash " + shlex.join(sys.argv[1:])
+    with turns.away():
+        draw(figure, points, ratios, picture, lab.machine, n, results.made_by(command))
+    results.write(data, command, lab.machine, content)
     return Result(points, ratios, wrong, picture)
 
 

@@ -31,8 +31,8 @@ class Series:
         The table; or one of `allocators.ALLOCATORS`, without parameters; or one of `experiments.ACCESSES`, with the
         bytes of a place. In a figure of metric ``"contest rate"``, a design or one of the `rivals`. In a figure of
         builds and finds, ``"dict"`` is Python's.
-    most
-        Highest load factor of the line, or highest value of another measure of `fill`. None for no limit.
+    least, most
+        Lowest and highest load factor of the line, or value of another measure of `fill`. None for no limit.
     value
         ``"uint32"``, or ``"none"`` for a set.
     rebuilds
@@ -45,10 +45,15 @@ class Series:
     label: str
     design: str
     parameters: dict[str, Any]
+    least: float | None = None
     most: float | None = None
     value: str = "uint32"
     rebuilds: bool = False
     drops: bool = False
+
+    def reaches(self, fill: float) -> bool:
+        """Whether the line has a point of this measure of `fill`."""
+        return (self.least is None or fill >= self.least) and (self.most is None or fill <= self.most)
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,11 @@ class Point:
     x: float
     value: float
     part: str = ""
+
+
+_OF_THE_HOST = frozenset(["batches", "bus", "contest", "dynamic", "resize", "slices", "tiers", "trace"])
+"""First words of panels. Small batches take as long as the host needs to launch them."""
+_HOST_TABLES = frozenset(["dict", "tiered"])
 
 
 def operation_of(panel: str) -> str:
@@ -152,6 +162,13 @@ class Figure:
     def paper(self) -> str:
         """Title, authors and year of the paper."""
         return self.source.partition(")")[0] + ")"
+
+    @property
+    def times_host(self) -> bool:
+        """Whether the host's processors or its memory take part in what is timed."""
+        kinds = {panel.split()[0] for panel in self.panels}
+        designs = {series.design for series in self.series}
+        return bool(kinds & _OF_THE_HOST) or self.memory == "host" or not designs.isdisjoint(_HOST_TABLES)
 
     def by_data(self) -> dict[str, list[str]]:
         """The panels, grouped by data set."""

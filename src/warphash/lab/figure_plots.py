@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
+from textwrap import wrap
 from typing import Any
 
 from .dynamic_sets import SETS
 from .experiments import PANEL_METRICS, panel_metric
 from .figure_data import Figure, Point
-from .figure_stacks import AXES, COLOURS, draw_stacks, tick
+from .figure_stacks import AXES, draw_stacks, tick
+from .looks import LOOKS, stamp
 from .plots import save_picture, style
 from .ratios import Compared
 
@@ -20,6 +23,10 @@ _ABREAST = 5
 """Most panels in a row."""
 _MARKED = 30
 """Most points of a line that are drawn with markers. More markers would hide each other."""
+_LOGARITHMIC_FROM = 1000
+"""Highest over lowest bar from which an axis of bars is logarithmic."""
+_TOLD_PER_INCH = 15
+"""Characters of the line below the title."""
 _QUIET = "#6e7781"
 _TITLES = {
     "build unique": "Insertion",
@@ -89,23 +96,42 @@ _LOGARITHMIC = {
 """Swept parameters with a logarithmic axis, and the base of the axis."""
 
 
-def draw(figure: Figure, points: list[Point], ratios: Sequence[Compared], path: Path, machine: str, n: int) -> None:
-    """Draw the measured points and the paper's numbers to a PNG file."""
+def draw(
+    figure: Figure,
+    points: list[Point],
+    ratios: Sequence[Compared],
+    path: Path,
+    machine: str,
+    n: int,
+    made_by: str = "",
+) -> None:
+    """Draw the measured points and the paper's numbers to a PNG file, and what made it into its corner."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
+    units = {
+        panel: PANEL_METRICS[panel_metric(panel)] if figure.metric == "panel" else METRICS[figure.metric]
+        for panel in figure.panels
+    }
+    for label in {label for label in units.values() if label.startswith("million ")}:
+        mine = {panel for panel in figure.panels if units[panel] == label}
+        if max((p.value for p in points if p.panel in mine), default=0) >= 1000:
+            points = _in_billions(points, mine)
+            figure = replace(figure, published=_in_billions(figure.published, mine))
+            units |= dict.fromkeys(mine, label.replace("million", "billion", 1))
     sweeps = {panel: len({p.x for p in points if p.panel == panel}) > 1 for panel in figure.panels}
-    rows = -(-len(figure.panels) // _ABREAST)
+    panels = _in_rows(figure)
+    rows = -(-len(panels) // _ABREAST)
     with mpl.rc_context(style()):
         alone = len(figure.panels) == 1
-        across = -(-len(figure.panels) // rows)
+        across = -(-len(panels) // rows)
         width, height = 3.3 * across + (3.3 if alone else 0.4), 1.2 + 3.1 * rows
         canvas, axes = plt.subplots(rows, across, figsize=(width, height), squeeze=False)
-        for axis in axes.flat[len(figure.panels) :]:
+        for axis in axes.flat[len(panels) :]:
             axis.remove()
-        for number, (axis, panel) in enumerate(zip(axes.flat, figure.panels, strict=False)):
+        for number, (axis, panel) in enumerate(zip(axes.flat, panels, strict=False)):
             stacked = any(p.part for p in points if p.panel == panel)
             kind = draw_stacks if stacked else _draw_lines if sweeps[panel] else _draw_bars
             kind(axis, figure, panel, points)
@@ -115,10 +141,8 @@ def draw(figure: Figure, points: list[Point], ratios: Sequence[Compared], path: 
                 axis.set_ylim(bottom=0)
             axis.grid(axis="y", color="#eef0f2", linewidth=0.8)
             axis.set_axisbelow(True)
-            if figure.metric == "panel":
-                axis.set_ylabel(PANEL_METRICS[panel_metric(panel)], fontsize=9)
-            elif number % across == 0:
-                axis.set_ylabel(METRICS[figure.metric])
+            if number % across == 0 or units[panel] != units[panels[number - 1]]:
+                axis.set_ylabel(units[panel], fontsize=9 if figure.metric == "panel" else None)
         canvas.suptitle(figure.title, x=0.012, y=1 - 0.086 / height, ha="left", fontsize=14, fontweight="bold")
         counted = {"allocation rate": "slabs", "access rate": "accessed places at most"}.get(figure.metric, "keys")
         told = f"{machine}, {n:,} {counted}."
@@ -129,13 +153,29 @@ def draw(figure: Figure, points: list[Point], ratios: Sequence[Compared], path: 
         for compared in ratios:
             if compared.ratio.panel not in figure.panels:
                 told += "  " + _told(compared).replace("\n", " ")
+        told = "\n".join(line for part in told.split("\n") for line in wrap(part, round(_TOLD_PER_INCH * width)))
         canvas.text(0.012, 1 - 0.32 / height, told, va="top", color=_QUIET, fontsize=8.5)
         handles, labels = _legend(axes)
         if any(sweeps.values()):
             canvas.legend(handles, labels, loc="lower left", ncol=len(labels), frameon=False, bbox_to_anchor=(0.005, 0))
-        canvas.tight_layout(rect=(0, 0.3 / height if any(sweeps.values()) else 0, 1, 1 - 0.52 / height))
+        top = 0.38 + 0.14 * (1 + told.count("\n"))
+        canvas.tight_layout(rect=(0, 0.3 / height if any(sweeps.values()) else 0, 1, 1 - top / height))
+        stamp(canvas, made_by)
         save_picture(canvas, path, dpi=150, bbox_inches="tight", pad_inches=0.15)  # a long note widens the picture
         plt.close(canvas)
+
+
+def _in_billions(points: Sequence[Point], panels: Container[str]) -> list[Point]:
+    """The points, of which those of some panels are divided by a thousand."""
+    return [replace(p, value=p.value / 1000) if p.panel in panels else p for p in points]
+
+
+def _in_rows(figure: Figure) -> list[str]:
+    """The panels, row by row. If each of five data sets has the same panels, a row has one panel of each set."""
+    by_set = list(figure.by_data().values())
+    if len(by_set) == _ABREAST and len({len(panels) for panels in by_set}) == 1:
+        return [panel for row in zip(*by_set, strict=True) for panel in row]
+    return figure.panels
 
 
 def _legend(axes: Any) -> tuple[list[Any], list[str]]:
@@ -172,14 +212,13 @@ def _told(compared: Compared) -> str:
 
 
 def _draw_lines(axis: Any, figure: Figure, panel: str, points: list[Point]) -> None:
-    for colour, series in zip(COLOURS, figure.series, strict=False):
+    for look, series in zip(LOOKS, figure.series, strict=False):
         mine = [(p.x, p.value) for p in points if (p.series, p.panel) == (series.label, panel)]
         if mine:
-            marker = {"marker": "o", "markersize": 3.5} if len(mine) <= _MARKED else {}
-            axis.plot(*zip(*mine, strict=True), color=colour, linewidth=1.8, label=series.label, **marker)
+            axis.plot(*zip(*mine, strict=True), label=series.label, **look.line(len(mine) <= _MARKED))
         theirs = [(p.x, p.value) for p in figure.published if (p.series, p.panel) == (series.label, panel)]
         if theirs:
-            rings = {"facecolors": "none", "edgecolors": colour, "s": 58, "linewidths": 1.4, "zorder": 3}
+            rings = {"facecolors": "none", "edgecolors": look.colour, "s": 58, "linewidths": 1.4, "zorder": 3}
             axis.scatter(*zip(*theirs, strict=True), **rings)
     axis.set_xlabel(AXES.get(figure.x, figure.x))
     if panel.startswith("routing"):
@@ -221,16 +260,23 @@ def _slowest(figure: Figure, panel: str, points: list[Point]) -> Iterator[str]:
 
 
 def _draw_bars(axis: Any, figure: Figure, panel: str, points: list[Point]) -> None:
-    measured = {p.series for p in points if p.panel == panel}
-    shown = [both for both in zip(COLOURS, figure.series, strict=False) if both[1].label in measured]
-    for at, (colour, series) in enumerate(shown):
-        for p in points:
-            if (p.series, p.panel) == (series.label, panel):
-                axis.bar(at, p.value, width=0.62, color=colour)
-                text = f"{p.value:,.0f}" if p.value >= 100 else f"{p.value:.2f}"
-                axis.annotate(text, (at, p.value), xytext=(0, 3), textcoords="offset points", ha="center", fontsize=9)
+    shown = list(zip(LOOKS, figure.series, strict=False))
+    values = [p.value for p in points if p.panel == panel]
+    if values and min(values) > 0 and max(values) >= _LOGARITHMIC_FROM * min(values):
+        axis.set_yscale("log")
+    label = {"textcoords": "offset points", "ha": "center"}
+    for at, (look, series) in enumerate(shown):
+        mine = [p.value for p in points if (p.series, p.panel) == (series.label, panel)]
+        for value in mine:
+            axis.bar(at, value, width=0.62, **look.bar)
+            text = f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
+            axis.annotate(text, (at, value), xytext=(0, 3), fontsize=9, **label)
+        if not mine:
+            place = {"xycoords": axis.get_xaxis_transform(), "xytext": (0, 4), "rotation": 90, "fontsize": 8}
+            axis.annotate("not measured", (at, 0), color=_QUIET, **place, **label)
         for p in figure.published:
             if (p.series, p.panel) == (series.label, panel):
                 axis.scatter([at], [p.value], facecolors="white", edgecolors="#1f2328", s=44, zorder=3)
+    axis.margins(y=0.14)  # for the labels of the bars
     axis.set_xticks(range(len(shown)), [s.label.replace(", ", "\n") for _, s in shown], fontsize=8.5)
     axis.tick_params(length=0)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from .figure_data import Figure, Point
+from .looks import LOOKS
 
-__all__ = ["AXES", "COLOURS", "draw_stacks", "tick"]
-
-COLOURS = ("#1f77b4", "#e08214", "#2a9d8f", "#8c6bb1", "#c0392b", "#8d6e2f", "#6e7781")
-"""Colours of the series, in order."""
+__all__ = ["AXES", "draw_stacks", "tick"]
 
 AXES = {
     "key_bytes": "bytes of a key",
@@ -36,18 +34,22 @@ _LAYERS: dict[str, dict[str, Any]] = {
 
 
 def draw_stacks(axis: Any, figure: Figure, panel: str, points: list[Point]) -> None:
-    """Draw a stacked bar for every point of a panel."""
+    """Draw a stacked bar for every point of a panel, with the letter of its series. The patterns are those of parts."""
     xs = sorted({p.x for p in points if p.panel == panel})
     width = 0.84 / len(figure.series)
-    for number, (colour, series) in enumerate(zip(COLOURS, figure.series, strict=False)):
+    for number, (style, series) in enumerate(zip(LOOKS, figure.series, strict=False)):
         mine = {(p.x, p.part): p.value for p in points if (p.series, p.panel) == (series.label, panel)}
         places = [at - 0.42 + (number + 0.5) * width for at in range(len(xs))]
         below = [0.0] * len(xs)
         for part, look in _LAYERS.items():
             heights = [mine.get((x, part), 0.0) for x in xs]
-            axis.bar(places, heights, width=0.92 * width, bottom=below, **{"color": colour, **look})
+            axis.bar(places, heights, width=0.92 * width, bottom=below, **{"color": style.colour, **look})
             below = [low + height for low, height in zip(below, heights, strict=True)]
-        axis.bar(places, 0, color=colour, label=series.label)
+        for place, top in zip(places, below, strict=True):
+            said = style.letter if top else "not measured"
+            at = {"xytext": (0, 1), "textcoords": "offset points", "ha": "center", "fontsize": 6.5}
+            axis.annotate(said, (place, top), rotation=0 if top else 90, **at)
+        axis.bar(places, 0, color=style.colour, label=f"{style.letter}: {series.label}")
     for part, look in _LAYERS.items():
         axis.bar(0, 0, label=part, **{"color": "#57606a", **look})
     axis.set_xticks(range(len(xs)), [tick(x) for x in xs])

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from .. import Operation
 from ..errors import ParameterError
+from . import turns
 from .oracle import Oracle
 from .workloads import Workload
 
@@ -155,7 +156,8 @@ def measure_mix(
     mix = Mix.of(operation)
     new = round(mix.inserts * n) + (mix.absent > 0)  # number of absent keys that a batch needs
     in_a_row = max(1, min(_IN_A_ROW, len(workload.absent) // max(1, new), len(workload.keys) // n))
-    batch = draw(workload, n * in_a_row, mix, seed)
+    with turns.away():
+        batch = draw(workload, n * in_a_row, mix, seed)
     capacity = len(workload.keys)
     if "buckets" in setting.parameters:  # these fix how full the table is, so the capacity can include the batch
         capacity += int((batch.operations == Operation.INSERT).sum())

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from . import turns
+
 __all__ = ["Answers", "Oracle"]
 
 Array = npt.NDArray[Any]
@@ -27,6 +29,11 @@ class Oracle:
     def __init__(self, keys: Array, values: Array | None, argsort: Callable[[Array], Array] = np.argsort) -> None:
         self._argsort = argsort
         order = argsort(keys)
+        with turns.away():
+            self._number(keys, values, order)
+
+    def _number(self, keys: Array, values: Array | None, order: Array) -> None:
+        """Find the distinct keys and their values, by the order of the keys."""
         ordered = keys[order]
         first = np.ones(len(keys), bool)
         first[1:] = ordered[1:] != ordered[:-1]
@@ -43,8 +50,12 @@ class Oracle:
 
     def answers(self, asked: Array) -> Answers:
         """The right answers to a batch of lookups, in O(n log n) time."""
-        at = np.zeros(len(asked), np.int64)
         order = self._argsort(asked)  # sorted needles keep the binary search in cache
+        with turns.away():
+            return self._answers(asked, order)
+
+    def _answers(self, asked: Array, order: Array) -> Answers:
+        at = np.zeros(len(asked), np.int64)
         at[order] = np.searchsorted(self._distinct, asked[order])
         at[at == self.distinct] = 0
         found = self._distinct[at] == asked if self.distinct else np.zeros(len(asked), bool)
@@ -58,6 +69,10 @@ class Oracle:
     def check_items(self, keys: Array, values: Array | None) -> int:
         """Number of lost, doubled or invented pairs of a table."""
         order = self._argsort(keys)
+        with turns.away():
+            return self._wrong_items(keys, values, order)
+
+    def _wrong_items(self, keys: Array, values: Array | None, order: Array) -> int:
         ordered = keys[order]
         if len(ordered) != self.distinct or not np.array_equal(ordered, self._distinct):
             common = len(np.intersect1d(keys, self._distinct))
@@ -78,7 +93,11 @@ class Answers:
         self._at, self._others = at, others
 
     def mismatches(self, values: Array | None, found: Array) -> int:
-        """Number of wrong answers. The value of an absent key does not matter."""
+        """Number of wrong answers, given as arrays of the host. The value of an absent key does not matter."""
+        with turns.away():
+            return self._mismatches(values, found)
+
+    def _mismatches(self, values: Array | None, found: Array) -> int:
         if len(found) != len(self.found):
             return max(len(found), len(self.found))
         wrong = found.astype(bool) != self.found

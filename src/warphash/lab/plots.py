@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .. import atomic_file
 from ..errors import ParameterError
+from .contest import Contest
+from .looks import stamp
 from .report import label
 from .runner import Measurement
 
@@ -24,8 +27,9 @@ PALETTE = {
     "dynamic_cuckoo": "#d1598b",
     "linear_probing": "#7f6a4f",
     "megakv": "#5b6c9e",
+    "warphash": "#1f77b4",
 }
-"""The colour of each design, the same in every picture."""
+"""The colour of each design, the same in every picture; and of this library beside others, which are grey."""
 
 _PANELS = (
     ("build unique", "Build, keys distinct"),
@@ -97,79 +101,131 @@ def _format(path: Path) -> str:
     return path.suffix.removeprefix(".").lower()
 
 
-def draw_bench(measurements: Sequence[Measurement], path: Path, machine: str) -> None:
+@dataclass(frozen=True)
+class _Bar:
+    """One bar: its row in the panel, its group (a design or a library), and a rate."""
+
+    label: str
+    group: str
+    operation: str
+    rate_per_s: float
+    wrong: int
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row of panels: what is compared, on which keys."""
+
+    title: str
+    bars: list[_Bar]
+
+    @property
+    def places(self) -> dict[str, float]:
+        """Position of each label's bar, from the top, with a gap between groups."""
+        places: dict[str, float] = {}
+        at, before = -1.0, None
+        for bar in self.bars:
+            if bar.label not in places:
+                at += 1 if bar.group == before or before is None else 1.4
+                places[bar.label], before = at, bar.group
+        return places
+
+
+def draw_bench(
+    measurements: Sequence[Measurement],
+    path: Path,
+    machine: str,
+    contests: Sequence[Contest] = (),
+    made_by: str = "",
+) -> None:
     """Draw a row of panels for each data set, a panel for each operation, and a bar for each design.
 
-    The panels of a row share one scale.
+    Below, each data set of ``contests`` has a row with a bar for each library. The panels of a row share one scale.
     """
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    sets = list(dict.fromkeys(m.data for m in measurements))
+    rows = [*_rows_of_designs(measurements), *_rows_of_libraries(contests)]
     panels = [(name, title) for name, title in _PANELS if any(m.operation == name for m in measurements)]
-    places = {data: _places([m for m in measurements if m.data == data]) for data in sets}
-    depth = max(max(p.values()) for p in places.values()) + 1
+    depths = [max(row.places.values()) + 1 for row in rows]
+    unit, unit_name = (1e9, "Billion") if max(m.rate_per_s for m in measurements) >= 1e9 else (1e6, "Million")
     with mpl.rc_context(style()):
-        row_height, head = 0.25 * depth + 0.95, 0.95
-        height = len(sets) * row_height + head
+        heights, between, head = [0.25 * depth + 0.1 for depth in depths], 0.95, 0.95
+        height = sum(heights) + between * len(rows) + head
         width = 2.45 + 2.35 * len(panels)
-        figure, axes = plt.subplots(len(sets), len(panels), figsize=(width, height), squeeze=False)
+        figure, axes = plt.subplots(
+            len(rows), len(panels), figsize=(width, height), squeeze=False, height_ratios=heights
+        )
         figure.subplots_adjust(
             left=2.05 / width,
             right=1 - 0.35 / width,
             top=1 - (head + 0.62) / height,
             bottom=0.2 / height,
             wspace=0.16,
-            hspace=0.95 / (row_height - 0.85),
+            hspace=between * len(rows) / sum(heights),
         )
-        for row, data in zip(axes, sets, strict=True):
-            mine = [m for m in measurements if m.data == data]
-            most = max(m.rate_per_s for m in mine) / 1e6
-            for axis, (operation, title) in zip(row, panels, strict=True):
-                _draw_panel(axis, [m for m in mine if m.operation == operation], places[data], axis is row[0])
-                axis.set(title=title, xlim=(0, most * 1.18), ylim=(depth - 0.4, -0.7))
-            first, top = mine[0], row[0].get_position().y1
-            said = f"{first.n:,} keys, {first.key_dtype} to {first.value_dtype or 'nothing'}"
-            y = top + 0.42 / height
-            figure.text(0.25 / width, y, f"{data}  ·  {said}", color=QUIET, fontsize=11)
-        wrong = sum(m.mismatches for m in measurements)
+        for line, row, depth in zip(axes, rows, depths, strict=True):
+            most = max(bar.rate_per_s for bar in row.bars) / unit
+            with_names = True
+            for axis, (operation, title) in zip(line, panels, strict=True):
+                mine = [bar for bar in row.bars if bar.operation == operation]
+                if not mine:
+                    axis.remove()
+                    continue
+                _draw_panel(axis, mine, row.places, unit)
+                axis.set(title=title, xlim=(0, most * 1.25), ylim=(depth - 0.4, -0.7))
+                axis.tick_params(labelleft=with_names)
+                with_names = False
+            y = max(axis.get_position().y1 for axis in line) + 0.42 / height
+            figure.text(0.25 / width, y, row.title, color=QUIET, fontsize=11)
+        wrong = sum(bar.wrong for row in rows for bar in row.bars)
         verdict = f"{wrong:,} WRONG ANSWERS" if wrong else "every answer verified"
-        figure.text(0.25 / width, 1 - 0.42 / height, "Million keys per second", fontsize=17, weight="bold")
+        figure.text(0.25 / width, 1 - 0.42 / height, f"{unit_name} keys per second", fontsize=17, weight="bold")
         figure.text(0.25 / width, 1 - 0.68 / height, f"warphash on {machine}  ·  {verdict}", color=QUIET)
-        save_picture(figure, path, dpi=160)
+        stamp(figure, made_by)
+        save_picture(figure, path, dpi=160, bbox_inches="tight", pad_inches=0.1)
         plt.close(figure)
 
 
-def _places(measurements: list[Measurement]) -> dict[str, float]:
-    """Position of each label's bar, from the top, with a gap between designs."""
-    places: dict[str, float] = {}
-    at, before = -1.0, None
-    for m in measurements:
-        if label(m) not in places:
-            at += 1 if m.design == before or before is None else 1.4
-            places[label(m)], before = at, m.design
-    return places
+def _rows_of_designs(measurements: Sequence[Measurement]) -> Iterator[_Row]:
+    for data in dict.fromkeys(m.data for m in measurements):
+        mine = [m for m in measurements if m.data == data]
+        first = mine[0]
+        said = f"{first.n:,} keys, {first.key_dtype} to {first.value_dtype or 'nothing'}"
+        bars = [_Bar(label(m).replace("_", " "), m.design, m.operation, m.rate_per_s, m.mismatches) for m in mine]
+        yield _Row(f"{data}  ·  {said}", bars)
 
 
-def _draw_panel(axis: Any, measurements: list[Measurement], places: dict[str, float], with_names: bool) -> None:
-    best = max((m.rate_per_s for m in measurements), default=0)
-    for m in measurements:
-        at, rate, first = places[label(m)], m.rate_per_s / 1e6, m.rate_per_s == best
-        axis.barh(at, rate, height=0.74, color=PALETTE.get(m.design, QUIET), alpha=1 if first else 0.55)
+def _rows_of_libraries(contests: Sequence[Contest]) -> Iterator[_Row]:
+    for data in dict.fromkeys(c.data for c in contests):
+        mine = [c for c in contests if c.data == data]
+        bars = [
+            _Bar(c.name, c.name, operation, rate, c.mismatches if operation == "find 100" else 0)
+            for c in mine
+            for operation, rate in c.rates.items()
+        ]
+        yield _Row(f"{data}  ·  {mine[0].n:,} keys, libraries on {mine[0].threads_told}", bars)
+
+
+def _draw_panel(axis: Any, bars: list[_Bar], places: dict[str, float], unit: float) -> None:
+    best = max(bar.rate_per_s for bar in bars)
+    for bar in bars:
+        at, rate, first = places[bar.label], bar.rate_per_s / unit, bar.rate_per_s == best
+        axis.barh(at, rate, height=0.74, color=PALETTE.get(bar.group, QUIET), alpha=1 if first else 0.55)
+        digits = 0 if rate >= 100 else 1 if rate >= 1 else 2
         axis.annotate(
-            "FAILED" if m.mismatches else f"{rate:,.0f}" if rate >= 100 else f"{rate:,.1f}",
+            "FAILED" if bar.wrong else f"{rate:,.{digits}f}",
             (rate, at),
             xytext=(4, 0),
             textcoords="offset points",
             va="center",
             fontsize=9,
-            weight="bold" if first or m.mismatches else "normal",
-            color="#c62828" if m.mismatches else INK,
+            weight="bold" if first or bar.wrong else "normal",
+            color="#c62828" if bar.wrong else INK,
         )
-    axis.set_yticks(list(places.values()), [name.replace("_", " ") for name in places])
-    axis.tick_params(labelleft=with_names)
+    axis.set_yticks(list(places.values()), list(places))
     axis.set_xticks([])
     axis.tick_params(length=0)
     axis.spines["bottom"].set_visible(False)

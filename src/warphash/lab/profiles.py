@@ -23,6 +23,7 @@ import numpy as np
 from ..errors import EngineUnavailable
 from ..runtime import program_log
 from ..runtime.source import KernelSource
+from . import turns
 from .sectors import SECTOR_BYTES
 from .workloads import Workload
 
@@ -101,7 +102,7 @@ def measure_profile(
         )
         options = [ncu, "--csv", "--print-units", "base", "-k", kernels, "--metrics", ",".join([*counted, _DURATION])]
         command = [*options, sys.executable, "-m", "warphash.lab.profiles", str(pairs), task]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=turns.without())
         if done.returncode:
             raise EngineUnavailable(f"ncu ended with {done.returncode}: {(done.stderr or done.stdout).strip()[-500:]}")
         account = json.loads((Path(folder) / _ACCOUNT).read_text())

@@ -2,10 +2,10 @@
 
 `pieces` is the one list of these commands. ``results/README.md`` has it as a table (`table`).
 
-`make` runs the commands one after another, each in a process of its own. A command starts with the kernels unloaded and
-the memory of the device free, and can be stopped at any moment: a results file is complete or absent (`atomic_file`),
-and is written behind its picture. So whatever stops `make`, the next call goes on. It skips each file that its command
-has made with today's kernels and without a wrong answer.
+`make` runs each command in a process of its own, one after another, or a few at once that take turns (`turns`). So a
+command starts with its kernels unloaded and its memory of the device free, and can be stopped at any moment: a results
+file is complete or absent (`atomic_file`), and is written behind its picture. Whatever stops `make`, the next call goes
+on. It skips each file that its command has made with today's kernels and without a wrong answer.
 
 A command that does not end in its time is stopped. `UNFINISHED` then says how many seconds it had, and it comes behind
 all others in the next calls. So one command that takes too long does not keep the others from being made.
@@ -17,14 +17,17 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from .. import atomic_file
 from ..errors import ParameterError
-from . import figure_data
+from . import figure_data, turns
 from .results import read, why_stale
 
 __all__ = ["Made", "Piece", "make", "pieces", "table", "why_due"]
@@ -37,14 +40,18 @@ _BENCHES = {
         "bench-dynamic_cuckoo-load80": "--data random --n 50000000 --load 0.8 --design dynamic_cuckoo",
         "bench-dynamic_cuckoo-load90": "--data random --n 50000000 --load 0.9 --design dynamic_cuckoo",
     },
-    "cpu": {"bench": "", "rivals": "--rivals --data random --n 10000000 --design bcht"},
+    "cpu": {
+        "bench": "",
+        "rivals": "--rivals --data random --n 10000000 --design bcht",
+        "rivals-one-thread": "--rivals --data random --n 10000000 --design bcht --threads 1",
+    },
 }
 """Options of ``warphash bench`` by the device and by the names of the files."""
 
 _KEYS = {
     200_000_000: ("fig15", "figsectors"),
     50_000_000: ("fig", "table", "slab4", "dygrow", "figthreshold", "figthresholdb", "figchoices"),
-    100_000_000: ("dystable", "dyrate", "dyfail", "dy9", "dyr", "dyalpha", "dybeta", "dybatch"),
+    100_000_000: ("dystable", "dyrate", "dyfail", "dy9", "dyr", "dyalpha", "dybeta", "dybatch", "hhtiers"),
     2_000_000: ("dyroute",),
     20_000_000: ("dy7",),
     10_000_000: ("dy10", "dyvoter"),
@@ -73,12 +80,15 @@ class Piece:
         The arguments that say where the files go.
     before
         Commands that have to run before, once for all pieces that name them.
+    alone
+        Whether nothing else may run meanwhile, on the host, too.
     """
 
     name: str
     command: str
     place: str
     before: tuple[str, ...] = ()
+    alone: bool = False
 
     @property
     def whole_command(self) -> str:
@@ -100,14 +110,14 @@ def pieces(device: str) -> list[Piece]:
     found = []
     for name, options in _BENCHES[device].items():
         command = f"bench --device {device} {options}".rstrip()
-        found.append(Piece(name, command, f"--json {name}.json --plot {name}.png"))
+        alone = device == "cuda" and "--design" not in options  # of all designs, one has its pairs on the host
+        found.append(Piece(name, command, f"--json {name}.json --plot {name}.png", alone=alone))
     for name in figure_data.names() if device == "cuda" else ():
         prefix = name.rstrip("bc").rstrip("0123456789")
         keys = next((n for n, names in _KEYS.items() if {name, prefix} & set(names)), None)
         command = f"figure {name} --device {device}" + (f" --n {keys}" if keys else "")
-        found.append(
-            Piece(f"figures/{name}", command, "--out figures", _TUNE if name.startswith("stash") else ()),
-        )
+        before, alone = _TUNE if name.startswith("stash") else (), figure_data.load(name).times_host
+        found.append(Piece(f"figures/{name}", command, "--out figures", before, alone))
     return found
 
 
@@ -145,6 +155,7 @@ def make(
     seconds: float,
     only: Sequence[str] = (),
     note: Callable[[str], None] = lambda _: None,
+    jobs: int = 1,
 ) -> Made:
     """Make the files that are due (`why_due`), as long as there is time.
 
@@ -159,13 +170,15 @@ def make(
         Of the whole call.
     only
         Names of pieces. The others are left alone.
+    jobs
+        How many commands run at once. They take turns at the GPU (`turns`): one measures while others draw keys and
+        check answers. A piece that times the host comes behind, ``alone``.
 
     Raises
     ------
     ParameterError
         If there is no piece of such a name.
     """
-    deadline = time.monotonic() + seconds
     if unknown := set(only) - {piece.name for piece in wanted}:
         known = ", ".join(piece.name for piece in wanted)
         raise ParameterError(f"there is no results file {sorted(unknown)[0]!r}; there are: {known}")
@@ -178,36 +191,92 @@ def make(
 
     chosen = [piece for piece in wanted if not only or piece.name in only]
     due = [(piece, reason) for piece in sorted(chosen, key=too_long_s) if (reason := why_due(piece, folder))]
-    made: list[str] = []
-    failed: list[str] = []
-    prepared: set[str] = set()
-    for number, (piece, reason) in enumerate(due):
-        names_left = [other.name for other, _ in due[number:]]
-        left_s = deadline - time.monotonic()
-        if known_s[piece.name] >= left_s:
-            took = f", and it took {known_s[piece.name]:.0f}" if known_s[piece.name] else ""
-            note(f"no time for {piece.name}: {max(0, left_s):.0f} of {seconds:g} s are left{took}")
-            return Made(made, failed, names_left)
-        note(f"{piece.name}: {reason}")
-        (folder / piece.name).parent.mkdir(parents=True, exist_ok=True)
+    maker = _Maker(folder, known_s, stopped_s, seconds, note)
+    if jobs == 1:
+        maker.work(iter(due), {})
+    else:
+        with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(jobs) as pool:
+            together = iter([entry for entry in due if not entry[0].alone])
+            turn = {turns.TURNS_VARIABLE: str(Path(scratch) / "turns")}
+            for worker in [pool.submit(maker.work, together, turn) for _ in range(jobs)]:
+                worker.result()
+        maker.work(iter([entry for entry in due if entry[0].alone]), {})
+    left = [piece.name for piece, _ in due if piece.name not in {*maker.made, *maker.failed}]
+    return Made(maker.made, maker.failed, left)
+
+
+class _Maker:
+    """Makes the due pieces in their order. Several threads may `work` at once, each with a process for its piece."""
+
+    def __init__(
+        self,
+        folder: Path,
+        known_s: Mapping[str, float],
+        stopped_s: dict[str, float],
+        seconds: float,
+        note: Callable[[str], None],
+    ) -> None:
+        self.made: list[str] = []
+        self.failed: list[str] = []
+        self._folder, self._known_s, self._stopped_s = folder, known_s, stopped_s
+        self._seconds, self._deadline = seconds, time.monotonic() + seconds
+        self._note = note
+        self._over = False
+        self._prepared: set[str] = set()
+        self._state, self._preparing = threading.Lock(), threading.Lock()
+
+    def work(self, due: Iterator[tuple[Piece, str]], environment: Mapping[str, str]) -> None:
+        """Make one piece after another, until none is left or the time is over."""
+        while (piece := self._next(due)) is not None:
+            self._make(piece, environment)
+
+    def _next(self, due: Iterator[tuple[Piece, str]]) -> Piece | None:
+        with self._state:
+            if self._over or (entry := next(due, None)) is None:
+                return None
+            piece, reason = entry
+            took_s, left_s = self._known_s[piece.name], self._left_s()
+            if took_s >= left_s:
+                took = f", and it took {took_s:.0f}" if took_s else ""
+                self._note(f"no time for {piece.name}: {left_s:.0f} of {self._seconds:g} s are left{took}")
+                self._over = True
+                return None
+            self._note(f"{piece.name}: {reason}")
+            return piece
+
+    def _make(self, piece: Piece, environment: Mapping[str, str]) -> None:
+        start_s = self._left_s()
+        (self._folder / piece.name).parent.mkdir(parents=True, exist_ok=True)
         try:
-            for command in (first for first in piece.before if first not in prepared):
-                _run(command, folder, deadline)
-                prepared.add(command)
-            _run(piece.whole_command, folder, deadline)
+            self._prepare(piece, environment)
+            _run(piece.whole_command, self._folder, self._deadline, environment)
         except subprocess.TimeoutExpired:
-            note(f"{piece.name} did not end within {max(0, left_s):.0f} s")
-            _keep(folder, {**stopped_s, piece.name: max(left_s, stopped_s.get(piece.name, 0.0))})
-            return Made(made, failed, names_left)
+            with self._state:
+                self._over = True
+                self._note(f"{piece.name} did not end within {start_s:.0f} s")
+                self._stopped_s[piece.name] = max(start_s, self._stopped_s.get(piece.name, 0.0))
+                _keep(self._folder, self._stopped_s)
         except subprocess.CalledProcessError as error:
             said = (error.stderr or "").strip().splitlines()
-            note(f"{piece.name} failed: {said[-1] if said else f'exit code {error.returncode}'}")
-            failed.append(piece.name)
+            with self._state:
+                self._note(f"{piece.name} failed: {said[-1] if said else f'exit code {error.returncode}'}")
+                self.failed.append(piece.name)
         else:
-            made.append(piece.name)
-            if stopped_s.pop(piece.name, None):
-                _keep(folder, stopped_s)
-    return Made(made, failed, [])
+            with self._state:
+                self.made.append(piece.name)
+                if self._stopped_s.pop(piece.name, None):
+                    _keep(self._folder, self._stopped_s)
+
+    def _prepare(self, piece: Piece, environment: Mapping[str, str]) -> None:
+        """Run the commands that come before a piece, if no other piece has had them run."""
+        with self._preparing:
+            for command in piece.before:
+                if command not in self._prepared:
+                    _run(command, self._folder, self._deadline, environment)
+                    self._prepared.add(command)
+
+    def _left_s(self) -> float:
+        return max(0.0, self._deadline - time.monotonic())
 
 
 def _keep(folder: Path, stopped_s: Mapping[str, float]) -> None:
@@ -224,14 +293,14 @@ def _known_seconds(path: Path) -> float:
     return float(read(path).get("seconds", 0))
 
 
-def _run(command: str, folder: Path, deadline: float) -> None:
+def _run(command: str, folder: Path, deadline: float, environment: Mapping[str, str]) -> None:
     """Run ``warphash`` with these arguments in a folder, by the package that this process has imported."""
     root = Path(__file__).resolve().parents[2]
     paths = [str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
     subprocess.run(
         [sys.executable, "-m", "warphash", *command.split()],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        env={**os.environ, **environment, "PYTHONPATH": os.pathsep.join(paths)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

@@ -76,23 +76,22 @@ def label(m: Measurement) -> str:
 
 
 def render_contest(contests: Sequence[Contest], data: str) -> Table:
-    """A table with a row for each contestant. The brackets say how many times faster warphash is."""
+    """A table with a row for each contestant. The brackets have the rate of warphash over that of the contestant."""
     ours, *rivals = [c for c in contests if c.data == data]
     table = Table(
-        title=f"[bold]{data}[/]: warphash and other libraries on the CPU, {ours.n:,} keys",
-        caption="Million keys per second (how many times faster warphash is).",
+        title=f"[bold]{data}[/]: warphash and other libraries on the CPU, {ours.n:,} keys, {ours.threads_told}",
+        caption="Million keys per second (the rate of warphash over this rate).",
         **_PLAIN,
     )
     table.add_column("", no_wrap=True)
-    for head in ("build", "find present", "find absent", "verified"):
+    for head in ("build", "find all", "find half", "find none", "ok"):
         table.add_column(head, justify="right", no_wrap=True)
     for c in (ours, *rivals):
         cells = []
-        for what in ("build_per_s", "present_per_s", "absent_per_s"):
-            mine, its = getattr(ours, what), getattr(c, what)
-            cells.append(
-                "in find" if its is None else f"{its / 1e6:,.1f}" + ("" if c is ours else f" ({mine / its:,.1f} x)")
-            )
+        for what, mine in ours.rates.items():
+            its = c.rates.get(what)
+            times = "" if its is None or c is ours else f" ({mine / its:,.1f} x)"
+            cells.append("in find" if its is None else f"{its / 1e6:,.1f}{times}")
         table.add_row(c.name, *cells, _verdict(c.mismatches))
     return table
 

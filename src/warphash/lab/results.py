@@ -55,6 +55,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,7 @@ from ..runtime.devices import engine_for
 from ..runtime.source import KernelSource
 from .runner import Lab, Measurement
 
-__all__ = ["SCHEMA", "Run", "load", "read", "recorded", "save", "stale", "why_stale", "write"]
+__all__ = ["SCHEMA", "Run", "load", "made_by", "read", "recorded", "save", "stale", "why_stale", "write"]
 
 SCHEMA = 2
 """Version of the file's layout."""
@@ -93,6 +94,11 @@ def recorded(lab: Lab) -> Iterator[Run]:
     """Record the kernels of all measurements in the block."""
     with program_log.recorded() as log:
         yield Run(lab, log)
+
+
+def made_by(command: str) -> str:
+    """What a picture says of its origin: command, date and version."""
+    return f"{command}  ·  {date.today().isoformat()}  ·  warphash {__version__}"
 
 
 def write(path: str | os.PathLike[str], command: str, machine: str, content: Mapping[str, Any]) -> None:

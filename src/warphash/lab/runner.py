@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from .. import HashMap, HashSet, Stats
 from ..designs import registry
+from . import turns
 from .ceilings import Ceiling, Ceilings, reads_of
 from .clocks import HostClock, clock_of
 from .oracle import Answers, Oracle
@@ -363,7 +364,8 @@ class _Subject:
         self.oracle = Oracle(workload.keys, workload.values, clock.argsort)
         columns = [workload.keys] if workload.values is None else [workload.keys, workload.values]
         self.arrays = [clock.here(column) for column in columns]
-        self._sum = _sum_of(workload.keys, workload.values)
+        with turns.away():
+            self._sum = _sum_of(workload.keys, workload.values)
         self._questions: dict[float, tuple[Any, Answers]] = {}
 
     def wrong_items(self, keys: Array, values: Array | None) -> int:
@@ -373,14 +375,16 @@ class _Subject:
         the time that the oracle needs to sort. If keys repeat, any of a key's values is right, and only the oracle can
         decide.
         """
-        all_differ = self.oracle.distinct == len(self.workload.keys)
-        if all_differ and len(keys) == self.oracle.distinct and _sum_of(keys, values) == self._sum:
-            return 0
+        if self.oracle.distinct == len(self.workload.keys) == len(keys):
+            with turns.away():
+                if _sum_of(keys, values) == self._sum:
+                    return 0
         return self.oracle.check_items(keys, values)
 
     def questions(self, share: float) -> tuple[Any, Answers]:
         if share not in self._questions:
-            asked, _ = queries(self.workload, share, len(self.workload.keys), seed=1)
+            with turns.away():
+                asked, _ = queries(self.workload, share, len(self.workload.keys), seed=1)
             self._questions[share] = self._clock.here(asked), self.oracle.answers(asked)
         return self._questions[share]
 

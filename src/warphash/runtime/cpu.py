@@ -12,16 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ..settings import get_num_threads
-from . import _cpu, program_log  # type: ignore[attr-defined]  # the first is compiled
+from . import _cpu, program_log, thread_limits  # type: ignore[attr-defined]  # the first is compiled
 from .abi import Launch
 from .engine import Buffer, KernelSpec, Program, WindowBody
 from .memory import HostAnswer, sweep_in_turn
 
 __all__ = ["CpuEngine", "engine"]
 
-_FEWEST_FOR_THREADS, _FEWEST_BYTES_FOR_THREADS = 1 << 14, 1 << 21
-"""Elements, and bytes to fill or copy, up to which one thread does the work: ``kLeastElements`` and ``kLeastBytes`` of
-the extension."""
+_FEWEST_FOR_THREADS, _FEWEST_BYTES_FOR_THREADS = 1 << 14, 1 << 22
+"""Elements, and bytes to fill or copy, from which on there is work for two threads: twice ``kLeastElements`` and
+``kLeastBytes`` of the extension."""
 
 
 class _CpuProgram:
@@ -41,7 +41,7 @@ class _CpuProgram:
             value_bytes = -1 if s.value_is_row else s.value_word_bytes
             address = _cpu.entry(s.design, s.word_bytes, value_bytes, s.slots_per_bucket, entry, self._isa)
             self._entries[entry] = address
-        threads = get_num_threads() if n > _FEWEST_FOR_THREADS else 1
+        threads = get_num_threads() if n >= _FEWEST_FOR_THREADS else 1
         _cpu.run(address, ctypes.addressof(table), ctypes.addressof(batch), batch.count, n, threads)
 
 
@@ -62,6 +62,7 @@ class CpuEngine:
 
     def program(self, spec: KernelSpec) -> Program:
         program_log.note(self.device, spec)
+        thread_limits.register()
         if spec not in self._programs:
             self._programs[spec] = _CpuProgram(spec)
         return self._programs[spec]
@@ -85,10 +86,10 @@ class CpuEngine:
         return self.allocate(nbytes)
 
     def fill(self, target: int, byte: int, nbytes: int, stream: Any = None) -> None:
-        _cpu.fill(target, byte, nbytes, get_num_threads() if nbytes > _FEWEST_BYTES_FOR_THREADS else 1)
+        _cpu.fill(target, byte, nbytes, get_num_threads() if nbytes >= _FEWEST_BYTES_FOR_THREADS else 1)
 
     def copy(self, target: int, source: int, nbytes: int, stream: Any = None) -> None:
-        _cpu.copy(target, source, nbytes, get_num_threads() if nbytes > _FEWEST_BYTES_FOR_THREADS else 1)
+        _cpu.copy(target, source, nbytes, get_num_threads() if nbytes >= _FEWEST_BYTES_FOR_THREADS else 1)
 
     def to_host(self, ptr: int, dtype: npt.DTypeLike, count: int, stream: Any = None) -> npt.NDArray[Any]:
         array = np.empty(count, dtype)

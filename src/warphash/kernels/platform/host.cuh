@@ -284,5 +284,5 @@ WARPHASH_FN void end_streams() {
 
 }  // namespace warphash
 
-#define WARPHASH_ENTRY(NAME, ...) {#NAME, &warphash::for_each_untyped<__VA_ARGS__>},
+#define WARPHASH_ENTRY(NAME, ...) {#NAME, &warphash::for_each_untyped<__VA_ARGS__>, warphash::kWalks<__VA_ARGS__>},
 #define WARPHASH_BLOCK_ENTRY(NAME, ...)  // a call costs no launch here

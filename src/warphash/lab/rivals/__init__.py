@@ -7,16 +7,38 @@ from collections.abc import Iterator
 
 from .base import Rival
 
-__all__ = ["Rival", "available"]
+__all__ = ["Rival", "available", "missing"]
 
-_MODULES = ("python_dict", "atomic_dict", "pandas_index", "arrow_index_in", "polars_is_in", "polars_join")
+_LIBRARIES = {
+    "python_dict": "Python",
+    "numpy_search": "NumPy",
+    "numpy_isin": "NumPy",
+    "atomic_dict": "cereggii",
+    "pandas_index": "pandas",
+    "arrow_index_in": "pyarrow",
+    "polars_is_in": "polars",
+    "polars_join": "polars",
+    "duckdb_in": "duckdb",
+}
+"""The modules, and the library that each needs."""
 
 
 def available() -> Iterator[Rival]:
     """The rivals whose library is installed."""
-    for name in _MODULES:
+    for name in _LIBRARIES:
         try:
             module = importlib.import_module(f"{__name__}.{name}")
         except ImportError:
             continue
         yield module.RIVAL
+
+
+def missing() -> list[str]:
+    """The libraries that are not installed, so that their rivals are not measured."""
+    found: dict[str, None] = {}
+    for name, library in _LIBRARIES.items():
+        try:
+            importlib.import_module(f"{__name__}.{name}")
+        except ImportError:
+            found[library] = None
+    return list(found)

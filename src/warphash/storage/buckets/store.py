@@ -39,6 +39,7 @@ from ..giving_up import check_slots, why_no_slot
 from ..growth import Growth
 from ..listed import Listed, list_unplaced
 from ..partition import in_parts
+from ..resize_log import Cause, log_resize
 from ..scratch import Elements, flags_at
 from ..shielded import shielded
 from ..snapshots import Snapshot
@@ -367,7 +368,7 @@ class BucketStore:
 
     def rebuild(self, keys: int, stream: Any = None) -> None:
         self.finish(stream)
-        self._replace(self._slots_for(max(keys, self.state.size)), stream)
+        self._replace(self._slots_for(max(keys, self.state.size)), Cause.ASKED, stream)
 
     # ---- size
     def _grow_ahead(self, keys: int, n: int, unique: bool, stream: Any) -> None:
@@ -379,19 +380,19 @@ class BucketStore:
         if not self.grows:
             if self.design.searches_until_unused and 2 * tombstones > array.slots:
                 with suppress(MemoryError, TableFull):  # the table is right as it is
-                    self._replace(array.slots, stream)
+                    self._replace(array.slots, Cause.ERASED, stream)
             return
         slots = self._growth.slots_ahead(self, tombstones, keys, n, self._new_share, unique, stream)
         if slots is not None:
             with suppress(MemoryError):  # the batch may fit all the same
-                self._replace(max(slots, size), stream)
+                self._replace(max(slots, size), Cause.BATCH, stream)
 
     def _keep_in_bounds(self, stream: Any, erased: bool = False) -> None:
         """Bring the load factor back within the bounds. Only an erase makes the table smaller."""
         slots = self._growth.slots_after(self, erased)
         if slots is not None:
             with suppress(MemoryError, TableFull):  # the batch is done, and the table right as it is
-                self._replace(slots, stream)
+                self._replace(slots, Cause.BOUNDS, stream)
 
     def _make_room(self, batch: _Batch, missing: int, attempt: int, stream: Any) -> None:
         """Give all displaced pairs slots, in an array where the missing elements have a better chance."""
@@ -409,7 +410,7 @@ class BucketStore:
                 f"(tried {attempt} times); allow on_full='grow', or give a larger capacity"
             )
         try:
-            self._replace(slots, stream)
+            self._replace(slots, Cause.NO_SLOT, stream)
         except MemoryError:
             # Displaced pairs have no slot to go back to. Where no key moves, the batch can be taken back.
             if batch.undo is not None or not self.design.moves_keys:
@@ -453,7 +454,7 @@ class BucketStore:
         outcome = array.update(keys.ptr, at, len(pairs.keys), flags=flags.ptr, unique=self.state.vouched, stream=stream)
         return None if outcome.complete else engine.to_host(flags.ptr, np.uint8, len(pairs.keys), stream)
 
-    def _replace(self, slots: int, stream: Any) -> None:
+    def _replace(self, slots: int, cause: Cause, stream: Any) -> None:
         """Move all pairs, the displaced ones, too, into a new array.
 
         Raises
@@ -461,13 +462,14 @@ class BucketStore:
         MemoryError, TableFull
             The array is the old one, with the pairs that it had.
         """
-        seed = self.state.array.seed
+        before, seed = self.slots, self.state.array.seed
         for attempt in count(1):
             new = self._moved(slots, seed + attempt, stream)
             if new is not None:
                 self.state = self.state._replace(array=new, tombstones=0)
                 self._displaced = self._no_pairs
                 self.rebuilds += 1
+                log_resize(self.design.name, self.size, before, new.slots, cause)
                 return
             if attempt % self.attempts == 0:
                 if not self.grows:
@@ -519,6 +521,7 @@ class BucketStore:
                 self.recovery.step = self._recover
                 self._displaced = self._no_pairs
                 self.rebuilds += 1
+                log_resize(self.design.name, self.size, array.slots, array.slots, Cause.NO_SLOT)
                 return
         array.restore(table, slots, stream)
         self.recovery.step = self._recover
@@ -593,7 +596,7 @@ class BucketStore:
             if self.grows:
                 slots *= 2
                 self._check_slots(slots, 0)
-            self._replace(slots, stream)
+            self._replace(slots, Cause.INTERRUPT, stream)
         size = self.state.array.scan(0, 0, 0, stream)
         erased = max(0, self.size - size)
         self.state = _State(self.array, size, self.tombstones + erased, vouched)

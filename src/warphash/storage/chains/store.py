@@ -34,6 +34,7 @@ from ...runtime.source import SLABS
 from .. import policies
 from ..estimate import estimate_new_keys
 from ..lookup import LAUNCH_ELEMENTS
+from ..resize_log import Cause, log_resize
 from ..scratch import Elements, flags_at
 from ..shielded import shielded
 from ..storage import MemoryUse, MixedBatch, Recovery, StoreOptions, TableKind
@@ -465,7 +466,7 @@ class ChainStore:
             pool.grow_by(max(pool.capacity, len(missing)), stream)
         else:
             keys = 2 * (counts.size + len(missing))
-            self._replace(self._slots_for(keys), keys, stream, nodes=2 * pool.capacity)
+            self._replace(self._slots_for(keys), keys, Cause.NO_SLOT, stream, nodes=2 * pool.capacity)
 
     def _has_room_for(self, n: int, stream: Any) -> bool:
         """Whether there are surely nodes for any batch of ``n`` elements, perhaps after a wait for earlier ones.
@@ -507,9 +508,9 @@ class ChainStore:
         """As `Store.rebuild`."""
         self.finish(stream)
         keys = max(keys, self.size)
-        self._replace(self._slots_for(keys), keys, stream)
+        self._replace(self._slots_for(keys), keys, Cause.ASKED, stream)
 
-    def _replace(self, slots: int, keys: int, stream: Any, nodes: int = 0) -> None:
+    def _replace(self, slots: int, keys: int, cause: Cause, stream: Any, nodes: int = 0) -> None:
         """Move all pairs to new chains for ``keys`` keys, with at least ``nodes`` nodes in their pool.
 
         Raises
@@ -528,6 +529,7 @@ class ChainStore:
         new.keys = wanted
         self.state = _State(new, counts._replace(tombstones=0))
         self.rebuilds += 1
+        log_resize(self.design.name, counts.size, old.slots, new.slots, cause)
 
     def _grow_ahead(self, keys: int, n: int, unique: bool, stream: Any) -> None:
         """Make the table larger, before the first kernel, for a batch that is large and brings more keys than fit.
@@ -544,7 +546,7 @@ class ChainStore:
                 new = n if surely_new else estimate_new_keys(self, keys, n, int(most) - size, stream)
                 if size + new > most:
                     slots = policies.slots_ahead(size + new, slots, self.load_factor, self.bounds)
-                    self._replace(slots, max(size + new, self.array.keys), stream)
+                    self._replace(slots, max(size + new, self.array.keys), Cause.BATCH, stream)
         self._plan_upkeep()
 
     # ---- upkeep
@@ -606,7 +608,7 @@ class ChainStore:
             keys, slots = size, self.slots
         if slots != self.slots:
             with suppress(MemoryError):
-                self._replace(slots, keys, stream)
+                self._replace(slots, keys, Cause.BOUNDS, stream)
         if self._read(stream).tombstones > self._most_tombstones(size):
             self._drop_erased(size, stream)
 
@@ -623,7 +625,7 @@ class ChainStore:
         nodes = array.pool.capacity - array.pool.free(stream)
         if policies.moves_instead_of_packing(size, array.lists, nodes, array.pool.capacity):
             with suppress(MemoryError):
-                self._replace(array.slots, array.keys, stream, nodes=array.pool.capacity)
+                self._replace(array.slots, array.keys, Cause.ERASED, stream, nodes=array.pool.capacity)
                 return
         self._flush_all(stream)
 

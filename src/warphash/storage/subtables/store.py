@@ -60,6 +60,7 @@ from ..estimate import estimate_new_keys
 from ..giving_up import check_slots, why_no_slot
 from ..lookup import NO_FIELDS
 from ..partition import Copies, in_parts
+from ..resize_log import Cause, log_resize
 from ..scratch import Allocate, Elements, Scratch, flags_at
 from ..shielded import shielded
 from ..storage import MemoryUse, Outcome, Recovery, StoreOptions, TableKind
@@ -437,9 +438,9 @@ class SubtableStore:
         """As `Store.rebuild`. A table that has to grow for it enlarges its subtables: that takes the least memory."""
         self.finish(stream)
         if keys <= self.capacity:
-            return self._replace(self._sizes_for(self._slots_for(max(keys, self.size))), stream)
+            return self._replace(self._sizes_for(self._slots_for(max(keys, self.size))), Cause.ASKED, stream)
         while keys > self.capacity:
-            self._enlarge(stream)
+            self._enlarge(Cause.ASKED, stream)
 
     # ---- the steps of an update
     def _finish_before_update(self, stream: Any, coming: int = 0) -> None:
@@ -612,7 +613,7 @@ class SubtableStore:
             return
         with suppress(MemoryError):
             while wanted > self.bounds[1] * self.array.layout.slots:
-                self._enlarge(stream, memory)
+                self._enlarge(Cause.BATCH, stream, memory)
                 memory = None
 
     def _make_many_slots(self, keys: int, n: int, unique: bool, stream: Any) -> None:
@@ -627,11 +628,13 @@ class SubtableStore:
                 slots = policies.slots_between_enlargements(
                     self.size + new, len(self.array.layout.sizes), self.bounds[1]
                 )
-                self._replace(self._sizes_for(slots), stream)
+                self._replace(self._sizes_for(slots), Cause.BATCH, stream)
 
-    def _enlarge(self, stream: Any, memory: Buffer | None = None) -> None:
+    def _enlarge(self, cause: Cause, stream: Any, memory: Buffer | None = None) -> None:
+        before = self.array.layout.slots
         self.array.enlarge(policies.subtable_to_enlarge(self.array.layout.sizes), stream, memory)
         self.resizes += 1
+        log_resize(self.design.name, self.size, before, self.array.layout.slots, cause)
 
     def _enlarge_for_displaced(self, unplaced: int, stream: Any, memory: Buffer | None = None) -> None:
         """Make more slots for pairs, and for elements, that evictions found none for.
@@ -643,7 +646,7 @@ class SubtableStore:
         self._check_slots(2 * array.layout.slots, unplaced)
         if memory is not None:
             memory = array.memory_to_undo(memory, policies.subtable_to_enlarge(array.layout.sizes), stream)
-        self._enlarge(stream, memory)
+        self._enlarge(Cause.NO_SLOT, stream, memory)
 
     def _enlarge_after(self, attempt: int, unplaced: int, stream: Any) -> None:
         """Make more room after evictions that led nowhere; take other hash constants where that did not help."""
@@ -672,7 +675,7 @@ class SubtableStore:
         MemoryError
             If there is no room for both. The table is as it was.
         """
-        self._replace(self._sizes_for(self.array.layout.slots), stream)
+        self._replace(self._sizes_for(self.array.layout.slots), Cause.NO_SLOT, stream)
 
     def _bring_within_bounds(self, stream: Any, erased: bool = False, coming: int = 0) -> None:
         """Bring the load factor back within the bounds, if there is memory for it. Only an erase makes a table smaller.
@@ -684,7 +687,7 @@ class SubtableStore:
         least, most = self.bounds
         with suppress(MemoryError, TableFull):  # the batch is done, and the next call places what has no slot
             while self.size > most * self.array.layout.slots:
-                self._enlarge(stream)
+                self._enlarge(Cause.BOUNDS, stream)
             if not erased or self.size >= least * self.array.layout.slots:
                 return
             if not self.size and coming >= least * self.array.layout.slots:
@@ -702,7 +705,7 @@ class SubtableStore:
             return
         if policies.may_halve(self.size, sum(sizes) * self.spec.slots_per_bucket, self._failed):
             with suppress(MemoryError):  # there may be enough to halve one
-                self._replace(sizes, stream)
+                self._replace(sizes, Cause.BOUNDS, stream)
                 self.resizes += len(sizes)
 
     def _halve(self, stream: Any) -> bool:
@@ -719,15 +722,16 @@ class SubtableStore:
 
     def _halve_subtable(self, number: int, stream: Any = None) -> Buffer:
         """Make one subtable half as large, and keep the pairs that are displaced by it; the memory of its old copy."""
-        halving = self.array.begin_halving(number, stream)
+        before, halving = self.array.layout.slots, self.array.begin_halving(number, stream)
         self._halving, self._insert = halving, halving.insert
         self.array.halve(halving, stream)
         self._displaced = self._displaced.and_others(self.array.end_halving(halving, stream))
         self._insert = self._halving = None
         self.resizes += 1
+        log_resize(self.design.name, self.size, before, self.array.layout.slots, Cause.BOUNDS)
         return halving.old.memory
 
-    def _replace(self, sizes: Sequence[int], stream: Any) -> None:
+    def _replace(self, sizes: Sequence[int], cause: Cause, stream: Any) -> None:
         """Move all pairs but the displaced ones into new subtables of these sizes, with other hash constants.
 
         Raises
@@ -751,6 +755,7 @@ class SubtableStore:
         self._failed = (0, 0)
         self.seed = new.seed
         self.rebuilds += 1
+        log_resize(self.design.name, self.size, old.layout.slots, new.layout.slots, cause)
 
     def _check_slots(self, slots: int, missing: int) -> None:
         """Raise `TableFull` if ``slots`` cannot help where fewer did not."""

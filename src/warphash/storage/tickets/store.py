@@ -29,6 +29,7 @@ from ...runtime.engine import KernelSpec
 from .. import policies
 from ..growth import Growth
 from ..listed import Listed, list_unplaced
+from ..resize_log import Cause, log_resize
 from ..scratch import Elements, flags_at
 from ..shielded import shielded
 from ..storage import MemoryUse, MixedBatch, Outcome, Recovery, StoreOptions, TableKind
@@ -266,7 +267,7 @@ class TicketStore:
                 slots = policies.slots_after_failure(self.size, listed.n, slots, load_factor)
             elif not self.array.is_mapped or self.size + listed.n > slots:
                 raise self._too_full(listed.n)
-            self._replace(slots, stream)  # emptied slots of a file, too, become free
+            self._replace(slots, Cause.NO_SLOT, stream)  # emptied slots of a file, too, become free
 
     def _too_full(self, missing: int) -> TableFull:
         return TableFull(
@@ -368,7 +369,7 @@ class TicketStore:
             slots = policies.slots_after_failure(size, missing, slots, load_factor)
         elif size >= slots:
             raise self._too_full(missing)
-        self._replace(slots, stream)
+        self._replace(slots, Cause.NO_SLOT, stream)
         self.state.array.open_access(stream)
         return listed
 
@@ -382,7 +383,7 @@ class TicketStore:
     # ---- size
     def rebuild(self, keys: int, stream: Any = None) -> None:
         self.finish(stream)
-        self._replace(self._slots_for(max(keys, self.state.size)), stream)
+        self._replace(self._slots_for(max(keys, self.state.size)), Cause.ASKED, stream)
 
     def _grow_ahead(self, keys: int, n: int, unique: bool, stream: Any) -> None:
         """Make a table larger that is as full as it should be, or that the new keys of the batch would fill.
@@ -396,16 +397,16 @@ class TicketStore:
             slots = self.slots if 2 * self.state.tombstones > self.slots else None
         if slots is not None:
             with suppress(MemoryError):  # the batch may fit all the same
-                self._replace(max(slots, self.size), stream)
+                self._replace(max(slots, self.size), Cause.BATCH if self._options.grows else Cause.ERASED, stream)
 
     def _keep_in_bounds(self, stream: Any, erased: bool = False) -> None:
         """Bring the load factor back within the bounds. Only an erase makes the table smaller."""
         slots = self._growth.slots_after(self, erased)
         if slots is not None and slots >= self.size:
             with suppress(MemoryError):  # the batch is done, and the table right as it is
-                self._replace(slots, stream)
+                self._replace(slots, Cause.BOUNDS, stream)
 
-    def _replace(self, slots: int, stream: Any) -> None:
+    def _replace(self, slots: int, cause: Cause, stream: Any) -> None:
         """Move all pairs into a new array of at least as many slots as there are keys.
 
         Raises
@@ -421,6 +422,7 @@ class TicketStore:
                 raise TableFull(f"{moved.unplaced:,} of {size:,} pairs found no slot among {new.slots:,}")
         self.state = _State(new, size, 0)
         self.rebuilds += 1
+        log_resize(self.design.name, size, old.slots, new.slots, cause)
 
     # ---- undoing, and recovery
     def _undo(self, n: int, changes_values: bool, images: Sequence[Images], stream: Any) -> _Undo | None:

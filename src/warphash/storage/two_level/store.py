@@ -38,6 +38,7 @@ from .. import policies
 from ..giving_up import check_slots
 from ..growth import Growth
 from ..listed import Listed, list_unplaced
+from ..resize_log import Cause, log_resize
 from ..scratch import Elements, flags_at
 from ..shielded import shielded
 from ..storage import MemoryUse, Outcome, Recovery, StoreOptions, TableKind
@@ -350,7 +351,7 @@ class TwoLevelStore:
     # ---- size
     def rebuild(self, keys: int, stream: Any = None) -> None:
         self.finish(stream)
-        self._replace(self._slots_for(max(keys, self.state.size)), stream)
+        self._replace(self._slots_for(max(keys, self.state.size)), Cause.ASKED, stream)
 
     def _grow_ahead(self, keys: int, n: int, unique: bool, stream: Any) -> None:
         """Make a table larger that is as full as it should be, or that the new keys of the batch would fill."""
@@ -359,14 +360,14 @@ class TwoLevelStore:
         slots = self._growth.slots_ahead(self, self.state.tombstones, keys, n, self._new_share, unique, stream)
         if slots is not None:
             with suppress(MemoryError):  # the batch may fit all the same
-                self._replace(max(slots, self.size), stream)
+                self._replace(max(slots, self.size), Cause.BATCH, stream)
 
     def _keep_in_bounds(self, stream: Any, erased: bool = False) -> None:
         """Bring the load factor back within the bounds. Only an erase makes the table smaller."""
         slots = self._growth.slots_after(self, erased)
         if slots is not None:
             with suppress(MemoryError, TableFull):  # the batch is done, and the table right as it is
-                self._replace(slots, stream)
+                self._replace(slots, Cause.BOUNDS, stream)
 
     def _make_room(self, missing: int, attempt: int, stream: Any) -> None:
         """Give the missing elements of a batch a better chance: larger ranges for their buckets, or another array.
@@ -391,9 +392,9 @@ class TwoLevelStore:
                 f"{size + missing:,} keys do not fit into {slots:,} slots of design {self.design.name!r} "
                 f"(tried {attempt} times); allow on_full='grow', or give a larger capacity"
             )
-        self._replace(slots, stream)
+        self._replace(slots, Cause.NO_SLOT, stream)
 
-    def _replace(self, slots: int, stream: Any) -> None:
+    def _replace(self, slots: int, cause: Cause, stream: Any) -> None:
         """Move all pairs into a new array.
 
         Raises
@@ -401,7 +402,7 @@ class TwoLevelStore:
         MemoryError, TableFull
             The array is the old one, with the pairs that it had.
         """
-        seed = self.state.array.seed
+        before, seed = self.slots, self.state.array.seed
         for attempt in count(1):
             moved = self._moved(slots, seed + attempt, stream)
             if moved is not None:
@@ -409,6 +410,7 @@ class TwoLevelStore:
                 array, size = moved
                 self.state = self.state._replace(array=array, size=size, tombstones=0)
                 self.rebuilds += not cleared
+                log_resize(self.design.name, size, before, array.slots, cause)
                 return
             if attempt % self._options.attempts == 0:
                 if not self._options.grows:

@@ -1,0 +1,102 @@
+"""Write the rates of the section "How fast" of README.md anew, from the results files that its rows and sentences name.
+
+::
+
+    python scripts/readme_rates.py          # writes README.md
+    python scripts/readme_rates.py --check  # exits with 1 if README.md is not of its files
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+ROW = re.compile(
+    r"^(\| `(\w+)`(?:, (\d+) slots)?(?:, memory utilisation (0\.\d+))? \|).*(\| \[[\w-]+\]\((.+)\) \|)$", re.M
+)
+OPERATIONS = ("build unique", "build", "find 100", "find 50", "find 0")
+NUMBER = r"\d+(?:\.\d+)?"
+
+
+def read(file: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((ROOT / file).read_text(encoding="utf-8"))
+    return content
+
+
+def of_row(file: str, design: str, slots: str | None) -> list[dict[str, Any]]:
+    """The measurements of a design in the file of a benchmark."""
+    return [
+        m
+        for m in read(file).get("measurements", [])
+        if m["design"] == design and (not slots or m["parameters"]["slots_per_bucket"] == int(slots))
+    ]
+
+
+def row(match: re.Match[str]) -> str:
+    """A row with the rates of its file, in billions a second."""
+    head, design, slots, utilisation, tail, file = match.groups()
+    rates = {m["operation"]: m["rate_per_s"] / 1e9 for m in of_row(file, design, slots)}
+    if "figure" in (content := read(file)):
+        first = next(series["label"] for series in content["figure"]["series"] if series["design"] == design)
+        points = [p for p in content["points"] if p["series"] == first and p["x"] == float(utilisation)]
+        rates = {point["panel"]: point["value"] / 1e3 for point in points}
+    cells = (f" {rates[operation]:.1f} " if operation in rates else " " for operation in OPERATIONS)
+    return head + "|".join(cells) + tail
+
+
+def replaced(text: str, *numbers: tuple[str, list[str]]) -> str:
+    """The text with other numbers in its sentences. A pattern has a ``#`` for each number, and spaces for any space."""
+    for pattern, values in numbers:
+        parts = [r"\s+".join(map(re.escape, part.split(" "))) for part in pattern.split("#")]
+        match = re.search(f"({NUMBER})".join(parts), text)
+        if match is None:
+            raise SystemExit(f"README.md has no sentence like {pattern!r}")
+        for number in range(len(values), 0, -1):
+            text = text[: match.start(number)] + values[number - 1] + text[match.end(number) :]
+    return text
+
+
+def sentences(text: str) -> str:
+    rows = [match.groups() for match in ROW.finditer(text)]
+    finds = [
+        100 * m["ceiling_ratio"]
+        for _, design, slots, _, _, file in rows
+        for m in of_row(file, design, slots)
+        if m["operation"].startswith("find")
+    ]
+    dyrate = read("results/h200/figures/dyrate.json")
+    rates = [p["value"] / 1e3 for p in dyrate["points"] if p["series"] == "DyHash" and "rate" in p["panel"]]
+    over = next(r["value"] for r in dyrate["ratios"] if r["ratio"]["over"] == "Linear")
+    best: dict[str, float] = {}
+    for contest in read("results/cpu/rivals.json")["contests"]:
+        library = contest["name"].split()[0]
+        best[library] = max(best.get(library, 0), contest["present_per_s"] / 1e6)
+    rivals = [f"{best[name]:.0f}" for name in ("warphash", "pandas", "polars", "pyarrow")]
+    return replaced(
+        text,
+        ("Lookups reach # to # % of", [f"{min(finds):.0f}", f"{max(finds):.0f}"]),
+        (
+            "does # to # billion operations a second, # times as many",
+            [f"{min(rates):.1f}", f"{max(rates):.1f}", f"{over:.1f}"],
+        ),
+        ("# million lookups a second, where pandas makes #, Polars # and PyArrow #", rivals),
+    )
+
+
+def main() -> None:
+    before = README.read_text(encoding="utf-8")
+    head, title, rest = before.partition("## How fast\n")
+    section, following, tail = rest.partition("\n## ")
+    after = head + title + sentences(ROW.sub(row, section)) + following + tail
+    if sys.argv[1:] == ["--check"]:
+        raise SystemExit("README.md has other rates than its files: run this script" if after != before else 0)
+    README.write_text(after, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""Pictures: what they say of their origin, units that can be read, and series that differ without colour."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from matplotlib import pyplot as plt
+
+from warphash.lab import figure_data, figure_plots, plots, results
+from warphash.lab.contest import Contest
+from warphash.lab.figure_data import Point
+from warphash.lab.looks import LOOKS
+from warphash.lab.runner import Measurement
+
+BY = results.made_by("warphash bench --quick")
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The figures of matplotlib that are drawn; they stay open."""
+    canvases: list[Any] = []
+    monkeypatch.setattr(plt, "close", lambda canvas: canvases.append(canvas))
+    return canvases
+
+
+def texts(canvas: Any) -> list[str]:
+    shown = canvas.findobj(match=lambda artist: hasattr(artist, "get_text") and artist.get_visible())
+    return [artist.get_text() for artist in shown if artist.get_text()]
+
+
+def points_of(name: str, value: float) -> tuple[figure_data.Figure, list[Point]]:
+    """A figure, and a point of this value at each place."""
+    found = figure_data.load(name)
+    points = [Point(s.label, panel, x, value) for s in found.series for panel in found.panels for x in found.values]
+    return found, points
+
+
+def draw(name: str, value: float, path: Path, drop: str = "", **changes: Any) -> None:
+    found, points = points_of(name, value)
+    points = [p for p in points if p.series != drop]
+    figure_plots.draw(replace(found, **changes), points, [], path / "x.png", "a machine", 1000, BY)
+
+
+def test_a_picture_says_what_made_it(tmp_path: Path, drawn: list[Any]) -> None:
+    draw("fig05", 1.0, tmp_path)
+    assert BY in texts(drawn[0]) and BY.startswith("warphash bench --quick") and "warphash 0" in BY
+
+
+def test_thousands_of_millions_are_billions(tmp_path: Path, drawn: list[Any]) -> None:
+    draw("fig04", 36_846.0, tmp_path)
+    assert "billion keys per second" in texts(drawn[0])
+    draw("fig04", 846.0, tmp_path)
+    assert "million keys per second" in texts(drawn[1])
+    highest = [max(max(line.get_ydata()) for line in canvas.axes[0].lines) for canvas in drawn]
+    assert highest == [pytest.approx(36.846), 846]
+
+
+def test_a_bar_that_is_missing_is_said_not_to_be_measured(tmp_path: Path, drawn: list[Any]) -> None:
+    found = figure_data.load("dy8")
+    draw("dy8", 5.0, tmp_path, drop=found.series[-1].label)
+    assert texts(drawn[0]).count("not measured") == len(found.panels)
+
+
+def test_bars_of_very_different_height_have_a_logarithmic_axis(tmp_path: Path, drawn: list[Any]) -> None:
+    found, points = points_of("dy8", 5.0)
+    lowest = [replace(p, value=0.005) if p.series == found.series[0].label else p for p in points]
+    for its in (points, lowest):
+        figure_plots.draw(found, its, [], tmp_path / "x.png", "a machine", 1000)
+    assert [canvas.axes[0].get_yscale() for canvas in drawn] == ["linear", "log"]
+
+
+def test_labels_of_bars_have_room(tmp_path: Path, drawn: list[Any]) -> None:
+    draw("dy8", 5.0, tmp_path)
+    assert drawn[0].axes[0].get_ylim()[1] >= 1.1 * 5
+
+
+def test_five_data_sets_stand_side_by_side(tmp_path: Path, drawn: list[Any]) -> None:
+    draw("dy10", 5.0, tmp_path)
+    titles = [axis.get_title(loc="left") for axis in drawn[0].axes]
+    assert len(titles) == 15 and [title.partition(":")[0] for title in titles[:5]] == [
+        "TW",
+        "RE",
+        "LINE",
+        "COM",
+        "RAND",
+    ]
+    assert len({title.partition(":")[2] for title in titles[:5]}) == 1
+
+
+def test_series_differ_without_colour() -> None:
+    lines = [(look.marker, look.dashes) for look in LOOKS]
+    assert (
+        len(set(lines)) == len({look.pattern for look in LOOKS}) == len({look.letter for look in LOOKS}) == len(LOOKS)
+    )
+    for name in figure_data.names():
+        assert len(figure_data.load(name).series) <= len(LOOKS), f"{name} has more series than there are looks"
+
+
+def test_rivals_are_in_the_picture_of_a_bench(tmp_path: Path, drawn: list[Any]) -> None:
+    measurement = Measurement(
+        *("random", "iceberg", {}, "cpu", 10, 0.8, "uint32", "uint32", "build", 3e9, 1.0, 1, None, 10.0, 0)
+    )
+    finds = [replace(measurement, operation=f"find {share}") for share in (100, 50, 0)]
+    contests = [
+        Contest("random int64", name, 10, build, 2e6, 3e6, 4e6, 0, 2)
+        for name, build in (("warphash", 5e6), ("polars is_in", None))
+    ]
+    plots.draw_bench([measurement, *finds], tmp_path / "x.png", "a machine", contests, BY)
+    said = texts(drawn[0])
+    assert {"polars is_in", "warphash", "iceberg", "Billion keys per second", BY} <= set(said)
+    assert any("random int64" in text and "2 threads" in text for text in said)
