@@ -183,7 +183,10 @@ def containers(device: str) -> dict[str, Callable[[list[Any], np.dtype[Any]], An
 
 def can_answer(container: Any, dtype: np.dtype[Any]) -> bool:
     """Whether the library of the keys has a type for the values, which come back as its arrays."""
-    return type(container).__module__.partition(".")[0] not in ON_GPU or dtype.base.kind in "biuf"
+    library = type(container).__module__.partition(".")[0]
+    if library in ("pandas", "polars", "pyarrow"):
+        return dtype.names is None
+    return library not in ON_GPU or dtype.base.kind in "biuf"
 
 
 def on_host(container: Any) -> Any:
@@ -192,9 +195,22 @@ def on_host(container: Any) -> Any:
     return container.cpu().numpy() if hasattr(container, "cpu") else np.asarray(container)
 
 
+def of_type(answer: Any, dtype: np.dtype[Any]) -> Any:
+    """An answer as an array of the type of its items, which a column of bytes or of lists is not."""
+    array = on_host(answer)
+    array = np.array(array.tolist(), dtype.base) if array.dtype.kind in "OU" else array
+    return array.reshape(-1, *dtype.shape)
+
+
 def known(container: Any, dtype: np.dtype[Any]) -> list[Any] | None:
     """The plain forms of what a container holds, if a table of ``dtype`` is to take it; None if it is to refuse."""
     if isinstance(container, list | tuple):
+        if (
+            container
+            and all(isinstance(value, tuple) and not value for value in container)
+            and dtype.subdtype is dtype.names is None
+        ):
+            return []  # a batch of shape (n, 0)
         forms = [plain(value, dtype) for value in container]
         return None if any(form is NOT_HELD for form in forms) else forms
     with np.errstate(all="ignore"):
@@ -315,10 +331,10 @@ class Door:
         there = [key in self.held for key in keys]
         if verb in ("contains", "find"):
             found = answer if verb == "contains" else answer[1]
-            assert on_host(found).tolist() == there
+            assert on_host(found).reshape(-1).tolist() == there
         if verb in ("find", "getitem"):
             values_found = answer if verb == "getitem" else answer[0]
-            for key, value in zip(keys, plain_of_array(on_host(values_found), self.value), strict=True):
+            for key, value in zip(keys, plain_of_array(of_type(values_found, self.value), self.value), strict=True):
                 assert key not in self.held or any(same(value, its) for its in self.held[key])
         if verb in ("erase", "delitem"):
             for key in set(keys):

@@ -13,6 +13,7 @@ import pytest
 from warphash.arrays import library as contract
 from warphash.arrays.adapters import torch as torch_adapter
 from warphash.arrays.dlpack import LEGACY_STREAM, DeviceArray
+from warphash.arrays.row_type import Column
 from warphash.arrays.view import empty_like_kind, library_like, view
 from warphash.errors import DeviceError, DtypeError, ShapeError
 
@@ -209,6 +210,17 @@ def test_torch_on_a_gpu(torch: Any) -> None:
     for other in (Tensor(np.arange(6).reshape(3, 2).T), Tensor(np.arange(3), conjugate=True)):
         copied = view(other)
         assert copied.shape == other.shape and copied.owner is not other and copied.owner.is_contiguous()
+
+
+def test_a_batch_of_two_axes_on_a_gpu(torch: Any) -> None:
+    """The rows of the tensor's own memory; and results that the library makes in the batch's shape."""
+    tensor = Tensor(np.arange(6).reshape(3, 2))
+    rows = Column.of_keys("i8").view(tensor, "keys")
+    assert (rows.ptr, rows.shape, rows.batch, rows.host) == (tensor.data_ptr(), (6,), (3, 2), None)
+    assert rows.kind == "torch" and rows.stream == LEGACY_STREAM and rows.owner is tensor
+    out = rows.library.empty(rows, (6, 4), np.dtype("f4"), None)
+    assert out.shape == (6, 4) and out.device == "cuda:1" and out.export().shape == (3, 2, 4)
+    assert out.ptr == out.export().data_ptr()
 
 
 def test_torch_refusals(torch: Any) -> None:

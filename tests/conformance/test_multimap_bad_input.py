@@ -38,8 +38,6 @@ def test_lengths_and_kinds_of_arrays() -> None:
         with pytest.raises(ShapeError):
             table.insert(keys, wrong)
     for verb in (table.find_all, table.count, table.erase_all, table.erase, table.find):
-        with pytest.raises(ShapeError):
-            verb(keys.reshape(2, 10))
         with pytest.raises(DtypeError):
             verb(keys.astype(np.float32))
     with pytest.raises(DtypeError):
@@ -108,8 +106,8 @@ def test_nothing_to_do(small: tuple[MultiMap, MultiModel]) -> None:
     for verb in asking(table):
         with pytest.raises(DtypeError):
             verb(np.zeros(0))
-        with pytest.raises(ShapeError):
-            verb(np.zeros((0, 2), np.uint32))
+        with pytest.raises(DtypeError):
+            verb(np.zeros((0, 2)))
     for keys, values in (([1], []), ([], [1])):
         with pytest.raises(ShapeError, match="one length"):
             table.insert(keys, values)

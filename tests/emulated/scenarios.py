@@ -264,6 +264,20 @@ def batches_of_many_rows(case: Case, rng: np.random.Generator) -> None:
     table.check()
 
 
+def sums_of_rows(case: Case, rng: np.random.Generator) -> None:
+    """Everybody adds rows of numbers to a few keys, of which some are new."""
+    table = warphash.HashMap("u8", ("f4", (5,)), device=case.engine, design=case.design, capacity=100, seed=3)
+    sums = np.zeros((9, 5), np.float32)
+    for first in (0, 3):
+        ids = rng.integers(first, first + 6, 200)
+        rows = rng.integers(0, 100, (200, 5)).astype(np.float32)  # whose sums are exact
+        np.add.at(sums, ids, rows)
+        added = table.upsert(ids.astype(np.uint64), rows, "add")
+        assert added.sum() == (6 if first == 0 else 3)
+    assert (table[np.arange(9, dtype=np.uint64)] == sums).all()
+    table.check()
+
+
 SCENARIOS: tuple[Scenario, ...] = (
     copies_of_new_keys,
     evictions,

@@ -20,6 +20,7 @@ from emulated.scenarios import (
     evictions_from_lines_of_one_key,
     pairs_that_repeat,
     subtables_that_grow_and_shrink,
+    sums_of_rows,
     values_under_shared_locks,
     without_cas128,
 )
@@ -196,3 +197,8 @@ def test_no_schedule_loses_a_pair_between_lines(races: Races, seeds: range) -> N
 )
 def test_no_schedule_loses_a_pair_of_a_subtable(races: Races) -> None:
     assert_no_failure(subtables_that_grow_and_shrink, races, range(2))
+
+
+@schedules(IN_ORDER_FIRST)
+def test_no_schedule_loses_a_number_of_a_row(seeds: range) -> None:
+    assert_no_failure(sums_of_rows, Races("bucketed_cuckoo", "u8", {}), seeds)

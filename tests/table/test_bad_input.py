@@ -78,11 +78,12 @@ def test_keys_that_do_not_fit_the_key_type(table: HashMap, verb: str) -> None:
     unchanged(table)
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_keys_of_two_dimensions(table: HashMap, verb: str) -> None:
-    with pytest.raises(ShapeError):
-        VERBS[verb](table, np.zeros((3, 2), np.uint32), np.zeros((3, 2), np.uint32))
-    unchanged(table)
+@pytest.mark.parametrize("verb", WITH_VALUES)
+def test_keys_and_values_of_two_shapes(table: HashMap, verb: str) -> None:
+    for keys, values in (((3, 2), (2, 3)), ((3, 2), 6), (6, (3, 2)), ((3, 2), (3, 2, 1))):
+        with pytest.raises(ShapeError):
+            VERBS[verb](table, np.zeros(keys, np.uint32), np.zeros(values, np.uint32))
+        unchanged(table)
 
 
 @pytest.mark.parametrize("verb", WITH_VALUES)

@@ -81,6 +81,12 @@ class ArrayView(NamedTuple):
         return self.shape[0]
 
     @property
+    def batch(self) -> Shape:
+        """Shape of the caller's batch, of which these are the rows: of one axis, unless the library knows another."""
+        shape: Shape = getattr(self.library, "batch", self.shape[:1])
+        return shape
+
+    @property
     def size(self) -> int:
         """Number of elements."""
         return math.prod(self.shape)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import DtypeError, ShapeError
+from .batch import as_rows
 from .exact import exactly
 from .key_types import check_key_type
 from .library import ArrayView
@@ -70,6 +71,7 @@ class Column:
     def view(self, array: Any, what: str) -> ArrayView:
         """See an array of rows of this column, or a copy in its type if that type has every value of the array's type.
 
+        The array has any number of axes, the last of which are the row's: the view has one axis in their place.
         A mask is no array of numbers: bool is not taken for integers.
 
         Raises
@@ -86,12 +88,13 @@ class Column:
                 f"{what} must be {self.dtype}, as the table was made, got {seen.dtype}: "
                 f"{_conversion(what, array, seen, self.dtype)}"
             )
-        if seen.shape == self.shape:
-            seen = view(seen.owner.reshape((1, *self.shape)), self.dtype)
-        if seen.shape[1:] != self.shape:
-            rows = "(n,)" if not self.shape else f"(n, {', '.join(map(str, self.shape))})"
-            raise ShapeError(f"{what} must have shape {rows}, got {seen.shape}: give one row for each key")
-        return seen
+        if seen.shape[1:] == self.shape and seen.shape:
+            return seen
+        rows = as_rows(seen, self.shape)
+        if rows is None:
+            expected = ", ".join(map(str, self.shape))
+            raise ShapeError(f"{what} must have shape (..., {expected}), got {seen.shape}: give one row for each key")
+        return rows
 
     def default(self, value: Any) -> bytes:
         """The bytes of the row that a caller gave as a default. 0 stands for zeros, and a single item fills a row."""

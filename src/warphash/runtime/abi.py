@@ -337,6 +337,11 @@ def kind_of(dtype: np.dtype[Any]) -> int:
     return {"i": 1, "f": 2}.get(dtype.kind, 0) | (8 * dtype.itemsize) << 8
 
 
+def bytes_of(kind: int) -> int:
+    """Bytes of a value of a kind that `kind_of` gave."""
+    return kind >> 11
+
+
 class Flag(IntEnum):
     """What an update did for one element (``enum Flag`` of ``abi.cuh``)."""
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedVerb
-from ..runtime.abi import Op, StoredRows, WordBatch
+from ..runtime.abi import Op, StoredRows, WordBatch, bytes_of
 from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
 from .lookup import launch_find
@@ -67,6 +67,12 @@ class WordStorage:
     ) -> None:
         if kind & 0xFF == 2 and kind >> 8 not in (32, 64) and op not in (Op.KEEP, Op.REPLACE):
             raise UnsupportedVerb(f"upsert combines floats of 32 and 64 bits, not of {kind >> 8}: keep wider values")
+        if op not in (Op.KEEP, Op.REPLACE) and bytes_of(kind) != self.value_bytes:
+            raise UnsupportedVerb(
+                f"upsert combines rows of numbers in a row store, and these rows of {self.value_bytes} bytes lie in "
+                "the slots: take rows of more than 8 bytes, and a design that keeps these in a row store, such as "
+                "'bucketed_cuckoo'"
+            )
         if self._value_is_row and op not in (Op.KEEP, Op.REPLACE) and self.value_bytes not in (4, 8):
             raise UnsupportedVerb(
                 f"upsert combines values of 4 or 8 bytes beside keys of more than 8 bytes, and these have "

@@ -1,9 +1,10 @@
 """Keys or values wider than a word: a slot holds the fingerprint of a key and the number of its row.
 
 Layout. Key rows and value rows are two packed arrays beside the table. A value of up to 8 bytes takes a whole word
-there, so that an upsert can combine it atomically. Rows of erased keys are on the free list, a stack of row numbers in
-device memory. A new key takes a row from the free list, or the first row that was never used if the list is empty. As
-many rows are in use as there are keys. ``kernels/rows/rows.cuh`` draws the arrays and names the kernels.
+there, so that an upsert can combine it atomically. Of a wider value, which is a row of numbers, an upsert combines each
+number by itself. Rows of erased keys are on the free list, a stack of row numbers in device memory. A new key takes a
+row from the free list, or the first row that was never used if the list is empty. As many rows are in use as there are
+keys. ``kernels/rows/rows.cuh`` draws the arrays and names the kernels.
 
 An update, in steps:
 
@@ -59,7 +60,18 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from ..errors import TableFull, UnsupportedVerb
-from ..runtime.abi import COUNT_WORDS, REPORT_WORDS, FingerprintBatch, Flag, Launch, Op, Report, RowBatch, StoredRows
+from ..runtime.abi import (
+    COUNT_WORDS,
+    REPORT_WORDS,
+    FingerprintBatch,
+    Flag,
+    Launch,
+    Op,
+    Report,
+    RowBatch,
+    StoredRows,
+    bytes_of,
+)
 from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
 from .lookup import launch_find
@@ -259,10 +271,10 @@ class RowStorage:
         touch: Touch | None = None,
     ) -> None:
         """As `Storage.update`; ``unique`` saves nothing here (see the module)."""
-        if op not in (Op.KEEP, Op.REPLACE) and self.value_bytes not in (4, 8):
+        if op not in (Op.KEEP, Op.REPLACE) and (number := bytes_of(kind)) not in (4, 8):
             raise UnsupportedVerb(
-                f"upsert combines values of 4 or 8 bytes in a table of rows, for keys of more than 8 bytes or for "
-                f"evict='lru', 'fifo' or 'score', and these have {self.value_bytes} bytes: widen them"
+                f"upsert combines numbers of 4 or 8 bytes in a table of rows, for keys or values of more than 8 bytes "
+                f"or for evict='lru', 'fifo' or 'score', and these have {number} bytes: widen them"
             )
         if n == 0:
             return
@@ -361,7 +373,7 @@ class RowStorage:
             self._add(batch, counts.winners, keys, values, n, op, kind, bool(held), stream, touch)
         # Behind this line nothing is allocated: the keys are in.
         if op != Op.KEEP and self.value_bytes and counts.winners < n:
-            if in_words:
+            if in_words or op != Op.REPLACE:
                 self._merge("merge", batch, values, n, op, kind, stream)
             else:
                 self._write_values("overwrite", batch, n, values, stream)

@@ -5,6 +5,8 @@ Every verb takes a batch and is one bulk operation: it happens as a whole, after
 it, whatever thread or stream they came from; lookups may run beside each other. Inside a batch, elements with one key
 count as one insert, and the flags say which element that is. A batch that does not fit leaves the table as it was. Keys
 are compared by their bits. A verb that the design lacks raises `UnsupportedVerb`, which names the designs that have it.
+A batch has any shape, and the answers for its elements have the same shape, followed by the shape of a row of values
+where values are rows. What a docstring says of ``n`` keys holds of keys of any shape.
 
 Reading changes nothing. A batch may be under way when a call returns. Verbs that need its end wait for it in
 `BaseTable._settled`, while they hold the table's lock alone.
@@ -20,13 +22,14 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, Self, TypeVar, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from ..arrays.adapters.engine import ENGINE_MEMORY
 from ..arrays.adapters.numpy import NUMPY
+from ..arrays.batch import library_of_rows
 from ..arrays.exact import exactly
 from ..arrays.library import ArrayView, Library
 from ..arrays.row_type import Column, read_only
@@ -50,6 +53,7 @@ from ..storage.bounded.bound import RANKED_ROWS
 from ..storage.make import make_storage
 from ..storage.storage import Storage, StoreOptions
 from . import captured, copies, notebook
+from .array_types import A, Bools, Counts, K, Keys, Like
 from .closed import ClosedStorage
 from .locks import ReadWriteLock
 from .options import (
@@ -84,7 +88,7 @@ _PROVING_DESIGNS = ("linear_probing", "bucketed_cuckoo")
 """In which `BaseTable.check` counts different keys: the first one, or the second one for a table of the first."""
 
 
-class BaseTable:
+class BaseTable(Generic[K]):
     """What all tables are and have. See `HashMap` for the parameters.
 
     A table's own attributes are slots. So what is in its ``__dict__`` belongs to the caller, or to a subclass of the
@@ -253,6 +257,12 @@ class BaseTable:
         return self._settled(self._stats_locked)
 
     # ---- verbs that look keys up
+    @overload
+    def contains(self, keys: Keys) -> Bools: ...
+
+    @overload
+    def contains(self, keys: A) -> A: ...
+
     def contains(self, keys: Any) -> Any:
         """Which keys are there: bool[n]. Reads at most one bucket per hash function and key."""
         self._need("contains")
@@ -270,10 +280,22 @@ class BaseTable:
         seen = self._view_one(key)
         return seen is not None and bool(self._transfer.on_host(view(self._look_up(seen, None, 0)[1]))[0])
 
+    @overload
+    def probe_counts(self, keys: Keys) -> Counts: ...
+
+    @overload
+    def probe_counts(self, keys: A) -> A: ...
+
     def probe_counts(self, keys: Any) -> Any:
         """How many buckets find reads for each key: uint32[n]."""
         self._need("probe_counts")
         return self._answered(keys, COUNT, self._settled, self._storage.counts)
+
+    @overload
+    def guest_counts(self, keys: Keys) -> Counts: ...
+
+    @overload
+    def guest_counts(self, keys: A) -> A: ...
 
     def guest_counts(self, keys: Any) -> Any:
         """How many words find reads for each key to learn which other buckets may hold it: uint32[n].
@@ -293,6 +315,18 @@ class BaseTable:
         return self._answered(keys, COUNT, self._settled, counts)
 
     # ---- verbs that read all keys
+    @overload
+    def keys(self: BaseTable[Never], *, like: None = None) -> Any: ...
+
+    @overload
+    def keys(self, *, like: Like = None) -> npt.NDArray[K]: ...
+
+    @overload
+    def keys(self, *, like: A) -> A: ...
+
+    @overload
+    def keys(self, *, like: str) -> Any: ...
+
     def keys(self, *, like: Any = None) -> Any:
         """All keys, in no particular order.
 
@@ -316,11 +350,17 @@ class BaseTable:
         self._need("keys")
         return self._read_all(like, self._key)[0]
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[K]:
         """The keys one by one, those of a `MultiMap` once for each pair: a snapshot of the table, in host memory."""
         return iter(read_only(self.keys(like="numpy")))
 
     # ---- verbs that change the table
+    @overload
+    def erase(self, keys: Keys) -> Bools: ...
+
+    @overload
+    def erase(self, keys: A) -> A: ...
+
     def erase(self, keys: Any) -> Any:
         """Erase keys: bool[n], True where this element erased its key. Of several elements with one key, one is True.
 
@@ -675,13 +715,23 @@ class BaseTable:
             seen = column.view(rows, what)
             if seen.device != self._device and seen.device != "cpu":
                 self._transfer.refuse(seen, what)
-            if views and seen.shape[0] != views[0].shape[0]:
-                n = views[0].rows
-                if view(rows, column.dtype).shape != column.shape:
-                    raise ShapeError(f"keys and {what} must be of one length, got {n:,} keys and {seen.rows:,} {what}")
-                seen = view(np.broadcast_to(self._transfer.on_host(seen)[0], (n, *column.shape)))
+            if views and (seen.library is not views[0].library or seen.shape[0] != views[0].shape[0]):
+                seen = self._one_for_each(views[0], seen, column, rows, what)
             views.append(seen)
         return views
+
+    def _one_for_each(self, keys: ArrayView, seen: ArrayView, column: Column, rows: Any, what: str) -> ArrayView:
+        """Rows of another library or number than the keys: one for each key, or a single row that is that of all."""
+        if seen.batch == keys.batch:
+            return seen
+        if view(rows, column.dtype).shape == column.shape:
+            return view(np.broadcast_to(self._transfer.on_host(seen)[0], keys.shape[:1] + column.shape))
+        if len(keys.batch) == len(seen.batch) == 1:
+            raise ShapeError(f"keys and {what} must be of one length, got {keys.rows:,} keys and {seen.rows:,} {what}")
+        raise ShapeError(
+            f"keys and {what} must be of one shape, got keys of {keys.batch} and {what} of {seen.batch}: "
+            "give one for each key, or a single one for all keys"
+        )
 
     def _view_pairs(self, keys: Any, values: Any) -> list[ArrayView]:
         if self._value is None:
@@ -880,7 +930,7 @@ class BaseTable:
     def _note_kind(self, keys: ArrayView) -> None:
         """Remember what kind of array the first keys were that the table was given to keep."""
         if self._like is None:
-            self._like = keys.library, keys.device
+            self._like = library_of_rows(keys.library), keys.device
 
     # ---- the one path of verbs that read all keys
     def _read_all(self, like: Any, *columns: Column) -> list[Any]:

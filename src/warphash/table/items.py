@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import Any
+from typing import Any, Generic, Never, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -11,12 +11,13 @@ import numpy.typing as npt
 from ..arrays.library import ArrayView
 from ..arrays.row_type import Column, read_only
 from ..arrays.view import view
+from .array_types import A, K, Like, V
 from .base import BaseTable
 
 __all__ = ["ItemsView", "PairTable"]
 
 
-class PairTable(BaseTable):
+class PairTable(BaseTable[K], Generic[K, V]):
     """Keys, each with one value or more."""
 
     __slots__ = ()
@@ -31,12 +32,24 @@ class PairTable(BaseTable):
         assert self._value is not None
         return self._value
 
+    @overload
+    def values(self: PairTable[Any, Never], *, like: None = None) -> Any: ...
+
+    @overload
+    def values(self, *, like: Like = None) -> npt.NDArray[V]: ...
+
+    @overload
+    def values(self, *, like: A) -> A: ...
+
+    @overload
+    def values(self, *, like: str) -> Any: ...
+
     def values(self, *, like: Any = None) -> Any:
         """All values, in the order of `keys` if nothing changed between. ``like`` is as for `keys`."""
         self._need("values")
         return self._read_all(like, self._values)[0]
 
-    def items(self) -> ItemsView:
+    def items(self) -> ItemsView[K, V]:
         """All pairs, as those of a dict: a view with a length, whose every iteration is a snapshot of the table.
 
         ``dict(m.items())`` needs keys that Python can hash, so neither rows of numbers nor ``V`` bytes. For work on
@@ -51,6 +64,18 @@ class PairTable(BaseTable):
         """
         self._need("items")
         return ItemsView(self)
+
+    @overload
+    def to_arrays(self: PairTable[Never, Never], *, like: None = None) -> tuple[Any, Any]: ...
+
+    @overload
+    def to_arrays(self, *, like: Like = None) -> tuple[npt.NDArray[K], npt.NDArray[V]]: ...
+
+    @overload
+    def to_arrays(self, *, like: A) -> tuple[A, A]: ...
+
+    @overload
+    def to_arrays(self, *, like: str) -> tuple[Any, Any]: ...
 
     def to_arrays(self, *, like: Any = None) -> tuple[Any, Any]:
         """All keys and their values, as two arrays of one length; what ``from_arrays`` takes.
@@ -79,7 +104,7 @@ class PairTable(BaseTable):
         return held
 
 
-class ItemsView(Collection[tuple[Any, Any]]):
+class ItemsView(Collection[tuple[K, V]]):
     """The pairs of a table, each a tuple of two NumPy scalars, or of arrays where keys or values are rows.
 
     Parameters
@@ -88,13 +113,13 @@ class ItemsView(Collection[tuple[Any, Any]]):
         Whose pairs. Its later changes are seen by the length, and by every iteration that begins after them.
     """
 
-    def __init__(self, table: PairTable) -> None:
+    def __init__(self, table: PairTable[K, V]) -> None:
         self._table = table
 
     def __len__(self) -> int:
         return len(self._table)
 
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+    def __iter__(self) -> Iterator[tuple[K, V]]:
         keys, values = self._table.to_arrays(like="numpy")
         return zip(read_only(keys), values, strict=True)
 

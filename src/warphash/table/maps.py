@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
-from typing import Any, Literal, Self, Unpack
+from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import Any, Literal, Never, Self, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from ..arrays.view import view
 from ..errors import DtypeError, ParameterError, UnsupportedVerb
 from ..runtime.abi import Op
 from . import bounded, mapping, mixed_batch, set_algebra
+from .array_types import A, Batch, Bools, D, Foreign, K, Keys, KeyT, Like, OneKey, TypeSpec, V, ValueT
 from .base import BOOL, BaseTable
 from .items import PairTable
 from .keywords import Comparison, Operator, TableOptions, TableOptionsWithCapacity
@@ -23,8 +24,13 @@ __all__ = ["HashMap", "HashSet"]
 _COMBINING = {"add": Op.ADD, "min": Op.MIN, "max": Op.MAX, "or": Op.OR, "and": Op.AND, "xor": Op.XOR}
 
 
-class HashMap(PairTable):
+class HashMap(PairTable[K, V]):
     """A hash map of fixed-width keys and values on one device.
+
+    Verbs take arrays of any shape, lists and single values. They answer with arrays of the keys' library, device and
+    shape. Columns of pandas, Polars and PyArrow are answered with columns: of a pandas Series, with its index. Rows of
+    two columns go together by their position, and not by their index. To a type checker, a map of unsigned integers to
+    floats is a ``HashMap[np.uint64, np.float32]`` (``array_types.py``).
 
     Parameters
     ----------
@@ -97,7 +103,12 @@ class HashMap(PairTable):
 
     _kind = "HashMap"
 
-    def __init__(self, key: npt.DTypeLike, value: npt.DTypeLike, **options: Unpack[TableOptionsWithCapacity]) -> None:
+    def __init__(
+        self,
+        key: type[K] | np.dtype[K] | TypeSpec,
+        value: type[V] | np.dtype[V] | TypeSpec,
+        **options: Unpack[TableOptionsWithCapacity],
+    ) -> None:
         if value is None:
             raise DtypeError("a HashMap needs a value type; for keys alone, use HashSet")
         super().__init__(key, value, **options)
@@ -105,14 +116,14 @@ class HashMap(PairTable):
     @classmethod
     def from_arrays(
         cls,
-        keys: Any,
-        values: Any,
+        keys: npt.NDArray[KeyT] | Foreign | Sequence[Any],
+        values: npt.NDArray[ValueT] | Foreign | Sequence[Any],
         *,
         scores: Any = None,
         assume_unique: bool = False,
         capacity: int | None = None,
         **options: Unpack[TableOptions],
-    ) -> Self:
+    ) -> HashMap[KeyT, ValueT]:
         """Build a table of ``keys`` and ``values`` in one pass.
 
         Parameters
@@ -133,9 +144,15 @@ class HashMap(PairTable):
         seen, value_view = view(keys), view(values)
         options.setdefault("device", seen.device if seen.host is None else None)
         types = Column.of_array(seen, "keys").numpy, Column.of_array(value_view, "values").numpy
-        table = cls(*types, capacity=capacity_for(seen.rows, capacity, options), **options)
+        table: HashMap[Any, Any] = cls(*types, capacity=capacity_for(seen.rows, capacity, options), **options)
         table._update(seen, value_view, Op.KEEP, scores=scores, unique=assume_unique, answers=False)
         return table
+
+    @overload
+    def insert(self, keys: Keys, values: Any, *, scores: Any = None, assume_unique: bool = False) -> Bools: ...
+
+    @overload
+    def insert(self, keys: A, values: Any, *, scores: Any = None, assume_unique: bool = False) -> A: ...
 
     def insert(self, keys: Any, values: Any, *, scores: Any = None, assume_unique: bool = False) -> Any:
         """Add the keys that are absent; a present key keeps its value.
@@ -163,6 +180,12 @@ class HashMap(PairTable):
         self._need("insert")
         return self._update(keys, values, Op.KEEP, scores=scores, unique=assume_unique)
 
+    @overload
+    def assign(self, keys: Keys, values: Any, *, scores: Any = None) -> Bools: ...
+
+    @overload
+    def assign(self, keys: A, values: Any, *, scores: Any = None) -> A: ...
+
     def assign(self, keys: Any, values: Any, *, scores: Any = None) -> Any:
         """Insert or overwrite: bool[n], True where the key is new. Of several values for one key, one is kept whole.
 
@@ -170,6 +193,12 @@ class HashMap(PairTable):
         """
         self._need("assign")
         return self._update(keys, values, Op.REPLACE, scores=scores)
+
+    @overload
+    def upsert(self, keys: Keys, values: Any, op: Operator, *, scores: Any = None) -> Bools: ...
+
+    @overload
+    def upsert(self, keys: A, values: Any, op: Operator, *, scores: Any = None) -> A: ...
 
     def upsert(self, keys: Any, values: Any, op: Operator, *, scores: Any = None) -> Any:
         """Insert, or combine with the value that is there: bool[n], True where the key is new.
@@ -180,13 +209,16 @@ class HashMap(PairTable):
             ``"add"``, ``"min"``, ``"max"``, ``"or"``, ``"and"`` or ``"xor"``. ``"first"`` keeps the value that is
             there, or the value of the key's first element in the batch. ``"last"`` keeps the value of the key's last
             element. Sums of integers wrap around. Sums of floats depend on the order of additions, which is undefined.
+            Rows of numbers are combined number by number.
         scores
             As for `assign`, whatever ``op`` is, except that ``"first"`` keeps the score that is there.
 
         Raises
         ------
         UnsupportedVerb
-            If the values have no such operation: bytes, rows, or bits of a float.
+            If the values have no such operation: bytes, or bits of a float. Or if they are rows of numbers of less than
+            4 bytes, or rows that lie in the slots. Rows of up to 8 bytes lie there, beside keys of up to 8 bytes; and
+            all rows in the designs ``"dynamic_cuckoo"`` and ``"stadium"``.
         """
         self._need("upsert")
         if op in ("first", "last"):
@@ -195,7 +227,7 @@ class HashMap(PairTable):
             raise ParameterError(f"op must be one of {[*_COMBINING, 'first', 'last']}, got {op!r}")
         column = self._values
         bitwise = op in ("or", "and", "xor")
-        if column.shape or column.dtype.kind not in ("biu" if bitwise else "biuf"):
+        if column.dtype.kind not in ("biu" if bitwise else "biuf"):
             raise UnsupportedVerb(f"upsert {op!r} combines {'integers' if bitwise else 'numbers'}, not {column.numpy}")
         return self._update(keys, values, _COMBINING[op], scores=scores)
 
@@ -223,6 +255,18 @@ class HashMap(PairTable):
             held = self._engine.from_host(added, seen.stream)
             self._engine.copy(out.ptr, held.ptr, n, seen.stream)
         return out.library.export(out)
+
+    @overload
+    def evict(self: HashMap[Never, Never], n: int, *, like: None = None) -> tuple[Any, Any]: ...
+
+    @overload
+    def evict(self, n: int, *, like: Like = None) -> tuple[npt.NDArray[K], npt.NDArray[V]]: ...
+
+    @overload
+    def evict(self, n: int, *, like: A) -> tuple[A, A]: ...
+
+    @overload
+    def evict(self, n: int, *, like: str) -> tuple[Any, Any]: ...
 
     def evict(self, n: int, *, like: Any = None) -> tuple[Any, Any]:
         """Have the ``n`` keys of least rank leave a bounded table.
@@ -278,10 +322,24 @@ class HashMap(PairTable):
         """
         return bounded.erase_if(self, column, comparison, bound)
 
+    @overload
+    def find(self, keys: Keys, default: Any = 0) -> tuple[npt.NDArray[V], Bools]: ...
+
+    @overload
+    def find(self, keys: A, default: Any = 0) -> tuple[A, A]: ...
+
     def find(self, keys: Any, default: Any = 0) -> tuple[Any, Any]:
         """Values of keys: ``(values[n], found[n])``, with ``default`` for absent keys. Does not wait for the device."""
         self._need("find")
         return self._look_up(keys, self._value, default)
+
+    @overload
+    def execute(
+        self, operations: Any, keys: Keys, values: Any = None, default: Any = 0
+    ) -> tuple[npt.NDArray[V], Bools]: ...
+
+    @overload
+    def execute(self, operations: Any, keys: A, values: Any = None, default: Any = 0) -> tuple[A, A]: ...
 
     def execute(self, operations: Any, keys: Any, values: Any = None, default: Any = 0) -> tuple[Any, Any]:
         """Find, insert, assign and erase in one batch, whose operations all run at once.
@@ -322,6 +380,12 @@ class HashMap(PairTable):
         done, found = mixed_batch.execute(self, operations, keys, values, self._values, default)
         return found, done
 
+    @overload
+    def find_or_insert(self, keys: Keys, values: Any, *, scores: Any = None) -> tuple[npt.NDArray[V], Bools]: ...
+
+    @overload
+    def find_or_insert(self, keys: A, values: Any, *, scores: Any = None) -> tuple[A, A]: ...
+
     def find_or_insert(self, keys: Any, values: Any, *, scores: Any = None) -> tuple[Any, Any]:
         """Insert and find in one operation: ``(values[n], inserted[n])``.
 
@@ -347,6 +411,18 @@ class HashMap(PairTable):
         return library.export(held), library.export(inserted)
 
     # ---- the dict face
+    @overload
+    def get(self, keys: OneKey, default: None = None) -> V | None: ...
+
+    @overload
+    def get(self, keys: OneKey, default: D) -> V | D: ...
+
+    @overload
+    def get(self, keys: Batch, default: Any) -> npt.NDArray[V]: ...
+
+    @overload
+    def get(self, keys: A, default: Any) -> A: ...
+
     def get(self, keys: Any, default: Any = None) -> Any:
         """The value of one key, or ``default`` if the key is absent; or the values of a batch.
 
@@ -364,6 +440,18 @@ class HashMap(PairTable):
         """
         self._need("find")
         return mapping.get(self, keys, default)
+
+    @overload
+    def pop(self, keys: OneKey) -> V: ...
+
+    @overload
+    def pop(self, keys: OneKey, default: D) -> V | D: ...
+
+    @overload
+    def pop(self, keys: Batch, default: Any = ...) -> npt.NDArray[V]: ...
+
+    @overload
+    def pop(self, keys: A, default: Any = ...) -> A: ...
 
     def pop(self, keys: Any, default: Any = mapping.MISSING) -> Any:
         """Erase keys, and return the values that they had: of one key, or ``values[n]`` of a batch.
@@ -385,6 +473,15 @@ class HashMap(PairTable):
         self._need("find")
         self._need("erase")
         return mapping.pop(self, keys, default)
+
+    @overload
+    def setdefault(self, keys: OneKey, values: Any) -> V: ...
+
+    @overload
+    def setdefault(self, keys: Batch, values: Any) -> npt.NDArray[V]: ...
+
+    @overload
+    def setdefault(self, keys: A, values: Any) -> A: ...
 
     def setdefault(self, keys: Any, values: Any) -> Any:
         """Add absent keys, and return the value that each key has now: of one key, or ``values[n]`` of a batch.
@@ -428,6 +525,15 @@ class HashMap(PairTable):
 
     __hash__ = None  # type: ignore[assignment]  # as of a dict: what changes has no hash
 
+    @overload
+    def __getitem__(self, keys: OneKey) -> V: ...
+
+    @overload
+    def __getitem__(self, keys: Batch) -> npt.NDArray[V]: ...
+
+    @overload
+    def __getitem__(self, keys: A) -> A: ...
+
     def __getitem__(self, keys: Any) -> Any:
         self._need("find")
         given = view(keys, self._key.dtype)
@@ -452,7 +558,7 @@ class HashMap(PairTable):
         self._alone(erase)
 
 
-class HashSet(BaseTable):
+class HashSet(BaseTable[K]):
     """A set of fixed-width keys on one device. Takes the parameters of `HashMap`, without ``value``.
 
     Examples
@@ -465,26 +571,32 @@ class HashSet(BaseTable):
 
     _kind = "HashSet"
 
-    def __init__(self, key: npt.DTypeLike, **options: Unpack[TableOptionsWithCapacity]) -> None:
+    def __init__(self, key: type[K] | np.dtype[K] | TypeSpec, **options: Unpack[TableOptionsWithCapacity]) -> None:
         super().__init__(key, None, **options)
 
     @classmethod
     def from_arrays(
         cls,
-        keys: Any,
+        keys: npt.NDArray[KeyT] | Foreign | Sequence[Any],
         *,
         scores: Any = None,
         assume_unique: bool = False,
         capacity: int | None = None,
         **options: Unpack[TableOptions],
-    ) -> Self:
+    ) -> HashSet[KeyT]:
         """Build a set of ``keys`` in one pass; see `HashMap.from_arrays`."""
         seen = view(keys)
         options.setdefault("device", seen.device if seen.host is None else None)
         key = Column.of_array(seen, "keys").numpy
-        table = cls(key, capacity=capacity_for(seen.rows, capacity, options), **options)
+        table: HashSet[Any] = cls(key, capacity=capacity_for(seen.rows, capacity, options), **options)
         table._update(seen, None, Op.KEEP, scores=scores, unique=assume_unique, answers=False)
         return table
+
+    @overload
+    def insert(self, keys: Keys, *, scores: Any = None, assume_unique: bool = False) -> Bools: ...
+
+    @overload
+    def insert(self, keys: A, *, scores: Any = None, assume_unique: bool = False) -> A: ...
 
     def insert(self, keys: Any, *, scores: Any = None, assume_unique: bool = False) -> Any:
         """Add keys: bool[n], True where this element added its key. See `HashMap.insert`."""
@@ -524,6 +636,18 @@ class HashSet(BaseTable):
         seen = self._view_one(key, "call erase(keys)")
         return seen is not None and bool(self._transfer.on_host(view(self.erase(seen.owner)))[0])
 
+    @overload
+    def evict(self: HashSet[Never], n: int, *, like: None = None) -> Any: ...
+
+    @overload
+    def evict(self, n: int, *, like: Like = None) -> npt.NDArray[K]: ...
+
+    @overload
+    def evict(self, n: int, *, like: A) -> A: ...
+
+    @overload
+    def evict(self, n: int, *, like: str) -> Any: ...
+
     def evict(self, n: int, *, like: Any = None) -> Any:
         """Have the ``n`` keys of least rank leave a bounded set, and return the keys; see `HashMap.evict`."""
         return bounded.evict(self, n, like)[0]
@@ -531,6 +655,12 @@ class HashSet(BaseTable):
     def erase_if(self, column: Literal["keys", "scores"], comparison: Comparison, bound: Any) -> int:
         """Erase the keys that compare with a bound: how many keys were erased; see `HashMap.erase_if`."""
         return bounded.erase_if(self, column, comparison, bound)
+
+    @overload
+    def execute(self, operations: Any, keys: Keys) -> Bools: ...
+
+    @overload
+    def execute(self, operations: Any, keys: A) -> A: ...
 
     def execute(self, operations: Any, keys: Any) -> Any:
         """Find, insert and erase in one batch, whose operations all run at once: bool[n]. See `HashMap.execute`."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self, Unpack
+from collections.abc import Sequence
+from typing import Any, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays.batch import library_of_rows
 from ..arrays.library import ArrayView
 from ..arrays.row_type import Column
 from ..arrays.view import view
@@ -16,6 +18,7 @@ from ..errors import DtypeError, ParameterError
 from ..runtime.abi import Op, Operation
 from ..storage.chains.repeated_keys import RepeatedKeys
 from . import mixed_batch
+from .array_types import A, Batch, Bools, Counts, Foreign, K, Keys, KeyT, OneKey, TypeSpec, V, ValueT
 from .base import COUNT
 from .items import PairTable
 from .keywords import DesignName, SharedOptions, TableOptions
@@ -26,7 +29,7 @@ MAX_BYTES = 8
 """Most bytes of a key, and of a value: both are stored in the slot."""
 
 
-class MultiMap(PairTable):
+class MultiMap(PairTable[K, V]):
     """A hash map that keeps every pair: the lists of *A Dynamic Hash Table for the GPU*, section III-B.
 
     The values of a key come in the order of the batches that inserted them. The values of one batch come in any order.
@@ -69,8 +72,8 @@ class MultiMap(PairTable):
 
     def __init__(
         self,
-        key: npt.DTypeLike,
-        value: npt.DTypeLike,
+        key: type[K] | np.dtype[K] | TypeSpec,
+        value: type[V] | np.dtype[V] | TypeSpec,
         *,
         capacity: int | None = None,
         design: DesignName = "slab",
@@ -82,13 +85,18 @@ class MultiMap(PairTable):
 
     @classmethod
     def from_arrays(
-        cls, keys: Any, values: Any, *, capacity: int | None = None, **options: Unpack[TableOptions]
-    ) -> Self:
+        cls,
+        keys: npt.NDArray[KeyT] | Foreign | Sequence[Any],
+        values: npt.NDArray[ValueT] | Foreign | Sequence[Any],
+        *,
+        capacity: int | None = None,
+        **options: Unpack[TableOptions],
+    ) -> MultiMap[KeyT, ValueT]:
         """Build a table of ``keys`` and ``values`` in one pass; see `HashMap.from_arrays`."""
         seen, value_view = view(keys), view(values)
         options.setdefault("device", seen.device if seen.host is None else None)
         types = Column.of_array(seen, "keys").numpy, Column.of_array(value_view, "values").numpy
-        table = cls(*types, capacity=seen.rows if capacity is None else capacity, **options)
+        table: MultiMap[Any, Any] = cls(*types, capacity=seen.rows if capacity is None else capacity, **options)
         table._update(seen, value_view, Op.KEEP, answers=False)
         return table
 
@@ -108,15 +116,33 @@ class MultiMap(PairTable):
         self._need("insert")
         self._update(keys, values, Op.KEEP, answers=False)
 
+    @overload
+    def count(self, keys: Keys) -> Counts: ...
+
+    @overload
+    def count(self, keys: A) -> A: ...
+
     def count(self, keys: Any) -> Any:
         """How many pairs each key has: uint32[n]. Reads the whole list of each key."""
         self._need("count")
         return self._answered(keys, COUNT, self._settled, self._pairs.count)
 
+    @overload
+    def find(self, keys: Keys, default: Any = 0) -> tuple[npt.NDArray[V], Bools]: ...
+
+    @overload
+    def find(self, keys: A, default: Any = 0) -> tuple[A, A]: ...
+
     def find(self, keys: Any, default: Any = 0) -> tuple[Any, Any]:
         """The first value of each key, and ``default`` for absent keys: ``(values[n], found[n])``."""
         self._need("find")
         return self._look_up(keys, self._value, default)
+
+    @overload
+    def find_all(self, keys: Keys) -> tuple[npt.NDArray[V], npt.NDArray[np.int64]]: ...
+
+    @overload
+    def find_all(self, keys: A) -> tuple[A, A]: ...
 
     def find_all(self, keys: Any) -> tuple[Any, Any]:
         """All values of all keys.
@@ -129,7 +155,7 @@ class MultiMap(PairTable):
         """
         self._need("find_all")
         seen, column = self._view_keys(keys), self._values
-        library, n, stream = seen.library, seen.rows, seen.stream
+        library, n, stream = library_of_rows(seen.library), seen.rows, seen.stream
         offsets = library.empty(seen, (n + 1,), np.dtype(np.int64), self._engine)
         made = []
 
@@ -143,6 +169,15 @@ class MultiMap(PairTable):
 
         self._settled(self._run, body, [seen], [offsets], stream)
         return library.export(made[0]), library.export(offsets)
+
+    @overload
+    def __getitem__(self, keys: OneKey) -> npt.NDArray[V]: ...
+
+    @overload
+    def __getitem__(self, keys: Batch) -> tuple[npt.NDArray[V], npt.NDArray[np.int64]]: ...
+
+    @overload
+    def __getitem__(self, keys: A) -> tuple[A, A]: ...
 
     def __getitem__(self, keys: Any) -> Any:
         """All values of one key, ``values[m]``; or those of a batch, as `find_all` returns them.
@@ -160,6 +195,12 @@ class MultiMap(PairTable):
         self._raise_missing(seen, view(counts > 0))
         return values if given.shape == self._key.shape else (values, offsets)
 
+    @overload
+    def erase(self, keys: Keys) -> Bools: ...
+
+    @overload
+    def erase(self, keys: A) -> A: ...
+
     def erase(self, keys: Any) -> Any:
         """Erase the first pair of each key: bool[n], True where this element erased a pair.
 
@@ -167,10 +208,24 @@ class MultiMap(PairTable):
         """
         return super().erase(keys)
 
+    @overload
+    def erase_all(self, keys: Keys) -> Counts: ...
+
+    @overload
+    def erase_all(self, keys: A) -> A: ...
+
     def erase_all(self, keys: Any) -> Any:
         """Erase every pair of each key: uint32[n], how many pairs this element erased."""
         self._need("erase_all")
         return self._answered(keys, COUNT, self._lock.write, self._pairs.erase_all)
+
+    @overload
+    def execute(
+        self, operations: Any, keys: Keys, values: Any = None, default: Any = 0
+    ) -> tuple[npt.NDArray[V], Bools]: ...
+
+    @overload
+    def execute(self, operations: Any, keys: A, values: Any = None, default: Any = 0) -> tuple[A, A]: ...
 
     def execute(self, operations: Any, keys: Any, values: Any = None, default: Any = 0) -> tuple[Any, Any]:
         """Find, insert and erase in one batch, whose operations all run at once.

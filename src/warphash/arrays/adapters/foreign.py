@@ -26,6 +26,7 @@ from ..dlpack import (
 )
 from ..gpu_memory import gpu_of
 from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Library, Shape, device_index, refuse_rows
+from .columns import column_library
 from .numpy import NUMPY, address_of
 
 __all__ = ["INTERFACE", "NUMBA", "empty_on_gpu", "see_dlpack", "see_foreign"]
@@ -128,7 +129,7 @@ def see_foreign(array: Any) -> ArrayView | None:
             return ArrayApiLibrary(array.__array_namespace__()).see(array)
         return INTERFACE.see(array)
     if hasattr(array, "__array__") and not isinstance(array, np.generic):  # pandas, Polars, PyArrow
-        return NUMPY.see(_as_numpy(array))
+        return _see_column(array)
     return None
 
 
@@ -157,9 +158,9 @@ def see_dlpack(array: Any, library: Library) -> ArrayView:
     except DtypeError:
         if not hasattr(array, "__array__"):
             raise
-        return NUMPY.see(_as_numpy(array))
+        return _see_column(array)
     if device_type in CPU_DEVICES:
-        seen = NUMPY.see(_as_numpy(array) if hasattr(array, "__array__") else ask_host_array(array))
+        seen = _see_column(array) if hasattr(array, "__array__") else NUMPY.see(ask_host_array(array))
         return seen._replace(library=library, owner=array) if library.kind == "array_api" else seen
     if device_type not in CUDA_DEVICES:
         raise DeviceError(f"expected an array on a CPU or an NVIDIA GPU, got DLPack device type {device_type}")
@@ -190,6 +191,12 @@ def _contiguous_strides(shape: Shape, itemsize: int, given: Any) -> Shape:
 
 
 # ---- columns of pandas, Polars and PyArrow
+
+
+def _see_column(array: Any) -> ArrayView:
+    """View what NumPy makes an array of; answers to a column are columns of its library."""
+    seen, library = NUMPY.see(_as_numpy(array)), column_library(array)
+    return seen if library is None else seen._replace(library=library, owner=array)
 
 
 def _as_numpy(array: Any) -> npt.NDArray[Any]:

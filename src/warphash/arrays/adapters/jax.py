@@ -44,7 +44,7 @@ class JaxLibrary:
     def export(self, made: ArrayView) -> Any:
         """An array of JAX's."""
         jax = sys.modules["jax"]
-        return jax.numpy.from_dlpack(made.owner) if made.host is None else jax.device_put(made.host, made.place)
+        return jax.numpy.from_dlpack(made.owner) if made.host is None else jax.device_put(made.owner, made.place)
 
     def example(self, device: str) -> Any:
         """An empty array."""

@@ -15,7 +15,7 @@
 //   scatter      rows of the chosen elements -> stored rows
 //   share_rows   gives the other elements of a new key its row; applies their upserts to the new value
 //   overwrite    values of elements whose keys were there -> stored rows
-//   merge        overwrites, or combines, stored values of one word, of keys that were there
+//   merge        overwrites stored values of one word, or combines stored numbers, of keys that were there
 //   free_rows    pushes the rows of erased keys on the free list
 //   chunk_sums   counts (u32, `length` of them) -> their sum over each chunk (u64)
 //   offsets      counts, and where each chunk begins -> where each count begins (u64)
@@ -307,13 +307,19 @@ struct Scatter : OnRows {
   }
 };
 
+// A value that is overwritten is one word. A value that is combined is one number of 4 or 8 bytes, or several: each is
+// combined by an atomic of its own.
 WARPHASH_FN void merge_value(const StoredRows& stored, const RowBatch& b, u64 i, u64 row) {
-  const u64 operand = read_word(row_of(b, i), b.row_bytes);
+  const u64 width = b.op == kReplace ? b.row_bytes : kind_bits(b.kind) / 8;
+  const u8* const given = row_of(b, i);
   u8* const at = stored_row(stored, row);
-  if (stored.stored_bytes == 4)
-    combine(reinterpret_cast<u32*>(at), static_cast<u32>(operand), b.op, b.kind);
-  else
-    combine(reinterpret_cast<u64*>(at), operand, b.op, b.kind);
+  for (u64 j = 0; j < b.row_bytes; j += width) {
+    const u64 operand = read_word(given + j, width);
+    if (width <= 4)
+      combine(reinterpret_cast<u32*>(at + j), static_cast<u32>(operand), b.op, b.kind);
+    else
+      combine(reinterpret_cast<u64*>(at + j), operand, b.op, b.kind);
+  }
 }
 
 // The word of a chosen element is not written here, so another element may read it.
