@@ -31,6 +31,8 @@ from ..arrays.adapters.numpy import NUMPY
 from ..arrays.exact import exactly
 from ..arrays.library import ArrayView, Library
 from ..arrays.row_type import Column, read_only
+from ..arrays.string_column import StringColumn, key_column
+from ..arrays.strings import StringArray, StringRows
 from ..arrays.transfer import Body, Transfer
 from ..arrays.view import library_like, view
 from ..designs import registry
@@ -60,6 +62,7 @@ from .options import (
     buckets_of,
     capacity_of,
     check_options,
+    check_string_options,
     chosen,
     integer,
     load_factor_of,
@@ -138,7 +141,10 @@ class BaseTable:
         score: npt.DTypeLike | None = None,
         **parameters: Any,
     ) -> None:
-        self._key = Column.of_keys(key)
+        self._key = key_column(key)
+        if self._key.has_any_length:
+            check_string_options(self._kind, device, max_size, memory)
+            device = "cpu"
         self._value = None if value is None else Column.of_values(value)
         self._value_kind = kind_of(self._value.dtype) if self._value else 0
         self._design, self._parameters = chosen(design, parameters)
@@ -184,6 +190,7 @@ class BaseTable:
             ),
             multi=self._multi,
             bound=self._bound,
+            any_length=self._key.has_any_length,
         )
         self._options = {
             "hash": hash,
@@ -212,7 +219,7 @@ class BaseTable:
 
     @property
     def key_dtype(self) -> np.dtype[Any]:
-        """Type of a key; of a row of keys, with its shape."""
+        """Type of a key; of a row of keys, with its shape. Of strings of any length, ``dtype("str")``."""
         return self._key.numpy
 
     @property
@@ -696,6 +703,8 @@ class BaseTable:
 
         ``mend`` is what a caller should do that has a batch.
         """
+        if isinstance(self._key, StringColumn):
+            return self._key.view_one(key, mend)
         dtype, shape = self._key.dtype, self._key.shape
         try:
             seen = view(key, dtype)
@@ -733,7 +742,8 @@ class BaseTable:
         try:
             self._run(body, ins, outs, stream)
         except TableFull as error:
-            raise TableFull(str(error), self._transfer.on_host(ins[0])[error.keys]) from None
+            named = self._key.named(self._transfer.on_host(ins[0])[error.keys])
+            raise TableFull(str(error), named) from None
 
     # ---- the one path of lookups
     def _look_up(self, keys: Any, column: Column | None, default: Any) -> tuple[Any, Any]:
@@ -860,12 +870,37 @@ class BaseTable:
     def _read_all(self, like: Any, *columns: Column) -> list[Any]:
         """All rows of some columns, as arrays like ``like`` (`keys`)."""
         library, device = self._kind_like(like)
-        made = self._settled(self._scanned_locked, library, device, columns)
-        return [library.export(column) for column in made]
+        made = self._settled(self._owned_columns_locked, library, device, columns)
+        return [self._exported(column, library) for column in made]
+
+    def _owned_columns_locked(self, library: Library, device: str, columns: Sequence[Column]) -> list[ArrayView]:
+        """All rows of some columns, valid behind the lock, too."""
+        made = self._scanned_locked(library, device, columns)
+        return [
+            self._owned_locked(rows) if column is self._key else rows
+            for rows, column in zip(made, columns, strict=True)
+        ]
+
+    def _owned_locked(self, keys: ArrayView) -> ArrayView:
+        """Keys that stay valid behind the lock: of strings, a copy of their bytes."""
+        if not isinstance(self._key, StringColumn):
+            return keys
+        from ..storage.strings.string_table import packed
+
+        offsets, data, valid = packed(self._engine, keys.ptr, keys.rows)
+        return self._key.view(StringArray(offsets, data, self._key.text, valid), "keys")
+
+    def _exported(self, made: ArrayView, library: Library) -> Any:
+        """What a caller is given of a column."""
+        if isinstance(self._key, StringColumn) and isinstance(made.owner, StringRows):
+            return self._key.exported(made.owner.owner, library)
+        return library.export(made)
 
     def _kind_like(self, like: Any) -> tuple[Library, str]:
         """The library and the device of results: of an array or a name; by default, of the first keys."""
         own = self._device if self._device.startswith("cuda") else "cpu"
+        if isinstance(self._key, StringColumn) and like is not None:
+            return self._key.library_like(like), own
         if like is None:
             return self._like or (NUMPY, own)
         if isinstance(like, str):
@@ -899,8 +934,8 @@ class BaseTable:
     def _host_columns_locked(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
         """All keys, and all values if the table has values, in host memory."""
         columns = [self._key] if self._value is None else [self._key, self._value]
-        keys, *values = (made.owner for made in self._scanned_locked(NUMPY, "cpu", columns))
-        return keys, values[0] if values else None
+        keys, *values = (made.owner for made in self._owned_columns_locked(NUMPY, "cpu", columns))
+        return keys.owner if self._key.has_any_length else keys, values[0] if values else None
 
     def _all_columns_locked(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None, npt.NDArray[Any] | None]:
         """All keys; all values, if the table has values; and all ranks, if the table keeps ranks; in host memory."""
@@ -919,7 +954,7 @@ class BaseTable:
         value = "" if self._value is None else f", value={self._value.numpy}"
         store = self._storage.store
         return (
-            f"<{type(self).__name__} key={self.key_dtype}{value}: {store.size:,} keys in "
+            f"<{type(self).__name__} key={self._key.name}{value}: {store.size:,} keys in "
             f"{store.slots:,} slots, {self.design} on {self.device}>"
         )
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays.row_type import Column
+from ..arrays.string_column import column_and_view
 from ..arrays.view import view
 from ..errors import DtypeError, ParameterError, UnsupportedVerb
 from ..runtime.abi import Op
@@ -24,13 +25,15 @@ _COMBINING = {"add": Op.ADD, "min": Op.MIN, "max": Op.MAX, "or": Op.OR, "and": O
 
 
 class HashMap(PairTable):
-    """A hash map of fixed-width keys and values on one device.
+    """A hash map of keys and fixed-width values on one device.
 
     Parameters
     ----------
     key, value
         Anything that ``numpy.dtype`` takes: integers, datetimes, ``S`` and ``V`` bytes, structured types, and
         ``("int32", (3,))`` for rows of numbers. Keys of up to 128 bytes, and not floating-point; values of any width.
+        Keys of type ``"str"`` or ``"bytes"`` are strings of any length, on the CPU: from lists, NumPy, pandas, Polars
+        and any library that speaks Arrow.
     capacity
         Keys that the table holds at ``load_factor`` before it grows, 1024 by default; it has
         ``ceil(capacity / load_factor)`` slots.
@@ -130,9 +133,9 @@ class HashMap(PairTable):
         **options
             As for the class.
         """
-        seen, value_view = view(keys), view(values)
+        (column, seen), value_view = column_and_view(keys), view(values)
         options.setdefault("device", seen.device if seen.host is None else None)
-        types = Column.of_array(seen, "keys").numpy, Column.of_array(value_view, "values").numpy
+        types = column.numpy, Column.of_array(value_view, "values").numpy
         table = cls(*types, capacity=capacity_for(seen.rows, capacity, options), **options)
         table._update(seen, value_view, Op.KEEP, scores=scores, unique=assume_unique, answers=False)
         return table
@@ -430,7 +433,7 @@ class HashMap(PairTable):
 
     def __getitem__(self, keys: Any) -> Any:
         self._need("find")
-        given = view(keys, self._key.dtype)
+        given = self._key.see(keys)
         seen = self._view_keys(given.owner)
         values, found = self._look_up(seen, self._value, 0)
         self._raise_missing(seen, view(found))
@@ -453,7 +456,7 @@ class HashMap(PairTable):
 
 
 class HashSet(BaseTable):
-    """A set of fixed-width keys on one device. Takes the parameters of `HashMap`, without ``value``.
+    """A set of keys on one device. Takes the parameters of `HashMap`, without ``value``.
 
     Examples
     --------
@@ -479,10 +482,9 @@ class HashSet(BaseTable):
         **options: Unpack[TableOptions],
     ) -> Self:
         """Build a set of ``keys`` in one pass; see `HashMap.from_arrays`."""
-        seen = view(keys)
+        column, seen = column_and_view(keys)
         options.setdefault("device", seen.device if seen.host is None else None)
-        key = Column.of_array(seen, "keys").numpy
-        table = cls(key, capacity=capacity_for(seen.rows, capacity, options), **options)
+        table = cls(column.numpy, capacity=capacity_for(seen.rows, capacity, options), **options)
         table._update(seen, None, Op.KEEP, scores=scores, unique=assume_unique, answers=False)
         return table
 

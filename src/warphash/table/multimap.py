@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ..arrays.library import ArrayView
 from ..arrays.row_type import Column
+from ..arrays.string_column import column_and_view
 from ..arrays.view import view
 from ..designs import registry
 from ..errors import DtypeError, ParameterError
@@ -85,9 +86,9 @@ class MultiMap(PairTable):
         cls, keys: Any, values: Any, *, capacity: int | None = None, **options: Unpack[TableOptions]
     ) -> Self:
         """Build a table of ``keys`` and ``values`` in one pass; see `HashMap.from_arrays`."""
-        seen, value_view = view(keys), view(values)
+        (column, seen), value_view = column_and_view(keys), view(values)
         options.setdefault("device", seen.device if seen.host is None else None)
-        types = Column.of_array(seen, "keys").numpy, Column.of_array(value_view, "values").numpy
+        types = column.numpy, Column.of_array(value_view, "values").numpy
         table = cls(*types, capacity=seen.rows if capacity is None else capacity, **options)
         table._update(seen, value_view, Op.KEEP, answers=False)
         return table
@@ -153,7 +154,7 @@ class MultiMap(PairTable):
             If a key has no pair: naming the first such key, and counting the others.
         """
         self._need("find_all")
-        given = view(keys, self._key.dtype)
+        given = self._key.see(keys)
         seen = self._view_keys(given.owner)
         values, offsets = self.find_all(seen)
         counts = np.diff(self._transfer.on_host(view(offsets)))

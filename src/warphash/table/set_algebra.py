@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from ..arrays.adapters.engine import ENGINE_MEMORY
 from ..arrays.library import ArrayView
@@ -175,7 +175,11 @@ def combined(left: AnySet, right: BaseTable, choose: Choice) -> AnySet:
 
     The set has no bound: a bound would leave out keys of the answer.
     """
-    description, keys = _of_both(left, right, lambda *sides: (left._typed_description(), _joined(left, choose(*sides))))
+
+    def answer(*sides: Side) -> tuple[dict[str, Any], ArrayView]:
+        return left._typed_description(), left._owned_locked(_joined(left, choose(*sides)))
+
+    description, keys = _of_both(left, right, answer)
     description |= {"capacity": keys.rows, "max_size": None, "evict": None, "score": None}
     return copies.like(left, description, keys, None, unique=False)
 
