@@ -22,7 +22,7 @@ from .row_type import Column
 from .strings import NULL_LENGTH, ROW, StringArray, StringRows, holds_text, rows_of
 from .view import view
 
-__all__ = ["StringColumn", "column_and_view", "key_column"]
+__all__ = ["StringColumn", "column_and_view", "exported", "key_column"]
 
 
 class StringLibrary(NumpyLibrary):
@@ -145,9 +145,10 @@ class StringColumn(Column):
         """The library of the keys that a caller asks for."""
         return library_of_strings(like)
 
-    def exported(self, made: StringArray, library: Library) -> Any:
-        """Keys as a column of a library."""
-        return library.strings(made) if isinstance(library, StringLibrary) else np.asarray(made)
+
+def exported(made: StringArray, library: Library) -> Any:
+    """Strings as a column of a library."""
+    return library.strings(made) if isinstance(library, StringLibrary) else np.asarray(made)
 
 
 def _reshaped(owner: Any) -> Any:

@@ -57,7 +57,7 @@ class StringRows:
         return self.rows.shape
 
 
-class StringArray(Sequence[Any]):
+class StringArray:
     """Strings or bytes of any length, in memory of their own. Any library that speaks Arrow takes the memory over.
 
     ``pyarrow.array(a)``, ``polars.Series(a)``, and ``pandas.Series(a.tolist())``.
@@ -308,11 +308,10 @@ def _fill(rows: npt.NDArray[Any], address: int, offsets: npt.NDArray[Any]) -> No
     words = rows.view(np.uint64).reshape(-1, 2)
     base = np.uint64(address)
     for at in range(0, len(rows), _PIECE):
-        ends = offsets[at : at + _PIECE + 1].astype(np.uint64)
+        ends = offsets[at : at + _PIECE + 1].astype(np.int64, copy=False).view(np.uint64)
         part = words[at : at + _PIECE]
+        np.add(ends[:-1], base, out=part[:, 0])
         np.subtract(ends[1:], ends[:-1], out=part[:, 1])
-        ends += base
-        part[:, 0] = ends[:-1]
 
 
 def _fill_views(rows: npt.NDArray[Any], chunk: Chunk) -> None:
@@ -324,12 +323,10 @@ def _fill_views(rows: npt.NDArray[Any], chunk: Chunk) -> None:
     first = chunk.buffers[1] + 16 * chunk.offset + 4
     for at in range(0, len(rows), _PIECE):
         part, piece = words[at : at + _PIECE], views[at : at + _PIECE]
-        lengths = piece[:, 0]
-        inside = np.arange(len(piece), dtype=np.uint64) * np.uint64(16) + np.uint64(first + 16 * at)
-        number = np.where(lengths > 12, piece[:, 2], 0)
-        outside = homes[number] + piece[:, 3].astype(np.uint64)
-        part[:, 0] = np.where(lengths > 12, outside, inside)
-        part[:, 1] = lengths
+        part[:, 1] = piece[:, 0]
+        np.add(homes.take(piece[:, 2], mode="clip"), piece[:, 3], out=part[:, 0], casting="unsafe", dtype=np.uint64)
+        (inside,) = np.nonzero(piece[:, 0] <= 12)
+        part[inside, 0] = inside.astype(np.uint64) * np.uint64(16) + np.uint64(first + 16 * at)
 
 
 def _note_nulls(rows: npt.NDArray[Any], valid: npt.NDArray[np.bool_] | None) -> int:

@@ -31,8 +31,8 @@ from ..arrays.adapters.numpy import NUMPY
 from ..arrays.exact import exactly
 from ..arrays.library import ArrayView, Library
 from ..arrays.row_type import Column, read_only
-from ..arrays.string_column import StringColumn, key_column
-from ..arrays.strings import StringArray, StringRows
+from ..arrays.string_column import StringColumn, exported, key_column
+from ..arrays.strings import StringArray
 from ..arrays.transfer import Body, Transfer
 from ..arrays.view import library_like, view
 from ..designs import registry
@@ -871,30 +871,23 @@ class BaseTable:
         """All rows of some columns, as arrays like ``like`` (`keys`)."""
         library, device = self._kind_like(like)
         made = self._settled(self._owned_columns_locked, library, device, columns)
-        return [self._exported(column, library) for column in made]
+        return [exported(rows, library) if isinstance(rows, StringArray) else library.export(rows) for rows in made]
 
-    def _owned_columns_locked(self, library: Library, device: str, columns: Sequence[Column]) -> list[ArrayView]:
+    def _owned_columns_locked(
+        self, library: Library, device: str, columns: Sequence[Column]
+    ) -> list[ArrayView | StringArray]:
         """All rows of some columns, valid behind the lock, too."""
-        made = self._scanned_locked(library, device, columns)
-        return [
-            self._owned_locked(rows) if column is self._key else rows
-            for rows, column in zip(made, columns, strict=True)
-        ]
+        made = zip(self._scanned_locked(library, device, columns), columns, strict=True)
+        return [self._owned_locked(rows) if column is self._key else rows for rows, column in made]
 
-    def _owned_locked(self, keys: ArrayView) -> ArrayView:
-        """Keys that stay valid behind the lock: of strings, a copy of their bytes."""
+    def _owned_locked(self, keys: ArrayView) -> ArrayView | StringArray:
+        """Keys that stay valid behind the lock: strings of any length are copied."""
         if not isinstance(self._key, StringColumn):
             return keys
         from ..storage.strings.string_table import packed
 
         offsets, data, valid = packed(self._engine, keys.ptr, keys.rows)
-        return self._key.view(StringArray(offsets, data, self._key.text, valid), "keys")
-
-    def _exported(self, made: ArrayView, library: Library) -> Any:
-        """What a caller is given of a column."""
-        if isinstance(self._key, StringColumn) and isinstance(made.owner, StringRows):
-            return self._key.exported(made.owner.owner, library)
-        return library.export(made)
+        return StringArray(offsets, data, self._key.text, valid)
 
     def _kind_like(self, like: Any) -> tuple[Library, str]:
         """The library and the device of results: of an array or a name; by default, of the first keys."""
@@ -934,8 +927,10 @@ class BaseTable:
     def _host_columns_locked(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
         """All keys, and all values if the table has values, in host memory."""
         columns = [self._key] if self._value is None else [self._key, self._value]
-        keys, *values = (made.owner for made in self._owned_columns_locked(NUMPY, "cpu", columns))
-        return keys.owner if self._key.has_any_length else keys, values[0] if values else None
+        made = self._owned_columns_locked(NUMPY, "cpu", columns)
+        held: list[Any] = [rows if isinstance(rows, StringArray) else rows.owner for rows in made]
+        keys, *values = held
+        return keys, values[0] if values else None
 
     def _all_columns_locked(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None, npt.NDArray[Any] | None]:
         """All keys; all values, if the table has values; and all ranks, if the table keeps ranks; in host memory."""

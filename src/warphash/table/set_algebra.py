@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from ..arrays.adapters.engine import ENGINE_MEMORY
 from ..arrays.library import ArrayView
+from ..arrays.strings import StringArray
 from ..errors import DtypeError
 from ..runtime.abi import Op
 from ..runtime.engine import Buffer
@@ -176,11 +177,11 @@ def combined(left: AnySet, right: BaseTable, choose: Choice) -> AnySet:
     The set has no bound: a bound would leave out keys of the answer.
     """
 
-    def answer(*sides: Side) -> tuple[dict[str, Any], ArrayView]:
+    def answer(*sides: Side) -> tuple[dict[str, Any], ArrayView | StringArray]:
         return left._typed_description(), left._owned_locked(_joined(left, choose(*sides)))
 
     description, keys = _of_both(left, right, answer)
-    description |= {"capacity": keys.rows, "max_size": None, "evict": None, "score": None}
+    description |= {"capacity": keys.shape[0], "max_size": None, "evict": None, "score": None}
     return copies.like(left, description, keys, None, unique=False)
 
 

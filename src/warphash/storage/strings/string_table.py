@@ -84,7 +84,7 @@ class StringTable:
     seed
         Of the hash function.
     capacity
-        Strings to have an index for.
+        Strings to have an index and rows for.
     hash_mask
         The bits of a hash that count.
     """
@@ -92,7 +92,7 @@ class StringTable:
     def __init__(self, engine: Engine, seed: int, capacity: int = 0, hash_mask: int = 2**64 - 1) -> None:
         self._engine, self._seed, self._hash_mask = engine, seed, hash_mask
         self._program = engine.program(STRINGS)
-        self._state = self._empty(_bits_for(capacity))
+        self._state = self._empty(_bits_for(capacity), max(1, capacity))
 
     # ---- figures
     @property
@@ -175,17 +175,17 @@ class StringTable:
         return twin
 
     def clear(self) -> None:
-        """Forget all strings; keep the size of the index."""
-        self._state = self._empty(self._state.bits)
+        """Forget all strings; keep as much memory for the index and the rows."""
+        self._state = self._empty(self._state.bits, self._state.room)
 
     # ---- memory
-    def _empty(self, bits: int) -> State:
+    def _empty(self, bits: int, room: int) -> State:
         engine = self._engine
         return State(
             slots=self._zeros(8 << bits),
             bits=bits,
-            strings=engine.allocate(ROW_BYTES),
-            room=1,
+            strings=engine.allocate(ROW_BYTES * room),
+            room=room,
             chunks=(engine.allocate(1),),
             chunk_bytes=0,
             free=None,
@@ -306,11 +306,12 @@ def _copy(engine: Engine, rows: npt.NDArray[np.uint64], offsets: npt.NDArray[np.
 
 def _offsets(rows: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Where each string begins if they lie one behind the other, and where the last one ends."""
-    offsets = np.zeros(len(rows) + 1, np.uint64)
-    lengths = rows[:, 1]
-    if len(rows) and lengths.max() == NULL_LENGTH:
-        lengths = np.where(lengths == NULL_LENGTH, 0, lengths)
-    np.cumsum(lengths, out=offsets[1:])
+    offsets = np.empty(len(rows) + 1, np.uint64)
+    offsets[0] = 0
+    np.cumsum(rows[:, 1], out=offsets[1:])
+    nulls = rows[:, 1] == NULL_LENGTH
+    if nulls.any():  # each has counted as -1
+        offsets[1:] += np.cumsum(nulls, dtype=np.uint64)
     return offsets
 
 

@@ -60,7 +60,9 @@ WARPHASH_FN u64 hash_of(const StringRow& s, u64 seed) {
   const u8* p = reinterpret_cast<const u8*>(s.address);
   u64 a = 0, b = 0, left = s.length;
   for (; left > 16; left -= 16, p += 16) seed = fold(load_bytes(p, 8) ^ kB, load_bytes(p + 8, 8) ^ seed);
-  if (left >= 8)
+  if (s.length >= 16)  // the last bytes, some of them a second time
+    a = load_bytes(p + left - 16, 8), b = load_bytes(p + left - 8, 8);
+  else if (left >= 8)
     a = load_bytes(p, 8), b = load_bytes(p + left - 8, 8);
   else if (left >= 4)
     a = load_bytes(p, 4), b = load_bytes(p + left - 4, 4);
@@ -69,6 +71,7 @@ WARPHASH_FN u64 hash_of(const StringRow& s, u64 seed) {
   return fold(kC ^ s.length, fold(a ^ kB, b ^ seed));
 }
 
+// (A comparison of our own, of 16 bytes at a time, took 0.2 longer for a whole look_up than the library's does.)
 WARPHASH_FN bool same_string(const StringRow& a, const StringRow& b) {
   if (a.length != b.length) return false;
   return a.length == kNullLength ||
