@@ -77,7 +77,7 @@ def test_an_unaltered_file_is_loaded(tmp_path: Path, kind: str) -> None:
         assert (len(table), table.design, table.seed) == (5, design, 1)
 
 
-NEWER = ("load_bounds", "max_size", "evict", "score", "memory")
+NEWER = ("nulls", "floats", "load_bounds", "max_size", "evict", "score", "memory")
 
 
 @pytest.mark.parametrize("field", NEWER)
@@ -98,6 +98,8 @@ WRONG: dict[str, list[Any]] = {
     "on_full": ["nope", "", 1, None, ["grow"]],
     "attempts": [0, -1, "8", 8.5, True, None, 2**63],
     "count_probes": [0, 1, "false", None, []],
+    "nulls": ["drop", "key", "nope", "", 1, True, ["raise"]],
+    "floats": ["bits", "value", "nope", "", 1, True, ["bits"]],
     "max_size": NUMBERS[:4] + NUMBERS[5:],
     "evict": ["lru", "score", "nope", "", 1, True, ["lru"]],
     "score": ["float64", "nope", "", 1, True, ["float64"]],

@@ -7,14 +7,24 @@ import pickle
 import random
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 import warphash
 from support.cases import design_names
-from warphash import CorruptFile, DeviceError, DtypeError, HashMap, HashSet, MultiMap, Operation, ParameterError
+from warphash import (
+    CorruptFile,
+    DeviceError,
+    DtypeError,
+    HashMap,
+    HashSet,
+    MultiMap,
+    Operation,
+    ParameterError,
+    UnsupportedVerb,
+)
 from warphash.designs import registry
 from warphash.storage.strings import string_storage, string_table
 
@@ -237,6 +247,86 @@ class TestForms:
     def test_other_libraries_have_no_strings(self) -> None:
         with pytest.raises(ParameterError, match="columns of numpy, pandas, polars, pyarrow, warphash, got"):
             map_of(KEYS).keys(like="torch")
+
+
+class TestNulls:
+    """Columns with nulls, by the three rules."""
+
+    GIVEN: ClassVar[list[Any]] = ["a", None, "b", None, ""]
+
+    def test_as_one_key(self) -> None:
+        table = HashMap("str", "int64", nulls="key")
+        assert table.insert(self.GIVEN, np.arange(5)).sum() == 4 and None in table
+        assert set(table) == set(self.GIVEN) and table[None] in (1, 3) and table.get("") == 4
+        table[None] = 7
+        assert dict(table.items()) == {"a": 0, None: 7, "b": 2, "": 4}
+        for twin in (table.copy(), pickle.loads(pickle.dumps(table)), table.__replace__(design="slab")):
+            assert twin == table and None in twin
+        table.check()
+        assert table.erase([None, "x"]).tolist() == [True, False] and None not in table
+        with pytest.raises(KeyError, match="None"):
+            table[None]
+
+    def test_in_a_file(self, tmp_path: Path) -> None:
+        table = HashSet("bytes", nulls="key")
+        table.insert([b"", None, b"\xff"])
+        table.save(tmp_path / "set")
+        loaded = HashSet.load(tmp_path / "set")
+        assert loaded == table and set(loaded) == {b"", None, b"\xff"}
+
+    @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+    def test_in_a_column(self, library: str) -> None:
+        module = pytest.importorskip(library)
+        column = getattr(module, "array" if library == "pyarrow" else "Series")(self.GIVEN)
+        table = HashSet.from_arrays(column, nulls="key")
+        keys = table.keys()
+        assert set(table) == set(self.GIVEN) and table.contains(column).all()
+        held = keys.tolist() if library == "pandas" else keys.to_pylist() if library == "pyarrow" else keys.to_list()
+        assert len(held) == 4 and {"a", "b", ""} == {key for key in held if isinstance(key, str)}
+        dropped = HashMap.from_arrays(column, np.arange(5), nulls="drop")
+        assert dict(dropped.items()) == {"a": 0, "b": 2, "": 4}
+        with pytest.raises(DtypeError, match="2 nulls among them"):
+            HashSet.from_arrays(column)
+
+    def test_dropped(self) -> None:
+        table = HashMap("str", "int64", nulls="drop")
+        expected = [True, False, True, False, True]
+        assert table.insert(self.GIVEN, np.arange(5)).tolist() == expected
+        assert table.contains(self.GIVEN).tolist() == expected and None not in table
+        values, found = table.find(self.GIVEN, default=-1)
+        assert values.tolist() == [0, -1, 2, -1, 4] and found.tolist() == expected
+        assert not table.upsert(self.GIVEN, np.full(5, 10), "add").any()
+        held, inserted = table.find_or_insert([None, "c", "a"], np.array([1, 2, 3]))
+        assert held.tolist() == [0, 2, 10] and inserted.tolist() == [False, True, False]
+        table.upsert([None, "a"], np.array([5, 6]), "last")
+        table.assign([None, None], np.array([5, 6]))
+        assert dict(table.items()) == {"a": 6, "b": 12, "": 14, "c": 2}
+        assert table.erase(self.GIVEN).tolist() == expected
+        table.check()
+
+    def test_a_full_table_names_the_key_behind_a_null(self) -> None:
+        table = HashSet("str", design="linear_probing", capacity=4, load_factor=1.0, on_full="raise", nulls="drop")
+        with pytest.raises(warphash.TableFull) as caught:
+            table.insert([None, *(f"{n}" for n in range(100))])
+        assert None not in caught.value.keys.tolist() and len(table) == 0
+
+    def test_rules_do_not_mix(self) -> None:
+        left, right = HashSet("str"), HashSet("str", nulls="key")
+        right.insert([None])
+        for combine in (lambda: left | right, lambda: left <= right, lambda: left.update(right)):
+            with pytest.raises(DtypeError, match="one key type, got str and str, nulls='key'"):
+                combine()
+
+    def test_other_rules_and_types(self) -> None:
+        with pytest.raises(ParameterError, match="nulls must be one of"):
+            HashSet("str", nulls="ignore")
+        with pytest.raises(ParameterError, match="is for keys of type str and bytes, got int64"):
+            HashSet("int64", nulls="key")
+
+    def test_a_mixed_batch_leaves_none_out(self) -> None:
+        table = HashMap("str", "int64", design="slab", nulls="drop")
+        with pytest.raises(UnsupportedVerb, match="drop them first"):
+            table.execute(np.array([Operation.FIND], np.uint8), [None])
 
 
 class TestRefusals:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -17,12 +18,17 @@ import numpy.typing as npt
 
 from ..errors import DtypeError, ParameterError, ShapeError
 from .adapters.numpy import NumpyLibrary
+from .float_column import FloatColumn
 from .library import ArrayView, Library
 from .row_type import Column
 from .strings import NULL_LENGTH, ROW, StringArray, StringRows, holds_text, rows_of
 from .view import view
 
-__all__ = ["StringColumn", "column_and_view", "exported", "key_column"]
+__all__ = ["NULLS", "StringColumn", "column_and_view", "exported", "key_column"]
+
+
+NULLS = ("raise", "drop", "key")
+"""What may become of nulls among keys: an error; no keys; or one key, None."""
 
 
 class StringLibrary(NumpyLibrary):
@@ -79,9 +85,12 @@ class StringColumn(Column):
     ----------
     text
         The keys are strings, in UTF-8.
+    nulls
+        What becomes of nulls: ``"raise"``, ``"drop"`` or ``"key"``.
     """
 
     text: bool = True
+    nulls: str = "raise"
 
     @property
     def numpy(self) -> np.dtype[Any]:
@@ -90,8 +99,9 @@ class StringColumn(Column):
 
     @property
     def name(self) -> str:
-        """``"str"`` or ``"bytes"``."""
-        return "str" if self.text else "bytes"
+        """``"str"`` or ``"bytes"``, with the rule for nulls if they are not refused."""
+        kind = "str" if self.text else "bytes"
+        return kind if self.nulls == "raise" else f"{kind}, nulls={self.nulls!r}"
 
     @property
     def has_any_length(self) -> bool:
@@ -105,8 +115,11 @@ class StringColumn(Column):
         if isinstance(given, np.ndarray) and given.dtype == ROW:
             return view(given)
         rows = rows_of(given, self.text)
-        if rows.nulls:
-            raise DtypeError(f"expected strings, got {rows.nulls:,} nulls among them: drop or fill the nulls first")
+        if rows.nulls and self.nulls == "raise":
+            raise DtypeError(
+                f"expected strings, got {rows.nulls:,} nulls among them: drop or fill the nulls first, or make the "
+                "table with nulls='drop' or nulls='key'"
+            )
         if not isinstance(given, StringRows):
             library: Library = _LIBRARIES.get(type(given).__module__.partition(".")[0], _LIBRARIES["numpy"])
         else:
@@ -127,19 +140,24 @@ class StringColumn(Column):
         """See one key; None for what is no string of this kind."""
         if isinstance(key, np.ndarray | list) and np.ndim(key):
             raise ShapeError(f"expected one key, got {len(key):,}: {mend}")
+        if key is None:
+            return self.view(key, "key") if self.nulls == "key" else None
         return self.view(key, "key") if isinstance(key, StringRows | (str if self.text else bytes)) else None
 
     def shown(self, row: Any) -> str:
         """One key, for a message. The bytes have to be in memory still."""
         if int(row["length"]) == NULL_LENGTH:
-            return "null"
+            return "None"
         held = ctypes.string_at(int(row["address"]), int(row["length"]))
         return held.decode() if self.text else repr(held)
 
     def named(self, rows: npt.NDArray[Any]) -> Any:
         """Keys for an error, as a NumPy array of objects."""
-        held = [ctypes.string_at(int(row["address"]), int(row["length"])) for row in rows]
-        return np.array([item.decode() for item in held] if self.text else held, object)
+        held: list[Any] = [
+            None if int(row["length"]) == NULL_LENGTH else ctypes.string_at(int(row["address"]), int(row["length"]))
+            for row in rows
+        ]
+        return np.array([item.decode() if item is not None and self.text else item for item in held], object)
 
     def library_like(self, like: Any) -> Library:
         """The library of the keys that a caller asks for."""
@@ -155,20 +173,45 @@ def _reshaped(owner: Any) -> Any:
     return StringRows(owner.rows.reshape(1), owner.text, owner.owner, owner.nulls)
 
 
-def key_column(dtype: Any) -> Column:
-    """Check a key type: ``str`` and ``bytes`` are strings of any length; others are as for `Column.of_keys`."""
+def key_column(dtype: Any, nulls: str = "raise", floats: str | None = None) -> Column:
+    """Check a key type: ``str`` and ``bytes`` are strings of any length; others are as for `Column.of_keys`.
+
+    Parameters
+    ----------
+    nulls
+        Rule for nulls: one of `NULLS`.
+    floats
+        Rule for floating-point keys (`FloatColumn`); None to refuse them.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such rule, or the keys have a fixed width and nulls are not refused.
+    DtypeError
+        As `Column.of_keys` and `FloatColumn.of`.
+    """
+    if nulls not in NULLS:
+        raise ParameterError(f"nulls must be one of {NULLS}, got {nulls!r}")
     if isinstance(dtype, np.dtype | type | str):
         text = dtype in (str, "str") or (isinstance(dtype, np.dtype) and (dtype.kind == "T" or dtype == np.dtype("U")))
         if text or dtype in (bytes, "bytes") or (isinstance(dtype, np.dtype) and dtype == np.dtype("S")):
-            return StringColumn(ROW, (), text)
-    return Column.of_keys(dtype)
+            return StringColumn(ROW, (), text, nulls)
+    column = Column.of_keys(dtype) if floats is None else FloatColumn.of(dtype, floats)
+    if nulls != "raise":
+        raise ParameterError(
+            f"nulls={nulls!r} is for keys of type str and bytes, got {column.name}: drop or fill the nulls first"
+        )
+    return column
 
 
-def column_and_view(keys: Any) -> tuple[Column, ArrayView]:
-    """The column that an array of keys is of, and its view."""
+def column_and_view(keys: Any, options: Mapping[str, Any]) -> tuple[Column, ArrayView]:
+    """The column that an array of keys is of, in a table with such options, and its view."""
+    rules = options.get("nulls", "raise"), options.get("floats")
     text = holds_text(keys)
     if text is None:
         seen = view(keys)
-        return Column.of_array(seen, "keys"), seen
-    column = StringColumn(ROW, (), text)
+        if seen.dtype.kind != "f" or rules[1] is None:
+            return Column.of_array(seen, "keys"), seen
+        return key_column(np.dtype((seen.dtype, seen.shape[1:])), *rules), seen
+    column = key_column(str if text else bytes, *rules)
     return column, column.view(keys, "keys")

@@ -190,7 +190,7 @@ def rows_of(value: Any, text: bool, name: str = "keys") -> StringRows:
         return value
     if isinstance(value, StringArray):
         return rows_of(value.rows, text, name)
-    if isinstance(value, str | bytes):
+    if value is None or isinstance(value, str | bytes):
         one = _of_items([value], text, name)
         one.rows = one.rows.reshape(())
         return one

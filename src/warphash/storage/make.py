@@ -127,6 +127,7 @@ def make_storage(
     multi: bool = False,
     bound: Bound | None = None,
     any_length: bool = False,
+    drops_nulls: bool = False,
 ) -> Storage:
     """Make an empty storage for ``capacity`` keys.
 
@@ -140,6 +141,8 @@ def make_storage(
         Of the number of keys; None for no bound.
     any_length
         Keys are strings of any length; ``key_bytes`` is the width of their rows.
+    drops_nulls
+        Nulls among such keys are left out.
     """
     if any_length:
         from .strings.string_storage import StringStorage
@@ -156,7 +159,7 @@ def make_storage(
             family=family,
             options=options,
         )
-        return StringStorage(StringTable(engine, seed, capacity), inner, value_bytes)
+        return StringStorage(StringTable(engine, seed, capacity), inner, value_bytes, drops_nulls=drops_nulls)
     widths: dict[str, Any] = {"key_bytes": key_bytes, "value_bytes": value_bytes, "seed": seed, "family": family}
     storage: Storage
     ranked = bound is not None and bound.evict in RANKED_ROWS

@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from .. import atomic_file
 from ..arrays.row_type import Column
+from ..arrays.string_column import key_column
 from ..arrays.strings import StringArray
 from ..designs import registry
 from ..errors import CorruptFile, DtypeError
@@ -52,6 +53,8 @@ _FIELDS: dict[str, tuple[type, ...]] = {
     "on_full": (str,),
     "attempts": (int,),
     "count_probes": (bool,),
+    "nulls": (str, type(None)),
+    "floats": (str, type(None)),
     "max_size": (int, type(None)),
     "evict": (str, type(None)),
     "score": (str, type(None)),
@@ -61,7 +64,7 @@ _FIELDS: dict[str, tuple[type, ...]] = {
 }
 """The header: each field, and the exact types of its value."""
 
-_NEWER_FIELDS = {"load_bounds", "max_size", "evict", "score", "memory"}
+_NEWER_FIELDS = {"nulls", "floats", "load_bounds", "max_size", "evict", "score", "memory"}
 """Which older files do not have. A missing field stands for None."""
 
 _COLUMNS = {"HashMap": 2, "HashSet": 1, "MultiMap": 2}
@@ -189,7 +192,10 @@ def _parse(body: memoryview, kind: str) -> Snapshot:
     for number, column in enumerate(columns, len(rows)):
         dtype, shape = _row_type(column)
         row = np.dtype((dtype, shape)) if shape else dtype
-        (Column.of_values if number else Column.of_keys)(row)
+        if number:
+            Column.of_values(row)
+        else:
+            key_column(row, floats=header.get("floats"))
         nbytes = header["count"] * dtype.itemsize * math.prod(shape)
         if nbytes > len(body) - at:
             raise ValueError(f"{header['count']:,} rows of {row} are expected, and {len(body) - at:,} bytes are there")

@@ -135,13 +135,15 @@ class BaseTable:
         on_full: str = "grow",
         attempts: int = 8,
         count_probes: bool = False,
+        nulls: str = "raise",
+        floats: str | None = None,
         memory: str | os.PathLike[str] | None = None,
         max_size: int | None = None,
         evict: str | None = None,
         score: npt.DTypeLike | None = None,
         **parameters: Any,
     ) -> None:
-        self._key = key_column(key)
+        self._key = key_column(key, nulls, floats)
         if self._key.has_any_length:
             check_string_options(self._kind, device, max_size, memory)
             device = "cpu"
@@ -191,12 +193,15 @@ class BaseTable:
             multi=self._multi,
             bound=self._bound,
             any_length=self._key.has_any_length,
+            drops_nulls=nulls == "drop",
         )
         self._options = {
             "hash": hash,
             "on_full": on_full,
             "attempts": int(attempts),
             "count_probes": bool(count_probes),
+            "nulls": nulls,
+            "floats": floats,
         }
         if isinstance(self._memory, Path) and not opens:
             self._commit_locked()  # nobody else has the table
@@ -221,6 +226,11 @@ class BaseTable:
     def key_dtype(self) -> np.dtype[Any]:
         """Type of a key; of a row of keys, with its shape. Of strings of any length, ``dtype("str")``."""
         return self._key.numpy
+
+    @property
+    def _rules(self) -> dict[str, Any]:
+        """The options that say when two keys are one: a table with these takes the same keys."""
+        return {name: self._options[name] for name in ("nulls", "floats")}
 
     @property
     def seed(self) -> int:
@@ -631,7 +641,8 @@ class BaseTable:
     def _distinct(self, keys: ArrayView) -> int:
         """How many different keys there are among ``keys``: the size of a set of another design."""
         design = next(name for name in _PROVING_DESIGNS if name != self.design)
-        proof = BaseTable(self.key_dtype, None, capacity=max(1, keys.rows), design=design, device=self.device, seed=1)
+        options: dict[str, Any] = {"design": design, "device": self.device, "seed": 1, **self._rules}
+        proof = BaseTable(self.key_dtype, None, capacity=max(1, keys.rows), **options)
         proof._update_locked([keys], Op.KEEP, None)
         return len(proof)
 
@@ -1023,7 +1034,9 @@ class BaseTable:
             design=description["design"],
             device=device,
             count_probes=description["count_probes"],
-            load_bounds=description.get("load_bounds"),  # which older files do not have, nor the next four
+            nulls="raise" if (nulls := description.get("nulls")) is None else nulls,  # as of older files, and the next
+            floats=description.get("floats"),
+            load_bounds=description.get("load_bounds"),
             max_size=description.get("max_size"),
             evict=description.get("evict"),
             score=description.get("score"),

@@ -58,6 +58,13 @@ class HashMap(PairTable):
         How many sets of hash constants to try before the table grows, or raises `TableFull`.
     count_probes
         Count the buckets that inserts read, for ``stats().insert_probes``.
+    nulls
+        What becomes of nulls among keys of type ``"str"`` and ``"bytes"``: ``"raise"`` refuses them. ``"drop"`` leaves
+        them out: no null is added, found or erased. With ``"key"``, all nulls are one key, which is None in Python.
+    floats
+        When floating-point keys are equal; None refuses such keys. ``"bits"``: if their bits are equal, so -0.0 is not
+        0.0, and each NaN is the key of its bits. ``"value"``: -0.0 is 0.0, and NaN is one key; keys are given in host
+        memory.
     memory
         Where the slots lie: ``"device"``. Design ``"stadium"`` also takes ``"host"``, the memory of a GPU's host, and
         the ``pathlib.Path`` of a file that is made (`open`, `flush`, `close`). The home of design ``"tiered"`` lies in
@@ -133,7 +140,7 @@ class HashMap(PairTable):
         **options
             As for the class.
         """
-        (column, seen), value_view = column_and_view(keys), view(values)
+        (column, seen), value_view = column_and_view(keys, options), view(values)
         options.setdefault("device", seen.device if seen.host is None else None)
         types = column.numpy, Column.of_array(value_view, "values").numpy
         table = cls(*types, capacity=capacity_for(seen.rows, capacity, options), **options)
@@ -209,7 +216,7 @@ class HashMap(PairTable):
         self._note_kind(seen)
         n, host_keys, host_values = seen.rows, *map(self._transfer.on_host, (seen, value_view))
         places = np.arange(n, dtype=np.uint64)
-        order = HashMap(self.key_dtype, np.uint64, capacity=max(1, n), device="cpu")
+        order = HashMap(self.key_dtype, np.uint64, capacity=max(1, n), device="cpu", **self._rules)
         order.upsert(host_keys, places, "min" if op == "first" else "max")
         chosen = order.find(host_keys)[0] == places
         added = np.zeros(n, np.bool_)
@@ -482,7 +489,7 @@ class HashSet(BaseTable):
         **options: Unpack[TableOptions],
     ) -> Self:
         """Build a set of ``keys`` in one pass; see `HashMap.from_arrays`."""
-        column, seen = column_and_view(keys)
+        column, seen = column_and_view(keys, options)
         options.setdefault("device", seen.device if seen.host is None else None)
         table = cls(column.numpy, capacity=capacity_for(seen.rows, capacity, options), **options)
         table._update(seen, None, Op.KEEP, scores=scores, unique=assume_unique, answers=False)
@@ -575,7 +582,7 @@ class HashSet(BaseTable):
         """Another set; or a set of the keys of an array or an iterable."""
         if isinstance(other, HashSet):
             return other
-        made = HashSet(self.key_dtype, device=self.device)
+        made = HashSet(self.key_dtype, device=self.device, **self._rules)
         made.update(other)
         return made
 

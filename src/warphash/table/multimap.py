@@ -86,7 +86,7 @@ class MultiMap(PairTable):
         cls, keys: Any, values: Any, *, capacity: int | None = None, **options: Unpack[TableOptions]
     ) -> Self:
         """Build a table of ``keys`` and ``values`` in one pass; see `HashMap.from_arrays`."""
-        (column, seen), value_view = column_and_view(keys), view(values)
+        (column, seen), value_view = column_and_view(keys, options), view(values)
         options.setdefault("device", seen.device if seen.host is None else None)
         types = column.numpy, Column.of_array(value_view, "values").numpy
         table = cls(*types, capacity=seen.rows if capacity is None else capacity, **options)

@@ -204,8 +204,8 @@ def _of_both(left: BaseTable, right: BaseTable, ask: Callable[[Side, Side], T], 
     for table in (left, right):
         table._need("keys")
         table._need("contains")
-    if right.key_dtype != left.key_dtype:
-        raise DtypeError(f"both tables must hold one key type, got {left.key_dtype} and {right.key_dtype}")
+    if right._key != left._key:
+        raise DtypeError(f"both tables must hold one key type, got {left._key.name} and {right._key.name}")
 
     def answer() -> T:
         near: BaseTable = right

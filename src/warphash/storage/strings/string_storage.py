@@ -10,10 +10,14 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import TableFull, UnsupportedVerb
 from ...runtime.abi import Op
 from ...runtime.engine import Buffer, Engine
 from ..storage import MemoryUse, MixedBatch, Storage, Store
-from .string_table import NUMBER_BYTES, StringTable
+from .string_table import NUMBER_BYTES, ROW_BYTES, StringTable, bytes_at, elements_without_nulls
 
 __all__ = ["FEWEST_TO_COLLECT", "StringStorage"]
 
@@ -32,10 +36,12 @@ class StringStorage:
         Holds the numbers, uint32, with their values.
     value_bytes
         Width of a value; 0 for none.
+    drops_nulls
+        Updates leave nulls out; otherwise all nulls are one key.
     """
 
-    def __init__(self, strings: StringTable, inner: Storage, value_bytes: int) -> None:
-        self.strings, self.inner, self.value_bytes = strings, inner, value_bytes
+    def __init__(self, strings: StringTable, inner: Storage, value_bytes: int, *, drops_nulls: bool = False) -> None:
+        self.strings, self.inner, self.value_bytes, self.drops_nulls = strings, inner, value_bytes, drops_nulls
         self._engine: Engine = inner.store.engine
 
     @property
@@ -66,16 +72,47 @@ class StringStorage:
     def update(
         self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, held: int, unique: bool, stream: Any
     ) -> None:
+        options: dict[str, Any] = {"op": op, "kind": kind, "unique": unique, "stream": stream}
+        if self.drops_nulls and len(kept := elements_without_nulls(keys, n)) < n:
+            self._update_some(kept, keys, values, n, flags, held, options)
+            return
         numbers = self._intern(keys, n, stream)
-        self.inner.update(
-            numbers.ptr, values, n, op=op, kind=kind, flags=flags, held=held, unique=unique, stream=stream
-        )
+        self.inner.update(numbers.ptr, values, n, flags=flags, held=held, **options)
+
+    def _update_some(
+        self,
+        kept: npt.NDArray[np.intp],
+        keys: int,
+        values: int,
+        n: int,
+        flags: int,
+        held: int,
+        options: dict[str, Any],
+    ) -> None:
+        """Update by some elements of a batch. The others have no flag, and hold zeros."""
+        rows = bytes_at(keys, n, ROW_BYTES)[kept]
+        chosen = bytes_at(values, n, self.value_bytes)[kept]
+        done = np.zeros((len(kept), 1), np.uint8)
+        found = np.zeros((len(kept), self.value_bytes), np.uint8)
+        numbers = self._intern(rows.ctypes.data, len(kept), options["stream"])
+        at = [array.ctypes.data if given else 0 for array, given in ((chosen, values), (done, flags), (found, held))]
+        try:
+            self.inner.update(numbers.ptr, at[0], len(kept), flags=at[1], held=at[2], **options)
+        except TableFull as error:
+            raise TableFull(str(error), None if error.keys is None else kept[error.keys]) from error
+        for out, width, answers in ((flags, 1, done), (held, self.value_bytes, found)):
+            if out:
+                answered = bytes_at(out, n, width)
+                answered[:] = 0
+                answered[kept] = answers
 
     def erase(self, keys: int, n: int, flags: int, stream: Any) -> None:
         numbers = self.look_up(keys, n)
         self.inner.erase(numbers.ptr, n, flags, stream)
 
     def execute(self, batch: MixedBatch, default: bytes, stream: Any) -> None:
+        if self.drops_nulls and len(elements_without_nulls(batch.keys, batch.n)) < batch.n:
+            raise UnsupportedVerb("execute leaves no nulls out: drop them first, or call insert, find and erase")
         numbers = self._intern(batch.keys, batch.n, stream)
         self.inner.execute(batch._replace(keys=numbers.ptr), default, stream)
 
@@ -101,7 +138,8 @@ class StringStorage:
     def copy(self, stream: Any) -> StringStorage:
         """As `Storage.copy`."""
         numbers, n = self._live(stream)
-        return StringStorage(self.strings.copy(numbers.ptr, n), self.inner.copy(stream), self.value_bytes)
+        strings = self.strings.copy(numbers.ptr, n)
+        return StringStorage(strings, self.inner.copy(stream), self.value_bytes, drops_nulls=self.drops_nulls)
 
     # ---- strings and numbers
     def collect(self, stream: Any) -> None:

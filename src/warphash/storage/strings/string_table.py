@@ -22,7 +22,7 @@ from ...runtime.abi import StringBatch, StringCounters, StringIndex
 from ...runtime.engine import Buffer, Engine
 from ...runtime.source import STRINGS
 
-__all__ = ["FREE_LENGTH", "NULL_LENGTH", "NUMBER_BYTES", "ROW_BYTES", "StringTable", "packed"]
+__all__ = ["NUMBER_BYTES", "ROW_BYTES", "StringTable", "bytes_at", "elements_without_nulls", "packed"]
 
 ROW_BYTES, NUMBER_BYTES = 16, 4
 """Of a ``StringRow``, an address and a length; and of a number."""
@@ -315,12 +315,22 @@ def _offsets(rows: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     return offsets
 
 
+def elements_without_nulls(rows: int, n: int) -> npt.NDArray[np.intp]:
+    """Which of ``n`` strings are no nulls."""
+    return np.flatnonzero(_rows_at(rows, n)[:, 1] != NULL_LENGTH)
+
+
+def bytes_at(address: int, n: int, width: int) -> npt.NDArray[np.uint8]:
+    """The bytes of ``n`` rows at an address, uint8[n, width]; none where there is no address."""
+    if not (address and n and width):
+        return np.empty((n, width), np.uint8)
+    memory: Any = (ctypes.c_uint8 * (n * width)).from_address(address)
+    return np.frombuffer(memory, np.uint8).reshape(n, width)
+
+
 def _rows_at(address: int, n: int) -> npt.NDArray[np.uint64]:
     """The rows at an address: of each, the address and the length of a string."""
-    if not n:
-        return np.empty((0, 2), np.uint64)
-    memory: Any = (ctypes.c_uint64 * (2 * n)).from_address(address)
-    return np.frombuffer(memory, np.uint64).reshape(n, 2)
+    return bytes_at(address, n, ROW_BYTES).view(np.uint64)
 
 
 def _bits_for(strings: int) -> int:
