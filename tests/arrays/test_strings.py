@@ -66,6 +66,51 @@ FORMS: dict[str, Callable[[list[Any]], Any]] = {
     "polars": polars_strings,
     **{f"pandas-{dtype}": pandas_strings(dtype) for dtype in ("object", "str", "string")},
 }
+
+
+def pandas_index(items: list[Any]) -> Any:
+    return pytest.importorskip("pandas").CategoricalIndex(items)
+
+
+CODED: dict[str, Callable[[list[Any]], Any]] = {
+    "pyarrow": lambda items: of_pyarrow("string")(items).dictionary_encode(),
+    "pyarrow-views": lambda items: of_pyarrow("string")(items).dictionary_encode().cast(dictionary("string_view")),
+    "polars-categorical": lambda items: polars_strings(items).cast(pytest.importorskip("polars").Categorical),
+    "polars-enum": lambda items: polars_strings(items).cast(pytest.importorskip("polars").Enum(STRINGS)),
+    "pandas": pandas_strings("category"),
+    "pandas-index": pandas_index,
+}
+"""Columns of codes, with a dictionary or categories."""
+
+
+def dictionary(kind: str) -> Any:
+    pa = pytest.importorskip("pyarrow")
+    return pa.dictionary(pa.int32(), getattr(pa, kind)())
+
+
+@pytest.mark.parametrize("form", CODED)
+@pytest.mark.parametrize("length", LENGTHS)
+def test_codes_lead_to_the_strings_of_their_dictionary(form: str, length: int) -> None:
+    given = [*(STRINGS * 5)[: max(0, length - 1)], *[None] * min(1, length)]
+    column = CODED[form](given)
+    rows = rows_of(column, True)
+    assert items_of(rows) == given and rows.nulls == min(1, length)
+    assert items_of(rows_of(column[2:], True)) == given[2:]
+    if length > 1:
+        assert holds_text(column) is True
+
+
+def test_a_dictionary_may_have_nulls() -> None:
+    pa = pytest.importorskip("pyarrow")
+    column = pa.DictionaryArray.from_arrays(pa.array([1, 0, None]), pa.array([None, "a"]))
+    assert items_of(rows_of(column, True)) == ["a", None, None] and rows_of(column, True).nulls == 2
+
+
+def test_categories_that_are_no_strings_are_no_text() -> None:
+    assert holds_text(pytest.importorskip("pandas").Series([1, 2], dtype="category")) is None
+    assert holds_text(pytest.importorskip("pyarrow").array([1, 2]).dictionary_encode()) is None
+
+
 BYTES = {f"pyarrow-{kind}": of_pyarrow(kind, False) for kind in ("binary", "large_binary", "binary_view")}
 
 

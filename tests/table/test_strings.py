@@ -236,6 +236,23 @@ class TestForms:
         pairs = HashMap.from_arrays(column, np.arange(3))
         assert pairs[column].tolist()[:2] == [pairs["b"], 1]
 
+    @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+    def test_categories_are_their_strings(self, library: str) -> None:
+        module = pytest.importorskip(library)
+        given = ["b", "a", "b", "a"]
+        match library:
+            case "pandas":
+                column = module.Series(given, dtype="category")
+            case "polars":
+                column = module.Series(given, dtype=module.Categorical)
+            case _:
+                column = module.array(given).dictionary_encode()
+        table = HashMap.from_arrays(column, np.arange(4))
+        assert dict(table.items()).keys() == {"a", "b"} and table.key_dtype == np.dtype("str")
+        assert table.find(column)[0].tolist() == table.find(given)[0].tolist()
+        table.upsert(column, np.ones(4, int), "add")
+        assert table.erase(column).sum() == 2 and len(table) == 0
+
     def test_names_of_the_type(self) -> None:
         for name in (str, "str", np.dtype("str"), np.dtypes.StringDType()):
             assert HashSet(name).key_dtype == np.dtype("str")

@@ -29,6 +29,9 @@ NULL_LENGTH = 2**64 - 1
 _TEXT, _BINARY = ("u", "U", "vu"), ("z", "Z", "vz")
 """Arrow's formats: with offsets of 32 and 64 bits, and of views."""
 
+_CODES = dict(zip("cCsSiIlL", ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"), strict=True))
+"""The types of a dictionary's codes, by Arrow's formats."""
+
 _PIECE = 1 << 16
 """Elements of a column that become rows together, in a cache."""
 
@@ -156,8 +159,9 @@ def _string_dtype(has_nulls: bool) -> Any:
 def holds_text(array: Any) -> bool | None:
     """Whether the items of an array are strings of any length (True), bytes of any length (False), or neither (None).
 
-    A column of Arrow data, of pandas or of Polars is such an array, and one of NumPy's StringDType. A list is none: its
-    strings may as well be keys of a fixed width.
+    A column of Arrow data, of pandas or of Polars is such an array, and one of NumPy's StringDType. So is a column of
+    codes whose dictionary, or categories, are strings. A list is none: its strings may as well be keys of a fixed
+    width.
     """
     if isinstance(array, StringArray | StringRows):
         return array.text
@@ -165,11 +169,15 @@ def holds_text(array: Any) -> bool | None:
     if isinstance(dtype, np.dtype) and dtype.kind != "O":
         return True if dtype.kind == "T" else None
     if _is_pandas(array):
+        if (coded := _categorical(array)) is not None:
+            return holds_text(coded.categories)
         if isinstance(dtype, np.dtype):
             first = next((item for item in array if not _is_null(item)), None)
             return True if isinstance(first, str) else False if isinstance(first, bytes) else None
+        if getattr(dtype, "name", "") in ("str", "string"):
+            return True
         if not _has_arrow_memory(array):
-            return True if getattr(dtype, "name", "") in ("str", "string") else None
+            return None
     kind = _format_of(array)
     return True if kind in _TEXT else False if kind in _BINARY else None
 
@@ -203,8 +211,11 @@ def rows_of(value: Any, text: bool, name: str = "keys") -> StringRows:
         return rows_of(items, text, name) if value.ndim == 0 else _of_items(items, text, name)
     if isinstance(value, list | tuple):
         return _of_items(value, text, name)
-    if _is_pandas(value) and not _has_arrow_memory(value):
-        return _of_items(list(value), text, name)
+    if _is_pandas(value):
+        if (coded := _categorical(value)) is not None:
+            return _of_codes(np.asarray(coded.codes), rows_of(coded.categories, text, name))
+        if not _has_arrow_memory(value):
+            return _of_items(list(value), text, name)
     chunks = read_arrow(value)
     if chunks is None:
         if hasattr(value, "__array__"):
@@ -251,6 +262,19 @@ def _is_null(item: Any) -> bool:
     return item is None or type(item).__name__ in ("NAType", "NaTType") or (isinstance(item, float) and item != item)
 
 
+def _categorical(column: Any) -> Any:
+    """What has the codes and the categories of a pandas column; None if the column has none."""
+    if not hasattr(getattr(column, "dtype", None), "categories"):
+        return None
+    return getattr(column, "cat", column)
+
+
+def _of_codes(codes: npt.NDArray[Any], words: StringRows) -> StringRows:
+    """Rows of categories; a code of -1 is a null."""
+    rows = np.empty(len(codes), ROW)
+    return StringRows(rows, words.text, words, _fill_coded(rows, codes, codes >= 0, words.rows))
+
+
 def _is_pandas(value: Any) -> bool:
     return type(value).__module__.partition(".")[0] == "pandas"
 
@@ -268,7 +292,7 @@ def _format_of(array: Any) -> str:
     if hasattr(array, "__cuda_array_interface__") or hasattr(array, "columns"):  # on a GPU, or a frame
         return ""
     chunks = read_arrow(array)
-    return chunks[0].format if chunks else ""
+    return (chunks[0].dictionary or chunks[0]).format if chunks else ""
 
 
 # ---- columns of Arrow data
@@ -287,6 +311,10 @@ def _of_chunks(chunks: list[Chunk], text: bool, name: str) -> StringRows:
 def _fill_from(rows: npt.NDArray[Any], chunk: Chunk, text: bool, name: str) -> int:
     """Write the rows of a piece; how many of them are nulls."""
     kind = chunk.format
+    if chunk.dictionary is not None:
+        words = np.empty(chunk.dictionary.length, ROW)
+        _fill_from(words, chunk.dictionary, text, name)
+        return _fill_coded(rows, chunk.at(1, _CODES[kind], chunk.length, chunk.offset), chunk.valid, words)
     if kind == "n":
         rows["address"] = 0
         return _note_nulls(rows, chunk.valid)
@@ -327,6 +355,18 @@ def _fill_views(rows: npt.NDArray[Any], chunk: Chunk) -> None:
         np.add(homes.take(piece[:, 2], mode="clip"), piece[:, 3], out=part[:, 0], casting="unsafe", dtype=np.uint64)
         (inside,) = np.nonzero(piece[:, 0] <= 12)
         part[inside, 0] = inside.astype(np.uint64) * np.uint64(16) + np.uint64(first + 16 * at)
+
+
+def _fill_coded(
+    rows: npt.NDArray[Any], codes: npt.NDArray[Any], valid: npt.NDArray[np.bool_] | None, words: npt.NDArray[Any]
+) -> int:
+    """Write the row of each code; how many are nulls."""
+    if len(words):
+        rows[:] = words.take(codes, mode="clip")  # that of a null may be any number
+    elif len(rows):
+        rows["address"] = 0
+    _note_nulls(rows, valid)
+    return int((rows["length"] == NULL_LENGTH).sum())
 
 
 def _note_nulls(rows: npt.NDArray[Any], valid: npt.NDArray[np.bool_] | None) -> int:

@@ -192,6 +192,9 @@ def _contiguous_strides(shape: Shape, itemsize: int, given: Any) -> Shape:
 
 
 def _as_numpy(array: Any) -> npt.NDArray[Any]:
+    dtype: Any = getattr(array, "dtype", None)
+    if getattr(dtype, "tz", None) is not None and hasattr(dtype, "unit"):  # of pandas: others give instants of UTC
+        return np.asarray(array, f"datetime64[{dtype.unit}]")
     try:
         return np.asarray(array)
     except MemoryError:
