@@ -337,8 +337,6 @@ class TestNulls:
     def test_other_rules_and_types(self) -> None:
         with pytest.raises(ParameterError, match="nulls must be one of"):
             HashSet("str", nulls="ignore")
-        with pytest.raises(ParameterError, match="is for keys of type str and bytes, got int64"):
-            HashSet("int64", nulls="key")
 
     def test_a_mixed_batch_leaves_none_out(self) -> None:
         table = HashMap("str", "int64", design="slab", nulls="drop")

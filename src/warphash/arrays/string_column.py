@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -18,17 +17,12 @@ import numpy.typing as npt
 
 from ..errors import DtypeError, ParameterError, ShapeError
 from .adapters.numpy import NumpyLibrary
-from .float_column import FloatColumn
 from .library import ArrayView, Library
 from .row_type import Column
-from .strings import NULL_LENGTH, ROW, StringArray, StringRows, holds_text, rows_of
+from .strings import NULL_LENGTH, ROW, StringArray, StringRows, rows_of
 from .view import view
 
-__all__ = ["NULLS", "StringColumn", "column_and_view", "exported", "key_column"]
-
-
-NULLS = ("raise", "drop", "key")
-"""What may become of nulls among keys: an error; no keys; or one key, None."""
+__all__ = ["StringColumn", "StringLibrary"]
 
 
 class StringLibrary(NumpyLibrary):
@@ -54,10 +48,12 @@ class StringLibrary(NumpyLibrary):
         return made if self.kind == "warphash" else np.asarray(made)
 
 
-_LIBRARIES = {name: StringLibrary(name) for name in ("numpy", "pandas", "polars", "pyarrow", "warphash")}
+_LIBRARIES: dict[str, Library] = {
+    name: StringLibrary(name) for name in ("numpy", "pandas", "polars", "pyarrow", "warphash")
+}
 
 
-def library_of_strings(like: Any) -> StringLibrary:
+def library_of_strings(like: Any) -> Library:
     """The library of a column of strings, or the one of a name.
 
     Raises
@@ -120,11 +116,12 @@ class StringColumn(Column):
                 f"expected strings, got {rows.nulls:,} nulls among them: drop or fill the nulls first, or make the "
                 "table with nulls='drop' or nulls='key'"
             )
-        if not isinstance(given, StringRows):
-            library: Library = _LIBRARIES.get(type(given).__module__.partition(".")[0], _LIBRARIES["numpy"])
-        else:
-            library = _LIBRARIES["numpy"]
-        host = rows.rows
+        return self.of_rows(rows, given)
+
+    @staticmethod
+    def of_rows(rows: StringRows, given: Any) -> ArrayView:
+        """A view of rows that were made of an array, whose library gives the answers."""
+        host, library = rows.rows, _LIBRARIES.get(type(given).__module__.partition(".")[0], _LIBRARIES["numpy"])
         return ArrayView(host.ctypes.data, host.shape, ROW, "cpu", None, rows, host, library)
 
     def view(self, array: Any, what: str) -> ArrayView:
@@ -163,55 +160,10 @@ class StringColumn(Column):
         """The library of the keys that a caller asks for."""
         return library_of_strings(like)
 
-
-def exported(made: StringArray, library: Library) -> Any:
-    """Strings as a column of a library."""
-    return library.strings(made) if isinstance(library, StringLibrary) else np.asarray(made)
+    def exported(self, made: StringArray, library: Library) -> Any:
+        """Keys as a column of a library."""
+        return library.strings(made) if isinstance(library, StringLibrary) else np.asarray(made)
 
 
 def _reshaped(owner: Any) -> Any:
     return StringRows(owner.rows.reshape(1), owner.text, owner.owner, owner.nulls)
-
-
-def key_column(dtype: Any, nulls: str = "raise", floats: str | None = None) -> Column:
-    """Check a key type: ``str`` and ``bytes`` are strings of any length; others are as for `Column.of_keys`.
-
-    Parameters
-    ----------
-    nulls
-        Rule for nulls: one of `NULLS`.
-    floats
-        Rule for floating-point keys (`FloatColumn`); None to refuse them.
-
-    Raises
-    ------
-    ParameterError
-        If there is no such rule, or the keys have a fixed width and nulls are not refused.
-    DtypeError
-        As `Column.of_keys` and `FloatColumn.of`.
-    """
-    if nulls not in NULLS:
-        raise ParameterError(f"nulls must be one of {NULLS}, got {nulls!r}")
-    if isinstance(dtype, np.dtype | type | str):
-        text = dtype in (str, "str") or (isinstance(dtype, np.dtype) and (dtype.kind == "T" or dtype == np.dtype("U")))
-        if text or dtype in (bytes, "bytes") or (isinstance(dtype, np.dtype) and dtype == np.dtype("S")):
-            return StringColumn(ROW, (), text, nulls)
-    column = Column.of_keys(dtype) if floats is None else FloatColumn.of(dtype, floats)
-    if nulls != "raise":
-        raise ParameterError(
-            f"nulls={nulls!r} is for keys of type str and bytes, got {column.name}: drop or fill the nulls first"
-        )
-    return column
-
-
-def column_and_view(keys: Any, options: Mapping[str, Any]) -> tuple[Column, ArrayView]:
-    """The column that an array of keys is of, in a table with such options, and its view."""
-    rules = options.get("nulls", "raise"), options.get("floats")
-    text = holds_text(keys)
-    if text is None:
-        seen = view(keys)
-        if seen.dtype.kind != "f" or rules[1] is None:
-            return Column.of_array(seen, "keys"), seen
-        return key_column(np.dtype((seen.dtype, seen.shape[1:])), *rules), seen
-    column = key_column(str if text else bytes, *rules)
-    return column, column.view(keys, "keys")

@@ -27,8 +27,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import atomic_file
+from ..arrays.key_column import key_column
 from ..arrays.row_type import Column
-from ..arrays.string_column import key_column
 from ..arrays.strings import StringArray
 from ..designs import registry
 from ..errors import CorruptFile, DtypeError
@@ -189,6 +189,8 @@ def _parse(body: memoryview, kind: str) -> Snapshot:
         strings, at = _strings(body, at, header["count"], is_text)
         arrays.append(strings)
         rows.append(np.dtype("U" if is_text else "S"))
+    elif header.get("nulls") not in (None, "raise"):
+        raise ValueError(f"nulls={_short(header['nulls'])} is for strings in a file")
     for number, column in enumerate(columns, len(rows)):
         dtype, shape = _row_type(column)
         row = np.dtype((dtype, shape)) if shape else dtype

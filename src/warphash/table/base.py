@@ -29,9 +29,11 @@ import numpy.typing as npt
 from ..arrays.adapters.engine import ENGINE_MEMORY
 from ..arrays.adapters.numpy import NUMPY
 from ..arrays.exact import exactly
+from ..arrays.key_column import key_column
 from ..arrays.library import ArrayView, Library
+from ..arrays.nullable_column import NullableColumn
 from ..arrays.row_type import Column, read_only
-from ..arrays.string_column import StringColumn, exported, key_column
+from ..arrays.string_column import StringColumn
 from ..arrays.strings import StringArray
 from ..arrays.transfer import Body, Transfer
 from ..arrays.view import library_like, view
@@ -145,7 +147,7 @@ class BaseTable:
     ) -> None:
         self._key = key_column(key, nulls, floats)
         if self._key.has_any_length:
-            check_string_options(self._kind, device, max_size, memory)
+            check_string_options(self._key.name, self._kind, device, max_size, memory)
             device = "cpu"
         self._value = None if value is None else Column.of_values(value)
         self._value_kind = kind_of(self._value.dtype) if self._value else 0
@@ -516,6 +518,8 @@ class BaseTable:
         from . import archive  # with what it imports, a quarter of our import time
 
         self._need("save")
+        if isinstance(self._key, NullableColumn):
+            raise UnsupportedVerb(f"a file has no keys of type {self._key.name}: pickle the table")
 
         def content() -> copies.Snapshot:
             return self._settled(lambda: copies.Snapshot(self._description(), *self._all_columns_locked()))
@@ -882,7 +886,8 @@ class BaseTable:
         """All rows of some columns, as arrays like ``like`` (`keys`)."""
         library, device = self._kind_like(like)
         made = self._settled(self._owned_columns_locked, library, device, columns)
-        return [exported(rows, library) if isinstance(rows, StringArray) else library.export(rows) for rows in made]
+        key: Any = self._key
+        return [key.exported(rows, library) if isinstance(rows, StringArray) else library.export(rows) for rows in made]
 
     def _owned_columns_locked(
         self, library: Library, device: str, columns: Sequence[Column]

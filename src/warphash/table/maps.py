@@ -8,8 +8,8 @@ from typing import Any, Literal, Self, Unpack
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays.key_column import column_and_view
 from ..arrays.row_type import Column
-from ..arrays.string_column import column_and_view
 from ..arrays.view import view
 from ..errors import DtypeError, ParameterError, UnsupportedVerb
 from ..runtime.abi import Op
@@ -59,8 +59,9 @@ class HashMap(PairTable):
     count_probes
         Count the buckets that inserts read, for ``stats().insert_probes``.
     nulls
-        What becomes of nulls among keys of type ``"str"`` and ``"bytes"``: ``"raise"`` refuses them. ``"drop"`` leaves
-        them out: no null is added, found or erased. With ``"key"``, all nulls are one key, which is None in Python.
+        What becomes of nulls among keys: ``"raise"`` refuses them. ``"drop"`` leaves them out: no null is added, found
+        or erased. With ``"key"``, all nulls are one key, which is None in Python. ``"drop"`` and ``"key"`` are for
+        tables on the CPU.
     floats
         When floating-point keys are equal; None refuses such keys. ``"bits"``: if their bits are equal, so -0.0 is not
         0.0, and each NaN is the key of its bits. ``"value"``: -0.0 is 0.0, and NaN is one key; keys are given in host

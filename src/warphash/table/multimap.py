@@ -8,9 +8,9 @@ from typing import Any, Self, Unpack
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays.key_column import column_and_view
 from ..arrays.library import ArrayView
 from ..arrays.row_type import Column
-from ..arrays.string_column import column_and_view
 from ..arrays.view import view
 from ..designs import registry
 from ..errors import DtypeError, ParameterError
