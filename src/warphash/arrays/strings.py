@@ -343,17 +343,21 @@ def _fill(rows: npt.NDArray[Any], address: int, offsets: npt.NDArray[Any]) -> No
 
 
 def _fill_views(rows: npt.NDArray[Any], chunk: Chunk) -> None:
-    """Rows of Arrow's views: strings of up to 12 bytes lie in the view itself."""
+    """Rows of Arrow's views: a length, and the number of a buffer with a place there; or up to 12 bytes themselves.
+
+    A view is two words: ``length | prefix << 32`` and ``buffer | place << 32``.
+    """
     words = rows.view(np.uint64).reshape(-1, 2)
     pool = len(chunk.buffers) - 3  # the last buffer has the sizes of these
-    homes = np.array(chunk.buffers[2 : 2 + max(pool, 0)] or [0], np.uint64)
-    views = chunk.at(1, np.int32, 4 * chunk.length, 4 * chunk.offset).reshape(-1, 4)
-    first = chunk.buffers[1] + 16 * chunk.offset + 4
+    homes = np.array(chunk.buffers[2 : 2 + pool] or [0], np.uint64)
+    views = chunk.at(1, np.uint64, 2 * chunk.length, 2 * chunk.offset).reshape(-1, 2)
+    first, low, half = chunk.buffers[1] + 16 * chunk.offset + 4, np.uint64(2**32 - 1), np.uint64(32)
     for at in range(0, len(rows), _PIECE):
         part, piece = words[at : at + _PIECE], views[at : at + _PIECE]
-        part[:, 1] = piece[:, 0]
-        np.add(homes.take(piece[:, 2], mode="clip"), piece[:, 3], out=part[:, 0], casting="unsafe", dtype=np.uint64)
-        (inside,) = np.nonzero(piece[:, 0] <= 12)
+        np.bitwise_and(piece[:, 0], low, out=part[:, 1])
+        np.right_shift(piece[:, 1], half, out=part[:, 0])
+        part[:, 0] += homes[0] if len(homes) == 1 else homes.take((piece[:, 1] & low).view(np.int64), mode="clip")
+        (inside,) = np.nonzero(part[:, 1] <= 12)
         part[inside, 0] = inside.astype(np.uint64) * np.uint64(16) + np.uint64(first + 16 * at)
 
 
