@@ -111,6 +111,24 @@ def test_threads_that_meet_at_one_string_agree() -> None:
         set_num_threads(before)
 
 
+@pytest.mark.parametrize("distinct", [3, 1000, 9000], ids=str)
+def test_strings_that_lie_at_one_address(distinct: int) -> None:
+    """As of a column with a dictionary: few strings of large batches; with some that begin where others do."""
+    words = rows_of([f"word {n}" for n in range(distinct)], True)
+    held = np.concatenate([words.rows, words.rows[: distinct // 2]])
+    held["length"][distinct:] -= 1  # the same address, and another string
+    draw = np.random.default_rng(1).integers(0, len(held), 1 << 16)
+    rows, items = held[draw], [f"word {n}" for n in range(distinct)] + [f"word {n}"[:-1] for n in range(distinct // 2)]
+    expected = [items[number] for number in draw]
+    table, numbers = StringTable(ENGINE, 1), np.empty(len(rows), np.uint32)
+    for verb in (table.look_up, table.intern, table.look_up):
+        verb(rows.ctypes.data, len(rows), numbers.ctypes.data)
+        if table.used:
+            assert strings_of(table, numbers) == expected and table.used == len(set(expected))
+        else:
+            assert (numbers == NO_NUMBER).all()
+
+
 def test_many_threads_look_up_together() -> None:
     table = StringTable(ENGINE, 1)
     numbers, seen = intern(table, WORDS), []

@@ -87,76 +87,122 @@ WARPHASH_FN u64 load_acquire_slot(const u64* p) {
 WARPHASH_FN u64 home_of(const StringIndex& t, u64 tag) { return tag >> (32 - t.bits); }
 WARPHASH_FN u64 number_in(u64 slot) { return (slot & (kPending - 1)) - 1; }
 
-// The probes of a group of strings, for look_up and intern.
+// The numbers of the last strings, by their addresses. The elements of a dictionary-encoded column have the addresses of
+// the dictionary's strings, so each of these is probed for once, and not for each element. Small batches do without the
+// memo. Others give it up once there were more misses than hits by twice its lines.
+class Memo {
+  static constexpr u32 kLines = 8192;
+  static constexpr u64 kLeastElements = 1 << 14, kMostLength = ~0u;
+  struct Line {
+    u64 address;
+    u32 length, number;
+  };
+  Line lines_[kLines];
+  i32 credit_;  // of hits, less misses
+
+  WARPHASH_FN Line& line(const StringRow& row) { return lines_[(row.address * 0x9fb21c651e98df25ull) >> 51]; }
+
+ public:
+  explicit Memo(u64 elements) : credit_(elements < kLeastElements ? 0 : 2 * kLines) {
+    if (in_use())
+      for (Line& line : lines_) line = {0, 0, 0};
+  }
+  WARPHASH_FN bool in_use() const { return credit_ > 0; }
+  WARPHASH_FN bool knows(const StringRow& row, u32& number) {
+    const Line& seen = line(row);
+    const bool known = row.address && seen.address == row.address && seen.length == row.length;
+    if (known) number = seen.number;
+    credit_ += known ? 1 : -1;
+    return known;
+  }
+  WARPHASH_FN void note(const StringRow& row, u32 number) {
+    if (row.length < kMostLength) line(row) = {row.address, static_cast<u32>(row.length), number};
+  }
+};
+
+// The probes of a thread, for look_up and intern.
 template <bool kInserts>
 struct StringProbes {
   const StringIndex& t;
-  const StringBatch& b;
   u64* const slots;
-  const StringRow* const known;
+  StringRow* const known;
   const StringRow* const rows;
   u32* const numbers;
   const u64 mask;
+  Memo memo;
+  u64 pending = 0;            // elements that noted another one
+  u32 claims = 0;             // of the last group
+  u64 claimed[kStringGroup];  // their slots
+  u32 claimer[kStringGroup];  // and elements
 
-  StringProbes(const StringIndex& table, const StringBatch& batch)
+  StringProbes(const StringIndex& table, const StringBatch& batch, u64 elements)
       : t(table),
-        b(batch),
         slots(pointer<u64>(table.slots)),
-        known(pointer<const StringRow>(table.strings)),
+        known(pointer<StringRow>(table.strings)),
         rows(pointer<const StringRow>(batch.rows)),
         numbers(pointer<u32>(batch.numbers)),
-        mask((1ull << table.bits) - 1) {}
+        mask((1ull << table.bits) - 1),
+        memo(elements) {}
 
-  // Probes for strings [i, i + n). Notes in `claimed` the slots that were claimed, and returns how many.
-  WARPHASH_FN u32 run(u64 i, u32 n, u64 (&claimed)[kStringGroup], u32 (&element)[kStringGroup], u64& pending) const {
+  // Looks up the strings [i, i + n).
+  WARPHASH_FN void run(u64 i, u32 n) {
+    u32 elements[kStringGroup], left = 0;
+    if (memo.in_use()) {
+      for (u32 k = 0; k < n; ++k)
+        if (!memo.knows(rows[i + k], numbers[i + k])) elements[left++] = static_cast<u32>(i + k);
+    } else {
+      for (; left < n; ++left) elements[left] = static_cast<u32>(i + left);
+    }
+    probe(elements, left);
+    if (memo.in_use())
+      for (u32 k = 0; k < left; ++k)
+        if (!kInserts || !(numbers[elements[k]] & kPending)) memo.note(rows[elements[k]], numbers[elements[k]]);
+  }
+
+ private:
+  WARPHASH_FN void probe(const u32 (&elements)[kStringGroup], u32 n) {
     u64 tags[kStringGroup], at[kStringGroup];
     for (u32 k = 0; k < n; ++k) {
-      tags[k] = (hash_of(rows[i + k], t.seed) & t.hash_mask) >> 32;
+      tags[k] = (hash_of(rows[elements[k]], t.seed) & t.hash_mask) >> 32;
       at[k] = home_of(t, tags[k]);
       prefetch(slots + at[k]);
     }
-    const u8* bytes[kStringGroup];
+    const StringRow* met[kStringGroup];
     for (u32 k = 0; k < n; ++k) {  // most probes end at their home or next to it
       const u64 slot = load_relaxed(slots + at[k]);
-      bytes[k] = nullptr;
-      if (slot >> 32 != tags[k] || !slot || slot & kPending) continue;
-      bytes[k] = reinterpret_cast<const u8*>(known + number_in(slot));
-      prefetch(bytes[k]);
+      met[k] = slot && slot >> 32 == tags[k] && !(slot & kPending) ? known + number_in(slot) : nullptr;
+      if (met[k]) prefetch(met[k]);
     }
     for (u32 k = 0; k < n; ++k)
-      if (bytes[k]) prefetch(reinterpret_cast<const u8*>(reinterpret_cast<const StringRow*>(bytes[k])->address));
-    u32 claims = 0;
-    for (u32 k = 0; k < n; ++k) {
-      u64 p = at[k];
+      if (met[k]) prefetch(reinterpret_cast<const u8*>(met[k]->address));
+    claims = 0;
+    for (u32 k = 0; k < n; ++k) numbers[elements[k]] = probe_from(at[k], tags[k], elements[k]);
+  }
+
+  // The number of one string, kPending and another element, or kNoNumber: without a number, or claimed by the element.
+  WARPHASH_FN u32 probe_from(u64 p, u64 tag, u32 element) {
+    const StringRow& row = rows[element];
+    while (true) {
       u64 slot = load_acquire_slot(slots + p);
-      while (true) {
+      if (!slot) {
+        if constexpr (!kInserts) return kNoNumber;
+        slot = compare_exchange_word(slots + p, 0ull, tag << 32 | kPending | element);
         if (!slot) {
-          if constexpr (!kInserts) {
-            numbers[i + k] = kNoNumber;
-            break;
-          } else {
-            slot = compare_exchange_word(slots + p, 0ull, tags[k] << 32 | kPending | (i + k));
-            if (!slot) {
-              claimed[claims] = p, element[claims] = static_cast<u32>(i + k), ++claims;
-              break;
-            }
-            acquire_fence();
-          }
+          claimed[claims] = p, claimer[claims] = element, ++claims;
+          return kNoNumber;
         }
-        if (slot >> 32 == tags[k]) {
-          const bool waits = kInserts && slot & kPending;
-          const u64 number = waits ? slot & (kPending - 1) : number_in(slot);
-          if (same_string(waits ? rows[number] : known[number], rows[i + k])) {
-            pending += waits;
-            numbers[i + k] = static_cast<u32>(waits ? number | kPending : number);
-            break;
-          }
-        }
-        p = (p + 1) & mask;
-        slot = load_acquire_slot(slots + p);
+        acquire_fence();
       }
+      if (slot >> 32 == tag) {
+        const bool waits = kInserts && slot & kPending;
+        const u64 number = waits ? slot & (kPending - 1) : number_in(slot);
+        if (same_string(waits ? rows[number] : known[number], row)) {
+          pending += waits;
+          return static_cast<u32>(waits ? number | kPending : number);
+        }
+      }
+      p = (p + 1) & mask;
     }
-    return claims;
   }
 };
 
@@ -166,12 +212,9 @@ struct LookUpStrings {
   static constexpr bool kWalks = true;
   static void run(const Table& table, const Batch& batch, u64 begin, u64 end) {
     const Table t = table;
-    const Batch b = batch;
-    const StringProbes<false> probes(t, b);
-    u64 claimed[kStringGroup], pending = 0;
-    u32 element[kStringGroup];
+    StringProbes<false> probes(t, batch, end - begin);
     for (u64 i = begin; i < end; i += kStringGroup)
-      probes.run(i, static_cast<u32>(end - i < kStringGroup ? end - i : kStringGroup), claimed, element, pending);
+      probes.run(i, static_cast<u32>(end - i < kStringGroup ? end - i : kStringGroup));
   }
 };
 
@@ -181,34 +224,29 @@ struct InternStrings {
   static constexpr bool kWalks = true;
   static void run(const Table& table, const Batch& batch, u64 begin, u64 end) {
     const Table t = table;
-    const Batch b = batch;
-    const StringProbes<true> probes(t, b);
+    StringProbes<true> probes(t, batch, end - begin);
     StringCounters* const counters = pointer<StringCounters>(t.counters);
-    StringRow* const known = pointer<StringRow>(t.strings);
     const u32* const free_numbers = pointer<const u32>(t.free_numbers);
-    u64 claimed[kStringGroup], pending = 0;
-    u32 element[kStringGroup];
     for (u64 i = begin; i < end; i += kStringGroup) {
-      const u32 n = static_cast<u32>(end - i < kStringGroup ? end - i : kStringGroup);
-      const u32 claims = probes.run(i, n, claimed, element, pending);
-      if (!claims) continue;
+      probes.run(i, static_cast<u32>(end - i < kStringGroup ? end - i : kStringGroup));
+      if (!probes.claims) continue;
       u64 bytes = 0;
-      for (u32 k = 0; k < claims; ++k) bytes += stored_length(probes.rows[element[k]]);
-      u64 taken = fetch_add(&counters->taken, static_cast<u64>(claims));
+      for (u32 k = 0; k < probes.claims; ++k) bytes += stored_length(probes.rows[probes.claimer[k]]);
+      u64 taken = fetch_add(&counters->taken, static_cast<u64>(probes.claims));
       u8* to = pointer<u8>(t.arena) + fetch_add(&counters->bytes, bytes);
-      for (u32 k = 0; k < claims; ++k, ++taken) {
-        const StringRow& row = probes.rows[element[k]];
+      for (u32 k = 0; k < probes.claims; ++k, ++taken) {
+        const StringRow& row = probes.rows[probes.claimer[k]];
         const u64 number = taken < t.free_count ? free_numbers[taken] : t.first + taken - t.free_count;
         const u64 length = stored_length(row);
         __builtin_memcpy(to, reinterpret_cast<const u8*>(row.address), length);
-        known[number] = {reinterpret_cast<u64>(to), row.length};
+        probes.known[number] = {reinterpret_cast<u64>(to), row.length};
         to += length;
-        probes.numbers[element[k]] = static_cast<u32>(number);
-        u64* const slot = probes.slots + claimed[k];
+        probes.numbers[probes.claimer[k]] = static_cast<u32>(number);
+        u64* const slot = probes.slots + probes.claimed[k];
         store_release(slot, (load_relaxed(slot) >> 32) << 32 | (number + 1));
       }
     }
-    if (pending) atomic_add(&counters->pending, pending);
+    if (probes.pending) atomic_add(&counters->pending, probes.pending);
   }
 
  private:
