@@ -27,7 +27,8 @@
 //      (relaxed). Copy the bytes, write the row, and store the number in the slot (release). A probe loads slots by an
 //      acquire, so it reads a whole row.
 //   4. resolve: the elements that noted another one read its number.
-// No slot is pending when the launch ends, so an interrupt between launches leaves a whole index.
+// No slot is pending when the launch ends, so an interrupt between launches leaves a whole index. look_up is step 1 alone.
+// In a large batch, a thread remembers numbers by the address of the string (`Memo`), and probes for the others.
 //
 // Nothing here depends on the hash but time: strings of one hash are told apart by their bytes.
 //
@@ -71,7 +72,7 @@ WARPHASH_FN u64 hash_of(const StringRow& s, u64 seed) {
   return fold(kC ^ s.length, fold(a ^ kB, b ^ seed));
 }
 
-// (A comparison of our own, of 16 bytes at a time, took 0.2 longer for a whole look_up than the library's does.)
+// (Comparing 16 bytes at a time by hand is slower: docs/performance/cpu.md.)
 WARPHASH_FN bool same_string(const StringRow& a, const StringRow& b) {
   if (a.length != b.length) return false;
   return a.length == kNullLength ||
