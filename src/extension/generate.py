@@ -19,6 +19,7 @@ PLAIN_HEADERS = {
     "rows": "rows/rows.cuh",
     "bounded": "bounded/bounded.cuh",
     "slabs": "chains/slabs.cuh",
+    "strings": "strings/cpu/strings.cuh",
     "ceiling": "cpu/ceiling.cuh",
     "malloc": "malloc.cuh",
     "boardless": "boardless.cuh",

@@ -77,7 +77,7 @@ def test_an_unaltered_file_is_loaded(tmp_path: Path, kind: str) -> None:
         assert (len(table), table.design, table.seed) == (5, design, 1)
 
 
-NEWER = ("load_bounds", "max_size", "evict", "score", "memory")
+NEWER = ("nulls", "floats", "load_bounds", "max_size", "evict", "score", "memory")
 
 
 @pytest.mark.parametrize("field", NEWER)
@@ -98,6 +98,8 @@ WRONG: dict[str, list[Any]] = {
     "on_full": ["nope", "", 1, None, ["grow"]],
     "attempts": [0, -1, "8", 8.5, True, None, 2**63],
     "count_probes": [0, 1, "false", None, []],
+    "nulls": ["drop", "key", "nope", "", 1, True, ["raise"]],
+    "floats": ["bits", "value", "nope", "", 1, True, ["bits"]],
     "max_size": NUMBERS[:4] + NUMBERS[5:],
     "evict": ["lru", "score", "nope", "", 1, True, ["lru"]],
     "score": ["float64", "nope", "", 1, True, ["float64"]],
@@ -374,3 +376,48 @@ def test_any_header_is_a_table_or_corrupt(tmp_path: Path, kind: str, data: st.Da
     else:
         table.check()
         assert len(table) == header["count"]
+
+
+class TestStrings:
+    """Files of keys of type str: their lengths, then their bytes."""
+
+    @pytest.fixture
+    def strings(self, tmp_path: Path) -> Hand:
+        table = HashSet("str", seed=1)
+        table.insert(["a", "é", ""])
+        table.save(tmp_path / "table")
+        made = Hand.__new__(Hand)
+        made.path, made.kind = tmp_path / "table", HashSet
+        made.header, made.rows = parts_of(made.path)
+        return made
+
+    def file(self, lengths: list[int], data: bytes) -> bytes:
+        return np.array(lengths, "<i8").tobytes() + data
+
+    def test_an_unaltered_file_is_loaded(self, strings: Hand) -> None:
+        table = strings.load(strings.header)
+        table.check()
+        assert set(table) == {"a", "é", ""}
+
+    @pytest.mark.parametrize(
+        ("lengths", "data"),
+        [
+            ([1, 2], b"a\xc3\xa9"),  # one length too few
+            ([1, 2, 9], b"a\xc3\xa9"),
+            ([1, 2, -2], b"a\xc3\xa9"),
+            ([1, 2**62, 2**62], b"a\xc3\xa9"),
+            ([1, 2, 0], b"a\xc3\xa9more"),
+            ([1, 2, 0], b"a\xc3\x28"),  # no UTF-8
+            ([2, 1, 0], b"a\xc3\xa9"),  # cut inside a character
+            ([1, 1, 0], b"aa"),  # a key twice
+            ([1, 2, -1], b"a\xc3\xa9"),  # a null in a table that refuses nulls
+        ],
+        ids=str,
+    )
+    def test_wrong_strings(self, strings: Hand, lengths: list[int], data: bytes) -> None:
+        strings.refuses(strings.header, self.file(lengths, data))
+
+    def test_wrong_descriptions(self, strings: Hand) -> None:
+        for wrong in ({"dtype": "str"}, {"dtype": "str", "shape": [1]}, {"dtype": "text", "shape": []}):
+            strings.refuses(strings.altered("columns", 0, to=wrong))
+        strings.refuses(strings.altered("max_size", to=5) | {"evict": "lfu"})

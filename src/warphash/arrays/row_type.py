@@ -68,6 +68,28 @@ class Column:
         make = cls.of_keys if what == "keys" else cls.of_values
         return make(np.dtype((seen.dtype, seen.shape[1:])) if seen.shape[1:] else seen.dtype)
 
+    @property
+    def has_any_length(self) -> bool:
+        """Whether rows are strings of any length (`string_column.StringColumn`)."""
+        return False
+
+    @property
+    def name(self) -> str:
+        """The type of a row, in a message."""
+        return str(self.numpy)
+
+    def see(self, given: Any) -> ArrayView:
+        """See one row or a batch of rows; a list or a single value in the type of the column."""
+        return view(given, self.dtype)
+
+    def shown(self, row: Any) -> str:
+        """One row, in a message."""
+        return str(row)
+
+    def named(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Rows, for an error that names them."""
+        return rows
+
     def view(self, array: Any, what: str) -> ArrayView:
         """See an array of rows of this column, or a copy in its type if that type has every value of the array's type.
 

@@ -171,6 +171,34 @@ class TwoLevelBatch(InsertBatch):
     ]
 
 
+# ---- strings/abi.cuh
+class StringRow(ctypes.Structure):
+    """Where the bytes of a string are."""
+
+    _fields_ = _words("address", "length")
+
+
+class StringIndex(ctypes.Structure):
+    """The numbers of strings, and their bytes."""
+
+    _fields_ = [
+        *_words("slots", "bits", "strings", "arena", "free_numbers", "free_count", "first", "counters", "seed"),
+        *_words("hash_mask"),
+    ]
+
+
+class StringCounters(ctypes.Structure):
+    """What interning has used."""
+
+    _fields_ = _words("taken", "bytes", "pending")
+
+
+class StringBatch(Launch):
+    """Strings and their numbers."""
+
+    _fields_ = _words("rows", "numbers", "slots", "offsets", "bytes")
+
+
 # ---- rows/abi.cuh
 class StoredRows(ctypes.Structure):
     """Rows that a store keeps."""

@@ -24,6 +24,7 @@ __all__ = [
     "PLATFORMS",
     "ROWS",
     "SLABS",
+    "STRINGS",
     "KernelSource",
     "amalgamate",
     "kernel_names",
@@ -51,6 +52,9 @@ BOUNDED = KernelSpec("bounded", 0, 0, 0, header="bounded/bounded.cuh")
 
 SLABS = KernelSpec("slabs", 0, 0, 0, header="chains/slabs.cuh")
 """The slab allocator by itself."""
+
+STRINGS = KernelSpec("strings", 0, 0, 0, header="strings/cpu/strings.cuh")
+"""Numbers for strings of any length; for a CPU alone."""
 
 
 @cache

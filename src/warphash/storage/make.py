@@ -126,6 +126,8 @@ def make_storage(
     options: StoreOptions,
     multi: bool = False,
     bound: Bound | None = None,
+    any_length: bool = False,
+    drops_nulls: bool = False,
 ) -> Storage:
     """Make an empty storage for ``capacity`` keys.
 
@@ -137,7 +139,27 @@ def make_storage(
         Keys repeat.
     bound
         Of the number of keys; None for no bound.
+    any_length
+        Keys are strings of any length; ``key_bytes`` is the width of their rows.
+    drops_nulls
+        Nulls among such keys are left out.
     """
+    if any_length:
+        from .strings.string_storage import StringStorage
+        from .strings.string_table import NUMBER_BYTES, StringTable
+
+        inner = make_storage(
+            engine,
+            design,
+            parameters,
+            key_bytes=NUMBER_BYTES,
+            value_bytes=value_bytes,
+            capacity=capacity,
+            seed=seed,
+            family=family,
+            options=options,
+        )
+        return StringStorage(StringTable(engine, seed, capacity), inner, value_bytes, drops_nulls=drops_nulls)
     widths: dict[str, Any] = {"key_bytes": key_bytes, "value_bytes": value_bytes, "seed": seed, "family": family}
     storage: Storage
     options = options._replace(leaves=bound is None)

@@ -5,6 +5,7 @@ Layout
     8 bytes   length h of the header, little-endian
     h bytes   header, JSON: what the table is, types and shapes of its rows, their number
     keys, then values, then ranks, packed rows
+              keys of type str or bytes: their lengths, int64, -1 of a null; then their bytes
     32 bytes  SHA-256 of all that comes before
 
 The file holds the pairs and not the slots. So the file is as small as the pairs, any device can read it, and a design
@@ -26,7 +27,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import atomic_file
+from ..arrays.key_column import key_column
 from ..arrays.row_type import Column
+from ..arrays.strings import StringArray
 from ..designs import registry
 from ..errors import CorruptFile, DtypeError
 from ..storage.bounded.bound import EVICT, RANKED_ROWS
@@ -50,6 +53,8 @@ _FIELDS: dict[str, tuple[type, ...]] = {
     "on_full": (str,),
     "attempts": (int,),
     "count_probes": (bool,),
+    "nulls": (str, type(None)),
+    "floats": (str, type(None)),
     "max_size": (int, type(None)),
     "evict": (str, type(None)),
     "score": (str, type(None)),
@@ -59,7 +64,7 @@ _FIELDS: dict[str, tuple[type, ...]] = {
 }
 """The header: each field, and the exact types of its value."""
 
-_NEWER_FIELDS = {"load_bounds", "max_size", "evict", "score", "memory"}
+_NEWER_FIELDS = {"nulls", "floats", "load_bounds", "max_size", "evict", "score", "memory"}
 """Which older files do not have. A missing field stands for None."""
 
 _COLUMNS = {"HashMap": 2, "HashSet": 1, "MultiMap": 2}
@@ -67,6 +72,9 @@ _COLUMNS = {"HashMap": 2, "HashSet": 1, "MultiMap": 2}
 
 _MOST_SLOTS = 1 << 37
 """Most slots of a table of any design: 2^32 buckets of 32 slots."""
+
+_STRINGS: tuple[dict[str, Any], ...] = ({"dtype": "str", "shape": []}, {"dtype": "bytes", "shape": []})
+"""How keys of any length are described: strings, and bytes."""
 
 _SCALAR = re.compile(r"[<>|][biufcmMSUV][1-9][0-9]*(\[[0-9]*[A-Za-z]+\])?")
 """NumPy's name of a type without fields. ``np.dtype`` takes other strings, too, and parses some of them as Python."""
@@ -97,7 +105,7 @@ def write(path: str | os.PathLike[str], contents: Callable[[], Snapshot]) -> Non
         for part in (_MAGIC, len(encoded).to_bytes(8, "little"), encoded):
             digest.update(part)
             file.write(part)
-        for array in columns:
+        for array in (part for column in columns for part in _parts(column)):
             raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
             for at in range(0, raw.nbytes, _PIECE_BYTES):
                 piece = raw[at : at + _PIECE_BYTES].data
@@ -108,7 +116,12 @@ def write(path: str | os.PathLike[str], contents: Callable[[], Snapshot]) -> Non
     atomic_file.replace(path, write_to)
 
 
-def header_of(description: dict[str, Any], columns: Sequence[npt.NDArray[Any]]) -> dict[str, Any]:
+def _parts(column: npt.NDArray[Any] | StringArray) -> list[npt.NDArray[Any]]:
+    """The arrays that a file has of a column."""
+    return [column.lengths, column.data] if isinstance(column, StringArray) else [column]
+
+
+def header_of(description: dict[str, Any], columns: Sequence[npt.NDArray[Any] | StringArray]) -> dict[str, Any]:
     """The header of a file: what the table is, with the types of its rows, and their number.
 
     Raises
@@ -168,11 +181,23 @@ def _parse(body: memoryview, kind: str) -> Snapshot:
     header = json.loads(bytes(body[at : at + length]), parse_constant=_refuse_constant)
     _check_header(header, kind)
     at += length
-    arrays, rows = [], []
-    for number, column in enumerate(header.pop("columns")):
+    arrays: list[Any] = []
+    rows: list[np.dtype[Any]] = []
+    columns = header.pop("columns")
+    if columns[0] in _STRINGS:
+        is_text = columns.pop(0) == _STRINGS[0]
+        strings, at = _strings(body, at, header["count"], is_text)
+        arrays.append(strings)
+        rows.append(np.dtype("U" if is_text else "S"))
+    elif header.get("nulls") not in (None, "raise"):
+        raise ValueError(f"nulls={_short(header['nulls'])} is for strings in a file")
+    for number, column in enumerate(columns, len(rows)):
         dtype, shape = _row_type(column)
         row = np.dtype((dtype, shape)) if shape else dtype
-        (Column.of_values if number else Column.of_keys)(row)
+        if number:
+            Column.of_values(row)
+        else:
+            key_column(row, floats=header.get("floats"))
         nbytes = header["count"] * dtype.itemsize * math.prod(shape)
         if nbytes > len(body) - at:
             raise ValueError(f"{header['count']:,} rows of {row} are expected, and {len(body) - at:,} bytes are there")
@@ -187,6 +212,29 @@ def _parse(body: memoryview, kind: str) -> Snapshot:
     if ranks is not None and (ranks.dtype != np.uint64 or ranks.ndim != 1):
         raise ValueError(f"ranks must be of type uint64, got {rows[-1]}")
     return Snapshot(header, arrays[0], arrays[1] if len(arrays) > 1 else None, ranks)
+
+
+def _strings(body: memoryview, at: int, count: int, text: bool) -> tuple[StringArray, int]:
+    """The strings of a file from an address on, and where they end."""
+    if 8 * count > len(body) - at:
+        raise ValueError(f"the lengths of {count:,} strings are expected, and {len(body) - at:,} bytes are there")
+    lengths = np.frombuffer(body[at : at + 8 * count], "<i8").astype(np.int64)
+    at += 8 * count
+    if count and (lengths.min() < -1 or lengths.max() > len(body) - at):
+        raise ValueError(f"a string has a length of {lengths.min():,} or {lengths.max():,}")
+    offsets = np.zeros(count + 1, np.int64)
+    np.cumsum(np.maximum(lengths, 0), out=offsets[1:])
+    nbytes = int(offsets[-1])
+    if nbytes > len(body) - at:
+        raise ValueError(f"strings of {nbytes:,} bytes are expected, and {len(body) - at:,} bytes are there")
+    data = np.frombuffer(body[at : at + nbytes], np.uint8)
+    if text:
+        bytes(data).decode()
+        first = data[offsets[:-1][lengths > 0]]
+        if (first & 0xC0 == 0x80).any():
+            raise ValueError("a string begins inside a character of UTF-8")
+    valid = lengths >= 0
+    return StringArray(offsets, data, text, None if valid.all() else valid), at + nbytes
 
 
 def _keeps_ranks(header: dict[str, Any]) -> bool:
@@ -234,7 +282,9 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"the header holds {name}, which is no JSON")
 
 
-def _describe(array: npt.NDArray[Any]) -> dict[str, Any]:
+def _describe(array: npt.NDArray[Any] | StringArray) -> dict[str, Any]:
+    if isinstance(array, StringArray):
+        return _STRINGS[0] if array.text else _STRINGS[1]
     try:
         described = {"dtype": _described(array.dtype), "shape": list(array.shape[1:])}
         read_back = _row_type(json.loads(json.dumps(described)))[0]

@@ -31,8 +31,12 @@ from ..arrays.adapters.engine import ENGINE_MEMORY
 from ..arrays.adapters.numpy import NUMPY
 from ..arrays.batch import library_of_rows
 from ..arrays.exact import exactly
+from ..arrays.key_column import key_column
 from ..arrays.library import ArrayView, Library
+from ..arrays.nullable_column import NullableColumn
 from ..arrays.row_type import Column, read_only
+from ..arrays.string_column import StringColumn
+from ..arrays.strings import StringArray
 from ..arrays.transfer import Body, Transfer
 from ..arrays.view import library_like, view
 from ..designs import registry
@@ -63,6 +67,7 @@ from .options import (
     buckets_of,
     capacity_of,
     check_options,
+    check_string_options,
     chosen,
     integer,
     load_factor_of,
@@ -136,13 +141,18 @@ class BaseTable(Generic[K]):
         on_full: str = "grow",
         attempts: int = 8,
         count_probes: bool = False,
+        nulls: str = "raise",
+        floats: str | None = None,
         memory: str | os.PathLike[str] | None = None,
         max_size: int | None = None,
         evict: str | None = None,
         score: npt.DTypeLike | None = None,
         **parameters: Any,
     ) -> None:
-        self._key = Column.of_keys(key)
+        self._key = key_column(key, nulls, floats)
+        if self._key.has_any_length:
+            check_string_options(self._key.name, self._kind, device, max_size, memory)
+            device = "cpu"
         self._value = None if value is None else Column.of_values(value)
         self._value_kind = kind_of(self._value.dtype) if self._value else 0
         self._design, self._parameters = chosen(design, parameters)
@@ -189,12 +199,16 @@ class BaseTable(Generic[K]):
             ),
             multi=self._multi,
             bound=self._bound,
+            any_length=self._key.has_any_length,
+            drops_nulls=nulls == "drop",
         )
         self._options = {
             "hash": hash,
             "on_full": on_full,
             "attempts": int(attempts),
             "count_probes": bool(count_probes),
+            "nulls": nulls,
+            "floats": floats,
         }
         if isinstance(self._memory, Path) and not opens:
             self._commit_locked()  # nobody else has the table
@@ -217,8 +231,13 @@ class BaseTable(Generic[K]):
 
     @property
     def key_dtype(self) -> np.dtype[Any]:
-        """Type of a key; of a row of keys, with its shape."""
+        """Type of a key; of a row of keys, with its shape. Of strings of any length, ``dtype("str")``."""
         return self._key.numpy
+
+    @property
+    def _rules(self) -> dict[str, Any]:
+        """The options that say when two keys are one: a table with these takes the same keys."""
+        return {name: self._options[name] for name in ("nulls", "floats")}
 
     @property
     def seed(self) -> int:
@@ -540,6 +559,8 @@ class BaseTable(Generic[K]):
         from . import archive  # with what it imports, a quarter of our import time
 
         self._need("save")
+        if isinstance(self._key, NullableColumn):
+            raise UnsupportedVerb(f"a file has no keys of type {self._key.name}: pickle the table")
 
         def content() -> copies.Snapshot:
             return self._settled(lambda: copies.Snapshot(self._description(), *self._all_columns_locked()))
@@ -675,7 +696,8 @@ class BaseTable(Generic[K]):
     def _distinct(self, keys: ArrayView) -> int:
         """How many different keys there are among ``keys``: the size of a set of another design."""
         design = next(name for name in _PROVING_DESIGNS if name != self.design)
-        proof = BaseTable(self.key_dtype, None, capacity=max(1, keys.rows), design=design, device=self.device, seed=1)
+        options: dict[str, Any] = {"design": design, "device": self.device, "seed": 1, **self._rules}
+        proof = BaseTable(self.key_dtype, None, capacity=max(1, keys.rows), **options)
         proof._update_locked([keys], Op.KEEP, None)
         return len(proof)
 
@@ -753,6 +775,8 @@ class BaseTable(Generic[K]):
 
         ``mend`` is what a caller should do that has a batch.
         """
+        if isinstance(self._key, StringColumn):
+            return self._key.view_one(key, mend)
         dtype, shape = self._key.dtype, self._key.shape
         try:
             seen = view(key, dtype)
@@ -798,7 +822,8 @@ class BaseTable(Generic[K]):
         try:
             self._run(body, ins, outs, stream)
         except TableFull as error:
-            raise TableFull(str(error), self._transfer.on_host(ins[0])[error.keys]) from None
+            named = self._key.named(self._transfer.on_host(ins[0])[error.keys])
+            raise TableFull(str(error), named) from None
 
     # ---- the one path of lookups
     def _look_up(self, keys: Any, column: Column | None, default: Any) -> tuple[Any, Any]:
@@ -936,12 +961,31 @@ class BaseTable(Generic[K]):
     def _read_all(self, like: Any, *columns: Column) -> list[Any]:
         """All rows of some columns, as arrays like ``like`` (`keys`)."""
         library, device = self._kind_like(like)
-        made = self._settled(self._scanned_locked, library, device, columns)
-        return [library.export(column) for column in made]
+        made = self._settled(self._owned_columns_locked, library, device, columns)
+        key: Any = self._key
+        return [key.exported(rows, library) if isinstance(rows, StringArray) else library.export(rows) for rows in made]
+
+    def _owned_columns_locked(
+        self, library: Library, device: str, columns: Sequence[Column]
+    ) -> list[ArrayView | StringArray]:
+        """All rows of some columns, valid behind the lock, too."""
+        made = zip(self._scanned_locked(library, device, columns), columns, strict=True)
+        return [self._owned_locked(rows) if column is self._key else rows for rows, column in made]
+
+    def _owned_locked(self, keys: ArrayView) -> ArrayView | StringArray:
+        """Keys that stay valid behind the lock: strings of any length are copied."""
+        if not isinstance(self._key, StringColumn):
+            return keys
+        from ..storage.strings.string_table import packed
+
+        offsets, data, valid = packed(self._engine, keys.ptr, keys.rows)
+        return StringArray(offsets, data, self._key.text, valid)
 
     def _kind_like(self, like: Any) -> tuple[Library, str]:
         """The library and the device of results: of an array or a name; by default, of the first keys."""
         own = self._device if self._device.startswith("cuda") else "cpu"
+        if isinstance(self._key, StringColumn) and like is not None:
+            return self._key.library_like(like), own
         if like is None:
             return self._like or (NUMPY, own)
         if isinstance(like, str):
@@ -975,7 +1019,9 @@ class BaseTable(Generic[K]):
     def _host_columns_locked(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
         """All keys, and all values if the table has values, in host memory."""
         columns = [self._key] if self._value is None else [self._key, self._value]
-        keys, *values = (made.owner for made in self._scanned_locked(NUMPY, "cpu", columns))
+        made = self._owned_columns_locked(NUMPY, "cpu", columns)
+        held: list[Any] = [rows if isinstance(rows, StringArray) else rows.owner for rows in made]
+        keys, *values = held
         return keys, values[0] if values else None
 
     def _all_columns_locked(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None, npt.NDArray[Any] | None]:
@@ -995,7 +1041,7 @@ class BaseTable(Generic[K]):
         value = "" if self._value is None else f", value={self._value.numpy}"
         store = self._storage.store
         return (
-            f"<{type(self).__name__} key={self.key_dtype}{value}: {store.size:,} keys in "
+            f"<{type(self).__name__} key={self._key.name}{value}: {store.size:,} keys in "
             f"{store.slots:,} slots, {self.design} on {self.device}>"
         )
 
@@ -1069,7 +1115,9 @@ class BaseTable(Generic[K]):
             design=description["design"],
             device=device,
             count_probes=description["count_probes"],
-            load_bounds=description.get("load_bounds"),  # which older files do not have, nor the next four
+            nulls="raise" if (nulls := description.get("nulls")) is None else nulls,  # as of older files, and the next
+            floats=description.get("floats"),
+            load_bounds=description.get("load_bounds"),
             max_size=description.get("max_size"),
             evict=description.get("evict"),
             score=description.get("score"),

@@ -90,7 +90,7 @@ class PairTable(BaseTable[K], Generic[K, V]):
         there = self._transfer.on_host(found)
         if not there.all():
             missing = np.flatnonzero(~there)
-            first = self._transfer.on_host(keys)[missing[0]]
+            first = self._key.shown(self._transfer.on_host(keys)[missing[0]])
             others = f", and {len(missing) - 1:,} more keys that are not there" if len(missing) > 1 else ""
             raise KeyError(f"{first}{others}")
 

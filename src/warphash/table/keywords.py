@@ -66,6 +66,8 @@ class SharedOptions(TypedDict, total=False):
     on_full: Literal["grow", "raise"]
     attempts: int
     count_probes: bool
+    nulls: Literal["raise", "drop", "key"]
+    floats: Literal["bits", "value"] | None
     memory: str | os.PathLike[str] | None
     max_size: int | None
     evict: Evict | None

@@ -74,7 +74,7 @@ def pop(table: HashMap, keys: Any, default: Any) -> Any:
 
 def setdefault(table: HashMap, keys: Any, values: Any) -> Any:
     """Add absent keys, and return the value that each key has now."""
-    one = view(keys, table._key.dtype).shape == table._key.shape
+    one = table._key.see(keys).shape == table._key.shape
     held, _ = table.find_or_insert(keys, values)
     return held[0] if one else held
 
@@ -108,7 +108,7 @@ def _update_from_table(table: HashMap, other: Any) -> None:
         return
     columns = [other._key, other._values]
     if other.device == table.device:
-        keys, values = other._settled(other._scanned_locked, ENGINE_MEMORY, other.device, columns)
+        keys, values = other._settled(other._owned_columns_locked, ENGINE_MEMORY, other.device, columns)
     else:
         keys, values = other.to_arrays(like="numpy")
     table._update(keys, values, Op.REPLACE, answers=False)
@@ -134,7 +134,7 @@ def same_pairs(left: set_algebra.Side, right: set_algebra.Side) -> bool:
 def _one_or_batch(table: HashMap, keys: Any) -> tuple[bool, ArrayView | None]:
     """Whether ``keys`` is one key, and its view: None for one key that the key type cannot represent."""
     try:
-        given = view(keys, table._key.dtype)
+        given = table._key.see(keys)
     except DtypeError:
         if isinstance(keys, list | tuple) or np.ndim(keys):
             raise

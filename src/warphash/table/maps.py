@@ -8,6 +8,7 @@ from typing import Any, Literal, Never, Self, Unpack, overload
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays.key_column import column_and_view
 from ..arrays.row_type import Column
 from ..arrays.view import view
 from ..errors import DtypeError, ParameterError, UnsupportedVerb
@@ -25,7 +26,7 @@ _COMBINING = {"add": Op.ADD, "min": Op.MIN, "max": Op.MAX, "or": Op.OR, "and": O
 
 
 class HashMap(PairTable[K, V]):
-    """A hash map of fixed-width keys and values on one device.
+    """A hash map of keys and fixed-width values on one device.
 
     Verbs take arrays of any shape, lists and single values. They answer with arrays of the keys' library, device and
     shape. Columns of pandas, Polars and PyArrow are answered with columns: of a pandas Series, with its index. Rows of
@@ -37,6 +38,8 @@ class HashMap(PairTable[K, V]):
     key, value
         Anything that ``numpy.dtype`` takes: integers, datetimes, ``S`` and ``V`` bytes, structured types, and
         ``("int32", (3,))`` for rows of numbers. Keys of up to 128 bytes, and not floating-point; values of any width.
+        Keys of type ``"str"`` or ``"bytes"`` are strings of any length, on the CPU: from lists, NumPy, pandas, Polars
+        and any library that speaks Arrow.
     capacity
         Keys that the table holds at ``load_factor`` before it grows, 1024 by default; it has
         ``ceil(capacity / load_factor)`` slots.
@@ -61,6 +64,14 @@ class HashMap(PairTable[K, V]):
         How many sets of hash constants to try before the table grows, or raises `TableFull`.
     count_probes
         Count the buckets that inserts read, for ``stats().insert_probes``.
+    nulls
+        What becomes of nulls among keys: ``"raise"`` refuses them. ``"drop"`` leaves them out: no null is added, found
+        or erased. With ``"key"``, all nulls are one key, which is None in Python. ``"drop"`` and ``"key"`` are for
+        tables on the CPU.
+    floats
+        When floating-point keys are equal; None refuses such keys. ``"bits"``: if their bits are equal, so -0.0 is not
+        0.0, and each NaN is the key of its bits. ``"value"``: -0.0 is 0.0, and NaN is one key; keys are given in host
+        memory.
     memory
         Where the slots lie: ``"device"``. Design ``"stadium"`` also takes ``"host"``, the memory of a GPU's host, and
         the ``pathlib.Path`` of a file that is made (`open`, `flush`, `close`). The home of design ``"tiered"`` lies in
@@ -141,9 +152,9 @@ class HashMap(PairTable[K, V]):
         **options
             As for the class.
         """
-        seen, value_view = view(keys), view(values)
+        (column, seen), value_view = column_and_view(keys, options), view(values)
         options.setdefault("device", seen.device if seen.host is None else None)
-        types = Column.of_array(seen, "keys").numpy, Column.of_array(value_view, "values").numpy
+        types = column.numpy, Column.of_array(value_view, "values").numpy
         table: HashMap[Any, Any] = cls(*types, capacity=capacity_for(seen.rows, capacity, options), **options)
         table._update(seen, value_view, Op.KEEP, scores=scores, unique=assume_unique, answers=False)
         return table
@@ -238,7 +249,7 @@ class HashMap(PairTable[K, V]):
         self._note_kind(seen)
         n, host_keys, host_values = seen.rows, *map(self._transfer.on_host, (seen, value_view))
         places = np.arange(n, dtype=np.uint64)
-        order = HashMap(self.key_dtype, np.uint64, capacity=max(1, n), device="cpu")
+        order = HashMap(self.key_dtype, np.uint64, capacity=max(1, n), device="cpu", **self._rules)
         order.upsert(host_keys, places, "min" if op == "first" else "max")
         chosen = order.find(host_keys)[0] == places
         added = np.zeros(n, np.bool_)
@@ -536,7 +547,7 @@ class HashMap(PairTable[K, V]):
 
     def __getitem__(self, keys: Any) -> Any:
         self._need("find")
-        given = view(keys, self._key.dtype)
+        given = self._key.see(keys)
         seen = self._view_keys(given.owner)
         values, found = self._look_up(seen, self._value, 0)
         self._raise_missing(seen, view(found))
@@ -559,7 +570,7 @@ class HashMap(PairTable[K, V]):
 
 
 class HashSet(BaseTable[K]):
-    """A set of fixed-width keys on one device. Takes the parameters of `HashMap`, without ``value``.
+    """A set of keys on one device. Takes the parameters of `HashMap`, without ``value``.
 
     Examples
     --------
@@ -585,10 +596,9 @@ class HashSet(BaseTable[K]):
         **options: Unpack[TableOptions],
     ) -> HashSet[KeyT]:
         """Build a set of ``keys`` in one pass; see `HashMap.from_arrays`."""
-        seen = view(keys)
+        column, seen = column_and_view(keys, options)
         options.setdefault("device", seen.device if seen.host is None else None)
-        key = Column.of_array(seen, "keys").numpy
-        table: HashSet[Any] = cls(key, capacity=capacity_for(seen.rows, capacity, options), **options)
+        table: HashSet[Any] = cls(column.numpy, capacity=capacity_for(seen.rows, capacity, options), **options)
         table._update(seen, None, Op.KEEP, scores=scores, unique=assume_unique, answers=False)
         return table
 
@@ -703,7 +713,7 @@ class HashSet(BaseTable[K]):
         """Another set; or a set of the keys of an array or an iterable."""
         if isinstance(other, HashSet):
             return other
-        made = HashSet(self.key_dtype, device=self.device)
+        made = HashSet(self.key_dtype, device=self.device, **self._rules)
         made.update(other)
         return made
 

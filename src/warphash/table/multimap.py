@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays.batch import library_of_rows
+from ..arrays.key_column import column_and_view
 from ..arrays.library import ArrayView
 from ..arrays.row_type import Column
 from ..arrays.view import view
@@ -93,9 +94,9 @@ class MultiMap(PairTable[K, V]):
         **options: Unpack[TableOptions],
     ) -> MultiMap[KeyT, ValueT]:
         """Build a table of ``keys`` and ``values`` in one pass; see `HashMap.from_arrays`."""
-        seen, value_view = view(keys), view(values)
+        (column, seen), value_view = column_and_view(keys, options), view(values)
         options.setdefault("device", seen.device if seen.host is None else None)
-        types = Column.of_array(seen, "keys").numpy, Column.of_array(value_view, "values").numpy
+        types = column.numpy, Column.of_array(value_view, "values").numpy
         table: MultiMap[Any, Any] = cls(*types, capacity=seen.rows if capacity is None else capacity, **options)
         table._update(seen, value_view, Op.KEEP, answers=False)
         return table
@@ -188,7 +189,7 @@ class MultiMap(PairTable[K, V]):
             If a key has no pair: naming the first such key, and counting the others.
         """
         self._need("find_all")
-        given = view(keys, self._key.dtype)
+        given = self._key.see(keys)
         seen = self._view_keys(given.owner)
         values, offsets = self.find_all(seen)
         counts = np.diff(self._transfer.on_host(view(offsets)))

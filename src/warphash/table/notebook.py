@@ -20,7 +20,7 @@ def html(table: BaseTable) -> str:
         return f"<b>{escape(name)}</b>, closed"
     stats = table.stats()
     rows = {
-        "key": str(table.key_dtype),
+        "key": table._key.name,
         "value": "" if table._value is None else str(table._value.numpy),
         "keys" if not table._multi else "pairs": f"{stats.size:,}",
         "slots": f"{stats.slots:,}",

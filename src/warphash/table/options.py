@@ -12,7 +12,7 @@ import numpy as np
 from ..arrays.row_type import Column
 from ..designs import auto, registry
 from ..designs.base import Design
-from ..errors import ParameterError, PathError
+from ..errors import DeviceError, ParameterError, PathError
 from ..storage.bounded.bound import EVICT, Bound
 from ..storage.hash_constants import HASHES
 
@@ -24,6 +24,7 @@ __all__ = [
     "capacity_for",
     "capacity_of",
     "check_options",
+    "check_string_options",
     "chosen",
     "integer",
     "load_factor_of",
@@ -155,6 +156,29 @@ def memory_of(given: Any, design: Design) -> str | Path:
     if not isinstance(given, ExistingFile) and path.exists():
         raise PathError(f"{path} is there already: open(path) opens the table in it, and a new table needs a new path")
     return path
+
+
+def check_string_options(key: str, kind: str, device: str | None, max_size: Any, memory: Any) -> None:
+    """Raise unless a table whose keys are strings of any length, or have nulls, can have these options.
+
+    Raises
+    ------
+    DeviceError
+        For another device than the CPU.
+    ParameterError
+        For a `MultiMap`, a bound on keys, and slots in a file.
+    """
+    fixed = "give keys of a fixed width, such as S16, without nulls"
+    if device not in (None, "cpu"):
+        raise DeviceError(
+            f"keys of type {key} live on the CPU alone, got device={device!r}: give device='cpu', or {fixed}"
+        )
+    if kind == "MultiMap":
+        raise ParameterError(f"a MultiMap has no keys of type {key}: {fixed}, or take a HashMap")
+    if max_size is not None:
+        raise ParameterError(f"a table with max_size has no keys of type {key}: {fixed}, or leave max_size out")
+    if isinstance(memory, os.PathLike):
+        raise ParameterError(f"a table in a file has no keys of type {key}: {fixed}, or save the table")
 
 
 def integer(name: str, value: Any, least: int) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays.strings import StringArray
 from ..errors import DeviceError, EngineUnavailable
 from ..runtime.devices import engine_for
 from . import copies
@@ -56,7 +57,7 @@ def rebuild(
     kind: Any,
     device: str,
     description: dict[str, Any],
-    keys: npt.NDArray[np.uint8],
+    keys: npt.NDArray[np.uint8] | StringArray,
     values: npt.NDArray[np.uint8] | None,
     ranks: npt.NDArray[np.uint8] | None = None,
 ) -> Any:
@@ -87,13 +88,17 @@ def rebuild(
     return copies.rebuilt(kind, copies.Snapshot(description, *columns), _device(device))
 
 
-def as_bytes(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    """The bytes of a C-contiguous array, as one array of bytes."""
+def as_bytes(rows: npt.NDArray[Any] | StringArray) -> npt.NDArray[np.uint8] | StringArray:
+    """The bytes of a C-contiguous array, as one array of bytes. Strings are arrays of bytes already."""
+    if isinstance(rows, StringArray):
+        return rows
     return rows.reshape(-1).view(np.uint8)
 
 
-def _rows(raw: npt.NDArray[np.uint8], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def _rows(raw: Any, dtype: np.dtype[Any]) -> Any:
     """The array whose bytes `as_bytes` gave."""
+    if isinstance(raw, StringArray):
+        return raw
     rows = raw.view(dtype.base).reshape(-1, *dtype.shape)
     # A copy of bytes, since a copy of rows leaves out the padding between their fields.
     return rows if rows.flags.aligned else _rows(raw.copy(), dtype)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from ..arrays.adapters.engine import ENGINE_MEMORY
 from ..arrays.library import ArrayView
+from ..arrays.strings import StringArray
 from ..errors import DtypeError
 from ..runtime.abi import Op
 from ..runtime.engine import Buffer
@@ -175,8 +176,12 @@ def combined(left: AnySet, right: BaseTable, choose: Choice) -> AnySet:
 
     The set has no bound: a bound would leave out keys of the answer.
     """
-    description, keys = _of_both(left, right, lambda *sides: (left._typed_description(), _joined(left, choose(*sides))))
-    description |= {"capacity": keys.rows, "max_size": None, "evict": None, "score": None}
+
+    def answer(*sides: Side) -> tuple[dict[str, Any], ArrayView | StringArray]:
+        return left._typed_description(), left._owned_locked(_joined(left, choose(*sides)))
+
+    description, keys = _of_both(left, right, answer)
+    description |= {"capacity": keys.shape[0], "max_size": None, "evict": None, "score": None}
     return copies.like(left, description, keys, None, unique=False)
 
 
@@ -199,8 +204,8 @@ def _of_both(left: BaseTable, right: BaseTable, ask: Callable[[Side, Side], T], 
     for table in (left, right):
         table._need("keys")
         table._need("contains")
-    if right.key_dtype != left.key_dtype:
-        raise DtypeError(f"both tables must hold one key type, got {left.key_dtype} and {right.key_dtype}")
+    if right._key != left._key:
+        raise DtypeError(f"both tables must hold one key type, got {left._key.name} and {right._key.name}")
 
     def answer() -> T:
         near: BaseTable = right

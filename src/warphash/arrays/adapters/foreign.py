@@ -200,6 +200,9 @@ def _see_column(array: Any) -> ArrayView:
 
 
 def _as_numpy(array: Any) -> npt.NDArray[Any]:
+    dtype: Any = getattr(array, "dtype", None)
+    if getattr(dtype, "tz", None) is not None and hasattr(dtype, "unit"):  # of pandas: others give instants of UTC
+        return np.asarray(array, f"datetime64[{dtype.unit}]")
     try:
         return np.asarray(array)
     except MemoryError:

@@ -1,0 +1,63 @@
+"""Which column a key type has, and an array of keys: of a fixed width, floats, strings of any length, or with nulls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import ParameterError
+from .float_column import FloatColumn
+from .library import ArrayView
+from .nullable_column import NullableColumn, without_nulls
+from .row_type import Column
+from .string_column import StringColumn
+from .strings import ROW, holds_text
+from .view import view
+
+__all__ = ["NULLS", "column_and_view", "key_column"]
+
+NULLS = ("raise", "drop", "key")
+"""What may become of nulls among keys: an error; no keys; or one key, None."""
+
+
+def key_column(dtype: Any, nulls: str = "raise", floats: str | None = None) -> Column:
+    """Check a key type: ``str`` and ``bytes`` are strings of any length; others are as for `Column.of_keys`.
+
+    Parameters
+    ----------
+    nulls
+        Rule for nulls: one of `NULLS`.
+    floats
+        Rule for floating-point keys (`FloatColumn`); None to refuse them.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such rule.
+    DtypeError
+        As `Column.of_keys` and `FloatColumn.of`.
+    """
+    if nulls not in NULLS:
+        raise ParameterError(f"nulls must be one of {NULLS}, got {nulls!r}")
+    if isinstance(dtype, np.dtype | type | str):
+        text = dtype in (str, "str") or (isinstance(dtype, np.dtype) and (dtype.kind == "T" or dtype == np.dtype("U")))
+        if text or dtype in (bytes, "bytes") or (isinstance(dtype, np.dtype) and dtype == np.dtype("S")):
+            return StringColumn(ROW, (), text, nulls)
+    column = Column.of_keys(dtype) if floats is None else FloatColumn.of(dtype, floats)
+    return column if nulls == "raise" else NullableColumn(ROW, (), False, nulls, column)
+
+
+def column_and_view(keys: Any, options: Mapping[str, Any]) -> tuple[Column, ArrayView]:
+    """The column that an array of keys is of, in a table with such options, and its view."""
+    nulls, floats = options.get("nulls", "raise"), options.get("floats")
+    text = holds_text(keys)
+    if text is not None:
+        column = key_column(str if text else bytes, nulls)
+        return column, column.view(keys, "keys")
+    seen = view(keys if nulls == "raise" else without_nulls(keys)[0])
+    if nulls == "raise" and (floats is None or seen.dtype.kind != "f"):
+        return Column.of_array(seen, "keys"), seen
+    column = key_column(np.dtype((seen.dtype, seen.shape[1:])), nulls, floats if seen.dtype.kind == "f" else None)
+    return column, column.view(keys, "keys")

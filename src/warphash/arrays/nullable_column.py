@@ -1,0 +1,155 @@
+"""Keys of a fixed width with nulls among them: columns of pandas, Polars and pyarrow, and lists with None.
+
+A table keeps such keys as it keeps strings: by an address and a length. So a null is a key beside all values of the
+type.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import DtypeError, ShapeError
+from .exact import exactly
+from .library import ArrayView, Library
+from .row_type import Column
+from .string_column import StringColumn
+from .strings import NULL_LENGTH, ROW, StringArray, StringRows
+
+__all__ = ["NullableColumn", "without_nulls"]
+
+_ASKED = {"pandas": ("notna", "dropna"), "polars": ("is_not_null", "drop_nulls"), "pyarrow": ("is_valid", "drop_null")}
+"""The methods of a column that say which values are no nulls, and that leave nulls out."""
+
+Valid = npt.NDArray[np.bool_] | None
+
+
+@dataclass(frozen=True)
+class NullableColumn(StringColumn):
+    """Keys of another column, or nulls.
+
+    Attributes
+    ----------
+    items
+        The column of the keys that are no nulls; always given.
+    """
+
+    items: Column | None = None
+
+    @property
+    def _items(self) -> Column:
+        assert self.items is not None
+        return self.items
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        """Type of a key that is no null."""
+        return self._items.numpy
+
+    @property
+    def name(self) -> str:
+        """The type, and the rule for nulls."""
+        return f"{self._items.name}, nulls={self.nulls!r}"
+
+    def see(self, given: Any) -> ArrayView:
+        """See one key or a batch."""
+        if isinstance(given, ArrayView | StringRows | StringArray) or getattr(given, "dtype", None) == ROW:
+            return super().see(given)
+        values, valid = self._apart(given)
+        rows = np.empty(len(values), ROW)
+        rows["length"] = self._items.nbytes
+        rows["address"] = np.arange(len(values), dtype=np.uint64) * np.uint64(self._items.nbytes)
+        rows["address"] += np.uint64(values.ctypes.data)
+        if valid is not None:
+            rows["length"][~valid] = NULL_LENGTH
+        is_one = given is None or (valid is None and self._items.see(given).shape == self._items.shape)
+        held = rows.reshape(()) if is_one else rows
+        return self.of_rows(StringRows(held, False, values, 0 if valid is None else int((~valid).sum())), given)
+
+    def _apart(self, given: Any) -> tuple[npt.NDArray[Any], Valid]:
+        """The values of a column in host memory, with zeros for nulls; and which are no nulls, or None if all are."""
+        items = self._items
+        if given is None:
+            return np.zeros((1, *items.shape), items.dtype), np.zeros(1, np.bool_)
+        kept, valid = without_nulls(given)
+        if valid is not None and not valid.any():
+            return np.zeros((len(valid), *items.shape), items.dtype), valid
+        seen = items.view(kept, "keys")
+        if seen.host is None:
+            raise DtypeError(f"keys with nulls={self.nulls!r} lie in host memory, got an array on {seen.device}")
+        if valid is None:
+            return seen.host, None
+        values = np.zeros((len(valid), *items.shape), items.dtype)
+        values[valid] = seen.host
+        return values, valid
+
+    def view_one(self, key: Any, mend: str) -> ArrayView | None:
+        """See one key; None for what the type does not hold."""
+        if key is None or isinstance(key, StringRows):
+            return super().view_one(key, mend)
+        items = self._items
+        try:
+            made = exactly(key, items.dtype)
+        except DtypeError:
+            return None
+        if made.ndim > len(items.shape) and not isinstance(key, tuple):
+            raise ShapeError(f"expected one key, of shape {items.shape}, got an array of shape {made.shape}: {mend}")
+        return self.view(made, "key") if made.shape == items.shape else None
+
+    def shown(self, row: Any) -> str:
+        """One key, for a message."""
+        return str(self.named(np.array([row], ROW))[0])
+
+    def named(self, rows: npt.NDArray[Any]) -> Any:
+        """Keys for an error, as a NumPy array of objects."""
+        held = super().named(rows)
+        made = np.empty(len(held), object)
+        made[:] = [None if item is None else self._values(np.frombuffer(item, np.uint8))[0] for item in held]
+        return made
+
+    def _values(self, data: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
+        return data.view(self._items.dtype).reshape(-1, *self._items.shape)
+
+    def exported(self, made: StringArray, library: Library) -> Any:
+        """Keys as a column of a library; of NumPy, an array of objects if one is null."""
+        values = self._values(made.data)
+        if made.valid is not None:
+            values = np.zeros((len(made), *self._items.shape), self._items.dtype)
+            values[made.valid] = self._values(made.data)
+        return _as_column(values, made.valid, library)
+
+
+def without_nulls(given: Any) -> tuple[Any, Valid]:
+    """A column without its nulls, and which of its values are no nulls, bool[n]; None if all are."""
+    library, valid = type(given).__module__.partition(".")[0], None
+    if isinstance(given, list | tuple):
+        valid = np.array([item is not None for item in given], np.bool_)
+        kept = [item for item in given if item is not None]
+    elif library in _ASKED and not (library == "pandas" and isinstance(getattr(given, "dtype", None), np.dtype)):
+        asks, drops = _ASKED[library]  # in a column of a type of NumPy's, NaN and NaT are values
+        valid, kept = np.asarray(getattr(given, asks)(), np.bool_), getattr(given, drops)()
+    return (given, None) if valid is None or valid.all() else (kept, valid)
+
+
+def _as_column(values: npt.NDArray[Any], valid: Valid, library: Library) -> Any:
+    """Values and nulls as a column of a library."""
+    module: Any = sys.modules.get(library.kind)
+    if library.kind == "pyarrow":
+        return module.array(values, mask=None if valid is None else ~valid)
+    if library.kind in ("polars", "pandas"):
+        made = module.Series(values)
+        if valid is None:
+            return made
+        if library.kind == "pandas":
+            nullable = {"i": "Int", "u": "UInt", "f": "Float"}.get(values.dtype.kind)
+            return (made.astype(f"{nullable}{8 * values.dtype.itemsize}") if nullable else made).where(valid)
+        return made.zip_with(module.Series(valid), module.repeat(None, len(values), dtype=made.dtype, eager=True))
+    if valid is None:
+        return values
+    items = np.empty(len(values), object)
+    items[:] = [item if is_value else None for item, is_value in zip(values, valid, strict=True)]
+    return items

@@ -1,0 +1,169 @@
+"""The key type ``str`` or ``bytes``: a `Column` whose rows say where strings are.
+
+Such a row is valid while the strings are where they are: those of a caller during a call, those of a table while its
+lock is held. What leaves a table is therefore copied into a `StringArray` first.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import DtypeError, ParameterError, ShapeError
+from .adapters.numpy import NumpyLibrary
+from .library import ArrayView, Library
+from .row_type import Column
+from .strings import NULL_LENGTH, ROW, StringArray, StringRows, rows_of
+from .view import view
+
+__all__ = ["StringColumn", "StringLibrary"]
+
+
+class StringLibrary(NumpyLibrary):
+    """A library with columns of strings. Arrays of numbers that go with them are NumPy's.
+
+    Parameters
+    ----------
+    kind
+        Name of its module.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def strings(self, made: StringArray) -> Any:
+        """Strings as a column of the library."""
+        if self.kind == "pyarrow":
+            return sys.modules["pyarrow"].array(made)
+        if self.kind == "polars":
+            return sys.modules["polars"].Series(made)
+        if self.kind == "pandas":
+            return sys.modules["pandas"].Series(made.tolist(), dtype="str" if made.text else object)
+        return made if self.kind == "warphash" else np.asarray(made)
+
+
+_LIBRARIES: dict[str, Library] = {
+    name: StringLibrary(name) for name in ("numpy", "pandas", "polars", "pyarrow", "warphash")
+}
+
+
+def library_of_strings(like: Any) -> Library:
+    """The library of a column of strings, or the one of a name.
+
+    Raises
+    ------
+    ParameterError
+        If the library has no strings that we know, or is not installed.
+    """
+    name = like if isinstance(like, str) else type(like).__module__.partition(".")[0]
+    if name == "builtins":
+        name = "numpy"
+    if name not in _LIBRARIES:
+        raise ParameterError(f"strings come back as columns of {', '.join(sorted(_LIBRARIES))}, got like={like!r:.60}")
+    try:
+        import_module(name)
+    except ImportError as error:
+        raise ParameterError(f"like={name!r} cannot be met, as {name} cannot be imported ({error})") from None
+    return _LIBRARIES[name]
+
+
+@dataclass(frozen=True)
+class StringColumn(Column):
+    """Keys of any length: strings, or bytes.
+
+    Attributes
+    ----------
+    text
+        The keys are strings, in UTF-8.
+    nulls
+        What becomes of nulls: ``"raise"``, ``"drop"`` or ``"key"``.
+    """
+
+    text: bool = True
+    nulls: str = "raise"
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        """NumPy's type of strings, or bytes, of no width: ``dtype("str")``, or ``dtype("bytes")``."""
+        return np.dtype("U" if self.text else "S")
+
+    @property
+    def name(self) -> str:
+        """``"str"`` or ``"bytes"``, with the rule for nulls if they are not refused."""
+        kind = "str" if self.text else "bytes"
+        return kind if self.nulls == "raise" else f"{kind}, nulls={self.nulls!r}"
+
+    @property
+    def has_any_length(self) -> bool:
+        """True."""
+        return True
+
+    def see(self, given: Any) -> ArrayView:
+        """See one string, or a batch."""
+        if isinstance(given, ArrayView):
+            return given
+        if isinstance(given, np.ndarray) and given.dtype == ROW:
+            return view(given)
+        rows = rows_of(given, self.text)
+        if rows.nulls and self.nulls == "raise":
+            raise DtypeError(
+                f"expected strings, got {rows.nulls:,} nulls among them: drop or fill the nulls first, or make the "
+                "table with nulls='drop' or nulls='key'"
+            )
+        return self.of_rows(rows, given)
+
+    @staticmethod
+    def of_rows(rows: StringRows, given: Any) -> ArrayView:
+        """A view of rows that were made of an array, whose library gives the answers."""
+        host, library = rows.rows, _LIBRARIES.get(type(given).__module__.partition(".")[0], _LIBRARIES["numpy"])
+        return ArrayView(host.ctypes.data, host.shape, ROW, "cpu", None, rows, host, library)
+
+    def view(self, array: Any, what: str) -> ArrayView:
+        """See a batch of strings; one string is a batch of one."""
+        seen = self.see(array)
+        if seen.dtype != ROW:
+            raise DtypeError(f"{what} must be {self.name}, as the table was made, got {seen.dtype}: give strings")
+        if seen.host is None or seen.shape:
+            return seen
+        return seen._replace(shape=(1,), host=seen.host.reshape(1), owner=_reshaped(seen.owner))
+
+    def view_one(self, key: Any, mend: str) -> ArrayView | None:
+        """See one key; None for what is no string of this kind."""
+        if isinstance(key, np.ndarray | list) and np.ndim(key):
+            raise ShapeError(f"expected one key, got {len(key):,}: {mend}")
+        if key is None:
+            return self.view(key, "key") if self.nulls == "key" else None
+        return self.view(key, "key") if isinstance(key, StringRows | (str if self.text else bytes)) else None
+
+    def shown(self, row: Any) -> str:
+        """One key, for a message. The bytes have to be in memory still."""
+        if int(row["length"]) == NULL_LENGTH:
+            return "None"
+        held = ctypes.string_at(int(row["address"]), int(row["length"]))
+        return held.decode() if self.text else repr(held)
+
+    def named(self, rows: npt.NDArray[Any]) -> Any:
+        """Keys for an error, as a NumPy array of objects."""
+        held: list[Any] = [
+            None if int(row["length"]) == NULL_LENGTH else ctypes.string_at(int(row["address"]), int(row["length"]))
+            for row in rows
+        ]
+        return np.array([item.decode() if item is not None and self.text else item for item in held], object)
+
+    def library_like(self, like: Any) -> Library:
+        """The library of the keys that a caller asks for."""
+        return library_of_strings(like)
+
+    def exported(self, made: StringArray, library: Library) -> Any:
+        """Keys as a column of a library."""
+        return library.strings(made) if isinstance(library, StringLibrary) else np.asarray(made)
+
+
+def _reshaped(owner: Any) -> Any:
+    return StringRows(owner.rows.reshape(1), owner.text, owner.owner, owner.nulls)

@@ -1,0 +1,382 @@
+"""Strings of any length, in all forms: what a table takes for keys of type ``str`` or ``bytes``, and gives back.
+
+A table takes a row of 16 bytes for each string: its address and its length. `StringRows` are such rows, with whatever
+keeps the bytes alive; a column of Arrow data becomes rows without a copy of its bytes. `StringArray` has strings in
+memory of its own, as offsets and bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import DtypeError, ShapeError
+from .arrow import Chunk, give_strings, read_arrow
+from .library import MAX_ROWS, refuse_rows
+
+__all__ = ["NULL_LENGTH", "ROW", "StringArray", "StringRows", "holds_text", "rows_of"]
+
+ROW = np.dtype([("address", np.uint64), ("length", np.uint64)])
+"""``StringRow`` of ``kernels/strings/abi.cuh``."""
+
+NULL_LENGTH = 2**64 - 1
+"""The length of a null."""
+
+_TEXT, _BINARY = ("u", "U", "vu"), ("z", "Z", "vz")
+"""Arrow's formats: with offsets of 32 and 64 bits, and of views."""
+
+_CODES = dict(zip("cCsSiIlL", ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"), strict=True))
+"""The types of a dictionary's codes, by Arrow's formats."""
+
+_PIECE = 1 << 16
+"""Elements of a column that become rows together, in a cache."""
+
+
+class StringRows:
+    """Rows of strings whose bytes others keep.
+
+    Parameters
+    ----------
+    rows
+        `ROW` items, an array of any shape.
+    text
+        The strings are UTF-8; otherwise they are bytes.
+    owner
+        Keeps the bytes alive.
+    nulls
+        Nulls among the strings.
+    """
+
+    def __init__(self, rows: npt.NDArray[Any], text: bool, owner: Any, nulls: int = 0) -> None:
+        self.rows, self.text, self.owner, self.nulls = rows, text, owner, nulls
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the rows."""
+        return self.rows.shape
+
+
+class StringArray:
+    """Strings or bytes of any length, in memory of their own. Any library that speaks Arrow takes the memory over.
+
+    ``pyarrow.array(a)``, ``polars.Series(a)``, and ``pandas.Series(a.tolist())``.
+
+    Parameters
+    ----------
+    offsets
+        int64[n + 1]: where each string begins, and where the last one ends.
+    data
+        The bytes of all strings, uint8.
+    text
+        The strings are UTF-8, and items are ``str``; otherwise items are ``bytes``.
+    valid
+        Which strings are no null, bool[n]; None if all are.
+    """
+
+    def __init__(
+        self,
+        offsets: npt.NDArray[np.int64],
+        data: npt.NDArray[np.uint8],
+        text: bool,
+        valid: npt.NDArray[np.bool_] | None = None,
+    ) -> None:
+        self.offsets, self.data, self.text, self.valid = offsets, data, text, valid
+
+    @property
+    def shape(self) -> tuple[int]:
+        """``(n,)``."""
+        return (len(self),)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """Bytes of each string, int64[n]; -1 of a null."""
+        lengths = np.diff(self.offsets)
+        return lengths if self.valid is None else np.where(self.valid, lengths, -1)
+
+    def __repr__(self) -> str:
+        return f"<warphash.StringArray of {len(self):,} {'strings' if self.text else 'bytes'}>"
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return self.tolist()[index]
+        number = range(len(self))[index]
+        if self.valid is not None and not self.valid[number]:
+            return None
+        made = self.data[self.offsets[number] : self.offsets[number + 1]].tobytes()
+        return made.decode() if self.text else made
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def tolist(self) -> list[Any]:
+        """The items, ``str`` or ``bytes``, and None for a null."""
+        data, ends = self.data.tobytes(), self.offsets.tolist()
+        if self.text and data.isascii():
+            whole = data.decode()
+            items: list[Any] = [whole[at:end] for at, end in pairwise(ends)]
+        else:
+            items = [data[at:end] for at, end in pairwise(ends)]
+            if self.text:
+                items = [item.decode() for item in items]
+        if self.valid is not None:
+            for number in np.flatnonzero(~self.valid):
+                items[number] = None
+        return items
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """The items as a NumPy array: of ``StringDType`` where NumPy has it, and of objects otherwise."""
+        if dtype is None:
+            dtype = _string_dtype(self.valid is not None) if self.text else np.dtype(object)
+        return np.array(self.tolist(), dtype)
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        """The capsules of a column of type ``large_string`` or ``large_binary``."""
+        return give_strings(self.offsets, self.data, self.valid, self.text)
+
+    @property
+    def rows(self) -> StringRows:
+        """The strings as rows."""
+        rows = np.empty(len(self), ROW)
+        _fill(rows, self.data.ctypes.data, self.offsets)
+        return StringRows(rows, self.text, self, _note_nulls(rows, self.valid))
+
+
+def _string_dtype(has_nulls: bool) -> Any:
+    kind = getattr(getattr(np, "dtypes", None), "StringDType", None)
+    if kind is None:
+        return np.dtype(object)
+    return kind(na_object=None) if has_nulls else kind()
+
+
+# ---- any form of strings to rows
+def holds_text(array: Any) -> bool | None:
+    """Whether the items of an array are strings of any length (True), bytes of any length (False), or neither (None).
+
+    A column of Arrow data, of pandas or of Polars is such an array, and one of NumPy's StringDType. So is a column of
+    codes whose dictionary, or categories, are strings. A list is none: its strings may as well be keys of a fixed
+    width.
+    """
+    if isinstance(array, StringArray | StringRows):
+        return array.text
+    dtype = getattr(array, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind != "O":
+        return True if dtype.kind == "T" else None
+    if _is_pandas(array):
+        if (coded := _categorical(array)) is not None:
+            return holds_text(coded.categories)
+        if isinstance(dtype, np.dtype):
+            first = next((item for item in array if not _is_null(item)), None)
+            return True if isinstance(first, str) else False if isinstance(first, bytes) else None
+        if getattr(dtype, "name", "") in ("str", "string"):
+            return True
+        if not _has_arrow_memory(array):
+            return None
+    kind = _format_of(array)
+    return True if kind in _TEXT else False if kind in _BINARY else None
+
+
+def rows_of(value: Any, text: bool, name: str = "keys") -> StringRows:
+    """The rows of strings in any form: of shape ``()`` for one string, ``(n,)`` for a batch.
+
+    Raises
+    ------
+    DtypeError
+        For what is no string; for bytes where ``text`` is True, and for strings where it is False.
+    ShapeError
+        For arrays of more than one axis, and for more than `MAX_ROWS` strings.
+    """
+    if isinstance(value, StringRows):
+        if value.text != text:
+            _refuse(f"{'strings' if value.text else 'bytes'}", text, name)
+        return value
+    if isinstance(value, StringArray):
+        return rows_of(value.rows, text, name)
+    if value is None or isinstance(value, str | bytes):
+        one = _of_items([value], text, name)
+        one.rows = one.rows.reshape(())
+        return one
+    if isinstance(value, np.ndarray):
+        if value.ndim > 1:
+            raise ShapeError(f"{name} must have shape (n,), got {value.shape}: strings come one by one")
+        if value.dtype.kind not in "TUSO":
+            _refuse(f"an array of {value.dtype}", text, name)
+        items = value.tolist()
+        return rows_of(items, text, name) if value.ndim == 0 else _of_items(items, text, name)
+    if isinstance(value, list | tuple):
+        return _of_items(value, text, name)
+    if _is_pandas(value):
+        if (coded := _categorical(value)) is not None:
+            return _of_codes(np.asarray(coded.codes), rows_of(coded.categories, text, name))
+        if not _has_arrow_memory(value):
+            return _of_items(list(value), text, name)
+    chunks = read_arrow(value)
+    if chunks is None:
+        if hasattr(value, "__array__"):
+            return rows_of(np.asarray(value), text, name)
+        _refuse(type(value).__name__, text, name)
+    return _of_chunks(chunks, text, name)
+
+
+def _refuse(got: str, text: bool, name: str) -> NoReturn:
+    wanted, mend = ("strings", "decode them") if text else ("bytes", "encode them")
+    raise DtypeError(f"{name} must be {wanted}, as the table was made, got {got}: {mend}, or make a table of that type")
+
+
+def _of_items(items: Sequence[Any], text: bool, name: str) -> StringRows:
+    """Rows of a list. The strings are encoded into one array."""
+    if len(items) > MAX_ROWS:
+        refuse_rows(len(items))
+    kinds = set(map(type, items))
+    valid = None
+    if not all(issubclass(kind, str if text else bytes) for kind in kinds):
+        valid = np.array([not _is_null(item) for item in items], np.bool_)
+        empty: Any = "" if text else b""
+        items = [empty if _is_null(item) else item for item in items]
+        for item in items:
+            if not isinstance(item, str if text else bytes):
+                _refuse(f"{item!r:.60} ({type(item).__name__})", text, name)
+    encoded: Sequence[Any] = items
+    if text and not (joined := "".join(items)).isascii():
+        try:
+            encoded = [item.encode() for item in items]
+        except UnicodeEncodeError as error:
+            raise DtypeError(f"{name} must be text that UTF-8 has, got a lone surrogate: {error}") from None
+    elif text:
+        data = joined.encode()
+    if not text or encoded is not items:
+        data = b"".join(encoded)
+    offsets = np.zeros(len(items) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, encoded), np.int64, len(items)), out=offsets[1:])
+    return StringArray(offsets, np.frombuffer(data, np.uint8), text, valid).rows
+
+
+def _is_null(item: Any) -> bool:
+    """None, NaN, and pandas' NA and NaT."""
+    return item is None or type(item).__name__ in ("NAType", "NaTType") or (isinstance(item, float) and item != item)
+
+
+def _categorical(column: Any) -> Any:
+    """What has the codes and the categories of a pandas column; None if the column has none."""
+    if not hasattr(getattr(column, "dtype", None), "categories"):
+        return None
+    return getattr(column, "cat", column)
+
+
+def _of_codes(codes: npt.NDArray[Any], words: StringRows) -> StringRows:
+    """Rows of categories; a code of -1 is a null."""
+    rows = np.empty(len(codes), ROW)
+    return StringRows(rows, words.text, words, _fill_coded(rows, codes, codes >= 0, words.rows))
+
+
+def _is_pandas(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] == "pandas"
+
+
+def _has_arrow_memory(column: Any) -> bool:
+    """Whether a pandas column lies in Arrow's memory, so that giving it out copies nothing."""
+    dtype = getattr(column, "dtype", None)
+    return hasattr(dtype, "pyarrow_dtype") or getattr(dtype, "storage", "") == "pyarrow"
+
+
+def _format_of(array: Any) -> str:
+    """Arrow's name of the type of a column; "" for what is no column of Arrow data."""
+    if not (hasattr(array, "__arrow_c_array__") or hasattr(array, "__arrow_c_stream__")):
+        return ""
+    if hasattr(array, "__cuda_array_interface__") or hasattr(array, "columns"):  # on a GPU, or a frame
+        return ""
+    chunks = read_arrow(array)
+    return (chunks[0].dictionary or chunks[0]).format if chunks else ""
+
+
+# ---- columns of Arrow data
+def _of_chunks(chunks: list[Chunk], text: bool, name: str) -> StringRows:
+    n = sum(chunk.length for chunk in chunks)
+    if n > MAX_ROWS:
+        refuse_rows(n)
+    rows, at, nulls = np.empty(n, ROW), 0, 0
+    for chunk in chunks:
+        part = rows[at : at + chunk.length]
+        nulls += _fill_from(part, chunk, text, name)
+        at += chunk.length
+    return StringRows(rows, text, chunks, nulls)
+
+
+def _fill_from(rows: npt.NDArray[Any], chunk: Chunk, text: bool, name: str) -> int:
+    """Write the rows of a piece; how many of them are nulls."""
+    kind = chunk.format
+    if chunk.dictionary is not None:
+        words = np.empty(chunk.dictionary.length, ROW)
+        _fill_from(words, chunk.dictionary, text, name)
+        return _fill_coded(rows, chunk.at(1, _CODES[kind], chunk.length, chunk.offset), chunk.valid, words)
+    if kind == "n":
+        rows["address"] = 0
+        return _note_nulls(rows, chunk.valid)
+    if kind not in (_TEXT if text else _BINARY):
+        _refuse(f"Arrow data of format {kind!r}", text, name)
+    if not chunk.length:
+        return 0
+    if kind[0] == "v":
+        _fill_views(rows, chunk)
+    else:
+        wide = kind in "UZ"
+        offsets = chunk.at(1, np.int64 if wide else np.int32, chunk.length + 1, chunk.offset)
+        _fill(rows, chunk.buffers[2], offsets)
+    return _note_nulls(rows, chunk.valid)
+
+
+def _fill(rows: npt.NDArray[Any], address: int, offsets: npt.NDArray[Any]) -> None:
+    """Rows of strings that lie one behind the other."""
+    words = rows.view(np.uint64).reshape(-1, 2)
+    base = np.uint64(address)
+    for at in range(0, len(rows), _PIECE):
+        ends = offsets[at : at + _PIECE + 1].astype(np.int64, copy=False).view(np.uint64)
+        part = words[at : at + _PIECE]
+        np.add(ends[:-1], base, out=part[:, 0])
+        np.subtract(ends[1:], ends[:-1], out=part[:, 1])
+
+
+def _fill_views(rows: npt.NDArray[Any], chunk: Chunk) -> None:
+    """Rows of Arrow's views: a length, and the number of a buffer with a place there; or up to 12 bytes themselves.
+
+    A view is two words: ``length | prefix << 32`` and ``buffer | place << 32``.
+    """
+    words = rows.view(np.uint64).reshape(-1, 2)
+    pool = len(chunk.buffers) - 3  # the last buffer has the sizes of these
+    homes = np.array(chunk.buffers[2 : 2 + pool] or [0], np.uint64)
+    views = chunk.at(1, np.uint64, 2 * chunk.length, 2 * chunk.offset).reshape(-1, 2)
+    first, low, half = chunk.buffers[1] + 16 * chunk.offset + 4, np.uint64(2**32 - 1), np.uint64(32)
+    for at in range(0, len(rows), _PIECE):
+        part, piece = words[at : at + _PIECE], views[at : at + _PIECE]
+        np.bitwise_and(piece[:, 0], low, out=part[:, 1])
+        np.right_shift(piece[:, 1], half, out=part[:, 0])
+        part[:, 0] += homes[0] if len(homes) == 1 else homes.take((piece[:, 1] & low).view(np.int64), mode="clip")
+        (inside,) = np.nonzero(part[:, 1] <= 12)
+        part[inside, 0] = inside.astype(np.uint64) * np.uint64(16) + np.uint64(first + 16 * at)
+
+
+def _fill_coded(
+    rows: npt.NDArray[Any], codes: npt.NDArray[Any], valid: npt.NDArray[np.bool_] | None, words: npt.NDArray[Any]
+) -> int:
+    """Write the row of each code; how many are nulls."""
+    if len(words):
+        whole = np.complex128  # of 16 bytes, as a row: NumPy takes these faster than records
+        words.view(whole).take(codes, mode="clip", out=rows.view(whole))  # the code of a null may be any number
+    elif len(rows):
+        rows["address"] = 0
+    _note_nulls(rows, valid)
+    return int(np.count_nonzero(rows["length"] == NULL_LENGTH))
+
+
+def _note_nulls(rows: npt.NDArray[Any], valid: npt.NDArray[np.bool_] | None) -> int:
+    """Give nulls their length; how many they are."""
+    if valid is None:
+        return 0
+    rows["length"][~valid] = NULL_LENGTH
+    return int(len(valid) - valid.sum())

@@ -1,0 +1,180 @@
+"""A storage whose keys are strings: a `StringTable` that numbers them, and a storage of any design for the numbers.
+
+An update gives the strings of its batch numbers, and updates the numbers. If it stops in between, or the batch does not
+fit, there are strings whose number is no key. They are no keys of the table, and `collect` forgets them. So the inner
+storage alone decides what the table holds, and its transactions are those of the table.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import TableFull, UnsupportedVerb
+from ...runtime.abi import Op
+from ...runtime.engine import Buffer, Engine
+from ..storage import MemoryUse, MixedBatch, Storage, Store
+from .string_table import NUMBER_BYTES, ROW_BYTES, StringTable, bytes_at, elements_without_nulls
+
+__all__ = ["FEWEST_TO_COLLECT", "StringStorage"]
+
+FEWEST_TO_COLLECT = 1 << 14
+"""Strings that are no keys, below which none are looked for."""
+
+
+class StringStorage:
+    """Strings in, strings out; of each, a row of 16 bytes with its address and its length.
+
+    Parameters
+    ----------
+    strings
+        Numbers the strings.
+    inner
+        Holds the numbers, uint32, with their values.
+    value_bytes
+        Width of a value; 0 for none.
+    drops_nulls
+        Updates leave nulls out; otherwise all nulls are one key.
+    """
+
+    def __init__(self, strings: StringTable, inner: Storage, value_bytes: int, *, drops_nulls: bool = False) -> None:
+        self.strings, self.inner, self.value_bytes, self.drops_nulls = strings, inner, value_bytes, drops_nulls
+        self._engine: Engine = inner.store.engine
+
+    @property
+    def store(self) -> Store:
+        return self.inner.store
+
+    @property
+    def nbytes(self) -> int:
+        return self.inner.nbytes + self.strings.nbytes
+
+    def memory_use(self) -> MemoryUse:
+        use, reserve = self.inner.memory_use(), self.strings.reserve_nbytes
+        return use._replace(in_use=use.in_use + self.strings.nbytes - reserve, reserve=use.reserve + reserve)
+
+    # ---- the operations of a storage
+    def find(self, keys: int, n: int, values: int, flags: int, default: bytes, stream: Any) -> None:
+        numbers = self.look_up(keys, n)
+        self.inner.find(numbers.ptr, n, values, flags, default, stream)
+
+    def present(self, keys: int, n: int, flags: int, stream: Any) -> None:
+        numbers = self.look_up(keys, n)
+        self.inner.present(numbers.ptr, n, flags, stream)
+
+    def counts(self, keys: int, n: int, out: int, stream: Any, entry: str = "probe_counts") -> None:
+        numbers = self.look_up(keys, n)
+        self.inner.counts(numbers.ptr, n, out, stream, entry)
+
+    def update(
+        self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, held: int, unique: bool, stream: Any
+    ) -> None:
+        options: dict[str, Any] = {"op": op, "kind": kind, "unique": unique, "stream": stream}
+        if self.drops_nulls and len(kept := elements_without_nulls(keys, n)) < n:
+            self._update_some(kept, keys, values, n, flags, held, options)
+            return
+        numbers = self._intern(keys, n, stream)
+        self.inner.update(numbers.ptr, values, n, flags=flags, held=held, **options)
+
+    def _update_some(
+        self,
+        kept: npt.NDArray[np.intp],
+        keys: int,
+        values: int,
+        n: int,
+        flags: int,
+        held: int,
+        options: dict[str, Any],
+    ) -> None:
+        """Update by some elements of a batch. The others have no flag, and hold zeros."""
+        rows = bytes_at(keys, n, ROW_BYTES)[kept]
+        chosen = bytes_at(values, n, self.value_bytes)[kept]
+        done = np.zeros((len(kept), 1), np.uint8)
+        found = np.zeros((len(kept), self.value_bytes), np.uint8)
+        numbers = self._intern(rows.ctypes.data, len(kept), options["stream"])
+        at = [array.ctypes.data if given else 0 for array, given in ((chosen, values), (done, flags), (found, held))]
+        try:
+            self.inner.update(numbers.ptr, at[0], len(kept), flags=at[1], held=at[2], **options)
+        except TableFull as error:
+            raise TableFull(str(error), None if error.keys is None else kept[error.keys]) from error
+        for out, width, answers in ((flags, 1, done), (held, self.value_bytes, found)):
+            if out:
+                answered = bytes_at(out, n, width)
+                answered[:] = 0
+                answered[kept] = answers
+
+    def erase(self, keys: int, n: int, flags: int, stream: Any) -> None:
+        numbers = self.look_up(keys, n)
+        self.inner.erase(numbers.ptr, n, flags, stream)
+
+    def execute(self, batch: MixedBatch, default: bytes, stream: Any) -> None:
+        if self.drops_nulls and len(elements_without_nulls(batch.keys, batch.n)) < batch.n:
+            raise UnsupportedVerb("execute leaves no nulls out: drop them first, or call insert, find and erase")
+        numbers = self._intern(batch.keys, batch.n, stream)
+        self.inner.execute(batch._replace(keys=numbers.ptr), default, stream)
+
+    def scan(self, room: int, out_keys: int, out_values: int, stream: Any) -> int:
+        size = self.store.size
+        # Without values there is no order to keep, and the strings of all numbers lie one behind the other.
+        if out_keys and not self.value_bytes and size <= room and self.strings.all_rows(size, out_keys):
+            return size
+        numbers = self._numbers(room)
+        found = self.inner.scan(room, numbers.ptr if out_keys else 0, out_values, stream)
+        if out_keys:
+            self.strings.rows_of(numbers.ptr, min(found, room), out_keys)
+        return found
+
+    def clear(self, stream: Any) -> None:
+        self.inner.clear(stream)
+        self.strings.clear()
+
+    def rebuild(self, keys: int, stream: Any) -> None:
+        self.inner.rebuild(keys, stream)
+        self.collect(stream)
+
+    def copy(self, stream: Any) -> StringStorage:
+        """As `Storage.copy`."""
+        numbers, n = self._live(stream)
+        strings = self.strings.copy(numbers.ptr, n)
+        return StringStorage(strings, self.inner.copy(stream), self.value_bytes, drops_nulls=self.drops_nulls)
+
+    # ---- strings and numbers
+    def collect(self, stream: Any) -> None:
+        """Forget the strings that are no keys.
+
+        Raises
+        ------
+        MemoryError
+            If there is no room for a copy of the others; nothing has changed.
+        """
+        numbers, n = self._live(stream)
+        self.strings.keep(numbers.ptr, n)
+
+    def look_up(self, keys: int, n: int) -> Buffer:
+        """The numbers of strings."""
+        numbers = self._numbers(n)
+        self.strings.look_up(keys, n, numbers.ptr)
+        return numbers
+
+    def _intern(self, keys: int, n: int, stream: Any) -> Buffer:
+        """The numbers of strings, which all have one then."""
+        if self.strings.used > 2 * self.store.size + FEWEST_TO_COLLECT:
+            with suppress(MemoryError):
+                self.collect(stream)
+        numbers = self._numbers(n)
+        self.strings.intern(keys, n, numbers.ptr)
+        return numbers
+
+    def _live(self, stream: Any) -> tuple[Buffer, int]:
+        """The numbers of all keys, and how many they are."""
+        self.store.finish(stream)
+        n = self.store.size
+        numbers = self._numbers(n)
+        self.inner.scan(n, numbers.ptr, 0, stream)
+        return numbers, n
+
+    def _numbers(self, n: int) -> Buffer:
+        return self._engine.allocate(max(1, n * NUMBER_BYTES))

@@ -1,0 +1,338 @@
+"""Numbers for strings of any length, on a CPU (``kernels/strings/cpu/strings.cuh``).
+
+A `StringTable` gives each distinct string a number and keeps its bytes. It forgets a string in `keep` only. So what
+holds the numbers decides which strings are keys, and a string with a number that nobody holds is no key of anything:
+it costs memory until the next `keep`.
+
+**No update needs a recovery.** `StringTable.intern` first makes room as if every string of the batch were new, by one
+assignment of a larger `State`. The kernel counts what it takes in memory of the state (``StringCounters``), so an
+interrupt between two launches loses nothing: strings are in the index with their rows and bytes, or not at all.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import TableFull
+from ...runtime.abi import StringBatch, StringCounters, StringIndex
+from ...runtime.engine import Buffer, Engine
+from ...runtime.source import STRINGS
+
+__all__ = ["NUMBER_BYTES", "ROW_BYTES", "StringTable", "bytes_at", "elements_without_nulls", "packed"]
+
+ROW_BYTES, NUMBER_BYTES = 16, 4
+"""Of a ``StringRow``, an address and a length; and of a number."""
+
+NULL_LENGTH, FREE_LENGTH = 2**64 - 1, 2**64 - 2
+"""Lengths of no string: of a null, and of a number without a string."""
+
+MOST_STRINGS = (1 << 31) - 2
+"""Numbers have 31 bits, and 0 stands for none (``kernels/strings/cpu/strings.cuh``)."""
+
+LEAST_BITS = 8
+"""Of the index of an empty table: log2 of its slots."""
+
+PIECE = 1 << 17
+"""Fewest strings for which room is made at one time. A larger table makes room for as many as it has."""
+
+LEAST_CHUNK, MOST_CHUNK = 1 << 12, 1 << 26
+"""Bytes of a chunk of the arena: each is twice the one before it. A larger piece has a chunk of its size."""
+
+
+class State(NamedTuple):
+    """What a commit replaces.
+
+    Attributes
+    ----------
+    slots, bits
+        The index, and log2 of its slots.
+    strings, room
+        A row for each number, and how many numbers have one.
+    chunks, chunk_bytes
+        The bytes of all strings, and the size of the last chunk, which takes new ones.
+    free, free_count
+        Numbers without a string, uint32, which are given out first.
+    first
+        The number to give out behind these.
+    counters
+        ``StringCounters``: what was given out since this state is there.
+    """
+
+    slots: Buffer
+    bits: int
+    strings: Buffer
+    room: int
+    chunks: tuple[Buffer, ...]
+    chunk_bytes: int
+    free: Buffer | None
+    free_count: int
+    first: int
+    counters: Buffer
+
+
+class StringTable:
+    """The numbers of strings.
+
+    Parameters
+    ----------
+    engine
+        Of the CPU.
+    seed
+        Of the hash function.
+    capacity
+        Strings to have an index and rows for.
+    hash_mask
+        The bits of a hash that count.
+    """
+
+    def __init__(self, engine: Engine, seed: int, capacity: int = 0, hash_mask: int = 2**64 - 1) -> None:
+        self._engine, self._seed, self._hash_mask = engine, seed, hash_mask
+        self._program = engine.program(STRINGS)
+        self._state = self._empty(_bits_for(capacity), max(1, capacity))
+
+    # ---- figures
+    @property
+    def used(self) -> int:
+        """Strings that have a number."""
+        state = self._state
+        return state.first - state.free_count + int(self._counters(state).taken)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all memory."""
+        state = self._state
+        held = (state.slots, state.strings, state.counters, *state.chunks, *([state.free] if state.free else []))
+        return sum(buffer.nbytes for buffer in held)
+
+    @property
+    def reserve_nbytes(self) -> int:
+        """Bytes of rows that no string has, and of the chunk that no string has."""
+        state = self._state
+        rows = ROW_BYTES * (state.room - self.used)
+        return rows + state.chunk_bytes - int(self._counters(state).bytes)
+
+    # ---- strings to numbers, and back
+    def look_up(self, rows: int, n: int, numbers: int) -> None:
+        """Write the numbers of ``n`` strings, uint32; 2^32 - 1 for a string that has none."""
+        self._run("look_up", self._state, n, rows=rows, numbers=numbers)
+
+    def intern(self, rows: int, n: int, numbers: int) -> None:
+        """Write the numbers of ``n`` strings; a string that has none gets one, and its bytes are copied.
+
+        Raises
+        ------
+        TableFull
+            If there are more strings than numbers.
+        MemoryError
+            If there is no room. Strings of the batch may have numbers then, or after an interrupt.
+        """
+        at = 0
+        while at < n:
+            count = min(n - at, max(PIECE, self.used))
+            piece = rows + at * ROW_BYTES
+            lengths = _rows_at(piece, count)[:, 1]
+            nbytes = (int(lengths.sum()) + count) % 2**64  # the length of a null is -1
+            self._prepare(count, nbytes)
+            state = self._state
+            self._counters(state).pending = 0
+            self._run("intern", state, count, rows=piece, numbers=numbers + at * NUMBER_BYTES)
+            if self._counters(state).pending:
+                self._run("resolve", state, count, numbers=numbers + at * NUMBER_BYTES)
+            at += count
+
+    def rows_of(self, numbers: int, n: int, rows: int) -> None:
+        """Write where the strings of ``n`` numbers are."""
+        self._run("rows_of", self._state, n, numbers=numbers, rows=rows)
+
+    def all_rows(self, n: int, rows: int) -> bool:
+        """Write where all ``n`` strings are, in the order of their numbers; False if some numbers are free."""
+        state = self._state
+        if state.free_count or self.used != n:
+            return False
+        self._engine.copy(rows, state.strings.ptr, n * ROW_BYTES)
+        return True
+
+    # ---- strings that nobody needs
+    def keep(self, numbers: int, n: int) -> None:
+        """Forget all strings but those of ``n`` numbers.
+
+        Raises
+        ------
+        MemoryError
+            If there is no room for a copy of these; nothing has changed.
+        """
+        self._state = self._kept(numbers, n)
+
+    def copy(self, numbers: int, n: int) -> StringTable:
+        """A table with the strings of ``n`` numbers, which have the same numbers there."""
+        state = self._kept(numbers, n)
+        twin = StringTable(self._engine, self._seed, 0, self._hash_mask)
+        twin._state = state
+        return twin
+
+    def clear(self) -> None:
+        """Forget all strings; keep as much memory for the index and the rows."""
+        self._state = self._empty(self._state.bits, self._state.room)
+
+    # ---- memory
+    def _empty(self, bits: int, room: int) -> State:
+        engine = self._engine
+        return State(
+            slots=self._zeros(8 << bits),
+            bits=bits,
+            strings=engine.allocate(ROW_BYTES * room),
+            room=room,
+            chunks=(engine.allocate(1),),
+            chunk_bytes=0,
+            free=None,
+            free_count=0,
+            first=0,
+            counters=self._zeros(ctypes.sizeof(StringCounters)),
+        )
+
+    def _prepare(self, strings: int, nbytes: int) -> None:
+        """Make room for so many new strings of so many bytes."""
+        state, engine, used = self._state, self._engine, self.used
+        if used + strings > MOST_STRINGS:
+            raise TableFull(f"a table has at most {MOST_STRINGS:,} strings, got {strings:,} more than {used:,}")
+        counters = self._counters(state)
+        numbers = state.first + max(0, counters.taken - state.free_count)  # that were ever given out
+        if numbers + strings > state.room:
+            room = max(numbers + strings, min(2 * state.room, MOST_STRINGS))
+            rows = engine.allocate(ROW_BYTES * room)
+            engine.copy(rows.ptr, state.strings.ptr, ROW_BYTES * numbers)
+            state = state._replace(strings=rows, room=room)
+        bits = _bits_for(used + strings)
+        if bits > state.bits:
+            slots = self._zeros(8 << bits)
+            grown = state._replace(slots=slots, bits=bits)
+            self._run("move_slots", grown, 1 << state.bits, slots=state.slots.ptr)
+            state = grown
+        if counters.bytes + nbytes > state.chunk_bytes:
+            size = max(nbytes, min(max(2 * state.chunk_bytes, LEAST_CHUNK), MOST_CHUNK))
+            chunk = engine.allocate(size)
+            fresh = self._zeros(ctypes.sizeof(StringCounters))
+            StringCounters.from_address(fresh.ptr).taken = counters.taken
+            state = state._replace(chunks=(*state.chunks, chunk), chunk_bytes=size, counters=fresh)
+        self._state = state
+
+    def _kept(self, numbers: int, n: int) -> State:
+        """A state with the strings of ``n`` numbers alone, in memory of its own."""
+        state, engine = self._state, self._engine
+        live = np.sort(engine.to_host(numbers, np.uint32, n))
+        rows = np.empty((n, 2), np.uint64)
+        self.rows_of(live.ctypes.data, n, rows.ctypes.data)
+        offsets = _offsets(rows)
+        chunk = engine.allocate(max(1, int(offsets[-1])))
+        if n:
+            _copy(engine, rows, offsets, chunk.ptr)
+        ever = state.first + max(0, self._counters(state).taken - state.free_count)
+        room = max(1, int(live[-1]) + 1 if n else 0)
+        strings = engine.allocate(ROW_BYTES * max(room, ever))
+        held = _rows_at(strings.ptr, max(room, ever))
+        held[:] = 0, FREE_LENGTH
+        rows[:, 0] = offsets[:-1]
+        rows[:, 0] += np.uint64(chunk.ptr)
+        held[live] = rows
+        is_free = np.ones(room, np.bool_)
+        is_free[live] = False
+        free = np.flatnonzero(is_free).astype(np.uint32) if n else np.empty(0, np.uint32)
+        bits = _bits_for(n)
+        kept = State(
+            slots=self._zeros(8 << bits),
+            bits=bits,
+            strings=strings,
+            room=max(room, ever),
+            chunks=(chunk,),
+            chunk_bytes=int(offsets[-1]),
+            free=engine.from_host(free) if len(free) else None,
+            free_count=len(free),
+            first=room if n else 0,
+            counters=self._zeros(ctypes.sizeof(StringCounters)),
+        )
+        StringCounters.from_address(kept.counters.ptr).bytes = kept.chunk_bytes
+        self._run("move_slots", kept, 1 << state.bits, slots=state.slots.ptr)
+        return kept
+
+    def _zeros(self, nbytes: int) -> Buffer:
+        made = self._engine.allocate(nbytes)
+        self._engine.fill(made.ptr, 0, nbytes)
+        return made
+
+    # ---- kernels
+    @staticmethod
+    def _counters(state: State) -> StringCounters:
+        """The counts of a state, as kernels write them."""
+        return StringCounters.from_address(state.counters.ptr)
+
+    def _run(self, entry: str, state: State, n: int, **batch: int) -> None:
+        index = StringIndex(
+            slots=state.slots.ptr,
+            bits=state.bits,
+            strings=state.strings.ptr,
+            arena=state.chunks[-1].ptr,
+            free_numbers=state.free.ptr if state.free else 0,
+            free_count=state.free_count,
+            first=state.first,
+            counters=state.counters.ptr,
+            seed=self._seed,
+            hash_mask=self._hash_mask,
+        )
+        self._program.run(entry, index, StringBatch(n=n, **batch), n, None)
+
+
+def packed(
+    engine: Engine, rows: int, n: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8], npt.NDArray[np.bool_] | None]:
+    """Copy ``n`` strings: ``offsets[n + 1]``, the bytes, and which strings are no null, bool[n], or None if all are."""
+    held = _rows_at(rows, n)
+    offsets = _offsets(held)
+    data = np.empty(int(offsets[-1]), np.uint8)
+    if n:
+        _copy(engine, held, offsets, data.ctypes.data)
+    valid = held[:, 1] != NULL_LENGTH
+    return offsets.view(np.int64), data, None if valid.all() else valid
+
+
+def _copy(engine: Engine, rows: npt.NDArray[np.uint64], offsets: npt.NDArray[np.uint64], to: int) -> None:
+    n = len(rows)
+    batch = StringBatch(n=n, rows=rows.ctypes.data, offsets=offsets.ctypes.data, bytes=to)
+    engine.program(STRINGS).run("copy_bytes", StringIndex(), batch, n, None)
+
+
+def _offsets(rows: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Where each string begins if they lie one behind the other, and where the last one ends."""
+    offsets = np.empty(len(rows) + 1, np.uint64)
+    offsets[0] = 0
+    np.cumsum(rows[:, 1], out=offsets[1:])
+    nulls = rows[:, 1] == NULL_LENGTH
+    if nulls.any():  # each has counted as -1
+        offsets[1:] += np.cumsum(nulls, dtype=np.uint64)
+    return offsets
+
+
+def elements_without_nulls(rows: int, n: int) -> npt.NDArray[np.intp]:
+    """Which of ``n`` strings are no nulls."""
+    return np.flatnonzero(_rows_at(rows, n)[:, 1] != NULL_LENGTH)
+
+
+def bytes_at(address: int, n: int, width: int) -> npt.NDArray[np.uint8]:
+    """The bytes of ``n`` rows at an address, uint8[n, width]; none where there is no address."""
+    if not (address and n and width):
+        return np.empty((n, width), np.uint8)
+    memory: Any = (ctypes.c_uint8 * (n * width)).from_address(address)
+    return np.frombuffer(memory, np.uint8).reshape(n, width)
+
+
+def _rows_at(address: int, n: int) -> npt.NDArray[np.uint64]:
+    """The rows at an address: of each, the address and the length of a string."""
+    return bytes_at(address, n, ROW_BYTES).view(np.uint64)
+
+
+def _bits_for(strings: int) -> int:
+    """Log2 of the slots for so many strings: at most five of eight slots are in use."""
+    return max(LEAST_BITS, (-(-8 * strings // 5) - 1).bit_length() if strings else 0)

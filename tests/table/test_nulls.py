@@ -1,0 +1,117 @@
+"""Keys of a fixed width with nulls among them, by the rules ``"key"`` and ``"drop"``."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support.cases import design_names
+from warphash import DeviceError, DtypeError, HashMap, HashSet, MultiMap, ParameterError, ShapeError, UnsupportedVerb
+
+GIVEN: list[Any] = [7, None, -1, 7, None, 0]
+
+
+def column(library: str, items: list[Any], dtype: str = "Int64") -> Any:
+    module = pytest.importorskip(library)
+    if library == "pandas":
+        return module.Series(items, dtype=dtype)
+    return module.Series(items) if library == "polars" else module.array(items)
+
+
+def items_of(keys: Any) -> list[Any]:
+    held = keys.to_pylist() if hasattr(keys, "to_pylist") else keys.tolist() if hasattr(keys, "tolist") else list(keys)
+    return [None if item is None or type(item).__name__ == "NAType" else item for item in held]
+
+
+@pytest.mark.parametrize("design", design_names())
+def test_a_null_is_a_key_beside_all_values(design: str) -> None:
+    table = HashMap("int64", "int64", nulls="key", design=design)
+    assert table.insert(GIVEN, np.arange(6)).sum() == 4
+    assert set(table) == {7, None, -1, 0} and len(table) == 4
+    assert table[None] in (1, 4) and table[7] in (0, 3) and None in table and 3 not in table and "a" not in table
+    assert table.find([None, 5, 0], default=-9)[1].tolist() == [True, False, True]
+    table[None] = 100
+    assert table.pop(None) == 100 and None not in table and table.get(None) is None
+    with pytest.raises(KeyError, match="None"):
+        table[None]
+    with pytest.raises(KeyError, match="5"):
+        table[5]
+    table.check()
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+class TestColumns:
+    def test_as_one_key(self, library: str) -> None:
+        given = column(library, GIVEN)
+        table = HashSet.from_arrays(given, nulls="key")
+        keys = table.keys()
+        assert table.key_dtype == np.int64 and type(keys).__module__.split(".")[0] == library
+        assert sorted(items_of(keys), key=str) == sorted([7, None, -1, 0], key=str)
+        assert table.contains(given).all() and table.contains(keys).all()
+        assert table.erase(given).sum() == 4
+
+    def test_dropped(self, library: str) -> None:
+        given = column(library, GIVEN)
+        table = HashMap.from_arrays(given, np.arange(6), nulls="drop")
+        assert set(table) == {7, -1, 0} and table.keys(like="numpy").dtype == np.int64
+        assert table.contains(given).tolist() == [True, False, True, True, False, True]
+        assert items_of(table.keys()) == list(table)
+
+    def test_refused_by_default(self, library: str) -> None:
+        with pytest.raises(DtypeError, match="2 nulls among them"):
+            HashSet.from_arrays(column(library, GIVEN), device="cpu")
+
+    def test_columns_of_nulls_and_without(self, library: str) -> None:
+        table = HashSet("int64", nulls="key")
+        table.insert(column(library, [1, 2]))
+        table.insert(column(library, [3, None])[1:])
+        assert set(table) == {1, 2, None}
+
+
+def test_other_types() -> None:
+    times = HashSet("M8[us]", nulls="key")
+    times.insert([np.datetime64("2020-01-01"), None])
+    assert set(times) == {np.datetime64("2020-01-01"), None}
+    floats = HashSet("float64", nulls="key", floats="value")
+    floats.insert([0.0, -0.0, None, float("nan"), -float("nan")])
+    assert len(floats) == 3 and None in floats and float("nan") in floats and -0.0 in floats
+    rows = HashSet(("int32", (2,)), nulls="key")
+    rows.insert([(1, 2), None, (1, 2)])
+    assert len(rows) == 2 and (1, 2) in rows and (2, 1) not in rows and None in rows
+
+
+def test_copies(tmp_path: Path) -> None:
+    table = HashMap("int64", "int64", nulls="key")
+    table.insert(GIVEN, np.arange(6))
+    for twin in (table.copy(), pickle.loads(pickle.dumps(table)), table.__replace__(design="slab")):
+        assert twin == table and None in twin and twin.key_dtype == np.int64
+    assert table.upsert(GIVEN, np.full(6, 9), "last").sum() == 0 and dict(table.items())[None] == 9
+    with pytest.raises(UnsupportedVerb, match="pickle the table"):
+        table.save(tmp_path / "table")
+    assert "key=int64, nulls='key'" in repr(table)
+
+
+def test_sets() -> None:
+    left, right = HashSet("int64", nulls="key"), HashSet("int64", nulls="key")
+    left.insert([1, None]), right.insert([None, 2])
+    assert set(left & right) == {None} and set(left | right) == {1, 2, None} and set(left.union([5])) == {1, 5, None}
+    with pytest.raises(DtypeError, match="one key type, got int64, nulls='key' and int64"):
+        _ = left | HashSet("int64", device="cpu")
+
+
+def test_refusals() -> None:
+    with pytest.raises(DeviceError, match="keys of type int64, nulls='key' live on the CPU alone"):
+        HashSet("int64", nulls="key", device="cuda")
+    with pytest.raises(ParameterError, match="a MultiMap has no keys of type int64, nulls='drop'"):
+        MultiMap("int64", "int64", nulls="drop")
+    table = HashSet("int64", nulls="key")
+    with pytest.raises(DtypeError):
+        table.insert(["a", None])
+    with pytest.raises(ShapeError, match="ask contains"):
+        [1, 2] in table  # noqa: B015
+    with pytest.raises(DtypeError, match="exact equality"):
+        HashSet("float64", nulls="key")
