@@ -41,12 +41,21 @@ def key_column(dtype: Any, nulls: str = "raise", floats: str | None = None) -> C
     """
     if nulls not in NULLS:
         raise ParameterError(f"nulls must be one of {NULLS}, got {nulls!r}")
-    if isinstance(dtype, np.dtype | type | str):
-        text = dtype in (str, "str") or (isinstance(dtype, np.dtype) and (dtype.kind == "T" or dtype == np.dtype("U")))
-        if text or dtype in (bytes, "bytes") or (isinstance(dtype, np.dtype) and dtype == np.dtype("S")):
-            return StringColumn(ROW, (), text, nulls)
+    text = _is_text(dtype)
+    if text is not None:
+        return StringColumn(ROW, (), text, nulls)
     column = Column.of_keys(dtype) if floats is None else FloatColumn.of(dtype, floats)
     return column if nulls == "raise" else NullableColumn(ROW, (), False, nulls, column)
+
+
+def _is_text(dtype: Any) -> bool | None:
+    """Whether a key type is strings of any length (True), bytes of any length (False), or neither (None)."""
+    if isinstance(dtype, np.dtype):
+        any_length = dtype.kind == "T" or (dtype.kind in "US" and not dtype.itemsize)
+        return dtype.kind != "S" if any_length else None
+    if isinstance(dtype, type | str):
+        return True if dtype in (str, "str") else False if dtype in (bytes, "bytes") else None
+    return None
 
 
 def column_and_view(keys: Any, options: Mapping[str, Any]) -> tuple[Column, ArrayView]:
