@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture(autouse=True)
 def as_before() -> Any:
+    warphash.set_num_threads(None)  # other tests run the documentation, which sets threads
     yield
     warphash.set_num_threads(None)
 

@@ -28,10 +28,10 @@ def column(library: str, zone: str) -> Any:
 def test_times_of_a_zone_are_instants(library: str, zone: str) -> None:
     table = HashMap.from_arrays(column(library, zone), np.arange(3), device="cpu")
     assert table.key_dtype == INSTANTS.dtype
-    assert set(table.keys().tolist()) == set(INSTANTS.tolist())
+    assert set(table.keys(like="numpy").tolist()) == set(INSTANTS.tolist())
     assert table[INSTANTS].tolist() == [0, 1, 2]
     for other in ("pandas", "polars", "pyarrow"):
-        assert table[column(other, "Asia/Kolkata")].tolist() == [0, 1, 2]
+        assert np.asarray(table[column(other, "Asia/Kolkata")]).tolist() == [0, 1, 2]
 
 
 def test_an_index_of_pandas() -> None:

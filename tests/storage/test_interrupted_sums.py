@@ -26,6 +26,13 @@ from warphash.storage.two_level.store import TwoLevelStore
 MAPS = [family for family in FAMILIES.values() if family.sums and not family.multi]
 DESIGNS = [*MAPS, *(Family(design, design) for design in ("cuckoo", "linear_probing", "iceberg", "lock_free_chaining"))]
 
+ON_DEVICES = [
+    (device, family)
+    for device in ("cpu", "emulated")
+    for family in DESIGNS
+    if not missing(device) and family.runs_on(device)
+]
+
 
 @dataclass(frozen=True)
 class Repeating(Scenario):
@@ -67,8 +74,7 @@ STRIDES = {"some": {"cpu": 19, "emulated": 97}, "all": {"cpu": 1, "emulated": 5}
 
 
 @pytest.mark.parametrize("lines", ["some", pytest.param("all", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("device", [device for device in ("cpu", "emulated") if not missing(device)])
-@pytest.mark.parametrize("family", DESIGNS, ids=str)
+@pytest.mark.parametrize(("device", "family"), ON_DEVICES, ids=str)
 def test_an_interrupted_upsert_adds_all_values_of_a_key_or_none(family: Family, device: str, lines: str) -> None:
     scenario = Repeating(family, VERBS["upsert"], device)
     with in_small_pieces():

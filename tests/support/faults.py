@@ -86,6 +86,10 @@ class Family:
     def __str__(self) -> str:
         return self.name
 
+    def runs_on(self, device: str) -> bool:
+        """Whether such a table can be on a device."""
+        return device == "cpu" or self.key != "str"
+
     @property
     def sums(self) -> bool:
         """Whether values can be added."""
@@ -510,7 +514,7 @@ def scenarios(device: str, families: Iterable[str] = FAMILIES, verbs: Iterable[s
         Scenario(FAMILIES[family], VERBS[verb], device, grows)
         for family in families
         for verb in verbs
-        if _has(FAMILIES[family], VERBS[verb]) and (device == "cpu" or FAMILIES[family].key != "str")
+        if _has(FAMILIES[family], VERBS[verb]) and FAMILIES[family].runs_on(device)
         for grows in (False, True)
     ]
 
