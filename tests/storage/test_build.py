@@ -15,6 +15,7 @@ from warphash.runtime.abi import Op
 from warphash.runtime.cpu import CpuEngine
 from warphash.runtime.devices import engine_for
 from warphash.storage import policies
+from warphash.storage.buckets import store
 from warphash.storage.buckets.array import BucketArray
 from warphash.storage.scratch import Workbench
 from warphash.table.base import BaseTable
@@ -206,8 +207,76 @@ def test_a_batch_for_an_empty_table_says_what_it_added(builds: list[bool]) -> No
     table.check()
     table.clear()
     assert table.insert(np.concatenate([keys[:3000], keys[:900]]), np.arange(3900, dtype=np.uint32)).sum() == 3000
-    assert len(builds) == 3, "nobody knows which of several copies a build adds"
+    assert len(builds) == 3, "a batch whose keys repeat is inserted"
     table.check()
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("dtype", ["uint32", "uint64"])
+def test_a_build_flags_one_element_of_each_key(
+    setting: dict[str, Any], dtype: str, builds: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WARPHASH_NUM_THREADS", "3")
+    monkeypatch.setattr(store, "seem_distinct", lambda *_: True)
+    keys = some_keys(20_000, dtype)
+    once, often = keys, np.concatenate([keys, keys[:500], keys[-3:], np.full(3000, keys[7])])
+    for batch in (once, often):
+        np.random.default_rng(2).shuffle(batch)
+        table = HashMap(dtype, dtype, capacity=len(batch), device="cpu", seed=1, **setting)
+        added = table.insert(batch, np.arange(len(batch)).astype(dtype))
+        assert (np.sort(batch[added]) == np.unique(batch)).all()
+        assert (table.find(batch[added])[0] == np.flatnonzero(added)).all(), (
+            "the table has the values of these elements"
+        )
+        check_map(table, batch)
+        keys_alone = HashSet(dtype, capacity=len(batch), device="cpu", **setting)
+        assert (np.sort(batch[keys_alone.insert(batch)]) == np.unique(batch)).all()
+    assert builds == [True] * 4
+
+
+def test_without_memory_to_flag_a_build_the_batch_is_inserted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(store, "seem_distinct", lambda *_: True)
+    monkeypatch.setattr(BucketArray, "flag_added", refuse)
+    keys = some_keys(4000, "uint32")
+    table = HashMap("uint32", "uint32", capacity=4000, device="cpu", **BCHT)
+    batch = np.concatenate([keys[:3000], keys[:900]])
+    added = table.insert(batch, np.arange(3900, dtype=np.uint32))
+    assert (np.sort(batch[added]) == np.sort(keys[:3000])).all()
+    check_map(table, batch)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("dtype", ["uint32", "uint64"])
+def test_a_table_that_grows_is_built_from_the_old_one(
+    setting: dict[str, Any], dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WARPHASH_NUM_THREADS", "3")
+    built, build_from = [], BucketArray.build_from
+
+    def spied(*args: Any) -> Any:
+        outcome = build_from(*args)
+        built.append(outcome is not None and outcome.complete)
+        return outcome
+
+    monkeypatch.setattr(BucketArray, "build_from", spied)
+    keys = some_keys(30_000, dtype)
+    table = HashMap(dtype, dtype, capacity=9000, device="cpu", seed=1, **setting)
+    numbers = np.arange(len(keys)).astype(dtype)
+    table.insert(keys[-9000:], numbers[-9000:])
+    assert table.erase(keys[-2000:-1000]).all()
+    table.reserve(12_000)
+    held = np.concatenate([keys[-9000:-2000], keys[-1000:]])
+    values, found = table.find(held)
+    assert found.all() and (values == np.concatenate([numbers[-9000:-2000], numbers[-1000:]])).all()
+    assert built == [True] and len(table) == 8000 and table._storage.store.tombstones == 0
+    assert not table.contains(keys[-2000:-1000]).any()
+    table.check()
+    for at in range(0, 30_000, 5000):
+        table.insert(keys[at : at + 5000], numbers[at : at + 5000])
+    check_map(table, keys)
 
 
 def test_a_false_word_about_unique_keys_loses_none(builds: list[bool]) -> None:

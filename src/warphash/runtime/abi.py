@@ -88,7 +88,17 @@ class BucketBatch(InsertBatch):
 class BuildBatch(Launch):
     """The build of a table of buckets on a CPU."""
 
-    _fields_ = _words("keys", "values", "left_keys", "left_values", "chunks", "parts", "part_shift")
+    _fields_ = _words(
+        "keys",
+        "values",
+        "left_keys",
+        "left_values",
+        "chunks",
+        "parts",
+        "part_shift",
+        "source_slots",
+        "source_buckets",
+    )
 
 
 # ---- chains/abi.cuh

@@ -8,10 +8,15 @@ again.
 Two measurements bound the number. A sample of the batch is looked up, which tells the share of elements whose keys are
 absent. If that share could be too large, all keys are entered into a sketch of 2^13 registers (Flajolet et al.,
 HyperLogLog, 2007), which tells how many of them differ, with a standard error of 1.15 percent; it reads each key once.
+
+Where keys lie in host memory, a sample of them is compared first. A sample of 4 sqrt(n) keys out of n, each of which is
+there twice, is expected to have 8 repeated keys. If no key repeats there, nearly all keys of the batch differ, and the
+sketch is left out.
 """
 
 from __future__ import annotations
 
+import ctypes
 import math
 from typing import Any
 
@@ -23,7 +28,7 @@ from ..runtime.source import ROWS
 from .lookup import launch_find
 from .storage import Store
 
-__all__ = ["FEWEST_SKETCHED", "estimate_new_keys"]
+__all__ = ["FEWEST_SKETCHED", "estimate_new_keys", "seem_distinct"]
 
 FEWEST_SKETCHED = 1 << 13
 """Elements up to which all absent ones are taken for different keys: room for them costs less than the sketch."""
@@ -53,9 +58,22 @@ def estimate_new_keys(store: Store, keys: int, n: int, room: int = 0, stream: An
     absent = n
     if store.size:
         absent = math.ceil(_absent_share(store, keys, n, stream) * n)
-    if absent <= max(room, FEWEST_SKETCHED):
+    if absent <= max(room, FEWEST_SKETCHED) or (not store.size and seem_distinct(store, keys, n)):
         return absent
     return min(absent, math.ceil(_distinct(_sketch(store, keys, n, stream))))
+
+
+def seem_distinct(store: Store, keys: int, n: int) -> bool:
+    """Whether no key repeats in a sample of a batch of ``n`` words in host memory; False if they are elsewhere."""
+    width, sampled = store.spec.word_bytes, 2 * math.isqrt(n)
+    step = n // max(1, sampled)
+    if not store.engine.shares_host_memory or width > 8 or step < 2:
+        return False
+    memory: Any = (ctypes.c_char * (n * width)).from_address(keys)
+    words = np.frombuffer(memory, f"u{width}")
+    places = np.arange(sampled) * step + np.random.default_rng(n).integers(0, step - 1, sampled)
+    sample = np.sort(words[np.concatenate([places, places + 1])])  # neighbours, because copies may lie side by side
+    return not np.any(sample[1:] == sample[:-1])
 
 
 def _absent_share(store: Store, keys: int, n: int, stream: Any) -> float:

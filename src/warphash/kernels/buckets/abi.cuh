@@ -24,13 +24,15 @@ struct BucketBatch : InsertBatch {
 
 // The build of a table (buckets/cpu/build.cuh).
 struct BuildBatch : Launch {
-  u64 keys;         // Word per element
-  u64 values;       // Word per element
-  u64 left_keys;    // of the pairs that go into no first bucket: room for n words
-  u64 left_values;  // likewise
-  u64 chunks;       // u64 per part: chunks of it that are given out
-  u64 parts;        // at most kMostBuildParts
-  u64 part_shift;   // logarithm of the buckets of a part
+  u64 keys;            // Word per element
+  u64 values;          // Word per element
+  u64 left_keys;       // of the pairs that go into no first bucket: room for n words
+  u64 left_values;     // likewise
+  u64 chunks;          // u64 per part: chunks of it that are given out
+  u64 parts;           // at most kMostBuildParts
+  u64 part_shift;      // logarithm of the buckets of a part
+  u64 source_slots;    // scatter_slots: address of the slots of another table
+  u64 source_buckets;  // and how many hashed buckets it has
 };
 
 // What a design over buckets takes.

@@ -164,6 +164,13 @@ class BucketArray:
         """Whether the engine and the design have the kernels of `build`."""
         return self.engine.stage_bytes > 0 and self.design.fills_first_bucket(self.parameters)
 
+    def parts_to_build(self, keys: int) -> tuple[int, int] | None:
+        """As `policies.build_parts_of` for a build from so many keys; None also where there is no build."""
+        if not self.builds:
+            return None
+        bucket_bytes = self.spec.slots_per_bucket * self.spec.slot_bytes
+        return build_parts_of(self.buckets, bucket_bytes, self.slots, self.engine.stage_bytes, keys)
+
     def clear(self, stream: Any = None) -> None:
         """Forget all pairs."""
         self.cleared = False
@@ -381,24 +388,30 @@ class BucketArray:
             If there is no memory for the lists, or for what does not fit into first buckets: then the array is not
             `cleared` any more.
         """
+        return self._build("scatter_parts", BuildBatch(n=n, keys=keys, values=values), n, n, unique, stream)
+
+    def build_from(self, other: BucketArray, keys: int, stream: Any = None) -> Outcome | None:
+        """As `build`, of about ``keys`` pairs: those in ``other``, which has other hash constants."""
+        batch = BuildBatch(n=other.total_slots, source_slots=other._memory.ptr, source_buckets=other.buckets)
+        return self._build("scatter_slots", batch, other.total_slots, keys, True, stream)
+
+    def _build(self, scatter: str, batch: BuildBatch, n: int, keys: int, unique: bool, stream: Any) -> Outcome | None:
+        """Scatter about ``keys`` pairs from ``n`` elements, and build the parts."""
         engine, spec = self.engine, self.spec
-        bucket_bytes = spec.slots_per_bucket * spec.slot_bytes
-        parts = build_parts_of(self.buckets, bucket_bytes, self.slots, engine.stage_bytes, n)
-        if parts is None or not self.builds:
+        bucket_bytes, parts = spec.slots_per_bucket * spec.slot_bytes, self.parts_to_build(keys)
+        if parts is None:
             return None
         width = spec.word_bytes
-        left = [engine.allocate(n * width, stream) for _ in range(2 if values else 1)]
+        left = [engine.allocate(n * width, stream) for _ in range(2 if spec.value_word_bytes else 1)]
         chunks = engine.allocate(8 * parts[0], stream)
         report = self._reset_report(stream)
         engine.fill(chunks.ptr, 0, chunks.nbytes, stream)
-        batch = BuildBatch(
-            n=n, keys=keys, values=values, left_keys=left[0].ptr, left_values=left[-1].ptr if values else 0
-        )
+        batch.left_keys, batch.left_values = left[0].ptr, left[-1].ptr if spec.value_word_bytes else 0
         batch.report, batch.chunks, (batch.parts, batch.part_shift) = report, chunks.ptr, parts
         hashed = self.buckets * bucket_bytes
         self.cleared = False
         engine.fill(self._memory.ptr + hashed, 0xFF, self.nbytes - hashed, stream)
-        self.program.run("scatter_parts", self.table, batch, n, stream)
+        self.program.run(scatter, self.table, batch, n, stream)
         self.program.run("build_parts", self.table, batch, self.buckets, stream)
         built = read_report(engine, report, stream)
         outcome = Outcome(built.changed, 0, built.unplaced, 0)
@@ -409,6 +422,19 @@ class BucketArray:
                 outcome = Outcome(outcome.changed + rest.changed, rest.displaced, rest.unplaced, 0)
         self.cleared = True
         return outcome
+
+    def flag_added(self, keys: int, values: int, n: int, flags: int, stream: Any = None) -> None:
+        """Flag the elements of the batch that the array was built from: of those with one key, one that it holds.
+
+        Raises
+        ------
+        MemoryError
+            If there is no memory for a bit for each slot. The array is as it was.
+        """
+        claims = self.engine.allocate(4 * (self.total_slots // 32 + 1), stream)
+        self.engine.fill(claims.ptr, 0, claims.nbytes, stream)
+        batch = BucketBatch(n=n, keys=keys, values=values, out_flags=flags, claims=claims.ptr)
+        self.program.run("flag_added", self.table, batch, n, stream)
 
     def migrate(self, slots: int, n: int, hashed_buckets: int, stream: Any = None) -> Outcome:
         """Place the pairs of ``n`` slots at an address; ``hashed_buckets`` lie before the reserved bucket. Waits."""

@@ -41,6 +41,7 @@ import numpy.typing as npt
 from ...errors import TableFull
 from ...runtime.abi import Flag, Op, Table
 from .. import policies
+from ..estimate import seem_distinct
 from ..giving_up import check_slots, why_no_slot
 from ..growth import Growth
 from ..listed import Listed, list_unplaced
@@ -260,7 +261,7 @@ class BucketStore:
         fits, may_reorder = self._growth.surely_fits(self, n, self.tombstones), op == Op.KEEP and (unique or not flags)
         if not fits:
             self._grow_ahead(keys, n, unique, stream)
-        if may_reorder and self._build(keys, values, n, flags, unique, stream):
+        if op == Op.KEEP and self._build(keys, values, n, flags, unique, stream):
             return self._keep_in_bounds(stream)
         self.finish(stream)
         before, asked = self.state, flags
@@ -354,20 +355,25 @@ class BucketStore:
     def _build(self, keys: int, values: int, n: int, flags: int, unique: bool, stream: Any) -> bool:
         """Do a batch for a table without keys in one build, if all of it can be done so: whether it is done.
 
-        A batch that may not fit is not tried: the work would be done twice.
+        A batch that may not fit is not tried: the work would be done twice. Neither is one whose keys repeat, if their
+        flags are asked for: to flag the elements of a build takes longer than to insert them.
         """
         array, size, *_ = self.state
-        if size or self.counts_probes or n > self.safe_load_factor * array.slots:
+        if size or self.counts_probes or n > self.safe_load_factor * array.slots or array.parts_to_build(n) is None:
+            return False
+        if flags and not unique and not seem_distinct(self, keys, n):
             return False
         self.recovery.step = self._recover
         outcome = None
+        done = False
         with suppress(MemoryError):
             outcome = array.build(keys, values, n, unique, stream)
-        # Keys may repeat that should not. Then nobody knows which element was added.
-        done = outcome is not None and outcome.complete and not (flags and outcome.changed < n)
+            done = (
+                outcome is not None
+                and outcome.complete
+                and self._flag_built(keys, values, n, flags, unique, outcome.changed, stream)
+            )
         if outcome is not None and done:
-            if flags:
-                self.engine.fill(flags, Flag.CHANGED, n, stream)
             self.state = _State(array, outcome.changed, 0, unique)
         elif outcome is not None:
             array.cleared = False
@@ -376,6 +382,22 @@ class BucketStore:
         else:
             self.recovery.step = self._clear
         return done
+
+    def _flag_built(self, keys: int, values: int, n: int, flags: int, unique: bool, added: int, stream: Any) -> bool:
+        """Flag the elements of a batch whose keys were ``added`` by a build: whether their flags are known.
+
+        Raises
+        ------
+        MemoryError
+            If there is no memory to tell the elements of one key apart.
+        """
+        if flags and added == n:
+            self.engine.fill(flags, Flag.CHANGED, n, stream)
+        elif flags and unique:  # keys repeat that should not: the table may have a key twice
+            return False
+        elif flags:
+            self.state.array.flag_added(keys, values, n, flags, stream)
+        return True
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:
         self.finish(stream)
@@ -522,11 +544,24 @@ class BucketStore:
         new = old.sibling(slots, seed, stream)
         if not old.cleared:  # no pair was ever there
             return new
-        new.clear(stream)
         if not self.size and not self.pending:  # nothing to move
+            new.clear(stream)
             return new
-        complete = new.take_over(old, stream).complete and self._insert_displaced(new, stream) is None
+        if not self._built_from(old, new, stream):
+            new.clear(stream)
+            if not new.take_over(old, stream).complete:
+                return None
+        complete = self._insert_displaced(new, stream) is None
         return new if complete else None
+
+    def _built_from(self, old: BucketArray, new: BucketArray, stream: Any) -> bool:
+        """Build a new array from the pairs of the old one, if the engine can: whether all are there."""
+        outcome = None
+        if self.size <= self.safe_load_factor * new.slots:
+            with suppress(MemoryError):
+                outcome = new.build_from(old, self.size, stream)
+        # After an interruption, nobody knows how many pairs the old array has.
+        return outcome is not None and outcome.complete and outcome.changed == self.size
 
     def _check_slots(self, slots: int, missing: int) -> None:
         """Raise `TableFull` if ``slots`` cannot help where fewer did not."""

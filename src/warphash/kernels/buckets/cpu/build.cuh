@@ -1,9 +1,11 @@
 // The build of a table from a batch, part by part, each in a thread's own cache; for Store.build, on a CPU.
 //
 //   scatter_parts  brings each pair of a batch into the memory of the part of the table that has its first bucket
+//   scatter_slots  the same for the pairs in the slots of another table
 //   build_parts    makes buckets of the pairs of each part; an element is a bucket, and a part goes to the thread with
 //                  its first
 //   place_next     places pairs whose first bucket is full, as place does, from their second one on
+//   flag_added     flags one element of each key; `claims` has a bit for each slot, 0 at first
 //
 // Layout. A part is a range of buckets whose number is a power of two: bucket k lies in part k >> part_shift. There is
 // no table yet, so the pairs of a part wait, in no order, in the memory where the buckets of the part will be. A part
@@ -95,6 +97,56 @@ class PairsLeft {
 // Tells the host that there was no memory to work in: it clears the table and inserts the batch.
 WARPHASH_FN void give_up(const BuildBatch& b) { atomic_add(&report_of(b)->unplaced, 1ull); }
 
+// Brings the pairs of a thread into the memory of their parts.
+template <class S>
+struct PartWriter {
+  using Pair = typename S::Pair;
+  static constexpr u32 kRun = BuildParts<S>::kRun;
+  const BuildParts<S> parts;
+  PairsLeft<S> left;
+  Pair* const runs;  // one of each part, which its next pairs wait in
+  // The slot of each part that its next pair is for. If the slot is the first of a chunk, the chunk is not given out
+  // yet.
+  u32 next[kMostBuildParts] = {};
+
+  PartWriter(const BucketTable& t, const BuildBatch& b)
+      : parts(t, b), left(false), runs(static_cast<Pair*>(aligned_alloc(kLineBytes, b.parts * kRunBytes))) {}
+  ~PartWriter() { free(runs); }
+  PartWriter(const PartWriter&) = delete;
+  WARPHASH_FN Pair* run_of(u32 part) const { return runs + static_cast<u64>(part) * kRun; }
+  WARPHASH_FN void add(const BuildBatch& b, u32 part, const Pair& pair) {
+    const u32 at = next[part]++;
+    run_of(part)[at % kRun] = pair;
+    if (at % kRun == kRun - 1) send(b, part, kRun);
+  }
+  // Writes the run of a part, which has so many pairs; if the part has no room, they are left.
+  [[gnu::noinline]] void send(const BuildBatch& b, u32 part, u32 pairs) {
+    const Pair* const run = run_of(part);
+    u32 at = next[part] - pairs;
+    if (at % parts.chunk == 0) {
+      const u64 number = fetch_add(parts.chunks + part, 1ull);
+      if (number >= parts.room(part)) {
+        for (u32 k = 0; k < pairs; ++k) left.add(b, run[k]);
+        next[part] = 0;
+        return;
+      }
+      at = static_cast<u32>(number) * parts.chunk;
+    }
+    for (u32 k = 0; k < kRun; k += kLineBytes / sizeof(Pair)) stream_line(parts.begin(part) + at + k, run + k);
+    next[part] = at + kRun;
+  }
+  void flush(const BuildBatch& b) {
+    for (u32 p = 0; p < b.parts; ++p) {
+      const u32 pairs = next[p] % kRun;
+      if (pairs == 0 && next[p] % parts.chunk == 0) continue;
+      for (u32 k = pairs; k < kRun; ++k) run_of(p)[k] = Pair::make(S::kEmpty, S::kEmpty);
+      send(b, p, pairs);
+    }
+    left.flush(b);
+    end_streams();
+  }
+};
+
 template <class D>
 struct ScatterParts {
   using Table = BucketTable;
@@ -102,14 +154,13 @@ struct ScatterParts {
   using S = typename D::S;
   using Pair = typename S::Pair;
   static constexpr bool kWalks = true;
-  static constexpr u32 kRun = BuildParts<S>::kRun, kBlock = 64;
+  static constexpr u32 kBlock = 64;
 
   static void run(const Table& table, const Batch& batch, u64 begin, u64 end) {
     const Table t = table;  // a local copy, as in core/cpu/schedule.cuh
     const Batch b = batch;
-    void* const runs = aligned_alloc(kLineBytes, b.parts * kRunBytes);
-    if (!runs) return give_up(b);
-    Writer to(t, b, static_cast<Pair*>(runs));
+    PartWriter<S> to(t, b);
+    if (!to.runs) return give_up(b);
     for (u64 i = begin; i < end; i += kBlock) {
       const u32 n = end - i < kBlock ? static_cast<u32>(end - i) : kBlock;
       const typename S::Word* const keys = pointer<const typename S::Word>(b.keys) + i;
@@ -125,52 +176,41 @@ struct ScatterParts {
       }
     }
     to.flush(b);
-    end_streams();
-    free(runs);
   }
+};
 
- private:
-  struct Writer {
-    const BuildParts<S> parts;
-    PairsLeft<S> left;
-    Pair* const runs;  // one of each part, which its next pairs wait in
-    // The slot of each part that its next pair is for. If the slot is the first of a chunk, the chunk is not given out
-    // yet.
-    u32 next[kMostBuildParts] = {};
+template <class D>
+struct ScatterSlots {
+  using Table = BucketTable;
+  using Batch = BuildBatch;
+  using S = typename D::S;
+  using Pair = typename S::Pair;
+  static constexpr bool kWalks = true;
+  static constexpr u32 kBlock = 64;
 
-    Writer(const BucketTable& t, const BuildBatch& b, Pair* memory) : parts(t, b), left(false), runs(memory) {}
-    WARPHASH_FN Pair* run_of(u32 part) const { return runs + static_cast<u64>(part) * kRun; }
-    WARPHASH_FN void add(const BuildBatch& b, u32 part, const Pair& pair) {
-      const u32 at = next[part]++;
-      run_of(part)[at % kRun] = pair;
-      if (at % kRun == kRun - 1) send(b, part, kRun);
-    }
-    // Writes the run of a part, which has so many pairs; if the part has no room, they are left.
-    [[gnu::noinline]] void send(const BuildBatch& b, u32 part, u32 pairs) {
-      const Pair* const run = run_of(part);
-      u32 at = next[part] - pairs;
-      if (at % parts.chunk == 0) {
-        const u64 number = fetch_add(parts.chunks + part, 1ull);
-        if (number >= parts.room(part)) {
-          for (u32 k = 0; k < pairs; ++k) left.add(b, run[k]);
-          next[part] = 0;
-          return;
-        }
-        at = static_cast<u32>(number) * parts.chunk;
+  static void run(const Table& table, const Batch& batch, u64 begin, u64 end) {
+    const Table t = table;
+    const Batch b = batch;
+    PartWriter<S> to(t, b);
+    if (!to.runs) return give_up(b);
+    const u64 hashed = b.source_buckets * S::kSlots, stop = end < hashed ? end : hashed;
+    for (u64 i = begin; i < stop; i += kBlock) {
+      const u64 n = stop - i < kBlock ? stop - i : kBlock;
+      Pair pairs[kBlock];
+      u32 buckets[kBlock], count = 0;
+      for (u64 k = i; k < i + n; ++k) {  // whether a slot has a pair is a branch that the processor cannot predict
+        pairs[count] = pair_at<S>(b.source_slots, k);
+        count += S::holds_key(pairs[count]);
       }
-      for (u32 k = 0; k < kRun; k += kLineBytes / sizeof(Pair)) stream_line(parts.begin(part) + at + k, run + k);
-      next[part] = at + kRun;
+      find_buckets(t, count, buckets, [&pairs](u32 k) { return pairs[k].key; });
+      for (u32 k = 0; k < count; ++k) to.add(b, buckets[k] >> to.parts.shift, pairs[k]);
     }
-    void flush(const BuildBatch& b) {
-      for (u32 p = 0; p < b.parts; ++p) {
-        const u32 pairs = next[p] % kRun;
-        if (pairs == 0 && next[p] % parts.chunk == 0) continue;
-        for (u32 k = pairs; k < kRun; ++k) run_of(p)[k] = Pair::make(S::kEmpty, S::kEmpty);
-        send(b, p, pairs);
-      }
-      left.flush(b);
+    for (u64 i = begin > hashed ? begin : hashed; i < end; ++i) {
+      const Pair pair = pair_at<S>(b.source_slots, i);
+      if (S::holds_key(pair)) to.left.add(b, Pair::make(pair.key + S::kBusy, pair.payload()));
     }
-  };
+    to.flush(b);
+  }
 };
 
 template <class D>
@@ -254,6 +294,30 @@ struct BuildOfParts {
       tally.changed += changed;
     }
   };
+};
+
+// Flags the elements of a batch that has been built: of the elements with one key, one whose value the table has.
+template <class D>
+struct FlagAdded : Find<D> {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
+  using S = typename D::S;
+  struct State : Find<D>::State {
+    u64 slot;
+  };
+  WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) { return Find<D>::start(t, b, i, s); }
+  WARPHASH_FN static bool step(const Table& t, const Batch&, State& s, const BucketView<S>& seen) {
+    if (seen.hit < 0) return !D::advance(t, s.probe, seen);
+    if constexpr (S::kHasValue) s.value_ = S::value_seen(S::at(t, s.probe.bucket) + seen.hit, seen.item);
+    s.slot = static_cast<u64>(s.probe.bucket) * S::kSlots + static_cast<u64>(seen.hit);
+    return s.found = true;
+  }
+  WARPHASH_FN static void finish(const Table&, const Batch& b, u64 i, State& s, bool, Tally&) {
+    const u32 element = static_cast<u32>(i), bit = 1u << (s.slot & 31);
+    bool added = s.found && (!S::kHasValue || s.value_ == value_at<S>(b, element));
+    if (added) added = !(fetch_or(pointer<u32>(b.claims) + (s.slot >> 5), bit) & bit);
+    set_flag(b, element, added ? kChanged : kPresent);
+  }
 };
 
 // For designs that evict a pair from a full bucket. The new pair is as good a victim as any, so it goes on to the

@@ -5,7 +5,9 @@
 
 #define WARPHASH_BUILD_ENTRIES(...)                                  \
   WARPHASH_ENTRY(scatter_parts, warphash::ScatterParts<__VA_ARGS__>) \
+  WARPHASH_ENTRY(scatter_slots, warphash::ScatterSlots<__VA_ARGS__>) \
   WARPHASH_ENTRY(build_parts, warphash::BuildOfParts<__VA_ARGS__>)   \
+  WARPHASH_ENTRY(flag_added, warphash::FlagAdded<__VA_ARGS__>)       \
   WARPHASH_ENTRY(place_next, warphash::PlaceNext<__VA_ARGS__>)
 
 #define WARPHASH_ENTRIES(D, WORD, VALUED, N)                   \
