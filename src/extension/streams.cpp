@@ -122,6 +122,23 @@ class Streams {
     return answer(given, 1, number.ptr());
   }
 
+  // join(stream): the number of a stream that is behind the last operation, also for a host that waits for the stream.
+  // order() leaves it to the driver that the legacy stream and the engine's own wait for each other. They do so once they
+  // are given something. A host that waits for one of them gives nothing, so here the stream gets a wait.
+  Handle join(nb::handle stream) {
+    const Handle handle = handle_of(stream);
+    const Turn turn(mutex_);
+    const Context context(*this);
+    if (captures(handle)) return handle;
+    const nb::gil_scoped_release release;
+    if (handle != last_ || handle == kPerThreadStream) follow(handle);
+    if (!may_vanish(handle)) {
+      driver_.record_event(event_, handle == own_ ? kLegacyStream : own_);
+      driver_.wait_event(handle, event_, 0);
+    }
+    return handle;
+  }
+
   // Whether a graph captures what `stream` is given.
   bool is_captured(nb::handle stream) const { return captures(handle_of(stream)); }
 
@@ -186,8 +203,8 @@ class Streams {
     return may_vanish(stream) && driver_.is_capturing(stream, &status) == 0 && status != 0;
   }
 
-  // Makes a stream wait for the one of the last operation. The legacy stream and the engine's own wait for each other
-  // without an event.
+  // Makes what a stream is given next wait for the last operation. The legacy stream and the engine's own do so by
+  // themselves.
   void follow(Handle stream) {
     if (may_vanish(last_) || may_vanish(stream)) {
       if (!may_vanish(last_)) driver_.record_event(event_, last_);
@@ -239,6 +256,7 @@ NB_MODULE(_streams, m) {
       .def(nb::init<nb::tuple, Handle, Handle, Handle, bool, nb::callable>())
       .def("call", &Streams::call)
       .def("order", &Streams::order)
+      .def("join", &Streams::join, nb::arg().none())
       .def("is_captured", &Streams::is_captured, nb::arg().none())
       .def("launch", &Streams::launch)
       .def("lasting", &Streams::lasting);

@@ -32,6 +32,9 @@ print(*seen)
 """
 
 
+JOINS = WAITS.replace("engine.order(stream, lambda handle: None)", "engine.synchronize(stream)")
+
+
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Of a process that finds the fake driver."""
@@ -52,6 +55,13 @@ def test_streams_wait_where_the_driver_does_not_order_them(environment: dict[str
     """The legacy stream and the engine's own are in order; the per-thread stream is another one in every thread."""
     run = subprocess.run([sys.executable, "-c", WAITS], env=environment, capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["0", "0", "0", "1", "0", "1", "1", "1", "1"]
+
+
+def test_a_host_that_waits_for_a_stream_waits_for_the_operation_before(environment: dict[str, str]) -> None:
+    """Also where the driver would order the two streams by itself: it does so once a stream is given something."""
+    run = subprocess.run([sys.executable, "-c", JOINS], env=environment, capture_output=True, text=True, check=True)
+    legacy, own, again, foreign, *_ = map(int, run.stdout.split())
+    assert legacy and own and again and foreign == 1
 
 
 def test_a_missing_extension_is_named_with_its_mend(environment: dict[str, str]) -> None:

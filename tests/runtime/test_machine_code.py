@@ -17,7 +17,7 @@ from warphash.runtime.cuda.machine_code import MachineCode
 from warphash.runtime.cuda.program import CudaProgram
 from warphash.runtime.source import SLABS, kernel_names, kernel_root, single_kernel, translation_unit
 from warphash.settings import CACHE_VARIABLE
-from warphash.storage.make import kernel_spec
+from warphash.storage.make import programs
 
 pytestmark = pytest.mark.skipif(not nvrtc.installed(), reason="NVRTC is not installed")
 
@@ -87,14 +87,18 @@ def test_a_kernel_that_does_not_compile_says_why() -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_companions_are_kernels_of_their_family(family: str) -> None:
+def test_companions_are_kernels_of_their_program(family: str) -> None:
+    """Of each program that a table may launch, and in each of the widths that lead to others."""
     design = FAMILIES[family]
-    spec = kernel_spec(design, design.resolve({}), 4, 4, "mixer")
-    names = set(nvrtc.compile(kernel_names(translation_unit(spec, "cuda")), "sm_90").usage())
-    companions = design.layout.companions
-    optional = {"place_pairs", "split", "update_block"}  # of buckets with columns, or of one array
-    assert {name for group in companions.items() for name in (group[0], *group[1])} - optional <= names
-    assert {"find", "scan", "audit"} <= names and companions
+    kernels: set[str] = set()
+    for key_bytes, value_bytes in ((4, 4), (4, 8), (8, 8), (24, 40)):
+        widths = {"key_bytes": key_bytes, "value_bytes": value_bytes}
+        for spec in programs(design, design.resolve({}), family="mixer", **widths):
+            names = set(nvrtc.compile(kernel_names(translation_unit(spec, "cuda")), "sm_90").usage())
+            kernels |= names
+            for entry, others in ({} if spec.header else spec.layout.companions).items():
+                assert entry not in names or set(others) <= names, f"{spec.layout.entries} lacks some of {others}"
+    assert set(design.layout.companions) - {"place_pairs"} <= kernels  # which tables of several columns launch
 
 
 def test_most_threads_of_a_block_are_those_of_the_header() -> None:

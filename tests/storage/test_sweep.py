@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.engines import missing
+from support.engines import missing, one_of_each
 from warphash import HashMap, Operation
 from warphash.runtime.devices import engine_for
 from warphash.storage.tickets import sweep
 from warphash.storage.tickets.sweep import SweepingProgram
 
-DEVICES = [device for device in ("emulated", "cuda") if not missing(device)]
+DEVICES = one_of_each("emulated", "cuda")
 TYPES = [("u8", "u8", 8), ("u4", "u4", 1), ("u4", "u8", 2), ("V24", "V40", 4)]
 Array = np.ndarray
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.engines import ENGINES, missing
+from support.engines import ENGINES, missing, one_of_each
 from warphash import (
     CorruptFile,
     DtypeError,
@@ -98,7 +98,7 @@ def change(table: Any, oracle: Oracle, step: int, rng: np.random.Generator, type
         table.reserve(520)  # for all keys, as some tables may not grow
 
 
-@pytest.mark.parametrize("device", HERE)
+@pytest.mark.parametrize("device", one_of_each(*ENGINES))
 @pytest.mark.parametrize("types", TYPES, ids="-".join)
 @pytest.mark.parametrize("on_full", ["grow", "raise"])
 def test_a_file_holds_what_the_last_flush_confirmed(
@@ -566,7 +566,7 @@ def test_what_memory_can_be(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("device", HERE)
+@pytest.mark.parametrize("device", one_of_each(*ENGINES))
 def test_slots_in_the_memory_of_the_host(device: str) -> None:
     rng, oracle = np.random.default_rng(3), dict[int, int]()
     table = HashMap("u8", "u8", design="stadium", memory="host", device=device, capacity=40)
@@ -578,7 +578,7 @@ def test_slots_in_the_memory_of_the_host(device: str) -> None:
     assert pairs_of(twin) == oracle and table.memory == "host"
 
 
-@pytest.mark.parametrize("device", HERE)
+@pytest.mark.parametrize("device", one_of_each(*ENGINES))
 def test_a_copy_lies_in_memory(tmp_path: Path, device: str) -> None:
     path = tmp_path / "table"
     made(path)
@@ -600,7 +600,7 @@ COPIES: dict[str, Callable[[Any, Path], Any]] = {
 
 
 @pytest.mark.parametrize("way", COPIES)
-@pytest.mark.parametrize("device", HERE)
+@pytest.mark.parametrize("device", one_of_each(*ENGINES))
 def test_a_copy_of_a_table_in_the_memory_of_the_host_lies_there_too(device: str, way: str, tmp_path: Path) -> None:
     keys = np.arange(500, dtype=np.uint64)
     table = HashMap.from_arrays(keys, keys, design="stadium", memory="host", device=device)

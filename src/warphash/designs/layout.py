@@ -320,17 +320,22 @@ class Tickets:
     ----------
     entries, refilling
         As of `Layout`.
+    claims
+        Whether the entries have ``claim``.
     """
 
     family = "tickets"
     cpu_entries = "tickets/entries.cuh"
     partition = Buckets.partition
-    companions: Mapping[str, Sequence[str]] = MappingProxyType({"settle": ("claim", "place", "find")})
     in_place, keys_apart, keeps_duplicates = True, False, False
     composed = False
 
-    def __init__(self, entries: str = cpu_entries, refilling: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, entries: str = cpu_entries, refilling: frozenset[str] = frozenset(), *, claims: bool = True
+    ) -> None:
         self.entries, self.refilling = entries, refilling
+        behind = ("claim", "place", "find") if claims else ("place", "find")
+        self.companions: Mapping[str, Sequence[str]] = MappingProxyType({"settle": behind})
 
     def slot_bytes(self, key_bytes: int, value_bytes: int) -> int:
         first = 8 if key_bytes == 4 and value_bytes == 8 else key_bytes  # of the value

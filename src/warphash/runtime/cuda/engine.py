@@ -198,6 +198,9 @@ class CudaEngine:
     order
         ``order(stream, function, *arguments)`` answers what ``function(*arguments, handle)`` does, an operation on
         ``stream``, behind the one before it.
+    join
+        ``join(stream)`` answers the handle of ``stream``, once it is behind the last operation: a host that waits for
+        the stream waits for the operation, too.
     is_captured
         ``is_captured(stream)`` tells whether a CUDA graph captures what the stream is given.
     """
@@ -230,11 +233,8 @@ class CudaEngine:
         self.total_bytes = int(check(driver.cuDeviceTotalMem(handle), what))
         self._context = check(driver.cuDevicePrimaryCtxRetain(handle), what)  # the one that every library shares
         self._streams = self._make_streams(what)
-        self.call, self.order, self.is_captured = (
-            self._streams.call,
-            self._streams.order,
-            self._streams.is_captured,
-        )
+        self.call, self.order, self.join = self._streams.call, self._streams.order, self._streams.join
+        self.is_captured = self._streams.is_captured
         self._pinned = PinnedPages(self)
         self._small = SmallMemory(self._take)
         self._programs: dict[KernelSpec, CudaProgram] = {}
@@ -391,11 +391,11 @@ class CudaEngine:
 
     def wait(self, consumer: int) -> None:
         """Make a stream of somebody else's wait, on the device, for all that the engine was given so far."""
-        self.order(consumer, _nothing)  # taking the turn is the wait
+        self.join(consumer)
 
     def synchronize(self, stream: Any = None) -> None:
         """Return when all work on ``stream`` is done. Errors of earlier kernels come out here."""
-        handle = self.order(stream, _nothing)
+        handle = self.join(stream)
         # Without the lock: other threads go on. The legacy stream is the current context's, so that is set again.
         check(self._driver.cuCtxPushCurrent(self._context), f"using {self.device}")
         try:
@@ -477,7 +477,7 @@ class CudaEngine:
 
     def _reclaim(self, handle: int) -> None:
         """Give the driver all memory that is freed. What the device has not reached yet counts as used: wait for it."""
-        self._driver.cuStreamSynchronize(handle)
+        self._driver.cuStreamSynchronize(self.join(handle))
         if self._pool is not None:
             self._driver.cuMemPoolTrimTo(self._pool, 0)
 
@@ -495,10 +495,6 @@ class CudaEngine:
             self._driver.cuMemFree(ptr)
         else:  # behind the last operation there was, but never on a caller's stream, which may be gone by now
             self._driver.cuMemFreeAsync(ptr, self._streams.lasting())
-
-
-def _nothing(handle: int) -> int:
-    return handle
 
 
 def _refuse(what: str, status: int) -> NoReturn:

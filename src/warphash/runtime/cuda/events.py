@@ -53,6 +53,7 @@ class CudaMark:
         self.event = check(engine.call(self._driver.cuEventCreate, flags), "making an event")
 
     def record(self, stream: Any = None) -> None:
+        self._engine.join(stream)  # an event may be recorded without a wait
         (status,) = self._engine.order(stream, self._driver.cuEventRecord, self.event)
         if status:
             raise error(status, "recording an event")

@@ -65,7 +65,7 @@ _LARGEST_SLOT = 1 << 32
 
 _SWEPT = frozenset(["find", "settle", "combine", "erase", "place"])
 
-_SWEEPING = Tickets("tickets/sweep.cuh")
+_SWEEPING = Tickets("tickets/sweep.cuh", claims=False)
 
 
 @cache
