@@ -91,22 +91,25 @@ def measure_bus(lab: Lab, setting: Setting, load_factor: float, n: int) -> list[
     for size in sizes:
         batches = [insert(done, size), *(filled if size == largest else [])]
         done += size
-        seconds = sum(batch[0] for batch in batches)
-        rates.append(BusRate("insert", size, size * len(batches) / seconds, sum(batch[1] for batch in batches)))
+        spent_s = sum(batch[0] for batch in batches)
+        rates.append(BusRate("insert", size, size * len(batches) / spent_s, sum(batch[1] for batch in batches)))
     lost = abs(len(table) - done)
     for size in sizes:
         for operation, share in (("present", 1.0), ("half", 0.5), ("absent", 0.0)):
-            there = min(int(share * size), done)
-            asked = arrays.concatenate([keys(0, there), keys(_ABSENT, size - there)])
-            answers: list[Any] = []
+            there, wrong = min(int(share * size), done), lost
+            seconds: list[float] = []
+            for turn in range(lab.repetitions + lab.warms_up):  # other keys each time: slots are kept in caches
+                first = turn * there % (done - there + 1)
+                asked = arrays.concatenate([keys(first, there), keys(_ABSENT + turn * size, size - there)])
+                answers: list[Any] = []
 
-            def find(asked: Any = asked, answers: list[Any] = answers) -> None:
-                answers[:] = table.find(asked)
+                def find(asked: Any = asked, answers: list[Any] = answers) -> None:
+                    answers[:] = table.find(asked)
 
-            seconds = min(lab.timed(find))
-            values, found = answers
-            wrong = int((found != (arrays.arange(size) < there)).sum())
-            wrong += int((values[:there] != (asked[:there] ^ np.uint64(_MASK))).sum())
-            rates.append(BusRate(operation, size, size / seconds, wrong + lost))
+                seconds.append(lab.time(find))
+                values, found = answers
+                wrong += int((found != (arrays.arange(size) < there)).sum())
+                wrong += int((values[:there] != (asked[:there] ^ np.uint64(_MASK))).sum())
+            rates.append(BusRate(operation, size, size / min(seconds[lab.warms_up :]), wrong))
             lost = 0
     return rates
