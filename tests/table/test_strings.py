@@ -232,9 +232,9 @@ class TestForms:
         assert table.key_dtype == np.dtype("str") and table.device == "cpu"
         assert type(table.keys()).__module__.split(".")[0] == library and sorted(table) == ["a", "b"]
         assert type(table.keys(like=column)) is type(table.keys(like=library)) is type(table.keys())
-        assert table.contains(column).tolist() == [True, True, True]
+        assert np.asarray(table.contains(column)).tolist() == [True, True, True]
         pairs = HashMap.from_arrays(column, np.arange(3))
-        assert pairs[column].tolist()[:2] == [pairs["b"], 1]
+        assert np.asarray(pairs[column]).tolist()[:2] == [pairs["b"], 1]
 
     @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
     def test_categories_are_their_strings(self, library: str) -> None:
@@ -249,9 +249,9 @@ class TestForms:
                 column = module.array(given).dictionary_encode()
         table = HashMap.from_arrays(column, np.arange(4))
         assert dict(table.items()).keys() == {"a", "b"} and table.key_dtype == np.dtype("str")
-        assert table.find(column)[0].tolist() == table.find(given)[0].tolist()
+        assert np.asarray(table.find(column)[0]).tolist() == np.asarray(table.find(given)[0]).tolist()
         table.upsert(column, np.ones(4, int), "add")
-        assert table.erase(column).sum() == 2 and len(table) == 0
+        assert np.asarray(table.erase(column)).sum() == 2 and len(table) == 0
 
     def test_names_of_the_type(self) -> None:
         for name in (str, "str", np.dtype("str"), np.dtypes.StringDType()):
@@ -297,7 +297,7 @@ class TestNulls:
         column = getattr(module, "array" if library == "pyarrow" else "Series")(self.GIVEN)
         table = HashSet.from_arrays(column, nulls="key")
         keys = table.keys()
-        assert set(table) == set(self.GIVEN) and table.contains(column).all()
+        assert set(table) == set(self.GIVEN) and np.asarray(table.contains(column)).all()
         held = keys.tolist() if library == "pandas" else keys.to_pylist() if library == "pyarrow" else keys.to_list()
         assert len(held) == 4 and {"a", "b", ""} == {key for key in held if isinstance(key, str)}
         dropped = HashMap.from_arrays(column, np.arange(5), nulls="drop")
@@ -417,3 +417,43 @@ def test_threads_see_whole_batches() -> None:
         thread.join()
     assert not wrong, wrong[:3]
     table.check()
+
+
+class TestAnswers:
+    """Lookups of a column are answered with columns of its library, as for keys of a fixed width."""
+
+    def test_a_series_keeps_its_index(self) -> None:
+        pd = pytest.importorskip("pandas")
+        table = HashMap("str", "int64")
+        added = table.insert(pd.Series(["a", "b"], index=[7, 9]), np.arange(2))
+        assert added.index.tolist() == [7, 9] and added.all()
+        asked = pd.Series(["b", "x", "a"], index=[5, 6, 8], name="q")
+        values, found = table.find(asked, default=-1)
+        for answer in (values, found, table.contains(asked)):
+            assert isinstance(answer, pd.Series) and answer.index.tolist() == [5, 6, 8] and answer.name == "q"
+        assert values.tolist() == [1, -1, 0] and found.tolist() == [True, False, True]
+        assert table[asked[found]].tolist() == [1, 0] and table.get(asked, -1).index.tolist() == [5, 6, 8]
+        assert isinstance(table.keys(), pd.Series) and isinstance(table.values(), pd.Series)
+
+    @pytest.mark.parametrize("library", ["polars", "pyarrow"])
+    def test_a_column_of(self, library: str) -> None:
+        module = pytest.importorskip(library)
+        make = module.Series if library == "polars" else module.array
+        table = HashMap.from_arrays(make(["a", "b"]), np.arange(2))
+        for answer in (*table.find(make(["b", "x"])), table[make(["b"])], table.values()):
+            assert type(answer).__module__.startswith(library)
+        assert np.asarray(table[make(["b", "a"])]).tolist() == [1, 0]
+
+    def test_lists_and_single_strings_are_answered_with_arrays(self) -> None:
+        table = HashMap("str", "int64")
+        table.assign(["a", "b"], np.arange(2))
+        assert isinstance(table.find(["a"])[0], np.ndarray) and isinstance(table["b"], np.int64)
+
+    @pytest.mark.parametrize("nulls", ["drop", "key"])
+    def test_nulls_have_answers_too(self, nulls: str) -> None:
+        pd = pytest.importorskip("pandas")
+        for key, column in (("str", ["a", None, "b"]), ("int64", pd.array([1, None, 2], "Int64"))):
+            table = HashMap(key, "int64", nulls=nulls, device="cpu")
+            asked = pd.Series(column, index=[7, 8, 9])
+            assert table.insert(asked, np.arange(3)).index.tolist() == [7, 8, 9]
+            assert table.contains(asked).tolist() == [True, nulls == "key", True]

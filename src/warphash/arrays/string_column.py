@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import DtypeError, ParameterError, ShapeError
-from .adapters.numpy import NumpyLibrary
-from .library import ArrayView, Library
+from .adapters.columns import column_library, plain_library
+from .adapters.numpy import NUMPY, NumpyLibrary
+from .library import Allocator, ArrayView, Dtype, Library, Shape
 from .row_type import Column
 from .strings import NULL_LENGTH, ROW, StringArray, StringRows, rows_of
 from .view import view
@@ -26,16 +27,32 @@ __all__ = ["StringColumn", "StringLibrary"]
 
 
 class StringLibrary(NumpyLibrary):
-    """A library with columns of strings. Arrays of numbers that go with them are NumPy's.
+    """A library with columns of strings.
 
     Parameters
     ----------
     kind
         Name of its module.
+    answers
+        The adapter for columns of numbers that go with the strings; by default, for columns without labels.
     """
 
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
+    def __init__(self, kind: str, answers: Library | None = None) -> None:
+        self.kind, self._answers = kind, answers or plain_library(kind)
+
+    @property
+    def of_rows(self) -> Library:
+        """The adapter for columns without labels."""
+        return _LIBRARIES[self.kind]
+
+    def empty(self, like: ArrayView, shape: Shape, dtype: Dtype, allocator: Allocator | None) -> ArrayView:
+        """A new array, of which `export` makes a column; of NumPy's for rows that say where strings are."""
+        answers = NUMPY if dtype == ROW else self._answers
+        return answers.empty(like, shape, dtype, allocator)._replace(library=self)
+
+    def export(self, made: ArrayView) -> Any:
+        """Numbers as a column of the library."""
+        return self._answers.export(made)
 
     def strings(self, made: StringArray) -> Any:
         """Strings as a column of the library."""
@@ -121,7 +138,13 @@ class StringColumn(Column):
     @staticmethod
     def of_rows(rows: StringRows, given: Any) -> ArrayView:
         """A view of rows that were made of an array, whose library gives the answers."""
-        host, library = rows.rows, _LIBRARIES.get(type(given).__module__.partition(".")[0], _LIBRARIES["numpy"])
+        if given is rows:  # seen before
+            given = rows.given
+        rows.given = given
+        host, answers = rows.rows, column_library(given)
+        library = _LIBRARIES.get(type(given).__module__.partition(".")[0], _LIBRARIES["numpy"])
+        if answers is not None and isinstance(library, StringLibrary):
+            library = StringLibrary(library.kind, answers)
         return ArrayView(host.ctypes.data, host.shape, ROW, "cpu", None, rows, host, library)
 
     def view(self, array: Any, what: str) -> ArrayView:
@@ -166,4 +189,6 @@ class StringColumn(Column):
 
 
 def _reshaped(owner: Any) -> Any:
-    return StringRows(owner.rows.reshape(1), owner.text, owner.owner, owner.nulls)
+    made = StringRows(owner.rows.reshape(1), owner.text, owner.owner, owner.nulls)
+    made.given = owner.given
+    return made

@@ -49,7 +49,14 @@ class StringRows:
         Keeps the bytes alive.
     nulls
         Nulls among the strings.
+
+    Attributes
+    ----------
+    given
+        What a caller gave: a lookup answers with columns of its library.
     """
+
+    given: Any = None
 
     def __init__(self, rows: npt.NDArray[Any], text: bool, owner: Any, nulls: int = 0) -> None:
         self.rows, self.text, self.owner, self.nulls = rows, text, owner, nulls

@@ -19,7 +19,7 @@ from ...errors import DtypeError
 from ..library import Allocator, ArrayView, Dtype, Library, Shape
 from .numpy import NUMPY
 
-__all__ = ["ColumnLibrary", "column_library"]
+__all__ = ["ColumnLibrary", "column_library", "plain_library"]
 
 Make = Callable[[npt.NDArray[Any]], Any]
 
@@ -81,6 +81,11 @@ def column_library(array: Any) -> Library | None:
     else:
         return plain
     return ColumnLibrary(library, make, plain)
+
+
+def plain_library(name: str) -> Library:
+    """The adapter for columns without labels of a library; NumPy's, if the library has no columns."""
+    return _LIBRARIES.get(name, NUMPY)
 
 
 def _pandas_column(array: npt.NDArray[Any], index: Any = None, name: Any = None) -> Any:
