@@ -13,7 +13,7 @@ from .dynamic_sets import SETS
 from .experiments import PANEL_METRICS, panel_metric
 from .figure_data import Figure, Point
 from .figure_stacks import AXES, draw_stacks, tick
-from .looks import LOOKS, stamp
+from .looks import LOOKS, QUIET, stamp
 from .plots import save_picture, style
 from .ratios import Compared
 
@@ -27,7 +27,6 @@ _LOGARITHMIC_FROM = 1000
 """Highest over lowest bar from which an axis of bars is logarithmic."""
 _TOLD_PER_INCH = 15
 """Characters of the line below the title."""
-_QUIET = "#6e7781"
 _TITLES = {
     "build unique": "Insertion",
     "find 100": "Find, all present",
@@ -154,7 +153,7 @@ def draw(
             if compared.ratio.panel not in figure.panels:
                 told += "  " + _told(compared).replace("\n", " ")
         told = "\n".join(line for part in told.split("\n") for line in wrap(part, round(_TOLD_PER_INCH * width)))
-        canvas.text(0.012, 1 - 0.32 / height, told, va="top", color=_QUIET, fontsize=8.5)
+        canvas.text(0.012, 1 - 0.32 / height, told, va="top", color=QUIET, fontsize=8.5)
         handles, labels = _legend(axes)
         if any(sweeps.values()):
             canvas.legend(handles, labels, loc="lower left", ncol=len(labels), frameon=False, bbox_to_anchor=(0.005, 0))
@@ -273,7 +272,7 @@ def _draw_bars(axis: Any, figure: Figure, panel: str, points: list[Point]) -> No
             axis.annotate(text, (at, value), xytext=(0, 3), fontsize=9, **label)
         if not mine:
             place = {"xycoords": axis.get_xaxis_transform(), "xytext": (0, 4), "rotation": 90, "fontsize": 8}
-            axis.annotate("not measured", (at, 0), color=_QUIET, **place, **label)
+            axis.annotate("not measured", (at, 0), color=QUIET, **place, **label)
         for p in figure.published:
             if (p.series, p.panel) == (series.label, panel):
                 axis.scatter([at], [p.value], facecolors="white", edgecolors="#1f2328", s=44, zorder=3)

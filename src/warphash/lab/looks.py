@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["LOOKS", "Look", "stamp"]
+__all__ = ["LOOKS", "QUIET", "Look", "stamp"]
 
-_QUIET = "#6e7781"
+QUIET = "#6e7781"
+"""The colour of what is told beside the data."""
 
 
 @dataclass(frozen=True)
@@ -48,4 +49,4 @@ LOOKS = tuple(
 
 def stamp(canvas: Any, made_by: str) -> None:
     """Write into the lower right corner of a figure of matplotlib what made it: command, date and version."""
-    canvas.text(0.995, 0, made_by, ha="right", va="top", fontsize=6.5, color=_QUIET)
+    canvas.text(0.995, 0, made_by, ha="right", va="top", fontsize=6.5, color=QUIET)

@@ -11,13 +11,13 @@ from typing import Any
 from .. import atomic_file
 from ..errors import ParameterError
 from .contest import Contest
-from .looks import stamp
+from .looks import QUIET, stamp
 from .report import label
 from .runner import Measurement
 
 __all__ = ["INK", "PALETTE", "check_picture", "draw_bench", "save_picture", "style"]
 
-INK, QUIET, GRID = "#1f2328", "#6e7781", "#e6e8eb"
+INK, GRID = "#1f2328", "#e6e8eb"
 PALETTE = {
     "cuckoo": "#8c6bb1",
     "bucketed_cuckoo": "#1f77b4",

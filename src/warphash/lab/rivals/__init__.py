@@ -25,20 +25,18 @@ _LIBRARIES = {
 
 def available() -> Iterator[Rival]:
     """The rivals whose library is installed."""
-    for name in _LIBRARIES:
-        try:
-            module = importlib.import_module(f"{__name__}.{name}")
-        except ImportError:
-            continue
-        yield module.RIVAL
+    yield from filter(None, map(_rival, _LIBRARIES))
 
 
 def missing() -> list[str]:
     """The libraries that are not installed, so that their rivals are not measured."""
-    found: dict[str, None] = {}
-    for name, library in _LIBRARIES.items():
-        try:
-            importlib.import_module(f"{__name__}.{name}")
-        except ImportError:
-            found[library] = None
-    return list(found)
+    return list(dict.fromkeys(library for name, library in _LIBRARIES.items() if _rival(name) is None))
+
+
+def _rival(name: str) -> Rival | None:
+    """The rival of a module; None if the module's library is not installed."""
+    try:
+        rival: Rival = importlib.import_module(f"{__name__}.{name}").RIVAL
+    except ImportError:
+        return None
+    return rival
