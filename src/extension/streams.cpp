@@ -123,6 +123,7 @@ class Streams {
   }
 
   // join(stream): the number of a stream that is behind the last operation, also for a host that waits for the stream.
+  // The next operation is behind all that the stream was given, by whomever.
   // order() leaves it to the driver that the legacy stream and the engine's own wait for each other. They do so once they
   // are given something. A host that waits for one of them gives nothing, so here the stream gets a wait.
   Handle join(nb::handle stream) {
@@ -132,7 +133,9 @@ class Streams {
     if (captures(handle)) return handle;
     const nb::gil_scoped_release release;
     if (handle != last_ || handle == kPerThreadStream) follow(handle);
-    if (!may_vanish(handle)) {
+    if (may_vanish(handle)) {
+      driver_.record_event(event_, handle);  // behind what another library gave the stream, too
+    } else {
       driver_.record_event(event_, handle == own_ ? kLegacyStream : own_);
       driver_.wait_event(handle, event_, 0);
     }

@@ -32,6 +32,21 @@ print(*seen)
 """
 
 
+FOLLOWS = """
+import ctypes, itertools
+from warphash.runtime.cuda import engine as cuda
+engine, driver = cuda.engine(0), ctypes.CDLL("libcuda.so.1")
+streams = (cuda.LEGACY_STREAM, int(engine.stream), 77, 78)
+for theirs, tables in itertools.permutations(streams, 2):
+    for before in streams:
+        engine.order(before, driver.give)
+        driver.give(theirs)  # by another library
+        engine.wait(theirs)
+        engine.order(tables, driver.give)
+        print(driver.is_behind(tables, theirs), driver.is_behind(tables, before))
+"""
+
+
 JOINS = WAITS.replace("engine.order(stream, lambda handle: None)", "engine.synchronize(stream)")
 
 
@@ -55,6 +70,14 @@ def test_streams_wait_where_the_driver_does_not_order_them(environment: dict[str
     """The legacy stream and the engine's own are in order; the per-thread stream is another one in every thread."""
     run = subprocess.run([sys.executable, "-c", WAITS], env=environment, capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["0", "0", "0", "1", "0", "1", "1", "1", "1"]
+
+
+def test_an_operation_is_behind_what_another_library_gave_a_stream_that_is_waited_for(
+    environment: dict[str, str],
+) -> None:
+    """Whatever three streams these are: that of the operation before, that of the library, and that of the table."""
+    run = subprocess.run([sys.executable, "-c", FOLLOWS], env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["1"] * (12 * 4 * 2)
 
 
 def test_a_host_that_waits_for_a_stream_waits_for_the_operation_before(environment: dict[str, str]) -> None:
