@@ -56,6 +56,7 @@ def specs() -> Iterator[KernelSpec]:
                     yield by_warps(kernel_spec(design, {**parameters, "coordination": "voter"}, *widths, "mixer"))
     yield source.ROWS
     yield source.BOUNDED
+    yield source.AGGREGATES
     yield CEILING
     yield source.SLABS
     for header in sorted({design.layout.partition for design in designs}):

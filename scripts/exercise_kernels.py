@@ -14,11 +14,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 from warphash import HashMap, HashSet, MultiMap, Operation
 from warphash.designs import registry
+from warphash.storage import aggregate
 
 TYPES = [("u4", "u4"), ("u8", "u8"), ("u4", "u8"), ("u4", None), ("V16", "u4"), ("V24", "V40")]
 """Keys and values in one word, in two, in columns, without values, and in rows or lines."""
@@ -35,6 +37,9 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "tiered": [{"write": "back"}],
 }
 """Parameters that lead to other kernels than the defaults."""
+
+HOT = 3 << 10
+"""Elements of a batch with few keys."""
 
 
 def rows(ids: Any, dtype: str) -> np.ndarray[Any, Any]:
@@ -74,6 +79,10 @@ def exercise(key: str, value: str | None, options: dict[str, Any], n: int) -> No
         if value.startswith("u"):
             table.upsert(rows(first, key), rows(np.ones(n), value), "add")
             model |= dict.fromkeys(first.tolist(), 1)
+            hot = np.resize(first[:7], HOT)
+            table.upsert(rows(hot, key), rows(np.ones(HOT), value), "add")
+            for number in hot.tolist():
+                model[number] += 1
     table.erase(rows(first[::2], key))
     for number in first[::2].tolist():
         del model[number]
@@ -142,7 +151,8 @@ def main() -> None:
     for design in given.design or registry.names():
         made = list(tables(design, given.device))
         for key, value, chosen in made:
-            exercise(key, value, chosen, given.keys)
+            with mock.patch.object(aggregate, "FEWEST_AGGREGATED", HOT):
+                exercise(key, value, chosen, given.keys)
         if "execute" in registry.get(design).capabilities:
             exercise_mixed(design, given.device, given.keys)
         if registry.get(design).layout.keeps_duplicates:

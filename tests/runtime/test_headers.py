@@ -12,7 +12,7 @@ from warphash.designs import registry
 
 KERNELS = Path(str(resources.files("warphash") / "kernels"))
 LAB_KERNELS = Path(str(resources.files("warphash.lab") / "kernels"))
-FAMILIES = ("buckets", "chains", "subtables", "tickets", "two_level", "rows", "bounded", "strings")
+FAMILIES = ("buckets", "chains", "subtables", "tickets", "two_level", "rows", "aggregates", "bounded", "strings")
 MAY_INCLUDE = {
     "platform": {"platform"},
     "core": {"core", "platform"},

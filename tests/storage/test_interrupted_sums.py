@@ -5,16 +5,13 @@ from __future__ import annotations
 import _thread
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
-import numpy as np
 import pytest
 
 from support.engines import missing
-from support.faults import FAMILIES, OLD, VERBS, Family, Scenario, interrupts
-from support.types import Array
+from support.faults import FAMILIES, VERBS, Family, Repeating, interrupts
 from warphash.storage.buckets import array as bucket_array
 from warphash.storage.buckets.store import BucketStore
 from warphash.storage.subtables.store import SubtableStore
@@ -32,22 +29,6 @@ ON_DEVICES = [
     for family in DESIGNS
     if not missing(device) and family.runs_on(device)
 ]
-
-
-@dataclass(frozen=True)
-class Repeating(Scenario):
-    """A batch of several pieces, whose keys repeat within a piece and in others, and a table that has room for it."""
-
-    @property
-    def ids(self) -> Array:
-        return np.random.default_rng(1).integers(OLD[-1] - 20, OLD[-1] + 30, 300)
-
-    def make(self) -> Any:
-        table = self.family.table(1200, self.device)
-        table.insert(self.family.keys(OLD), self.family.values(OLD))
-        if self.family.in_file:
-            table.flush()
-        return table
 
 
 @contextmanager

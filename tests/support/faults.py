@@ -622,6 +622,22 @@ def _ends_of_with(code: CodeType) -> frozenset[int]:
     return frozenset(ends)
 
 
+@dataclass(frozen=True)
+class Repeating(Scenario):
+    """A batch of several pieces, whose keys repeat within a piece and in others, and a table that has room for it."""
+
+    @property
+    def ids(self) -> Array:
+        return np.random.default_rng(1).integers(OLD[-1] - 20, OLD[-1] + 30, 300)
+
+    def make(self) -> Any:
+        table = self.family.table(1200, self.device)
+        table.insert(self.family.keys(OLD), self.family.values(OLD))
+        if self.family.in_file:
+            table.flush()
+        return table
+
+
 def interrupts(
     scenario: Scenario, *, every: int = 1, start: int = 1, files: re.Pattern[str] = STORAGE_AND_TABLE
 ) -> Iterator[Fault]:

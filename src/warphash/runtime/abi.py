@@ -250,6 +250,25 @@ class CountBatch(Launch):
     _fields_ = _words("counts", "length", "sums", "starts", "offsets")
 
 
+# ---- aggregates/abi.cuh
+class Aggregation(ctypes.Structure):
+    """How blocks spread keys over their entries."""
+
+    _fields_ = _words("seed")
+
+
+class AggregateBatch(Launch):
+    """Elements of an update that combines values: in, and out with fewer copies of the hot keys."""
+
+    _fields_ = _words("keys", "values", "op", "kind", "out_keys", "out_values", "elements", "length")
+
+
+class SpreadBatch(Launch):
+    """The flags of the elements that were left, back to the batch."""
+
+    _fields_ = _words("elements", "flags", "out_flags")
+
+
 # ---- bounded/abi.cuh
 class FrequencySketch(ctypes.Structure):
     """A count-min sketch of how often keys were accessed."""

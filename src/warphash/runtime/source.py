@@ -20,6 +20,7 @@ from ..errors import ParameterError
 from .engine import KernelSpec
 
 __all__ = [
+    "AGGREGATES",
     "BOUNDED",
     "PLATFORMS",
     "ROWS",
@@ -46,6 +47,9 @@ _PLATFORM_HEADERS = {"cpu": "platform/host.cuh", "cuda": "platform/cuda.cuh", "e
 
 ROWS = KernelSpec("rows", 0, 0, 0, header="rows/rows.cuh")
 """The kernels that no design changes: widening, narrowing, and wide rows."""
+
+AGGREGATES = KernelSpec("aggregates", 0, 0, 0, header="aggregates/aggregates.cuh")
+"""Repeated keys of an update, combined ahead of a table; for a GPU alone."""
 
 BOUNDED = KernelSpec("bounded", 0, 0, 0, header="bounded/bounded.cuh")
 """Which keys leave a bounded table."""

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import UnsupportedVerb
+from ..errors import TableFull, UnsupportedVerb
 from ..runtime.abi import Op, StoredRows, WordBatch, bytes_of
 from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
+from .aggregate import aggregated
 from .lookup import launch_find
 from .storage import MemoryUse, MixedBatch, Store
 
@@ -82,13 +83,25 @@ class WordStorage:
         # All memory first: when the keys are in, nothing may be missing for the answer.
         out, narrow = self._landing(held, n, self.value_bytes, self._value_word, stream)
         absent, _absent = self._default(bytes(self.value_bytes), stream) if held else (0, None)
-        self.store.update(key_words[0], value_words[0], n, op=op, kind=kind, flags=flags, unique=unique, stream=stream)
+        self._update(key_words[0], value_words[0], n, op, kind, flags, unique, stream)
         if held:
             if self.store.recovery.step is not None:
                 self.store.finish(stream)
             launch_find(self.store.state.array, key_words[0], n, out, 0, absent, stream)
         if narrow is not None:
             self._narrow(out, n, held, self.value_bytes, self._value_word, stream)
+
+    def _update(self, keys: int, values: int, n: int, op: Op, kind: int, flags: int, unique: bool, stream: Any) -> None:
+        """Update the store with the words of a batch; of hot keys whose values combine, with few elements for each."""
+        left = aggregated(self.store, keys, values, n, op=op, kind=kind, flags=flags != 0, stream=stream)
+        if left is None:
+            return self.store.update(keys, values, n, op=op, kind=kind, flags=flags, unique=unique, stream=stream)
+        try:
+            self.store.update(left.keys, left.values, left.n, op=op, kind=kind, flags=left.flags, stream=stream)
+        except TableFull as error:
+            raise TableFull(str(error), left.originals(error.keys, stream)) from error
+        if flags:
+            left.spread(flags, n, stream)
 
     def erase(self, keys: int, n: int, flags: int, stream: Any) -> None:
         words = self._keys(keys, n, stream)

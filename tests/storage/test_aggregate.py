@@ -1,0 +1,189 @@
+"""Hot keys of an upsert that combines values: summed up a block at a time, ahead of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support.engines import missing, one_of_each
+from support.faults import FAMILIES, VERBS, Repeating, interrupts, refusals
+from support.planting import planted
+from support.types import Array
+from warphash import HashMap, TableFull
+from warphash.runtime.abi import Op
+from warphash.runtime.emulated import engine as emulated
+from warphash.runtime.emulated.engine import EmulatedEngine, EmulationError
+from warphash.storage import aggregate, codec
+from warphash.storage.aggregate import aggregated
+
+DEVICES = one_of_each("emulated", "cuda")
+DESIGNS = ("bucketed_cuckoo", "two_level_cuckoo", "slab", "dynamic_cuckoo", "stadium")
+COMBINED = {"add": np.add, "min": np.minimum, "max": np.maximum, "or": np.bitwise_or, "xor": np.bitwise_xor}
+
+
+@pytest.fixture(autouse=True)
+def aggregates(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Sample small batches, too; the sizes of what was left of each batch that was combined."""
+    left: list[int] = []
+    real = codec.aggregated
+
+    def noted(*given: Any, **how: Any) -> Any:
+        made = real(*given, **how)
+        left.extend([] if made is None else [made.n])
+        return made
+
+    monkeypatch.setattr(aggregate, "FEWEST_AGGREGATED", 256)
+    monkeypatch.setattr(aggregate, "_SAMPLE", 64)
+    monkeypatch.setattr(codec, "aggregated", noted)
+    yield left
+
+
+def batches(n: int) -> dict[str, Array]:
+    """Numbers of keys."""
+    rng = np.random.default_rng(3)
+    hot = np.where(rng.random(n) < 0.7, 0, rng.integers(0, n, n))
+    half = rng.integers(0, n // 2, n)
+    return {
+        "again and again": np.where(rng.random(n) < 0.1, rng.integers(0, 60, n), np.arange(n)),
+        "equal": np.zeros(n, np.int64),
+        "one is hot": hot,
+        "few": rng.integers(0, 40, n),
+        "sorted": np.sort(rng.integers(0, n // 20, n)),
+        "first hot, then different": np.concatenate([half[: n // 2] % 5, half[n // 2 :]]),
+    }
+
+
+def expected(ids: Array, values: Array, op: str, old: int, was: Array) -> Array:
+    """The values of keys 0 to the last, of which the first ``old`` had values before; others are the first given."""
+    keys = np.unique(ids)
+    out = np.zeros(max(old, ids.max() + 1), values.dtype)
+    out[:old] = was
+    fresh = keys >= old
+    start = {"min": values.max(), "max": values.min()}.get(op, values.dtype.type(0))
+    out[keys[fresh]] = start
+    COMBINED[op].at(out, ids, values)
+    return out
+
+
+@pytest.mark.parametrize("shape", ["equal", "one is hot", "few", "sorted", "first hot, then different"])
+@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize("device", DEVICES)
+def test_every_value_counts_once(device: str, design: str, shape: str, aggregates: list[int]) -> None:
+    n, old = (1511, 30) if device == "emulated" else (600_011, 3000)
+    ids = batches(n)[shape]
+    for key, value in [("u8", "i8"), ("u4", "u4"), *([("u4", "u8"), ("i8", "u4")] if design == "stadium" else [])]:
+        table = HashMap(key, value, design=design, capacity=2 * n, device=device, seed=5)
+        keys, values = (ids * 7).astype(key), np.random.default_rng(1).integers(0, 100, n).astype(value)
+        was = np.arange(old).astype(value)
+        table.insert((np.arange(old) * 7).astype(key), was)
+        added = table.upsert(keys, values, "add")
+        right = expected(ids, values, "add", old, was)
+        there = np.union1d(np.arange(old), ids)
+        np.testing.assert_array_equal(table[(there * 7).astype(key)], right[there])
+        table.check()
+        assert len(table) == len(there)
+        assert added.sum() == len(there) - old and set(ids[added]) == set(there[there >= old])
+    assert aggregates and max(aggregates) < n
+
+
+@pytest.mark.parametrize(("dtype", "op"), [(d, op) for d in ("i4", "u8", "u1", "f4", "f8") for op in COMBINED])
+@pytest.mark.parametrize("device", DEVICES)
+def test_each_operation_of_each_type(device: str, dtype: str, op: str, aggregates: list[int]) -> None:
+    if dtype[0] == "f" and op in ("or", "xor"):
+        return
+    n = 997 if device == "emulated" else 300_007
+    ids = batches(n)["one is hot"]
+    values = np.random.default_rng(2).integers(-90, 90, n).astype(dtype)
+    table = HashMap("u4", dtype, capacity=2 * n, device=device)
+    table.upsert(ids.astype("u4"), values, op)
+    there = np.unique(ids)
+    np.testing.assert_array_equal(table[there.astype("u4")], expected(ids, values, op, 0, values[:0])[there])
+    assert aggregates
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_batches_that_nothing_would_help(device: str, aggregates: list[int]) -> None:
+    keys = np.arange(2000, dtype="u8")
+    table = HashMap("u8", "u8", capacity=4000, device=device)
+    table.upsert(keys, keys, "add")
+    table.upsert(keys // 1000, keys, "last")
+    table.upsert(keys[:100] // 50, keys[:100], "add")
+    assert not aggregates
+    table.upsert(keys // 1000, keys, "add")
+    assert aggregates == [pytest.approx(4, abs=4)] or max(aggregates) < 600
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_batch_that_does_not_fit_names_its_keys(device: str, aggregates: list[int]) -> None:
+    table = HashMap("u8", "u8", capacity=64, on_full="raise", device=device)
+    table.insert(np.arange(10, dtype="u8"), np.arange(10, dtype="u8"))
+    ids = np.concatenate([np.zeros(3000, np.int64), np.arange(1000, 3000)])
+    with pytest.raises(TableFull) as caught:
+        table.upsert(ids.astype("u8"), np.ones(len(ids), "u8"), "add")
+    assert aggregates and len(table) == 10 and table[0] == 0
+    assert set(caught.value.keys) <= set(range(1000, 3000)) and len(caught.value.keys)
+
+
+@pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
+@pytest.mark.parametrize("family", ["buckets", "subtables", "lists", "tickets", "two-level"])
+def test_faults_add_all_values_of_a_key_or_none(family: str, aggregates: list[int]) -> None:
+    scenario = Repeating(FAMILIES[family], VERBS["upsert"], "emulated")
+    faults = [*interrupts(scenario, every=41), *refusals(scenario, once=True), *refusals(scenario, once=False)]
+    harms = [f"line {fault.number}, {fault.place}: {harm}" for fault in faults if (harm := fault.harm())]
+    assert not harms, "\n".join(harms)
+    assert aggregates and len(faults) > 10
+
+
+def is_wrong(engine: EmulatedEngine, seed: int, shape: str, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the values of some key do not add up, in one schedule; or a key has an element that is not its own."""
+    monkeypatch.setattr(emulated, "schedule_seed", seed)
+    monkeypatch.setattr(aggregate, "_repeats", lambda *_: True)
+    ids = batches(20_001)[shape].astype("u4")
+    values = np.arange(len(ids)).astype("u8")
+    store: Any = SimpleNamespace(engine=engine, seed=seed, spec=SimpleNamespace(word_bytes=4, value_word_bytes=8))
+    held = [engine.from_host(array) for array in (ids, values)]
+    try:
+        left = aggregated(store, held[0].ptr, held[1].ptr, len(ids), op=Op.ADD, kind=64 << 8, flags=True, stream=None)
+    except EmulationError:
+        return True
+    assert left is not None
+    keys, sums, elements = (
+        engine.to_host(at, dtype, left.n)
+        for at, dtype in ((left.keys, "u4"), (left.values, "u8"), (left.elements, "u4"))
+    )
+    right, made = np.zeros((2, ids.max() + 1), np.uint64)
+    np.add.at(right, ids, values)
+    np.add.at(made, keys, sums)
+    return bool((right != made).any() or (ids[elements] != keys).any() or len(np.unique(elements)) < left.n)
+
+
+@pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
+class TestSchedules:
+    @pytest.mark.parametrize("shape", ["equal", "sorted", "again and again"])
+    def test_all_of_many(self, shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        engine = EmulatedEngine()
+        assert not any(is_wrong(engine, seed, shape, monkeypatch) for seed in range(10))
+
+    @pytest.mark.parametrize(
+        ("right", "wrong"),
+        [
+            ("    block_barrier();  // before entries are taken again\n", ""),
+            (
+                "if (compare_exchange_word(shared.owners + at, kNowhere, row.element(k)) != kNowhere) continue;",
+                "fetch_add(&shared.listed, 0u); shared.owners[at] = row.element(k);",
+            ),
+            ("if (lane()) row.open &=", "if (lane() > 1) row.open &="),
+        ],
+        ids=["taken too early", "taken by two", "summed twice"],
+    )
+    def test_a_planted_bug_shows(self, right: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        def plant(source: str) -> str:
+            return planted(source, right, wrong) if "struct Aggregate " in source else source
+
+        engine = EmulatedEngine(plant)
+        shapes = ("equal", "sorted", "again and again")
+        assert any(is_wrong(engine, seed, shape, monkeypatch) for seed in range(1, 30) for shape in shapes)
