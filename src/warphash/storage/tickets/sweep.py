@@ -8,7 +8,7 @@ Three ways lead to a slot (figures of one H200, PCIe 5):
 - In windows that are copied to the device and, if the operation writes, back (``"sweep"``): 45 GB/s, however many
   accesses there are. Kernels and the copies in both directions overlap.
 
-Most absent keys end at the tickets, on the device. A sample of a batch tells how many elements need a slot. So few of
+Most absent keys end at the tickets, on the device. A sample tells how many elements need a slot (`slot_need`). Few of
 them go one by one from the start. Otherwise all elements walk over the tickets first, and those that need a slot wait
 for their window. ``access="auto"`` takes what should be fastest.
 
@@ -31,6 +31,7 @@ from ...runtime.abi import Launch, Op, SweepBatch, TicketBatch, TicketTable
 from ...runtime.engine import Buffer, Engine, KernelSpec, Program
 from ..uninterrupted import uninterrupted
 from .slot_memory import Slots
+from .slot_need import SlotNeed
 
 __all__ = ["SWEPT_ELEMENTS", "SweepingProgram", "sweep_of", "sweeping"]
 
@@ -40,9 +41,6 @@ SWEPT_ELEMENTS = 1 << 28
 _WINDOW_BYTES = 128 << 20
 """Of a window. Three of them are on the device."""
 
-_SAMPLE = 1 << 14
-"""Elements of a batch that tell how many need a slot. The share is right to 0.4 % in the mean, or better."""
-
 _NEAR_BYTES = 512 << 20
 """Of a window that is reached where it lies."""
 
@@ -51,9 +49,6 @@ _NEAR_ACCESS_S, _FAR_S = 1 / 700e6, 1 / 40e6
 
 _WALK_S = 1 / 2e9
 """Of an element that walks over the tickets first: to write down where it stands, and to go on there."""
-
-_SAMPLE_S = 160e-6
-"""Of asking a sample, and waiting for its answer."""
 
 _LAUNCH_S, _LOOK_S = 45e-6, 1 / 170e9
 """Of the launch for a window, with its share of all else; and of each element there that waits for another one."""
@@ -100,6 +95,7 @@ class SweepingProgram:
     def __init__(self, engine: Engine, spec: KernelSpec, program: Program, slots: Buffer, access: str) -> None:
         self._engine, self._own, self._slots, self._access = engine, program, slots, access
         self._program, self._spec = engine.program(sweeping(spec)), spec
+        self._needs = {entry: SlotNeed(engine, self._program) for entry in _SWEPT} if access == "auto" else {}
         self._scratch: _Scratch | None = None
 
     @contextmanager
@@ -146,9 +142,8 @@ class SweepingProgram:
         part.out_values = batch.out_values and batch.out_values + at * spec.value_word_bytes
         part.out_flags = batch.out_flags and batch.out_flags + at
         try:
-            waiting = self._engine.allocate(8, stream)
-            pays = self._pays(table, part, n, 1, waiting, stream)
-            scratch = self._allocated(n, waiting, stream) if pays else None
+            pays = self._pays("find", table, part, n, 1, stream)
+            scratch = self._allocated(n, self._engine.allocate(8, stream), stream) if pays else None
         except MemoryError:
             scratch = None
         if scratch is None:
@@ -162,22 +157,16 @@ class SweepingProgram:
         writes = entry in ("place", "combine") or (entry == "settle" and batch.op != Op.KEEP)
         accesses = 2 if writes and entry != "place" else 1  # the key is read, then the value is written
         # Each element of `place` needs a slot.
-        if entry == "place" or self._pays(table, batch, n, accesses, scratch.waiting, stream):
+        if entry == "place" or self._pays(entry, table, batch, n, accesses, stream):
             self._rounds(entry, table, batch, n, scratch, writes, accesses, stream)
         else:
             self._own.run(entry, table, batch, n, stream)
 
-    def _pays(
-        self, table: TicketTable, batch: TicketBatch, n: int, accesses: int, waiting: Buffer, stream: Any
-    ) -> bool:
-        """Whether elements should wait for windows: if a sample of them needs slots often enough, or by order."""
+    def _pays(self, entry: str, table: TicketTable, batch: TicketBatch, n: int, accesses: int, stream: Any) -> bool:
+        """Whether elements should wait for windows: if they need slots often enough, or by order."""
         if self._access != "auto":
             return True
-        sample = _swept(batch, waiting=waiting.ptr, sampled=n)
-        sample.n = min(n, _SAMPLE)
-        self._engine.fill(waiting.ptr, 0, 8, stream)
-        self._program.run("sample", table, sample, sample.n, stream)
-        need = self._counted(waiting, stream) * n // sample.n
+        need = self._needs[entry].of(table, _swept(batch), n, stream)
         return self._way(accesses * need, n) != "direct"
 
     def _counted(self, waiting: Buffer, stream: Any) -> int:
@@ -235,7 +224,7 @@ class SweepingProgram:
         """How so many accesses of ``n`` elements are done: one of `ACCESS`, but ``"auto"``."""
         if self._access != "auto":
             return self._access
-        nbytes, begin_s = self._slots.nbytes, 0 if walked else _SAMPLE_S + n * _WALK_S
+        nbytes, begin_s = self._slots.nbytes, 0 if walked else n * _WALK_S
         far_share = max(0, 1 - _NEAR_BYTES / nbytes)
         seconds = {
             "direct": accesses * (_NEAR_ACCESS_S + far_share * _FAR_S),

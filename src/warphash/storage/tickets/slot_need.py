@@ -1,0 +1,75 @@
+"""How many elements of a batch need a slot: by a sample of the batch, or by one of an earlier batch.
+
+A kernel walks for a few elements over the tickets, and counts those that need a slot (``kernels/tickets/sweep.cuh``).
+The host has to wait for the count, which takes as long as the lookup of a hundred thousand absent keys. So only large
+batches wait. A small batch is taken to be like the one before it: it is sampled, too, but the count is read when a
+later batch comes.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from ...runtime.abi import SweepBatch, TicketTable
+from ...runtime.engine import Engine, Program
+
+__all__ = ["SlotNeed"]
+
+_SAMPLE = 1 << 14
+"""Elements of a sample. The share is right to 0.4 % in the mean, or better."""
+
+_AWAITED_ELEMENTS = 1 << 22
+"""Elements from which on a batch is worth a wait for its own sample."""
+
+
+class SlotNeed:
+    """The share of elements that need a slot, of the launches of one kernel. Safe from several threads.
+
+    Parameters
+    ----------
+    program
+        Kernels with a ``sample``.
+    """
+
+    def __init__(self, engine: Engine, program: Program) -> None:
+        self._engine, self._program = engine, program
+        self._lock = threading.Lock()
+        self._share: float | None = None
+        self._counter, self._answer = engine.allocate(8), engine.answer(1)
+        engine.fill(self._counter.ptr, 0, 8)
+        self._counted = 0  # of all samples that were read
+        self._sampled = 0  # elements of the sample that is under way
+
+    def of(self, table: TicketTable, sample: SweepBatch, n: int, stream: Any) -> int:
+        """How many of ``n`` elements need a slot. Waits for a large batch, and for the first one.
+
+        Parameters
+        ----------
+        sample
+            A batch with the keys of the elements. Its fields for a sample are set.
+        """
+        with self._lock:
+            waits = self._share is None or n >= _AWAITED_ELEMENTS
+            if self._sampled and (waits or self._answer.ready):
+                self._read()
+            if not self._sampled:
+                self._ask(table, sample, n, stream)
+            if waits:
+                self._read()
+            return int((self._share or 0.0) * n)
+
+    def _ask(self, table: TicketTable, sample: SweepBatch, n: int, stream: Any) -> None:
+        """Launch a sample."""
+        sample.waiting, sample.sampled, sample.n = self._counter.ptr, n, min(n, _SAMPLE)
+        self._program.run("sample", table, sample, sample.n, stream)
+        self._answer.ask(self._counter.ptr, stream)
+        self._sampled = sample.n
+
+    def _read(self) -> None:
+        """Wait for the sample that is under way."""
+        self._answer.wait()
+        counted = int(self._answer.words[0])
+        # An interrupt may have left a sample that nobody reads, whose count is in the next one.
+        self._share = min(1.0, (counted - self._counted) / self._sampled)
+        self._counted, self._sampled = counted, 0
