@@ -17,8 +17,8 @@ from warphash import HashMap, TableFull
 from warphash.runtime.abi import Op
 from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine, EmulationError
-from warphash.storage import aggregate, codec
-from warphash.storage.aggregate import aggregated
+from warphash.storage import aggregate
+from warphash.storage.aggregate import Aggregator
 
 DEVICES = one_of_each("emulated", "cuda")
 DESIGNS = ("bucketed_cuckoo", "two_level_cuckoo", "slab", "dynamic_cuckoo", "stadium")
@@ -29,16 +29,16 @@ COMBINED = {"add": np.add, "min": np.minimum, "max": np.maximum, "or": np.bitwis
 def aggregates(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """Sample small batches, too; the sizes of what was left of each batch that was combined."""
     left: list[int] = []
-    real = codec.aggregated
+    real = Aggregator.left_of
 
-    def noted(*given: Any, **how: Any) -> Any:
-        made = real(*given, **how)
+    def noted(self: Aggregator, *given: Any, **how: Any) -> Any:
+        made = real(self, *given, **how)
         left.extend([] if made is None else [made.n])
         return made
 
     monkeypatch.setattr(aggregate, "FEWEST_AGGREGATED", 256)
-    monkeypatch.setattr(aggregate, "_SAMPLE", 64)
-    monkeypatch.setattr(codec, "aggregated", noted)
+    monkeypatch.setattr(aggregate, "_LEAST_REPEATED", 1 / 16)
+    monkeypatch.setattr(Aggregator, "left_of", noted)
     yield left
 
 
@@ -141,13 +141,15 @@ def test_faults_add_all_values_of_a_key_or_none(family: str, aggregates: list[in
 def is_wrong(engine: EmulatedEngine, seed: int, shape: str, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether the values of some key do not add up, in one schedule; or a key has an element that is not its own."""
     monkeypatch.setattr(emulated, "schedule_seed", seed)
-    monkeypatch.setattr(aggregate, "_repeats", lambda *_: True)
+    monkeypatch.setattr(aggregate, "_LEAST_REPEATED", 0)
     ids = batches(20_001)[shape].astype("u4")
     values = np.arange(len(ids)).astype("u8")
     store: Any = SimpleNamespace(engine=engine, seed=seed, spec=SimpleNamespace(word_bytes=4, value_word_bytes=8))
     held = [engine.from_host(array) for array in (ids, values)]
     try:
-        left = aggregated(store, held[0].ptr, held[1].ptr, len(ids), op=Op.ADD, kind=64 << 8, flags=True, stream=None)
+        left = Aggregator().left_of(
+            store, held[0].ptr, held[1].ptr, len(ids), op=Op.ADD, kind=64 << 8, flags=True, stream=None
+        )
     except EmulationError:
         return True
     assert left is not None

@@ -13,20 +13,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..runtime.abi import AggregateBatch, Aggregation, Flag, Op, SampleBatch, SpreadBatch, StoredRows
-from ..runtime.engine import Buffer, Engine
-from ..runtime.source import AGGREGATES, ROWS
+from ..runtime.abi import AggregateBatch, Aggregation, Flag, Op, SpreadBatch
+from ..runtime.engine import Answer, Buffer, Engine
+from ..runtime.source import AGGREGATES
 from .storage import Store
 
-__all__ = ["FEWEST_AGGREGATED", "Aggregated", "aggregated"]
+__all__ = ["FEWEST_AGGREGATED", "Aggregated", "Aggregator"]
 
 FEWEST_AGGREGATED = 1 << 19
 """Elements from which on a batch is sampled: the table takes longer for so many than the sample does."""
 
 _SAMPLE = 1 << 10
-_LEAST_REPEATED = 1 / 4
-"""Of the keys of a sample, the share that repeat an earlier one."""
+"""Of each sample: a row of ``kernels/aggregates``."""
 
+_LEAST_REPEATED = 1 / 4
+"""Of the keys of a sample, the share that repeats another."""
+
+_ODD = 0x9E3779B97F4A7C15
 _LANES_OF_BLOCK, _BLOCK_THREADS = 512, 256
 """A block for so many lanes of the device, and its threads."""
 
@@ -66,42 +69,44 @@ class Aggregated:
         return self.engine.to_host(self.elements, np.uint32, self.n, stream)[left].astype(np.int64)
 
 
-def aggregated(
-    store: Store, keys: int, values: int, n: int, *, op: Op, kind: int, flags: bool, stream: Any
-) -> Aggregated | None:
-    """Combine what repeats in a batch of ``n`` words. Waits, if the batch is large.
+class Aggregator:
+    """Combines the batches of one table. Its caller holds the table's lock alone."""
 
-    None where that would not help, or where there is no memory for it.
-    """
-    engine, spec = store.engine, store.spec
-    widths = spec.word_bytes, spec.value_word_bytes
-    if op in (Op.KEEP, Op.REPLACE) or n < FEWEST_AGGREGATED or engine.lanes == 1 or not set(widths) <= {4, 8}:
-        return None
-    try:
-        if not _repeats(engine, keys, widths[0], n, stream):
+    def __init__(self) -> None:
+        self._answer: Answer | None = None  # two words
+
+    def left_of(
+        self, store: Store, keys: int, values: int, n: int, *, op: Op, kind: int, flags: bool, stream: Any
+    ) -> Aggregated | None:
+        """Combine what repeats in a batch of ``n`` words. Waits, if the batch is large.
+
+        None where that would not help, or where there is no memory for it.
+        """
+        engine, spec = store.engine, store.spec
+        widths = spec.word_bytes, spec.value_word_bytes
+        if op in (Op.KEEP, Op.REPLACE) or n < FEWEST_AGGREGATED or engine.lanes == 1 or not set(widths) <= {4, 8}:
             return None
-        memory = [engine.allocate(max(1, width) * n, stream) for width in (*widths, 4, int(flags))]
-        length = engine.allocate(8, stream)
-    except MemoryError:
-        return None
-    engine.fill(length.ptr, 0, 8, stream)
-    out_keys, out_values, elements, out_flags = (buffer.ptr for buffer in memory)
-    batch = AggregateBatch(n=n, keys=keys, values=values, op=op, kind=kind, length=length.ptr)
-    batch.out_keys, batch.out_values, batch.elements = out_keys, out_values, elements
-    threads = max(2, engine.lanes // _LANES_OF_BLOCK) * _BLOCK_THREADS
-    seed = Aggregation(seed=store.seed * 0x9E3779B97F4A7C15 & (1 << 64) - 1)
-    engine.program(AGGREGATES).run("aggregate" + "".join(map(str, widths)), seed, batch, threads, stream)
-    left = int(engine.to_host(length.ptr, np.uint64, 1, stream)[0])
-    return Aggregated(engine, left, out_keys, out_values, out_flags if flags else 0, elements, memory)
-
-
-def _repeats(engine: Engine, keys: int, width: int, n: int, stream: Any) -> bool:
-    """Whether keys repeat in one of two samples of a batch."""
-    held = engine.allocate(_SAMPLE * width, stream)
-    batch = SampleBatch(n=_SAMPLE, rows=keys, row_bytes=width, row_count=n, out_rows=held.ptr)
-    engine.program(ROWS).run("sample", StoredRows(), batch, _SAMPLE, stream)
-    neighbours = keys + (n - _SAMPLE) // 2 * width
-    return any(
-        len(np.unique(engine.to_host(at, f"u{width}", _SAMPLE, stream))) <= (1 - _LEAST_REPEATED) * _SAMPLE
-        for at in (held.ptr, neighbours)
-    )
+        program, seed = engine.program(AGGREGATES), Aggregation(seed=store.seed * _ODD & (1 << 64) - 1)
+        batch = AggregateBatch(n=n, keys=keys, op=op, kind=kind)
+        try:
+            answer = self._answer = self._answer or engine.answer(2)
+            batch.length = answer.ptr
+            program.run(f"repeats{widths[0]}", seed, batch, _BLOCK_THREADS, stream)
+            answer.follow(stream)
+            answer.wait()
+            if max(map(int, answer.words)) < _LEAST_REPEATED * _SAMPLE:
+                return None
+            memory = [engine.allocate(max(1, width) * n, stream) for width in (*widths, 4, int(flags))]
+            length = engine.allocate(16, stream)
+        except MemoryError:
+            return None
+        engine.fill(length.ptr, 0, 16, stream)
+        out_keys, out_values, elements, out_flags = (buffer.ptr for buffer in memory)
+        batch.values, batch.out_keys, batch.out_values, batch.elements = values, out_keys, out_values, elements
+        batch.length = length.ptr
+        threads = max(2, engine.lanes // _LANES_OF_BLOCK) * _BLOCK_THREADS
+        program.run("aggregate" + "".join(map(str, widths)), seed, batch, threads, stream)
+        answer.ask(length.ptr, stream)
+        answer.wait()
+        left = int(answer.words[0])
+        return Aggregated(engine, left, out_keys, out_values, out_flags if flags else 0, elements, memory)

@@ -18,7 +18,7 @@ struct AggregateBatch : Launch {
   u64 out_keys;    // a word per element that is left
   u64 out_values;  // a word per element that is left
   u64 elements;    // u32 per element that is left: one element of its key
-  u64 length;      // address of a u64, zero before: elements that are left
+  u64 length;      // address of a u64, zero before: elements that are left; of a sample, of two u64
 };
 
 // The flags of the elements that were left, back to the batch.

@@ -2,6 +2,7 @@
 //
 //   aggregate44, 48, 84, 88  copies elements out; of the copies of a hot key, the values of many become one
 //                            (bytes of a key, bytes of a value)
+//   repeats4, 8              counts the repeated keys of two samples, in one block (bytes of a key)
 //   spread                   brings the flags of what was left back to the batch
 //
 // Why. All copies of one key end in an atomic on one word, and a GPU does one a clock: 50 million sums into one key run
@@ -90,15 +91,17 @@ struct Aggregate {
     WARPHASH_FN u32 place(u32 k, u32 probe) const { return (places[k] >> (probe * kEntryBits)) & (kEntries - 1); }
   };
 
-  WARPHASH_FN static Row load(const Table& t, const Batch& b, u64 first, u64 end) {
+  // Element j of the row lies at index(j), and is there if that is less than `end`. Values are read if there are any.
+  template <class Index>
+  WARPHASH_FN static Row load(const Table& t, const Batch& b, u64 first, u64 end, const Index& index) {
     Row row;
     row.first = static_cast<u32>(first), row.open = 0;
 #pragma unroll
     for (u32 k = 0; k < kItems; ++k) {
-      const u64 i = first + k * threads_in_block() + thread_in_block();
+      const u64 i = index(k * threads_in_block() + thread_in_block());
       const bool live = i < end;
       row.key[k] = live ? load_once(reinterpret_cast<const Key*>(b.keys) + i) : Key{};
-      row.value[k] = live ? load_once(reinterpret_cast<const Value*>(b.values) + i) : Value{};
+      row.value[k] = live && b.values ? load_once(reinterpret_cast<const Value*>(b.values) + i) : Value{};
       row.places[k] = static_cast<u32>(mix(static_cast<u64>(row.key[k]) ^ t.seed) >> (64 - 2 * kEntryBits));
       row.open |= static_cast<u32>(live) << k;
     }
@@ -120,8 +123,9 @@ struct Aggregate {
     }
   }
 
-  // Step 2. Whole blocks call it.
-  WARPHASH_FN static void enter(const Batch& b, Shared& shared, Row& row) {
+  // Step 2; how many elements of this thread found their key. Whole blocks call it.
+  WARPHASH_FN static u32 enter(const Batch& b, Shared& shared, Row& row) {
+    u32 found = 0;
 #pragma unroll
     for (u32 probe = 0; probe < 2; ++probe) {
 #pragma unroll
@@ -140,8 +144,19 @@ struct Aggregate {
         if (!row.is_open(k) || shared.keys[at] != row.key[k]) continue;
         combine_in_block(shared.values + at, row.value[k], b.op, b.kind);
         row.open &= ~(1u << k);
+        ++found;
       }
     }
+    return found;
+  }
+
+  // Frees all entries. Whole blocks call it.
+  WARPHASH_FN static Shared& cleared() {
+    Shared& shared = *static_cast<Shared*>(block_memory<sizeof(Shared)>());
+    for (u32 at = thread_in_block(); at < kEntries; at += threads_in_block()) shared.owners[at] = kNowhere;
+    if (thread_in_block() == 0) shared.listed = 0;
+    block_barrier();
+    return shared;
   }
 
   // Copies out the elements of the bits of `mask`. send(k, place) copies that of bit k. While all others wait, the
@@ -194,16 +209,13 @@ struct Aggregate {
   }
 
   WARPHASH_FN static void run(const Table& t, const Batch& b) {
-    Shared& shared = *static_cast<Shared*>(block_memory<sizeof(Shared)>());
-    for (u32 at = thread_in_block(); at < kEntries; at += threads_in_block()) shared.owners[at] = kNowhere;
-    if (thread_in_block() == 0) shared.listed = 0;
-    block_barrier();
+    Shared& shared = cleared();
     const u64 row_elements = kItems * threads_in_block();
     const u64 rows = (b.n + row_elements - 1) / row_elements;
     const u64 blocks = threads_in_grid() / threads_in_block(), block = thread_in_grid() / threads_in_block();
     for (u64 at = rows * block / blocks; at < rows * (block + 1) / blocks; ++at) {
       const u64 first = at * row_elements, end = first + row_elements < b.n ? first + row_elements : b.n;
-      Row row = load(t, b, first, end);
+      Row row = load(t, b, first, end, [&](u32 j) { return first + j; });
       sum_equal_lanes(b, row);
       enter(b, shared, row);
       const auto send = [&](u32 k, u64 place) { send_one(b, place, row.key[k], row.value[k], row.element(k)); };
@@ -212,6 +224,36 @@ struct Aggregate {
       if (shared.flushes) flush(b, shared);
     }
     flush(b, shared);
+  }
+};
+
+// Of a row of elements from all over the batch, and of a row of neighbours in its middle, how many elements repeat the
+// key of another: two words at `length`. One block.
+template <class Key>
+struct Repeats {
+  using Rows = Aggregate<Key, u32>;
+  using Table = Aggregation;
+  using Batch = AggregateBatch;
+  static constexpr bool kWalks = true;
+  static constexpr u32 kThreads = kAggregatingThreads;
+
+  template <class Index>
+  WARPHASH_FN static void count(const Table& t, const Batch& b, u64* out, const Index& index) {
+    typename Rows::Shared& shared = Rows::cleared();
+    typename Rows::Row row = Rows::load(t, b, 0, b.n, index);
+    const u32 found = Rows::enter(b, shared, row);
+    if (found) atomic_add(&shared.listed, found);
+    block_barrier();
+    if (thread_in_block() == 0) *out = shared.listed;
+    block_barrier();  // before the entries are freed
+  }
+
+  WARPHASH_FN static void run(const Table& t, const Batch& b) {
+    u64* const out = reinterpret_cast<u64*>(b.length);
+    const u64 middle = b.n / 2;
+    // Multiples of the golden ratio are spread evenly, and at no regular distance.
+    count(t, b, out, [&](u32 j) { return static_cast<u64>(j * 0x9E3779B9u) * b.n >> 32; });
+    count(t, b, out + 1, [&](u32 j) { return middle + j; });
   }
 };
 
@@ -230,4 +272,6 @@ struct Spread : Straight<Aggregation, SpreadBatch> {
   WARPHASH_ENTRY(aggregate48, warphash::Aggregate<warphash::u32, warphash::u64>) \
   WARPHASH_ENTRY(aggregate84, warphash::Aggregate<warphash::u64, warphash::u32>) \
   WARPHASH_ENTRY(aggregate88, warphash::Aggregate<warphash::u64, warphash::u64>) \
+  WARPHASH_ENTRY(repeats4, warphash::Repeats<warphash::u32>)                     \
+  WARPHASH_ENTRY(repeats8, warphash::Repeats<warphash::u64>)                     \
   WARPHASH_ENTRY(spread, warphash::Spread)
