@@ -2,8 +2,8 @@
 
 A kernel walks for a few elements over the tickets, and counts those that need a slot (``kernels/tickets/sweep.cuh``).
 The host has to wait for the count, which takes as long as the lookup of a hundred thousand absent keys. So only large
-batches wait. A small batch is taken to be like the one before it: it is sampled, too, but the count is read when a
-later batch comes.
+batches wait. A small batch is taken to be like those before it. Each fourth of them is sampled, too, but the count is
+read when a later batch comes.
 """
 
 from __future__ import annotations
@@ -23,6 +23,10 @@ _AWAITED_ELEMENTS = 1 << 22
 """Elements from which on a batch is worth a wait for its own sample."""
 
 
+_SAMPLED_ONE_IN = 4
+"""Of small batches: a sample takes the host about 30 us."""
+
+
 class SlotNeed:
     """The share of elements that need a slot, of the launches of one kernel. Safe from several threads.
 
@@ -40,6 +44,7 @@ class SlotNeed:
         engine.fill(self._counter.ptr, 0, 8)
         self._counted = 0  # of all samples that were read
         self._sampled = 0  # elements of the sample that is under way
+        self._batches = 0
 
     def of(self, table: TicketTable, sample: SweepBatch, n: int, stream: Any) -> int:
         """How many of ``n`` elements need a slot. Waits for a large batch, and for the first one.
@@ -53,7 +58,8 @@ class SlotNeed:
             waits = self._share is None or n >= _AWAITED_ELEMENTS
             if self._sampled and (waits or self._answer.ready):
                 self._read()
-            if not self._sampled:
+            self._batches += 1
+            if waits or (not self._sampled and self._batches % _SAMPLED_ONE_IN == 0):
                 self._ask(table, sample, n, stream)
             if waits:
                 self._read()

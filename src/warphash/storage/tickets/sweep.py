@@ -50,6 +50,9 @@ _NEAR_ACCESS_S, _FAR_S = 1 / 700e6, 1 / 40e6
 _WALK_S = 1 / 2e9
 """Of an element that walks over the tickets first: to write down where it stands, and to go on there."""
 
+_ROUND_S = 120e-6
+"""Of the launch of the walk, and of two waits for how many elements are left."""
+
 _LAUNCH_S, _LOOK_S = 45e-6, 1 / 170e9
 """Of the launch for a window, with its share of all else; and of each element there that waits for another one."""
 
@@ -224,7 +227,7 @@ class SweepingProgram:
         """How so many accesses of ``n`` elements are done: one of `ACCESS`, but ``"auto"``."""
         if self._access != "auto":
             return self._access
-        nbytes, begin_s = self._slots.nbytes, 0 if walked else n * _WALK_S
+        nbytes, begin_s = self._slots.nbytes, 0 if walked else _ROUND_S + n * _WALK_S
         far_share = max(0, 1 - _NEAR_BYTES / nbytes)
         seconds = {
             "direct": accesses * (_NEAR_ACCESS_S + far_share * _FAR_S),
