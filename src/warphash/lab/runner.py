@@ -76,6 +76,10 @@ class Measurement:
         one probe, and the ratio is a lower bound. None if no ceiling was measured.
     utilisation
         Bytes of pairs over bytes of the buckets and nodes in use: `Stats.memory_utilisation`.
+    table_bytes
+        Memory of the table: `Stats.nbytes`.
+    words_per_key
+        Words of guests read for each key of a find. None if they were not counted.
     """
 
     data: str
@@ -95,6 +99,13 @@ class Measurement:
     mismatches: int
     ceiling_ratio: float | None = None
     utilisation: float | None = None
+    table_bytes: int = 0
+    words_per_key: float | None = None
+
+    @property
+    def batch(self) -> int:
+        """Keys of one call."""
+        return round(self.rate_per_s * self.seconds)
 
 
 class Lab:
@@ -237,15 +248,19 @@ class Lab:
         operations: tuple[str, ...],
         *,
         note: Callable[[str], None] = lambda _: None,
+        asked: int | None = None,
         **options: Any,
     ) -> list[Measurement]:
-        """Measure ``operations`` of one design on one workload. The finds use the table that was built last."""
+        """Measure ``operations`` of one design on one workload. The finds use the table that was built last.
+
+        A find asks for ``asked`` keys, or for as many as the workload has.
+        """
         done = []
         table: Any = None
         for operation in operations:
             note(f"{workload.name}: {setting.label}, {operation}")
             if operation.startswith("find"):
-                done.append(self.measure_find(table, workload, int(operation.split()[1]) / 100))
+                done.append(self.measure_find(table, workload, int(operation.split()[1]) / 100, asked))
             else:
                 table = None
                 table, measured = self.measure_build(workload, setting, load_factor, operation, **options)
@@ -284,10 +299,15 @@ class Lab:
             workload, table, operation, len(workload.keys), seconds, table.stats().insert_probes, wrong
         )
 
-    def measure_find(self, table: Any, workload: Workload, present_share: float) -> Measurement:
-        """Measure lookups in a table, of which a share asks for present keys."""
+    def measure_find(
+        self, table: Any, workload: Workload, present_share: float, n: int | None = None, exponent: float = 0.0
+    ) -> Measurement:
+        """Measure ``n`` lookups in a table, or as many as it has keys. A share of them asks for present keys.
+
+        The present keys are drawn by Zipf's law with ``exponent`` (`workloads.queries`).
+        """
         subject = self._subject_of(workload)
-        asked, answers = subject.questions(present_share)
+        asked, answers = subject.questions(present_share, n or len(workload.keys), exponent)
         got: list[Any] = []
         is_set = workload.values is None
         find = table.contains if is_set else table.find
@@ -349,6 +369,8 @@ class Lab:
             mismatches=wrong,
             ceiling_ratio=self._ceiling_ratio(workload, stats, operation, n / seconds, probes, words),
             utilisation=stats.memory_utilisation,
+            table_bytes=stats.nbytes,
+            words_per_key=words if operation.startswith("find") else None,
         )
 
     def _ceiling_ratio(
@@ -374,7 +396,7 @@ class _Subject:
         self.arrays = [clock.here(column) for column in columns]
         with turns.away():
             self._sum = _sum_of(workload.keys, workload.values)
-        self._questions: dict[float, tuple[Any, Answers]] = {}
+        self._questions: dict[tuple[float, int, float], tuple[Any, Answers]] = {}
 
     def wrong_items(self, keys: Array, values: Array | None) -> int:
         """Number of lost, doubled or invented pairs of a table.
@@ -389,12 +411,13 @@ class _Subject:
                     return 0
         return self.oracle.check_items(keys, values)
 
-    def questions(self, share: float) -> tuple[Any, Answers]:
-        if share not in self._questions:
+    def questions(self, share: float, n: int, exponent: float) -> tuple[Any, Answers]:
+        key = share, n, exponent
+        if key not in self._questions:
             with turns.away():
-                asked, _ = queries(self.workload, share, len(self.workload.keys), seed=1)
-            self._questions[share] = self._clock.here(asked), self.oracle.answers(asked)
-        return self._questions[share]
+                asked, _ = queries(self.workload, share, n, seed=1, exponent=exponent)
+            self._questions[key] = self._clock.here(asked), self.oracle.answers(asked)
+        return self._questions[key]
 
 
 def _sum_of(keys: Array, values: Array | None) -> int:
