@@ -221,7 +221,7 @@ def _measure_sweep(
     on_gpu = lab.device != "cpu"
     plan = sweeps.Plan(n or 200_000, load, keys, values, seed)
     if not n and not quick:
-        whole = sweeps.most_keys(lab.memory, on_gpu, plan)
+        whole = sweeps.most_keys(lab.memory, plan)
         plan = replace(plan, n=whole if name == "size" else min(whole, 50_000_000 if on_gpu else 1_000_000))
     settings = [s for given in design or () for s in standard.settings_of(given, load)]
     settings = settings or [sweeps.automatic(plan, lab.device)]

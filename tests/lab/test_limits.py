@@ -134,3 +134,9 @@ def test_no_room_for_a_region_leaves_the_rate_without_limits(monkeypatch: pytest
 
     monkeypatch.setattr(_Memory, "lookups_per_s", refuse)
     assert Limits(_Memory(), on_gpu=False).of(FOUND) is None
+
+
+def test_a_table_of_too_many_places_has_no_limits() -> None:
+    found = Limits(_Memory(), on_gpu=False)
+    assert found.of(replace(FOUND, table_bytes=64 << 32)) is None
+    assert found.of(replace(FOUND, table_bytes=(64 << 32) - 64)) is not None

@@ -15,8 +15,9 @@ pytest.importorskip("matplotlib")
 from matplotlib import pyplot as plt
 
 from warphash import HashMap, HashSet
-from warphash.lab import ceilings, sweep_files, sweeps, workloads
+from warphash.lab import ceilings, numbered, sweep_files, sweeps, workloads
 from warphash.lab.limits import Limits
+from warphash.lab.numbered import Numbered
 from warphash.lab.runner import Lab, Setting
 from warphash.lab.sweeps import Plan, SweepPoint
 
@@ -55,13 +56,15 @@ def test_a_sweep_measures_all_its_points_beside_their_limits(name: str) -> None:
         assert point.measurement.rate_per_s > 0
         assert point.limit is not None
         assert point.limit.random_share > 0 and point.limit.stream_share > 0
+    finds = {"find 100", "find 50", "find 0"}
     panels = {
-        "size": {"build unique", "build", "find 100", "find 50", "find 0"},
+        "size": {"build", "insert", *finds},
+        "load": {"build unique", "build", *finds},
         "hits": {"find"},
         "skew": {"find 100"},
         "batch": {"find 100", "find 0", "insert", "erase"},
     }
-    assert {point.panel for point in points} == panels.get(name, panels["size"])
+    assert {point.panel for point in points} == panels[name]
 
 
 def test_what_varies_is_what_was_measured() -> None:
@@ -118,20 +121,64 @@ def test_sizes_end_with_the_most_that_was_asked_for() -> None:
     assert sweeps.sizes_up_to(500) == [500]
 
 
-def test_the_most_keys_are_what_the_smaller_memory_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_most_keys_are_what_the_memory_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     memory = ceilings.Ceilings("cpu")
-    plan = Plan(1, 0.8, "uint64", "uint64", 1)
-    most = {}
-    for on_host, on_device in ((1 << 36, 1 << 40), (1 << 40, 1 << 36), (1 << 20, 1 << 40)):
-        monkeypatch.setattr(sweeps, "free_host_bytes", lambda free=on_host: free)
-        monkeypatch.setattr(memory, "free_bytes", lambda free=on_device: free)
-        most[on_host, on_device] = sweeps.most_keys(memory, True, plan)
-    assert most[1 << 36, 1 << 40] == (1 << 36) // 224
-    assert (1 << 36) // 224 < most[1 << 40, 1 << 36] == (1 << 36) // 128
-    assert most[1 << 20, 1 << 40] == (1 << 20) // 224
-    narrow = Plan(1, 0.8, "uint32", None, 1)
-    monkeypatch.setattr(sweeps, "free_host_bytes", lambda: 1 << 50)
-    assert sweeps.most_keys(memory, False, narrow) == 1 << 30  # half of all keys of 4 bytes are absent ones
+
+    def most(free: int, key: str = "uint64", value: str | None = "uint64") -> int:
+        monkeypatch.setattr(memory, "free_bytes", lambda: free)
+        return sweeps.most_keys(memory, Plan(1, 0.8, key, value, 1))
+
+    assert most(1 << 20) == 4289  # 20 bytes of a slot and 200 of a batch
+    assert most(1 << 37) == pytest.approx((0.9 * 2**37 - numbered.PIECE * 200) / 20, rel=1e-6)
+    assert most(1 << 37, "uint32", None) == 1 << 31  # half of all keys of 4 bytes are absent ones
+    assert most(0) == 1000
+
+
+def test_a_build_is_left_out_where_it_has_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweeps, "_builds", lambda memory, plan: plan.n < 2000)
+    assert {p.x for p in points_of("size") if p.panel == "build"} == {1000}
+    monkeypatch.undo()
+    memory, plan = ceilings.Ceilings("cpu"), Plan(1000, 0.8, "uint64", "uint64", 1)
+    for free, fits in ((300_000, True), (270_000, False)):  # 268,000 bytes are needed, of 0.9 of the memory
+        monkeypatch.setattr(memory, "free_bytes", lambda free=free: free)
+        assert sweeps._builds(memory, plan) == fits
+
+
+@pytest.mark.parametrize(("key", "value"), [("uint32", "uint32"), ("int64", "uint64"), ("uint64", None)])
+def test_pairs_follow_from_their_numbers(key: str, value: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numbered, "PIECE", 300)
+    lab, n = Lab("cpu", 1), 1000
+    pairs = Numbered(lab, key, value, n, seed=3)
+    keys, *values = pairs.pairs(0, n)
+    assert keys.dtype == key and len(np.unique(keys)) == n
+    assert np.array_equal(pairs.pairs(400, 10)[0], keys[400:410])
+    for share in (0.0, 0.5, 1.0):
+        asked, wrong = pairs.questions(5000, share)
+        present = np.isin(asked, keys)
+        assert present.mean() == pytest.approx(share, abs=0.05)
+        right = [values[0][np.argsort(keys)[np.searchsorted(np.sort(keys), asked) % n]]] if values else []
+        assert wrong(*right, present) == 0
+        assert wrong(*right, ~present) == 5000
+        if values:
+            assert wrong(right[0] + 1, present) == present.sum()
+    lost = lab.built([column[5:] for column in (keys, *values)], SLAB, 0.8)
+    assert pairs.wrong_pairs(lost) == 5 + 5  # keys that are not found, and the wrong number of pairs
+
+
+def test_inserts_in_pieces_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numbered, "PIECE", 300)
+    found = {p.panel: p.measurement for p in points_of("size", 1000)}
+    assert found["insert"].batch == 1000 and found["find 50"].batch == 300
+    true = HashMap.insert
+
+    def lose(self: Any, keys: Any, values: Any, **options: Any) -> Any:
+        added = true(self, keys[50:], values[50:], **options)  # of each piece, 50 keys are lost
+        return np.concatenate([np.ones(50, bool), added])
+
+    monkeypatch.setattr(HashMap, "insert", lose)
+    found = {p.panel: p.measurement for p in points_of("size", 1000)}
+    assert found["insert"].mismatches == 4 * 50 + 200  # keys, and their number
+    assert found["find 100"].mismatches > 0 and found["find 0"].mismatches == 0
 
 
 @pytest.fixture

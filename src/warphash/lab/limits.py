@@ -31,6 +31,9 @@ LINE_BYTES = 64
 _STREAMS_BYTES = {"cpu": (1 << 18, 1 << 28), "cuda": (1 << 26, 1 << 30)}
 """Least and most bytes of a copy. Smaller copies on a GPU would measure the launch; larger ones are no faster."""
 
+_MOST_PLACES = 1 << 32
+"""The kernels number places by 32 bits."""
+
 
 @dataclass(frozen=True)
 class Accesses:
@@ -112,7 +115,12 @@ class Limits:
         return {"launch_s": self.launch_s, "streams": streams, "accesses": [asdict(a) for a in self.accesses]}
 
     def of(self, m: Measurement) -> Limit | None:
-        """The limits of a measurement, whose table is best freed before. None if the memory has no room for them."""
+        """The limits of a measurement, whose table is best freed before.
+
+        None if the memory has no room for them, or if the table has more buckets than the kernels can draw places.
+        """
+        if m.table_bytes // reads_of(*_widths(m), m.design, m.parameters).bucket_bytes >= _MOST_PLACES:
+            return None
         try:
             found = self._limit(m)
             return found if found.random_share <= 1 else self._limit(m, again=True)
@@ -120,8 +128,7 @@ class Limits:
             return None
 
     def _limit(self, m: Measurement, again: bool = False) -> Limit:
-        value_bytes = 0 if m.value_dtype is None else np.dtype(m.value_dtype).itemsize
-        key_bytes = np.dtype(m.key_dtype).itemsize
+        key_bytes, value_bytes = _widths(m)
         reads = reads_of(key_bytes, value_bytes, m.design, m.parameters)
         finds = m.operation.startswith("find")
         memory, words = self._memory, m.words_per_key or 0.0
@@ -165,6 +172,11 @@ class Limits:
         if rounded not in self._streams:
             self._streams[rounded] = self._memory.copied_per_s(rounded)
         return self._streams[rounded]
+
+
+def _widths(m: Measurement) -> tuple[int, int]:
+    """Bytes of a key and of a value; of a set, 0 for the value."""
+    return np.dtype(m.key_dtype).itemsize, 0 if m.value_dtype is None else np.dtype(m.value_dtype).itemsize
 
 
 def _batch_bytes(operation: str, key_bytes: int, value_bytes: int) -> int:

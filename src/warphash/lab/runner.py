@@ -248,19 +248,15 @@ class Lab:
         operations: tuple[str, ...],
         *,
         note: Callable[[str], None] = lambda _: None,
-        asked: int | None = None,
         **options: Any,
     ) -> list[Measurement]:
-        """Measure ``operations`` of one design on one workload. The finds use the table that was built last.
-
-        A find asks for ``asked`` keys, or for as many as the workload has.
-        """
+        """Measure ``operations`` of one design on one workload. The finds use the table that was built last."""
         done = []
         table: Any = None
         for operation in operations:
             note(f"{workload.name}: {setting.label}, {operation}")
             if operation.startswith("find"):
-                done.append(self.measure_find(table, workload, int(operation.split()[1]) / 100, asked))
+                done.append(self.measure_find(table, workload, int(operation.split()[1]) / 100))
             else:
                 table = None
                 table, measured = self.measure_build(workload, setting, load_factor, operation, **options)
@@ -308,6 +304,17 @@ class Lab:
         """
         subject = self._subject_of(workload)
         asked, answers = subject.questions(present_share, n or len(workload.keys), exponent)
+
+        def wrong(*got: Any) -> int:
+            *values, found = map(self._clock.back, got)
+            return answers.mismatches(values[0] if values else None, found)
+
+        return self.measure_asked(workload, table, f"find {100 * present_share:g}", asked, wrong)
+
+    def measure_asked(
+        self, workload: Workload, table: Any, operation: str, asked: Any, wrong: Callable[..., int]
+    ) -> Measurement:
+        """Measure lookups of keys on the device. ``wrong`` counts the wrong answers, given those of the last run."""
         got: list[Any] = []
         is_set = workload.values is None
         find = table.contains if is_set else table.find
@@ -317,11 +324,9 @@ class Lab:
             got[:] = [find(asked) for _ in range(in_a_row)]
 
         seconds = [run_s / in_a_row for run_s in self.timed(run, got.clear)]
-        values, found = (None, got[-1]) if is_set else got[-1]
-        wrong = answers.mismatches(None if values is None else self._clock.back(values), self._clock.back(found))
+        mismatches = wrong(got[-1]) if is_set else wrong(*got[-1])
         probes, words = self.read_per_key(table, asked)
-        operation = f"find {100 * present_share:g}"
-        return self.record(workload, table, operation, len(asked), seconds, probes, wrong, words)
+        return self.record(workload, table, operation, len(asked), seconds, probes, mismatches, words)
 
     def read_per_key(self, table: Any, asked: Any) -> tuple[float, float]:
         """Mean buckets and mean words of guests that a find reads for a key, over the first `_COUNTED` keys."""

@@ -1,7 +1,7 @@
 """Sweeps: vary one thing of a table or of its batches, and measure each point beside its limits.
 
 ``size``
-    Pairs of a table, from 1,000 on. A batch has as many keys as the table, up to `MOST_ASKED`.
+    Pairs of a table, from 1,000 on. A batch has as many keys as the table, up to `numbered.PIECE`.
 ``load``
     Load factor, up to the highest that a design is safe at.
 ``hits``
@@ -11,7 +11,8 @@
 ``batch``
     Keys of one call over keys of the table: lookups, inserts of new keys and erases.
 
-All answers are checked by the oracle in the same run (`lab.oracle`).
+All answers are checked in the same run: by the oracle (`lab.oracle`), or in a sweep of sizes by the numbers of the
+pairs (`lab.numbered`), because the host has no room for the oracle of the largest tables.
 """
 
 from __future__ import annotations
@@ -26,21 +27,25 @@ from .. import HashMap, HashSet
 from ..errors import ParameterError
 from . import turns, workloads
 from .bench import OPERATIONS, load_factor_of
-from .ceilings import Ceilings, free_host_bytes
+from .ceilings import Ceilings
 from .limits import Limit, Limits
+from .numbered import PIECE, Numbered, measure_numbered
 from .oracle import Oracle
 from .runner import Lab, Measurement, Setting
 from .workloads import Workload
 
-__all__ = ["MOST_ASKED", "SWEEPS", "Plan", "Sweep", "SweepPoint", "automatic", "check", "most_keys", "run"]
-
-MOST_ASKED = 1 << 26
-"""Most keys of a batch of lookups in a sweep of sizes. Larger batches take memory from the table and are no faster."""
+__all__ = ["SWEEPS", "Plan", "Sweep", "SweepPoint", "automatic", "check", "most_keys", "run"]
 
 _FEWEST_KEYS = 1_000
 
-_MOST_4_BYTE_KEYS = 1 << 30
-"""Distinct keys of 4 bytes, beside as many absent ones."""
+_MOST_4_BYTE_KEYS = 1 << 31
+"""Half of all keys of 4 bytes. The others are absent ones."""
+
+_USED_SHARE = 0.9
+"""Share of the free memory that a sweep of sizes takes."""
+
+_PIECE_BYTES = 200
+"""Memory for each key of a batch: its column and its answers, those of eight lookups in a row, and scratch memory."""
 
 
 @dataclass(frozen=True)
@@ -136,18 +141,21 @@ def automatic(plan: Plan, device: str) -> Setting:
     return Setting(made.design, dict(made.stats().parameters))
 
 
-def most_keys(memory: Ceilings, on_gpu: bool, plan: Plan) -> int:
-    """About as many keys as a sweep of sizes can have in the free memory of the device and of the host.
+def most_keys(memory: Ceilings, plan: Plan) -> int:
+    """About as many keys as a table in a sweep of sizes can have in the free memory of the device."""
+    free, slot = memory.free_bytes() * _USED_SHARE, _pair_bytes(plan) / plan.load_factor
+    most = int(max(min(PIECE, free / (slot + _PIECE_BYTES)), (free - PIECE * _PIECE_BYTES) / slot))
+    return max(_FEWEST_KEYS, most if np.dtype(plan.key).itemsize > 4 else min(most, _MOST_4_BYTE_KEYS))
 
-    A pair takes, on the host, its columns, the oracle and the answers that it checks; on the device, its columns, its
-    slot, the scratch memory of a build and that of a sort.
-    """
-    pair = np.dtype(plan.key).itemsize + (0 if plan.value is None else np.dtype(plan.value).itemsize)
-    on_host, on_device = 64 + 10 * pair, 40 + 3 * pair + 2 * pair / plan.load_factor
-    free = free_host_bytes()
-    fits = min(free / on_host, memory.free_bytes() / on_device) if on_gpu else free / (on_host + on_device)
-    most = int(fits) if np.dtype(plan.key).itemsize > 4 else min(int(fits), _MOST_4_BYTE_KEYS)
-    return max(_FEWEST_KEYS, most)
+
+def _builds(memory: Ceilings, plan: Plan) -> bool:
+    """Whether the device has room for a build: the table, the pairs, and two copies of them in another order."""
+    whole = plan.n * _pair_bytes(plan) * (1 / plan.load_factor + 3)
+    return whole + min(plan.n, PIECE) * _PIECE_BYTES < memory.free_bytes() * _USED_SHARE
+
+
+def _pair_bytes(plan: Plan) -> int:
+    return np.dtype(plan.key).itemsize + (0 if plan.value is None else np.dtype(plan.value).itemsize)
 
 
 def sizes_up_to(n: int) -> list[int]:
@@ -158,9 +166,14 @@ def sizes_up_to(n: int) -> list[int]:
 
 def _sizes(lab: Lab, limits: Limits, plan: Plan, settings: Sequence[Setting], note: Note) -> Points:
     for n in sizes_up_to(plan.n):
-        workload = _workload(replace(plan, n=n))
         for setting in settings:
-            yield from _whole(lab, limits, plan, workload, setting, plan.load_factor, n, note)
+            of_size = replace(plan, n=n, load_factor=load_factor_of(setting, plan.load_factor))
+            pairs = Numbered(lab, plan.key, plan.value, n, plan.seed)
+            builds = _builds(lab.memory, of_size)
+            found = list(
+                measure_numbered(lab, setting, of_size.load_factor, pairs, builds=builds, note=note, seed=plan.seed)
+            )
+            yield from (SweepPoint(m.operation, n, m, limits.of(m)) for m in found)
 
 
 def _loads(lab: Lab, limits: Limits, plan: Plan, settings: Sequence[Setting], note: Note) -> Points:
@@ -168,17 +181,8 @@ def _loads(lab: Lab, limits: Limits, plan: Plan, settings: Sequence[Setting], no
     for setting in settings:
         for load in _LOADS:
             if load <= load_factor_of(setting, 1.0):
-                yield from _whole(lab, limits, plan, workload, setting, load, load, note)
-
-
-def _whole(
-    lab: Lab, limits: Limits, plan: Plan, workload: Workload, setting: Setting, load: float, x: float, note: Note
-) -> Points:
-    """The operations of the standard run. The limits are measured when the table is freed, so both need not fit."""
-    asked = min(MOST_ASKED, len(workload.keys))
-    load = load_factor_of(setting, load)
-    for m in lab.measure(workload, setting, load, OPERATIONS, note=note, asked=asked, seed=plan.seed):
-        yield SweepPoint(m.operation, x, m, limits.of(m))
+                for m in lab.measure(workload, setting, load, OPERATIONS, note=note, seed=plan.seed):
+                    yield SweepPoint(m.operation, load, m, limits.of(m))
 
 
 def _hits(lab: Lab, limits: Limits, plan: Plan, settings: Sequence[Setting], note: Note) -> Points:

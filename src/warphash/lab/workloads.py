@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..errors import ParameterError
 
-__all__ = ["Workload", "distinct", "key_type", "make", "of_keys", "queries", "random_keys", "ranks"]
+__all__ = ["Workload", "distinct", "key_type", "make", "of_keys", "queries", "random_keys", "ranks", "scrambled"]
 
 Array = npt.NDArray[Any]
 Key = TypeVar("Key", bound=np.generic)
@@ -53,12 +53,17 @@ def random_keys(n: int, dtype: npt.DTypeLike, seed: int) -> Array:
     # A bijection maps consecutive numbers to keys, so the keys are distinct without a check for repeats.
     word = np.dtype(f"uint{8 * kind.itemsize}").type
     first = np.random.default_rng(seed).integers(0, 1 << 62, dtype=np.uint64).astype(word)
-    x = np.arange(n, dtype=word) + first
-    shift = word(4 * kind.itemsize)
+    return np.asarray(scrambled(np.arange(n, dtype=word) + first).view(kind))
+
+
+def scrambled(words: Any) -> Any:
+    """Apply a bijection to an array of unsigned words, in place. The array may be of another library than NumPy."""
+    word: Any = np.dtype(words.dtype).type
+    bits = 8 * np.dtype(words.dtype).itemsize
     for constant in (0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93, 0xC2B2AE3D27D4EB4F):
-        x *= word(constant & (2 ** (8 * kind.itemsize) - 1))
-        x ^= x >> shift
-    return np.asarray(x.view(kind))
+        words *= word(constant & (2**bits - 1))
+        words ^= words >> word(bits // 2)
+    return words
 
 
 def distinct(keys: npt.NDArray[Key]) -> npt.NDArray[Key]:
