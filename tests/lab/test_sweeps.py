@@ -225,7 +225,7 @@ def test_a_sweep_s_files(tmp_path: Path, drawn: list[Any]) -> None:
     assert content["limits"]["launch_s"] > 0
     assert {source["program"] for source in content["kernels"]} >= {"slab", "ceiling", "lookups"}
     last = content["points"][-1]
-    assert last["x"] == 1.5 and last["measurement"]["mismatches"] == 0 and last["limit"]["random_per_s"] > 0
+    assert last["x"] == 1.5 and last["mismatches"] == 0 and last["limit"]["random_per_s"] > 0
     (axis,) = drawn[0].axes
     lines = {line.get_label(): line for line in axis.lines}
     assert set(lines) == {"measured", "random limit", "stream limit"}
@@ -255,7 +255,7 @@ def test_the_command_sweeps(
     monkeypatch.setattr("warphash.lab.oracle.Answers.mismatches", lambda *_: 7)
     code, said = command(monkeypatch, capsys, "--sweep", "skew", "--quick")
     assert code == 1 and "NO" in said
-    assert all(p["measurement"]["mismatches"] == 7 for p in json.loads(Path("results.json").read_text())["points"])
+    assert all(p["mismatches"] == 7 for p in json.loads(Path("results.json").read_text())["points"])
 
 
 def test_the_command_prints_each_rate_beside_its_limits(

@@ -41,7 +41,7 @@ A file of ``warphash bench --sweep`` has ``limits``, and goes on with
 ``complete``
     Whether all points were measured. The file is written again after each point.
 ``points``
-    One object for each rate (`SweepPoint`), with its measurement and its limits.
+    One object for each rate: the entries of its `Measurement`, and ``panel``, ``x`` and ``limit`` of its `SweepPoint`.
 
 A file of ``warphash figure`` goes on with
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from . import results, turns
 from .limits import Limits
@@ -39,7 +40,7 @@ def measure_to_files(
 
         def save(complete: bool) -> None:
             content = {**recording.head(), "limits": limits.content(), "sweep": name, "complete": complete}
-            results.write(json, command, lab.machine, {**content, "points": [asdict(point) for point in points]})
+            results.write(json, command, lab.machine, {**content, "points": [_row(point) for point in points]})
 
         complete = False
         try:
@@ -53,3 +54,8 @@ def measure_to_files(
                     draw_sweep(name, points, plot, lab.machine, results.made_by(command), complete)
                 save(complete)
     return points
+
+
+def _row(point: SweepPoint) -> dict[str, Any]:
+    """A point in its file: the entries of its measurement, beside its own."""
+    return {**asdict(point.measurement), "panel": point.panel, "x": point.x, "limit": point.limit and vars(point.limit)}
