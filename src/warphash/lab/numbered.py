@@ -128,6 +128,7 @@ def measure_numbered(
         probes = made[0].stats().insert_probes
         yield lab.record(workload, made[0], "build", n, seconds, probes, pairs.wrong_pairs(made[0]))
         made.clear()
+        lab.release()
     note(f"{n:,} pairs: {setting.label}, insert")
     table = lab.empty(workload, setting, load_factor, seed=seed)
     seconds, wrong = _insert_all(lab, table, pairs, n)

@@ -44,6 +44,12 @@ _MOST_4_BYTE_KEYS = 1 << 31
 _USED_SHARE = 0.9
 """Share of the free memory that a sweep of sizes takes."""
 
+_COPIED_FROM = 0.8
+"""Load factor above which an insert may fail by its size, so the table is copied before it."""
+
+_MAKING_BYTES = 16
+"""Memory for each pair of a build while the pairs are made."""
+
 _PIECE_BYTES = 200
 """Memory for each key of a batch: its column and its answers, those of eight lookups in a row, and scratch memory."""
 
@@ -143,14 +149,15 @@ def automatic(plan: Plan, device: str) -> Setting:
 
 def most_keys(memory: Ceilings, plan: Plan) -> int:
     """About as many keys as a table in a sweep of sizes can have in the free memory of the device."""
-    free, slot = memory.free_bytes() * _USED_SHARE, _pair_bytes(plan) / plan.load_factor
+    copies = 1 if plan.load_factor <= _COPIED_FROM else 2
+    free, slot = memory.free_bytes() * _USED_SHARE, copies * _pair_bytes(plan) / plan.load_factor
     most = int(max(min(PIECE, free / (slot + _PIECE_BYTES)), (free - PIECE * _PIECE_BYTES) / slot))
     return max(_FEWEST_KEYS, most if np.dtype(plan.key).itemsize > 4 else min(most, _MOST_4_BYTE_KEYS))
 
 
 def _builds(memory: Ceilings, plan: Plan) -> bool:
-    """Whether the device has room for a build: the table, the pairs, and two copies of them in another order."""
-    whole = plan.n * _pair_bytes(plan) * (1 / plan.load_factor + 3)
+    """Whether the device has room for a build: the table, and the pairs with two copies of them in another order."""
+    whole = plan.n * (_pair_bytes(plan) * (1 / plan.load_factor + 3) + _MAKING_BYTES)
     return whole + min(plan.n, PIECE) * _PIECE_BYTES < memory.free_bytes() * _USED_SHARE
 
 
@@ -169,6 +176,7 @@ def _sizes(lab: Lab, limits: Limits, plan: Plan, settings: Sequence[Setting], no
         for setting in settings:
             of_size = replace(plan, n=n, load_factor=load_factor_of(setting, plan.load_factor))
             pairs = Numbered(lab, plan.key, plan.value, n, plan.seed)
+            lab.release()
             builds = _builds(lab.memory, of_size)
             found = list(
                 measure_numbered(lab, setting, of_size.load_factor, pairs, builds=builds, note=note, seed=plan.seed)
