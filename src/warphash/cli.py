@@ -82,14 +82,16 @@ def _options(
 
 @app.command()
 def bench(
-    design: Annotated[list[str] | None, typer.Option(help="Designs to measure; all by default.")] = None,
+    design: Annotated[
+        list[str] | None, typer.Option(help="Designs to measure; all, and in a sweep that of auto.")
+    ] = None,
     n: Annotated[
         int | None,
         typer.Option(
             min=1,
             max=_MOST_KEYS,
-            help="Most keys of a data set, or of a sweep; default: a whole file, 3 million of tpch on a CPU; what the "
-            "memory takes in a sweep of sizes.",
+            help="Most keys; default: 1 million random ones on a CPU and 50 million on a GPU, a whole file (3 million "
+            "of tpch on a CPU), and what the memory takes in a sweep of sizes.",
         ),
     ] = None,
     load: Annotated[float, typer.Option(help="Load factor in (0, 1]; a design that cannot reach it takes less.")] = 0.8,
@@ -106,10 +108,7 @@ def bench(
     limits: Annotated[
         bool, typer.Option("--limits", help="Also print what the memory allows, and each rate's share of it.")
     ] = False,
-    sweep: Annotated[
-        str | None,
-        typer.Option(help="Vary one thing: size, load, hits, skew or batch. By default, of the design of auto."),
-    ] = None,
+    sweep: Annotated[str | None, typer.Option(help="Vary one thing: size, load, hits, skew or batch.")] = None,
     json: Annotated[Path, typer.Option(help="File for the results.")] = Path("results.json"),
     plot: Annotated[Path, typer.Option(help="File for the picture.")] = Path("bench.png"),
     quick: Annotated[bool, typer.Option("--quick", help="Few random keys, one repetition: some seconds.")] = False,
