@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +13,8 @@ from .errors import WarphashError
 
 if TYPE_CHECKING:
     from .lab.limits import Limits
-    from .lab.runner import Lab
+    from .lab.runner import Lab, Setting
+    from .lab.sweeps import Plan
 
 __all__ = ["app", "main"]
 
@@ -124,7 +124,7 @@ def bench(
     from .designs import registry
     from .errors import ParameterError
     from .lab import bench as standard
-    from .lab import contest, plots, report, results, turns
+    from .lab import contest, plots, report, results, sweeps, turns
     from .lab.limits import Limit, Limits
     from .lab.rivals import missing
     from .lab.runner import Lab, Measurement
@@ -144,10 +144,13 @@ def bench(
         raise ParameterError(f"--json and --plot are both {json}: give two files")
     where = HashSet("uint32", capacity=1, device=device).device
     lab = Lab(where, repetitions=1 if quick else 5, with_ceilings=not sweep)
-    known = Limits(lab.memory, where != "cpu")
+    known = Limits(lab.memory)
     command = "warphash " + shlex.join(sys.argv[1:])
     if sweep:
-        _measure_sweep(sweep, lab, known, design, n, load, keys, value, seed, quick, json, plot, command)
+        plan = sweeps.planned(sweep, lab.memory, n or (200_000 if quick else None), load, keys, value, seed)
+        chosen = [s for name in design or () for s in standard.settings_of(name, load)]
+        chosen = chosen or [sweeps.automatic(plan, where)]
+        _measure_sweep(sweep, lab, plan, chosen, known, json, plot, command)
         if limits:
             _console.print(report.render_limits(known, lab.ceilings, lab.machine))
         return
@@ -195,48 +198,19 @@ def bench(
 
 
 def _measure_sweep(
-    name: str,
-    lab: Lab,
-    limits: Limits,
-    design: list[str] | None,
-    n: int | None,
-    load: float,
-    keys: str,
-    values: str | None,
-    seed: int,
-    quick: bool,
-    json: Path,
-    plot: Path,
-    command: str,
+    name: str, lab: Lab, plan: Plan, settings: list[Setting], limits: Limits, json: Path, plot: Path, command: str
 ) -> None:
     """Measure a sweep, and print its points."""
-    from .lab import bench as standard
-    from .lab import report, sweeps
+    from .lab import report
     from .lab.sweep_files import measure_to_files
 
-    sweeps.check(name)
-    for type_name in (keys, values):
-        standard.check_type(type_name)
-    on_gpu = lab.device != "cpu"
-    plan = sweeps.Plan(n or 200_000, load, keys, values, seed)
-    if not n and not quick:
-        whole = sweeps.most_keys(lab.memory, plan)
-        plan = replace(plan, n=whole if name == "size" else min(whole, 50_000_000 if on_gpu else 1_000_000))
-    settings = [s for given in design or () for s in standard.settings_of(given, load)]
-    settings = settings or [sweeps.automatic(plan, lab.device)]
     with _progress() as progress:
         task = progress.add_task("making keys", total=None)
-        points = measure_to_files(
-            name,
-            lab,
-            plan,
-            settings,
-            limits,
-            json,
-            plot,
-            command,
-            lambda text: progress.update(task, description=text),
-        )
+
+        def note(text: str) -> None:
+            progress.update(task, description=text)
+
+        points = measure_to_files(name, lab, plan, settings, limits, json, plot, command, note)
     _console.print(report.render_sweep(name, points))
     _console.print(f"Results in {json}, picture in {plot}.", highlight=False)
     _exit_if_wrong(sum(point.measurement.mismatches for point in points))

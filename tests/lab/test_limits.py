@@ -63,7 +63,7 @@ class _Memory(Ceilings):
 
 
 def limit(changes: dict[str, Any], memory: _Memory | None = None) -> Limit:
-    found = Limits(memory or _Memory(), on_gpu=False).of(replace(FOUND, **changes))
+    found = Limits(memory or _Memory()).of(replace(FOUND, **changes))
     assert found is not None
     return found
 
@@ -110,7 +110,7 @@ def test_a_launch_bounds_small_batches() -> None:
 
 def test_figures_are_measured_once_and_named_in_the_file() -> None:
     memory = _Memory()
-    found = Limits(memory, on_gpu=False)
+    found = Limits(memory)
     for _ in range(2):
         found.of(FOUND)
     found.of(replace(FOUND, key_dtype="uint64", value_dtype="uint64", parameters={"slots_per_bucket": 8}))
@@ -133,10 +133,10 @@ def test_no_room_for_a_region_leaves_the_rate_without_limits(monkeypatch: pytest
         raise MemoryError
 
     monkeypatch.setattr(_Memory, "lookups_per_s", refuse)
-    assert Limits(_Memory(), on_gpu=False).of(FOUND) is None
+    assert Limits(_Memory()).of(FOUND) is None
 
 
 def test_a_table_of_too_many_places_has_no_limits() -> None:
-    found = Limits(_Memory(), on_gpu=False)
+    found = Limits(_Memory())
     assert found.of(replace(FOUND, table_bytes=64 << 32)) is None
     assert found.of(replace(FOUND, table_bytes=(64 << 32) - 64)) is not None

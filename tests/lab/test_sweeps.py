@@ -15,6 +15,7 @@ pytest.importorskip("matplotlib")
 from matplotlib import pyplot as plt
 
 from warphash import HashMap, HashSet
+from warphash.errors import WarphashError
 from warphash.lab import ceilings, numbered, sweep_files, sweeps, workloads
 from warphash.lab.limits import Limits
 from warphash.lab.numbered import Numbered
@@ -43,7 +44,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def points_of(name: str, n: int = N, value: str | None = "uint32", *settings: Setting) -> list[SweepPoint]:
     lab, plan = Lab("cpu", 1), Plan(n, 0.8, "uint32", value, 1)
-    limits = Limits(lab.memory, on_gpu=False)
+    limits = Limits(lab.memory)
     return list(sweeps.run(name, lab, plan, settings or [sweeps.automatic(plan, "cpu")], limits, lambda _: None))
 
 
@@ -61,7 +62,7 @@ def test_a_sweep_measures_all_its_points_beside_their_limits(name: str) -> None:
         "size": {"build", "insert", *finds},
         "load": {"build unique", "build", *finds},
         "hits": {"find"},
-        "skew": {"find 100"},
+        "skew": {"find 100", "upsert add"},
         "batch": {"find 100", "find 0", "insert", "erase"},
     }
     assert {point.panel for point in points} == panels[name]
@@ -87,6 +88,23 @@ def test_skewed_questions_follow_zipf() -> None:
         counts.append(int((asked == made.keys[0]).sum()))
     # The most frequent of 1,000 keys: 1 in 1,000, then ln 2 / ln 1001, then (1 - 2 ** -0.5) / (1 - 1001 ** -0.5).
     assert counts == [pytest.approx(100, rel=0.5), pytest.approx(10_033, rel=0.05), pytest.approx(30_245, rel=0.05)]
+
+
+def test_an_upsert_adds_once_for_each_time_that_its_key_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    true = HashMap.upsert
+
+    def lose(self: Any, keys: Any, values: Any, operator: str) -> Any:
+        return np.concatenate([true(self, keys[7:], values[7:], operator), np.zeros(7, bool)])
+
+    monkeypatch.setattr(HashMap, "upsert", lose)
+    wrong = {p.x: p.measurement.mismatches for p in points_of("skew") if p.panel == "upsert add"}
+    assert wrong[0] == 7 and 1 <= wrong[1.5] <= 7
+
+
+def test_a_table_that_is_wrong_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warphash.lab.runner._Subject.wrong_items", lambda *_: 3)
+    with pytest.raises(WarphashError, match="3 pairs of a table of slab are wrong"):
+        points_of("hits", N, "uint32", SLAB)
 
 
 @pytest.mark.parametrize("verb", ["insert", "erase"])
@@ -202,7 +220,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def to_files(folder: Path, name: str) -> list[SweepPoint]:
     lab, plan = Lab("cpu", 1), Plan(N, 0.8, "uint32", "uint32", 1)
-    limits, files = Limits(lab.memory, on_gpu=False), (folder / "r.json", folder / "r.png")
+    limits, files = Limits(lab.memory), (folder / "r.json", folder / "r.png")
     return sweep_files.measure_to_files(name, lab, plan, [SLAB], limits, *files, "warphash bench", lambda _: None)
 
 
@@ -230,14 +248,14 @@ def test_a_stopped_sweep_keeps_what_it_measured(
 
 
 def test_a_sweep_s_files(tmp_path: Path, drawn: list[Any]) -> None:
-    points = to_files(tmp_path, "skew")
+    points = [point for point in to_files(tmp_path, "skew") if point.panel == "find 100"]
     content = json.loads((tmp_path / "r.json").read_text())
     assert (content["sweep"], content["complete"], content["schema"]) == ("skew", True, 2)
     assert content["limits"]["launch_s"] > 0
     assert {source["program"] for source in content["kernels"]} >= {"slab", "ceiling", "lookups"}
     last = content["points"][-1]
     assert last["x"] == 1.5 and last["mismatches"] == 0 and last["limit"]["random_per_s"] > 0
-    (axis,) = drawn[0].axes
+    axis, _ = drawn[0].axes
     lines = {line.get_label(): line for line in axis.lines}
     assert set(lines) == {"measured", "random limit", "stream limit"}
     assert list(lines["measured"].get_ydata()) == [p.measurement.rate_per_s / 1e6 for p in points]
@@ -264,7 +282,7 @@ def test_the_command_sweeps(
     assert "Share of present keys" in said and "Limits of" in said and "…" not in said
     assert json.loads(Path("results.json").read_text())["sweep"] == "hits"
     monkeypatch.setattr("warphash.lab.oracle.Answers.mismatches", lambda *_: 7)
-    code, said = command(monkeypatch, capsys, "--sweep", "skew", "--quick")
+    code, said = command(monkeypatch, capsys, "--sweep", "hits", "--quick")
     assert code == 1 and "NO" in said
     assert all(p["mismatches"] == 7 for p in json.loads(Path("results.json").read_text())["points"])
 

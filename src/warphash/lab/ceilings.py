@@ -121,6 +121,11 @@ class Ceilings:
         self._found: dict[tuple[int, int], Ceiling] = {}
 
     @property
+    def on_gpu(self) -> bool:
+        """Whether the device is a GPU."""
+        return not self._on_cpu
+
+    @property
     def measured(self) -> list[Ceiling]:
         """All ceilings measured so far, in the order of their first use."""
         return list(self._found.values())

@@ -82,12 +82,10 @@ class Limits:
     ----------
     memory
         Of the laboratory that measured.
-    on_gpu
-        Whether the device is a GPU.
     """
 
-    def __init__(self, memory: Ceilings, on_gpu: bool) -> None:
-        self._memory, self._device = memory, "cuda" if on_gpu else "cpu"
+    def __init__(self, memory: Ceilings) -> None:
+        self._memory = memory
         self._accesses: dict[tuple[int, int, int], Accesses] = {}
         self._streams: dict[int, float] = {}
         self._launch_s: float | None = None
@@ -167,7 +165,7 @@ class Limits:
         return self._accesses[key]
 
     def _stream(self, nbytes: float) -> float:
-        least, most = _STREAMS_BYTES[self._device]
+        least, most = _STREAMS_BYTES["cuda" if self._memory.on_gpu else "cpu"]
         rounded = min(most, max(least, 1 << int(nbytes).bit_length()))
         if rounded not in self._streams:
             self._streams[rounded] = self._memory.copied_per_s(rounded)

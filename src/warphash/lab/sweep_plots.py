@@ -23,6 +23,7 @@ _TITLES = {
     "find": "Find",
     "insert": "Insert new keys",
     "erase": "Erase",
+    "upsert add": "Upsert, add",
 }
 
 _LIMITS: tuple[tuple[str, Callable[[Limit], float], Any], ...] = (

@@ -7,7 +7,8 @@
 ``hits``
     Per cent of the looked-up keys that are present.
 ``skew``
-    Exponent of Zipf's law, by which the looked-up keys are drawn. All are present. With 0, all are equally likely.
+    Exponent of Zipf's law, by which keys are looked up, or drawn for an upsert that adds to their values. All are
+    present. With 0, all are equally likely.
 ``batch``
     Keys of one call over keys of the table: lookups, inserts of new keys and erases.
 
@@ -24,19 +25,22 @@ from typing import Any
 import numpy as np
 
 from .. import HashMap, HashSet
-from ..errors import ParameterError
+from ..errors import ParameterError, WarphashError
 from . import turns, workloads
-from .bench import OPERATIONS, load_factor_of
+from .bench import OPERATIONS, check_type, load_factor_of
 from .ceilings import Ceilings
 from .limits import Limit, Limits
 from .numbered import PIECE, Numbered, measure_numbered
 from .oracle import Oracle
 from .runner import Lab, Measurement, Setting
-from .workloads import Workload
+from .workloads import Workload, queries
 
-__all__ = ["SWEEPS", "Plan", "Sweep", "SweepPoint", "automatic", "check", "most_keys", "run"]
+__all__ = ["SWEEPS", "Plan", "Sweep", "SweepPoint", "automatic", "most_keys", "planned", "run"]
 
 _FEWEST_KEYS = 1_000
+
+_KEYS = {"cpu": 1_000_000, "cuda": 50_000_000}
+"""Keys of a table in a sweep of anything but its size, if the memory takes so many."""
 
 _MOST_4_BYTE_KEYS = 1 << 31
 """Half of all keys of 4 bytes. The others are absent ones."""
@@ -123,12 +127,6 @@ class Sweep:
     points: Callable[[Lab, Limits, Plan, Sequence[Setting], Note], Points]
 
 
-def check(name: str) -> None:
-    """Raise `ParameterError` if there is no such sweep."""
-    if name not in SWEEPS:
-        raise ParameterError(f"--sweep must be one of {', '.join(SWEEPS)}, got {name!r}")
-
-
 def run(name: str, lab: Lab, plan: Plan, settings: Sequence[Setting], limits: Limits, note: Note) -> Points:
     """Measure a sweep, and yield each point when it is measured.
 
@@ -138,6 +136,27 @@ def run(name: str, lab: Lab, plan: Plan, settings: Sequence[Setting], limits: Li
         If a table has no room. The points before it were yielded.
     """
     return SWEEPS[name].points(lab, limits, plan, settings, note)
+
+
+def planned(
+    name: str, memory: Ceilings, n: int | None, load_factor: float, key: str, value: str | None, seed: int
+) -> Plan:
+    """The plan of a sweep. Without ``n``, a table of a sweep of sizes has as many keys as the memory takes.
+
+    Raises
+    ------
+    ParameterError, DtypeError
+        If there is no such sweep, or no such type.
+    """
+    if name not in SWEEPS:
+        raise ParameterError(f"--sweep must be one of {', '.join(SWEEPS)}, got {name!r}")
+    for given in (key, value):
+        check_type(given)
+    plan = Plan(n or _FEWEST_KEYS, load_factor, key, value, seed)
+    if n is None:
+        most = most_keys(memory, plan)
+        plan = replace(plan, n=most if name == "size" else min(most, _KEYS["cuda" if memory.on_gpu else "cpu"]))
+    return plan
 
 
 def automatic(plan: Plan, device: str) -> Setting:
@@ -207,6 +226,9 @@ def _skew(lab: Lab, limits: Limits, plan: Plan, settings: Sequence[Setting], not
             note(f"{setting.label}, Zipf {exponent}")
             m = lab.measure_find(table, workload, 1.0, exponent=exponent)
             yield SweepPoint(m.operation, exponent, m, limits.of(m))
+            if workload.values is not None:
+                m = _measure_upsert(lab, plan, workload, setting, exponent)
+                yield SweepPoint(m.operation, exponent, m, limits.of(m))
 
 
 def _batches(lab: Lab, limits: Limits, plan: Plan, settings: Sequence[Setting], note: Note) -> Points:
@@ -229,7 +251,9 @@ def _tables(lab: Lab, plan: Plan, settings: Sequence[Setting]) -> Iterator[tuple
     for setting in settings:
         table, built = lab.measure_build(workload, setting, load_factor_of(setting, plan.load_factor), seed=plan.seed)
         if built.mismatches:
-            raise AssertionError(f"{setting.label}: {built.mismatches} pairs of the table are wrong")
+            raise WarphashError(
+                f"{built.mismatches:,} pairs of a table of {setting.label} are wrong: nothing was measured"
+            )
         yield setting, workload, table
         del table
 
@@ -278,6 +302,33 @@ def _measure_erase(lab: Lab, plan: Plan, workload: Workload, setting: Setting, n
     return lab.record(workload, made[0], "erase", n, seconds, None, wrong)
 
 
+def _measure_upsert(lab: Lab, plan: Plan, workload: Workload, setting: Setting, exponent: float) -> Measurement:
+    """Add one to the values of as many keys as a table has. The keys are present, and drawn by Zipf's law."""
+    assert workload.values is not None
+    columns, n = lab.columns(workload), len(workload.keys)
+    load = load_factor_of(setting, plan.load_factor)
+    with turns.away():
+        drawn, _ = queries(workload, 1.0, n, plan.seed, exponent)
+        order = np.argsort(workload.keys)
+        times = np.empty(n, np.int64)
+        times[order] = np.bincount(np.searchsorted(workload.keys, drawn, sorter=order), minlength=n)
+        right = workload.values + times.astype(workload.values.dtype)
+    asked, ones = lab.here(drawn), lab.here(np.ones(n, workload.values.dtype))
+    made: list[Any] = []
+    added: list[Any] = []
+
+    def begin() -> None:
+        made.clear()
+        made.append(lab.built(columns, setting, load, capacity=n, seed=plan.seed))
+
+    def upsert() -> None:
+        added[:] = [made[0].upsert(asked, ones, "add")]
+
+    seconds = lab.timed(upsert, begin)
+    wrong = int(lab.back(added[0]).sum()) + _wrong_pairs(lab, made[0], workload.keys, right)
+    return lab.record(workload, made[0], "upsert add", n, seconds, None, wrong)
+
+
 def _wrong_pairs(lab: Lab, table: Any, keys: Any, values: Any) -> int:
     items = (table.keys(like="numpy"), None) if values is None else table.to_arrays(like="numpy")
     return Oracle(keys, values, lab.argsort).check_items(*items)
@@ -297,7 +348,7 @@ SWEEPS = {
     "size": Sweep("Size of the table", "pairs in the table", True, _sizes),
     "load": Sweep("Load factor", "load factor", False, _loads),
     "hits": Sweep("Share of present keys", "per cent of looked-up keys that are present", False, _hits),
-    "skew": Sweep("Skew of the looked-up keys", "exponent of Zipf's law", False, _skew),
+    "skew": Sweep("Skew of the keys of a batch", "exponent of Zipf's law", False, _skew),
     "batch": Sweep("Size of the batch", "keys of a call over keys of the table", True, _batches),
 }
 """All sweeps by their names."""
