@@ -14,6 +14,7 @@ pytest.importorskip("matplotlib")
 
 from matplotlib import pyplot as plt
 
+from support.engines import one_of_each
 from warphash import HashMap, HashSet
 from warphash.errors import WarphashError
 from warphash.lab import ceilings, numbered, sweep_files, sweeps, workloads
@@ -36,21 +37,24 @@ XS = {
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make one short run for each figure of the memory."""
-    monkeypatch.setattr(ceilings, "_LINES", {"cpu": 1 << 12})
-    monkeypatch.setattr(ceilings, "_LOOKUPS", {"cpu": 1 << 12})
+    monkeypatch.setattr(ceilings, "_LINES", {"cpu": 1 << 12, "cuda": 1 << 12})
+    monkeypatch.setattr(ceilings, "_LOOKUPS", {"cpu": 1 << 12, "cuda": 1 << 12})
     monkeypatch.setattr(ceilings, "_ENOUGH_S", 0.0)
     monkeypatch.setattr(ceilings, "_FEWEST", 1)
 
 
-def points_of(name: str, n: int = N, value: str | None = "uint32", *settings: Setting) -> list[SweepPoint]:
-    lab, plan = Lab("cpu", 1), Plan(n, 0.8, "uint32", value, 1)
+def points_of(
+    name: str, n: int = N, value: str | None = "uint32", *settings: Setting, device: str = "cpu"
+) -> list[SweepPoint]:
+    lab, plan = Lab(device, 1), Plan(n, 0.8, "uint32", value, 1)
     limits = Limits(lab.memory)
-    return list(sweeps.run(name, lab, plan, settings or [sweeps.automatic(plan, "cpu")], limits, lambda _: None))
+    return list(sweeps.run(name, lab, plan, settings or [sweeps.automatic(plan, device)], limits, lambda _: None))
 
 
+@pytest.mark.parametrize("device", one_of_each("cpu", "cuda"))
 @pytest.mark.parametrize("name", list(sweeps.SWEEPS))
-def test_a_sweep_measures_all_its_points_beside_their_limits(name: str) -> None:
-    points = points_of(name)
+def test_a_sweep_measures_all_its_points_beside_their_limits(name: str, device: str) -> None:
+    points = points_of(name, device=device)
     assert {point.x for point in points} == XS[name]
     for point in points:
         assert point.measurement.mismatches == 0
