@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from warphash.designs import registry
 from warphash.lab.allocators import MALLOC
 from warphash.lab.boards import BOARDLESS
-from warphash.lab.ceilings import CEILING
+from warphash.lab.ceilings import CEILING, LOOKUPS
 from warphash.lab.lossy import LOSSY
 from warphash.lab.rejected import REJECTED
 from warphash.lab.slices import interleaved
@@ -58,6 +58,7 @@ def specs() -> Iterator[KernelSpec]:
     yield source.BOUNDED
     yield source.AGGREGATES
     yield CEILING
+    yield LOOKUPS
     yield source.SLABS
     for header in sorted({design.layout.partition for design in designs}):
         yield source.partition(header)

@@ -21,6 +21,7 @@ PLAIN_HEADERS = {
     "slabs": "chains/slabs.cuh",
     "strings": "strings/cpu/strings.cuh",
     "ceiling": "cpu/ceiling.cuh",
+    "lookups": "cpu/lookups.cuh",
     "malloc": "malloc.cuh",
     "boardless": "boardless.cuh",
     "interleaved": "interleaved.cuh",

@@ -6,10 +6,15 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from . import __version__
 from .errors import WarphashError
+
+if TYPE_CHECKING:
+    from .lab.limits import Limits
+    from .lab.runner import Lab, Setting
+    from .lab.sweeps import Plan
 
 __all__ = ["app", "main"]
 
@@ -77,11 +82,16 @@ def _options(
 
 @app.command()
 def bench(
-    design: Annotated[list[str] | None, typer.Option(help="Designs to measure; all by default.")] = None,
+    design: Annotated[
+        list[str] | None, typer.Option(help="Designs to measure; all, and in a sweep that of auto.")
+    ] = None,
     n: Annotated[
         int | None,
         typer.Option(
-            min=1, max=_MOST_KEYS, help="Most keys of a data set; default: a whole file, 3 million of tpch on a CPU."
+            min=1,
+            max=_MOST_KEYS,
+            help="Most keys; default: 1 million random ones on a CPU and 50 million on a GPU, a whole file (3 million "
+            "of tpch on a CPU), and what the memory takes in a sweep of sizes.",
         ),
     ] = None,
     load: Annotated[float, typer.Option(help="Load factor in (0, 1]; a design that cannot reach it takes less.")] = 0.8,
@@ -95,11 +105,18 @@ def bench(
     seed: Annotated[int, typer.Option(min=0, max=_MOST_SEED, help="Seed of keys and hash constants.")] = 1,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of the CPU engine; all by default.")] = None,
     rivals: Annotated[bool, typer.Option("--rivals", help="Also measure other libraries on the CPU.")] = False,
+    limits: Annotated[
+        bool, typer.Option("--limits", help="Also print what the memory allows, and each rate's share of it.")
+    ] = False,
+    sweep: Annotated[str | None, typer.Option(help="Vary one thing: size, load, hits, skew or batch.")] = None,
     json: Annotated[Path, typer.Option(help="File for the results.")] = Path("results.json"),
     plot: Annotated[Path, typer.Option(help="File for the picture.")] = Path("bench.png"),
     quick: Annotated[bool, typer.Option("--quick", help="Few random keys, one repetition: some seconds.")] = False,
 ) -> None:
-    """Build and query every design on real and on random keys. Verify, print and draw the results."""
+    """Build and query every design on real and on random keys. Verify, print and draw the results.
+
+    With --sweep, measure tables of random keys while one thing varies. Ctrl-C keeps what was measured.
+    """
     for variable in ("WARPHASH_NUM_THREADS", "POLARS_MAX_THREADS", "OMP_NUM_THREADS") if threads else ():
         os.environ[variable] = str(threads)
 
@@ -107,7 +124,8 @@ def bench(
     from .designs import registry
     from .errors import ParameterError
     from .lab import bench as standard
-    from .lab import contest, plots, report, results, turns
+    from .lab import contest, plots, report, results, sweeps, turns
+    from .lab.limits import Limit, Limits
     from .lab.rivals import missing
     from .lab.runner import Lab, Measurement
 
@@ -116,6 +134,8 @@ def bench(
         raise ParameterError(f"--load must be in (0, 1], got {load:g}")
     if load < _LEAST_LOAD:
         raise ParameterError(f"--load must be at least {_LEAST_LOAD}, got {load:g}")
+    if sweep and (data or rivals):
+        raise ParameterError("a sweep takes random keys and tables of warphash: leave --data and --rivals out")
     if rivals and value is None:
         raise ParameterError("rivals look values up: leave --values none out")
     atomic_file.check(json)
@@ -123,11 +143,22 @@ def bench(
     if json.resolve() == plot.resolve():
         raise ParameterError(f"--json and --plot are both {json}: give two files")
     where = HashSet("uint32", capacity=1, device=device).device
-    lab = Lab(where, repetitions=1 if quick else 5, with_ceilings=True)
+    lab = Lab(where, repetitions=1 if quick else 5, with_ceilings=not sweep)
+    known = Limits(lab.memory)
+    command = "warphash " + shlex.join(sys.argv[1:])
+    if sweep:
+        plan = sweeps.planned(sweep, lab.memory, n or (200_000 if quick else None), load, keys, value, seed)
+        chosen = [s for name in design or () for s in standard.settings_of(name, load)]
+        chosen = chosen or [sweeps.automatic(plan, where)]
+        _measure_sweep(sweep, lab, plan, chosen, known, json, plot, command)
+        if limits:
+            _console.print(report.render_limits(known, lab.ceilings, lab.machine))
+        return
     # These limits keep the whole run well under a minute on two processors.
     most = {"random": 1_000_000, "tpch": 3_000_000} if where == "cpu" else {"random": 50_000_000}
     settings = [s for name in design or registry.names() for s in standard.settings_of(name, load)]
     measured: list[Measurement] = []
+    shares: list[Limit | None] = []
     contests: list[contest.Contest] = []
     with _progress() as progress:
         task = progress.add_task("making keys", total=None)
@@ -143,22 +174,46 @@ def bench(
                 lab, workloads, settings, load, seed=seed, note=lambda text: progress.update(task, description=text)
             ):
                 measured += batch
+                shares += map(known.of, batch if limits else ())
                 progress.advance(task)
             for workload in contested:
                 contests += contest.hold(workload, load, lambda text: progress.update(task, description=text))
-    command = "warphash " + shlex.join(sys.argv[1:])
     # The picture comes first, so where the new data file is, the new picture is, too.
     with turns.away():
         plots.draw_bench(measured, plot, lab.machine, contests, results.made_by(command))
-    results.save(json, measured, command, lab.machine, **run.head(), contests=[vars(c) for c in contests])
+    of_limits = {"limits": known.content(), "shares": [share and vars(share) for share in shares]} if limits else {}
+    results.save(json, measured, command, lab.machine, **run.head(), contests=[vars(c) for c in contests], **of_limits)
     for workload in workloads:
         _console.print(report.render(measured, workload.name))
+        if limits:
+            _console.print(report.render_shares(measured, shares, workload.name))
+    if limits:
+        _console.print(report.render_limits(known, lab.ceilings, lab.machine))
     for workload in contested:
         _console.print(report.render_contest(contests, workload.name))
     if rivals and (absent := missing()):
         _console.print(f"Not installed, so not measured: {', '.join(absent)}.", highlight=False)
     _console.print(f"Results in {json}, picture in {plot}.", highlight=False)
     _exit_if_wrong(sum(m.mismatches for m in measured) + sum(c.mismatches for c in contests))
+
+
+def _measure_sweep(
+    name: str, lab: Lab, plan: Plan, settings: list[Setting], limits: Limits, json: Path, plot: Path, command: str
+) -> None:
+    """Measure a sweep, and print its points."""
+    from .lab import report
+    from .lab.sweep_files import measure_to_files
+
+    with _progress() as progress:
+        task = progress.add_task("making keys", total=None)
+
+        def note(text: str) -> None:
+            progress.update(task, description=text)
+
+        points = measure_to_files(name, lab, plan, settings, limits, json, plot, command, note)
+    _console.print(report.render_sweep(name, points))
+    _console.print(f"Results in {json}, picture in {plot}.", highlight=False)
+    _exit_if_wrong(sum(point.measurement.mismatches for point in points))
 
 
 @app.command()

@@ -79,6 +79,31 @@ def test_accesses_are_verified(device, width, monkeypatch):
     assert 2200 < found.wrong_places("read_and_swap", width) < 2600  # other places, or more often
 
 
+@pytest.mark.parametrize("device", one_of_each(*ENGINES))
+def test_lookups_read_their_key_and_their_place(device, monkeypatch):
+    found = Ceilings(device)
+    for place_bytes in WIDTHS_BYTES:
+        for key_bytes in (4, 8):
+            assert found.wrong_lookups(place_bytes, key_bytes) == 0
+    launch = Ceilings._launch
+
+    def others(self, spec, entry, places, batch):
+        batch.random += 1
+        launch(self, spec, entry, places, batch)
+
+    monkeypatch.setattr(Ceilings, "_launch", others)
+    assert found.wrong_lookups(64, 4) > 4000  # of 4096
+
+
+def test_figures_of_this_machine_are_positive(quick, monkeypatch):
+    monkeypatch.setattr(ceilings, "_LOOKUPS", {"cpu": 1 << 12})
+    memory = Ceilings("cpu")
+    assert 0 < memory.launch_s() < 1
+    assert memory.copied_per_s(1 << 16) > 0
+    assert memory.lookups_per_s(64, 1 << 16, 8) > 0
+    assert memory.free_bytes() == pytest.approx(ceilings.free_host_bytes(), rel=0.5)
+
+
 def test_a_ratio_is_the_rate_of_probes_over_the_ceiling():
     ceiling = Ceiling(bucket_bytes=64, region_bytes=1 << 20, reads_per_s=200.0, swaps_per_s=100.0)
     assert ceiling.ratio("find 100", 50.0, 2.0) == 0.5

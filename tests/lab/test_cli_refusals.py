@@ -19,6 +19,7 @@ pytest.importorskip("matplotlib")
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 figure = pytest.importorskip("warphash.lab.figure")
+sweep_files = pytest.importorskip("warphash.lab.sweep_files")
 
 SMALL = ("bench", "--n", "3000", "--data", "random", "--design", "cuckoo", "--device", "cpu")
 
@@ -30,7 +31,12 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     def measure(*_: Any, **__: Any) -> None:
         pytest.fail("it was measured")
 
-    for module, name in ((bench, "standard_run"), (figure, "measured"), (ceilings.Ceilings, "rates")):
+    for module, name in (
+        (bench, "standard_run"),
+        (figure, "measured"),
+        (ceilings.Ceilings, "rates"),
+        (sweep_files, "run"),
+    ):
         monkeypatch.setattr(module, name, measure)
     monkeypatch.chdir(tmp_path)
     Path("folder").mkdir()
@@ -89,6 +95,14 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     ((*SMALL, "--threads", "0"), "'--threads'"),
     ((*SMALL, "--seed", "-1"), "'--seed'"),
     ((*SMALL, "--seed", str(2**70)), "'--seed'"),
+    (
+        ("bench", "--sweep", "weight", "--device", "cpu"),
+        "--sweep must be one of size, load, hits, skew, batch, got 'weight'",
+    ),
+    (("bench", "--sweep", "size", "--keys", "float32", "--device", "cpu"), "integers of 4 or 8 bytes"),
+    (("bench", "--sweep", "size", "--design", "nope", "--device", "cpu"), "there is no design"),
+    ((*SMALL, "--sweep", "size"), "leave --data and --rivals out"),
+    (("bench", "--sweep", "size", "--rivals", "--device", "cpu"), "leave --data and --rivals out"),
     # paths of bench's files
     ((*SMALL, "--plot", "x.xyz"), "x.xyz must end in a format of pictures"),
     ((*SMALL, "--plot", "bench"), "bench must end in a format of pictures"),

@@ -86,6 +86,8 @@ def test_each_file_is_made_once_and_again_when_it_is_due(tmp_path: Path, ran: li
     said: list[str] = []
     assert make(tmp_path, FAKE, 600, note=said.append).made == ["a", "c"]
     assert said == ["a: another command", "c: 1,200 wrong answers"]
+    fill(tmp_path / "b.json", FAKE[1], complete=False)  # a sweep that was stopped
+    assert why_due(FAKE[1], tmp_path) == "not all points"
     fill(tmp_path / "b.json", FAKE[1], kernels=[])
     (tmp_path / "a.json").unlink()
     assert [why_due(piece, tmp_path) for piece in FAKE] == ["no file", "no digest recorded", None]

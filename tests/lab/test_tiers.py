@@ -7,7 +7,8 @@ import pytest
 
 from support.engines import one_of_each
 from warphash.lab.runner import Lab, Setting
-from warphash.lab.tiers import frequent_share, measure_tiers, ranks
+from warphash.lab.tiers import frequent_share, measure_tiers
+from warphash.lab.workloads import ranks
 
 
 @pytest.mark.parametrize("exponent", [0.0, 0.5, 0.99, 1.0, 1.5])

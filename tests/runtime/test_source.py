@@ -14,7 +14,7 @@ from warphash.designs.base import class_name
 from warphash.errors import ParameterError
 from warphash.lab.allocators import MALLOC
 from warphash.lab.boards import BOARDLESS
-from warphash.lab.ceilings import CEILING
+from warphash.lab.ceilings import CEILING, LOOKUPS
 from warphash.lab.rejected import REJECTED
 from warphash.runtime.engine import KernelSpec
 from warphash.runtime.source import (
@@ -163,7 +163,7 @@ def test_every_header_of_a_source_exists(platform: str) -> None:
     """On a CPU, the plain headers are those of which the extension is compiled."""
     path = Path(__file__).parents[2] / "src" / "extension" / "generate.py"
     compiled: dict[str, str] = runpy.run_path(str(path))["PLAIN_HEADERS"]
-    plain = [ROWS, BOUNDED, SLABS, CEILING, MALLOC, BOARDLESS, REJECTED]
+    plain = [ROWS, BOUNDED, SLABS, CEILING, LOOKUPS, MALLOC, BOARDLESS, REJECTED]
     for spec in plain:
         *_, header = source_of(spec, platform).headers
         assert header == (compiled[spec.design] if platform == "cpu" else spec.header)

@@ -14,7 +14,7 @@ from . import datasets, look_alikes, workloads
 from .runner import Lab, Measurement, Setting
 from .workloads import Workload
 
-__all__ = ["OPERATIONS", "SOURCES", "load_factor_of", "settings_of", "standard_run", "workload_of"]
+__all__ = ["OPERATIONS", "SOURCES", "check_type", "load_factor_of", "settings_of", "standard_run", "workload_of"]
 
 SOURCES = ("random", "normal", "tpch", *look_alikes.LOOK_ALIKES)
 """Data sets that need no file."""
@@ -51,7 +51,7 @@ def workload_of(source: str, n: int | None, key: str, value: str | None, seed: i
         If there is no such data, or no such type.
     """
     for name in (key, value):
-        _check_type(name)
+        check_type(name)
     if source == "random":
         return workloads.make(n or 1_000_000, key, value, seed)
     if source == "normal":
@@ -93,7 +93,8 @@ def _line_items(keys: npt.NDArray[np.uint64], value: str | None, seed: int) -> W
     return Workload("TPC-H LINE", keys, values, absent=keys & ~line)
 
 
-def _check_type(name: str | None) -> None:
+def check_type(name: str | None) -> None:
+    """Raise `DtypeError` if the benchmark takes no keys or values of a type. None stands for no values."""
     if name is None:
         return
     try:

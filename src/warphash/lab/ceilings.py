@@ -6,15 +6,18 @@ reads the value. Where a design keeps words that tell which buckets to skip, a f
 The ceiling of a find is the number of random reads per second of as many contiguous bytes, over a region as large as
 the table (or as large as the words). The ceiling of a build is the number of such reads per second when a 64-bit
 compare-and-swap follows each read (32-bit in places of 4 bytes). ``lab/kernels/places.cuh`` has the kernels.
+
+Three more figures bound whole calls (`lab.limits`): lookups, which also read a key and write an answer for each random
+read (``lab/kernels/lookup_ceiling.cuh``); a copy of memory; and a launch that does nothing.
 """
 
 from __future__ import annotations
 
 import ctypes
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,16 +25,19 @@ import numpy.typing as npt
 
 from ..designs import registry
 from ..designs.layout import Reads
-from ..runtime.abi import Launch
+from ..runtime.abi import Batch, Launch
 from ..runtime.devices import engine_for
 from ..runtime.engine import KernelSpec
 from ..storage.make import widths_of
-from .clocks import clock_of
+from .clocks import HostClock, clock_of
 
-__all__ = ["CEILING", "Ceiling", "Ceilings", "Reads", "reads_of"]
+__all__ = ["CEILING", "LOOKUPS", "Ceiling", "Ceilings", "Reads", "free_host_bytes", "reads_of"]
 
 CEILING = KernelSpec("ceiling", 0, 0, 0, header="gpu/ceiling.cuh", package="warphash.lab")
 """The kernels of random reads, without a table."""
+
+LOOKUPS = KernelSpec("lookups", 0, 0, 0, header="gpu/lookups.cuh", package="warphash.lab")
+"""The kernels of lookups, without a table."""
 
 _ENOUGH_S = 0.1
 """Seconds of runs for one ceiling, or more if `_FEWEST` runs take longer. A standard run measures eight ceilings in
@@ -42,6 +48,12 @@ _FEWEST = 3
 
 _LINES = {"cpu": 1 << 21, "cuda": 1 << 27}
 """Lines of 64 bytes that one run reads, at least one for each place. A run takes some 10 ms."""
+
+_LOOKUPS = {"cpu": 1 << 21, "cuda": 1 << 25}
+"""Keys of one run of lookups."""
+
+_LAUNCHES = 64
+"""Launches that are timed together."""
 
 _REFERENCE_BYTES = {"cpu": 64 << 20, "cuda": 512 << 20}
 """Region of the ceiling that tells chips of one name apart (`Ceilings.reference`)."""
@@ -109,6 +121,11 @@ class Ceilings:
         self._found: dict[tuple[int, int], Ceiling] = {}
 
     @property
+    def on_gpu(self) -> bool:
+        """Whether the device is a GPU."""
+        return not self._on_cpu
+
+    @property
     def measured(self) -> list[Ceiling]:
         """All ceilings measured so far, in the order of their first use."""
         return list(self._found.values())
@@ -156,21 +173,34 @@ class Ceilings:
         words_per_key: float = 0.0,
     ) -> float:
         """Share of the ceiling, as `Ceiling.ratio`, counting also the values and words that a find reads."""
-        fetched = _FETCHED_BYTES["cpu" if self._on_cpu else "cuda"]
-        if reads.in_a_row and probes_per_key is not None:
-            probes_per_key = 1 + (probes_per_key - 1) * min(1.0, reads.bucket_bytes / fetched)
-        beside = 0.0  # seconds a key
-        if reads.value_bytes and operation.startswith("find"):
-            value = self.of(max(reads.value_bytes, fetched), table_bytes)
-            beside += float(operation.split()[1]) / 100 / value.reads_per_s
-        if words_per_key:
-            beside += words_per_key / self.of(fetched, int(table_bytes * reads.words_share)).reads_per_s
+        probes = None if probes_per_key is None else self.places_per_key(reads, probes_per_key)
+        beside = self.seconds_beside(reads, table_bytes, operation, words_per_key)
 
         def share(ceiling: Ceiling) -> float:
-            return ceiling.ratio(operation, rate_per_s, probes_per_key) + rate_per_s * beside
+            return ceiling.ratio(operation, rate_per_s, probes) + rate_per_s * beside
 
         ceiling = self.of(reads.bucket_bytes, table_bytes)
         return share(ceiling if share(ceiling) <= 1 else self.again(ceiling))
+
+    def places_per_key(self, reads: Reads, probes_per_key: float) -> float:
+        """Random places that a key's probes read. Adjacent small buckets are one place."""
+        if not reads.in_a_row:
+            return probes_per_key
+        return 1 + (probes_per_key - 1) * min(1.0, reads.bucket_bytes / self._fetched)
+
+    def seconds_beside(self, reads: Reads, table_bytes: int, operation: str, words_per_key: float) -> float:
+        """Seconds a key of the random reads beside its buckets: of a value that lies apart, and of words."""
+        beside = 0.0
+        if reads.value_bytes and operation.startswith("find"):
+            value = self.of(max(reads.value_bytes, self._fetched), table_bytes)
+            beside += float(operation.split()[1]) / 100 / value.reads_per_s
+        if words_per_key:
+            beside += words_per_key / self.of(self._fetched, int(table_bytes * reads.words_share)).reads_per_s
+        return beside
+
+    @property
+    def _fetched(self) -> int:
+        return _FETCHED_BYTES["cpu" if self._on_cpu else "cuda"]
 
     def _measure(self, bucket_bytes: int, region_bytes: int) -> Ceiling:
         # A read without a swap cannot be slower than a read with a swap, so noise that says so is corrected.
@@ -199,25 +229,106 @@ class Ceilings:
             drawn[:] = 0
         return int((((added > 0) != (drawn > 0)) | (added > drawn)).sum())
 
+    def lookups_per_s(self, place_bytes: int, region_bytes: int, key_bytes: int) -> float:
+        """Lookups per second: each reads a key of 4 or 8 bytes and a random place, and writes as long an answer.
+
+        Raises
+        ------
+        MemoryError
+            If there is no room for the region, the keys and the answers.
+        """
+        n = _LOOKUPS["cpu" if self._on_cpu else "cuda"]
+        region = self._engine.allocate(region_bytes, 0)
+        self._engine.fill(region.ptr, 0, region_bytes, 0)
+        keys = self._engine.from_host(np.arange(n, dtype=f"u{key_bytes}"), 0)
+        answers = self._engine.allocate(n * key_bytes, 0)
+        places = Region(address=region.ptr, places=region_bytes // place_bytes, place_bytes=place_bytes)
+        first = itertools.count(step=n)
+
+        def run() -> None:
+            batch = Batch(n=n, keys=keys.ptr, out_values=answers.ptr, random=next(first) % (1 << 32))
+            self._launch(LOOKUPS, f"look_up_{key_bytes}", places, batch)
+
+        (seconds,) = _least_seconds(self._clock, [run])
+        return n / seconds
+
+    def wrong_lookups(self, place_bytes: int, key_bytes: int) -> int:
+        """Launch lookups over a small region, and count the answers that are wrong.
+
+        Each word of a place has the number of the place. So an answer is right if it was made of its own key, and of a
+        word of the place to which that key leads.
+        """
+        of_places = np.repeat(np.arange(_CHECKED, dtype=np.uint32), place_bytes // 4)
+        keys = np.arange(_CHECKED, dtype=f"u{key_bytes}") * 5
+        region, given = self._engine.from_host(of_places, 0), self._engine.from_host(keys, 0)
+        answers = self._engine.allocate(keys.nbytes, 0)
+        batch = Batch(n=_CHECKED, keys=given.ptr, out_values=answers.ptr, random=7)
+        places = Region(address=region.ptr, places=_CHECKED, place_bytes=place_bytes)
+        self._launch(LOOKUPS, f"look_up_{key_bytes}", places, batch)
+        got = self._engine.to_host(answers.ptr, keys.dtype, _CHECKED, 0)
+        return int(((got ^ keys).astype(np.uint32) != _drawn(keys + 7, _CHECKED)).sum())
+
+    def copied_per_s(self, nbytes: int) -> float:
+        """Bytes per second that a copy reads and writes, if it reads and writes ``nbytes`` in all."""
+        half = nbytes // 2
+        memory = self._engine.allocate(2 * half, 0)
+        self._engine.fill(memory.ptr, 0, 2 * half, 0)
+        (seconds,) = _least_seconds(self._clock, [lambda: self._engine.copy(memory.ptr + half, memory.ptr, half, 0)])
+        return 2 * half / seconds
+
+    def launch_s(self) -> float:
+        """Seconds of a launch of a kernel that does next to nothing, among launches that nobody waits for."""
+        region = self._engine.allocate(4096, 0)
+        self._engine.fill(region.ptr, 0, 4096, 0)
+        places = Region(address=region.ptr, places=1, place_bytes=4)
+
+        def run() -> None:
+            for _ in range(_LAUNCHES):
+                self._run("read", places, _GATHERS_PER_GROUP, 0)
+
+        (seconds,) = _least_seconds(self._clock, [run])
+        return seconds / _LAUNCHES
+
+    def free_bytes(self) -> int:
+        """Memory of the device that is free."""
+        engine: Any = self._engine
+        return free_host_bytes() if self._on_cpu else int(engine.free_bytes())
+
     def reads_per_s(self, address: int, nbytes: int, place_bytes: int, n: int) -> float:
         """Random reads per second of places in memory that is there, ``n`` of them in a run."""
         return self._rates(["read"], address, nbytes, place_bytes, n)[0]
 
     def _rates(self, entries: Sequence[str], address: int, nbytes: int, place_bytes: int, n: int) -> list[float]:
         places = Region(address=address, places=nbytes // place_bytes, place_bytes=place_bytes)
-        seconds: dict[str, list[float]] = {entry: [] for entry in entries}
-        first = itertools.count(step=n)
-        while len(seconds[entries[0]]) < _FEWEST or sum(map(sum, seconds.values())) < _ENOUGH_S:
-            for entry, its in seconds.items():  # the kernels alternate, so that a disturbance slows all of them alike
-                # Other places in every run.
-                its.append(self._clock.time(partial(self._run, entry, places, n, next(first))))
-        return [n / min(its) for its in seconds.values()]
+        first = itertools.count(step=n)  # other places in every run
+        runs = [lambda entry=entry: self._run(entry, places, n, next(first)) for entry in entries]
+        return [n / seconds for seconds in _least_seconds(self._clock, runs)]
 
     def _run(self, entry: str, places: Region, n: int, first: int) -> None:
         """Launch ``n`` accesses, of the draws from number ``first`` on. The clock records its events on stream 0."""
+        self._launch(CEILING, entry, places, Launch(n=n, random=first))
+
+    def _launch(self, spec: KernelSpec, entry: str, places: Region, batch: Launch) -> None:
         lanes = max(1, places.place_bytes // 16)
-        launched = n if self._on_cpu else n * lanes // _GATHERS_PER_GROUP
-        self._engine.program(CEILING).run(entry, places, Launch(n=n, random=first), launched, 0)
+        launched = batch.n if self._on_cpu else batch.n * lanes // _GATHERS_PER_GROUP
+        self._engine.program(spec).run(entry, places, batch, launched, 0)
+
+
+def _least_seconds(clock: HostClock, runs: Sequence[Callable[[], None]]) -> list[float]:
+    """Seconds of each run in its fastest repetition: a disturbed repetition is no ceiling."""
+    seconds: list[list[float]] = [[] for _ in runs]
+    while len(seconds[0]) < _FEWEST or sum(map(sum, seconds)) < _ENOUGH_S:
+        for run, its in zip(runs, seconds, strict=True):  # the runs alternate, so a disturbance slows all of them alike
+            its.append(clock.time(run))
+    return [min(its) for its in seconds]
+
+
+def free_host_bytes() -> int:
+    """Memory of this machine that a process can have."""
+    info = Path("/proc/meminfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    free = [int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")]
+    return free[0] if free else 1 << 30
 
 
 def _drawn(numbers: npt.NDArray[Any], places: int) -> npt.NDArray[np.uint64]:

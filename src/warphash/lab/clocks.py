@@ -71,6 +71,9 @@ class HostClock:
         """The indices that sort an array of integers on the host."""
         return np.argsort(array)
 
+    def release(self) -> None:
+        """Give memory back that the array library keeps for arrays to come, so that a table can have it."""
+
     def mark(self) -> Any:
         """A moment, after all that the device was asked for so far."""
         return time.perf_counter()
@@ -158,6 +161,9 @@ class _CupyClock(_EventClock):
     def argsort(self, array: Array) -> Array:
         return self.back(self._cupy.argsort(self.here(array)))
 
+    def release(self) -> None:
+        self._cupy.get_default_memory_pool().free_all_blocks()
+
     def _event(self) -> Any:
         return self._cupy.cuda.Event()
 
@@ -190,6 +196,9 @@ class _TorchClock(_EventClock):
         if array.dtype.kind == "u":  # PyTorch sorts signed integers only; the flipped sign bit keeps the order
             signed = signed ^ np.iinfo(signed.dtype).min
         return self.back(self._torch.argsort(self.here(signed)))
+
+    def release(self) -> None:
+        self._torch.cuda.empty_cache()
 
     def _event(self) -> Any:
         return self._torch.cuda.Event(enable_timing=True)

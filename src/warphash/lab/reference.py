@@ -39,11 +39,18 @@ _BENCHES = {
         "bench-uint32-load90": "--data random --n 50000000 --load 0.9",
         "bench-dynamic_cuckoo-load80": "--data random --n 50000000 --load 0.8 --design dynamic_cuckoo",
         "bench-dynamic_cuckoo-load90": "--data random --n 50000000 --load 0.9 --design dynamic_cuckoo",
+        "sweep-size": "--sweep size --keys uint64 --values uint64",
+        "sweep-load": "--sweep load",
+        "sweep-hits": "--sweep hits",
+        "sweep-skew": "--sweep skew",
+        "sweep-batch": "--sweep batch",
     },
     "cpu": {
         "bench": "",
         "rivals": "--rivals --data random --n 10000000 --design bcht",
         "rivals-one-thread": "--rivals --data random --n 10000000 --design bcht --threads 1",
+        "sweep-size": "--sweep size --n 10000000 --threads 1",
+        "sweep-load": "--sweep load --n 1000000 --threads 1",
     },
 }
 """Options of ``warphash bench`` by the device and by the names of the files."""
@@ -110,7 +117,8 @@ def pieces(device: str) -> list[Piece]:
     found = []
     for name, options in _BENCHES[device].items():
         command = f"bench --device {device} {options}".rstrip()
-        alone = device == "cuda" and "--design" not in options  # of all designs, one has its pairs on the host
+        # Of all designs, one has its pairs on the host. The small calls of a sweep are mostly the work of the host.
+        alone = device == "cuda" and "--design" not in options
         found.append(Piece(name, command, f"--json {name}.json --plot {name}.png", alone=alone))
     for name in figure_data.names() if device == "cuda" else ():
         prefix = name.rstrip("bc").rstrip("0123456789")
@@ -144,6 +152,8 @@ def why_due(piece: Piece, folder: Path) -> str | None:
         return reason
     if content["command"] != f"warphash {piece.whole_command}":
         return "another command"
+    if not content.get("complete", True):
+        return "not all points"
     rows = [*content.get("points", []), *content.get("measurements", []), *content.get("contests", [])]
     wrong = sum(row["mismatches"] for row in rows)
     return f"{wrong:,} wrong answers" if wrong else None

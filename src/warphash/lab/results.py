@@ -27,6 +27,22 @@ A file of ``warphash bench`` goes on with
 ``measurements``
     One object for each rate (`Measurement`), with ``mismatches``, its wrong answers.
 
+With ``--limits`` it also has
+
+``limits``
+    What the memory and a launch allow (`Limits.content`): seconds of a launch, rates of copies and of random accesses.
+``shares``
+    One object for each rate, in the order of ``measurements``: its limits (`Limit`), or null.
+
+A file of ``warphash bench --sweep`` has ``limits``, and goes on with
+
+``sweep``
+    Name of the sweep (`SWEEPS`).
+``complete``
+    Whether all points were measured. The file is written again after each point.
+``points``
+    One object for each rate: the entries of its `Measurement`, and ``panel``, ``x`` and ``limit`` of its `SweepPoint`.
+
 A file of ``warphash figure`` goes on with
 
 ``figure``

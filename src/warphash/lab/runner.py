@@ -76,6 +76,10 @@ class Measurement:
         one probe, and the ratio is a lower bound. None if no ceiling was measured.
     utilisation
         Bytes of pairs over bytes of the buckets and nodes in use: `Stats.memory_utilisation`.
+    table_bytes
+        Memory of the table: `Stats.nbytes`.
+    words_per_key
+        Words of guests read for each key of a find. None if they were not counted.
     """
 
     data: str
@@ -95,6 +99,13 @@ class Measurement:
     mismatches: int
     ceiling_ratio: float | None = None
     utilisation: float | None = None
+    table_bytes: int = 0
+    words_per_key: float | None = None
+
+    @property
+    def batch(self) -> int:
+        """Keys of one call."""
+        return round(self.rate_per_s * self.seconds)
 
 
 class Lab:
@@ -165,6 +176,10 @@ class Lab:
         for ours, right in zip(found_values, values, strict=True):
             wrong |= ours != right
         return int(wrong.sum()) + abs(len(table) - len(keys))
+
+    def release(self) -> None:
+        """Give memory back that the array library keeps for arrays to come, so that a table can have it."""
+        self._clock.release()
 
     def argsort(self, array: Array) -> Array:
         """The indices that sort an array of integers on the host."""
@@ -284,10 +299,26 @@ class Lab:
             workload, table, operation, len(workload.keys), seconds, table.stats().insert_probes, wrong
         )
 
-    def measure_find(self, table: Any, workload: Workload, present_share: float) -> Measurement:
-        """Measure lookups in a table, of which a share asks for present keys."""
+    def measure_find(
+        self, table: Any, workload: Workload, present_share: float, n: int | None = None, exponent: float = 0.0
+    ) -> Measurement:
+        """Measure ``n`` lookups in a table, or as many as it has keys. A share of them asks for present keys.
+
+        The present keys are drawn by Zipf's law with ``exponent`` (`workloads.queries`).
+        """
         subject = self._subject_of(workload)
-        asked, answers = subject.questions(present_share)
+        asked, answers = subject.questions(present_share, n or len(workload.keys), exponent)
+
+        def wrong(*got: Any) -> int:
+            *values, found = map(self._clock.back, got)
+            return answers.mismatches(values[0] if values else None, found)
+
+        return self.measure_asked(workload, table, f"find {100 * present_share:g}", asked, wrong)
+
+    def measure_asked(
+        self, workload: Workload, table: Any, operation: str, asked: Any, wrong: Callable[..., int]
+    ) -> Measurement:
+        """Measure lookups of keys on the device. ``wrong`` counts the wrong answers, given those of the last run."""
         got: list[Any] = []
         is_set = workload.values is None
         find = table.contains if is_set else table.find
@@ -297,11 +328,9 @@ class Lab:
             got[:] = [find(asked) for _ in range(in_a_row)]
 
         seconds = [run_s / in_a_row for run_s in self.timed(run, got.clear)]
-        values, found = (None, got[-1]) if is_set else got[-1]
-        wrong = answers.mismatches(None if values is None else self._clock.back(values), self._clock.back(found))
+        mismatches = wrong(got[-1]) if is_set else wrong(*got[-1])
         probes, words = self.read_per_key(table, asked)
-        operation = f"find {100 * present_share:g}"
-        return self.record(workload, table, operation, len(asked), seconds, probes, wrong, words)
+        return self.record(workload, table, operation, len(asked), seconds, probes, mismatches, words)
 
     def read_per_key(self, table: Any, asked: Any) -> tuple[float, float]:
         """Mean buckets and mean words of guests that a find reads for a key, over the first `_COUNTED` keys."""
@@ -349,6 +378,8 @@ class Lab:
             mismatches=wrong,
             ceiling_ratio=self._ceiling_ratio(workload, stats, operation, n / seconds, probes, words),
             utilisation=stats.memory_utilisation,
+            table_bytes=stats.nbytes,
+            words_per_key=words if operation.startswith("find") else None,
         )
 
     def _ceiling_ratio(
@@ -374,7 +405,7 @@ class _Subject:
         self.arrays = [clock.here(column) for column in columns]
         with turns.away():
             self._sum = _sum_of(workload.keys, workload.values)
-        self._questions: dict[float, tuple[Any, Answers]] = {}
+        self._questions: dict[tuple[float, int, float], tuple[Any, Answers]] = {}
 
     def wrong_items(self, keys: Array, values: Array | None) -> int:
         """Number of lost, doubled or invented pairs of a table.
@@ -389,12 +420,13 @@ class _Subject:
                     return 0
         return self.oracle.check_items(keys, values)
 
-    def questions(self, share: float) -> tuple[Any, Answers]:
-        if share not in self._questions:
+    def questions(self, share: float, n: int, exponent: float) -> tuple[Any, Answers]:
+        key = share, n, exponent
+        if key not in self._questions:
             with turns.away():
-                asked, _ = queries(self.workload, share, len(self.workload.keys), seed=1)
-            self._questions[share] = self._clock.here(asked), self.oracle.answers(asked)
-        return self._questions[share]
+                asked, _ = queries(self.workload, share, n, seed=1, exponent=exponent)
+            self._questions[key] = self._clock.here(asked), self.oracle.answers(asked)
+        return self._questions[key]
 
 
 def _sum_of(keys: Array, values: Array | None) -> int:

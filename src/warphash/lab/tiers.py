@@ -1,9 +1,9 @@
 """Measure a tiered table beside the table of a CPU: finds of keys that follow Zipf's law, by its exponent.
 
 HH Hash, section Future Work, leaves such a table to others. Keys and values have 8 bytes each. A key is an odd multiple
-of its rank, and its value follows from it, so the right answers are known. A rank of probability about r^-s comes from
-a uniform number by the inverse of the continuous distribution between 1 and n + 1; so does the share of accesses that
-go to the c most frequent keys, which is the most that a cache of c pairs can meet.
+of its rank (`workloads.ranks`), and its value follows from it, so the right answers are known. The share of accesses
+that go to the c most frequent keys, which is the most that a cache of c pairs can meet, comes from the same continuous
+distribution.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import HashMap
+from .workloads import ranks
 
 if TYPE_CHECKING:
     from .runner import Lab, Setting
 
-__all__ = ["TierRates", "frequent_share", "measure_tiers", "ranks"]
+__all__ = ["TierRates", "frequent_share", "measure_tiers"]
 
 CACHE_SHARE = 10
 """A tenth of the pairs has room on the device."""
@@ -53,16 +54,6 @@ class TierRates:
     def share(self) -> float:
         """Hits over those of the oracle."""
         return self.hits / self.oracle if self.oracle else 0.0
-
-
-def ranks(uniform: Any, exponent: float, n: int, arrays: Any = np) -> Any:
-    """Ranks from 0 to n - 1, uint64, of numbers between 0 and 1: that of 0 is 0."""
-    if abs(exponent - 1) < 1e-9:
-        rank = arrays.exp(uniform * np.log(n + 1.0))
-    else:
-        power = 1 - exponent
-        rank = (uniform * ((n + 1.0) ** power - 1) + 1) ** (1 / power)
-    return arrays.minimum(rank, n).astype(np.uint64) - np.uint64(1)
 
 
 def frequent_share(most: int, exponent: float, n: int) -> float:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..errors import ParameterError
 
-__all__ = ["Workload", "distinct", "key_type", "make", "of_keys", "queries", "random_keys"]
+__all__ = ["Workload", "distinct", "key_type", "make", "of_keys", "queries", "random_keys", "ranks", "scrambled"]
 
 Array = npt.NDArray[Any]
 Key = TypeVar("Key", bound=np.generic)
@@ -53,12 +53,17 @@ def random_keys(n: int, dtype: npt.DTypeLike, seed: int) -> Array:
     # A bijection maps consecutive numbers to keys, so the keys are distinct without a check for repeats.
     word = np.dtype(f"uint{8 * kind.itemsize}").type
     first = np.random.default_rng(seed).integers(0, 1 << 62, dtype=np.uint64).astype(word)
-    x = np.arange(n, dtype=word) + first
-    shift = word(4 * kind.itemsize)
+    return np.asarray(scrambled(np.arange(n, dtype=word) + first).view(kind))
+
+
+def scrambled(words: Any) -> Any:
+    """Apply a bijection to an array of unsigned words, in place. The array may be of another library than NumPy."""
+    word: Any = np.dtype(words.dtype).type
+    bits = 8 * np.dtype(words.dtype).itemsize
     for constant in (0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93, 0xC2B2AE3D27D4EB4F):
-        x *= word(constant & (2 ** (8 * kind.itemsize) - 1))
-        x ^= x >> shift
-    return np.asarray(x.view(kind))
+        words *= word(constant & (2**bits - 1))
+        words ^= words >> word(bits // 2)
+    return words
 
 
 def distinct(keys: npt.NDArray[Key]) -> npt.NDArray[Key]:
@@ -82,15 +87,38 @@ def of_keys(name: str, keys: Array, value: npt.DTypeLike | None, seed: int) -> W
     return Workload(name, keys, _values(len(keys), value, seed), absent)
 
 
-def queries(workload: Workload, present_share: float, n: int, seed: int) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """Draw ``n`` keys to look up, of which a share is present. Return the keys, and which of them are present."""
+def queries(
+    workload: Workload, present_share: float, n: int, seed: int, exponent: float = 0.0
+) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """Draw ``n`` keys to look up, of which a share is present. Return the keys, and which of them are present.
+
+    The present keys follow Zipf's law with ``exponent``; with an exponent of 0, all are equally likely.
+    """
     rng = np.random.default_rng(seed)
     expected = rng.random(n) < present_share if 0 < present_share < 1 else np.full(n, bool(present_share))
     asked = np.empty(n, workload.keys.dtype)
     there = int(expected.sum())
-    asked[expected] = workload.keys[rng.integers(0, len(workload.keys), there)]
+    if exponent:
+        drawn: Array = ranks(rng.random(there), exponent, len(workload.keys))
+    else:
+        drawn = rng.integers(0, len(workload.keys), there)
+    asked[expected] = workload.keys[drawn]
     asked[~expected] = workload.absent[rng.integers(0, len(workload.absent), n - there)]
     return asked, expected
+
+
+def ranks(uniform: Any, exponent: float, n: int, arrays: Any = np) -> Any:
+    """Ranks from 0 to n - 1 that follow Zipf's law, uint64, of uniform numbers between 0 and 1. The rank of 0 is 0.
+
+    A rank of probability about (r + 1)^-exponent comes from a uniform number by the inverse of the continuous
+    distribution between 1 and n + 1.
+    """
+    if abs(exponent - 1) < 1e-9:
+        rank = arrays.exp(uniform * np.log(n + 1.0))
+    else:
+        power = 1 - exponent
+        rank = (uniform * ((n + 1.0) ** power - 1) + 1) ** (1 / power)
+    return arrays.minimum(rank, n).astype(np.uint64) - np.uint64(1)
 
 
 def _values(n: int, dtype: npt.DTypeLike | None, seed: int) -> Array | None:
