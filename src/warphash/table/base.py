@@ -822,8 +822,11 @@ class BaseTable(Generic[K]):
         try:
             self._run(body, ins, outs, stream)
         except TableFull as error:
-            named = self._key.named(self._transfer.on_host(ins[0])[error.keys])
-            raise TableFull(str(error), named) from None
+            raise self._naming_keys(error, ins[0]) from None
+
+    def _naming_keys(self, error: TableFull, keys: ArrayView) -> TableFull:
+        """The error with keys of a batch instead of the numbers of their elements. The caller holds the lock."""
+        return TableFull(str(error), self._key.named(self._transfer.on_host(keys)[error.keys]))
 
     # ---- the one path of lookups
     def _look_up(self, keys: Any, column: Column | None, default: Any) -> tuple[Any, Any]:
@@ -835,32 +838,47 @@ class BaseTable(Generic[K]):
         library, rows, engine = seen.library, seen.shape[:1], self._engine
         values = None if column is None else library.empty(seen, rows + column.shape, column.dtype, engine)
         found = library.empty(seen, rows, BOOL, engine)
-        if not self._lock.read(self._find_locked, seen, values, found, absent):
-            self._alone(self._find_locked, seen, values, found, absent)
+        self._find(seen, values, found, absent)
         return None if values is None else library.export(values), library.export(found)
 
-    def _find_locked(self, keys: ArrayView, values: ArrayView | None, found: ArrayView, absent: bytes) -> bool:
-        """Look up keys, unless an update has to be finished first: whether that was not so."""
-        storage = self._storage
-        if keys.stream not in captured.NEVER and self._engine.is_captured(keys.stream):
-            captured.look_up(self, keys, values, found, absent)
-            return True
-        if storage.store.recovery.step is not None:
-            return False
+    def _find(self, keys: ArrayView, values: ArrayView | None, found: ArrayView, absent: bytes) -> None:
+        """Look up keys: values, unless they are None, and presence."""
+        verb: Callable[..., bool] = self._find_locked
+        given: tuple[Any, ...]
         if keys.device == self._device:
             out = 0 if values is None else values.ptr
-            storage.find(keys.ptr, keys.shape[0], out, found.ptr, absent, keys.stream)
+            given = keys.ptr, keys.shape[0], out, found.ptr, absent, keys.stream
         else:
-            self._find_through_host(keys, values, found, absent)
+            verb, given = self._find_through_host_locked, (keys, values, found, absent)
+        if not self._lock.read(verb, *given):
+            self._alone(verb, *given)
+
+    def _find_locked(self, keys: int, n: int, values: int, found: int, absent: bytes, stream: int | None) -> bool:
+        """Look up ``n`` keys by address, unless an update has to be finished first: whether that was not so.
+
+        ``values`` is 0 where only presence is asked for.
+        """
+        if stream not in captured.NEVER and self._engine.is_captured(stream):
+            captured.look_up(self, keys, n, values, found, absent, stream)
+            return True
+        storage = self._storage
+        if storage.store.recovery.step is not None:
+            return False
+        storage.find(keys, n, values, found, absent, stream)
         return True
 
-    def _find_through_host(self, keys: ArrayView, values: ArrayView | None, found: ArrayView, absent: bytes) -> None:
-        """Look up keys that are not in the engine's memory. The caller holds the lock."""
+    def _find_through_host_locked(
+        self, keys: ArrayView, values: ArrayView | None, found: ArrayView, absent: bytes
+    ) -> bool:
+        """As `_find_locked`, of arrays in host memory that the engine does not reach."""
+        if self._storage.store.recovery.step is not None:
+            return False
 
         def body(n: int, at: list[int], to: list[int]) -> None:
             self._storage.find(at[0], n, to[1] if len(to) > 1 else 0, to[0], absent, keys.stream)
 
         self._transfer.run(body, [keys], [found] if values is None else [found, values], keys.stream, in_pieces=True)
+        return True
 
     def _present_locked(self, keys: ArrayView) -> ArrayView:
         """Which keys are there, in the same kind of memory as the keys."""
@@ -895,8 +913,28 @@ class BaseTable(Generic[K]):
         if self._like is None:
             self._note_kind(seen)
         added = seen.library.empty(seen, seen.shape[:1], BOOL, self._engine) if answers else None
-        self._lock.write(self._update_locked, pairs, op, added, unique=unique, scores=given)
+        stream, device, last = seen.stream, self._device, pairs[-1]
+        if given is None and seen.device == device == last.device and last.stream == stream:
+            values_at, added_at = 0 if self._value is None else last.ptr, 0 if added is None else added.ptr
+            self._lock.write(
+                self._update_at_locked, seen.ptr, values_at, seen.shape[0], op, added_at, unique, stream, seen
+            )
+        else:
+            self._lock.write(self._update_locked, pairs, op, added, unique=unique, scores=given)
         return None if added is None else added.library.export(added)
+
+    def _update_at_locked(
+        self, keys: int, values: int, n: int, op: Op, added: int, unique: bool, stream: int | None, named: Any
+    ) -> None:
+        """As `_update_locked`, of ``n`` pairs in the engine's memory, by address. ``named`` is the array of keys."""
+        if stream not in captured.NEVER:
+            captured.refuse(self._engine, stream)
+        try:
+            self._storage.update(
+                keys, values, n, op=op, kind=self._value_kind, flags=added, held=0, unique=unique, stream=stream
+            )
+        except TableFull as error:
+            raise self._naming_keys(error, view(named)) from None
 
     def _update_locked(
         self,
