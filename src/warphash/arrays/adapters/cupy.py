@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from ...errors import DeviceError, DtypeError
 from ..dlpack import LEGACY_STREAM
-from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Shape, array_view, device_index, refuse_rows
+from ..library import (
+    ELSEWHERE,
+    MAX_ROWS,
+    Allocator,
+    ArrayView,
+    Dtype,
+    Shape,
+    alignment_of,
+    array_view,
+    device_index,
+    refuse_rows,
+)
 
 __all__ = ["LIBRARY"]
 
@@ -58,6 +70,31 @@ class CupyLibrary:
     def export(self, made: ArrayView) -> Any:
         """The array itself."""
         return made.owner
+
+    def addresses(self, like: ArrayView, shape: Shape, dtype: Dtype, is_written: bool) -> Callable[[Any], int | None]:
+        """As `Library.addresses`."""
+        kind, index = sys.modules["cupy"].ndarray, device_index(like.device)
+        slack = alignment_of(shape, dtype) - 1 if is_written else 0
+
+        def address(array: Any) -> int | None:
+            if type(array) is kind and array.dtype == dtype and array.shape == shape and array.flags.c_contiguous:
+                data = array.data
+                at: int = data.ptr
+                if data.device_id == index and not at & slack:
+                    return at
+            return None
+
+        return address
+
+    def current_stream(self, like: ArrayView) -> Callable[[], int | None]:
+        """As `Library.current_stream`."""
+        cuda, index = sys.modules["cupy"].cuda, device_index(like.device)
+        current_device, current = cuda.runtime.getDevice, cuda.get_current_stream
+
+        def handle() -> int:
+            return current().ptr or LEGACY_STREAM if current_device() == index else ELSEWHERE
+
+        return handle
 
     def example(self, device: str) -> Any:
         """An empty array."""
