@@ -23,6 +23,7 @@ from warphash import (
     WarphashError,
 )
 from warphash.arrays.library import ArrayView
+from warphash.arrays.transfer import Transfer
 from warphash.arrays.view import view
 from warphash.designs import registry
 from warphash.runtime.cpu import CpuEngine
@@ -129,15 +130,17 @@ def test_a_set() -> None:
 
 def test_keys_that_a_plan_is_the_first_to_keep() -> None:
     """Of which library the arrays of all keys are."""
-    pytest.importorskip("jax").config.update("jax_enable_x64", True)
-    import jax
-
-    table = HashMap("i8", "i8", device="cpu")
+    jax = pytest.importorskip("jax")
+    table = HashMap("i4", "i4", device="cpu")
     plan = table.plan(N, like="jax")
     keys = jax.numpy.arange(N)
     assert plan.insert(keys, keys * 2).all() and isinstance(table.keys(), jax.Array)
     values, found = plan.find(keys)
     assert isinstance(values, jax.Array) and bool((values == keys * 2).all() and found.all())
+    first = HashMap("i4", "i4", device="cpu")
+    first.plan(N).insert(KEYS.astype("i4"), KEYS.astype("i4"))
+    first.insert(keys, keys)
+    assert type(first.keys()) is np.ndarray
     with pytest.raises(ParameterError, match=r"out must be an array of jax that is contiguous, .* can be written to"):
         plan.find(keys, out=keys)
 
@@ -163,6 +166,21 @@ def test_a_call_sees_no_array() -> None:
         assert not {name for _, name in functions} & {"see", "view", "empty"}, str(seen)
         assert ("table/locks.py", {"find": "read", "assign": "write"}[verb]) in functions
         assert len(seen.steps) <= len(ordinary[verb].steps)
+
+
+@pytest.mark.parametrize("device", one_of_each("emulated"))
+def test_arrays_that_the_engine_does_not_reach(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are moved, as by the verbs: kernels are not given their addresses."""
+    table, moved = made(device=device), list[str]()
+    plan, run = table.plan(N), Transfer.run
+
+    def counted(self: Transfer, *given: Any, **options: Any) -> None:
+        moved.append("")
+        run(self, *given, **options)
+
+    monkeypatch.setattr(Transfer, "run", counted)
+    assert plan.find(KEYS)[1].all() and plan.contains(KEYS).all() and not plan.assign(KEYS, KEYS).any()
+    assert len(moved) == 3
 
 
 # ---- arrays that are not as the plan knows
@@ -238,7 +256,6 @@ def test_rows_that_lie_across_words() -> None:
 
 def test_arrays_of_another_library() -> None:
     jax = pytest.importorskip("jax")
-    jax.config.update("jax_enable_x64", True)
     with pytest.raises(
         ParameterError, match=r"keys must be an array of numpy, .*, got one of jax: make a plan with like="
     ):
