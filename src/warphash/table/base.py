@@ -723,24 +723,23 @@ class BaseTable(Generic[K]):
             mend = f"these have: {have}" if have else "no other design has"
             raise UnsupportedVerb(f"design {self.design!r} has no {verb}; {mend}")
 
+    def _view(self, column: Column, rows: Any, what: str) -> ArrayView:
+        """See an array of a batch, and check it. A view that this table has checked passes."""
+        seen = column.view(rows, what)
+        if seen.device != self._device and seen.device != "cpu":
+            self._transfer.refuse(seen, what)
+        return seen
+
     def _view_keys(self, keys: Any) -> ArrayView:
-        """See the keys of a batch, and check them. A view that this table has checked passes."""
-        return self._view_batch((self._key, keys, "keys"))[0]
+        """See the keys of a batch, and check them."""
+        return self._view(self._key, keys, "keys")
 
-    def _view_batch(self, *batch: tuple[Column, Any, str]) -> list[ArrayView]:
-        """See the arrays of a batch, each with its column and name, the keys first; and check them.
-
-        A single value, or a single row of values, is that of all keys.
-        """
-        views: list[ArrayView] = []
-        for column, rows, what in batch:
-            seen = column.view(rows, what)
-            if seen.device != self._device and seen.device != "cpu":
-                self._transfer.refuse(seen, what)
-            if views and (seen.library is not views[0].library or seen.shape[0] != views[0].shape[0]):
-                seen = self._one_for_each(views[0], seen, column, rows, what)
-            views.append(seen)
-        return views
+    def _view_beside(self, keys: ArrayView, column: Column, rows: Any, what: str) -> ArrayView:
+        """See an array with a row for each key, and check it. A single row is that of all keys."""
+        seen = self._view(column, rows, what)
+        if seen.library is not keys.library or seen.shape[0] != keys.shape[0]:
+            return self._one_for_each(keys, seen, column, rows, what)
+        return seen
 
     def _one_for_each(self, keys: ArrayView, seen: ArrayView, column: Column, rows: Any, what: str) -> ArrayView:
         """Rows of another library or number than the keys: one for each key, or a single row that is that of all."""
@@ -756,9 +755,9 @@ class BaseTable(Generic[K]):
         )
 
     def _view_pairs(self, keys: Any, values: Any) -> list[ArrayView]:
-        if self._value is None:
-            return self._view_batch((self._key, keys, "keys"))
-        return self._view_batch((self._key, keys, "keys"), (self._value, values, "values"))
+        """See the keys of a batch, and the values, if the table has values."""
+        seen = self._view(self._key, keys, "keys")
+        return [seen] if self._value is None else [seen, self._view_beside(seen, self._value, values, "values")]
 
     def _view_scores(self, keys: ArrayView, scores: Any) -> ArrayView | None:
         """See the scores of a batch, if the table ranks its keys by scores."""
@@ -768,7 +767,7 @@ class BaseTable(Generic[K]):
             return None
         if scores is None:
             raise ParameterError("the table ranks its keys by scores: give scores=, to insert, assign or upsert")
-        return self._view_batch((self._key, keys, "keys"), (self._score, scores, "scores"))[1]
+        return self._view_beside(keys, self._score, scores, "scores")
 
     def _view_one(self, key: Any, mend: str = "ask contains(keys)") -> ArrayView | None:
         """See one key, as an array of any type or a value; None if the key type does not represent it exactly.
@@ -843,15 +842,13 @@ class BaseTable(Generic[K]):
 
     def _find(self, keys: ArrayView, values: ArrayView | None, found: ArrayView, absent: bytes) -> None:
         """Look up keys: values, unless they are None, and presence."""
-        verb: Callable[..., bool] = self._find_locked
-        given: tuple[Any, ...]
-        if keys.device == self._device:
-            out = 0 if values is None else values.ptr
-            given = keys.ptr, keys.shape[0], out, found.ptr, absent, keys.stream
-        else:
-            verb, given = self._find_through_host_locked, (keys, values, found, absent)
-        if not self._lock.read(verb, *given):
-            self._alone(verb, *given)
+        if keys.device != self._device:
+            if not self._lock.read(self._find_through_host_locked, keys, values, found, absent):
+                self._alone(self._find_through_host_locked, keys, values, found, absent)
+            return
+        at, n, out, stream = keys.ptr, keys.shape[0], 0 if values is None else values.ptr, keys.stream
+        if not self._lock.read(self._find_locked, at, n, out, found.ptr, absent, stream):
+            self._alone(self._find_locked, at, n, out, found.ptr, absent, stream)
 
     def _find_locked(self, keys: int, n: int, values: int, found: int, absent: bytes, stream: int | None) -> bool:
         """Look up ``n`` keys by address, unless an update has to be finished first: whether that was not so.
