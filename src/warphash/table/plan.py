@@ -99,9 +99,8 @@ class _Plan(Generic[K]):
         stream = self._stream()
         if stream == ELSEWHERE or (at := self._keys.address(keys)) is None:
             return self._look_up_seen(keys, form, out, found, absent)
-        values = self._new(form) if out is None and form is not None else out
-        flags = self._new(self._found) if found is None else found
-        values_at, found_at = 0 if form is None else form.address(values), self._found.address(flags)
+        values, values_at = (out, 0) if form is None else self._new(form) if out is None else (out, form.address(out))
+        flags, found_at = self._new(self._found) if found is None else (found, self._found.address(found))
         if values_at is None or found_at is None:
             return self._look_up_seen(keys, form, out, found, absent)
         table, n = self._table, self._n
@@ -125,8 +124,8 @@ class _Plan(Generic[K]):
             raise UnsupportedVerb("a plan has no scores: call the verb of the table, with scores=")
         if stream == ELSEWHERE or (at := self._keys.address(keys)) is None:
             return self._update_seen(keys, values, added, op, unique)
-        flags = self._new(self._added) if added is None else added
-        values_at, added_at = self._values.address(values) if self._values else 0, self._added.address(flags)
+        values_at = self._values.address(values) if self._values else 0
+        flags, added_at = self._new(self._added) if added is None else (added, self._added.address(added))
         if values_at is None or added_at is None:
             return self._update_seen(keys, values, added, op, unique)
         if table._like is None:
@@ -145,10 +144,11 @@ class _Plan(Generic[K]):
         table._lock.write(table._update_locked, pairs, op, flags, unique=unique)
         return _answer(flags, added)
 
-    def _new(self, form: Form) -> Any:
-        """A new array of a library whose arrays need no `Library.export`."""
+    def _new(self, form: Form) -> tuple[Any, int | None]:
+        """A new array of a library whose arrays need no `Library.export`, and its address."""
         like = self._like
-        return like.library.empty(like, form.shape, form.dtype, self._table._engine).owner
+        made = like.library.empty(like, form.shape, form.dtype, self._table._engine)
+        return made.owner, made.ptr
 
     def _to_write(self, form: Form, given: Any, like: ArrayView) -> ArrayView:
         """The given array, checked; or a new one."""
