@@ -128,7 +128,9 @@ def test_addresses_of_cupy(cupy: Any) -> None:
         assert address(other) is None
     form = Form(seen, (4, 2), I8, "keys")
     assert form.see(turned).owner.memory.flags.c_contiguous
-    with pytest.raises(DeviceError, match=r"keys must be on cuda:0, .*, got an array on cuda:3: move it"):
+    with pytest.raises(
+        DeviceError, match=r"keys must be on cuda:0, .*, got an array on cuda:3: make a plan with like=keys"
+    ):
         form.see(elsewhere)
 
 

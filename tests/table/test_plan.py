@@ -191,7 +191,11 @@ def of_columns(rows: int) -> Any:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda p: p.find(KEYS.astype("i4")), DtypeError, "keys must be int64, got int32: call the verb of the table"),
+        (
+            lambda p: p.find(KEYS.astype("i4")),
+            DtypeError,
+            "keys must be int64, got int32: convert the array, or call the verb of the table",
+        ),
         (lambda p: p.find(KEYS.astype(">i8").view("u8")), DtypeError, "keys must be int64, got uint64"),
         (
             lambda p: p.find(KEYS[1:]),
@@ -204,7 +208,11 @@ def of_columns(rows: int) -> Any:
         (lambda p: p.assign(KEYS, KEYS[1:]), ShapeError, r"values must have shape \(100,\), .*, got \(99,\)"),
         (lambda p: p.assign(KEYS, 5), ShapeError, r"values must have shape \(100,\), .*, got \(\)"),
         (lambda p: p.insert(KEYS, KEYS / 2), DtypeError, "values must be int64, got float64"),
-        (lambda p: p.find(KEYS, out=np.empty(N)), DtypeError, "out must be int64, got float64"),
+        (
+            lambda p: p.find(KEYS, out=np.empty(N)),
+            DtypeError,
+            "out must be int64, got float64: convert the array, or leave out= out",
+        ),
         (lambda p: p.find(KEYS, out=np.empty(N + 1, "i8")), ShapeError, r"out must have shape \(100,\), .* \(101,\)"),
         (
             lambda p: p.find(KEYS, out=np.empty(2 * N, "i8")[::2]),
@@ -221,7 +229,7 @@ def of_columns(rows: int) -> Any:
         (
             lambda p: p.contains(view(KEYS)._replace(device="cuda:5")),
             DeviceError,
-            "keys must be on cpu, .* on cuda:5: mov",
+            "keys must be on cpu, .* on cuda:5: make a plan with like=keys",
         ),
         (lambda p: p.find(KEYS, default=0.5), DtypeError, "the default is no int64"),
     ],

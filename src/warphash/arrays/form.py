@@ -57,34 +57,30 @@ class Form:
             If it is of another library; or if it is to be written to, and cannot be.
         """
         what, like, seen = self._what, self.like, view(array)
-        verb = "call the verb of the table, which converts arrays"
+        mend = f"leave {what}= out" if self._is_written else "call the verb of the table"
         if seen.device != like.device:
             raise DeviceError(
                 f"{what} must be on {like.device}, for which the plan was made, got an array on {seen.device}: "
-                f"move it, or make a plan with like={what}"
+                f"make a plan with like={what}, or move the array"
             )
         if seen.kind != like.kind:
             raise ParameterError(
                 f"{what} must be an array of {like.kind}, for which the plan was made, got one of {seen.kind}: "
-                f"make a plan with like={what}"
+                f"make a plan with like={what}, or {mend}"
             )
         if seen.dtype != self.dtype:
-            raise DtypeError(f"{what} must be {self.dtype}, got {seen.dtype}: {verb}")
+            raise DtypeError(f"{what} must be {self.dtype}, got {seen.dtype}: convert the array, or {mend}")
         if seen.shape != self.shape:
             raise ShapeError(
                 f"{what} must have shape {self.shape}, for which the plan was made, got {seen.shape}: "
-                f"make a plan for that number of keys, or {verb}"
+                f"make a plan for that number of keys, or {mend}"
             )
-        if self._is_written and not self._is_writable(array, seen):
+        if self._is_written and self.address(array) is None:
             raise ParameterError(
                 f"{what} must be an array of {like.kind} that is contiguous, aligned and can be written to, got "
-                f"{type(array).__name__}: leave {what}= out, and a new array is made"
+                f"{type(array).__name__}: {mend}"
             )
         return seen
-
-    def _is_writable(self, array: Any, seen: ArrayView) -> bool:
-        """Whether a kernel that writes to ``seen`` writes to the caller's array, and may."""
-        return seen is array or (hasattr(seen.library, "addresses") and self.address(array) is not None)
 
 
 def _unknown(array: Any) -> None:

@@ -425,10 +425,10 @@ class HashMap(PairTable[K, V]):
     def plan(self, n: int, *, like: Any = None) -> MapPlan[K, V]:
         """Prepare `find`, `contains`, `insert` and `assign` for batches of ``n`` keys, for callers who repeat them.
 
-        A plan takes arrays of one form: of one library, on one device, contiguous, of the table's types. It converts
-        nothing, and can write to arrays of the caller instead of making new ones. So a call takes the host less time.
-        A plan keeps nothing of the table's memory, so it stays valid when the table grows. It may be used from several
-        threads, and inside of a CUDA graph as `find` and `contains` may.
+        A plan takes arrays of one library on one device, of the table's types. It converts nothing, and can write the
+        answers to arrays of the caller. So a call takes the host less time. A plan keeps nothing of the table's memory:
+        it stays valid when the table grows. Several threads may use it, each with arrays of its own for the answers. In
+        a CUDA graph, `find` and `contains` of a plan can be captured as those of the table.
 
         Parameters
         ----------
