@@ -37,23 +37,19 @@ class CupyLibrary:
         cupy = sys.modules["cupy"]
         if not isinstance(array, cupy.ndarray):
             raise DtypeError(f"expected a dense cupy.ndarray, got {type(array).__name__}")
-        shape = array.shape
+        shape, data, cuda = array.shape, array.data, cupy.cuda
         if shape and shape[0] > MAX_ROWS:
             refuse_rows(shape[0])
-        index = array.data.device_id
-        place = None if cupy.cuda.runtime.getDevice() == index else array.device
-        if place is None:
-            return self._seen_here(cupy, array, index, None)
-        with place:
-            return self._seen_here(cupy, array, index, place)
-
-    def _seen_here(self, cupy: Any, array: Any, index: int, place: Any) -> ArrayView:
-        """View an array on the current device."""
-        shape = array.shape
+        index = data.device_id
+        if cuda.runtime.getDevice() != index:
+            place = array.device
+            with place:
+                return self.see(array)._replace(place=place)
         if not array.flags.c_contiguous:
             array = cupy.ascontiguousarray(array).reshape(shape)
-        stream = cupy.cuda.get_current_stream().ptr or LEGACY_STREAM
-        return array_view((array.data.ptr, shape, array.dtype, _DEVICES[index], stream, array, None, self, None, place))
+            data = array.data
+        stream = cuda.get_current_stream().ptr or LEGACY_STREAM
+        return array_view((data.ptr, shape, array.dtype, _DEVICES[index], stream, array, None, self, None, None))
 
     def empty(self, like: ArrayView, shape: Shape, dtype: Dtype, allocator: Allocator | None) -> ArrayView:
         """A new array of CuPy's own allocator."""
