@@ -897,7 +897,13 @@ class BaseTable(Generic[K]):
         return answers.library.export(answers)
 
     def _answer_locked(self, keys: ArrayView, answers: ArrayView, verb: Callable[[int, int, int, Any], Any]) -> None:
-        self._run(lambda n, at, to: verb(at[0], n, to[0], keys.stream), [keys], [answers], keys.stream)
+        stream = keys.stream
+        if keys.device != self._device:
+            self._run(lambda n, at, to: verb(at[0], n, to[0], stream), [keys], [answers], stream)
+            return
+        if stream not in captured.NEVER:
+            captured.refuse(self._engine, stream)
+        verb(keys.ptr, keys.shape[0], answers.ptr, stream)
 
     # ---- the one path of updates
     def _update(
