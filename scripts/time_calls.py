@@ -89,6 +89,9 @@ def time_calls(library: Library, design: str, device: str, n: int, loops: int) -
     found, there = map(library.host, table.find(keys))
     assert there.all() and (found == host[::-1]).all() and len(table) == n
     assert not library.host(table.assign(keys, values)).any() and library.host(table.contains(keys)).all()
+    plan = table.plan(n, like=keys)
+    planned, flags = plan.find(keys)
+    assert (library.host(planned) == found).all()
     kind, calls = type(table), max(2, min(300, 30_000_000 // n))
     timed = {
         "a * b": lambda: keys * values,
@@ -96,6 +99,9 @@ def time_calls(library: Library, design: str, device: str, n: int, loops: int) -
         "contains": lambda: table.contains(keys),
         "insert": lambda: table.insert(keys, values),
         "assign": lambda: table.assign(keys, values),
+        "plan.find": lambda: plan.find(keys, out=planned, found=flags),
+        "plan.contains": lambda: plan.contains(keys, found=flags),
+        "plan.assign": lambda: plan.assign(keys, values, added=flags),
         "from_arrays": lambda: kind.from_arrays(keys, values, design=design, device=device),
     }
     figures = {name: microseconds(library, call, calls, loops) for name, call in timed.items()}

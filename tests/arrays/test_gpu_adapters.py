@@ -13,6 +13,7 @@ import pytest
 from warphash.arrays import library as contract
 from warphash.arrays.adapters import torch as torch_adapter
 from warphash.arrays.dlpack import LEGACY_STREAM, DeviceArray
+from warphash.arrays.form import Form
 from warphash.arrays.row_type import Column
 from warphash.arrays.view import empty_like_kind, library_like, view
 from warphash.errors import DeviceError, DtypeError, ShapeError
@@ -109,6 +110,30 @@ def test_cupy_on_another_device_than_the_current_one(cupy: Any) -> None:
     assert Current.entered == (3, 3) and Current.device == 0
 
 
+def test_addresses_of_cupy(cupy: Any) -> None:
+    """Of arrays of one form; None for all others, and where the current device is another one."""
+    array = CupyArray((4, 2), "i8")
+    seen = view(array)
+    address, stream = seen.library.addresses(seen, (4, 2), I8, False), seen.library.current_stream(seen)
+    assert address(array) == array.data.ptr and stream() == LEGACY_STREAM
+    cupy.stream.ptr = 77
+    assert stream() == 77
+    turned = CupyArray(None, None, np.zeros((2, 4), "i8").T)
+    sub = type("Sub", (CupyArray,), {"__module__": "cupy"})
+    with FakeDevice(3):
+        elsewhere = CupyArray((4, 2), "i8")
+        assert stream() == contract.ELSEWHERE
+    others = CupyArray((4,), "i8"), CupyArray((2, 4), "i8"), CupyArray((4, 2), "u8"), sub((4, 2), "i8")
+    for other in (*others, turned, elsewhere, array.memory, None, [1]):
+        assert address(other) is None
+    form = Form(seen, (4, 2), I8, "keys")
+    assert form.see(turned).owner.memory.flags.c_contiguous
+    with pytest.raises(
+        DeviceError, match=r"keys must be on cuda:0, .*, got an array on cuda:3: make a plan with like=keys"
+    ):
+        form.see(elsewhere)
+
+
 def test_an_example_of_cupy(cupy: Any) -> None:
     adapter = library_like("cupy")
     assert view(adapter.example("cuda:2")).device == "cuda:2" and Current.device == 0
@@ -139,7 +164,7 @@ class Tensor:
         self.memory, self.shape = memory, memory.shape
         self.layout, self.dtype = "strided", TORCH_TYPES[memory.dtype.name]
         self.device = SimpleNamespace(type=device, index=1 if device == "cuda" else None)
-        self.is_cuda, self.conjugate = device == "cuda", False
+        self.is_cuda, self.conjugate, self.requires_grad = device == "cuda", False, False
         vars(self).update(changes)
 
     def __dlpack__(self) -> Any:
@@ -210,6 +235,28 @@ def test_torch_on_a_gpu(torch: Any) -> None:
     for other in (Tensor(np.arange(6).reshape(3, 2).T), Tensor(np.arange(3), conjugate=True)):
         copied = view(other)
         assert copied.shape == other.shape and copied.owner is not other and copied.owner.is_contiguous()
+
+
+def test_addresses_of_torch(torch: Any) -> None:
+    """Of tensors of one form; None for all others."""
+    tensor = Tensor(np.arange(6).reshape(3, 2))
+    seen = view(tensor)
+    address = seen.library.addresses(seen, (3, 2), I8, False)
+    written, stream = seen.library.addresses(seen, (3, 2), I8, True), seen.library.current_stream(seen)
+    for each in (address, written):
+        assert each(Tensor(tensor.memory, requires_grad=False)) == tensor.data_ptr() and stream() == LEGACY_STREAM
+    torch.stream.cuda_stream = 99
+    assert stream() == 99
+    sub = type("Sub", (Tensor,), {"__module__": "torch"})
+    others = [Tensor(tensor.memory.T), Tensor(tensor.memory.T.copy())]
+    others += [Tensor(tensor.memory, "cpu"), sub(tensor.memory), Tensor(tensor.memory, conjugate=True)]
+    others += [Tensor(tensor.memory, layout="sparse"), Tensor(tensor.memory == 1)]
+    for other in (*others, tensor.memory, None):
+        assert address(other) is None
+    graded = Tensor(tensor.memory, requires_grad=True)
+    assert address(graded) is not None and written(graded) is None
+    at = view(Tensor(np.arange(3), "cpu"))
+    assert at.library.current_stream(at)() is None
 
 
 def test_a_batch_of_two_axes_on_a_gpu(torch: Any) -> None:

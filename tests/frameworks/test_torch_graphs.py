@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from support.engines import missing
-from warphash import CaptureError, HashMap, HashSet, MultiMap
+from warphash import CaptureError, DeviceError, DtypeError, HashMap, HashSet, MultiMap
 from warphash.designs import registry
 
 torch = pytest.importorskip("torch")
@@ -58,6 +58,39 @@ def test_find_and_contains(design: str) -> None:
         present = torch.arange(first, first + N) < N
         assert torch.equal(found.cpu(), present) and torch.equal(there.cpu(), present)
         assert torch.equal(values.cpu(), torch.where(present, torch.arange(first, first + N) ** 2, -1))
+
+
+@pytest.mark.filterwarnings("ignore:The CUDA Graph is empty")
+def test_a_plan() -> None:
+    """Its calls in a graph and outside of one, on the current stream, into tensors of the caller."""
+    table = made()
+    keys = torch.arange(N, device="cuda")
+    plan = table.plan(N, like=keys)
+    values, there = torch.empty_like(keys), torch.empty(N, dtype=torch.bool, device="cuda")
+    graph, answers = graph_of(lambda keys: plan.find(keys, -1, out=values, found=there), keys)
+    assert answers[0] is values and answers[1] is there
+    for first in (0, 500, 5000):
+        keys.copy_(torch.arange(first, first + N))
+        graph.replay()
+        wanted = torch.arange(first, first + N)
+        expected = torch.where(wanted < N, wanted**2, -1)
+        assert torch.equal(values.cpu(), expected) and torch.equal(there.cpu(), wanted < N)
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        added = plan.assign(keys, keys * 3, added=there)
+        found = plan.find(keys)
+    torch.cuda.current_stream().wait_stream(side)
+    assert added is there and added.all() and found[1].all() and torch.equal(found[0], keys * 3)
+    table.reserve(1000 * N)
+    assert plan.contains(keys).all() and not table.captures_are_current()
+    with pytest.raises(DeviceError, match="keys must be on cuda:0"):
+        plan.find(keys.cpu())
+    with pytest.raises(DtypeError, match="out must be int64, got float32"):
+        plan.find(keys, out=values.float())
+    with pytest.raises(CaptureError, match="only find and contains"), torch.cuda.graph(torch.cuda.CUDAGraph()):
+        plan.insert(keys, keys)
+    table.check()
 
 
 def test_a_replay_sees_the_updates_before_it() -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from warphash.runtime.cuda.pinned import PAGE_BYTES, PinnedPages
 from warphash.runtime.cuda.small_memory import LARGEST_BYTES, SmallMemory
 from warphash.runtime.memory import DeviceBuffer
 
@@ -56,13 +60,29 @@ def test_a_device_that_is_full() -> None:
     assert memory.allocate(100).nbytes == 100
 
 
-def test_threads_get_different_pieces() -> None:
-    memory = SmallMemory(Device(10_000).take)
+class Host:
+    """The part of an engine that pins memory. Nobody reads the memory."""
+
+    _driver = SimpleNamespace(cuMemHostAlloc=None)
+
+    def __init__(self) -> None:
+        self.device = Device(10_000)
+
+    def call(self, function: Any, nbytes: int, flags: int) -> tuple[int, int]:
+        return 0, self.device.take(nbytes)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: SmallMemory(Device(10_000).take), lambda: PinnedPages(Host())], ids=["device", "host"]
+)
+def test_threads_get_different_pieces(make: Callable[[], Any]) -> None:
+    memory = make()
+    most = PAGE_BYTES if isinstance(memory, PinnedPages) else LARGEST_BYTES
     held: list[list[DeviceBuffer]] = [[] for _ in range(4)]
 
     def work(mine: list[DeviceBuffer]) -> None:
         for n in range(3000):
-            mine.append(memory.allocate(1 + n % LARGEST_BYTES))
+            mine.append(memory.allocate(1 + n % most))
             if n % 3 == 0:
                 del mine[n // 7 % len(mine)]
 

@@ -321,6 +321,11 @@ def _update(family: Family, table: Any, ids: Array) -> Any:
     return table.update(other)
 
 
+def _plan(family: Family, table: Any, ids: Array) -> Any:
+    """An assign that was prepared."""
+    return table.plan(len(ids)).assign(family.keys(ids), family.values(_new(ids)))
+
+
 def _upsert(family: Family, table: Any, ids: Array) -> Any:
     return table.upsert(family.keys(ids), family.values(_new(ids)), "add" if family.sums else "last")
 
@@ -330,6 +335,7 @@ VERBS = {
     for verb in (
         Verb("insert", _give("insert"), _inserted),
         Verb("assign", _give("assign"), _assigned, kinds=("map",)),
+        Verb("plan", _plan, _assigned, kinds=("map",)),
         Verb("upsert", _upsert, _upserted, kinds=("map",)),
         Verb("find_or_insert", _give("find_or_insert"), _inserted, kinds=("map",)),
         Verb("erase", _ask("erase"), _erased, needs="erase"),
@@ -523,6 +529,8 @@ def _has(family: Family, verb: Verb) -> bool:
     kind = "multi" if family.multi else "map"
     if verb.name == "execute" and family.key != "u8" and not registry.get(family.design).layout.in_place:
         return False  # keys must lie in the slots
+    if verb.name == "plan" and family.key == "str":
+        return False
     if verb.name == "execute" and family.evict:
         return False
     if verb.name == "erase_if" and (family.key != "u8" or family.multi):  # compares numbers

@@ -375,6 +375,22 @@ def _count(world: World, own: Array) -> None:
     world.is_whole(world.table.count(world.keys(world.coming)) == 1)
 
 
+def _plan(world: World, own: Array) -> None:
+    """A plan of this thread, and one for all threads, which write to arrays of their own."""
+    plans = [world.table.plan(len(own)), vars(world).setdefault("plan", world.table.plan(len(own)))]
+    for plan in plans:
+        plan.insert(*world.pairs(own))
+        found = np.zeros(len(own), np.bool_)
+        assert plan.contains(world.keys(own), found=found) is found and found.all()
+        if world.kind == "HashMap":
+            plan.assign(*world.pairs(own, 2))
+            values = np.zeros(len(own), np.uint32)
+            assert plan.find(world.keys(own), out=values, found=found)[1].all()
+            np.testing.assert_array_equal(values, world.values(own, 2))
+        world.erase(own)
+        assert not plan.contains(world.keys(own), found=found).any()
+
+
 def _find_all(world: World, own: Array) -> None:
     for ids in (world.stable, world.stable[:10], world.coming, world.absent):
         values, offsets = world.table.find_all(world.keys(ids))
@@ -570,6 +586,7 @@ VERBS: dict[str, Call] = {
     "__getitem__": _get_items,
     "__contains__": _holds_key,
     "count": _count,
+    "plan": _plan,
     "find_all": _find_all,
     "probe_counts": _probe_counts,
     "guest_counts": _guest_counts,
@@ -622,18 +639,22 @@ DERIVED = frozenset(
     [
         *("get", "pop", "setdefault", "update", "__ior__", "__isub__", "__iand__", "add", "discard", "remove"),
         *("union", "intersection", "difference", "symmetric_difference", "issubset", "issuperset", "to", "cpu", "cuda"),
+        "plan",
     ]
 )
-"""Verbs of Python's dicts and sets, which are made of other verbs: on any day, one design shows what they do."""
+"""Verbs that are made of other verbs, most of them those of Python's dicts and sets: on any day, one design shows what
+they do."""
 
 CONSTANT = frozenset(
     [
         *("design", "device", "memory", "key_dtype", "value_dtype", "seed", "from_arrays", "load", "open"),
         *("evict", "items", "__getstate__", "__setstate__", "close", "__enter__", "__exit__", "to", "cpu", "cuda"),
+        "plan",
     ]
 )
 """Verbs that do not read the state of an existing table. `evict` refuses a table without a bound. `items` reads the
-state only in each iteration. A thread that closes the shared table would end the test, so each closes a copy."""
+state only in each iteration, and `plan` in each call of the plan. A thread that closes the shared table would end the
+test, so each closes a copy."""
 
 
 def public(kind: str) -> list[str]:

@@ -24,7 +24,7 @@ UNGATED = frozenset(
     {
         *("design", "device", "memory", "key_dtype", "value_dtype", "seed", "capacity", "load_factor", "nbytes"),
         *("__len__", "__repr__", "stats", "check", "captures_are_current", "__getstate__", "__setstate__"),
-        *("from_arrays", "load", "open", "close", "__enter__", "__exit__", "to", "cpu", "cuda"),
+        *("from_arrays", "load", "open", "close", "__enter__", "__exit__", "to", "cpu", "cuda", "plan"),
     }
 )
 """What every table has: its figures, its own proof, and ways to be built and to be given back."""

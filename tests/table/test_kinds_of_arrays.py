@@ -12,6 +12,7 @@ import pytest
 from support.engines import one_of_each
 from support.types import as_bytes
 from warphash import DeviceError, DtypeError, HashMap, HashSet, MultiMap, ParameterError
+from warphash.arrays.adapters.numpy import NUMPY
 from warphash.arrays.library import ArrayView, Library
 from warphash.runtime.emulated import engine as emulated
 
@@ -32,8 +33,6 @@ class FakeLibrary:
     kind = "fake"
 
     def see(self, array: Any) -> ArrayView:
-        from warphash.arrays.adapters.numpy import NUMPY
-
         return NUMPY.see(np.ascontiguousarray(array))._replace(library=self, owner=array)
 
     def empty(self, like: ArrayView, shape: Any, dtype: Any, allocator: Any) -> ArrayView:
@@ -229,3 +228,9 @@ def test_sets_are_equal_by_their_keys() -> None:
         some < {1}  # noqa: B015
     with pytest.raises(ParameterError, match="HashSet, got set"):
         some.isdisjoint({1})
+
+
+def test_one_view_is_both_keys_and_values() -> None:
+    table = HashMap("i8", "i8", device="cpu")
+    seen = NUMPY.see(KEYS)
+    assert table.insert(seen, seen).all() and (table.find(seen)[0] == KEYS).all()

@@ -14,6 +14,7 @@ import warphash
 from warphash import HashMap, HashSet, MultiMap
 
 keys, values = np.arange(10, dtype=np.uint64), np.ones(10, dtype=np.float32)
+flags_of_keys = np.ones(10, dtype=np.bool_)
 
 # ---- right
 table = HashMap(
@@ -111,6 +112,14 @@ assert_type(HashMap.from_arrays(tensor, tensor).keys(), Any)  # of a kind that n
 assert_type(built.copy().to("cpu"), HashMap[np.uint64, np.float32])
 assert_type(perfect.insert(tensor), Tensor)
 assert_type(perfect | perfect, HashSet[np.uint64])
+plan, members = built.plan(10, like=keys), perfect.plan(10)
+assert_type(plan.find(keys, out=values), tuple[Values, Bools])
+assert_type(plan.find(tensor, out=tensor, found=tensor), tuple[Tensor, Tensor])
+assert_type(plan.contains(keys), Bools)
+assert_type(plan.insert(keys, values, added=flags_of_keys), Bools)
+assert_type(plan.assign(tensor, tensor), Tensor)
+assert_type(members.insert(keys, assume_unique=True), Bools)
+assert_type(members.contains(tensor, found=tensor), Tensor)
 pairs = MultiMap.from_arrays(keys, values)
 assert_type(pairs.find_all(keys), tuple[Values, NDArray[np.int64]])
 assert_type(pairs.find_all(tensor), tuple[Tensor, Tensor])
@@ -137,6 +146,10 @@ built.upsert(keys, values, "ad")  # type: ignore[call-overload]
 built.erase_if("value", "<", 3)  # type: ignore[arg-type]
 built.erase_if("values", "=<", 3)  # type: ignore[arg-type]
 perfect.erase_if("values", "<", 3)  # type: ignore[arg-type]
+members.find(keys)  # type: ignore[attr-defined]
+plan.find(keys, defualt=1)  # type: ignore[call-overload]
+plan.insert(keys)  # type: ignore[call-overload]
+built.plan()  # type: ignore[call-arg]
 perfect.upsert(keys, values, "add")  # type: ignore[attr-defined]
 warphash.Hashmap("u8", "f4")  # type: ignore[attr-defined]
 built.find(object())  # type: ignore[call-overload]

@@ -13,12 +13,14 @@ import numpy.typing as npt
 from ..errors import ShapeError
 
 __all__ = [
+    "ELSEWHERE",
     "MAX_ROWS",
     "Allocator",
     "ArrayView",
     "Dtype",
     "Library",
     "Shape",
+    "alignment_of",
     "array_view",
     "device_index",
     "refuse_rows",
@@ -26,6 +28,9 @@ __all__ = [
 
 MAX_ROWS = 1 << 31
 """Of an array: kernels number the elements of a batch in 32 bits."""
+
+ELSEWHERE = -1
+"""In place of a stream: the library's current device is another one."""
 
 Shape = tuple[int, ...]
 Dtype = np.dtype[Any]
@@ -113,6 +118,12 @@ array_view: Callable[[tuple[Any, ...]], ArrayView] = partial(tuple.__new__, Arra
 class Library(Protocol):
     """The adapter of one array library.
 
+    An adapter of arrays that can be written to may also have two functions for calls that are repeated (`form.Form`).
+    ``addresses(like, shape, dtype, is_written)`` makes a function that answers the address of an array which is
+    contiguous, of this shape and type, on the device of ``like`` and, if ``is_written``, writable and aligned
+    (`alignment_of`); and None for any other object. ``current_stream(like)`` makes a function that answers on which
+    stream arrays are ready now, as ``ArrayView.stream``; or `ELSEWHERE`.
+
     Attributes
     ----------
     kind
@@ -159,6 +170,12 @@ class Library(Protocol):
         DeviceError
             If the library has no arrays there.
         """
+
+
+def alignment_of(shape: Shape, dtype: Dtype) -> int:
+    """The power of two that the address of an array has to be a multiple of, where kernels write rows as words."""
+    nbytes = dtype.itemsize * math.prod(shape[1:])
+    return min(nbytes & -nbytes, 8)
 
 
 def device_index(device: str) -> int:

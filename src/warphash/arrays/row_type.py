@@ -103,13 +103,13 @@ class Column:
         """
         library = known_libraries.get(type(array))
         seen = view(array, self.dtype) if library is None else library.see(array)
-        if seen.dtype != self.dtype and seen.dtype.kind != "b" and _widens(seen.dtype, self.dtype):
-            seen = _widened(seen, self.dtype)
         if seen.dtype != self.dtype:
-            raise DtypeError(
-                f"{what} must be {self.dtype}, as the table was made, got {seen.dtype}: "
-                f"{_conversion(what, array, seen, self.dtype)}"
-            )
+            if seen.dtype.kind == "b" or not _widens(seen.dtype, self.dtype):
+                raise DtypeError(
+                    f"{what} must be {self.dtype}, as the table was made, got {seen.dtype}: "
+                    f"{_conversion(what, array, seen, self.dtype)}"
+                )
+            seen = _widened(seen, self.dtype)
         if seen.shape[1:] == self.shape and seen.shape:
             return seen
         rows = as_rows(seen, self.shape)

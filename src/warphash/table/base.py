@@ -723,24 +723,23 @@ class BaseTable(Generic[K]):
             mend = f"these have: {have}" if have else "no other design has"
             raise UnsupportedVerb(f"design {self.design!r} has no {verb}; {mend}")
 
+    def _view(self, column: Column, rows: Any, what: str) -> ArrayView:
+        """See an array of a batch, and check it. A view that this table has checked passes."""
+        seen = column.view(rows, what)
+        if seen.device != self._device and seen.device != "cpu":
+            self._transfer.refuse(seen, what)
+        return seen
+
     def _view_keys(self, keys: Any) -> ArrayView:
-        """See the keys of a batch, and check them. A view that this table has checked passes."""
-        return self._view_batch((self._key, keys, "keys"))[0]
+        """See the keys of a batch, and check them."""
+        return self._view(self._key, keys, "keys")
 
-    def _view_batch(self, *batch: tuple[Column, Any, str]) -> list[ArrayView]:
-        """See the arrays of a batch, each with its column and name, the keys first; and check them.
-
-        A single value, or a single row of values, is that of all keys.
-        """
-        views: list[ArrayView] = []
-        for column, rows, what in batch:
-            seen = column.view(rows, what)
-            if seen.device != self._device and seen.device != "cpu":
-                self._transfer.refuse(seen, what)
-            if views and (seen.library is not views[0].library or seen.shape[0] != views[0].shape[0]):
-                seen = self._one_for_each(views[0], seen, column, rows, what)
-            views.append(seen)
-        return views
+    def _view_beside(self, keys: ArrayView, column: Column, rows: Any, what: str) -> ArrayView:
+        """See an array with a row for each key, and check it. A single row is that of all keys."""
+        seen = self._view(column, rows, what)
+        if seen.library is not keys.library or seen.shape[0] != keys.shape[0]:
+            return self._one_for_each(keys, seen, column, rows, what)
+        return seen
 
     def _one_for_each(self, keys: ArrayView, seen: ArrayView, column: Column, rows: Any, what: str) -> ArrayView:
         """Rows of another library or number than the keys: one for each key, or a single row that is that of all."""
@@ -756,9 +755,9 @@ class BaseTable(Generic[K]):
         )
 
     def _view_pairs(self, keys: Any, values: Any) -> list[ArrayView]:
-        if self._value is None:
-            return self._view_batch((self._key, keys, "keys"))
-        return self._view_batch((self._key, keys, "keys"), (self._value, values, "values"))
+        """See the keys of a batch, and the values, if the table has values."""
+        seen = self._view(self._key, keys, "keys")
+        return [seen] if self._value is None else [seen, self._view_beside(seen, self._value, values, "values")]
 
     def _view_scores(self, keys: ArrayView, scores: Any) -> ArrayView | None:
         """See the scores of a batch, if the table ranks its keys by scores."""
@@ -768,7 +767,7 @@ class BaseTable(Generic[K]):
             return None
         if scores is None:
             raise ParameterError("the table ranks its keys by scores: give scores=, to insert, assign or upsert")
-        return self._view_batch((self._key, keys, "keys"), (self._score, scores, "scores"))[1]
+        return self._view_beside(keys, self._score, scores, "scores")
 
     def _view_one(self, key: Any, mend: str = "ask contains(keys)") -> ArrayView | None:
         """See one key, as an array of any type or a value; None if the key type does not represent it exactly.
@@ -822,8 +821,11 @@ class BaseTable(Generic[K]):
         try:
             self._run(body, ins, outs, stream)
         except TableFull as error:
-            named = self._key.named(self._transfer.on_host(ins[0])[error.keys])
-            raise TableFull(str(error), named) from None
+            raise self._naming_keys(error, ins[0]) from None
+
+    def _naming_keys(self, error: TableFull, keys: ArrayView) -> TableFull:
+        """The error with keys of a batch instead of the numbers of their elements. The caller holds the lock."""
+        return TableFull(str(error), self._key.named(self._transfer.on_host(keys)[error.keys]))
 
     # ---- the one path of lookups
     def _look_up(self, keys: Any, column: Column | None, default: Any) -> tuple[Any, Any]:
@@ -835,32 +837,45 @@ class BaseTable(Generic[K]):
         library, rows, engine = seen.library, seen.shape[:1], self._engine
         values = None if column is None else library.empty(seen, rows + column.shape, column.dtype, engine)
         found = library.empty(seen, rows, BOOL, engine)
-        if not self._lock.read(self._find_locked, seen, values, found, absent):
-            self._alone(self._find_locked, seen, values, found, absent)
+        self._find(seen, values, found, absent)
         return None if values is None else library.export(values), library.export(found)
 
-    def _find_locked(self, keys: ArrayView, values: ArrayView | None, found: ArrayView, absent: bytes) -> bool:
-        """Look up keys, unless an update has to be finished first: whether that was not so."""
-        storage = self._storage
-        if keys.stream not in captured.NEVER and self._engine.is_captured(keys.stream):
-            captured.look_up(self, keys, values, found, absent)
+    def _find(self, keys: ArrayView, values: ArrayView | None, found: ArrayView, absent: bytes) -> None:
+        """Look up keys: values, unless they are None, and presence."""
+        if keys.device != self._device:
+            if not self._lock.read(self._find_through_host_locked, keys, values, found, absent):
+                self._alone(self._find_through_host_locked, keys, values, found, absent)
+            return
+        at, n, out, stream = keys.ptr, keys.shape[0], 0 if values is None else values.ptr, keys.stream
+        if not self._lock.read(self._find_locked, at, n, out, found.ptr, absent, stream):
+            self._alone(self._find_locked, at, n, out, found.ptr, absent, stream)
+
+    def _find_locked(self, keys: int, n: int, values: int, found: int, absent: bytes, stream: int | None) -> bool:
+        """Look up ``n`` keys by address, unless an update has to be finished first: whether that was not so.
+
+        ``values`` is 0 where only presence is asked for.
+        """
+        if stream not in captured.NEVER and self._engine.is_captured(stream):
+            captured.look_up(self, keys, n, values, found, absent, stream)
             return True
+        storage = self._storage
         if storage.store.recovery.step is not None:
             return False
-        if keys.device == self._device:
-            out = 0 if values is None else values.ptr
-            storage.find(keys.ptr, keys.shape[0], out, found.ptr, absent, keys.stream)
-        else:
-            self._find_through_host(keys, values, found, absent)
+        storage.find(keys, n, values, found, absent, stream)
         return True
 
-    def _find_through_host(self, keys: ArrayView, values: ArrayView | None, found: ArrayView, absent: bytes) -> None:
-        """Look up keys that are not in the engine's memory. The caller holds the lock."""
+    def _find_through_host_locked(
+        self, keys: ArrayView, values: ArrayView | None, found: ArrayView, absent: bytes
+    ) -> bool:
+        """As `_find_locked`, of arrays in host memory that the engine does not reach."""
+        if self._storage.store.recovery.step is not None:
+            return False
 
         def body(n: int, at: list[int], to: list[int]) -> None:
             self._storage.find(at[0], n, to[1] if len(to) > 1 else 0, to[0], absent, keys.stream)
 
         self._transfer.run(body, [keys], [found] if values is None else [found, values], keys.stream, in_pieces=True)
+        return True
 
     def _present_locked(self, keys: ArrayView) -> ArrayView:
         """Which keys are there, in the same kind of memory as the keys."""
@@ -882,7 +897,13 @@ class BaseTable(Generic[K]):
         return answers.library.export(answers)
 
     def _answer_locked(self, keys: ArrayView, answers: ArrayView, verb: Callable[[int, int, int, Any], Any]) -> None:
-        self._run(lambda n, at, to: verb(at[0], n, to[0], keys.stream), [keys], [answers], keys.stream)
+        stream = keys.stream
+        if keys.device != self._device:
+            self._run(lambda n, at, to: verb(at[0], n, to[0], stream), [keys], [answers], stream)
+            return
+        if stream not in captured.NEVER:
+            captured.refuse(self._engine, stream)
+        verb(keys.ptr, keys.shape[0], answers.ptr, stream)
 
     # ---- the one path of updates
     def _update(
@@ -895,8 +916,28 @@ class BaseTable(Generic[K]):
         if self._like is None:
             self._note_kind(seen)
         added = seen.library.empty(seen, seen.shape[:1], BOOL, self._engine) if answers else None
-        self._lock.write(self._update_locked, pairs, op, added, unique=unique, scores=given)
+        stream, device, last = seen.stream, self._device, pairs[-1]
+        if given is None and seen.device == device == last.device and last.stream == stream:
+            values_at, added_at = 0 if self._value is None else last.ptr, 0 if added is None else added.ptr
+            self._lock.write(
+                self._update_at_locked, seen.ptr, values_at, seen.shape[0], op, added_at, unique, stream, seen
+            )
+        else:
+            self._lock.write(self._update_locked, pairs, op, added, unique=unique, scores=given)
         return None if added is None else added.library.export(added)
+
+    def _update_at_locked(
+        self, keys: int, values: int, n: int, op: Op, added: int, unique: bool, stream: int | None, named: Any
+    ) -> None:
+        """As `_update_locked`, of ``n`` pairs in the engine's memory, by address. ``named`` is the array of keys."""
+        if stream not in captured.NEVER:
+            captured.refuse(self._engine, stream)
+        try:
+            self._storage.update(
+                keys, values, n, op=op, kind=self._value_kind, flags=added, held=0, unique=unique, stream=stream
+            )
+        except TableFull as error:
+            raise self._naming_keys(error, view(named)) from None
 
     def _update_locked(
         self,

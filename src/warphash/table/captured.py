@@ -14,7 +14,6 @@ import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..arrays.dlpack import LEGACY_STREAM
-from ..arrays.library import ArrayView
 from ..errors import CaptureError
 
 if TYPE_CHECKING:
@@ -52,8 +51,8 @@ def refuse(engine: Any, stream: int) -> None:
         )
 
 
-def look_up(table: BaseTable, keys: ArrayView, values: ArrayView | None, found: ArrayView, absent: bytes) -> None:
-    """Launch the kernel of a lookup into a graph. The caller holds the table's lock.
+def look_up(table: BaseTable, keys: int, n: int, values: int, found: int, absent: bytes, stream: int | None) -> None:
+    """Launch the kernel of a lookup into a graph, with arguments as of `Storage.find`. The caller holds the lock.
 
     Raises
     ------
@@ -62,9 +61,8 @@ def look_up(table: BaseTable, keys: ArrayView, values: ArrayView | None, found: 
     """
     if reason := _reason_against(table):
         raise CaptureError(f"a find of this table cannot be captured in a CUDA graph: {reason}")
-    out = 0 if values is None else values.ptr
     try:
-        table._storage.find(keys.ptr, keys.shape[0], out, found.ptr, absent, keys.stream)
+        table._storage.find(keys, n, values, found, absent, stream)
     except CaptureError as error:
         raise CaptureError(
             f"{error}: only keys and values that lie in the slots as they are can be captured, such as those of 4 or "

@@ -38,11 +38,10 @@ def execute(
         What each operation did, and what each find found; no values of a set.
     """
     table._need("execute")
-    columns = [(table._key, keys, "keys"), (_OPERATIONS, operations, "operations")]
+    seen, absent = table._view_keys(keys), b"" if found is None else found.default(default)
+    ins = [seen, table._view_beside(seen, _OPERATIONS, operations, "operations")]
     if values is not None and table._value is not None:
-        columns.append((table._value, values, "values"))
-    ins = table._view_batch(*columns)
-    seen, absent = ins[0], b"" if found is None else found.default(default)
+        ins.append(table._view_beside(seen, table._value, values, "values"))
     if (codes := ins[1].host) is not None:
         _check_operations(table, codes, has_values=len(ins) > 2 or table._value is None)
     table._note_kind(seen)

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from ...errors import DeviceError, DtypeError
 from ..dlpack import LEGACY_STREAM
-from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Shape, array_view, device_index, refuse_rows
+from ..library import (
+    ELSEWHERE,
+    MAX_ROWS,
+    Allocator,
+    ArrayView,
+    Dtype,
+    Shape,
+    alignment_of,
+    array_view,
+    device_index,
+    refuse_rows,
+)
 
 __all__ = ["LIBRARY"]
 
@@ -25,23 +37,19 @@ class CupyLibrary:
         cupy = sys.modules["cupy"]
         if not isinstance(array, cupy.ndarray):
             raise DtypeError(f"expected a dense cupy.ndarray, got {type(array).__name__}")
-        shape = array.shape
+        shape, data, cuda = array.shape, array.data, cupy.cuda
         if shape and shape[0] > MAX_ROWS:
             refuse_rows(shape[0])
-        index = array.data.device_id
-        place = None if cupy.cuda.runtime.getDevice() == index else array.device
-        if place is None:
-            return self._seen_here(cupy, array, index, None)
-        with place:
-            return self._seen_here(cupy, array, index, place)
-
-    def _seen_here(self, cupy: Any, array: Any, index: int, place: Any) -> ArrayView:
-        """View an array on the current device."""
-        shape = array.shape
+        index = data.device_id
+        if cuda.runtime.getDevice() != index:
+            place = array.device
+            with place:
+                return self.see(array)._replace(place=place)
         if not array.flags.c_contiguous:
             array = cupy.ascontiguousarray(array).reshape(shape)
-        stream = cupy.cuda.get_current_stream().ptr or LEGACY_STREAM
-        return array_view((array.data.ptr, shape, array.dtype, _DEVICES[index], stream, array, None, self, None, place))
+            data = array.data
+        stream = cuda.get_current_stream().ptr or LEGACY_STREAM
+        return array_view((data.ptr, shape, array.dtype, _DEVICES[index], stream, array, None, self, None, None))
 
     def empty(self, like: ArrayView, shape: Shape, dtype: Dtype, allocator: Allocator | None) -> ArrayView:
         """A new array of CuPy's own allocator."""
@@ -58,6 +66,31 @@ class CupyLibrary:
     def export(self, made: ArrayView) -> Any:
         """The array itself."""
         return made.owner
+
+    def addresses(self, like: ArrayView, shape: Shape, dtype: Dtype, is_written: bool) -> Callable[[Any], int | None]:
+        """As `Library.addresses`."""
+        kind, index = sys.modules["cupy"].ndarray, device_index(like.device)
+        slack = alignment_of(shape, dtype) - 1 if is_written else 0
+
+        def address(array: Any) -> int | None:
+            if type(array) is kind and array.dtype == dtype and array.shape == shape and array.flags.c_contiguous:
+                data = array.data
+                at: int = data.ptr
+                if data.device_id == index and not at & slack:
+                    return at
+            return None
+
+        return address
+
+    def current_stream(self, like: ArrayView) -> Callable[[], int | None]:
+        """As `Library.current_stream`."""
+        cuda, index = sys.modules["cupy"].cuda, device_index(like.device)
+        current_device, current = cuda.runtime.getDevice, cuda.get_current_stream
+
+        def handle() -> int:
+            return current().ptr or LEGACY_STREAM if current_device() == index else ELSEWHERE
+
+        return handle
 
     def example(self, device: str) -> Any:
         """An empty array."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...errors import DtypeError, ShapeError
-from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Shape, array_view, refuse_rows
+from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Shape, alignment_of, array_view, refuse_rows
 
 __all__ = ["NUMPY", "NumpyLibrary", "address_of", "contiguous"]
 
@@ -71,9 +72,33 @@ class NumpyLibrary:
         """The array itself."""
         return made.owner
 
+    def addresses(
+        self, like: ArrayView, shape: Shape, dtype: Dtype, is_written: bool
+    ) -> Callable[[npt.NDArray[Any]], int | None]:
+        """As `Library.addresses`."""
+        slack = alignment_of(shape, dtype) - 1 if is_written else 0
+
+        def address(array: npt.NDArray[Any]) -> int | None:
+            if type(array) is np.ndarray and array.dtype == dtype and array.shape == shape:
+                flags = array.flags
+                if flags.c_contiguous and (flags.writeable or not is_written):
+                    at = _word_at(id(array) + _HEADER_BYTES).value
+                    return None if at & slack else at
+            return None
+
+        return address
+
+    def current_stream(self, like: ArrayView) -> Callable[[], int | None]:
+        """As `Library.current_stream`: None, as nothing is under way."""
+        return _no_stream
+
     def example(self, device: str) -> Any:
         """An array in host memory, on whatever device the table is."""
         return np.empty(0, np.uint8)
+
+
+def _no_stream() -> None:
+    """The stream of arrays in host memory."""
 
 
 NUMPY = NumpyLibrary()

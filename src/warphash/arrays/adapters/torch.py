@@ -11,7 +11,7 @@ import numpy as np
 
 from ...errors import DeviceError, DtypeError, ShapeError
 from ..dlpack import LEGACY_STREAM
-from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Shape, array_view, refuse_rows
+from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Shape, alignment_of, array_view, refuse_rows
 from .numpy import address_of
 
 __all__ = ["LIBRARY", "torch_type"]
@@ -55,9 +55,41 @@ class TorchLibrary:
         """The tensor itself."""
         return made.owner
 
+    def addresses(self, like: ArrayView, shape: Shape, dtype: Dtype, is_written: bool) -> Callable[[Any], int | None]:
+        """As `Library.addresses`. A subclass of tensors is seen, for what its methods answer is its own affair."""
+        torch = sys.modules["torch"]
+        kind, strided, wanted, place = torch.Tensor, torch.strided, torch_type(dtype), like.place
+        slack = alignment_of(shape, dtype) - 1 if is_written else 0
+
+        def address(tensor: Any) -> int | None:
+            if (
+                type(tensor) is kind
+                and tensor.dtype is wanted
+                and tensor.device == place
+                and tensor.shape == shape
+                and tensor.layout is strided
+                and tensor.is_contiguous()
+                and not tensor.is_conj()
+                and not tensor.is_neg()
+                and not (is_written and tensor.requires_grad)
+            ):
+                at: int = tensor.data_ptr()
+                return None if at & slack else at
+            return None
+
+        return address
+
+    def current_stream(self, like: ArrayView) -> Callable[[], int | None]:
+        """As `Library.current_stream`."""
+        return _device_and_stream(like.place.index)[1] if like.host is None else _no_stream
+
     def example(self, device: str) -> Any:
         """An empty tensor."""
         return sys.modules["torch"].empty(0, device=device)
+
+
+def _no_stream() -> None:
+    """The stream of tensors in host memory."""
 
 
 @lru_cache

@@ -268,6 +268,8 @@ class CudaEngine:
     def program(self, spec: KernelSpec) -> CudaProgram:
         """The kernels of ``spec``. A kernel comes from the cache on disk, or is compiled, when it is first launched."""
         program_log.note(self.device, spec)
+        if made := self._programs.get(spec):
+            return made
         with self._making:
             if spec not in self._programs:
                 companions = {} if spec.header else spec.layout.companions

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 from ..memory import PinnedBuffer
@@ -28,7 +27,6 @@ class PinnedPages:
         self._engine = engine
         self._driver = engine._driver
         self._free: list[int] = []  # pages of nobody's
-        self._lock = threading.RLock()  # reentrant: a buffer may be collected, and another allocated, inside
 
     def allocate(self, nbytes: int) -> PinnedBuffer:
         """New memory, or a page that was given back.
@@ -40,11 +38,13 @@ class PinnedPages:
         """
         if nbytes > PAGE_BYTES:
             return PinnedBuffer(self._pin(nbytes), nbytes, self._unpin)
-        with self._lock:
-            if not self._free:
+        free = self._free
+        while True:
+            try:
+                return PinnedBuffer(free.pop(), nbytes, free.append)
+            except IndexError:  # another thread may take the last page at any time
                 first = self._pin(PAGES_AT_ONCE * PAGE_BYTES)
-                self._free += [first + page * PAGE_BYTES for page in range(PAGES_AT_ONCE)]
-            return PinnedBuffer(self._free.pop(), nbytes, self._free.append)
+                free.extend(range(first, first + PAGES_AT_ONCE * PAGE_BYTES, PAGE_BYTES))
 
     def _pin(self, nbytes: int) -> int:
         status, ptr = self._engine.call(self._driver.cuMemHostAlloc, nbytes, 0)

@@ -35,7 +35,12 @@ class SmallMemory:
 
     def __init__(self, take: Callable[[int], int]) -> None:
         self._take = take
-        self._free: tuple[list[int], ...] = tuple([] for _ in _SIZES_BYTES)
+        free: dict[int, list[int]] = {size: [] for size in _SIZES_BYTES}
+        # Of each number of 256 bytes that a buffer may take: the size of its piece, and the free pieces of that size.
+        self._pieces = [
+            next((size, free[size]) for size in _SIZES_BYTES if size >= nbytes)
+            for nbytes in range(_SIZES_BYTES[0], LARGEST_BYTES + 1, _SIZES_BYTES[0])
+        ]
 
     def allocate(self, nbytes: int) -> DeviceBuffer:
         """Memory for up to `LARGEST_BYTES` bytes, aligned to 256 bytes.
@@ -45,11 +50,10 @@ class SmallMemory:
         MemoryError
             If there is no piece, and no memory for a chunk.
         """
-        which = max(0, (max(0, nbytes - 1).bit_length() - 7) // 2)
-        free = self._free[which]
+        size, free = self._pieces[(nbytes - 1) // _SIZES_BYTES[0] if nbytes else 0]
         while True:
             try:
                 return DeviceBuffer(free.pop(), nbytes, free.append)
             except IndexError:  # another thread may take the last piece at any time
-                size, first = _SIZES_BYTES[which], self._take(_CHUNK_BYTES)
+                first = self._take(_CHUNK_BYTES)
                 free.extend(range(first, first + _CHUNK_BYTES, size))

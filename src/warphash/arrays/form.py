@@ -1,0 +1,87 @@
+"""The form of an array: its library, device, type and shape. For calls that are repeated with arrays of one form.
+
+To see an array (`view.view`) finds out what the array is. Where that is known beforehand, a comparison is enough, and
+then the address is all that a call needs. The adapters of NumPy, CuPy and PyTorch have such a comparison
+(`Library.addresses`). Arrays of other libraries are seen at each call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import DeviceError, DtypeError, ParameterError, ShapeError
+from .library import ArrayView, Dtype, Shape
+from .view import view
+
+__all__ = ["Form"]
+
+
+class Form:
+    """What all arrays in one place of a repeated call are.
+
+    Parameters
+    ----------
+    like
+        An array of the same library on the same device.
+    shape, dtype
+        Of the arrays.
+    what
+        Their name in a message.
+    is_written
+        Whether the call writes to them.
+
+    Attributes
+    ----------
+    address
+        ``address(array)`` answers the address of an array of this form, if its adapter can compare quickly. None for
+        any other array: then `see` either takes the array or says what is wrong.
+    """
+
+    __slots__ = ("_is_written", "_what", "address", "dtype", "like", "shape")
+
+    def __init__(self, like: ArrayView, shape: Shape, dtype: Dtype, what: str, *, is_written: bool = False) -> None:
+        self.like, self.shape, self.dtype = like, shape, dtype
+        self._what, self._is_written = what, is_written
+        compare = getattr(like.library, "addresses", None)
+        self.address: Callable[[Any], int | None] = compare(like, shape, dtype, is_written) if compare else _unknown
+
+    def see(self, array: Any) -> ArrayView:
+        """View an array of this form.
+
+        Raises
+        ------
+        DeviceError, DtypeError, ShapeError
+            If it is on another device, of another type or of another shape.
+        ParameterError
+            If it is of another library; or if it is to be written to, and cannot be.
+        """
+        what, like, seen = self._what, self.like, view(array)
+        mend = f"leave {what}= out" if self._is_written else "call the verb of the table"
+        if seen.device != like.device:
+            raise DeviceError(
+                f"{what} must be on {like.device}, for which the plan was made, got an array on {seen.device}: "
+                f"make a plan with like={what}, or move the array"
+            )
+        if seen.kind != like.kind:
+            raise ParameterError(
+                f"{what} must be an array of {like.kind}, for which the plan was made, got one of {seen.kind}: "
+                f"make a plan with like={what}, or {mend}"
+            )
+        if seen.dtype != self.dtype:
+            raise DtypeError(f"{what} must be {self.dtype}, got {seen.dtype}: convert the array, or {mend}")
+        if seen.shape != self.shape:
+            raise ShapeError(
+                f"{what} must have shape {self.shape}, for which the plan was made, got {seen.shape}: "
+                f"make a plan for that number of keys, or {mend}"
+            )
+        if self._is_written and self.address(array) is None:
+            raise ParameterError(
+                f"{what} must be an array of {like.kind} that is contiguous, aligned and can be written to, got "
+                f"{type(array).__name__}: {mend}"
+            )
+        return seen
+
+
+def _unknown(array: Any) -> None:
+    """None: `Form.see` has to look."""
