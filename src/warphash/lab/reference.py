@@ -13,6 +13,7 @@ all others in the next calls. So one command that takes too long does not keep t
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -182,7 +183,7 @@ def make(
         Names of pieces. The others are left alone.
     jobs
         How many commands run at once. They take turns at the GPU (`turns`): one measures while others draw keys and
-        check answers. A piece that times the host comes behind, ``alone``.
+        check answers, and the one that began first goes first. A piece that times the host comes behind, ``alone``.
 
     Raises
     ------
@@ -233,12 +234,13 @@ class _Maker:
         self._note = note
         self._over = False
         self._prepared: set[str] = set()
+        self._ranks = itertools.count()
         self._state, self._preparing = threading.Lock(), threading.Lock()
 
     def work(self, due: Iterator[tuple[Piece, str]], environment: Mapping[str, str]) -> None:
         """Make one piece after another, until none is left or the time is over."""
         while (piece := self._next(due)) is not None:
-            self._make(piece, environment)
+            self._make(piece, {**environment, turns.RANK_VARIABLE: str(next(self._ranks))})
 
     def _next(self, due: Iterator[tuple[Piece, str]]) -> Piece | None:
         with self._state:
