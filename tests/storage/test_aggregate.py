@@ -73,7 +73,7 @@ def expected(ids: Array, values: Array, op: str, old: int, was: Array) -> Array:
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("device", DEVICES)
 def test_every_value_counts_once(device: str, design: str, shape: str, aggregates: list[int]) -> None:
-    n, old = (1511, 30) if device == "emulated" else (600_011, 3000)
+    n, old = (1511, 30) if device == "emulated" else (2_600_011, 3000)
     ids = batches(n)[shape]
     for key, value in [("u8", "i8"), ("u4", "u4"), *([("u4", "u8"), ("i8", "u4")] if design == "stadium" else [])]:
         table = HashMap(key, value, design=design, capacity=2 * n, device=device, seed=5)
@@ -95,7 +95,7 @@ def test_every_value_counts_once(device: str, design: str, shape: str, aggregate
 def test_each_operation_of_each_type(device: str, dtype: str, op: str, aggregates: list[int]) -> None:
     if dtype[0] == "f" and op in ("or", "xor"):
         return
-    n = 997 if device == "emulated" else 300_007
+    n = 997 if device == "emulated" else 2_300_007
     ids = batches(n)["one is hot"]
     values = np.random.default_rng(2).integers(-90, 90, n).astype(dtype)
     table = HashMap("u4", dtype, capacity=2 * n, device=device)
@@ -105,12 +105,26 @@ def test_each_operation_of_each_type(device: str, dtype: str, op: str, aggregate
     assert aggregates
 
 
+@pytest.mark.parametrize("shape", ["equal", "few", "again and again"])
+@pytest.mark.parametrize("device", DEVICES)
+def test_of_values_that_replace_each_other_one_stays(device: str, shape: str, aggregates: list[int]) -> None:
+    n, old = (1511, 20) if device == "emulated" else (2_600_011, 2000)
+    ids = batches(n)[shape]
+    table = HashMap("u8", "u4", capacity=2 * n, device=device)
+    table.insert(np.arange(old, dtype="u8"), np.full(old, n, "u4"))
+    added = table.assign(ids.astype("u8"), np.arange(n, dtype="u4"))
+    there = np.unique(ids)
+    np.testing.assert_array_equal(ids[table[there.astype("u8")]], there)
+    assert added.sum() == (there >= old).sum() and len(table) == len(np.union1d(there, np.arange(old)))
+    assert aggregates
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_batches_that_nothing_would_help(device: str, aggregates: list[int]) -> None:
     keys = np.arange(2000, dtype="u8")
     table = HashMap("u8", "u8", capacity=4000, device=device)
     table.upsert(keys, keys, "add")
-    table.upsert(keys // 1000, keys, "last")
+    table.insert(keys // 1000, keys)
     table.upsert(keys[:100] // 50, keys[:100], "add")
     assert not aggregates
     table.upsert(keys // 1000, keys, "add")

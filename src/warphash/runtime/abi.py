@@ -258,7 +258,7 @@ class Aggregation(ctypes.Structure):
 
 
 class AggregateBatch(Launch):
-    """Elements of an update that combines values: in, and out with fewer copies of the hot keys."""
+    """Elements of an update that changes values: in, and out with fewer copies of the hot keys."""
 
     _fields_ = _words("keys", "values", "op", "kind", "out_keys", "out_values", "elements", "length")
 

@@ -1,7 +1,7 @@
-"""Hot keys of an update that combines values: summed up ahead of the table (``kernels/aggregates/aggregates.cuh``).
+"""Hot keys of an update that changes values: combined ahead of the table (``kernels/aggregates/aggregates.cuh``).
 
-All copies of a key end in an atomic on one word. On a GPU these atomics are a queue, so a batch with a hot key takes as
-long as its queue. A sample tells whether a batch repeats its keys often enough, and few of them often enough: of 2^10
+All elements of a key write one word. On a GPU these writes are a queue, so a batch with a hot key takes as long as its
+queue. A sample tells whether a batch repeats its keys often enough, and few of them often enough: of 2^10
 keys from all over the batch, and of as many neighbours. Different keys cost the sample alone.
 """
 
@@ -20,8 +20,8 @@ from .storage import Store
 
 __all__ = ["FEWEST_AGGREGATED", "Aggregated", "Aggregator"]
 
-FEWEST_AGGREGATED = 1 << 19
-"""Elements from which on a batch is sampled: the table takes longer for so many than the sample does."""
+FEWEST_AGGREGATED = 1 << 21
+"""Elements from which on a batch is sampled: the table takes eight times longer for so many than the sample does."""
 
 _SAMPLE = 1 << 10
 """Of each sample: a row of ``kernels/aggregates``."""
@@ -84,7 +84,7 @@ class Aggregator:
         """
         engine, spec = store.engine, store.spec
         widths = spec.word_bytes, spec.value_word_bytes
-        if op in (Op.KEEP, Op.REPLACE) or n < FEWEST_AGGREGATED or engine.lanes == 1 or not set(widths) <= {4, 8}:
+        if op == Op.KEEP or n < FEWEST_AGGREGATED or engine.lanes == 1 or not set(widths) <= {4, 8}:
             return None
         program, seed = engine.program(AGGREGATES), Aggregation(seed=store.seed * _ODD & (1 << 64) - 1)
         batch = AggregateBatch(n=n, keys=keys, op=op, kind=kind)

@@ -93,8 +93,12 @@ class WordStorage:
             self._narrow(out, n, held, self.value_bytes, self._value_word, stream)
 
     def _update(self, keys: int, values: int, n: int, op: Op, kind: int, flags: int, unique: bool, stream: Any) -> None:
-        """Update the store with the words of a batch; of hot keys whose values combine, with few elements for each."""
-        left = self._aggregator.left_of(self.store, keys, values, n, op=op, kind=kind, flags=flags != 0, stream=stream)
+        """Update the store with the words of a batch; of hot keys whose values change, with few elements for each."""
+        left = None
+        if not unique:
+            left = self._aggregator.left_of(
+                self.store, keys, values, n, op=op, kind=kind, flags=flags != 0, stream=stream
+            )
         if left is None:
             return self.store.update(keys, values, n, op=op, kind=kind, flags=flags, unique=unique, stream=stream)
         try:

@@ -9,11 +9,11 @@ struct Aggregation {
   u64 seed;  // of the hash function
 };
 
-// Elements of an update that combines values: in, and out with fewer copies of the hot keys.
+// Elements of an update that changes values: in, and out with fewer copies of the hot keys.
 struct AggregateBatch : Launch {
   u64 keys;        // a word per element
   u64 values;      // a word per element
-  u64 op;          // Op, kAdd or a later one
+  u64 op;          // Op, any but kKeep
   u64 kind;        // Kind
   u64 out_keys;    // a word per element that is left
   u64 out_values;  // a word per element that is left

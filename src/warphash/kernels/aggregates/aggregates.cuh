@@ -1,12 +1,12 @@
-// Repeated keys of an update that combines values: summed up ahead of the table, a block at a time.
+// Repeated keys of an update that changes values: combined ahead of the table, a block at a time.
 //
-//   aggregate44, 48, 84, 88  copies elements out; of the copies of a hot key, the values of many become one
+//   aggregate44, 48, 84, 88  copies elements out; of the elements with a hot key, many become one
 //                            (bytes of a key, bytes of a value)
 //   repeats4, 8              counts the repeated keys of two samples, in one block (bytes of a key)
 //   spread                   brings the flags of what was left back to the batch
 //
-// Why. All copies of one key end in an atomic on one word, and a GPU does one a clock: 50 million sums into one key run
-// at 0.84 G/s, where different keys reach 10 (H200). Atomics on memory that a block shares run side by side on all
+// Why. All elements of one key write one word, and a GPU does one such access a clock: 50 million sums into one key run
+// at 0.84 G/s, where different keys reach 8 (H200). Atomics on memory that a block shares run side by side on all
 // processors. So each block keeps the keys that it has seen in a table of its own, and sends on one element for each.
 // (Databases call this local pre-aggregation.)
 //
@@ -20,7 +20,7 @@
 // A key has two entries where it may be, by two pieces of a hash. It takes the first unless that has another key.
 //
 // Protocol. A block walks over a stretch of the batch in rows of kItems elements for each thread. In a row:
-//   1. If all lanes of a warp have one key, they sum up, and one lane goes on. So sorted keys and equal keys cost a warp
+//   1. If all lanes of a warp have one key, they combine their values, and one lane goes on. So sorted keys and equal keys cost a warp
 //      one atomic.
 //   2. Twice, for the first entry and for the second: an element whose entry is free swaps its number in as the owner
 //      (relaxed). Who wins writes its key and its value there. A barrier. All others compare their key with the entry's,
@@ -48,9 +48,11 @@ namespace warphash {
 constexpr u32 kEntryBits = 11, kEntries = 1u << kEntryBits;
 constexpr u32 kAggregatingThreads = 256;
 
-// As combine(), for memory that a block shares: only combine() may name the global memory.
+// As combine(), for memory that a block shares: only combine() may name the global memory. Of values that replace each
+// other, the first one stays.
 template <class Word>
 WARPHASH_FN void combine_in_block(Word* at, Word operand, u64 op, u64 kind) {
+  if (op == kReplace) return;
   const bool whole_word = kind_bits(kind) == 8 * sizeof(Word);
   if (op == kAdd && whole_word && kind_class(kind) != kFloat) return atomic_add(at, operand);
   Word old = *const_cast<const volatile Word*>(at);
@@ -117,7 +119,7 @@ struct Aggregate {
 #pragma unroll
       for (u32 distance = kWarpLanes / 2; distance; distance /= 2) {
         const Value other = shuffle(row.value[k], lane() ^ distance, kWarpLanes);
-        row.value[k] = static_cast<Value>(combine_bits(b.op, b.kind, row.value[k], other));
+        if (b.op != kReplace) row.value[k] = static_cast<Value>(combine_bits(b.op, b.kind, row.value[k], other));
       }
       if (lane()) row.open &= ~(1u << k);
     }
