@@ -202,22 +202,34 @@ def amalgamate(text: str, name: str, *roots: Traversable) -> str:
 
 def _expand(text: str, name: str, roots: tuple[Traversable, ...], seen: set[str]) -> list[str]:
     pieces = [f'#line 1 "{name}"\n']
-    for number, line in enumerate(text.splitlines(), start=1):
-        included = _INCLUDE.match(line)
-        source = _read(roots, included[1]) if included else None
-        if included is None or source is None:
-            # The amalgam is one main file, where the pragma means nothing and warns; the blank line keeps the count.
-            # A header that is not there may stand in a branch for another platform: the compiler knows, and complains.
-            pieces.append("\n" if _ONCE.match(line) else line + "\n")
-            continue
-        header = included[1]
+    for code, number, header in _parts(text):
+        pieces.append(code)
+        source = None if header is None or header in seen else _read(roots, header)
         if header in seen:
             pieces.append("\n")
-            continue
-        seen.add(header)
-        pieces += _expand(source, header, roots, seen)
-        pieces.append(f'#line {number + 1} "{name}"\n')
+        elif header is not None and source is not None:
+            seen.add(header)
+            pieces += _expand(source, header, roots, seen)
+            pieces.append(f'#line {number + 1} "{name}"\n')
+        elif header is not None:
+            # Such a line may stand in a branch for another platform: the compiler knows, and complains.
+            pieces.append(f'#include "{header}"\n')
     return pieces
+
+
+@cache
+def _parts(text: str) -> tuple[tuple[str, int, str | None], ...]:
+    """A header in parts: the code before an include, the number of its line, and the header; None behind the last."""
+    parts: list[tuple[str, int, str | None]] = []
+    code: list[str] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if included := _INCLUDE.match(line):
+            parts.append(("".join(code), number, included[1]))
+            code = []
+        else:
+            # The amalgam is one main file, where the pragma means nothing and warns; the blank line keeps the count.
+            code.append("\n" if _ONCE.match(line) else line + "\n")
+    return (*parts, ("".join(code), 0, None))
 
 
 def _code_of(text: str) -> str:
