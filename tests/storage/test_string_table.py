@@ -120,6 +120,23 @@ def test_a_string_may_end_where_memory_ends() -> None:
         assert protect(guard, page, mmap.PROT_READ | mmap.PROT_WRITE) == 0
 
 
+def test_add_gives_the_new_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that no string had: first the numbers of strings that were not kept, and then higher ones."""
+    monkeypatch.setattr(string_table, "PIECE", 7)
+    table = StringTable(ENGINE, 5, 1000)
+    first = intern(table, WORDS[:30])
+    kept = np.ascontiguousarray(first[::2])
+    table.keep(kept.ctypes.data, len(kept))
+    held = set(kept.tolist())
+    for items in ([], WORDS[:40:2], WORDS[10:35] * 2, WORDS[10:35], WORDS):
+        rows = rows_of(list(items), True)
+        new = table.add(rows.rows.ctypes.data, len(items)).tolist()
+        assert not held & set(new) and len(set(new)) == len(new)
+        held |= set(new)
+        assert set(look_up(table, items).tolist()) <= held and table.used == len(held)
+    assert held == set(range(len(WORDS))) and sorted(strings_of(table, look_up(table, WORDS))) == sorted(WORDS)
+
+
 def test_tables_grow_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(string_table, "PIECE", 7)
     monkeypatch.setattr(string_table, "MOST_CHUNK", 1 << 13)

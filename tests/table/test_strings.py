@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import pickle
 import random
+import sys
 import threading
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,6 +16,8 @@ import pytest
 
 import warphash
 from support.cases import design_names
+from support.faults import STORAGE_AND_TABLE, Interrupt
+from support.refusals import refusing
 from warphash import (
     CorruptFile,
     DeviceError,
@@ -26,6 +30,7 @@ from warphash import (
     UnsupportedVerb,
 )
 from warphash.designs import registry
+from warphash.runtime.devices import engine_for
 from warphash.storage.strings import string_storage, string_table
 
 KEYS = ["", "a", "a\0", "\0", "é", "x" * 300, *(f"key {n}" for n in range(50))]
@@ -111,6 +116,77 @@ def test_a_batch_that_does_not_fit_names_its_keys() -> None:
     assert set(caught.value.keys.tolist()) <= {f"more {n}" for n in range(100)} and len(caught.value.keys)
     assert dict(table.items()) == before
     table.check()
+
+
+class TestSetsWithoutAnswers:
+    """If nobody asks which keys are new, a set of strings inserts the strings that get a number now."""
+
+    def test_as_a_set(self) -> None:
+        draw, model, table = random.Random(7), set[str](), HashSet("str", capacity=4, seed=2, nulls="drop")
+        for turn in range(30):
+            keys = [f"{'x' * draw.randrange(60)}{draw.randrange(200)}" for _ in range(40)]
+            table.update(keys)
+            model |= set(keys)
+            if turn % 3 == 0:  # their strings stay, and are no keys
+                gone = draw.sample(sorted(model), 5)
+                assert table.erase(gone).all()
+                model -= set(gone)
+            table.add(keys[0])
+            model.add(keys[0])
+            assert set(table) == model and len(table) == len(model)
+        table.check()
+        assert set(HashSet.from_arrays([None, "b", None, "a", "b"], nulls="drop")) == {"a", "b"}
+
+    def test_a_batch_that_does_not_fit_names_its_keys(self) -> None:
+        options: dict[str, Any] = {"design": "linear_probing", "load_factor": 1.0, "on_full": "raise"}
+        table = HashSet("str", capacity=len(KEYS), **options)
+        table.update(KEYS)
+        more = [f"more {n % 100}" for n in range(200)]
+        with pytest.raises(warphash.TableFull) as caught:
+            table.update(more)
+        assert set(caught.value.keys.tolist()) <= set(more) and len(caught.value.keys)
+        assert set(table) == set(KEYS)
+        table.check()
+
+    @pytest.mark.parametrize("kind", ["interrupt", "refusal"])
+    def test_a_fault_changes_nothing_or_all_keys(self, kind: str) -> None:
+        """A fault leaves whole keys, and the same call does the rest."""
+        batch = [f"{n % 70} {'x' * (n % 50)}" for n in range(150)]
+        for number in range(1, 10_000, 3 if kind == "interrupt" else 1):
+            table = HashSet("str", capacity=16, seed=3)
+            table.update(KEYS)
+            table.erase(KEYS[:1] if number % 2 else [])
+            before, every = set(table), set(table) | set(batch)
+            faulty, done = _with_a_fault(kind, number, table, batch)
+            if not faulty:
+                break
+            held = set(table)
+            assert before <= held <= every and len(table) == len(held) and (held == every or not done), number
+            if kind == "refusal":
+                assert held in (before, every)
+            table.check()
+            table.update(batch)
+            assert set(table) == every
+            table.check()
+        assert number > 5
+
+
+def _with_a_fault(kind: str, number: int, table: HashSet, batch: list[str]) -> tuple[bool, bool]:
+    """Add a batch with a fault. Return whether the fault came, and whether the call returned."""
+    if kind == "refusal":
+        with refusing(engine_for("cpu"), number) as count, contextlib.suppress(MemoryError):
+            table.update(batch)
+            return bool(count.refused), True
+        return bool(count.refused), False
+    interrupt, before = Interrupt(number, STORAGE_AND_TABLE), sys.gettrace()
+    sys.settrace(interrupt)
+    try:
+        table.update(batch)
+        return bool(interrupt.place), True
+    except KeyboardInterrupt:
+        return bool(interrupt.place), False
+    finally:
+        sys.settrace(before)
 
 
 class TestDictManners:

@@ -76,8 +76,36 @@ class StringStorage:
         if self.drops_nulls and len(kept := elements_without_nulls(keys, n)) < n:
             self._update_some(kept, keys, values, n, flags, held, options)
             return
+        self._update_all(keys, values, n, flags, held, options)
+
+    def _update_all(self, keys: int, values: int, n: int, flags: int, held: int, options: dict[str, Any]) -> None:
+        stream = options["stream"]
+        if not self.value_bytes and not flags and self._holds_all_strings(stream):
+            self._insert_new(keys, n, options)
+            return
         numbers = self._intern(keys, n, stream)
         self.inner.update(numbers.ptr, values, n, flags=flags, held=held, **options)
+
+    def _holds_all_strings(self, stream: Any) -> bool:
+        """Whether every string that has a number is a key."""
+        self.store.finish(stream)
+        return self.strings.used == self.store.size
+
+    def _insert_new(self, keys: int, n: int, options: dict[str, Any]) -> None:
+        """Insert keys without values, where every string that has a number is a key: those that get a number now."""
+        new = self.strings.add(keys, n)
+        try:
+            self.inner.update(new.ctypes.data, 0, len(new), flags=0, held=0, **{**options, "unique": True})
+        except TableFull as error:
+            if error.keys is not None:
+                error.keys = self._first_with(new[error.keys], keys, n)
+            raise
+
+    def _first_with(self, numbers: npt.NDArray[np.uint32], keys: int, n: int) -> npt.NDArray[np.intp]:
+        """For each number, the first of ``n`` strings that has it."""
+        held = self.look_up(keys, n)
+        of_strings, first = np.unique(self._engine.to_host(held.ptr, np.uint32, n), return_index=True)
+        return first[np.searchsorted(of_strings, numbers)]
 
     def _update_some(
         self,
@@ -94,10 +122,9 @@ class StringStorage:
         chosen = bytes_at(values, n, self.value_bytes)[kept]
         done = np.zeros((len(kept), 1), np.uint8)
         found = np.zeros((len(kept), self.value_bytes), np.uint8)
-        numbers = self._intern(rows.ctypes.data, len(kept), options["stream"])
         at = [array.ctypes.data if given else 0 for array, given in ((chosen, values), (done, flags), (found, held))]
         try:
-            self.inner.update(numbers.ptr, at[0], len(kept), flags=at[1], held=at[2], **options)
+            self._update_all(rows.ctypes.data, at[0], len(kept), at[1], at[2], options)
         except TableFull as error:
             raise TableFull(str(error), None if error.keys is None else kept[error.keys]) from error
         for out, width, answers in ((flags, 1, done), (held, self.value_bytes, found)):
