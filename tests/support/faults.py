@@ -46,6 +46,7 @@ __all__ = [
     "Interrupt",
     "Scenario",
     "Verb",
+    "faulty_call",
     "interrupts",
     "lines_of",
     "refusals",
@@ -652,6 +653,32 @@ def _interrupted(scenario: Scenario, table: Any, number: int, files: re.Pattern[
     finally:
         sys.settrace(before)
     return interrupt, True
+
+
+def faulty_call(kind: str, number: int, call: Callable[[], Any], device: str = "cpu") -> tuple[bool, bool]:
+    """Make any call with a fault. Return whether the fault came, and whether the call returned.
+
+    Parameters
+    ----------
+    kind
+        ``"refusal"``: refuse the ``number``-th allocation. ``"interrupt"``: interrupt at the ``number``-th line.
+    """
+    if kind == "refusal":
+        with refusing(engine_for(device), number) as count:
+            try:
+                call()
+            except MemoryError:
+                return True, False
+        return bool(count.refused), True
+    interrupt, before = Interrupt(number, STORAGE_AND_TABLE), sys.gettrace()
+    sys.settrace(interrupt)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True, False
+    finally:
+        sys.settrace(before)
+    return bool(interrupt.place), True
 
 
 # ---- the list of what does harm

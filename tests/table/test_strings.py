@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import pickle
 import random
-import sys
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,8 +15,7 @@ import pytest
 
 import warphash
 from support.cases import design_names
-from support.faults import STORAGE_AND_TABLE, Interrupt
-from support.refusals import refusing
+from support.faults import faulty_call
 from warphash import (
     CorruptFile,
     DeviceError,
@@ -30,7 +28,6 @@ from warphash import (
     UnsupportedVerb,
 )
 from warphash.designs import registry
-from warphash.runtime.devices import engine_for
 from warphash.storage.strings import string_storage, string_table
 
 KEYS = ["", "a", "a\0", "\0", "é", "x" * 300, *(f"key {n}" for n in range(50))]
@@ -157,7 +154,7 @@ class TestSetsWithoutAnswers:
             table.update(KEYS)
             table.erase(KEYS[:1] if number % 2 else [])
             before, every = set(table), set(table) | set(batch)
-            faulty, done = _with_a_fault(kind, number, table, batch)
+            faulty, done = faulty_call(kind, number, partial(table.update, batch))
             if not faulty:
                 break
             held = set(table)
@@ -169,24 +166,6 @@ class TestSetsWithoutAnswers:
             assert set(table) == every
             table.check()
         assert number > 5
-
-
-def _with_a_fault(kind: str, number: int, table: HashSet, batch: list[str]) -> tuple[bool, bool]:
-    """Add a batch with a fault. Return whether the fault came, and whether the call returned."""
-    if kind == "refusal":
-        with refusing(engine_for("cpu"), number) as count, contextlib.suppress(MemoryError):
-            table.update(batch)
-            return bool(count.refused), True
-        return bool(count.refused), False
-    interrupt, before = Interrupt(number, STORAGE_AND_TABLE), sys.gettrace()
-    sys.settrace(interrupt)
-    try:
-        table.update(batch)
-        return bool(interrupt.place), True
-    except KeyboardInterrupt:
-        return bool(interrupt.place), False
-    finally:
-        sys.settrace(before)
 
 
 class TestDictManners:

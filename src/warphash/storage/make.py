@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..designs import auto, registry
 from ..designs.base import Design
@@ -15,7 +15,10 @@ from .bounded.bound import RANKED_ROWS, Bound
 from .hash_constants import HASHES
 from .storage import Storage, Store, StoreOptions, TableKind
 
-__all__ = ["kernel_spec", "make_storage", "programs", "widths_of"]
+if TYPE_CHECKING:
+    from .row_store import RowStorage
+
+__all__ = ["kernel_spec", "make_row_storage", "make_storage", "programs", "widths_of"]
 
 
 def _word(nbytes: int) -> int:
@@ -206,3 +209,15 @@ def _of_words_or_rows(
     from .codec import WordStorage
 
     return WordStorage(store, key_bytes, value_bytes)
+
+
+def make_row_storage(engine: Engine, key_bytes: int, value_bytes: int, capacity: int) -> RowStorage:
+    """Make an empty storage of rows of any width, for the work of one call."""
+    from .row_store import RowStorage
+
+    design = registry.get("bucketed_cuckoo")
+    parameters = design.resolve({})
+    spec = _spec(design, tuple(parameters.items()), 8, 8, "mixer")
+    options = StoreOptions(True, 8, design.default_load_factor(parameters), None, False)
+    kind, capacity = TableKind(engine, design, parameters, spec), max(1, capacity)
+    return RowStorage(_maker(design.layout.family)(kind, capacity, 1, "mixer", options, False), key_bytes, value_bytes)
