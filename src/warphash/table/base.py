@@ -993,7 +993,7 @@ class BaseTable(Generic[K]):
         seen = view(like)
         if seen.device not in ("cpu", self._device):
             self._transfer.refuse(seen, "like")
-        return seen.library, seen.device
+        return library_of_rows(seen.library), seen.device
 
     def _scanned_locked(self, library: Library, device: str, columns: Sequence[Column]) -> list[ArrayView]:
         """All rows of some columns: of keys, values and ranks, in this order."""
