@@ -165,6 +165,7 @@ FAMILIES = {
         Family("wide-subtables", "dynamic_cuckoo", "V24", "V40"),
         Family("two-level", "two_level_cuckoo"),
         Family("strings", "bucketed_cuckoo", "str"),
+        Family("strings-in-lists", "slab", "str", multi=True),
         Family("rows-in-ranges", "two_level_cuckoo", "V24", "V40"),
         Family("tickets", "stadium"),
         Family("wide-tickets", "stadium", "V24", "V40"),

@@ -103,11 +103,18 @@ def test_sets() -> None:
         _ = left | HashSet("int64", device="cpu")
 
 
+def test_multimaps() -> None:
+    for nulls, counts in (("key", [2, 3, 0]), ("drop", [2, 0, 0])):
+        table = MultiMap("int64", "int64", nulls=nulls)
+        table.insert([1, None, 1, None, None], np.arange(5))
+        assert table.count([1, None, 2]).tolist() == counts and len(table) == sum(counts)
+
+
 def test_refusals() -> None:
     with pytest.raises(DeviceError, match="keys of type int64, nulls='key' live on the CPU alone"):
         HashSet("int64", nulls="key", device="cuda")
-    with pytest.raises(ParameterError, match="a MultiMap has no keys of type int64, nulls='drop'"):
-        MultiMap("int64", "int64", nulls="drop")
+    with pytest.raises(ParameterError, match="a table with max_size has no keys of type int64, nulls='drop'"):
+        HashSet("int64", nulls="drop", max_size=5)
     table = HashSet("int64", nulls="key")
     with pytest.raises(DtypeError):
         table.insert(["a", None])

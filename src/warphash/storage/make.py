@@ -161,6 +161,7 @@ def make_storage(
             seed=seed,
             family=family,
             options=options,
+            multi=multi,
         )
         return StringStorage(StringTable(engine, seed, capacity), inner, value_bytes, drops_nulls=drops_nulls)
     widths: dict[str, Any] = {"key_bytes": key_bytes, "value_bytes": value_bytes, "seed": seed, "family": family}

@@ -151,7 +151,7 @@ class BaseTable(Generic[K]):
     ) -> None:
         self._key = key_column(key, nulls, floats)
         if self._key.has_any_length:
-            check_string_options(self._key.name, self._kind, device, max_size, memory)
+            check_string_options(self._key.name, device, max_size, memory)
             device = "cpu"
         self._value = None if value is None else Column.of_values(value)
         self._value_kind = kind_of(self._value.dtype) if self._value else 0

@@ -156,7 +156,8 @@ class StringStorage:
 
     def clear(self, stream: Any) -> None:
         self.inner.clear(stream)
-        self.strings.clear()
+        with suppress(MemoryError):  # `collect` forgets them later
+            self.strings.clear()
 
     def rebuild(self, keys: int, stream: Any) -> None:
         self.inner.rebuild(keys, stream)
@@ -186,6 +187,11 @@ class StringStorage:
         self.strings.look_up(keys, n, numbers.ptr)
         return numbers
 
+    def numbers_of(self, keys: int, n: int, stream: Any) -> npt.NDArray[np.uint32]:
+        """The numbers of strings, which all have one then, in host memory."""
+        numbers = self._intern(keys, n, stream)
+        return self._engine.to_host(numbers.ptr, np.uint32, n)
+
     def _intern(self, keys: int, n: int, stream: Any) -> Buffer:
         """The numbers of strings, which all have one then."""
         if self.strings.used > 2 * self.store.size + FEWEST_TO_COLLECT:
@@ -196,7 +202,7 @@ class StringStorage:
         return numbers
 
     def _live(self, stream: Any) -> tuple[Buffer, int]:
-        """The numbers of all keys, and how many they are."""
+        """The numbers of all keys, and how many they are. A number has as many pairs as it comes up."""
         self.store.finish(stream)
         n = self.store.size
         numbers = self._numbers(n)

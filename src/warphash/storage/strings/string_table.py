@@ -189,7 +189,7 @@ class StringTable:
 
     # ---- strings that nobody needs
     def keep(self, numbers: int, n: int) -> None:
-        """Forget all strings but those of ``n`` numbers.
+        """Forget all strings but those of ``n`` numbers, which may repeat.
 
         Raises
         ------
@@ -199,7 +199,7 @@ class StringTable:
         self._state = self._kept(numbers, n)
 
     def copy(self, numbers: int, n: int) -> StringTable:
-        """A table with the strings of ``n`` numbers, which have the same numbers there."""
+        """A table with the strings of ``n`` numbers, which may repeat, and which the strings have there, too."""
         state = self._kept(numbers, n)
         twin = StringTable(self._engine, self._seed, 0, self._hash_mask)
         twin._state = state
@@ -255,7 +255,8 @@ class StringTable:
     def _kept(self, numbers: int, n: int) -> State:
         """A state with the strings of ``n`` numbers alone, in memory of its own."""
         state, engine = self._state, self._engine
-        live = np.sort(engine.to_host(numbers, np.uint32, n))
+        live = np.unique(engine.to_host(numbers, np.uint32, n))
+        n = len(live)
         rows = np.empty((n, 2), np.uint64)
         self.rows_of(live.ctypes.data, n, rows.ctypes.data)
         offsets = _offsets(rows)
