@@ -175,6 +175,7 @@ FAMILIES = {
         Family("bounded-rows", "bucketed_cuckoo", evict="lru"),
         Family("bounded-rows-in-subtables", "dynamic_cuckoo", evict="fifo"),
         Family("bounded-rows-of-tickets", "stadium", "V24", "V40", evict="lru"),
+        Family("bounded-strings", "bucketed_cuckoo", "str", evict="lru"),
         Family("tiers", "tiered", write="back"),
         Family("tiers-of-rows", "tiered", "V24", "V40", write="back"),
         Family("tiers-through", "tiered", write="through"),

@@ -515,8 +515,6 @@ class TestRefusals:
             HashMap("str", "int64", device=device)
 
     def test_options(self, tmp_path: Path) -> None:
-        with pytest.raises(ParameterError, match="a table with max_size has no keys of type str"):
-            HashMap("str", "int64", max_size=10)
         with pytest.raises(ParameterError, match="a table in a file has no keys of type str"):
             HashMap("str", "int64", design="stadium", memory=tmp_path / "table")
 

@@ -70,9 +70,21 @@ class StringStorage:
         self.inner.counts(numbers.ptr, n, out, stream, entry)
 
     def update(
-        self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, held: int, unique: bool, stream: Any
+        self,
+        keys: int,
+        values: int,
+        n: int,
+        *,
+        op: Op,
+        kind: int,
+        flags: int,
+        held: int,
+        unique: bool,
+        stream: Any,
+        **ranking: int,
     ) -> None:
-        options: dict[str, Any] = {"op": op, "kind": kind, "unique": unique, "stream": stream}
+        """As `Storage.update`; ``ranking`` are options of `BoundedStorage.update`."""
+        options: dict[str, Any] = {"op": op, "kind": kind, "unique": unique, "stream": stream, **ranking}
         if self.drops_nulls and len(kept := elements_without_nulls(keys, n)) < n:
             self._update_some(kept, keys, values, n, flags, held, options)
             return
@@ -122,9 +134,11 @@ class StringStorage:
         chosen = bytes_at(values, n, self.value_bytes)[kept]
         done = np.zeros((len(kept), 1), np.uint8)
         found = np.zeros((len(kept), self.value_bytes), np.uint8)
+        ranked = self._ranking_of(kept, n, options)
         at = [array.ctypes.data if given else 0 for array, given in ((chosen, values), (done, flags), (found, held))]
         try:
-            self._update_all(rows.ctypes.data, at[0], len(kept), at[1], at[2], options)
+            more = {name: array.ctypes.data for name, array in ranked.items()}
+            self._update_all(rows.ctypes.data, at[0], len(kept), at[1], at[2], options | more)
         except TableFull as error:
             raise TableFull(str(error), None if error.keys is None else kept[error.keys]) from error
         for out, width, answers in ((flags, 1, done), (held, self.value_bytes, found)):
@@ -132,6 +146,12 @@ class StringStorage:
                 answered = bytes_at(out, n, width)
                 answered[:] = 0
                 answered[kept] = answers
+
+    @staticmethod
+    def _ranking_of(kept: npt.NDArray[np.intp], n: int, options: dict[str, Any]) -> dict[str, npt.NDArray[np.uint8]]:
+        """The scores and ranks of some elements of a batch."""
+        widths = {"scores": (options.get("score_kind", 0) >> 8) // 8, "ranks": 8}
+        return {name: bytes_at(options[name], n, width)[kept] for name, width in widths.items() if options.get(name)}
 
     def erase(self, keys: int, n: int, flags: int, stream: Any) -> None:
         numbers = self.look_up(keys, n)

@@ -179,6 +179,10 @@ class StringTable:
         """Write where the strings of ``n`` numbers are."""
         self._run("rows_of", self._state, n, numbers=numbers, rows=rows)
 
+    def hashes(self, numbers: int, n: int, out: int) -> None:
+        """Write the hash of each string, uint64; 0 where the number is none."""
+        self._run("hashes", self._state, n, numbers=numbers, hashes=out)
+
     def all_rows(self, n: int, rows: int) -> bool:
         """Write where all ``n`` strings are, in the order of their numbers; False if some numbers are free."""
         state = self._state

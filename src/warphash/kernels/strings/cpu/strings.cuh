@@ -331,6 +331,18 @@ struct RowsOfStrings {
   }
 };
 
+struct HashesOfStrings {
+  using Table = StringIndex;
+  using Batch = StringBatch;
+  static constexpr bool kWalks = true;
+  static void run(const Table& t, const Batch& b, u64 begin, u64 end) {
+    const StringRow* const known = pointer<const StringRow>(t.strings);
+    const u32* const numbers = pointer<const u32>(b.numbers);
+    for (u64 i = begin; i < end; ++i)
+      pointer<u64>(b.hashes)[i] = numbers[i] == kNoNumber ? 0 : hash_of(known[numbers[i]], t.seed);
+  }
+};
+
 struct CopyBytes {
   using Table = StringIndex;
   using Batch = StringBatch;
@@ -355,4 +367,5 @@ struct CopyBytes {
   WARPHASH_ENTRY(resolve, warphash::ResolveStrings) \
   WARPHASH_ENTRY(move_slots, warphash::MoveSlots)   \
   WARPHASH_ENTRY(rows_of, warphash::RowsOfStrings)  \
+  WARPHASH_ENTRY(hashes, warphash::HashesOfStrings) \
   WARPHASH_ENTRY(copy_bytes, warphash::CopyBytes)
