@@ -33,7 +33,7 @@ _TEXT, _BINARY = ("u", "U", "vu"), ("z", "Z", "vz")
 _CODES = dict(zip("cCsSiIlL", ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"), strict=True))
 """The types of a dictionary's codes, by Arrow's formats."""
 
-_PIECE = 1 << 16
+_PIECE = 1 << 14
 """Elements of a column that become rows together, in a cache."""
 
 _OF_A_THREAD = 1 << 20
