@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warphash import DtypeError, ShapeError
-from warphash.arrays import arrow
+from warphash import DtypeError, ShapeError, get_num_threads, set_num_threads
+from warphash.arrays import arrow, strings
 from warphash.arrays.strings import NULL_LENGTH, StringArray, StringRows, holds_text, rows_of
 
 STRINGS = ["a", "", "hällo", "x" * 40, "exactly12chr", "13 characters", "\0", "a\0", "日本"]
@@ -120,6 +120,18 @@ class TestForms:
     def test_all_strings_are_there(self, form: str, length: int) -> None:
         given = (STRINGS * 5)[:length]
         assert items_of(rows_of(FORMS[form](given), True)) == given
+
+    def test_several_threads_make_the_rows_of_a_column(self, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """In pieces that end inside the range of a thread."""
+        monkeypatch.setattr(strings, "_OF_A_THREAD", 100)
+        monkeypatch.setattr(strings, "_PIECE", 64)
+        items = [f"{'x' * (n % 30)}{n}" for n in range(1001)]
+        before = get_num_threads()
+        set_num_threads(4)
+        try:
+            assert items_of(rows_of(FORMS[form](items), True)) == items
+        finally:
+            set_num_threads(before)
 
     def test_nulls_are_noted(self, form: str) -> None:
         given = [None, *STRINGS, None]

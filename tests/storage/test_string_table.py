@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import threading
 from collections.abc import Sequence
 from itertools import product
@@ -12,7 +14,7 @@ import pytest
 
 from support.refusals import refusing
 from warphash import get_num_threads, set_num_threads
-from warphash.arrays.strings import StringArray, rows_of
+from warphash.arrays.strings import ROW, StringArray, rows_of
 from warphash.errors import TableFull
 from warphash.runtime.devices import engine_for
 from warphash.storage.strings import string_table
@@ -21,6 +23,8 @@ from warphash.storage.strings.string_table import NUMBER_BYTES, StringTable, pac
 ENGINE = engine_for("cpu")
 ALL_BITS = 2**64 - 1
 NO_NUMBER = 2**32 - 1
+NO_ACCESS = 0
+"""PROT_NONE, which the module mmap does not have."""
 WORDS = ["".join(letters) for n in range(4) for letters in product("ab\0é", repeat=n)]
 """Strings of 0 to 3 letters: they begin alike, end in zeros, and have the bytes of others in them."""
 
@@ -83,6 +87,54 @@ class TestAnyHash:
         again = intern(table, [*WORDS, None])
         assert sorted(again.tolist()) == sorted(numbers.tolist())
         assert strings_of(table, again) == [*WORDS, None]
+
+
+@pytest.mark.parametrize("mask", [ALL_BITS, 0], ids=["all", "none"])
+def test_every_byte_of_every_length_counts(mask: int) -> None:
+    """A string, and those that differ from it in one byte, up to lengths beyond the words that are compared at once."""
+    given = ["a" * length for length in range(120)]
+    given += [
+        f"{'a' * at}b{'a' * (length - at - 1)}" for length in range(0, 120, 1 if mask else 7) for at in range(length)
+    ]
+    table = StringTable(ENGINE, 5, hash_mask=mask)
+    numbers = intern(table, given)
+    assert len(set(numbers.tolist())) == table.used == len(given) and strings_of(table, numbers) == given
+    assert (look_up(table, given) == numbers).all()
+
+
+def test_a_string_may_end_where_memory_ends() -> None:
+    """No byte before or behind a string is read: the pages there are not readable."""
+    page = mmap.PAGESIZE
+    held = mmap.mmap(-1, 3 * page)
+    middle = ctypes.addressof(ctypes.c_char.from_buffer(held)) + page
+    protect = ctypes.CDLL(None).mprotect
+    protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    for guard in (middle - page, middle + page):
+        assert protect(guard, page, NO_ACCESS) == 0
+    rows = np.array([(at, n) for n in range(120) for at in (middle, middle + page - n)], ROW)
+    for mask in (ALL_BITS, 0):
+        table, numbers = StringTable(ENGINE, 5, hash_mask=mask), np.empty(len(rows), np.uint32)
+        table.intern(rows.ctypes.data, len(rows), numbers.ctypes.data)
+        assert table.used == 120 and (numbers[::2] == numbers[1::2]).all()
+    for guard in (middle - page, middle + page):
+        assert protect(guard, page, mmap.PROT_READ | mmap.PROT_WRITE) == 0
+
+
+def test_add_gives_the_new_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that no string had: first the numbers of strings that were not kept, and then higher ones."""
+    monkeypatch.setattr(string_table, "PIECE", 7)
+    table = StringTable(ENGINE, 5, 1000)
+    first = intern(table, WORDS[:30])
+    kept = np.ascontiguousarray(first[::2])
+    table.keep(kept.ctypes.data, len(kept))
+    held = set(kept.tolist())
+    for items in ([], WORDS[:40:2], WORDS[10:35] * 2, WORDS[10:35], WORDS):
+        rows = rows_of(list(items), True)
+        new = table.add(rows.rows.ctypes.data, len(items)).tolist()
+        assert not held & set(new) and len(set(new)) == len(new)
+        held |= set(new)
+        assert set(look_up(table, items).tolist()) <= held and table.used == len(held)
+    assert held == set(range(len(WORDS))) and sorted(strings_of(table, look_up(table, WORDS))) == sorted(WORDS)
 
 
 def test_tables_grow_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:

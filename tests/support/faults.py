@@ -46,6 +46,7 @@ __all__ = [
     "Interrupt",
     "Scenario",
     "Verb",
+    "faulty_call",
     "interrupts",
     "lines_of",
     "refusals",
@@ -164,6 +165,7 @@ FAMILIES = {
         Family("wide-subtables", "dynamic_cuckoo", "V24", "V40"),
         Family("two-level", "two_level_cuckoo"),
         Family("strings", "bucketed_cuckoo", "str"),
+        Family("strings-in-lists", "slab", "str", multi=True),
         Family("rows-in-ranges", "two_level_cuckoo", "V24", "V40"),
         Family("tickets", "stadium"),
         Family("wide-tickets", "stadium", "V24", "V40"),
@@ -173,6 +175,7 @@ FAMILIES = {
         Family("bounded-rows", "bucketed_cuckoo", evict="lru"),
         Family("bounded-rows-in-subtables", "dynamic_cuckoo", evict="fifo"),
         Family("bounded-rows-of-tickets", "stadium", "V24", "V40", evict="lru"),
+        Family("bounded-strings", "bucketed_cuckoo", "str", evict="lru"),
         Family("tiers", "tiered", write="back"),
         Family("tiers-of-rows", "tiered", "V24", "V40", write="back"),
         Family("tiers-through", "tiered", write="through"),
@@ -676,6 +679,32 @@ def _interrupted(scenario: Scenario, table: Any, number: int, files: re.Pattern[
     finally:
         sys.settrace(before)
     return interrupt, True
+
+
+def faulty_call(kind: str, number: int, call: Callable[[], Any], device: str = "cpu") -> tuple[bool, bool]:
+    """Make any call with a fault. Return whether the fault came, and whether the call returned.
+
+    Parameters
+    ----------
+    kind
+        ``"refusal"``: refuse the ``number``-th allocation. ``"interrupt"``: interrupt at the ``number``-th line.
+    """
+    if kind == "refusal":
+        with refusing(engine_for(device), number) as count:
+            try:
+                call()
+            except MemoryError:
+                return True, False
+        return bool(count.refused), True
+    interrupt, before = Interrupt(number, STORAGE_AND_TABLE), sys.gettrace()
+    sys.settrace(interrupt)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True, False
+    finally:
+        sys.settrace(before)
+    return bool(interrupt.place), True
 
 
 # ---- the list of what does harm

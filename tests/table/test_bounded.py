@@ -23,6 +23,7 @@ from warphash.designs import registry
 from warphash.runtime.devices import engine_for
 from warphash.storage.bounded import bounded_storage
 from warphash.storage.bounded.bound import EVICT
+from warphash.storage.strings import string_storage, string_table
 
 engines = pytest.mark.parametrize("device", one_of_each("cpu", "emulated", "cuda"))
 policies = pytest.mark.parametrize("evict", EVICT)
@@ -32,11 +33,15 @@ ERASING = [
     for name, d in DESIGNS.items()
     if "erase" in d.capabilities and "device" in d.memories
 ]
-DAILY_TYPES = {("u4", "u4"), ("u8", "V24"), ("V24", None)}
+DAILY_TYPES = {("u4", "u4"), ("u8", "V24"), ("V24", None), ("str", "u8")}
 TYPES = [
     pytest.param(*types, marks=[pytest.mark.slow] * (types not in DAILY_TYPES))
-    for types in (("u4", "u4"), ("u8", "u8"), ("V24", "u8"), ("u8", "V24"), ("u8", None), ("V24", None))
+    for types in (
+        *(("u4", "u4"), ("u8", "u8"), ("V24", "u8"), ("u8", "V24"), ("u8", None), ("V24", None)),
+        *(("str", "u8"), ("str", "V24"), ("str", None)),
+    )
 ]
+where_keys_live = only(lambda device, key: device == "cpu" or key != "str")
 
 
 class Bounded:
@@ -72,10 +77,14 @@ class Bounded:
 
 def rows(ids: Any, dtype: str) -> Array:
     words = np.asarray(ids, "u8")
+    if dtype == "str":
+        return np.array([f"{'key ' * (number % 20)}{number}" for number in words.tolist()], object)
     return np.repeat(words, 3).view(dtype) if dtype == "V24" else words.astype(dtype)
 
 
 def numbers(held: Array) -> list[int]:
+    if held.dtype.kind in "OT":
+        return [int(key.rpartition(" ")[2]) for key in held]
     words = np.ascontiguousarray(held).view("u8").reshape(-1, 3)[:, 0] if held.dtype.kind == "V" else held
     return [int(number) for number in words]
 
@@ -85,6 +94,7 @@ def numbers(held: Array) -> list[int]:
 @pytest.mark.parametrize("design", ERASING)
 @pytest.mark.parametrize(("key", "value"), TYPES)
 @policies
+@where_keys_live
 def test_no_more_keys_than_the_bound_stay(device: str, design: str, key: str, value: str | None, evict: str) -> None:
     made = Bounded(key, value, design=design, device=device, evict=evict)
     for at in range(0, 600, 60):
@@ -124,13 +134,14 @@ USES: dict[str, Callable[[Bounded, Array], Any]] = {
     "upsert": lambda made, ids: made.table.upsert(*made.pairs(ids), "max"),
     "upsert last": lambda made, ids: made.table.upsert(*made.pairs(ids), "last"),
     "find_or_insert": lambda made, ids: made.table.find_or_insert(*made.pairs(ids)),
-    "in": lambda made, ids: [int(i) in made.table for i in ids],
+    "in": lambda made, ids: [key in made.table for key in made.keys(ids).tolist()],
 }
 
 
 @engines
 @pytest.mark.parametrize("use", USES)
-@pytest.mark.parametrize("key", ["u8", "u4"])
+@pytest.mark.parametrize("key", ["u8", "u4", "str"])
+@where_keys_live
 def test_lru_keys_stay_that_were_used(device: str, use: str, key: str) -> None:
     made = Bounded(key, device=device)  # "lru" is the default
     for at in range(0, 100, 10):
@@ -163,8 +174,14 @@ def test_what_is_no_use_of_a_key_changes_no_rank(device: str, look: str) -> None
 
 @engines
 @ONE_OF_EACH
-def test_lfu_frequent_keys_stay_and_keep_their_history(device: str, design: str) -> None:
-    made = Bounded(design=design, device=device, evict="lfu")
+@pytest.mark.parametrize("key", ["u8", "str"])
+@where_keys_live
+def test_lfu_frequent_keys_stay_and_keep_their_history(
+    device: str, design: str, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Strings, too, although those that left are forgotten, and others have their numbers."""
+    monkeypatch.setattr(string_storage, "FEWEST_TO_COLLECT", 0)
+    made = Bounded(key, design=design, device=device, evict="lfu")
     for _ in range(12):
         made.insert(np.arange(60))
     for at in range(1000, 3000, 50):  # a scan of keys that come once
@@ -279,6 +296,33 @@ def test_a_stream_of_many_more_keys_runs_in_bounded_memory(design: str, evict: s
         assert peaks[1] <= 1.1 * peaks[0], "30,000 different keys later, no more memory was ever held"
 
 
+@policies
+def test_a_stream_of_strings_runs_in_bounded_memory(evict: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that left are forgotten, also inside of a batch far longer than the bound."""
+    monkeypatch.setattr(string_storage, "FEWEST_TO_COLLECT", 64)
+    monkeypatch.setattr(string_table, "PIECE", 64)
+    monkeypatch.setattr(bounded_storage, "LEAST_PIECE", 16)
+    made, most = Bounded("str", evict=evict, max_size=200), 0
+    keep = string_table.StringTable.intern
+
+    def noted(table: Any, *rest: Any) -> None:
+        nonlocal most
+        keep(table, *rest)
+        most = max(most, table.used)
+
+    monkeypatch.setattr(string_table.StringTable, "intern", noted)
+    for at in range(0, 6000, 1500):
+        added = made.insert(np.arange(at, at + 1500))
+        assert added.all() and len(made.ids()) == 200
+    assert most <= 2 * 250 + 64 + 50
+
+
+def test_nulls_that_are_dropped_have_no_scores() -> None:
+    table = HashMap("str", "i8", max_size=3, evict="score", nulls="drop")
+    table.insert(["a", None, "b", "c", None, "d"], np.arange(6), scores=np.array([5.0, 99, 1, 7, 0, 6]))
+    assert dict(table.items()) == {"a": 0, "c": 3, "d": 5}
+
+
 @engines
 @policies
 def test_a_batch_far_longer_than_the_bound_goes_in_pieces(device: str, evict: str) -> None:
@@ -346,7 +390,8 @@ def test_a_table_larger_than_its_bound_after_a_refusal_is_within_it_after_the_ne
 @engines
 @ONE_OF_EACH
 @policies
-@pytest.mark.parametrize(("key", "value"), [("u8", "u8"), ("V24", "u8"), ("u4", None)])
+@pytest.mark.parametrize(("key", "value"), [("u8", "u8"), ("V24", "u8"), ("u4", None), ("str", "u8")])
+@where_keys_live
 def test_evict_returns_exactly_what_left(device: str, design: str, evict: str, key: str, value: str | None) -> None:
     made = Bounded(key, value, design=design, device=device, evict=evict)
     for at in range(0, 90, 30):
@@ -484,7 +529,7 @@ def _through_file(table: Any, path: Path) -> Any:
 
 
 @pytest.mark.parametrize("way", COPIES)
-@pytest.mark.parametrize(("key", "value"), [("u8", "u8"), ("V24", None)])
+@pytest.mark.parametrize(("key", "value"), [("u8", "u8"), ("V24", None), ("str", "u8"), ("str", None)])
 @policies
 def test_copies_are_bounded_and_keep_ranks(way: str, evict: str, key: str, value: str | None, tmp_path: Path) -> None:
     made = Bounded(key, value, evict=evict)
@@ -502,8 +547,9 @@ def test_copies_are_bounded_and_keep_ranks(way: str, evict: str, key: str, value
         assert twin.stats().evicted == 50
 
 
-def test_a_copy_of_a_sketch_knows_the_frequencies() -> None:
-    made = Bounded(evict="lfu")
+@pytest.mark.parametrize("key", ["u8", "str"])
+def test_a_copy_of_a_sketch_knows_the_frequencies(key: str) -> None:
+    made = Bounded(key, evict="lfu")
     for _ in range(15):
         made.insert(np.arange(100))
     made.table = made.table.copy()

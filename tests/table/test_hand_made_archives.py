@@ -420,4 +420,5 @@ class TestStrings:
     def test_wrong_descriptions(self, strings: Hand) -> None:
         for wrong in ({"dtype": "str"}, {"dtype": "str", "shape": [1]}, {"dtype": "text", "shape": []}):
             strings.refuses(strings.altered("columns", 0, to=wrong))
-        strings.refuses(strings.altered("max_size", to=5) | {"evict": "lfu"})
+        strings.refuses(strings.altered("max_size", to=5) | {"evict": "lru"})  # without ranks
+        assert len(strings.load(strings.altered("max_size", to=5) | {"evict": "lfu"})) == 3

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from support.cases import design_names
-from warphash import DeviceError, DtypeError, HashMap, HashSet, MultiMap, ParameterError, ShapeError, UnsupportedVerb
+from warphash import DeviceError, DtypeError, HashMap, HashSet, MultiMap, ShapeError, UnsupportedVerb
 
 GIVEN: list[Any] = [7, None, -1, 7, None, 0]
 
@@ -103,11 +103,24 @@ def test_sets() -> None:
         _ = left | HashSet("int64", device="cpu")
 
 
+def test_multimaps() -> None:
+    for nulls, counts in (("key", [2, 3, 0]), ("drop", [2, 0, 0])):
+        table = MultiMap("int64", "int64", nulls=nulls)
+        table.insert([1, None, 1, None, None], np.arange(5))
+        assert table.count([1, None, 2]).tolist() == counts and len(table) == sum(counts)
+
+
+def test_a_bounded_table() -> None:
+    table = HashSet("int64", nulls="key", max_size=5, evict="fifo")
+    for key in [None, *range(4), None, *range(10, 12)]:
+        table.insert([key])
+    assert len(table) == 5 and set(table) == {1, 2, 3, 10, 11}
+    assert set(table.evict(2).tolist()) == {1, 2}
+
+
 def test_refusals() -> None:
     with pytest.raises(DeviceError, match="keys of type int64, nulls='key' live on the CPU alone"):
         HashSet("int64", nulls="key", device="cuda")
-    with pytest.raises(ParameterError, match="a MultiMap has no keys of type int64, nulls='drop'"):
-        MultiMap("int64", "int64", nulls="drop")
     table = HashSet("int64", nulls="key")
     with pytest.raises(DtypeError):
         table.insert(["a", None])

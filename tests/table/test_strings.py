@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 import random
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,6 +16,7 @@ import pytest
 
 import warphash
 from support.cases import design_names
+from support.faults import faulty_call
 from warphash import (
     CorruptFile,
     DeviceError,
@@ -103,6 +106,15 @@ def test_strings_that_are_no_keys_are_forgotten() -> None:
     assert len(table) == 0 and list(table) == [] and not table.contains(["0 98"]).any()
 
 
+def test_clear_needs_no_memory() -> None:
+    table = map_of(KEYS)
+    came, done = faulty_call("refusal", 1, table.clear)
+    assert came and done and len(table) == 0 and not table.contains(KEYS).any()
+    table.insert(KEYS, np.arange(len(KEYS)))
+    assert dict(table.items()) == dict(zip(KEYS, range(len(KEYS)), strict=True))
+    table.check()
+
+
 def test_a_batch_that_does_not_fit_names_its_keys() -> None:
     table = map_of(KEYS, design="linear_probing", capacity=len(KEYS), load_factor=1.0, on_full="raise")
     before = dict(table.items())
@@ -111,6 +123,145 @@ def test_a_batch_that_does_not_fit_names_its_keys() -> None:
     assert set(caught.value.keys.tolist()) <= {f"more {n}" for n in range(100)} and len(caught.value.keys)
     assert dict(table.items()) == before
     table.check()
+
+
+class TestMultiMap:
+    """Strings with several values, against a dict of lists."""
+
+    @staticmethod
+    def filled(**options: Any) -> tuple[MultiMap, dict[str, list[int]]]:
+        draw, model, table = random.Random(3), dict[str, list[int]](), MultiMap("str", "int64", seed=2, **options)
+        for number in range(60):
+            keys = draw.sample(KEYS, 20)  # values of one batch come in any order, so each key comes once
+            values = [draw.randrange(1000) for _ in keys]
+            table.insert(keys, np.array(values))
+            for key, value in zip(keys, values, strict=True):
+                model.setdefault(key, []).append(value)
+            if number % 7 == 6:
+                gone = draw.sample(KEYS, 9)
+                assert table.erase_all(gone).tolist() == [len(model.pop(key, ())) for key in gone]
+                some = draw.sample(KEYS, 9)
+                assert table.erase(some).tolist() == [bool(model.get(key, [])[:1]) for key in some]
+                for key in some:
+                    model[key] = model.get(key, [])[1:]
+        return table, {key: values for key, values in model.items() if values}
+
+    @staticmethod
+    def agree(table: MultiMap, model: dict[str, list[int]]) -> None:
+        names = [*KEYS, "absent"]
+        values, offsets = table.find_all(names)
+        held = [values[at:end].tolist() for at, end in itertools.pairwise(offsets.tolist())]
+        assert held == [model.get(key, []) for key in names]
+        assert table.count(names).tolist() == [*map(len, held)]
+        first, found = table.find(names, default=-1)
+        assert first.tolist() == [model.get(key, [-1])[0] for key in names]
+        assert found.tolist() == table.contains(names).tolist() == [key in model for key in names]
+        assert len(table) == sum(map(len, model.values())) and set(table.keys(like="numpy").tolist()) == set(model)
+        table.check()
+
+    def test_verbs(self) -> None:
+        table, model = self.filled()
+        self.agree(table, model)
+        assert table["a"].tolist() == model["a"] and ("a", model["a"][0]) in table.items()
+        with pytest.raises(KeyError, match="nowhere"):
+            table["nowhere"]
+        ops = [Operation.INSERT, Operation.FIND, Operation.ERASE]
+        found, done = table.execute(ops, ["new", "a", "nowhere"], [3, 0, 0])
+        assert found.tolist() == [0, model["a"][0], 0] and done.tolist() == [True, True, False]
+        table.erase_all(KEYS)
+        table.shrink()
+        assert table._storage.strings.used == 1 and list(table.items()) == [("new", 3)]
+
+    def test_copies_keep_the_order_of_values(self, tmp_path: Path) -> None:
+        table, model = self.filled()
+        table.save(tmp_path / "table")
+        copied = (copy.deepcopy(table), pickle.loads(pickle.dumps(table)), MultiMap.load(tmp_path / "table"))
+        for twin in (table.copy(), table.__replace__(load_factor=0.4), *copied):
+            self.agree(twin, model)
+        table.shrink()
+        self.agree(table, model)
+
+    @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+    def test_a_column(self, library: str) -> None:
+        module = pytest.importorskip(library)
+        column = getattr(module, "array" if library == "pyarrow" else "Series")(["b", "a", None, "b"])
+        for nulls, counts in (("drop", [2, 1, 0, 2]), ("key", [2, 1, 1, 2])):
+            table = MultiMap.from_arrays(column, np.arange(4), nulls=nulls)
+            assert np.asarray(table.count(column)).tolist() == counts
+            values, offsets = table.find_all(column)
+            assert len(values) == sum(counts) and np.diff(np.asarray(offsets)).tolist() == counts
+
+    def test_a_rule_that_changes(self) -> None:
+        """A copy that drops nulls, of a table whose nulls are a key."""
+        table = MultiMap("str", "int64", nulls="key")
+        for number in range(3):
+            table.insert(["b", None, "a"], np.arange(3) + 10 * number)
+        twin = table.__replace__(nulls="drop")
+        assert twin["a"].tolist() == [2, 12, 22] and twin["b"].tolist() == [0, 10, 20] and len(twin) == 6
+
+    def test_values_of_a_fixed_width_and_nulls(self) -> None:
+        table = MultiMap("int64", "int64", nulls="key")
+        table.insert([1, None, 1], np.arange(3))
+        assert table.count([1, None, 2]).tolist() == [2, 1, 0]
+
+    def test_a_closed_table(self) -> None:
+        table, _ = self.filled()
+        table.close()
+        with pytest.raises(warphash.WarphashError, match="closed"):
+            table.count(KEYS)
+
+
+class TestSetsWithoutAnswers:
+    """If nobody asks which keys are new, a set of strings inserts the strings that get a number now."""
+
+    def test_as_a_set(self) -> None:
+        draw, model, table = random.Random(7), set[str](), HashSet("str", capacity=4, seed=2, nulls="drop")
+        for turn in range(30):
+            keys = [f"{'x' * draw.randrange(60)}{draw.randrange(200)}" for _ in range(40)]
+            table.update(keys)
+            model |= set(keys)
+            if turn % 3 == 0:  # their strings stay, and are no keys
+                gone = draw.sample(sorted(model), 5)
+                assert table.erase(gone).all()
+                model -= set(gone)
+            table.add(keys[0])
+            model.add(keys[0])
+            assert set(table) == model and len(table) == len(model)
+        table.check()
+        assert set(HashSet.from_arrays([None, "b", None, "a", "b"], nulls="drop")) == {"a", "b"}
+
+    def test_a_batch_that_does_not_fit_names_its_keys(self) -> None:
+        options: dict[str, Any] = {"design": "linear_probing", "load_factor": 1.0, "on_full": "raise"}
+        table = HashSet("str", capacity=len(KEYS), **options)
+        table.update(KEYS)
+        more = [f"more {n % 100}" for n in range(200)]
+        with pytest.raises(warphash.TableFull) as caught:
+            table.update(more)
+        assert set(caught.value.keys.tolist()) <= set(more) and len(caught.value.keys)
+        assert set(table) == set(KEYS)
+        table.check()
+
+    @pytest.mark.parametrize("kind", ["interrupt", "refusal"])
+    def test_a_fault_changes_nothing_or_all_keys(self, kind: str) -> None:
+        """A fault leaves whole keys, and the same call does the rest."""
+        batch = [f"{n % 70} {'x' * (n % 50)}" for n in range(150)]
+        for number in range(1, 10_000, 3 if kind == "interrupt" else 1):
+            table = HashSet("str", capacity=16, seed=3)
+            table.update(KEYS)
+            table.erase(KEYS[:1] if number % 2 else [])
+            before, every = set(table), set(table) | set(batch)
+            faulty, done = faulty_call(kind, number, partial(table.update, batch))
+            if not faulty:
+                break
+            held = set(table)
+            assert before <= held <= every and len(table) == len(held) and (held == every or not done), number
+            if kind == "refusal":
+                assert held in (before, every)
+            table.check()
+            table.update(batch)
+            assert set(table) == every
+            table.check()
+        assert number > 5
 
 
 class TestDictManners:
@@ -364,12 +515,8 @@ class TestRefusals:
             HashMap("str", "int64", device=device)
 
     def test_options(self, tmp_path: Path) -> None:
-        with pytest.raises(ParameterError, match="a table with max_size has no keys of type str"):
-            HashMap("str", "int64", max_size=10)
         with pytest.raises(ParameterError, match="a table in a file has no keys of type str"):
             HashMap("str", "int64", design="stadium", memory=tmp_path / "table")
-        with pytest.raises(ParameterError, match="a MultiMap has no keys of type str"):
-            MultiMap("str", "int64")
 
     def test_verbs_of_numbers(self) -> None:
         with pytest.raises(DtypeError, match="compares single numbers"):

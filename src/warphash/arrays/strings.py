@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ..errors import DtypeError, ShapeError
 from .arrow import Chunk, give_strings, read_arrow
 from .library import MAX_ROWS, refuse_rows
+from .threads import in_threads
 
 __all__ = ["NULL_LENGTH", "ROW", "StringArray", "StringRows", "holds_text", "rows_of"]
 
@@ -32,8 +33,11 @@ _TEXT, _BINARY = ("u", "U", "vu"), ("z", "Z", "vz")
 _CODES = dict(zip("cCsSiIlL", ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"), strict=True))
 """The types of a dictionary's codes, by Arrow's formats."""
 
-_PIECE = 1 << 16
+_PIECE = 1 << 14
 """Elements of a column that become rows together, in a cache."""
+
+_OF_A_THREAD = 1 << 20
+"""Fewest elements of a column for which a thread is started."""
 
 
 class StringRows:
@@ -342,11 +346,15 @@ def _fill(rows: npt.NDArray[Any], address: int, offsets: npt.NDArray[Any]) -> No
     """Rows of strings that lie one behind the other."""
     words = rows.view(np.uint64).reshape(-1, 2)
     base = np.uint64(address)
-    for at in range(0, len(rows), _PIECE):
-        ends = offsets[at : at + _PIECE + 1].astype(np.int64, copy=False).view(np.uint64)
-        part = words[at : at + _PIECE]
-        np.add(ends[:-1], base, out=part[:, 0])
-        np.subtract(ends[1:], ends[:-1], out=part[:, 1])
+
+    def fill(begin: int, end: int) -> None:
+        for at in range(begin, end, _PIECE):
+            part = words[at : min(at + _PIECE, end)]
+            ends = offsets[at : at + len(part) + 1].astype(np.int64, copy=False).view(np.uint64)
+            np.add(ends[:-1], base, out=part[:, 0])
+            np.subtract(ends[1:], ends[:-1], out=part[:, 1])
+
+    in_threads(len(rows), _OF_A_THREAD, fill)
 
 
 def _fill_views(rows: npt.NDArray[Any], chunk: Chunk) -> None:
@@ -359,13 +367,18 @@ def _fill_views(rows: npt.NDArray[Any], chunk: Chunk) -> None:
     homes = np.array(chunk.buffers[2 : 2 + pool] or [0], np.uint64)
     views = chunk.at(1, np.uint64, 2 * chunk.length, 2 * chunk.offset).reshape(-1, 2)
     first, low, half = chunk.buffers[1] + 16 * chunk.offset + 4, np.uint64(2**32 - 1), np.uint64(32)
-    for at in range(0, len(rows), _PIECE):
-        part, piece = words[at : at + _PIECE], views[at : at + _PIECE]
-        np.bitwise_and(piece[:, 0], low, out=part[:, 1])
-        np.right_shift(piece[:, 1], half, out=part[:, 0])
-        part[:, 0] += homes[0] if len(homes) == 1 else homes.take((piece[:, 1] & low).view(np.int64), mode="clip")
-        (inside,) = np.nonzero(part[:, 1] <= 12)
-        part[inside, 0] = inside.astype(np.uint64) * np.uint64(16) + np.uint64(first + 16 * at)
+
+    def fill(begin: int, end: int) -> None:
+        for at in range(begin, end, _PIECE):
+            part = words[at : min(at + _PIECE, end)]
+            piece = views[at : at + len(part)]
+            np.bitwise_and(piece[:, 0], low, out=part[:, 1])
+            np.right_shift(piece[:, 1], half, out=part[:, 0])
+            part[:, 0] += homes[0] if len(homes) == 1 else homes.take((piece[:, 1] & low).view(np.int64), mode="clip")
+            (inside,) = np.nonzero(part[:, 1] <= 12)
+            part[inside, 0] = inside.astype(np.uint64) * np.uint64(16) + np.uint64(first + 16 * at)
+
+    in_threads(len(rows), _OF_A_THREAD, fill)
 
 
 def _fill_coded(

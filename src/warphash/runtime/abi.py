@@ -206,7 +206,7 @@ class StringCounters(ctypes.Structure):
 class StringBatch(Launch):
     """Strings and their numbers."""
 
-    _fields_ = _words("rows", "numbers", "slots", "offsets", "bytes")
+    _fields_ = _words("rows", "numbers", "slots", "offsets", "bytes", "hashes")
 
 
 # ---- rows/abi.cuh

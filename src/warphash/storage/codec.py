@@ -67,15 +67,15 @@ class WordStorage:
     def update(
         self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, held: int, unique: bool, stream: Any
     ) -> None:
-        if kind & 0xFF == 2 and kind >> 8 not in (32, 64) and op not in (Op.KEEP, Op.REPLACE):
+        combines, rows = op not in (Op.KEEP, Op.REPLACE), None
+        if combines and kind & 0xFF == 2 and kind >> 8 not in (32, 64):
             raise UnsupportedVerb(f"upsert combines floats of 32 and 64 bits, not of {kind >> 8}: keep wider values")
-        if op not in (Op.KEEP, Op.REPLACE) and bytes_of(kind) != self.value_bytes:
-            raise UnsupportedVerb(
-                f"upsert combines rows of numbers in a row store, and these rows of {self.value_bytes} bytes lie in "
-                "the slots: take rows of more than 8 bytes, and a design that keeps these in a row store, such as "
-                "'bucketed_cuckoo'"
-            )
-        if self._value_is_row and op not in (Op.KEEP, Op.REPLACE) and self.value_bytes not in (4, 8):
+        if combines and bytes_of(kind) != self.value_bytes:
+            from .rows_in_slots import combined_rows  # few tables need it
+
+            rows = combined_rows(self, self.key_bytes, self.value_bytes, keys, values, n, op, kind, stream)
+            values, op, combines = rows.ptr, Op.REPLACE, False
+        if self._value_is_row and combines and self.value_bytes not in (4, 8):
             raise UnsupportedVerb(
                 f"upsert combines values of 4 or 8 bytes beside keys of more than 8 bytes, and these have "
                 f"{self.value_bytes} bytes: widen them"

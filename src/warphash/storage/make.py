@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..designs import auto, registry
 from ..designs.base import Design
@@ -15,7 +15,11 @@ from .bounded.bound import RANKED_ROWS, Bound
 from .hash_constants import HASHES
 from .storage import Storage, Store, StoreOptions, TableKind
 
-__all__ = ["kernel_spec", "make_storage", "programs", "widths_of"]
+if TYPE_CHECKING:
+    from .bounded.policies import Policy
+    from .row_store import RowStorage
+
+__all__ = ["kernel_spec", "make_row_storage", "make_storage", "programs", "widths_of"]
 
 
 def _word(nbytes: int) -> int:
@@ -128,6 +132,7 @@ def make_storage(
     bound: Bound | None = None,
     any_length: bool = False,
     drops_nulls: bool = False,
+    policy: Policy | None = None,
 ) -> Storage:
     """Make an empty storage for ``capacity`` keys.
 
@@ -143,12 +148,19 @@ def make_storage(
         Keys are strings of any length; ``key_bytes`` is the width of their rows.
     drops_nulls
         Nulls among such keys are left out.
+    policy
+        Of the bound; by default, a new one of its name.
     """
     if any_length:
+        from .bounded.policies import make_policy
+        from .strings.bounded_strings import HASH_BYTES, BoundedStrings, ByHash
         from .strings.string_storage import StringStorage
         from .strings.string_table import NUMBER_BYTES, StringTable
 
-        inner = make_storage(
+        strings = StringTable(engine, seed, capacity)
+        if bound is not None and bound.evict == "lfu":
+            policy = ByHash(engine, make_policy("lfu", engine, bound.max_size, HASH_BYTES, seed), strings)
+        inner: Any = make_storage(
             engine,
             design,
             parameters,
@@ -158,8 +170,12 @@ def make_storage(
             seed=seed,
             family=family,
             options=options,
+            multi=multi,
+            bound=bound,
+            policy=policy,
         )
-        return StringStorage(StringTable(engine, seed, capacity), inner, value_bytes, drops_nulls=drops_nulls)
+        kind = StringStorage if bound is None else BoundedStrings
+        return kind(strings, inner, value_bytes, drops_nulls=drops_nulls)
     widths: dict[str, Any] = {"key_bytes": key_bytes, "value_bytes": value_bytes, "seed": seed, "family": family}
     storage: Storage
     options = options._replace(leaves=bound is None)
@@ -176,7 +192,8 @@ def make_storage(
     from .bounded.bounded_storage import BoundedStorage
     from .bounded.policies import make_policy
 
-    policy = make_policy(bound.evict, engine, bound.max_size, key_bytes, seed)
+    if policy is None:
+        policy = make_policy(bound.evict, engine, bound.max_size, key_bytes, seed)
     return BoundedStorage(storage, bound.max_size, policy, key_bytes, value_bytes, grows=options.grows)
 
 
@@ -206,3 +223,15 @@ def _of_words_or_rows(
     from .codec import WordStorage
 
     return WordStorage(store, key_bytes, value_bytes)
+
+
+def make_row_storage(engine: Engine, key_bytes: int, value_bytes: int, capacity: int) -> RowStorage:
+    """Make an empty storage of rows of any width, for the work of one call."""
+    from .row_store import RowStorage
+
+    design = registry.get("bucketed_cuckoo")
+    parameters = design.resolve({})
+    spec = _spec(design, tuple(parameters.items()), 8, 8, "mixer")
+    options = StoreOptions(True, 8, design.default_load_factor(parameters), None, False)
+    kind, capacity = TableKind(engine, design, parameters, spec), max(1, capacity)
+    return RowStorage(_maker(design.layout.family)(kind, capacity, 1, "mixer", options, False), key_bytes, value_bytes)

@@ -151,7 +151,7 @@ class BaseTable(Generic[K]):
     ) -> None:
         self._key = key_column(key, nulls, floats)
         if self._key.has_any_length:
-            check_string_options(self._key.name, self._kind, device, max_size, memory)
+            check_string_options(self._key.name, device, memory)
             device = "cpu"
         self._value = None if value is None else Column.of_values(value)
         self._value_kind = kind_of(self._value.dtype) if self._value else 0
@@ -886,7 +886,7 @@ class BaseTable(Generic[K]):
     @property
     def _unused_storage(self) -> Storage:
         """The storage, inside a bound: a find there is no use of the keys."""
-        return self._storage if self._bound is None else self._bounded.inner
+        return self._storage if self._bound is None else self._bounded.unused
 
     # ---- the one path of verbs with one answer for each key
     def _answered(self, keys: Any, dtype: np.dtype[Any], run: Any, verb: Callable[[int, int, int, Any], Any]) -> Any:
@@ -1003,6 +1003,10 @@ class BaseTable(Generic[K]):
         """All rows of some columns, as arrays like ``like`` (`keys`)."""
         library, device = self._kind_like(like)
         made = self._settled(self._owned_columns_locked, library, device, columns)
+        return self._exported(made, library)
+
+    def _exported(self, made: Sequence[ArrayView | StringArray], library: Library) -> list[Any]:
+        """Rows as arrays or columns of a library."""
         key: Any = self._key
         return [key.exported(rows, library) if isinstance(rows, StringArray) else library.export(rows) for rows in made]
 
@@ -1034,7 +1038,7 @@ class BaseTable(Generic[K]):
         seen = view(like)
         if seen.device not in ("cpu", self._device):
             self._transfer.refuse(seen, "like")
-        return seen.library, seen.device
+        return library_of_rows(seen.library), seen.device
 
     def _scanned_locked(self, library: Library, device: str, columns: Sequence[Column]) -> list[ArrayView]:
         """All rows of some columns: of keys, values and ranks, in this order."""
@@ -1070,7 +1074,9 @@ class BaseTable(Generic[K]):
         if self._bound is None or self._bound.evict not in RANKED_ROWS:
             return *self._host_columns_locked(), None
         columns = [column for column in (self._key, self._value, RANKS) if column is not None]
-        keys, *values, ranks = (made.owner for made in self._scanned_locked(NUMPY, "cpu", columns))
+        made = self._owned_columns_locked(NUMPY, "cpu", columns)
+        held: list[Any] = [rows if isinstance(rows, StringArray) else rows.owner for rows in made]
+        keys, *values, ranks = held
         return keys, values[0] if values else None, ranks
 
     @property

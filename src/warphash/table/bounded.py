@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..arrays.library import Library
+from ..arrays.library import ArrayView, Library
+from ..arrays.strings import StringArray
 from ..errors import DtypeError, ParameterError, UnsupportedVerb
 from ..runtime.abi import kind_of
 from ..runtime.engine import Buffer
@@ -25,10 +26,10 @@ def evict(table: BaseTable, n: int, like: Any) -> list[Any]:
     wanted = integer("n", n, 0)
     library, device = table._kind_like(like)
     made = table._alone(_evict_locked, table, wanted, library, device)
-    return [library.export(column) for column in made]
+    return table._exported(made, library)
 
 
-def _evict_locked(table: BaseTable, wanted: int, library: Library, device: str) -> list[Any]:
+def _evict_locked(table: BaseTable, wanted: int, library: Library, device: str) -> list[ArrayView | StringArray]:
     storage, engine = table._bounded, table._engine
     like = library.see(library.example(device))
     keys, n, _ = storage.least(wanted, like.stream)
@@ -36,7 +37,7 @@ def _evict_locked(table: BaseTable, wanted: int, library: Library, device: str) 
     if table._value is not None:
         width = table._value.nbytes
         values = engine.allocate(max(1, n * width), like.stream)
-        storage.inner.find(keys.ptr, n, values.ptr, 0, bytes(width), like.stream)
+        storage.unused.find(keys.ptr, n, values.ptr, 0, bytes(width), like.stream)
         columns.append((table._value, values))
     outs = [library.empty(like, (n, *column.shape), column.dtype, engine) for column, _ in columns]
 
@@ -46,9 +47,10 @@ def _evict_locked(table: BaseTable, wanted: int, library: Library, device: str) 
 
     # What leaves is copied out before it leaves, so it is not lost for want of memory.
     table._run(body, [], outs, like.stream)
+    left = [table._owned_locked(outs[0]), *outs[1:]]
     if n:
         storage.drop(keys, n, like.stream)
-    return outs
+    return left
 
 
 def erase_if(table: BaseTable, column: str, comparison: str, bound: Any) -> int:

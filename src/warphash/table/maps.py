@@ -221,16 +221,16 @@ class HashMap(PairTable[K, V]):
             ``"add"``, ``"min"``, ``"max"``, ``"or"``, ``"and"`` or ``"xor"``. ``"first"`` keeps the value that is
             there, or the value of the key's first element in the batch. ``"last"`` keeps the value of the key's last
             element. Sums of integers wrap around. Sums of floats depend on the order of additions, which is undefined.
-            Rows of numbers are combined number by number.
+            Rows of numbers are combined number by number. This takes longer where rows lie in the slots: those of up to
+            8 bytes beside keys of up to 8 bytes, and all rows in the designs ``"dynamic_cuckoo"`` and ``"stadium"``.
         scores
             As for `assign`, whatever ``op`` is, except that ``"first"`` keeps the score that is there.
 
         Raises
         ------
         UnsupportedVerb
-            If the values have no such operation: bytes, or bits of a float. Or if they are rows of numbers of less than
-            4 bytes, or rows that lie in the slots. Rows of up to 8 bytes lie there, beside keys of up to 8 bytes; and
-            all rows in the designs ``"dynamic_cuckoo"`` and ``"stadium"``.
+            If the values have no such operation: bytes, or bits of a float; or if they are rows of numbers of less than
+            4 bytes.
         """
         self._need("upsert")
         if op in ("first", "last"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,9 @@ from .array_types import A, Batch, Bools, Counts, Foreign, K, Keys, KeyT, OneKey
 from .base import COUNT
 from .items import PairTable
 from .keywords import DesignName, SharedOptions, TableOptions
+
+if TYPE_CHECKING:
+    from ..storage.strings.repeated_strings import RepeatedStrings
 
 __all__ = ["MultiMap"]
 
@@ -48,7 +51,7 @@ class MultiMap(PairTable[K, V]):
     Parameters
     ----------
     key, value
-        Types as for `HashMap`, of up to 8 bytes each.
+        Types as for `HashMap`, of up to 8 bytes each; or keys of any length.
     capacity, design, **options
         As for `HashMap`. The design has to be one whose buckets are lists.
 
@@ -102,9 +105,13 @@ class MultiMap(PairTable[K, V]):
         return table
 
     @property
-    def _pairs(self) -> RepeatedKeys:
-        words: Any = self._storage  # keys and values lie in the slots
-        return RepeatedKeys(words)
+    def _pairs(self) -> RepeatedKeys | RepeatedStrings:
+        storage: Any = self._storage  # keys, or the numbers of strings, and values lie in the slots
+        if self._key.has_any_length:
+            from ..storage.strings.repeated_strings import RepeatedStrings  # few tables need it
+
+            return RepeatedStrings(storage)
+        return RepeatedKeys(storage)
 
     def insert(self, keys: Any, values: Any) -> None:
         """Add every pair, also of keys that are there. Each pair takes constant time.
@@ -276,15 +283,23 @@ class MultiMap(PairTable[K, V]):
 
     def _fill(self, keys: Any, values: Any, ranks: ArrayView | None, *, unique: bool) -> None:
         """As `BaseTable._fill`; the pairs of a key keep the order in which they come. Sorts copies of all pairs."""
-        rows = [self._transfer.on_host(seen) for seen in self._view_pairs(keys, values)]
-        order = np.argsort(_as_numbers(rows[0]), kind="stable")
+        pairs = self._view_pairs(keys, values)
+        order = np.argsort(self._groups(pairs[0]), kind="stable")
+        rows = [self._transfer.on_host(seen) for seen in pairs]
         pairs = self._view_pairs(*(_taken(column, order) for column in rows))
         stream = pairs[0].stream
         self._run_naming_keys(lambda n, at, _: self._pairs.insert_runs(at[0], at[1], n, stream), pairs, [], stream)
 
+    def _groups(self, keys: ArrayView) -> npt.NDArray[np.unsignedinteger[Any]]:
+        """A number for each key, in host memory: elements of one key have one number, and others have others."""
+        pairs = self._pairs
+        if isinstance(pairs, RepeatedKeys):
+            return _as_numbers(self._transfer.on_host(keys))
+        return pairs.groups(keys.ptr, keys.rows, keys.stream)
+
     def _check_design(self) -> None:
         for what, column in (("key", self._key), ("value", self._values)):
-            if column.nbytes > MAX_BYTES:
+            if column.nbytes > MAX_BYTES and not column.has_any_length:
                 raise DtypeError(
                     f"a MultiMap's {what} has at most {MAX_BYTES} bytes, and {column.numpy} has {column.nbytes}: "
                     "insert row numbers, or fingerprints"

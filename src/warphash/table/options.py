@@ -158,7 +158,7 @@ def memory_of(given: Any, design: Design) -> str | Path:
     return path
 
 
-def check_string_options(key: str, kind: str, device: str | None, max_size: Any, memory: Any) -> None:
+def check_string_options(key: str, device: str | None, memory: Any) -> None:
     """Raise unless a table whose keys are strings of any length, or have nulls, can have these options.
 
     Raises
@@ -166,17 +166,14 @@ def check_string_options(key: str, kind: str, device: str | None, max_size: Any,
     DeviceError
         For another device than the CPU.
     ParameterError
-        For a `MultiMap`, a bound on keys, and slots in a file.
+        For slots in a file.
     """
     fixed = "give keys of a fixed width, such as S16, without nulls"
     if device not in (None, "cpu"):
         raise DeviceError(
-            f"keys of type {key} live on the CPU alone, got device={device!r}: give device='cpu', or {fixed}"
+            f"keys of type {key} live on the CPU alone, got device={device!r}: give device='cpu', or {fixed}, or "
+            f"number the keys by a table on the CPU (docs/keys.md) and give the numbers to a table on {device!r}"
         )
-    if kind == "MultiMap":
-        raise ParameterError(f"a MultiMap has no keys of type {key}: {fixed}, or take a HashMap")
-    if max_size is not None:
-        raise ParameterError(f"a table with max_size has no keys of type {key}: {fixed}, or leave max_size out")
     if isinstance(memory, os.PathLike):
         raise ParameterError(f"a table in a file has no keys of type {key}: {fixed}, or save the table")
 

@@ -200,10 +200,14 @@ def _see_column(array: Any) -> ArrayView:
 
 
 def _as_numpy(array: Any) -> npt.NDArray[Any]:
+    if hasattr(array, "iloc") and hasattr(array, "columns") and not all(map(_is_numpys, array.dtypes)):
+        return np.stack([_as_numpy(array.iloc[:, k]) for k in range(len(array.columns))], axis=1)
     dtype: Any = getattr(array, "dtype", None)
     if getattr(dtype, "tz", None) is not None and hasattr(dtype, "unit"):  # of pandas: others give instants of UTC
         return np.asarray(array, f"datetime64[{dtype.unit}]")
     try:
+        if hasattr(dtype, "pyarrow_dtype"):  # of pandas, which makes objects of dates and of times with a zone
+            return np.asarray(sys.modules["pyarrow"].array(array))
         return np.asarray(array)
     except MemoryError:
         raise
@@ -212,6 +216,10 @@ def _as_numpy(array: Any) -> npt.NDArray[Any]:
             f"expected a type that NumPy has, got {type(array).__name__} ({error}): "
             "give array.to_list(), whose items are checked one by one"
         ) from None
+
+
+def _is_numpys(dtype: Any) -> bool:
+    return isinstance(dtype, np.dtype)
 
 
 def _check_columns(array: Any) -> None:
@@ -233,6 +241,6 @@ def _count_nulls(array: Any, types: list[Any]) -> int:
         return int(np.sum(np.asarray(count() if callable(count) else count)))
     if hasattr(array, "itercolumns"):  # of PyArrow
         return sum(column.null_count for column in array.itercolumns())
-    if hasattr(array, "isna") and not all(isinstance(kind, np.dtype) for kind in types):  # NaN of NumPy's is a value
+    if hasattr(array, "isna") and not all(map(_is_numpys, types)):  # NaN of NumPy's is a value
         return int(np.sum(np.asarray(array.isna())))
     return 0

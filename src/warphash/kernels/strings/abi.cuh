@@ -38,6 +38,7 @@ struct StringBatch : Launch {
   u64 slots;    // move_slots: the slots to move
   u64 offsets;  // copy_bytes: u64 per element, where its bytes begin
   u64 bytes;    // copy_bytes: where the bytes go
+  u64 hashes;   // hashes: u64 per element
 };
 
 }  // namespace warphash

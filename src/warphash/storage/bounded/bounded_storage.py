@@ -102,6 +102,11 @@ class BoundedStorage:
         return self.inner.memory_use()
 
     @property
+    def unused(self) -> Storage:
+        """The storage inside: a find there is no use of the keys."""
+        return self.inner
+
+    @property
     def piece(self) -> int:
         """Most elements of a piece."""
         piece = max(self.max_size // 4, LEAST_PIECE)
@@ -150,7 +155,7 @@ class BoundedStorage:
         """
         score_bytes = (score_kind >> 8) // 8
         options: dict[str, Any] = {"op": op, "kind": kind, "unique": unique, "stream": stream}
-        for at, count in self._pieces(n):
+        for at, count in self.pieces(n):
             self._make_room(stream)
             given = ranks and ranks + 8 * at
             if scores:
@@ -243,7 +248,7 @@ class BoundedStorage:
             self.drop(least.keys, least.n, stream)
         self._size_at_most = self.store.size
 
-    def _pieces(self, n: int) -> Iterator[tuple[int, int]]:
+    def pieces(self, n: int) -> Iterator[tuple[int, int]]:
         """The first element of each piece, and how many elements it has. An empty batch is one piece."""
         at = 0
         while True:

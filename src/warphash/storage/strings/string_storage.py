@@ -70,14 +70,54 @@ class StringStorage:
         self.inner.counts(numbers.ptr, n, out, stream, entry)
 
     def update(
-        self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, held: int, unique: bool, stream: Any
+        self,
+        keys: int,
+        values: int,
+        n: int,
+        *,
+        op: Op,
+        kind: int,
+        flags: int,
+        held: int,
+        unique: bool,
+        stream: Any,
+        **ranking: int,
     ) -> None:
-        options: dict[str, Any] = {"op": op, "kind": kind, "unique": unique, "stream": stream}
+        """As `Storage.update`; ``ranking`` are options of `BoundedStorage.update`."""
+        options: dict[str, Any] = {"op": op, "kind": kind, "unique": unique, "stream": stream, **ranking}
         if self.drops_nulls and len(kept := elements_without_nulls(keys, n)) < n:
             self._update_some(kept, keys, values, n, flags, held, options)
             return
+        self._update_all(keys, values, n, flags, held, options)
+
+    def _update_all(self, keys: int, values: int, n: int, flags: int, held: int, options: dict[str, Any]) -> None:
+        stream = options["stream"]
+        if not self.value_bytes and not flags and self._holds_all_strings(stream):
+            self._insert_new(keys, n, options)
+            return
         numbers = self._intern(keys, n, stream)
         self.inner.update(numbers.ptr, values, n, flags=flags, held=held, **options)
+
+    def _holds_all_strings(self, stream: Any) -> bool:
+        """Whether every string that has a number is a key."""
+        self.store.finish(stream)
+        return self.strings.used == self.store.size
+
+    def _insert_new(self, keys: int, n: int, options: dict[str, Any]) -> None:
+        """Insert keys without values, where every string that has a number is a key: those that get a number now."""
+        new = self.strings.add(keys, n)
+        try:
+            self.inner.update(new.ctypes.data, 0, len(new), flags=0, held=0, **{**options, "unique": True})
+        except TableFull as error:
+            if error.keys is not None:
+                error.keys = self._first_with(new[error.keys], keys, n)
+            raise
+
+    def _first_with(self, numbers: npt.NDArray[np.uint32], keys: int, n: int) -> npt.NDArray[np.intp]:
+        """For each number, the first of ``n`` strings that has it."""
+        held = self.look_up(keys, n)
+        of_strings, first = np.unique(self._engine.to_host(held.ptr, np.uint32, n), return_index=True)
+        return first[np.searchsorted(of_strings, numbers)]
 
     def _update_some(
         self,
@@ -94,10 +134,11 @@ class StringStorage:
         chosen = bytes_at(values, n, self.value_bytes)[kept]
         done = np.zeros((len(kept), 1), np.uint8)
         found = np.zeros((len(kept), self.value_bytes), np.uint8)
-        numbers = self._intern(rows.ctypes.data, len(kept), options["stream"])
+        ranked = self._ranking_of(kept, n, options)
         at = [array.ctypes.data if given else 0 for array, given in ((chosen, values), (done, flags), (found, held))]
         try:
-            self.inner.update(numbers.ptr, at[0], len(kept), flags=at[1], held=at[2], **options)
+            more = {name: array.ctypes.data for name, array in ranked.items()}
+            self._update_all(rows.ctypes.data, at[0], len(kept), at[1], at[2], options | more)
         except TableFull as error:
             raise TableFull(str(error), None if error.keys is None else kept[error.keys]) from error
         for out, width, answers in ((flags, 1, done), (held, self.value_bytes, found)):
@@ -105,6 +146,12 @@ class StringStorage:
                 answered = bytes_at(out, n, width)
                 answered[:] = 0
                 answered[kept] = answers
+
+    @staticmethod
+    def _ranking_of(kept: npt.NDArray[np.intp], n: int, options: dict[str, Any]) -> dict[str, npt.NDArray[np.uint8]]:
+        """The scores and ranks of some elements of a batch."""
+        widths = {"scores": (options.get("score_kind", 0) >> 8) // 8, "ranks": 8}
+        return {name: bytes_at(options[name], n, width)[kept] for name, width in widths.items() if options.get(name)}
 
     def erase(self, keys: int, n: int, flags: int, stream: Any) -> None:
         numbers = self.look_up(keys, n)
@@ -129,7 +176,8 @@ class StringStorage:
 
     def clear(self, stream: Any) -> None:
         self.inner.clear(stream)
-        self.strings.clear()
+        with suppress(MemoryError):  # `collect` forgets them later
+            self.strings.clear()
 
     def rebuild(self, keys: int, stream: Any) -> None:
         self.inner.rebuild(keys, stream)
@@ -159,6 +207,11 @@ class StringStorage:
         self.strings.look_up(keys, n, numbers.ptr)
         return numbers
 
+    def numbers_of(self, keys: int, n: int, stream: Any) -> npt.NDArray[np.uint32]:
+        """The numbers of strings, which all have one then, in host memory."""
+        numbers = self._intern(keys, n, stream)
+        return self._engine.to_host(numbers.ptr, np.uint32, n)
+
     def _intern(self, keys: int, n: int, stream: Any) -> Buffer:
         """The numbers of strings, which all have one then."""
         if self.strings.used > 2 * self.store.size + FEWEST_TO_COLLECT:
@@ -169,7 +222,7 @@ class StringStorage:
         return numbers
 
     def _live(self, stream: Any) -> tuple[Buffer, int]:
-        """The numbers of all keys, and how many they are."""
+        """The numbers of all keys, and how many they are. A number has as many pairs as it comes up."""
         self.store.finish(stream)
         n = self.store.size
         numbers = self._numbers(n)

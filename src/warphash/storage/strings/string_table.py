@@ -12,6 +12,7 @@ interrupt between two launches loses nothing: strings are in the index with thei
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,7 +85,8 @@ class StringTable:
     seed
         Of the hash function.
     capacity
-        Strings to have an index and rows for.
+        Strings to have an index and rows for, once there are more than one piece of a batch may bring. The index of
+        fewer strings stays small, so a cache has more of it.
     hash_mask
         The bits of a hash that count.
     """
@@ -92,7 +94,9 @@ class StringTable:
     def __init__(self, engine: Engine, seed: int, capacity: int = 0, hash_mask: int = 2**64 - 1) -> None:
         self._engine, self._seed, self._hash_mask = engine, seed, hash_mask
         self._program = engine.program(STRINGS)
-        self._state = self._empty(_bits_for(capacity), max(1, capacity))
+        self._capacity = min(capacity, MOST_STRINGS)
+        few = min(capacity, PIECE)
+        self._state = self._empty(_bits_for(few), max(1, few))
 
     # ---- figures
     @property
@@ -130,23 +134,54 @@ class StringTable:
         MemoryError
             If there is no room. Strings of the batch may have numbers then, or after an interrupt.
         """
+        for at, count in self._pieces(n):
+            self._intern_piece(rows + at * ROW_BYTES, count, numbers + at * NUMBER_BYTES)
+
+    def add(self, rows: int, n: int) -> npt.NDArray[np.uint32]:
+        """Give numbers to those of ``n`` strings that have none: the new numbers. Raises as `intern`."""
+        taken = int(self._counters(self._state).taken)
+        numbers = None
+        for at, count in self._pieces(n):
+            if numbers is None or numbers.nbytes < count * NUMBER_BYTES:
+                numbers = self._engine.allocate(count * NUMBER_BYTES)  # stays in a cache
+            self._intern_piece(rows + at * ROW_BYTES, count, numbers.ptr)
+        return self._given_since(taken)
+
+    def _pieces(self, n: int) -> Iterator[tuple[int, int]]:
+        """Where each piece of a batch begins, and its length: the strings for which room is made at one time."""
         at = 0
         while at < n:
             count = min(n - at, max(PIECE, self.used))
-            piece = rows + at * ROW_BYTES
-            lengths = _rows_at(piece, count)[:, 1]
-            nbytes = (int(lengths.sum()) + count) % 2**64  # the length of a null is -1
-            self._prepare(count, nbytes)
-            state = self._state
-            self._counters(state).pending = 0
-            self._run("intern", state, count, rows=piece, numbers=numbers + at * NUMBER_BYTES)
-            if self._counters(state).pending:
-                self._run("resolve", state, count, numbers=numbers + at * NUMBER_BYTES)
+            yield at, count
             at += count
+
+    def _intern_piece(self, rows: int, n: int, numbers: int) -> None:
+        lengths = _rows_at(rows, n)[:, 1]
+        nbytes = (int(lengths.sum()) + n) % 2**64  # the length of a null is -1
+        self._prepare(n, nbytes)
+        state = self._state
+        self._counters(state).pending = 0
+        self._run("intern", state, n, rows=rows, numbers=numbers)
+        if self._counters(state).pending:
+            self._run("resolve", state, n, numbers=numbers)
+
+    def _given_since(self, taken: int) -> npt.NDArray[np.uint32]:
+        """The numbers that were given out behind the first ``taken`` of this state."""
+        state = self._state
+        now, free = int(self._counters(state).taken), state.free_count
+        fresh = np.arange(max(taken - free, 0), max(now - free, 0), dtype=np.uint32)
+        fresh += np.uint32(state.first)
+        if taken >= free or state.free is None:
+            return fresh
+        return np.concatenate([self._engine.to_host(state.free.ptr, np.uint32, free)[taken:now], fresh])
 
     def rows_of(self, numbers: int, n: int, rows: int) -> None:
         """Write where the strings of ``n`` numbers are."""
         self._run("rows_of", self._state, n, numbers=numbers, rows=rows)
+
+    def hashes(self, numbers: int, n: int, out: int) -> None:
+        """Write the hash of each string, uint64; 0 where the number is none."""
+        self._run("hashes", self._state, n, numbers=numbers, hashes=out)
 
     def all_rows(self, n: int, rows: int) -> bool:
         """Write where all ``n`` strings are, in the order of their numbers; False if some numbers are free."""
@@ -158,7 +193,7 @@ class StringTable:
 
     # ---- strings that nobody needs
     def keep(self, numbers: int, n: int) -> None:
-        """Forget all strings but those of ``n`` numbers.
+        """Forget all strings but those of ``n`` numbers, which may repeat.
 
         Raises
         ------
@@ -168,7 +203,7 @@ class StringTable:
         self._state = self._kept(numbers, n)
 
     def copy(self, numbers: int, n: int) -> StringTable:
-        """A table with the strings of ``n`` numbers, which have the same numbers there."""
+        """A table with the strings of ``n`` numbers, which may repeat, and which the strings have there, too."""
         state = self._kept(numbers, n)
         twin = StringTable(self._engine, self._seed, 0, self._hash_mask)
         twin._state = state
@@ -202,12 +237,13 @@ class StringTable:
         counters = self._counters(state)
         numbers = state.first + max(0, counters.taken - state.free_count)  # that were ever given out
         if numbers + strings > state.room:
-            room = max(numbers + strings, min(2 * state.room, MOST_STRINGS))
+            room = max(numbers + strings, min(2 * state.room, MOST_STRINGS), self._capacity)
             rows = engine.allocate(ROW_BYTES * room)
             engine.copy(rows.ptr, state.strings.ptr, ROW_BYTES * numbers)
             state = state._replace(strings=rows, room=room)
         bits = _bits_for(used + strings)
         if bits > state.bits:
+            bits = max(bits, _bits_for(self._capacity))
             slots = self._zeros(8 << bits)
             grown = state._replace(slots=slots, bits=bits)
             self._run("move_slots", grown, 1 << state.bits, slots=state.slots.ptr)
@@ -223,7 +259,8 @@ class StringTable:
     def _kept(self, numbers: int, n: int) -> State:
         """A state with the strings of ``n`` numbers alone, in memory of its own."""
         state, engine = self._state, self._engine
-        live = np.sort(engine.to_host(numbers, np.uint32, n))
+        live = np.unique(engine.to_host(numbers, np.uint32, n))
+        n = len(live)
         rows = np.empty((n, 2), np.uint64)
         self.rows_of(live.ctypes.data, n, rows.ctypes.data)
         offsets = _offsets(rows)

@@ -54,29 +54,51 @@ WARPHASH_FN u64 load_bytes(const u8* p, u64 count) {
 }
 WARPHASH_FN u64 fold(u64 a, u64 b) { return (a * b) ^ multiply_high(a, b); }
 
+// Word j of the six that a string of 8 to 48 bytes consists of. Words begin every 8 bytes, but none ends behind the string, so the
+// last ones overlap. The same instructions read strings of all these lengths. A branch by the length would be
+// mispredicted.
+constexpr u64 kStringWords = 6, kLeastInWords = 8, kMostInWords = 8 * kStringWords;  // bytes
+WARPHASH_FN u64 string_word(const u8* p, u64 length, u64 j) {
+  const u64 last = length - 8;
+  return load_bytes(p + (8 * j < last ? 8 * j : last), 8);
+}
+
 // A hash in the manner of wyhash: products of 128 bits, folded.
 WARPHASH_FN u64 hash_of(const StringRow& s, u64 seed) {
   constexpr u64 kA = 0x9fb21c651e98df25ull, kB = 0xa0761d6478bd642full, kC = 0xe7037ed1a0b428dbull;
   if (s.length == kNullLength) return fold(seed ^ kA, kB);
   const u8* p = reinterpret_cast<const u8*>(s.address);
-  u64 a = 0, b = 0, left = s.length;
-  for (; left > 16; left -= 16, p += 16) seed = fold(load_bytes(p, 8) ^ kB, load_bytes(p + 8, 8) ^ seed);
-  if (s.length >= 16)  // the last bytes, some of them a second time
-    a = load_bytes(p + left - 16, 8), b = load_bytes(p + left - 8, 8);
-  else if (left >= 8)
-    a = load_bytes(p, 8), b = load_bytes(p + left - 8, 8);
-  else if (left >= 4)
-    a = load_bytes(p, 4), b = load_bytes(p + left - 4, 4);
-  else if (left > 0)
-    a = static_cast<u64>(p[0]) << 16 | static_cast<u64>(p[left >> 1]) << 8 | p[left - 1];
+  if (s.length >= kLeastInWords) {
+    const auto take = [&seed](const u8* at, u64 length) {
+      const u64 x = fold(string_word(at, length, 0) ^ kA, string_word(at, length, 1) ^ seed);
+      const u64 y = fold(string_word(at, length, 2) ^ kB, string_word(at, length, 3) ^ seed);
+      const u64 z = fold(string_word(at, length, 4) ^ kC, string_word(at, length, 5) ^ seed);
+      seed = fold(x ^ kB, y ^ kC) ^ z;
+    };
+    u64 left = s.length;
+    for (; left > kMostInWords; left -= kMostInWords, p += kMostInWords) take(p, kMostInWords);
+    if (s.length > kMostInWords)  // the last 48 bytes, some of them a second time
+      take(p + left - kMostInWords, kMostInWords);
+    else
+      take(p, left);
+    return fold(kC ^ s.length, seed);
+  }
+  u64 a = 0, b = 0;
+  if (s.length >= 4)
+    a = load_bytes(p, 4), b = load_bytes(p + s.length - 4, 4);
+  else if (s.length > 0)
+    a = static_cast<u64>(p[0]) << 16 | static_cast<u64>(p[s.length >> 1]) << 8 | p[s.length - 1];
   return fold(kC ^ s.length, fold(a ^ kB, b ^ seed));
 }
 
-// (Comparing 16 bytes at a time by hand is slower: docs/performance/cpu.md.)
 WARPHASH_FN bool same_string(const StringRow& a, const StringRow& b) {
   if (a.length != b.length) return false;
-  return a.length == kNullLength ||
-         !__builtin_memcmp(reinterpret_cast<const u8*>(a.address), reinterpret_cast<const u8*>(b.address), a.length);
+  if (a.length == kNullLength) return true;
+  const u8 *p = reinterpret_cast<const u8*>(a.address), *q = reinterpret_cast<const u8*>(b.address);
+  if (a.length < kLeastInWords || a.length > kMostInWords) return !__builtin_memcmp(p, q, a.length);
+  u64 difference = 0;
+  for (u64 j = 0; j < kStringWords; ++j) difference |= string_word(p, a.length, j) ^ string_word(q, a.length, j);
+  return !difference;
 }
 
 WARPHASH_FN u64 load_acquire_slot(const u64* p) {
@@ -89,10 +111,11 @@ WARPHASH_FN u64 home_of(const StringIndex& t, u64 tag) { return tag >> (32 - t.b
 WARPHASH_FN u64 number_in(u64 slot) { return (slot & (kPending - 1)) - 1; }
 
 // The numbers of the last strings, by their addresses. The elements of a dictionary-encoded column have the addresses of
-// the dictionary's strings, so each of these is probed for once, and not for each element. Small batches do without the
-// memo. Others give it up once there were more misses than hits by twice its lines.
+// the dictionary's strings, so each of these is probed for once, and not for each element. Strings that lie one behind the
+// other, in the order of the elements, do without the memo, and so do small batches. Others give it up once there were
+// more misses than hits by twice its lines.
 class Memo {
-  static constexpr u32 kLines = 8192;
+  static constexpr u32 kLines = 8192, kSample = 64;
   static constexpr u64 kLeastElements = 1 << 14, kMostLength = ~0u;
   struct Line {
     u64 address;
@@ -104,7 +127,10 @@ class Memo {
   WARPHASH_FN Line& line(const StringRow& row) { return lines_[(row.address * 0x9fb21c651e98df25ull) >> 51]; }
 
  public:
-  explicit Memo(u64 elements) : credit_(elements < kLeastElements ? 0 : 2 * kLines) {
+  Memo(const StringRow* rows, u64 elements) : credit_(0) {
+    if (elements < kLeastElements) return;
+    for (u32 k = 1; k < kSample; ++k)
+      if (rows[k].address < rows[k - 1].address) credit_ = 2 * kLines;
     if (in_use())
       for (Line& line : lines_) line = {0, 0, 0};
   }
@@ -136,14 +162,14 @@ struct StringProbes {
   u64 claimed[kStringGroup];  // their slots
   u32 claimer[kStringGroup];  // and elements
 
-  StringProbes(const StringIndex& table, const StringBatch& batch, u64 elements)
+  StringProbes(const StringIndex& table, const StringBatch& batch, u64 begin, u64 end)
       : t(table),
         slots(pointer<u64>(table.slots)),
         known(pointer<StringRow>(table.strings)),
         rows(pointer<const StringRow>(batch.rows)),
         numbers(pointer<u32>(batch.numbers)),
         mask((1ull << table.bits) - 1),
-        memo(elements) {}
+        memo(rows + begin, end - begin) {}
 
   // Looks up the strings [i, i + n).
   WARPHASH_FN void run(u64 i, u32 n) {
@@ -168,16 +194,22 @@ struct StringProbes {
       at[k] = home_of(t, tags[k]);
       prefetch(slots + at[k]);
     }
-    const StringRow* met[kStringGroup];
+    u64 met[kStringGroup];
     for (u32 k = 0; k < n; ++k) {  // most probes end at their home or next to it
-      const u64 slot = load_relaxed(slots + at[k]);
-      met[k] = slot && slot >> 32 == tags[k] && !(slot & kPending) ? known + number_in(slot) : nullptr;
-      if (met[k]) prefetch(met[k]);
+      met[k] = load_acquire_slot(slots + at[k]);
+      if (!met[k] || met[k] >> 32 != tags[k] || met[k] & kPending)
+        met[k] = 0;
+      else
+        prefetch(known + number_in(met[k]));
     }
     for (u32 k = 0; k < n; ++k)
-      if (met[k]) prefetch(reinterpret_cast<const u8*>(met[k]->address));
+      if (met[k]) prefetch(reinterpret_cast<const u8*>(known[number_in(met[k])].address));
     claims = 0;
-    for (u32 k = 0; k < n; ++k) numbers[elements[k]] = probe_from(at[k], tags[k], elements[k]);
+    for (u32 k = 0; k < n; ++k) {
+      const u32 i = elements[k];
+      const bool found = met[k] && same_string(known[number_in(met[k])], rows[i]);
+      numbers[i] = found ? static_cast<u32>(number_in(met[k])) : probe_from(at[k], tags[k], i);
+    }
   }
 
   // The number of one string, kPending and another element, or kNoNumber: without a number, or claimed by the element.
@@ -213,7 +245,7 @@ struct LookUpStrings {
   static constexpr bool kWalks = true;
   static void run(const Table& table, const Batch& batch, u64 begin, u64 end) {
     const Table t = table;
-    StringProbes<false> probes(t, batch, end - begin);
+    StringProbes<false> probes(t, batch, begin, end);
     for (u64 i = begin; i < end; i += kStringGroup)
       probes.run(i, static_cast<u32>(end - i < kStringGroup ? end - i : kStringGroup));
   }
@@ -225,7 +257,7 @@ struct InternStrings {
   static constexpr bool kWalks = true;
   static void run(const Table& table, const Batch& batch, u64 begin, u64 end) {
     const Table t = table;
-    StringProbes<true> probes(t, batch, end - begin);
+    StringProbes<true> probes(t, batch, begin, end);
     StringCounters* const counters = pointer<StringCounters>(t.counters);
     const u32* const free_numbers = pointer<const u32>(t.free_numbers);
     for (u64 i = begin; i < end; i += kStringGroup) {
@@ -299,6 +331,18 @@ struct RowsOfStrings {
   }
 };
 
+struct HashesOfStrings {
+  using Table = StringIndex;
+  using Batch = StringBatch;
+  static constexpr bool kWalks = true;
+  static void run(const Table& t, const Batch& b, u64 begin, u64 end) {
+    const StringRow* const known = pointer<const StringRow>(t.strings);
+    const u32* const numbers = pointer<const u32>(b.numbers);
+    for (u64 i = begin; i < end; ++i)
+      pointer<u64>(b.hashes)[i] = numbers[i] == kNoNumber ? 0 : hash_of(known[numbers[i]], t.seed);
+  }
+};
+
 struct CopyBytes {
   using Table = StringIndex;
   using Batch = StringBatch;
@@ -323,4 +367,5 @@ struct CopyBytes {
   WARPHASH_ENTRY(resolve, warphash::ResolveStrings) \
   WARPHASH_ENTRY(move_slots, warphash::MoveSlots)   \
   WARPHASH_ENTRY(rows_of, warphash::RowsOfStrings)  \
+  WARPHASH_ENTRY(hashes, warphash::HashesOfStrings) \
   WARPHASH_ENTRY(copy_bytes, warphash::CopyBytes)

@@ -1,0 +1,175 @@
+"""Strings in a table of at most so many keys: a `StringStorage` whose numbers are bounded.
+
+A key that leaves is a number that leaves, and its string is one that is no key. So strings of keys that left are
+forgotten as those of erased keys are (`StringStorage.collect`), and their numbers are given to others. Ranks lie beside
+numbers, and a new key has a new rank. The frequencies of "lfu" outlive their keys: they are those of the strings'
+hashes (`ByHash`), which no other number inherits.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from ...errors import TableFull
+from ...runtime.abi import Op
+from ...runtime.engine import Buffer, Engine
+from ..bounded.bounded_storage import BoundedStorage, Least
+from ..bounded.policies import Policy
+from ..row_store import Touch
+from .string_storage import StringStorage
+from .string_table import ROW_BYTES, StringTable
+
+__all__ = ["HASH_BYTES", "BoundedStrings", "ByHash"]
+
+HASH_BYTES = 8
+"""What a policy is given for a key, in place of its string."""
+
+
+class BoundedStrings(StringStorage):
+    """Of at most ``max_size`` strings: to a table, what a `BoundedStorage` is.
+
+    See `StringStorage` for the parameters; ``inner`` is a `BoundedStorage`.
+    """
+
+    inner: BoundedStorage
+
+    @property
+    def max_size(self) -> int:
+        return self.inner.max_size
+
+    @property
+    def piece(self) -> int:
+        return self.inner.piece
+
+    @property
+    def policy(self) -> Policy:
+        return self.inner.policy
+
+    @property
+    def evicted(self) -> int:
+        return self.inner.evicted
+
+    @property
+    def unused(self) -> StringStorage:
+        """As `BoundedStorage.unused`."""
+        return StringStorage(self.strings, self.inner.unused, self.value_bytes, drops_nulls=self.drops_nulls)
+
+    def update(
+        self,
+        keys: int,
+        values: int,
+        n: int,
+        *,
+        op: Op,
+        kind: int,
+        flags: int,
+        held: int,
+        unique: bool,
+        stream: Any,
+        **ranking: int,
+    ) -> None:
+        """As `BoundedStorage.update`. The strings of a piece get numbers once those before it have left."""
+        widths = {"scores": (ranking.get("score_kind", 0) >> 8) // 8, "ranks": 8}
+        for at, count in self.inner.pieces(n):
+            here = {name: given and given + at * widths.get(name, 0) for name, given in ranking.items()}
+            try:
+                super().update(
+                    keys + at * ROW_BYTES,
+                    values and values + at * self.value_bytes,
+                    count,
+                    op=op,
+                    kind=kind,
+                    flags=flags and flags + at,
+                    held=held and held + at * self.value_bytes,
+                    unique=unique,
+                    stream=stream,
+                    **here,
+                )
+            except TableFull as error:
+                if at and error.keys is not None:
+                    raise TableFull(str(error), error.keys + at) from error
+                raise
+
+    def _holds_all_strings(self, stream: Any) -> bool:
+        """False: an update is a use of the keys that are there, too."""
+        return False
+
+    def scan(self, room: int, out_keys: int, out_values: int, stream: Any, out_ranks: int = 0) -> int:
+        """As `BoundedStorage.scan`."""
+        if not out_ranks:
+            return super().scan(room, out_keys, out_values, stream)
+        numbers = self._numbers(room)
+        found = self.inner.scan(room, numbers.ptr if out_keys else 0, out_values, stream, out_ranks)
+        if out_keys:
+            self.strings.rows_of(numbers.ptr, min(found, room), out_keys)
+        return found
+
+    def copy(self, stream: Any) -> BoundedStrings:
+        """As `Storage.copy`."""
+        numbers, n = self._live(stream)
+        strings, inner = self.strings.copy(numbers.ptr, n), self.inner.copy(stream)
+        if isinstance(inner.policy, ByHash):
+            inner.policy.strings = strings
+        return BoundedStrings(strings, inner, self.value_bytes, drops_nulls=self.drops_nulls)
+
+    # ---- keys that leave
+    def least(self, n: int, stream: Any) -> Least:
+        """As `BoundedStorage.least`: the rows of strings, which are valid until an update."""
+        least = self.inner.least(n, stream)
+        rows = self._engine.allocate(max(1, ROW_BYTES * least.n))
+        self.strings.rows_of(least.keys.ptr, least.n, rows.ptr)
+        return Least(rows, least.n, least.rank)
+
+    def drop(self, keys: Buffer, n: int, stream: Any) -> None:
+        """As `BoundedStorage.drop`."""
+        self.inner.drop(self.look_up(keys.ptr, n), n, stream)
+
+
+class ByHash:
+    """A policy that computes ranks from keys, given the hashes of strings in place of their numbers.
+
+    Parameters
+    ----------
+    policy
+        For keys of `HASH_BYTES`.
+    strings
+        Has the numbers.
+    """
+
+    keeps_ranks = False
+
+    def __init__(self, engine: Engine, policy: Policy, strings: StringTable) -> None:
+        self._engine, self._policy, self.strings = engine, policy, strings
+
+    @property
+    def nbytes(self) -> int:
+        return self._policy.nbytes
+
+    def touch(self, given: int, stream: Any) -> Touch | None:
+        return None
+
+    def record(self, keys: int, n: int, stream: Any, flags: int = 0) -> None:
+        """As `Policy.record`. An access for which there is no memory is not noted."""
+        with suppress(MemoryError):
+            hashes = self._hashes(keys, n)
+            self._policy.record(hashes.ptr, n, stream, flags)
+
+    def rank(self, keys: int, n: int, out: int, stream: Any) -> None:
+        hashes = self._hashes(keys, n)
+        self._policy.rank(hashes.ptr, n, out, stream)
+
+    def clear(self, stream: Any) -> None:
+        self._policy.clear(stream)
+
+    def resume(self, greatest: int) -> None:
+        self._policy.resume(greatest)
+
+    def copy(self, stream: Any) -> ByHash:
+        """As `Policy.copy`; the caller gives the copy its own strings."""
+        return ByHash(self._engine, self._policy.copy(stream), self.strings)
+
+    def _hashes(self, numbers: int, n: int) -> Buffer:
+        hashes = self._engine.allocate(max(1, HASH_BYTES * n))
+        self.strings.hashes(numbers, n, hashes.ptr)
+        return hashes
