@@ -91,7 +91,7 @@ def render_contest(contests: Sequence[Contest], data: str) -> Table:
         for what, mine in ours.rates.items():
             its = c.rates.get(what)
             times = "" if its is None or c is ours else f" ({mine / its:,.1f} x)"
-            cells.append("in find" if its is None else f"{its / 1e6:,.1f}{times}")
+            cells.append("in find" if its is None else f"{_four_characters(its / 1e6)}{times}")
         table.add_row(c.name, *cells, _verdict(c.mismatches))
     return table
 
@@ -101,9 +101,13 @@ def _rate(m: Measurement | None, best: float, unit: float) -> str:
         return ""
     if m.mismatches:
         return "[bold red]FAIL[/]"
-    rate = m.rate_per_s / unit
-    text = f"{rate:.{0 if rate >= 99.95 else 1 if rate >= 9.995 else 2}f}"  # 4 characters
+    text = _four_characters(m.rate_per_s / unit)
     return f"[bold]{text}[/]" if m.rate_per_s == best else text
+
+
+def _four_characters(rate: float) -> str:
+    """A rate below 10,000."""
+    return f"{rate:.{0 if rate >= 99.95 else 1 if rate >= 9.995 else 2}f}"
 
 
 def _bytes_per_pair(measurements: Sequence[Measurement]) -> str:
