@@ -126,7 +126,6 @@ def bench(
     from .lab import bench as standard
     from .lab import contest, plots, report, results, sweeps, turns
     from .lab.limits import Limit, Limits
-    from .lab.rivals import missing
     from .lab.runner import Lab, Measurement
 
     value = None if values == "none" else values
@@ -167,7 +166,7 @@ def bench(
                 standard.workload_of(source, n or (200_000 if quick else most.get(source)), keys, value, seed)
                 for source in data or (["random"] if quick else ["tpch", "random"])
             ]
-            contested = contest.workloads_of(workloads, values, seed) if rivals else []
+            contested = contest.workloads_of(workloads, seed) if rivals else []
         progress.update(task, total=len(workloads) * len(settings))
         with results.recorded(lab) as run:
             for batch in standard.standard_run(
@@ -181,8 +180,11 @@ def bench(
     # The picture comes first, so where the new data file is, the new picture is, too.
     with turns.away():
         plots.draw_bench(measured, plot, lab.machine, contests, results.made_by(command))
-    of_limits = {"limits": known.content(), "shares": [share and vars(share) for share in shares]} if limits else {}
-    results.save(json, measured, command, lab.machine, **run.head(), contests=[vars(c) for c in contests], **of_limits)
+    left_out = contest.not_measured(max(len(w.keys) for w in contested)) if rivals else {}
+    held: dict[str, Any] = {"contests": [vars(c) for c in contests], "not_measured": left_out}
+    if limits:
+        held |= {"limits": known.content(), "shares": [share and vars(share) for share in shares]}
+    results.save(json, measured, command, lab.machine, **run.head(), **held)
     for workload in workloads:
         _console.print(report.render(measured, workload.name))
         if limits:
@@ -191,8 +193,8 @@ def bench(
         _console.print(report.render_limits(known, lab.ceilings, lab.machine))
     for workload in contested:
         _console.print(report.render_contest(contests, workload.name))
-    if rivals and (absent := missing()):
-        _console.print(f"Not installed, so not measured: {', '.join(absent)}.", highlight=False)
+    for name, why in left_out.items():
+        _console.print(f"Not measured: {name}, {why}.", highlight=False)
     _console.print(f"Results in {json}, picture in {plot}.", highlight=False)
     _exit_if_wrong(sum(m.mismatches for m in measured) + sum(c.mismatches for c in contests))
 

@@ -9,6 +9,7 @@ import pytest
 from warphash import get_num_threads
 from warphash.lab import contest, workloads
 from warphash.lab.rivals import available, missing
+from warphash.lab.rivals.cpp_table import cpp_rival
 
 RIVALS = list(available())
 
@@ -32,12 +33,13 @@ def test_a_contest_is_held_with_us_first():
 def test_random_keys_are_compared_in_two_types_and_data_as_they_are():
     drawn = workloads.make(100, "uint32", "uint32", seed=1)
     data = replace(drawn, name="TPC-H LINE")
-    found = contest.workloads_of([drawn, data], "uint32", seed=1)
+    found = contest.workloads_of([drawn, data], seed=1)
     assert [(w.name, str(w.keys.dtype), len(w.keys)) for w in found] == [
         ("random int32", "int32", 100),
         ("random int64", "int64", 100),
         ("TPC-H LINE", "uint32", 100),
     ]
+    assert [w.values.dtype.itemsize for w in found] == [4, 8, 4]
 
 
 def test_libraries_that_are_not_installed_are_named(monkeypatch):
@@ -50,3 +52,33 @@ def test_libraries_that_are_not_installed_are_named(monkeypatch):
 def test_a_rival_is_not_asked_for_more_than_it_bears(monkeypatch):
     shy = [rival for rival in RIVALS if rival.most_keys < 1 << 30]
     assert {"dict"} <= {rival.name for rival in shy} <= {"dict", "cereggii AtomicDict"}
+
+
+def test_a_contest_names_whom_it_leaves_out(monkeypatch):
+    monkeypatch.setitem(sys.modules, "warphash.lab.rivals.duckdb_in", None)
+    left_out = contest.not_measured((1 << 21) + 1)
+    assert left_out["dict"] == "takes 2,097,152 keys at most"
+    assert left_out["duckdb"] == "not installed"
+    assert "numpy isin" not in left_out
+
+
+STANDARD_MAP = """
+#include <unordered_map>
+
+template <class Key, class Value>
+struct Table : std::unordered_map<Key, Value> {
+  Table(const Key*, std::size_t n) { this->reserve(n); }
+};
+"""
+
+
+@pytest.mark.parametrize(("key", "value"), [("uint32", "uint64"), ("int64", "uint32")])
+def test_a_table_of_a_cpp_library_is_compiled_and_right(key, value):
+    rival = cpp_rival("std unordered_map", STANDARD_MAP)
+    workload = workloads.make(3_000, key, value, seed=1)
+    assert contest.contest_of(rival, workload).mismatches == 0
+
+
+def test_a_cpp_library_that_is_not_there_is_not_installed():
+    with pytest.raises(ImportError, match="nowhere cannot be compiled"):
+        cpp_rival("nowhere", "#include <nowhere/table.hpp>")

@@ -279,6 +279,71 @@ def test_a_table_that_grows_is_built_from_the_old_one(
     check_map(table, keys)
 
 
+@pytest.fixture
+def joint_builds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Of each build from a table and a batch at once, how many keys it added."""
+    made: list[int] = []
+    build = BucketArray.build_from_both
+
+    def spied(*args: Any) -> Any:
+        outcome = build(*args)
+        made.append(outcome.changed)
+        return outcome
+
+    monkeypatch.setattr(BucketArray, "build_from_both", spied)
+    return made
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("dtype", ["uint32", "uint64"])
+def test_a_table_grows_for_new_keys_in_one_build(
+    setting: dict[str, Any], dtype: str, joint_builds: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WARPHASH_NUM_THREADS", "3")
+    keys = some_keys(40_000, dtype)
+    numbers = np.arange(len(keys)).astype(dtype)
+    table = HashMap(dtype, dtype, device="cpu", seed=1, **setting)
+    members = HashSet(dtype, device="cpu", seed=1, **setting)
+    for at in range(0, 40_000, 4000):
+        part = slice(at, at + 4000)
+        assert table.insert(keys[part], numbers[part]).all() and members.insert(keys[part]).all()
+        assert len(table) == at + 4000
+    check_map(table, keys)
+    assert (np.sort(members.keys()) == np.sort(keys)).all()
+    assert len(joint_builds) >= 4 and set(joint_builds) <= set(range(8000, 40_001, 4000))
+
+
+@pytest.mark.parametrize("odd", ["there", "twice"])
+def test_a_batch_whose_sample_misled_is_inserted(
+    odd: str, joint_builds: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One key that is in the table keeps its value, and one key that repeats is added once."""
+    monkeypatch.setattr(store, "seem_new", lambda *_: True)
+    keys = some_keys(12_000, "uint32")
+    for which in range(0, 4000, 97):
+        table = HashMap("uint32", "uint32", capacity=4000, device="cpu", **BCHT)
+        table.insert(keys[:4000], np.arange(4000, dtype=np.uint32))
+        batch = keys[4000:].copy()
+        batch[which + 1] = keys[which] if odd == "there" else batch[which]
+        added = table.insert(batch, np.arange(4000, 12_000, dtype=np.uint32))
+        assert joint_builds[-1] == 11_999 == len(table)
+        assert added.sum() == 7999 and added[which] | added[which + 1]
+        held, numbers = np.append(keys[:4000], batch[added]), np.append(np.arange(4000), 4000 + np.flatnonzero(added))
+        assert (table.find(held)[0] == numbers).all()
+    table.check()
+
+
+def test_a_joint_build_without_memory_leaves_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(BucketArray, "build_from_both", refuse)
+    keys = some_keys(12_000, "uint32")
+    table = HashMap.from_arrays(keys[:4000], np.arange(4000), device="cpu", **BCHT)
+    assert table.insert(keys[4000:], np.arange(4000, 12_000)).all()
+    check_map(table, keys)
+
+
 def test_a_false_word_about_unique_keys_loses_none(builds: list[bool]) -> None:
     keys = some_keys(3000, "uint32")
     table = HashSet("uint32", capacity=4000, device="cpu", **BCHT)

@@ -283,14 +283,14 @@ class Subtables:
     """
 
     family = "subtables"
-    cpu_entries = "subtables/entries.cuh"
+    cpu_entries = "subtables/cpu/entries.cuh"
     partition = "subtables/gpu/partition.cuh"
     refilling = frozenset(["claim", "place"])
     companions: Mapping[str, Sequence[str]] = MappingProxyType({"settle": ("claim", "place", "hand_over", "find")})
     in_place, keys_apart, keeps_duplicates = True, True, False
     composed = False
 
-    def __init__(self, line_bytes: int, entries: str = cpu_entries) -> None:
+    def __init__(self, line_bytes: int, entries: str = "subtables/entries.cuh") -> None:
         self.line_bytes, self.entries = line_bytes, entries
 
     def slot_bytes(self, key_bytes: int, value_bytes: int) -> int:

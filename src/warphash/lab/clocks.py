@@ -19,7 +19,7 @@ from ..errors import EngineUnavailable
 from ..settings import get_num_threads
 from . import turns
 
-__all__ = ["HostClock", "clock_of"]
+__all__ = ["HostClock", "clock_of", "processor"]
 
 Array = npt.NDArray[Any]
 
@@ -57,7 +57,7 @@ class HostClock:
     def machine(self) -> str:
         """Name of the processor, and the number of threads in use."""
         threads = get_num_threads()
-        return f"{_processor()}, {threads} thread{'s' if threads > 1 else ''}"
+        return f"{processor()}, {threads} thread{'s' if threads > 1 else ''}"
 
     def here(self, array: Array) -> Any:
         """Copy an array of the host to the table's device."""
@@ -227,7 +227,8 @@ def clock_of(device: str) -> HostClock:
     raise EngineUnavailable("measuring on a GPU needs arrays on it: pip install cupy-cuda13x, or torch")
 
 
-def _processor() -> str:
+def processor() -> str:
+    """Name of the processor."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from .. import HashMap, get_num_threads
-from .oracle import Oracle
-from .rivals import Rival, available
-from .workloads import Workload, make, queries
+from .oracle import Answers, Oracle
+from .rivals import Rival, available, missing
+from .workloads import Array, Workload, make, queries
 
-__all__ = ["SHARES", "Contest", "contest_of", "faster_of_two", "hold", "workloads_of"]
+__all__ = ["SHARES", "Contest", "contest_of", "faster_of_two", "hold", "not_measured", "workloads_of"]
 
 _RANDOM_TYPES = ("int32", "int64")
 
@@ -62,35 +62,52 @@ class Contest:
         return f"{self.threads} thread{'s' if self.threads > 1 else ''}"
 
 
-def workloads_of(measured: Sequence[Workload], values: str, seed: int) -> list[Workload]:
-    """What the contest is held on: data as they are; random keys as int32 and as int64, which libraries treat apart."""
+def workloads_of(measured: Sequence[Workload], seed: int) -> list[Workload]:
+    """What the contest is held on: data as they are; random keys as int32 and as int64, which libraries treat apart.
+
+    The values of random keys are as wide as the keys.
+    """
     found = []
     for workload in measured:
         kinds = _RANDOM_TYPES if workload.name == "random" else ()
-        drawn = [replace(make(len(workload.keys), kind, values, seed), name=f"random {kind}") for kind in kinds]
+        drawn = [replace(make(len(workload.keys), kind, f"u{kind}", seed), name=f"random {kind}") for kind in kinds]
         found += drawn or [workload]
     return found
 
 
 def hold(workload: Workload, load_factor: float, note: Callable[[str], None] = lambda _: None) -> Iterator[Contest]:
     """Measure warphash, then every installed rival that can take so many keys."""
+    lookups = lookups_of(workload)
     for contestant in (_warphash(load_factor), *available()):
         if len(workload.keys) <= contestant.most_keys:
             note(f"{workload.name}: {contestant.name}")
-            yield contest_of(contestant, workload)
+            yield contest_of(contestant, workload, lookups)
 
 
-def contest_of(contestant: Rival, workload: Workload) -> Contest:
-    """Measure one contestant with all pairs of a workload."""
-    n = len(workload.keys)
+def not_measured(n: int) -> dict[str, str]:
+    """The rivals that a contest of ``n`` keys leaves out, by rival or library, and why."""
+    slow = {r.name: f"takes {r.most_keys:,} keys at most" for r in available() if r.most_keys < n}
+    return {**slow, **dict.fromkeys(missing(), "not installed")}
+
+
+def lookups_of(workload: Workload) -> list[tuple[Array, Answers]]:
+    """The keys that are looked up for each of `SHARES`, as many as there are pairs, and the right answers."""
     oracle = Oracle(workload.keys, None)
+    asked = [queries(workload, share, len(workload.keys), seed=1)[0] for share in SHARES]
+    return [(keys, oracle.answers(keys)) for keys in asked]
+
+
+def contest_of(
+    contestant: Rival, workload: Workload, lookups: Sequence[tuple[Array, Answers]] | None = None
+) -> Contest:
+    """Measure one contestant with all pairs of a workload. ``lookups`` are `lookups_of` that workload."""
+    n = len(workload.keys)
     build_seconds, table = faster_of_two(contestant.build, workload.keys, workload.values)
     rates, wrong = [], 0
-    for share in SHARES:
-        keys = queries(workload, share, n, seed=1)[0]
+    for keys, answers in lookups or lookups_of(workload):
         seconds, found = faster_of_two(contestant.find, table, keys)
         rates.append(n / seconds)
-        wrong += oracle.answers(keys).mismatches(None, np.asarray(found))
+        wrong += answers.mismatches(None, np.asarray(found))
     build = n / build_seconds if contestant.builds else None
     present, half, absent = rates
     return Contest(workload.name, contestant.name, n, build, present, half, absent, wrong, get_num_threads())

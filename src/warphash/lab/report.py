@@ -94,7 +94,7 @@ def render_contest(contests: Sequence[Contest], data: str) -> Table:
         for what, mine in ours.rates.items():
             its = c.rates.get(what)
             times = "" if its is None or c is ours else f" ({mine / its:,.1f} x)"
-            cells.append("in find" if its is None else f"{its / 1e6:,.1f}{times}")
+            cells.append("in find" if its is None else f"{_digits(its / 1e6)}{times}")
         table.add_row(c.name, *cells, _verdict(c.mismatches))
     return table
 

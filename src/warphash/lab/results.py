@@ -24,6 +24,8 @@ A file of ``warphash bench`` goes on with
 
 ``contests``
     Rates of other libraries (`Contest`).
+``not_measured``
+    The libraries that were left out, and why (`contest.not_measured`).
 ``measurements``
     One object for each rate (`Measurement`), with ``mismatches``, its wrong answers.
 
@@ -127,7 +129,7 @@ def write(path: str | os.PathLike[str], command: str, machine: str, content: Map
 def save(
     path: str | os.PathLike[str], measurements: Sequence[Measurement], command: str, machine: str, **more: Any
 ) -> None:
-    """Write the file of a benchmark. ``more`` has the entries of `Run.head`, and ``contests``."""
+    """Write the file of a benchmark. ``more`` has the entries of `Run.head`, ``contests`` and ``not_measured``."""
     write(path, command, machine, {**more, "measurements": [asdict(m) for m in measurements]})
 
 

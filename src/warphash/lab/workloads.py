@@ -10,7 +10,18 @@ import numpy.typing as npt
 
 from ..errors import ParameterError
 
-__all__ = ["Workload", "distinct", "key_type", "make", "of_keys", "queries", "random_keys", "ranks", "scrambled"]
+__all__ = [
+    "Array",
+    "Workload",
+    "distinct",
+    "key_type",
+    "make",
+    "of_keys",
+    "queries",
+    "random_keys",
+    "ranks",
+    "scrambled",
+]
 
 Array = npt.NDArray[Any]
 Key = TypeVar("Key", bound=np.generic)

@@ -28,7 +28,7 @@ from ..runtime.source import ROWS
 from .lookup import launch_find
 from .storage import Store
 
-__all__ = ["FEWEST_SKETCHED", "estimate_new_keys", "seem_distinct"]
+__all__ = ["FEWEST_SKETCHED", "estimate_new_keys", "seem_distinct", "seem_new"]
 
 FEWEST_SKETCHED = 1 << 13
 """Elements up to which all absent ones are taken for different keys: room for them costs less than the sketch."""
@@ -58,7 +58,7 @@ def estimate_new_keys(store: Store, keys: int, n: int, room: int = 0, stream: An
     absent = n
     if store.size:
         absent = math.ceil(_absent_share(store, keys, n, stream) * n)
-    if absent <= max(room, FEWEST_SKETCHED) or (not store.size and seem_distinct(store, keys, n)):
+    if absent <= max(room, FEWEST_SKETCHED) or seem_distinct(store, keys, n):
         return absent
     return min(absent, math.ceil(_distinct(_sketch(store, keys, n, stream))))
 
@@ -74,6 +74,17 @@ def seem_distinct(store: Store, keys: int, n: int) -> bool:
     places = np.arange(sampled) * step + np.random.default_rng(n).integers(0, step - 1, sampled)
     sample = np.sort(words[np.concatenate([places, places + 1])])  # neighbours, because copies may lie side by side
     return not np.any(sample[1:] == sample[:-1])
+
+
+def seem_new(store: Store, keys: int, n: int, stream: Any = None) -> bool:
+    """Whether no key repeats in a sample of a batch in host memory, and none of another sample is in the store. Waits.
+
+    Raises
+    ------
+    MemoryError
+        If there is no room for the sample.
+    """
+    return seem_distinct(store, keys, n) and _absent_share(store, keys, n, stream) == 1
 
 
 def _absent_share(store: Store, keys: int, n: int, stream: Any) -> float:

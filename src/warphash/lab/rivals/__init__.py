@@ -19,6 +19,9 @@ _LIBRARIES = {
     "polars_is_in": "polars",
     "polars_join": "polars",
     "duckdb_in": "duckdb",
+    "boost_flat_map": "Boost 1.81 (libboost1.81-dev)",
+    "absl_flat_hash_map": "Abseil (libabsl-dev)",
+    "google_dense_hash_map": "Sparsehash (libsparsehash-dev)",
 }
 """The modules, and the library that each needs."""
 

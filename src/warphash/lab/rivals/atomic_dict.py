@@ -17,5 +17,5 @@ RIVAL = Rival(
     "cereggii AtomicDict",
     build=_build,
     find=lambda table, keys: np.fromiter((table.get(key) is not None for key in keys.tolist()), bool, len(keys)),
-    most_keys=1 << 24,
+    most_keys=1 << 22,
 )

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -213,7 +213,13 @@ def launch_seed(entry: str, table: ctypes.Structure, batch: Launch) -> int:
 
 
 def load(source: str) -> ctypes.PyDLL:
-    """The library of ``source``, compiled unless the cache has it.
+    """The library of ``source``, compiled unless the cache has it; raises as `compiled`."""
+    # PyDLL keeps the interpreter's lock: a library has one scheduler, and runs one launch at a time.
+    return ctypes.PyDLL(str(compiled(source, OPTIONS, "emulated")))
+
+
+def compiled(source: str, options: Sequence[str], folder: str) -> Path:
+    """The file of the library of ``source``, in a folder of the cache; compiled unless it is there.
 
     Raises
     ------
@@ -222,30 +228,29 @@ def load(source: str) -> ctypes.PyDLL:
     CompileError
         Where it refuses the source.
     """
-    # PyDLL keeps the interpreter's lock: a library has one scheduler, and runs one launch at a time.
     command = compiler()
-    key = hashlib.sha256("\0".join([source, *command, compiler_version(command), *OPTIONS]).encode()).hexdigest()
-    directory = cache_directory() / "emulated"
+    key = hashlib.sha256("\0".join([source, *command, compiler_version(command), *options]).encode()).hexdigest()
+    directory = cache_directory() / folder
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError:
         directory = Path(tempfile.mkdtemp(prefix="warphash-"))
     library = directory / f"{key}.so"
     if not library.exists():
-        compile_library(command, source, library)
-    return ctypes.PyDLL(str(library))
+        compile_library([*command, *options], source, library)
+    return library
 
 
-def compile_library(command: tuple[str, ...], source: str, library: Path) -> None:
+def compile_library(command: Sequence[str], source: str, library: Path) -> None:
     """Write ``library`` whole or not at all; a process that races to the same one writes the same code."""
     handle, temporary = tempfile.mkstemp(suffix=".so", prefix=".writing-", dir=library.parent)
     os.close(handle)
     try:
         run = subprocess.run(
-            [*command, *OPTIONS, "-o", temporary, "-"], input=source, capture_output=True, text=True, check=False
+            [*command, "-o", temporary, "-"], input=source, capture_output=True, text=True, check=False
         )
         if run.returncode:
-            raise CompileError(f"{command[0]} refused a kernel:\n{run.stderr}")
+            raise CompileError(f"{command[0]} refused the source:\n{run.stderr}")
         Path(temporary).replace(library)
     finally:
         Path(temporary).unlink(missing_ok=True)

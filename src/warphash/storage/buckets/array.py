@@ -388,30 +388,43 @@ class BucketArray:
             If there is no memory for the lists, or for what does not fit into first buckets: then the array is not
             `cleared` any more.
         """
-        return self._build("scatter_parts", BuildBatch(n=n, keys=keys, values=values), n, n, unique, stream)
+        return self._build({"scatter_parts": BuildBatch(n=n, keys=keys, values=values)}, n, unique, stream)
 
     def build_from(self, other: BucketArray, keys: int, stream: Any = None) -> Outcome | None:
         """As `build`, of about ``keys`` pairs: those in ``other``, which has other hash constants."""
-        batch = BuildBatch(n=other.total_slots, source_slots=other._memory.ptr, source_buckets=other.buckets)
-        return self._build("scatter_slots", batch, other.total_slots, keys, True, stream)
+        return self._build({"scatter_slots": _slots_of(other)}, keys, True, stream)
 
-    def _build(self, scatter: str, batch: BuildBatch, n: int, keys: int, unique: bool, stream: Any) -> Outcome | None:
-        """Scatter about ``keys`` pairs from ``n`` elements, and build the parts."""
+    def build_from_both(
+        self, other: BucketArray, size: int, keys: int, values: int, n: int, stream: Any = None
+    ) -> Outcome | None:
+        """As `build`, of the ``size`` pairs in ``other`` and of the batch.
+
+        If a key of the batch repeats, or is in ``other``, any of its values stays: the outcome then has fewer changes
+        than there are pairs.
+        """
+        batch = BuildBatch(n=n, keys=keys, values=values)
+        return self._build({"scatter_slots": _slots_of(other), "scatter_parts": batch}, size + n, False, stream)
+
+    def _build(self, sources: Mapping[str, BuildBatch], keys: int, unique: bool, stream: Any) -> Outcome | None:
+        """Scatter about ``keys`` pairs from batches, each by the kernel that it is named by, and build the parts."""
         engine, spec = self.engine, self.spec
         bucket_bytes, parts = spec.slots_per_bucket * spec.slot_bytes, self.parts_to_build(keys)
         if parts is None:
             return None
-        width = spec.word_bytes
+        elements = {scatter: batch.n for scatter, batch in sources.items()}
+        width, n = spec.word_bytes, sum(elements.values())
         left = [engine.allocate(n * width, stream) for _ in range(2 if spec.value_word_bytes else 1)]
         chunks = engine.allocate(8 * parts[0], stream)
         report = self._reset_report(stream)
         engine.fill(chunks.ptr, 0, chunks.nbytes, stream)
-        batch.left_keys, batch.left_values = left[0].ptr, left[-1].ptr if spec.value_word_bytes else 0
-        batch.report, batch.chunks, (batch.parts, batch.part_shift) = report, chunks.ptr, parts
         hashed = self.buckets * bucket_bytes
         self.cleared = False
         engine.fill(self._memory.ptr + hashed, 0xFF, self.nbytes - hashed, stream)
-        self.program.run(scatter, self.table, batch, n, stream)
+        for scatter, batch in sources.items():
+            batch.n = n  # the length of the lists
+            batch.left_keys, batch.left_values = left[0].ptr, left[-1].ptr if spec.value_word_bytes else 0
+            batch.report, batch.chunks, (batch.parts, batch.part_shift) = report, chunks.ptr, parts
+            self.program.run(scatter, self.table, batch, elements[scatter], stream)
         self.program.run("build_parts", self.table, batch, self.buckets, stream)
         built = read_report(engine, report, stream)
         outcome = Outcome(built.changed, 0, built.unplaced, 0)
@@ -524,3 +537,8 @@ class BucketArray:
             return Pairs(slots, None)
         rows = slots.reshape(n, 2)
         return Pairs(np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1]))
+
+
+def _slots_of(array: BucketArray) -> BuildBatch:
+    """A batch of all slots of an array."""
+    return BuildBatch(n=array.total_slots, source_slots=array._memory.ptr, source_buckets=array.buckets)

@@ -41,7 +41,7 @@ import numpy.typing as npt
 from ...errors import TableFull
 from ...runtime.abi import Flag, Op, Table
 from .. import policies
-from ..estimate import seem_distinct
+from ..estimate import seem_distinct, seem_new
 from ..giving_up import check_slots, why_no_slot
 from ..growth import Growth
 from ..listed import Listed, list_unplaced
@@ -259,8 +259,12 @@ class BucketStore:
         if self.recovery.step != self._clear:
             self.finish(stream)
         fits, may_reorder = self._growth.surely_fits(self, n, self.tombstones), op == Op.KEEP and (unique or not flags)
-        if not fits:
-            self._grow_ahead(keys, n, unique, stream)
+        slots = None if fits else self._slots_ahead(keys, n, unique, stream)
+        if slots is not None and op == Op.KEEP and self._grown_with(slots, keys, values, n, flags, unique, stream):
+            return self._keep_in_bounds(stream)
+        if slots is not None:
+            with suppress(MemoryError):  # the batch may fit all the same
+                self._replace(slots, Cause.BATCH, stream)
         if op == Op.KEEP and self._build(keys, values, n, flags, unique, stream):
             return self._keep_in_bounds(stream)
         self.finish(stream)
@@ -432,8 +436,8 @@ class BucketStore:
         self._replace(self._slots_for(max(keys, self.state.size)), Cause.ASKED, stream)
 
     # ---- size
-    def _grow_ahead(self, keys: int, n: int, unique: bool, stream: Any) -> None:
-        """Make a table larger that is as full as it should be, or that the new keys of the batch would fill.
+    def _slots_ahead(self, keys: int, n: int, unique: bool, stream: Any) -> int | None:
+        """Slots to move to before a batch: if the table is as full as it should be, or the new keys would fill it.
 
         A table of fixed size is rebuilt at its size if searches would have no end among its tombstones.
         """
@@ -442,11 +446,34 @@ class BucketStore:
             if self.design.searches_until_unused and 2 * tombstones > array.slots:
                 with suppress(MemoryError, TableFull):  # the table is right as it is
                     self._replace(array.slots, Cause.ERASED, stream)
-            return
+            return None
         slots = self._growth.slots_ahead(self, tombstones, keys, n, self._new_share, unique, stream)
-        if slots is not None:
-            with suppress(MemoryError):  # the batch may fit all the same
-                self._replace(max(slots, size), Cause.BATCH, stream)
+        return None if slots is None else max(slots, size)
+
+    def _grown_with(self, slots: int, keys: int, values: int, n: int, flags: int, unique: bool, stream: Any) -> bool:
+        """Build a larger array from the table and a batch of new keys, in one: whether it is done.
+
+        Only if each element adds a key, a build says what became of each. So it is tried if a sample of the batch has
+        no key twice, and none that is in the table. The table stays as it is until the commit.
+        """
+        array, size, _, vouched, _ = self.state
+        if not size or self.counts_probes or not array.builds or size + n > self.safe_load_factor * slots:
+            return False
+        resize = Resize(self.design.name, array.slots, Cause.BATCH)
+        with suppress(MemoryError):
+            new = array.sibling(slots, array.seed + 1, stream)
+            if new.parts_to_build(size + n) is None or not (unique or seem_new(self, keys, n, stream)):
+                return False
+            outcome = new.build_from_both(array, size, keys, values, n, stream)
+            if outcome is None or not outcome.complete or outcome.changed != size + n:
+                return False
+            if flags:
+                self.engine.fill(flags, Flag.CHANGED, n, stream)
+            self.state = _State(new, size + n, 0, vouched or unique)
+            self.rebuilds, self._new_share = self.rebuilds + 1, 1.0
+            resize.done(self.size, new.slots)
+            return True
+        return False
 
     def _keep_in_bounds(self, stream: Any, erased: bool = False) -> None:
         """Bring the load factor back within the bounds. Only an erase makes the table smaller."""

@@ -26,6 +26,7 @@
 // Memory order: relaxed. A counter hands out chunks and publishes nothing. One thread builds a part, after the join of
 // the threads that scattered, which wait for their streams first.
 #pragma once
+#include "buckets/cpu/find.cuh"
 #include "buckets/insert.cuh"
 #include "core/cpu/schedule.cuh"
 
@@ -60,12 +61,6 @@ struct BuildParts {
   }
   WARPHASH_FN u32 room(u32 part) const { return size(part) * S::kSlots / chunk; }  // chunks
 };
-
-// The first buckets of some keys. (A loop of its own is one that the compiler vectorizes.)
-template <u32 kMost, class KeyAt>
-WARPHASH_FN void find_buckets(const BucketTable& t, u32 n, u32 (&buckets)[kMost], const KeyAt& key_at) {
-  for (u32 k = 0; k < n; ++k) buckets[k] = bucket_with(t, key_at(k), t.multiplier[0], t.addend[0]);
-}
 
 // One end of the list of pairs that go into no first bucket. A thread adds many pairs at a time, since all threads
 // write the length. (Code that runs seldom is out of line, here and below: the loops around it need the registers.)

@@ -1,6 +1,7 @@
 // The entry points of design D on a CPU, over slots of WORD (u32 or u64), VALUED or not, N to a bucket.
 #pragma once
 #include "buckets/cpu/build.cuh"
+#include "buckets/cpu/find.cuh"
 #include "buckets/entries.cuh"
 
 #define WARPHASH_BUILD_ENTRIES(...)                                  \

@@ -228,6 +228,12 @@ inline void for_each_straight(const typename Task::Table& t, const typename Task
   if constexpr (Task::kCounts) flush<Task>(b, tally);
 }
 
+// The task that a CPU runs where a family lists `Task`: a specialization names another one with the same results.
+template <class Task>
+struct TaskOnCpu {
+  using type = Task;
+};
+
 template <class Task>
 void for_each(const typename Task::Table& t, const typename Task::Batch& b, u64 begin, u64 end) {
   if constexpr (!kWalks<Task>) check_task<Task>();
@@ -242,8 +248,8 @@ void for_each(const typename Task::Table& t, const typename Task::Batch& b, u64 
 // The same with untyped addresses, for callers outside this namespace.
 template <class Task>
 void for_each_untyped(const void* table, const void* batch, u64 begin, u64 end) {
-  for_each<Task>(*static_cast<const typename Task::Table*>(table), *static_cast<const typename Task::Batch*>(batch),
-                 begin, end);
+  for_each<typename TaskOnCpu<Task>::type>(*static_cast<const typename Task::Table*>(table),
+                                           *static_cast<const typename Task::Batch*>(batch), begin, end);
 }
 
 }  // namespace warphash

@@ -1,0 +1,164 @@
+// The find of a CPU: one pass over the batch, which looks at first buckets, and passes over the elements that go on.
+//
+//   1. The first buckets of a block of elements are computed together, by SIMD. Their lines are prefetched one by one,
+//      while the block before is looked at.
+//   2. A look writes the answer of the element: its value and presence, or that it is absent. If the element has to go
+//      on, it stays in a list, whose length grows by one or by none: there is no branch.
+//   3. A pass over the list takes each element one bucket further, and keeps those that go on. It begins when the list
+//      is long enough to have a block of lines under way.
+//
+// Why. Whether a key is in the bucket that was seen, and whether an absent key may be in another one, are branches that
+// the processor cannot predict. A wrong guess throws away what it had begun for the elements behind, lines included. The
+// schedule of core/cpu/schedule.cuh, which all other tasks have, takes such a branch for each element.
+// (docs/performance/cpu.md)
+#pragma once
+#include "buckets/abi.cuh"
+#include "core/bulk.cuh"
+#include "core/cpu/schedule.cuh"
+
+namespace warphash {
+
+// The first buckets of some keys. (A loop of its own is one that the compiler vectorizes.)
+template <u32 kMost, class KeyAt>
+WARPHASH_FN void find_buckets(const BucketTable& t, u32 n, u32 (&buckets)[kMost], const KeyAt& key_at) {
+  for (u32 k = 0; k < n; ++k) buckets[k] = bucket_with(t, key_at(k), t.multiplier[0], t.addend[0]);
+}
+
+template <class D>
+struct FindInPasses : Find<D> {
+  using Table = typename D::Table;
+  using Batch = typename D::Batch;
+  using S = typename D::S;
+  using Word = typename S::Word;
+  static constexpr bool kWalks = true;
+  static constexpr u32 kBlock = 64, kListed = 16 * kBlock;
+
+  static void run(const Table& table, const Batch& batch, u64 begin, u64 end) {
+    if (S::kHasValue && batch.out_values)
+      Walk<true>(table, batch).run(begin, end);
+    else
+      Walk<false>(table, batch).run(begin, end);
+  }
+
+ private:
+  struct Block {
+    u64 first;
+    u32 n;
+    u32 buckets[kBlock];
+  };
+
+  // An element on its way: the walk has come to a bucket where the key is not.
+  struct GoesOn {
+    Probe<S> probe;
+    u32 element;
+  };
+
+  template <bool kWithValues>
+  struct Walk {
+    const Table t;  // copies: no store to an answer changes them
+    const Batch b;
+    const i32 region;
+    const bool ends_at_first;     // an absent key, if its first bucket is open
+    u32 fresh[kListed + kBlock];  // elements that go on from their first buckets
+    u32 count = 0;
+    GoesOn list[2 * kListed + kBlock];
+    u32 listed = 0;
+
+    Walk(const Table& table, const Batch& batch)
+        : t(table), b(batch), region(D::region(table)), ends_at_first(ends_if_open(Probe<S>::start(table, 0))) {}
+
+    WARPHASH_FN void run(u64 begin, u64 end) {
+      Block blocks[2];
+      Block *seen = &blocks[0], *next = &blocks[1];
+      open(begin, end, *next);
+      for (u32 k = 0; k < next->n; ++k) prefetch_bucket<S>(t, next->buckets[k]);
+      while (next->n) {
+        Block* const done = seen;
+        seen = next, next = done;
+        open(seen->first + seen->n, end, *next);
+        look_at(*seen, *next);
+        if (count >= kListed || !next->n) enlist();
+        while (listed >= kListed || (listed && !next->n)) pass();
+      }
+    }
+
+    // The block that begins with an element. A block that is not full names bucket 0 for the elements that it lacks.
+    WARPHASH_FN void open(u64 first, u64 end, Block& block) const {
+      block.first = first;
+      block.n = end - first < kBlock ? static_cast<u32>(end - first) : kBlock;
+      const Word* const keys = pointer<const Word>(b.keys) + first;
+      find_buckets(t, block.n, block.buckets, [keys](u32 k) { return keys[k]; });
+      for (u32 k = block.n; k < kBlock; ++k) block.buckets[k] = 0;
+    }
+
+    WARPHASH_FN void look_at(const Block& seen, const Block& next) {
+      u32 length = count;
+      for (u32 k = 0; k < seen.n; ++k) {
+        prefetch_bucket<S>(t, next.buckets[k]);
+        const u32 element = static_cast<u32>(seen.first) + k;
+        const Word key = key_at<S>(b, element);
+        fresh[length] = element;
+        if (S::is_reserved(key)) [[unlikely]]
+          find_reserved(element);
+        else
+          length += look_up(seen.buckets[k], key, element, ends_at_first);
+      }
+      count = length;
+    }
+
+    [[gnu::noinline]] void enlist() {
+      for (u32 k = 0; k < count; ++k) list[listed++] = {Probe<S>::start(t, key_at<S>(b, fresh[k])), fresh[k]};
+      count = 0;
+    }
+
+    // Takes all listed elements one bucket further.
+    [[gnu::noinline]] void pass() {
+      const u32 n = listed;
+      u32 length = 0;
+      for (u32 k = 0; k < n + kBlock; ++k) {
+        if (k < n) {
+          GoesOn& e = list[k];
+          if (!D::advance(t, e.probe, BucketView<S>::full())) e.element = kNowhere;
+          prefetch_bucket<S>(t, e.probe.bucket);
+        }
+        if (k < kBlock) continue;
+        const GoesOn e = list[k - kBlock];
+        if (e.element == kNowhere) continue;
+        list[length] = e;
+        length += look_up(e.probe.bucket, e.probe.named.key, e.element, ends_if_open(e.probe));
+      }
+      listed = length;
+    }
+
+    // Answers an element by the bucket that it has come to; whether it goes on. `ends`: not from an open bucket.
+    WARPHASH_FN bool look_up(u32 bucket, Word key, u32 element, bool ends) const {
+      const BucketView<S> seen = look<S, false>(S::at(t, bucket), key, region);
+      const bool found = seen.hit >= 0;
+      if constexpr (kWithValues)
+        store_once(pointer<Word>(b.out_values) + element,
+                   found ? seen.item.payload() : static_cast<Word>(b.default_value));
+      set_flag(b, element, found);
+      return !(found | (seen.open & ends));
+    }
+
+    // Whether the walk of an absent key ends at the bucket that it has come to, if that is open.
+    WARPHASH_FN bool ends_if_open(Probe<S> probe) const {
+      BucketView<S> open = BucketView<S>::full();
+      open.open = true;
+      return !D::advance(t, probe, open);
+    }
+
+    // A reserved key is in a bucket of another kind.
+    [[gnu::noinline]] void find_reserved(u32 element) const {
+      for_each_stepping<Find<D>>(t, b, element, element + 1ull);
+    }
+  };
+};
+
+template <class D>
+  requires(!D::S::kLinked && !D::S::kApart)
+struct TaskOnCpu<Find<D>> {
+  using type = FindInPasses<D>;
+};
+
+}  // namespace warphash
