@@ -37,7 +37,7 @@ def aggregates(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         return made
 
     monkeypatch.setattr(aggregate, "FEWEST_AGGREGATED", 256)
-    monkeypatch.setattr(aggregate, "_LEAST_REPEATED", 1 / 16)
+    monkeypatch.setattr(aggregate, "_LEAST_REPEATED", 1 / 32)
     monkeypatch.setattr(Aggregator, "left_of", noted)
     yield left
 

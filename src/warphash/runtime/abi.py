@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -163,6 +163,13 @@ class SweepBatch(TicketBatch):
     """A batch that goes through the slots window by window."""
 
     _fields_ = _words("targets", "tried", "waiting", "window_first", "window_slots", "sampled")
+
+    @classmethod
+    def of(cls, batch: TicketBatch, **fields: int) -> Self:
+        """A batch, with fields of its way through the windows."""
+        swept = cls(**fields)
+        ctypes.memmove(ctypes.addressof(swept), ctypes.addressof(batch), ctypes.sizeof(TicketBatch))
+        return swept
 
 
 # ---- two_level/abi.cuh

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from ...runtime.abi import SweepBatch, TicketTable
+from ...runtime.abi import SweepBatch, TicketBatch, TicketTable
 from ...runtime.engine import Engine, Program
 
 __all__ = ["SlotNeed"]
@@ -46,28 +46,23 @@ class SlotNeed:
         self._sampled = 0  # elements of the sample that is under way
         self._batches = 0
 
-    def of(self, table: TicketTable, sample: SweepBatch, n: int, stream: Any) -> int:
-        """How many of ``n`` elements need a slot. Waits for a large batch, and for the first one.
-
-        Parameters
-        ----------
-        sample
-            A batch with the keys of the elements. Its fields for a sample are set.
-        """
+    def of(self, table: TicketTable, batch: TicketBatch, n: int, stream: Any) -> int:
+        """How many of ``n`` elements need a slot. Waits for a large batch, and for the first one."""
         with self._lock:
             waits = self._share is None or n >= _AWAITED_ELEMENTS
             if self._sampled and (waits or self._answer.ready):
                 self._read()
             self._batches += 1
             if waits or (not self._sampled and self._batches % _SAMPLED_ONE_IN == 0):
-                self._ask(table, sample, n, stream)
+                self._ask(table, batch, n, stream)
             if waits:
                 self._read()
             return int((self._share or 0.0) * n)
 
-    def _ask(self, table: TicketTable, sample: SweepBatch, n: int, stream: Any) -> None:
+    def _ask(self, table: TicketTable, batch: TicketBatch, n: int, stream: Any) -> None:
         """Launch a sample."""
-        sample.waiting, sample.sampled, sample.n = self._counter.ptr, n, min(n, _SAMPLE)
+        sample = SweepBatch.of(batch, waiting=self._counter.ptr, sampled=n)
+        sample.n = min(n, _SAMPLE)
         self._program.run("sample", table, sample, sample.n, stream)
         self._answer.ask(self._counter.ptr, stream)
         self._sampled = sample.n

@@ -139,11 +139,13 @@ class SweepingProgram:
 
     def _find(self, table: TicketTable, batch: TicketBatch, at: int, n: int, stream: Any) -> None:
         """Look up the elements from ``at`` on; one by one, if there is no memory to wait in."""
-        part, spec = TicketBatch.from_buffer_copy(batch), self._spec
-        part.n = n
-        part.keys += at * spec.word_bytes
-        part.out_values = batch.out_values and batch.out_values + at * spec.value_word_bytes
-        part.out_flags = batch.out_flags and batch.out_flags + at
+        part = batch
+        if n != batch.n:
+            part, spec = TicketBatch.from_buffer_copy(batch), self._spec
+            part.n = n
+            part.keys += at * spec.word_bytes
+            part.out_values = batch.out_values and batch.out_values + at * spec.value_word_bytes
+            part.out_flags = batch.out_flags and batch.out_flags + at
         try:
             pays = self._pays("find", table, part, n, 1, stream)
             scratch = self._allocated(n, self._engine.allocate(8, stream), stream) if pays else None
@@ -169,7 +171,7 @@ class SweepingProgram:
         """Whether elements should wait for windows: if they need slots often enough, or by order."""
         if self._access != "auto":
             return True
-        need = self._needs[entry].of(table, _swept(batch), n, stream)
+        need = self._needs[entry].of(table, batch, n, stream)
         return self._way(accesses * need, n) != "direct"
 
     def _counted(self, waiting: Buffer, stream: Any) -> int:
@@ -188,7 +190,7 @@ class SweepingProgram:
     ) -> None:
         """Do a launch in rounds; ``accesses`` to its slot for each element that needs a slot."""
         engine, memory, slot_bytes = self._engine, self._slots, self._spec.slot_bytes
-        swept = _swept(batch, **{name: part.ptr for name, part in scratch._asdict().items()})
+        swept = SweepBatch.of(batch, **{name: part.ptr for name, part in scratch._asdict().items()})
         there = TicketTable.from_buffer_copy(table)
 
         def left(launch: Callable[[], None]) -> int:
@@ -235,13 +237,6 @@ class SweepingProgram:
             "sweep": begin_s + nbytes / _COPY_BYTES_PER_S,
         }
         return min(seconds, key=seconds.__getitem__)
-
-
-def _swept(batch: TicketBatch, **fields: int) -> SweepBatch:
-    """The batch, with fields of its way through the windows."""
-    swept = SweepBatch(**fields)
-    ctypes.memmove(ctypes.addressof(swept), ctypes.addressof(batch), ctypes.sizeof(TicketBatch))
-    return swept
 
 
 def sweep_of(engine: Engine, spec: KernelSpec, program: Program, slots: Slots, access: str) -> SweepingProgram | None:

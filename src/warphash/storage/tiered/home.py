@@ -20,7 +20,7 @@ from ..storage import Storage
 
 __all__ = ["PIECE", "Home", "Room", "Traffic"]
 
-PIECE = 1 << 22
+PIECE = 1 << 23
 """Keys that are looked up at once: enough for all threads of a host, and the answers stay in their caches."""
 
 _LEAST_ROOM = 1 << 12
