@@ -191,9 +191,10 @@ def test_the_gpu_of_an_address(engine: cuda.CudaEngine) -> None:
 
 def test_memory_comes_back(engine: cuda.CudaEngine) -> None:
     gc.collect()
-    for _ in range(40):  # more in all than any device has
+    for number in range(40):  # more in all than any device has
         engine.allocate(engine.total_bytes // 8)
-    engine.synchronize()
+        if number % 3 == 2:  # tests of other processes need memory, too
+            engine.synchronize()
 
 
 def test_too_much_memory_is_a_memory_error(engine: cuda.CudaEngine) -> None:
