@@ -342,7 +342,9 @@ class CudaEngine:
 
     def _take(self, nbytes: int, stream: Any = None) -> int:
         """Address of memory of the driver, ready in the order of ``stream``."""
-        status, ptr = self.order(stream, self._allocate, nbytes)
+        status: Any = self._driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY
+        if nbytes <= self.total_bytes:  # the driver need not be asked for more
+            status, ptr = self.order(stream, self._allocate, nbytes)
         if status == self._driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
             raise MemoryError(f"{self.device} has {self.free_bytes():,} bytes free, and {nbytes:,} are needed")
         if status:
