@@ -78,13 +78,13 @@ class Aggregator:
     def left_of(
         self, store: Store, keys: int, values: int, n: int, *, op: Op, kind: int, flags: bool, stream: Any
     ) -> Aggregated | None:
-        """Combine what repeats in a batch of ``n`` words. Waits, if the batch is large.
+        """Combine what repeats in a batch of ``n`` words, at least `FEWEST_AGGREGATED`. Waits.
 
         None where that would not help, or where there is no memory for it.
         """
         engine, spec = store.engine, store.spec
         widths = spec.word_bytes, spec.value_word_bytes
-        if op == Op.KEEP or n < FEWEST_AGGREGATED or engine.lanes == 1 or not set(widths) <= {4, 8}:
+        if engine.lanes == 1 or not set(widths) <= {4, 8}:
             return None
         program, seed = engine.program(AGGREGATES), Aggregation(seed=store.seed * _ODD & (1 << 64) - 1)
         batch = AggregateBatch(n=n, keys=keys, op=op, kind=kind)

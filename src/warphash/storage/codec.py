@@ -10,7 +10,7 @@ from ..errors import TableFull, UnsupportedVerb
 from ..runtime.abi import Op, StoredRows, WordBatch, bytes_of
 from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
-from .aggregate import Aggregator
+from . import aggregate
 from .lookup import launch_find
 from .storage import MemoryUse, MixedBatch, Store
 
@@ -38,7 +38,7 @@ class WordStorage:
         self._key_word, self._value_word, self._value_is_row = spec.word_bytes, spec.value_word_bytes, spec.value_is_row
         self._engine: Engine = store.engine
         self._rows = self._engine.program(ROWS)
-        self._aggregator = Aggregator()
+        self._aggregator = aggregate.Aggregator()
         self._key_slack = _slack(key_bytes, self._key_word, _KEY_ALIGNMENT_BYTES)
         self._value_slack = _slack(value_bytes, self._value_word, _VALUE_ALIGNMENT_BYTES)
 
@@ -95,7 +95,7 @@ class WordStorage:
     def _update(self, keys: int, values: int, n: int, op: Op, kind: int, flags: int, unique: bool, stream: Any) -> None:
         """Update the store with the words of a batch; of hot keys whose values change, with few elements for each."""
         left = None
-        if not unique:
+        if op != Op.KEEP and not unique and n >= aggregate.FEWEST_AGGREGATED:
             left = self._aggregator.left_of(
                 self.store, keys, values, n, op=op, kind=kind, flags=flags != 0, stream=stream
             )
