@@ -61,7 +61,7 @@ while name == "first" and not log.with_name("end").exists():
 """
 
 
-@pytest.mark.parametrize("names", [("9", "2", "10"), ("2", "10", "9"), ("10", "9", "2")])
+@pytest.mark.parametrize("names", [("9", "2", "10"), ("10", "9", "2")])
 def test_the_lowest_rank_goes_first(tmp_path: Path, names: tuple[str, ...]) -> None:
     log = tmp_path / "log"
 
