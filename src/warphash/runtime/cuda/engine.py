@@ -29,7 +29,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
-import sys
 import threading
 from collections.abc import Sequence
 from functools import partial
@@ -69,7 +68,7 @@ __all__ = [
 LEGACY_STREAM, PER_THREAD_STREAM = 1, 2
 """The driver's handles of its two default streams. The second is another stream in every thread."""
 
-_LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+_LIBRARY = "libcuda.so.1"
 
 _STREAM_FUNCTIONS = (
     *("cuCtxGetCurrent", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2"),
