@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ...errors import DtypeError, ShapeError
 from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Shape, alignment_of, array_view, refuse_rows
 
-__all__ = ["NUMPY", "NumpyLibrary", "address_of", "contiguous"]
+__all__ = ["NUMPY", "NumpyLibrary", "address_of", "contiguous", "no_stream"]
 
 _HEADER_BYTES = object.__basicsize__
 _word_at = ctypes.c_size_t.from_address
@@ -90,15 +90,15 @@ class NumpyLibrary:
 
     def current_stream(self, like: ArrayView) -> Callable[[], int | None]:
         """As `Library.current_stream`: None, as nothing is under way."""
-        return _no_stream
+        return no_stream
 
     def example(self, device: str) -> Any:
         """An array in host memory, on whatever device the table is."""
         return np.empty(0, np.uint8)
 
 
-def _no_stream() -> None:
-    """The stream of arrays in host memory."""
+def no_stream() -> None:
+    """The stream of arrays in host memory: None."""
 
 
 NUMPY = NumpyLibrary()

@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import DeviceError, DtypeError, ShapeError
 from ..dlpack import LEGACY_STREAM
 from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Shape, alignment_of, array_view, refuse_rows
-from .numpy import address_of
+from .numpy import address_of, no_stream
 
 __all__ = ["LIBRARY", "torch_type"]
 
@@ -81,15 +81,11 @@ class TorchLibrary:
 
     def current_stream(self, like: ArrayView) -> Callable[[], int | None]:
         """As `Library.current_stream`."""
-        return _device_and_stream(like.place.index)[1] if like.host is None else _no_stream
+        return _device_and_stream(like.place.index)[1] if like.host is None else no_stream
 
     def example(self, device: str) -> Any:
         """An empty tensor."""
         return sys.modules["torch"].empty(0, device=device)
-
-
-def _no_stream() -> None:
-    """The stream of tensors in host memory."""
 
 
 @lru_cache
