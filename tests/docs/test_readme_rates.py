@@ -57,8 +57,9 @@ def billions(file: str, design: str, slots: str, utilisation: str) -> dict[str, 
             assert not utilisation or f"{m['utilisation']:.2f}" == utilisation
         return {m["operation"]: f"{m['rate_per_s'] / 1e9:.1f}" for m in found}
     assert content["figure"]["x"] == "utilisation" and content["keys"] == 50_000_000 and content["mismatches"] == 0
-    labels = {series["label"] for series in content["figure"]["series"] if series["design"] == design}
-    found = [p for p in content["points"] if p["series"] in labels and p["x"] == float(utilisation)]
+    # A design's first series is the one without further options.
+    label = next(series["label"] for series in content["figure"]["series"] if series["design"] == design)
+    found = [p for p in content["points"] if p["series"] == label and p["x"] == float(utilisation)]
     return {point["panel"]: f"{point['value'] / 1e3:.1f}" for point in found}
 
 

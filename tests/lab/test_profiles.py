@@ -130,3 +130,20 @@ def test_the_process_that_is_profiled_fills_one_table(tmp_path: Path, monkeypatc
     ncu.write_text(f"#!{sys.executable}\nimport sys\nsys.exit('no permission')\n")
     with pytest.raises(EngineUnavailable, match="ended with 1: no permission"):
         measure_profile(WORKLOAD, SETTING, 0.8, "cuda")
+
+
+def test_a_profiled_table_may_have_keys_that_repeat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs, keys = tmp_path / "pairs.npz", np.concatenate([KEYS, KEYS[:400]])
+    np.savez(pairs, keys=keys, values=np.arange(len(keys), dtype=np.uint32))
+    task = {"setting": vars(SETTING), "load_factor": 0.8, "device": "cpu", "seed": 3, "operation": "insert"}
+
+    def mismatches() -> int:
+        profiles._run(str(pairs), task)
+        return int(json.loads((tmp_path / "account.json").read_text())["mismatches"])
+
+    assert mismatches() == 0
+    insert = HashMap.insert
+    monkeypatch.setattr(
+        "warphash.HashMap.insert", lambda table, keys, values, **options: insert(table, keys[400:], values[400:] + 1)
+    )
+    assert mismatches() == len(keys)  # each key's value is one of another key

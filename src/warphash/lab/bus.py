@@ -25,6 +25,9 @@ BATCHES = tuple(1 << bits for bits in range(14, 30, 2))
 _READS = {"cpu": 1 << 18, "cuda": 1 << 23}
 """Random reads of slots in one run."""
 
+_SHARE = 16
+"""All batches of one size together are at most a sixteenth of the pairs, if they are more than one."""
+
 _FACTOR, _MASK = 0x9E3779B97F4A7C15, 0x5555
 _ABSENT = 1 << 40
 """Number of the first absent key."""
@@ -48,7 +51,7 @@ class BusRate:
 
 
 def measure_bus(lab: Lab, setting: Setting, load_factor: float, n: int) -> list[BusRate]:
-    """Fill a table in host memory with ``n`` pairs, by few large batches and one of each size; find keys in it."""
+    """Fill a table in host memory with ``n`` pairs, by batches of each size; find keys in it."""
     table: Any = HashMap(
         "uint64",
         "uint64",
@@ -81,18 +84,20 @@ def measure_bus(lab: Lab, setting: Setting, load_factor: float, n: int) -> list[
     )
     rates.append(BusRate("ceiling", n, reads_per_s, 0))
     sizes = [size for size in BATCHES if 3 * size <= n] or [n]
+    turns = lab.repetitions + lab.warms_up
+    inserts = {size: min(turns, max(1, n // (_SHARE * size))) for size in sizes}
     largest, done = sizes[-1], 0
     filled: list[tuple[float, int]] = []
-    while rest := n - done - sum(sizes):  # until the table takes one batch of each size
+    while rest := n - done - sum(size * count for size, count in inserts.items()):
         batch = insert(done, min(rest, largest))
         if rest >= largest:
             filled.append(batch)
         done += min(rest, largest)
-    for size in sizes:
-        batches = [insert(done, size), *(filled if size == largest else [])]
-        done += size
-        spent_s = sum(batch[0] for batch in batches)
-        rates.append(BusRate("insert", size, size * len(batches) / spent_s, sum(batch[1] for batch in batches)))
+    for size, count in inserts.items():
+        batches = [*(filled if size == largest else []), *(insert(done + k * size, size) for k in range(count))]
+        done += count * size
+        warm_s = [seconds for seconds, _ in batches][lab.warms_up and len(batches) > 1 :]
+        rates.append(BusRate("insert", size, size * len(warm_s) / sum(warm_s), sum(wrong for _, wrong in batches)))
     lost = abs(len(table) - done)
     for size in sizes:
         for operation, share in (("present", 1.0), ("half", 0.5), ("absent", 0.0)):

@@ -27,7 +27,7 @@ CACHE_SHARE = 10
 _WARMING = 12
 """Batches before the measured one."""
 
-_MOST_ASKED = 1 << 26
+_MOST_ASKED = 1 << 28
 _PIECE = 1 << 24
 """Pairs that are inserted at once."""
 

@@ -1,9 +1,10 @@
-"""How many elements of a batch need a slot: by a sample of the batch, or by one of an earlier batch.
+"""How many elements of a batch need a slot: by a sample of the batch, or by what is known of an earlier batch.
 
 A kernel walks for a few elements over the tickets, and counts those that need a slot (``kernels/tickets/sweep.cuh``).
 The host has to wait for the count, which takes as long as the lookup of a hundred thousand absent keys. So only large
-batches wait. A small batch is taken to be like those before it. Each fourth of them is sampled, too, but the count is
-read when a later batch comes.
+batches wait. A small batch is taken to be like the one before it, of which two things can tell: the rounds of a batch
+that went by windows count all elements that need a slot; and a sample that was launched for that batch, whose count is
+read when the next batch comes.
 """
 
 from __future__ import annotations
@@ -23,10 +24,6 @@ _AWAITED_ELEMENTS = 1 << 22
 """Elements from which on a batch is worth a wait for its own sample."""
 
 
-_SAMPLED_ONE_IN = 4
-"""Of small batches: a sample takes the host about 30 us."""
-
-
 class SlotNeed:
     """The share of elements that need a slot, of the launches of one kernel. Safe from several threads.
 
@@ -44,7 +41,6 @@ class SlotNeed:
         engine.fill(self._counter.ptr, 0, 8)
         self._counted = 0  # of all samples that were read
         self._sampled = 0  # elements of the sample that is under way
-        self._batches = 0
 
     def of(self, table: TicketTable, batch: TicketBatch, n: int, stream: Any) -> int:
         """How many of ``n`` elements need a slot. Waits for a large batch, and for the first one."""
@@ -52,12 +48,21 @@ class SlotNeed:
             waits = self._share is None or n >= _AWAITED_ELEMENTS
             if self._sampled and (waits or self._answer.ready):
                 self._read()
-            self._batches += 1
-            if waits or (not self._sampled and self._batches % _SAMPLED_ONE_IN == 0):
-                self._ask(table, batch, n, stream)
             if waits:
+                self._ask(table, batch, n, stream)
                 self._read()
             return int((self._share or 0.0) * n)
+
+    def sample(self, table: TicketTable, batch: TicketBatch, n: int, stream: Any) -> None:
+        """Launch a sample for batches to come, if none is under way. Waits for nothing."""
+        with self._lock:
+            if not self._sampled and n < _AWAITED_ELEMENTS:
+                self._ask(table, batch, n, stream)
+
+    def note(self, needed: int, n: int) -> None:
+        """Keep that ``needed`` of ``n`` elements needed a slot."""
+        with self._lock:
+            self._share = needed / n
 
     def _ask(self, table: TicketTable, batch: TicketBatch, n: int, stream: Any) -> None:
         """Launch a sample."""

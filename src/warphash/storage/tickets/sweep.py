@@ -134,11 +134,14 @@ class SweepingProgram:
         if entry == "find":
             for at in range(0, n, SWEPT_ELEMENTS):
                 self._find(table, batch, at, min(SWEPT_ELEMENTS, n - at), stream)
-        elif self._scratch is not None:  # an update is one launch to its caller
-            uninterrupted(partial(self._update, entry, table, batch, n, self._scratch, stream))
+        elif self._scratch is not None:
+            self._update(entry, table, batch, n, self._scratch, stream)
 
     def _find(self, table: TicketTable, batch: TicketBatch, at: int, n: int, stream: Any) -> None:
-        """Look up the elements from ``at`` on; one by one, if there is no memory to wait in."""
+        """Look up the elements from ``at`` on; one by one, if there is no memory to wait in.
+
+        A lookup changes nothing, so its sample for batches to come runs behind it, where nobody waits for the sample.
+        """
         part = batch
         if n != batch.n:
             part, spec = TicketBatch.from_buffer_copy(batch), self._spec
@@ -151,10 +154,12 @@ class SweepingProgram:
             scratch = self._allocated(n, self._engine.allocate(8, stream), stream) if pays else None
         except MemoryError:
             scratch = None
-        if scratch is None:
-            self._own.run("find", table, part, n, stream)
-        else:
+        if scratch is not None:
             self._rounds("find", table, part, n, scratch, False, 1, stream)
+            return
+        self._own.run("find", table, part, n, stream)
+        if self._needs:
+            self._needs["find"].sample(table, part, n, stream)
 
     def _update(
         self, entry: str, table: TicketTable, batch: TicketBatch, n: int, scratch: _Scratch, stream: Any
@@ -163,9 +168,12 @@ class SweepingProgram:
         accesses = 2 if writes and entry != "place" else 1  # the key is read, then the value is written
         # Each element of `place` needs a slot.
         if entry == "place" or self._pays(entry, table, batch, n, accesses, stream):
-            self._rounds(entry, table, batch, n, scratch, writes, accesses, stream)
-        else:
-            self._own.run(entry, table, batch, n, stream)
+            # To its caller, an update is one launch.
+            uninterrupted(partial(self._rounds, entry, table, batch, n, scratch, writes, accesses, stream))
+            return
+        if self._needs:
+            self._needs[entry].sample(table, batch, n, stream)
+        self._own.run(entry, table, batch, n, stream)
 
     def _pays(self, entry: str, table: TicketTable, batch: TicketBatch, n: int, accesses: int, stream: Any) -> bool:
         """Whether elements should wait for windows: if they need slots often enough, or by order."""
@@ -217,6 +225,8 @@ class SweepingProgram:
         engine.fill(scratch.targets.ptr, 0xFF, 4 * n, stream)
         swept.window_first = _LARGEST_SLOT
         waiting = left(lambda: self._program.run(entry, table, swept, n, stream))
+        if entry in self._needs:
+            self._needs[entry].note(waiting, n)
         while waiting and (way := self._way(accesses * waiting, n, walked=True)) != "direct":
             try:
                 waiting = left(partial(windows, way == "sweep"))
