@@ -129,6 +129,7 @@ def test_few_elements_go_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = np.arange(500, dtype=np.uint64)
     table = HashMap("u8", "u8", design="stadium", memory="host", device="emulated", capacity=2000)
     monkeypatch.setattr(sweep, "_NEAR_BYTES", 1)
+    monkeypatch.setattr(sweep, "_REACH_BYTES", 1)
     monkeypatch.setattr(sweep, "_NEAR_ACCESS_S", 0)
     for access_s, swept in ((0.0, False), (1.0, True)):
         monkeypatch.setattr(sweep, "_FAR_S", access_s)
@@ -161,8 +162,9 @@ def test_a_table_whose_addresses_are_at_hand_goes_one_by_one(monkeypatch: pytest
     assert program._way(1 << 20, 1 << 20) == "sweep"  # the copy of few bytes takes no time
     monkeypatch.setattr(sweep, "_COPY_BYTES_PER_S", 1e-9)
     assert program._way(1 << 20, 1 << 20) == "direct"
-    monkeypatch.setattr(sweep, "_NEAR_BYTES", nbytes // 4)
+    monkeypatch.setattr(sweep, "_REACH_BYTES", nbytes // 4)
     assert program._way(1 << 20, 1 << 20) == "ordered"
+    assert program._way(1 << 20, 1 << 20, more_s=1.0) == "direct"
     assert program._way(100, 100) == "direct"
 
 
@@ -184,7 +186,9 @@ def test_a_sample_tells_how_many_elements_need_a_slot(
     table.insert(keys, keys)
     slots_nbytes = table._storage.store.array.slots * 16
     monkeypatch.setattr(sweep, "_NEAR_BYTES", 1)
+    monkeypatch.setattr(sweep, "_REACH_BYTES", 1)
     monkeypatch.setattr(sweep, "_ROUND_S", 0)
+    monkeypatch.setattr(sweep, "_UPDATE_S", 0)
     monkeypatch.setattr(sweep, "_WALK_S", 0)
     monkeypatch.setattr(sweep, "_NEAR_ACCESS_S", slots_nbytes / sweep._COPY_BYTES_PER_S / 250)
     monkeypatch.setattr(sweep, "_FAR_S", 0)

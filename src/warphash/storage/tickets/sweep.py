@@ -3,7 +3,7 @@
 Three ways lead to a slot (figures of one H200, PCIe 5):
 
 - One by one, as in the paper (``access="direct"``): 40 million random accesses a second, of any width, in 16 GB; but
-  700 million in any 512 MB, since the device keeps the addresses of so many pages at hand.
+  700 million in any 512 MB, since the device keeps the addresses of so many pages at hand (of 768 MB, by a fit).
 - In the order of the slots (``"ordered"``): a launch for each 512 MB, which are reached where they lie.
 - In windows that are copied to the device and, if the operation writes, back (``"sweep"``): 45 GB/s, however many
   accesses there are. Kernels and the copies in both directions overlap.
@@ -44,14 +44,18 @@ _WINDOW_BYTES = 128 << 20
 _NEAR_BYTES = 512 << 20
 """Of a window that is reached where it lies."""
 
+_REACH_BYTES = 768 << 20
+"""Of the pages whose addresses are at hand."""
+
 _NEAR_ACCESS_S, _FAR_S = 1 / 700e6, 1 / 40e6
-"""Of one random access through the bus, among many, within a window; and what it takes longer outside."""
+"""Of one random access through the bus, among many, whose page is at hand; and what it takes longer otherwise."""
 
 _WALK_S = 1 / 2e9
 """Of an element that walks over the tickets first: to write down where it stands, and to go on there."""
 
-_ROUND_S = 120e-6
-"""Of the launch of the walk, and of two waits for how many elements are left."""
+_ROUND_S, _UPDATE_S = 170e-6, 350e-6
+"""Of the launch of the walk, and of two waits for how many elements are left; and what an update adds, for it has a
+thread of its own (`uninterrupted`)."""
 
 _LAUNCH_S, _LOOK_S = 45e-6, 1 / 170e9
 """Of the launch for a window, with its share of all else; and of each element there that waits for another one."""
@@ -112,7 +116,7 @@ class SweepingProgram:
         MemoryError
             If there is none.
         """
-        pays = self._way(n, n) != "direct"
+        pays = self._way(n, n, _UPDATE_S) != "direct"
         self._scratch = self._allocated(n, self._engine.allocate(8, stream), stream) if pays else None
         try:
             yield
@@ -180,7 +184,7 @@ class SweepingProgram:
         if self._access != "auto":
             return True
         need = self._needs[entry].of(table, batch, n, stream)
-        return self._way(accesses * need, n) != "direct"
+        return self._way(accesses * need, n, 0 if entry == "find" else _UPDATE_S) != "direct"
 
     def _counted(self, waiting: Buffer, stream: Any) -> int:
         return int(self._engine.to_host(waiting.ptr, np.uint64, 1, stream)[0])
@@ -235,12 +239,15 @@ class SweepingProgram:
         if waiting:
             body(memory.ptr, 0, table.buckets * slot_bytes)
 
-    def _way(self, accesses: int, n: int, walked: bool = False) -> str:
-        """How so many accesses of ``n`` elements are done: one of `ACCESS`, but ``"auto"``."""
+    def _way(self, accesses: int, n: int, more_s: float = 0, walked: bool = False) -> str:
+        """How so many accesses of ``n`` elements are done: one of `ACCESS`, but ``"auto"``.
+
+        ``more_s`` is what rounds take besides.
+        """
         if self._access != "auto":
             return self._access
-        nbytes, begin_s = self._slots.nbytes, 0 if walked else _ROUND_S + n * _WALK_S
-        far_share = max(0, 1 - _NEAR_BYTES / nbytes)
+        nbytes, begin_s = self._slots.nbytes, 0 if walked else _ROUND_S + n * _WALK_S + more_s
+        far_share = max(0, 1 - _REACH_BYTES / nbytes)
         seconds = {
             "direct": accesses * (_NEAR_ACCESS_S + far_share * _FAR_S),
             "ordered": begin_s + accesses * _NEAR_ACCESS_S + -(-nbytes // _NEAR_BYTES) * (_LAUNCH_S + n * _LOOK_S),
