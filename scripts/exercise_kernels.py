@@ -20,7 +20,8 @@ import numpy as np
 
 from warphash import HashMap, HashSet, MultiMap, Operation
 from warphash.designs import registry
-from warphash.storage import aggregate
+from warphash.runtime.devices import engine_for
+from warphash.storage import aggregate, lookup_partition
 
 TYPES = [("u4", "u4"), ("u8", "u8"), ("u4", "u8"), ("u4", None), ("V16", "u4"), ("V24", "V40")]
 """Keys and values in one word, in two, in columns, without values, and in rows or lines."""
@@ -40,6 +41,9 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
 
 HOT = 3 << 10
 """Elements of a batch with few keys."""
+
+WINDOW_BYTES = 2048
+"""A cache so small that lookups go by parts of the table."""
 
 
 def rows(ids: Any, dtype: str) -> np.ndarray[Any, Any]:
@@ -148,10 +152,13 @@ def main() -> None:
     options.add_argument("--keys", type=int, default=3000)
     options.add_argument("--design", choices=registry.names(), action="append")
     given = options.parse_args()
+    by_parts = mock.patch.object(lookup_partition, "FEWEST_PARTITIONED", 1)
+    engine = engine_for(given.device)
+    small_cache = mock.patch.object(engine, "window_bytes", min(WINDOW_BYTES, engine.window_bytes))
     for design in given.design or registry.names():
         made = list(tables(design, given.device))
         for key, value, chosen in made:
-            with mock.patch.object(aggregate, "FEWEST_AGGREGATED", HOT):
+            with mock.patch.object(aggregate, "FEWEST_AGGREGATED", HOT), by_parts, small_cache:
                 exercise(key, value, chosen, given.keys)
         if "execute" in registry.get(design).capabilities:
             exercise_mixed(design, given.device, given.keys)
