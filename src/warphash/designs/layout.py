@@ -289,7 +289,7 @@ class Subtables:
 
     family = "subtables"
     cpu_entries = "subtables/cpu/entries.cuh"
-    partition, lookup_partition = "subtables/gpu/partition.cuh", ""
+    partition, lookup_partition = "subtables/gpu/partition.cuh", "subtables/gpu/lookup_partition.cuh"
     refilling = frozenset(["claim", "place"])
     companions: Mapping[str, Sequence[str]] = MappingProxyType({"settle": ("claim", "place", "hand_over", "find")})
     in_place, keys_apart, keeps_duplicates = True, True, False

@@ -51,11 +51,12 @@ def partition_keys(array: Any, keys: int, n: int, stream: Any) -> PartitionedKey
 
     There are from `FEWEST_PARTITIONED` to `lookup.LAUNCH_ELEMENTS` keys.
 
-    None where that would not help, where there is no memory for it, or where a CUDA graph captures the stream: a graph
-    cannot own memory.
+    None where that would not help, where keys or values have widths of their own, where there is no memory for it, or
+    where a CUDA graph captures the stream: a graph cannot own memory.
     """
     spec = array.spec
-    if not spec.layout.lookup_partition:
+    words = spec.word_bytes in (4, 8) and spec.value_word_bytes in (0, spec.word_bytes)
+    if not words or not spec.layout.lookup_partition:
         return None
     engine, width = array.engine, spec.word_bytes
     bucket_bytes = spec.slots_per_bucket * spec.slot_bytes
