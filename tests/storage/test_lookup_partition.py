@@ -16,6 +16,7 @@ from warphash.runtime.devices import engine_for
 from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine, EmulationError
 from warphash.storage import lookup_partition, policies
+from warphash.storage.hash_constants import MAX_BUCKETS
 from warphash.storage.lookup_partition import partition_keys
 
 DESIGNS: list[dict[str, Any]] = [
@@ -60,23 +61,25 @@ def some_keys(n: int, dtype: str, seed: int = 1) -> np.ndarray:
 
 @pytest.mark.parametrize("dtype", ["uint32", "uint64"])
 @pytest.mark.parametrize("n", [1, 2047, 4096, 9001])
-def test_keys_go_by_parts_and_answers_come_back(device: str, dtype: str, n: int) -> None:
-    table = HashMap(dtype, dtype, capacity=max(n, 800), device=device, **DESIGNS[0])
-    array, engine = table._storage.store.array, engine_for(device)
+@pytest.mark.parametrize("buckets_of_part", [1, 64])
+def test_keys_go_by_parts_and_answers_come_back(
+    device: str, dtype: str, n: int, buckets_of_part: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = HashMap(dtype, dtype, capacity=1500, device=device, **DESIGNS[0])
+    array, engine, shift = table._storage.store.array, engine_for(device), buckets_of_part.bit_length() - 1
+    parts = (array.buckets - 1 >> shift) + 1
+    assert (buckets_of_part == 1) == (parts > 128) and parts <= policies.MOST_PARTS
+    monkeypatch.setattr(lookup_partition, "lookup_parts_of", lambda *_: (parts, shift))
     keys = np.random.default_rng(n).integers(0, 999, n).astype(dtype)
     held = engine.from_host(keys)
-    many = np.zeros(n, dtype)  # so many elements come of no cache that is shared
-    parts = policies.lookup_parts_of(array.buckets, 8 * 2 * keys.itemsize, 2048, 0, 1, max(n, 1 << 14))
-    with pytest.MonkeyPatch.context() as context:
-        context.setattr(lookup_partition, "lookup_parts_of", lambda *_: parts)
-        parted = partition_keys(array, held.ptr, n, None)
-    assert parts is not None and parts[0] >= 4 and parted is not None
+    parted = partition_keys(array, held.ptr, n, None)
+    assert parted is not None
     copies = engine.to_host(parted.keys, dtype, n)
     assert (np.sort(copies) == np.sort(keys)).all()
-    assert (np.diff(first_buckets(array, copies) >> parts[1]) >= 0).all()
+    assert (np.diff(first_buckets(array, copies) >> shift) >= 0).all()
     engine.upload(parted.keys, ~copies)
     engine.upload(parted.flags, copies.astype(np.uint8))
-    values, flags = engine.from_host(many), engine.from_host(many.astype(np.uint8))
+    values, flags = engine.from_host(np.zeros(n, dtype)), engine.from_host(np.zeros(n, np.uint8))
     parted.restore(values.ptr, flags.ptr, None)
     assert (engine.to_host(values.ptr, dtype, n) == ~keys).all()
     assert (engine.to_host(flags.ptr, np.uint8, n) == keys.astype(np.uint8)).all()
@@ -190,18 +193,18 @@ def test_parts_of_tables_beyond_the_reach_of_translation(function: Callable[...,
     assert parts(60 * GB, 64, 50_000_000) is None
     assert parts(100 * GB, 64, 50_000_000) == (12, 27)  # of 8 GiB
     assert parts(100 * GB, 128, 50_000_000) == (12, 26)
-    assert parts(1000 * GB, 8, 50_000_000) == (117, 30)  # 125 G slots, more than 32 bits can count
+    assert parts(64 * MAX_BUCKETS, 64, 50_000_000) == (32, 27)  # 2^35 slots: more than 32 bits can count
     assert parts(100 * GB, 64, 12 * 132 * 2048) == (12, 27)
     assert parts(100 * GB, 64, 12 * 132 * 2048 - 1) is None  # the lanes would be in more than two parts
     assert parts(100 * GB, 64, 1 << 32) == (187, 23)  # of 512 MiB: more than the cache, and few enough
 
 
 def test_a_part_of_a_large_table_lies_within_reach() -> None:
-    for table_bytes in (70 * GB, 128 * GB, 141 * GB, 2000 * GB):
+    for buckets in (1 << 30, 3 << 29, 1 << 31, MAX_BUCKETS):
         for n in (10**8, 10**9, 1 << 32):
-            count, shift = policies.lookup_parts_of(table_bytes // 64, 64, n=n, **H200) or (0, 0)
+            count, shift = policies.lookup_parts_of(buckets, 64, n=n, **H200) or (0, 0)
             assert 0 < count <= policies.MOST_PARTS and 2 * (64 << shift) <= H200["reach_bytes"]
-            assert count - 1 == table_bytes // 64 - 1 >> shift and count * n // count <= 1 << 32
+            assert count - 1 == buckets - 1 >> shift
 
 
 def disorder(engine: EmulatedEngine, seed: int, monkeypatch: pytest.MonkeyPatch) -> bool:
