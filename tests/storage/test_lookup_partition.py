@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from support.engines import missing, one_of_each
 from support.hashing import first_buckets
 from support.planting import planted
 from warphash import HashMap, HashSet
+from warphash.runtime.cpu import CpuEngine
 from warphash.runtime.devices import engine_for
 from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine, EmulationError
@@ -31,9 +33,10 @@ DESIGNS: list[dict[str, Any]] = [
 
 @pytest.fixture(params=one_of_each("emulated", "cuda"))
 def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A device whose cache is so small that tables of a few keys have several parts."""
+    """A device of so small a reach that tables of a few keys have several parts."""
     name = str(request.param)
-    monkeypatch.setattr(engine_for(name), "window_bytes", 2048)
+    monkeypatch.setattr(engine_for(name), "reach_bytes", 8192)
+    monkeypatch.setattr(engine_for(name), "lanes", 4)
     monkeypatch.setattr(lookup_partition, "FEWEST_PARTITIONED", 1)
     return name
 
@@ -156,6 +159,7 @@ def test_the_second_launch_of_a_batch_goes_by_parts_of_its_own(
 @pytest.mark.parametrize("why", ["no memory", "captured", "few keys"])
 def test_where_a_lookup_goes_as_it_came(why: str, restored: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     engine, keys = engine_for("emulated"), some_keys(4000, "uint32")
+    monkeypatch.setattr(engine, "reach_bytes", 8192)
     table = HashMap.from_arrays(keys, ~keys, device="emulated", **DESIGNS[0])
     array, out = table._storage.store.array, engine.allocate(8 * 4000)
     held = engine.from_host(keys)
@@ -171,21 +175,13 @@ def test_where_a_lookup_goes_as_it_came(why: str, restored: list[int], monkeypat
     assert array.erase(held.ptr, 4000, out.ptr) == 4000 and not restored
 
 
-def test_where_parts_help_a_lookup() -> None:
-    parts = policies.lookup_parts_of
-    assert parts(1000, 64, 0, 0, 9, 10**6) is None  # no cache of which one would know
-    assert parts(1000, 64, 63, 0, 9, 10**6) is None  # not one bucket lies in it
-    assert parts(768, 8, 2048, 0, 99, 10**6) is None  # three parts
-    assert parts(769, 8, 2048, 0, 99, 10**6) == (4, 8)
-    assert parts(1 << 20, 64, 1 << 22, 0, 9, (1 << 21) - 1) is None  # fewer than two keys for each line
-    assert parts(1 << 20, 64, 1 << 22, 0, 9, 1 << 21) == (16, 16)
-    assert parts(1 << 20, 64, 1 << 10, 0, 9, 1 << 21) == (256, 12)  # as many parts as there may be
+GB, WINDOW_BYTES, H200 = 10**9, 37_748_736, {"reach_bytes": 60 << 30, "lanes": 132 * 2048}
 
 
-GB, H200 = 10**9, {"window_bytes": 37_748_736, "reach_bytes": 60 << 30, "lanes": 132 * 2048}
+insert_parts_of = partial(policies.parts_of, window_bytes=WINDOW_BYTES)
 
 
-@pytest.mark.parametrize("function", [policies.parts_of, policies.lookup_parts_of])
+@pytest.mark.parametrize("function", [insert_parts_of, policies.lookup_parts_of], ids=["insert", "find"])
 def test_parts_of_tables_beyond_the_reach_of_translation(function: Callable[..., tuple[int, int] | None]) -> None:
     def parts(table_bytes: int, bucket_bytes: int, n: int) -> tuple[int, int] | None:
         return function(buckets=table_bytes // bucket_bytes, bucket_bytes=bucket_bytes, n=n, **H200)
@@ -196,7 +192,17 @@ def test_parts_of_tables_beyond_the_reach_of_translation(function: Callable[...,
     assert parts(64 * MAX_BUCKETS, 64, 50_000_000) == (32, 27)  # 2^35 slots: more than 32 bits can count
     assert parts(100 * GB, 64, 12 * 132 * 2048) == (12, 27)
     assert parts(100 * GB, 64, 12 * 132 * 2048 - 1) is None  # the lanes would be in more than two parts
-    assert parts(100 * GB, 64, 1 << 32) == (187, 23)  # of 512 MiB: more than the cache, and few enough
+
+
+def test_parts_of_an_insert_that_fills_lines_lie_in_the_cache_if_they_are_few_enough() -> None:
+    assert policies.parts_of(100 * GB // 64, 64, WINDOW_BYTES, n=1 << 32, **H200) == (187, 23)  # of 512 MiB
+    assert policies.parts_of(100 * GB // 64, 64, WINDOW_BYTES, H200["lanes"], 50_000_000) is None  # all is within reach
+
+
+@pytest.mark.parametrize("device_name", ["cpu", "emulated"])
+def test_where_translation_does_not_matter(device_name: str) -> None:
+    reach_bytes = {"cpu": CpuEngine.reach_bytes, "emulated": EmulatedEngine.reach_bytes}[device_name]
+    assert policies.lookup_parts_of(1 << 20, 64, reach_bytes, 4, 1 << 31) is None
 
 
 def test_a_part_of_a_large_table_lies_within_reach() -> None:
@@ -230,7 +236,7 @@ def disorder(engine: EmulatedEngine, seed: int, monkeypatch: pytest.MonkeyPatch)
 class TestSchedules:
     @pytest.fixture(autouse=True)
     def always_by_parts(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(lookup_partition, "FEWEST_PARTITIONED", 1)
+        monkeypatch.setattr(lookup_partition, "lookup_parts_of", lambda buckets, *_: ((buckets - 1 >> 5) + 1, 5))
 
     def test_all_of_many(self, monkeypatch: pytest.MonkeyPatch) -> None:
         engine = EmulatedEngine()

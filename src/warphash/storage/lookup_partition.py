@@ -18,7 +18,7 @@ from .policies import lookup_parts_of
 __all__ = ["FEWEST_PARTITIONED", "PartitionedKeys", "partition_keys"]
 
 FEWEST_PARTITIONED = 1 << 21
-"""Elements below which no lookup is partitioned: it takes less time than the launches would."""
+"""Elements below which no lookup is partitioned. Small calls do not pay for the question whether it would help."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def partition_keys(array: Any, keys: int, n: int, stream: Any) -> PartitionedKey
         return None
     engine, width = array.engine, spec.word_bytes
     bucket_bytes = spec.slots_per_bucket * spec.slot_bytes
-    parts = lookup_parts_of(array.buckets, bucket_bytes, engine.window_bytes, engine.reach_bytes, engine.lanes, n)
+    parts = lookup_parts_of(array.buckets, bucket_bytes, engine.reach_bytes, engine.lanes, n)
     if parts is None or engine.is_captured(stream):
         return None
     count, shift = parts

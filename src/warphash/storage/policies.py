@@ -243,34 +243,21 @@ def parts_of(
     if not most or table_bytes < 2 * window_bytes:
         return None
     if 64 * n < table_bytes:
-        return _parts_within_reach(buckets, bucket_bytes, reach_bytes, lanes, n)
+        return lookup_parts_of(buckets, bucket_bytes, reach_bytes, lanes, n)
     shift = most.bit_length() - 1
     if 2 << shift <= lanes or buckets <= 3 << shift:
         return None
     return _at_most(MOST_PARTS, buckets, shift)
 
 
-def lookup_parts_of(
-    buckets: int, bucket_bytes: int, window_bytes: int, reach_bytes: int, lanes: int, n: int
-) -> tuple[int, int] | None:
-    """Parts of a table that the keys of a lookup are brought in the order of, and the logarithm of the buckets of each.
+def lookup_parts_of(buckets: int, bucket_bytes: int, reach_bytes: int, lanes: int, n: int) -> tuple[int, int] | None:
+    """Parts of a table that ``n`` elements are brought in the order of, and the logarithm of the buckets of each.
 
-    Two things make it pay. Keys share the lines of memory that they read: a part has up to ``window_bytes``, which stay
-    in the cache while its keys are looked up. There have to be two keys for each line of 64 bytes, and four parts.
-    Or the table is larger than ``reach_bytes``, beyond which address translation slows each access down: then a part
-    may be larger than the cache, and has a quarter of that at most. There have to be as many keys for each part as
-    ``lanes`` run at once. None where neither holds. (Measured: docs/performance/find.md.)
+    Beyond ``reach_bytes`` of memory, address translation slows each access down. Parts of a quarter of that at most
+    keep all ``lanes`` within reach, if there are as many elements for each part as lanes that run at once. None
+    otherwise: in a smaller table, the way there and back takes longer than the cache saves. (Measured:
+    docs/performance/find.md.)
     """
-    shift = (window_bytes // bucket_bytes).bit_length() - 1
-    if shift >= 0 and buckets > 3 << shift and 32 * n >= buckets * bucket_bytes:
-        return _at_most(MOST_PARTS, buckets, shift)
-    return _parts_within_reach(buckets, bucket_bytes, reach_bytes, lanes, n)
-
-
-def _parts_within_reach(
-    buckets: int, bucket_bytes: int, reach_bytes: int, lanes: int, n: int
-) -> tuple[int, int] | None:
-    """Parts of a table of more than ``reach_bytes``, if ``n`` elements keep all ``lanes`` in one or two of them."""
     if not 0 < reach_bytes < buckets * bucket_bytes:
         return None
     parts = _at_most(MOST_PARTS, buckets, (reach_bytes // 4 // bucket_bytes).bit_length() - 1)
