@@ -60,7 +60,8 @@ def specs() -> Iterator[KernelSpec]:
     yield CEILING
     yield LOOKUPS
     yield source.SLABS
-    for header in sorted({design.layout.partition for design in designs}):
+    layouts = [design.layout for design in designs]
+    for header in sorted({header for at in layouts for header in (at.partition, at.lookup_partition) if header}):
         yield source.partition(header)
     yield MALLOC
     yield BOARDLESS

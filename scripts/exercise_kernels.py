@@ -20,7 +20,7 @@ import numpy as np
 
 from warphash import HashMap, HashSet, MultiMap, Operation
 from warphash.designs import registry
-from warphash.storage import aggregate
+from warphash.storage import aggregate, lookup_partition
 
 TYPES = [("u4", "u4"), ("u8", "u8"), ("u4", "u8"), ("u4", None), ("V16", "u4"), ("V24", "V40")]
 """Keys and values in one word, in two, in columns, without values, and in rows or lines."""
@@ -40,6 +40,14 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
 
 HOT = 3 << 10
 """Elements of a batch with few keys."""
+
+PART_SHIFT = 7
+"""Logarithm of the buckets of a part of a table. Lookups on a GPU go by parts, however small the table is."""
+
+
+def parts_of_any_table(buckets: int, bucket_bytes: int, reach_bytes: int, *_: int) -> tuple[int, int] | None:
+    """In place of `policies.lookup_parts_of`."""
+    return ((buckets - 1 >> PART_SHIFT) + 1, PART_SHIFT) if reach_bytes else None
 
 
 def rows(ids: Any, dtype: str) -> np.ndarray[Any, Any]:
@@ -148,10 +156,11 @@ def main() -> None:
     options.add_argument("--keys", type=int, default=3000)
     options.add_argument("--design", choices=registry.names(), action="append")
     given = options.parse_args()
+    by_parts = mock.patch.multiple(lookup_partition, FEWEST_PARTITIONED=1, lookup_parts_of=parts_of_any_table)
     for design in given.design or registry.names():
         made = list(tables(design, given.device))
         for key, value, chosen in made:
-            with mock.patch.object(aggregate, "FEWEST_AGGREGATED", HOT):
+            with mock.patch.object(aggregate, "FEWEST_AGGREGATED", HOT), by_parts:
                 exercise(key, value, chosen, given.keys)
         if "execute" in registry.get(design).capabilities:
             exercise_mixed(design, given.device, given.keys)

@@ -38,7 +38,7 @@ REPORTS = {"CountLine", "SignalLine", "Report"}
 """Structures that kernels write, and are not given."""
 
 KERNELS, LAB = Path(str(kernel_root())), Path(str(kernel_root("warphash.lab")))
-HEADERS = {**dict.fromkeys(KERNELS.glob("*/abi.cuh"), abi), LAB / "abi.cuh": ceilings}
+HEADERS = {**dict.fromkeys(KERNELS.rglob("abi.cuh"), abi), LAB / "abi.cuh": ceilings}
 """All headers of what kernels are given, and the module that mirrors each."""
 
 INCLUDES = "".join(f'#include "{path.relative_to(LAB if LAB in path.parents else KERNELS)}"\n' for path in HEADERS)
@@ -235,8 +235,8 @@ def test_nvrtc_lays_out_structures_as_the_host_does() -> None:
 def test_tiles_of_a_partition(tmp_path: Path) -> None:
     expected = {
         "kMostParts": policies.MOST_PARTS,
-        "kTileThreads": partition._TILE_THREADS,
-        "kTileBytes": partition._TILE_BYTES,
+        "kTileThreads": partition.TILE_THREADS,
+        "kTileBytes": partition.TILE_BYTES,
     }
     text = '#define WARPHASH_EMULATED 1\n#include "core/gpu/partition.cuh"\n'
     assert differences(text, expected, tmp_path) == {}

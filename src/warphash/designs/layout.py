@@ -113,6 +113,9 @@ class Layout(Protocol):
         The headers that define ``WARPHASH_ENTRIES`` for a GPU and for a CPU.
     partition
         The header of the kernels that bring a large batch in the order of the parts of a table.
+    lookup_partition
+        The header of the kernels that do so with the keys of a lookup, and bring its answers back; empty where lookups
+        go as they come.
     refilling
         Entries of which a lane takes up one element after another (``kRefills``): no grid has a lane for each.
     companions
@@ -133,6 +136,7 @@ class Layout(Protocol):
     entries: str
     cpu_entries: str
     partition: str
+    lookup_partition: str
     refilling: frozenset[str]
     companions: Mapping[str, Sequence[str]]
     in_place: bool
@@ -196,6 +200,7 @@ class Buckets:
     family = "buckets"
     entries, cpu_entries = "buckets/gpu/entries.cuh", "buckets/cpu/entries.cuh"
     partition = "buckets/gpu/partition.cuh"
+    lookup_partition = "buckets/gpu/lookup_partition.cuh"
     refilling = frozenset[str]()
     companions: Mapping[str, Sequence[str]] = MappingProxyType(
         {
@@ -240,7 +245,7 @@ class Chains:
 
     family = "chains"
     entries = cpu_entries = "chains/entries.cuh"
-    partition = Buckets.partition
+    partition, lookup_partition = Buckets.partition, ""
     refilling = frozenset(
         ["append", "append_reusing", "append_runs", "execute", "execute_pairs", "execute_reusing", "place", "relist"]
     )
@@ -284,7 +289,7 @@ class Subtables:
 
     family = "subtables"
     cpu_entries = "subtables/cpu/entries.cuh"
-    partition = "subtables/gpu/partition.cuh"
+    partition, lookup_partition = "subtables/gpu/partition.cuh", "subtables/gpu/lookup_partition.cuh"
     refilling = frozenset(["claim", "place"])
     companions: Mapping[str, Sequence[str]] = MappingProxyType({"settle": ("claim", "place", "hand_over", "find")})
     in_place, keys_apart, keeps_duplicates = True, True, False
@@ -326,7 +331,7 @@ class Tickets:
 
     family = "tickets"
     cpu_entries = "tickets/entries.cuh"
-    partition = Buckets.partition
+    partition, lookup_partition = Buckets.partition, ""
     in_place, keys_apart, keeps_duplicates = True, False, False
     composed = False
 
@@ -365,7 +370,7 @@ class Tiers:
     """
 
     family = "tiered"
-    entries = cpu_entries = partition = ""
+    entries = cpu_entries = partition = lookup_partition = ""
     refilling = frozenset[str]()
     companions: Mapping[str, Sequence[str]] = MappingProxyType({})
     in_place = keys_apart = keeps_duplicates = False
@@ -395,7 +400,7 @@ class TwoLevel:
 
     family = "two_level"
     entries, cpu_entries = "two_level/gpu/entries.cuh", "two_level/cpu/entries.cuh"
-    partition = Buckets.partition
+    partition, lookup_partition = Buckets.partition, ""
     refilling = frozenset[str]()
     companions: Mapping[str, Sequence[str]] = MappingProxyType(
         {"settle": ("claim", "link", "place", "find"), "scatter": ("place_all", "find")}

@@ -1,4 +1,4 @@
-"""What kernels are given, as ``ctypes`` mirrors of the structures in ``kernels/*/abi.cuh``: a table and a batch.
+"""What kernels are given, as ``ctypes`` mirrors of the structures in all ``abi.cuh``: a table and a batch.
 
 Each field is one 64-bit word, addresses included, so the layout is the same under g++, nvcc and NVRTC. A launch is two
 plain copies: of the table, built once, and of the batch, of which a call changes a few words. A family of kernels has
@@ -70,6 +70,13 @@ class PartitionBatch(Launch):
     """The elements of a large batch in the order of the parts of a table."""
 
     _fields_ = _words("keys", "values", "out_keys", "out_values", "part_sizes", "parts", "part_shift")
+
+
+# ---- core/gpu/abi.cuh
+class LookupPartitionBatch(PartitionBatch):
+    """The keys of a large lookup in the order of the parts of a table, and its answers in the order of the caller."""
+
+    _fields_ = _words("places", "runs", "flags", "out_flags")
 
 
 # ---- buckets/abi.cuh

@@ -51,6 +51,7 @@ class CpuEngine:
     device = "cpu"
     asynchronous: bool = False
     window_bytes: int = 0
+    reach_bytes: int = 0
     lanes: int = 1
     stage_bytes: int = 256 << 10
     pool_blocks: int = 0

@@ -159,6 +159,9 @@ class Engine(Protocol):
         Kernels run while the caller goes on.
     window_bytes
         Part of a table that stays in the cache while elements go there; 0 where it does not matter.
+    reach_bytes
+        Largest table whose addresses stay known while all lanes go anywhere in it: beyond it, each access waits for a
+        translation. 0 where it does not matter.
     lanes
         That run at once.
     stage_bytes
@@ -173,6 +176,7 @@ class Engine(Protocol):
 
     asynchronous: bool
     window_bytes: int
+    reach_bytes: int
     lanes: int
     stage_bytes: int
     pool_blocks: int

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from ..runtime.abi import Batch
 from ..runtime.engine import KernelSpec, Program
+from . import lookup_partition
 
 __all__ = ["LAUNCH_ELEMENTS", "NO_FIELDS", "Searchable", "launch_find"]
 
@@ -55,6 +56,8 @@ def launch_find(
 ) -> None:
     """Values and presence of ``n`` keys; or what another ``entry`` of a find writes to ``counts`` for each.
 
+    A large batch may go in the order of the parts of the table (`lookup_partition`).
+
     Parameters
     ----------
     keys, values, flags, counts
@@ -69,9 +72,15 @@ def launch_find(
         keys, values = keys + more * spec.word_bytes, values and values + more * spec.value_word_bytes
         flags, counts = flags and flags + more, counts and counts + more * 4
         return launch_find(array, keys, n - more, values, flags, default, stream, counts, entry)
+    may_part = n >= lookup_partition.FEWEST_PARTITIONED and not counts
+    parted = lookup_partition.partition_keys(array, keys, n, stream) if may_part else None
     batch = array.batch_type()  # and then its fields: a third of the time that keywords take
     batch.n, batch.keys, batch.out_values, batch.out_flags = n, keys, values, flags
+    if parted:
+        batch.keys, batch.out_values, batch.out_flags = parted.keys, values and parted.keys, flags and parted.flags
     batch.out_counts, batch.default_value = counts, default
     for name, value in array.find_fields.items():
         setattr(batch, name, value)
     array.program.run(entry, array.table, batch, n, stream)
+    if parted:
+        parted.restore(values, flags, stream)

@@ -13,9 +13,9 @@ from ..runtime.engine import Buffer, Engine
 from ..runtime.source import partition
 from .policies import parts_of
 
-__all__ = ["Copies", "in_parts"]
+__all__ = ["TILE_BYTES", "TILE_THREADS", "Copies", "in_parts"]
 
-_TILE_THREADS, _TILE_BYTES = 256, 16 << 10
+TILE_THREADS, TILE_BYTES = 256, 16 << 10
 """Of a block of these kernels: its threads, and its keys."""
 
 
@@ -65,7 +65,7 @@ def in_parts(store: Any, keys: int, values: int, n: int, stream: Any = None) -> 
     bucket_bytes = spec.slots_per_bucket * spec.slot_bytes
     apart = spec.layout.keys_apart or store.design.keeps_columns(spec.slots_per_bucket, spec.slot_bytes)
     lanes = engine.lanes // 4 if apart else engine.lanes  # each insert writes to two places, and a swap lost costs less
-    parts = parts_of(store.buckets, bucket_bytes, engine.window_bytes, lanes, n)
+    parts = parts_of(store.buckets, bucket_bytes, engine.window_bytes, lanes, n, engine.reach_bytes)
     words = spec.word_bytes in (4, 8) and spec.value_word_bytes in (0, spec.word_bytes)
     if parts is None or not words or not store.design.fills_first_bucket(store.parameters):
         return None
@@ -81,7 +81,7 @@ def in_parts(store: Any, keys: int, values: int, n: int, stream: Any = None) -> 
     copies = Copies(engine, memory[0].ptr, memory[1].ptr if values else 0, memory, keys, n, word)
     batch = PartitionBatch(n=n, keys=keys, values=values, out_keys=copies.keys, out_values=copies.values)
     batch.part_sizes, batch.parts, batch.part_shift = counts.ptr, count, shift
-    threads = -(-nbytes // _TILE_BYTES) * _TILE_THREADS
+    threads = -(-nbytes // TILE_BYTES) * TILE_THREADS
     program = engine.program(partition(spec.layout.partition))
     for entry in ("count_parts", "partition"):
         program.run(f"{entry}{spec.word_bytes}", store.table, batch, threads, stream)

@@ -11,6 +11,7 @@ __all__ = [
     "expected_nodes",
     "is_risky",
     "load_surely_placed",
+    "lookup_parts_of",
     "may_halve",
     "most_keys",
     "most_tombstones",
@@ -225,23 +226,47 @@ MOST_PARTS = 256
 """Parts of a table that a batch is brought in the order of."""
 
 
-def parts_of(buckets: int, bucket_bytes: int, window_bytes: int, lanes: int, n: int) -> tuple[int, int] | None:
+def parts_of(
+    buckets: int, bucket_bytes: int, window_bytes: int, lanes: int, n: int, reach_bytes: int = 0
+) -> tuple[int, int] | None:
     """Parts of a table that a batch of ``n`` is brought in the order of, and the logarithm of the buckets of each.
 
     A part has up to ``window_bytes``, and no more than four buckets for each of the ``lanes`` that run at once: more
     only take the place of the buckets that pairs are evicted to. None where the order would not help: where half of the
     table lies in the cache as it is, or it has fewer than four parts; where a part would have so few buckets that the
     lanes swap against each other; or where the batch is so small that most elements have a line of their own all the
-    same. (Measured: docs/performance/insert.md.)
+    same. Such a batch has larger parts in a table beyond ``reach_bytes``, as `lookup_parts_of` says. (Measured:
+    docs/performance/insert.md.)
     """
     table_bytes = buckets * bucket_bytes
     most = min(window_bytes // bucket_bytes, 4 * lanes)
-    if not most or table_bytes < 2 * window_bytes or 64 * n < table_bytes:
+    if not most or table_bytes < 2 * window_bytes:
         return None
+    if 64 * n < table_bytes:
+        return lookup_parts_of(buckets, bucket_bytes, reach_bytes, lanes, n)
     shift = most.bit_length() - 1
     if 2 << shift <= lanes or buckets <= 3 << shift:
         return None
-    while (buckets - 1 >> shift) >= MOST_PARTS:
+    return _at_most(MOST_PARTS, buckets, shift)
+
+
+def lookup_parts_of(buckets: int, bucket_bytes: int, reach_bytes: int, lanes: int, n: int) -> tuple[int, int] | None:
+    """Parts of a table that ``n`` elements are brought in the order of, and the logarithm of the buckets of each.
+
+    Beyond ``reach_bytes`` of memory, address translation slows each access down. Parts of a quarter of that at most
+    keep all ``lanes`` within reach, if there are as many elements for each part as lanes that run at once. None
+    otherwise: in a smaller table, the way there and back takes longer than the cache saves. (Measured:
+    docs/performance/find.md.)
+    """
+    if not 0 < reach_bytes < buckets * bucket_bytes:
+        return None
+    parts = _at_most(MOST_PARTS, buckets, (reach_bytes // 4 // bucket_bytes).bit_length() - 1)
+    return parts if n >= lanes * parts[0] else None
+
+
+def _at_most(parts: int, buckets: int, shift: int) -> tuple[int, int]:
+    """Parts of ``1 << shift`` buckets, or of twice, four times … as many; and the logarithm of the buckets of each."""
+    while (buckets - 1 >> shift) >= parts:
         shift += 1
     return (buckets - 1 >> shift) + 1, shift
 
@@ -269,9 +294,7 @@ def build_parts_of(buckets: int, bucket_bytes: int, slots: int, stage_bytes: int
     shift = (stage_bytes // bucket_bytes).bit_length() - 1
     if shift < 0 or buckets <= 4 << shift or n > slots or 8 * n < slots:
         return None
-    while (buckets - 1 >> shift) >= MOST_BUILD_PARTS:
-        shift += 1
-    return (buckets - 1 >> shift) + 1, shift
+    return _at_most(MOST_BUILD_PARTS, buckets, shift)
 
 
 def most_tombstones(size: int) -> int:

@@ -72,6 +72,7 @@ class EmulatedEngine:
     device = "emulated"
     asynchronous: bool = True  # as far as a table can tell
     window_bytes: int = 2048  # so that tables of a few hundred keys have several
+    reach_bytes: int = 1 << 30  # all of the memory
     lanes: int = 4
     stage_bytes: int = 0
     pool_blocks: int = 4  # every check of a table reads the whole pool

@@ -38,7 +38,7 @@ from ...runtime.abi import (
     Table,
 )
 from ...runtime.engine import Engine, KernelSpec
-from .. import snapshots
+from .. import lookup_partition, snapshots
 from ..hash_constants import buckets_for, draw_constants
 from ..listed import Listed
 from ..lookup import LAUNCH_ELEMENTS, NO_FIELDS
@@ -480,18 +480,23 @@ class BucketArray:
         scratch = (self._workbench.kept or self._workbench.of(n, False, True, stream)) if small else None
         report = scratch.report.ptr if scratch else self._reset_report(stream)
         for at, count, indices, length in pieces(self.engine, n, min(n, LAUNCH_ELEMENTS), only, stream):
+            at_keys, at_flags = keys + at * self.spec.word_bytes, flags and flags + at
+            may_part = count >= lookup_partition.FEWEST_PARTITIONED and not small and not indices
+            parted = lookup_partition.partition_keys(self, at_keys, count, stream) if may_part else None
             batch = BucketBatch(
                 n=count,
-                keys=keys + at * self.spec.word_bytes,
+                keys=parted.keys if parted else at_keys,
                 indices=indices,
                 count=length,
-                out_flags=flags and flags + at,
+                out_flags=at_flags and (parted.flags if parted else at_flags),
                 report=report,
             )
             if scratch:
                 self._launch_block("erase_block", batch, stream)
                 return self._answer(stream).changed
             self.program.run("erase", table, batch, count, stream)
+            if parted and flags:
+                parted.restore(0, at_flags, stream)
         return read_report(self.engine, report, stream).changed
 
     def erase_listed(self, keys: int, numbers: int, n: int, stream: Any = None) -> int:

@@ -1,0 +1,152 @@
+// The keys of a large lookup in the order of the parts of a table, and its answers in the order of the caller; for
+// storage/lookup_partition.py.
+//
+//   PartitionKeys   copies keys to out_keys in the order of the parts, and notes where each element went
+//   RestoreOrder    copies values, and flags, from the order of the parts to that of the caller
+//
+// Layout. Parts and tiles are those of core/gpu/partition.cuh, whose CountParts runs first. In the order of the parts,
+// the elements that a tile has of one part are neighbours: a run.
+//
+//   the caller's order   [      tile 0       |      tile 1       | ... ]    16 KiB of keys each
+//   places               [ 16 | 16 | ...     | ...               | ... ]    of each element in its tile, sorted by part
+//   runs                 [ part 0 64 | part 1 64 | ... ] for tile 0, then for tile 1, ...
+//                          = [ place of the run in the tile 32 | in the output 32 ]
+//   the order of parts   [ part 0: run of one tile | run of another | ... | part 1: ... ]
+//
+// Protocol of restore_order, a block and its tile:
+//   1. A thread reads the run of a part. Warps write, for each place of the tile, the part that it belongs to.
+//   2. Each thread reads answers at the places of the tile: neighbours read neighbours in a run.
+//   3. The answers meet in shared memory, where each element of the tile finds its own by its place.
+//
+// Why. A table may be larger than the memory that a processor can reach without waiting for the translation of an
+// address. Behind a partition, all processors are in one or two parts at a time, whose translations stay known. In a
+// table of 100 GB, 100 M keys of 8 bytes were found at 13.9 G/s, and at 10.3 in the order of the caller (H200). In
+// smaller tables the lines of a part could stay in the second-level cache. That saves less than the way costs
+// (docs/performance/find.md).
+//
+// The price is bytes in streams. For each key of 4 bytes with a value of 4: 4 to count; 4 + 4 for the copy, 2 for its
+// place, and at most 0.5 for the runs; 4 + 5 for the lookup itself, as without a partition; 2 + 0.5 + 5 + 5 for the way
+// back. So 27 bytes are added to the 9 of a direct lookup.
+//
+// Answers could also be written to their elements one by one. Each would then be a sector of its own: 0.48 ms for 50 M
+// flags, and 0.20 ms in two steps (prototype, H200). A number of 32 bits for each element would save the runs and the
+// shared memory. It would cost 4 bytes more for each element, and loads whose lanes lie in 32 lines. The places could be
+// computed again from the keys. That would read 4 or 8 bytes for each element instead of 2, and need ranks without
+// atomics.
+//
+// Memory order: as in core/gpu/partition.cuh.
+#pragma once
+#include "core/gpu/abi.cuh"
+#include "core/gpu/partition.cuh"
+
+namespace warphash {
+
+WARPHASH_FN u64* runs_of_tile(const LookupPartitionBatch& b) {
+  return reinterpret_cast<u64*>(b.runs) + thread_in_grid() / kTileThreads * b.parts;
+}
+
+template <class Word, class Parts>
+struct PartitionKeys {
+  using Table = typename Parts::Table;
+  using Batch = LookupPartitionBatch;
+  using Moves = Partition<Word, Parts>;
+  static constexpr bool kWalks = true;
+  static constexpr u32 kThreads = kTileThreads, kBlocks = Parts::kMovingBlocks;
+  static constexpr u32 kItems = kTileItems<Word>;
+
+  WARPHASH_FN static void run(const Table& t, const Batch& b) {
+    PartsTile& tile = empty_tile(b);
+    const auto elements = TileElements::of<Word>(b);
+    Word key[kItems];
+    u32 place[kItems];
+    load_tile(elements, b.keys, key);
+#pragma unroll
+    for (u32 k = 0; k < kItems; ++k) {
+      if (!elements.has(k)) continue;
+      const u32 part = Parts::of(t, b, key[k]);
+      place[k] = part << Moves::kRankBits | fetch_add(tile.counts + part, 1u);
+    }
+    block_barrier();
+    if (thread_in_block() < kWarpLanes) arrange(b, tile);
+    block_barrier();
+    for (u32 p = thread_in_block(); p < b.parts; p += kTileThreads) {
+      const u64 start = tile.starts[p];
+      store_once(runs_of_tile(b) + p, start << 32 | (tile.shifts[p] + start));
+    }
+    u16* const places = reinterpret_cast<u16*>(b.places) + elements.first;
+#pragma unroll
+    for (u32 k = 0; k < kItems; ++k) {
+      if (!elements.has(k)) continue;
+      const u32 part = place[k] >> Moves::kRankBits;
+      place[k] = tile.starts[part] + (place[k] & ((1u << Moves::kRankBits) - 1));
+      tile.parts[place[k]] = static_cast<u8>(part);
+      store_once(places + TileElements::number(k), static_cast<u16>(place[k]));
+    }
+    Moves::send(elements, tile, key, place, b.out_keys);
+  }
+};
+
+// The answers of elements whose keys are Words; values are Words, too.
+template <class Word, class Parts>
+struct RestoreOrder {
+  using Table = typename Parts::Table;
+  using Batch = LookupPartitionBatch;
+  static constexpr bool kWalks = true;
+  static constexpr u32 kThreads = kTileThreads, kBlocks = Parts::kRestoringBlocks;
+  static constexpr u32 kItems = kTileItems<Word>;
+  static constexpr u32 kAtOnce = 8;  // answers of a thread that are on their way: more would not fit into registers
+
+  // The `starts`, `shifts` and `parts` of the tile, from its runs. All threads call it.
+  WARPHASH_FN static void read_runs(const Batch& b, const TileElements& elements, PartsTile& tile) {
+    for (u32 p = thread_in_block(); p < b.parts; p += kTileThreads) {
+      const u64 run = load_once(runs_of_tile(b) + p);
+      const u32 start = static_cast<u32>(run >> 32);
+      tile.starts[p] = start;
+      tile.shifts[p] = static_cast<u64>(static_cast<u32>(run)) - start;
+    }
+    block_barrier();
+    const u32 parts = static_cast<u32>(b.parts);
+    for (u32 p = thread_in_block() / kWarpLanes; p < parts; p += kTileThreads / kWarpLanes) {
+      const u32 end = p + 1 < parts ? tile.starts[p + 1] : elements.n;
+      for (u32 at = tile.starts[p] + lane(); at < end; at += kWarpLanes) tile.parts[at] = static_cast<u8>(p);
+    }
+    block_barrier();
+  }
+
+  // Answers from the address `from` to the address `to`, by way of the tile. All threads call it.
+  template <class Answer>
+  WARPHASH_FN static void restore(const Batch& b, const TileElements& elements, PartsTile& tile, u64 from, u64 to) {
+    Answer* const staged = reinterpret_cast<Answer*>(tile.words);
+    const u16* const places = reinterpret_cast<const u16*>(b.places) + elements.first;
+    Answer* const output = reinterpret_cast<Answer*>(to) + elements.first;
+    for (u32 first = 0; first < kItems; first += kAtOnce) {
+      Answer answer[kAtOnce];
+#pragma unroll
+      for (u32 k = 0; k < kAtOnce; ++k) {
+        if (!elements.has(first + k)) continue;
+        const u32 at = TileElements::number(first + k);
+        answer[k] = load_once(reinterpret_cast<const Answer*>(from) + (tile.shifts[tile.parts[at]] + at));
+      }
+#pragma unroll
+      for (u32 k = 0; k < kAtOnce; ++k)
+        if (elements.has(first + k)) staged[TileElements::number(first + k)] = answer[k];
+    }
+    block_barrier();
+#pragma unroll
+    for (u32 k = 0; k < kItems; ++k)
+      if (elements.has(k))
+        store_once(output + TileElements::number(k), staged[load_once(places + TileElements::number(k))]);
+  }
+
+  WARPHASH_FN static void run(const Table&, const Batch& b) {
+    PartsTile& tile = empty_tile(b);
+    const auto elements = TileElements::of<Word>(b);
+    read_runs(b, elements, tile);
+    if (b.out_flags) restore<u8>(b, elements, tile, b.flags, b.out_flags);
+    if (!b.out_values) return;
+    block_barrier();  // before the flags are written over
+    restore<Word>(b, elements, tile, b.values, b.out_values);
+  }
+};
+
+}  // namespace warphash

@@ -1,0 +1,85 @@
+"""A large lookup in the order of the parts of a table, with its answers in the order of the caller.
+
+The kernels are those of ``core/gpu/lookup_partition.cuh``, which says why this pays, and what it costs in bytes.
+`policies.lookup_parts_of` decides. Nothing here waits for the device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..runtime.abi import LookupPartitionBatch, PartitionBatch
+from ..runtime.engine import Buffer
+from ..runtime.source import partition
+from .partition import TILE_BYTES, TILE_THREADS
+from .policies import lookup_parts_of
+
+__all__ = ["FEWEST_PARTITIONED", "PartitionedKeys", "partition_keys"]
+
+FEWEST_PARTITIONED = 1 << 21
+"""Elements below which no lookup is partitioned. Small calls do not pay for the question whether it would help."""
+
+
+@dataclass(frozen=True)
+class PartitionedKeys:
+    """Copies of the keys of a lookup, in the order of the parts of a table.
+
+    Attributes
+    ----------
+    keys
+        Address of the copies. The lookup may write values there: a lane reads its key before it answers.
+    flags
+        Address for a byte of each element, in the same order.
+    """
+
+    keys: int
+    flags: int
+    _array: Any
+    _batch: LookupPartitionBatch
+    _memory: list[Buffer]
+
+    def restore(self, values: int, flags: int, stream: Any) -> None:
+        """Bring the answers at ``keys`` and ``flags`` to words and bytes in the caller's order; 0 for none."""
+        batch = self._batch
+        batch.values, batch.flags, batch.out_values, batch.out_flags = self.keys, self.flags, values, flags
+        _launch(self._array, self._array.spec.layout.lookup_partition, "restore_order", batch, stream)
+
+
+def partition_keys(array: Any, keys: int, n: int, stream: Any) -> PartitionedKeys | None:
+    """Copy the ``n`` keys of a large lookup in the order of the parts of an array.
+
+    There are from `FEWEST_PARTITIONED` to `lookup.LAUNCH_ELEMENTS` keys.
+
+    None where that would not help, where keys or values have widths of their own, where there is no memory for it, or
+    where a CUDA graph captures the stream: a graph cannot own memory.
+    """
+    spec = array.spec
+    words = spec.word_bytes in (4, 8) and spec.value_word_bytes in (0, spec.word_bytes)
+    if not words or not spec.layout.lookup_partition:
+        return None
+    engine, width = array.engine, spec.word_bytes
+    bucket_bytes = spec.slots_per_bucket * spec.slot_bytes
+    parts = lookup_parts_of(array.buckets, bucket_bytes, engine.reach_bytes, engine.lanes, n)
+    if parts is None or engine.is_captured(stream):
+        return None
+    count, shift = parts
+    tiles = -(-n * width // TILE_BYTES)
+    try:
+        memory = [engine.allocate(nbytes, stream) for nbytes in (n * width, n, 2 * n, 8 * count * tiles, 16 * count)]
+    except MemoryError:
+        return None
+    copies, flags, places, runs, sizes = (buffer.ptr for buffer in memory)
+    engine.fill(sizes, 0, 16 * count, stream)
+    batch = LookupPartitionBatch(n=n, keys=keys, out_keys=copies, places=places, runs=runs)
+    batch.part_sizes, batch.parts, batch.part_shift = sizes, count, shift
+    _launch(array, spec.layout.partition, "count_parts", PartitionBatch.from_buffer_copy(batch), stream)
+    _launch(array, spec.layout.lookup_partition, "partition_keys", batch, stream)
+    return PartitionedKeys(copies, flags, array, batch, memory)
+
+
+def _launch(array: Any, header: str, entry: str, batch: PartitionBatch, stream: Any) -> None:
+    """Launch a kernel of a header for keys of the array's width: whole tiles."""
+    width = array.spec.word_bytes
+    threads = -(-int(batch.n) * width // TILE_BYTES) * TILE_THREADS
+    array.engine.program(partition(header)).run(f"{entry}{width}", array.table, batch, threads, stream)

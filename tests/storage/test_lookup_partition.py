@@ -1,0 +1,256 @@
+"""Large lookups go in the order of the parts of a table, and their answers come back in that of the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support.engines import missing, one_of_each
+from support.hashing import first_buckets
+from support.planting import planted
+from warphash import HashMap, HashSet
+from warphash.runtime.cpu import CpuEngine
+from warphash.runtime.devices import engine_for
+from warphash.runtime.emulated import engine as emulated
+from warphash.runtime.emulated.engine import EmulatedEngine, EmulationError
+from warphash.storage import lookup_partition, policies
+from warphash.storage.hash_constants import MAX_BUCKETS
+from warphash.storage.lookup_partition import partition_keys
+
+DESIGNS: list[dict[str, Any]] = [
+    {"design": "bucketed_cuckoo", "slots_per_bucket": 8},
+    {"design": "cuckoo"},
+    {"design": "iceberg"},
+    {"design": "linear_probing"},
+    {"design": "power_of_two"},
+    {"design": "dynamic_cuckoo"},
+]
+
+
+@pytest.fixture(params=one_of_each("emulated", "cuda"))
+def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A device of so small a reach that tables of a few keys have several parts."""
+    name = str(request.param)
+    monkeypatch.setattr(engine_for(name), "reach_bytes", 8192)
+    monkeypatch.setattr(engine_for(name), "lanes", 4)
+    monkeypatch.setattr(lookup_partition, "FEWEST_PARTITIONED", 1)
+    return name
+
+
+@pytest.fixture
+def restored(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of keys of the lookups that went by parts and came back."""
+    lookups: list[int] = []
+    restore = lookup_partition.PartitionedKeys.restore
+
+    def noted(self: Any, values: int, flags: int, stream: Any) -> None:
+        lookups.append(int(self._batch.n))
+        restore(self, values, flags, stream)
+
+    monkeypatch.setattr(lookup_partition.PartitionedKeys, "restore", noted)
+    return lookups
+
+
+def some_keys(n: int, dtype: str, seed: int = 1) -> np.ndarray:
+    """Unique keys, in no order, with those that equal a mark of a slot."""
+    rng, top = np.random.default_rng(seed), np.iinfo(dtype).max
+    drawn = np.unique(rng.integers(0, top - 2, 2 * n + 9, dtype, endpoint=True))
+    return rng.permutation(np.concatenate([np.array([top, top - 1, top - 2], dtype), rng.permutation(drawn)[: n - 3]]))
+
+
+@pytest.mark.parametrize("dtype", ["uint32", "uint64"])
+@pytest.mark.parametrize("n", [1, 2047, 4096, 9001])
+@pytest.mark.parametrize("buckets_of_part", [1, 64])
+def test_keys_go_by_parts_and_answers_come_back(
+    device: str, dtype: str, n: int, buckets_of_part: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = HashMap(dtype, dtype, capacity=1500, device=device, **DESIGNS[0])
+    array, engine, shift = table._storage.store.array, engine_for(device), buckets_of_part.bit_length() - 1
+    parts = (array.buckets - 1 >> shift) + 1
+    assert (buckets_of_part == 1) == (parts > 128) and parts <= policies.MOST_PARTS
+    monkeypatch.setattr(lookup_partition, "lookup_parts_of", lambda *_: (parts, shift))
+    keys = np.random.default_rng(n).integers(0, 999, n).astype(dtype)
+    held = engine.from_host(keys)
+    parted = partition_keys(array, held.ptr, n, None)
+    assert parted is not None
+    copies = engine.to_host(parted.keys, dtype, n)
+    assert (np.sort(copies) == np.sort(keys)).all()
+    assert (np.diff(first_buckets(array, copies) >> shift) >= 0).all()
+    engine.upload(parted.keys, ~copies)
+    engine.upload(parted.flags, copies.astype(np.uint8))
+    values, flags = engine.from_host(np.zeros(n, dtype)), engine.from_host(np.zeros(n, np.uint8))
+    parted.restore(values.ptr, flags.ptr, None)
+    assert (engine.to_host(values.ptr, dtype, n) == ~keys).all()
+    assert (engine.to_host(flags.ptr, np.uint8, n) == keys.astype(np.uint8)).all()
+    engine.fill(flags.ptr, 7, n)
+    parted.restore(values.ptr, 0, None)
+    assert (engine.to_host(flags.ptr, np.uint8, n) == 7).all()
+
+
+@pytest.mark.parametrize("setting", DESIGNS, ids=lambda setting: setting["design"])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("uint32", "uint32"),
+        ("int64", "float64"),
+        *(pytest.param(*types, marks=pytest.mark.slow) for types in (("uint32", "int64"), ("S20", "uint16"))),
+    ],
+)
+def test_every_lookup_is_answered_in_order(
+    device: str, setting: dict[str, Any], key: str, value: str, restored: list[int]
+) -> None:
+    n = 3001
+    ids = some_keys(2 * n, "uint32" if key == "uint32" else "uint64")
+    keys = ids.astype("S20") if key == "S20" else ids.view(key)
+    inside, outside, values = keys[:n], keys[n:], np.arange(n).astype(value)
+    table = HashMap.from_arrays(inside, values, device=device, **setting)
+    order = np.random.default_rng(5).permutation(2 * n)
+    asked = np.concatenate([keys[order], inside[:5], inside[:5]])
+    found_values, found = table.find(asked, default=7)
+    expected = np.concatenate([order < n, np.ones(10, bool)])
+    number = np.concatenate([order, np.arange(5), np.arange(5)])
+    words_differ = setting["design"] == "dynamic_cuckoo" and np.dtype(key).itemsize != np.dtype(value).itemsize
+    assert (found == expected).all() and (len(asked) in restored) != words_differ
+    assert (found_values == np.where(expected, number, 7).astype(value)).all()
+    assert (table.contains(asked) == expected).all() and not table.contains(outside).any()
+    gone = np.concatenate([inside[::2], outside[:99], inside[:1]])
+    erased = table.erase(gone)
+    assert erased.sum() == len(inside[::2]) and not erased[-100:-1].any() and erased[0] != erased[-1]
+    assert len(table) == n - len(inside[::2])
+    assert (table.contains(inside) == (np.arange(n) % 2 == 1)).all()
+    table.check()
+
+
+def test_a_set_is_asked_and_emptied(device: str, restored: list[int]) -> None:
+    keys = some_keys(8000, "uint32")
+    table = HashSet.from_arrays(keys[:5000], device=device, **DESIGNS[0])
+    assert (table.contains(keys) == (np.arange(8000) < 5000)).all()
+    assert (table.erase(keys) == (np.arange(8000) < 5000)).all() and not len(table)
+    assert restored == [8000, 8000]
+
+
+def test_all_keys_are_in_one_part(device: str, restored: list[int]) -> None:
+    keys = some_keys(3000, "uint32")
+    table = HashMap.from_arrays(keys, ~keys, device=device, **DESIGNS[0])
+    asked = np.repeat(keys[:2], 4500)
+    values, found = table.find(asked)
+    assert found.all() and (values == ~asked).all() and restored == [9000]
+
+
+def test_the_second_launch_of_a_batch_goes_by_parts_of_its_own(
+    device: str, restored: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("warphash.storage.lookup.LAUNCH_ELEMENTS", 5000)
+    monkeypatch.setattr("warphash.storage.buckets.array.LAUNCH_ELEMENTS", 5000)
+    keys = some_keys(9001, "uint32")
+    table = HashMap.from_arrays(keys[:6000], ~keys[:6000], device=device, **DESIGNS[0])
+    restored.clear()
+    values, found = table.find(keys)
+    assert (found == (np.arange(9001) < 6000)).all() and (values[:6000] == ~keys[:6000]).all()
+    assert table.erase(keys).sum() == 6000 and not len(table)
+    assert restored == [5000, 4001] * 2
+
+
+@pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
+@pytest.mark.parametrize("why", ["no memory", "captured", "few keys"])
+def test_where_a_lookup_goes_as_it_came(why: str, restored: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, keys = engine_for("emulated"), some_keys(4000, "uint32")
+    monkeypatch.setattr(engine, "reach_bytes", 8192)
+    table = HashMap.from_arrays(keys, ~keys, device="emulated", **DESIGNS[0])
+    array, out = table._storage.store.array, engine.allocate(8 * 4000)
+    held = engine.from_host(keys)
+
+    def refuse(*_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(engine, "is_captured", lambda _: why == "captured")
+    monkeypatch.setattr(engine, "allocate", refuse)
+    monkeypatch.setattr(lookup_partition, "FEWEST_PARTITIONED", 4001 if why == "few keys" else 4000)
+    table._storage.find(held.ptr, 4000, out.ptr, out.ptr + 16000, b"\0", None)
+    assert (engine.to_host(out.ptr, np.uint32, 4000) == ~keys).all()
+    assert array.erase(held.ptr, 4000, out.ptr) == 4000 and not restored
+
+
+GB, WINDOW_BYTES, H200 = 10**9, 37_748_736, {"reach_bytes": 60 << 30, "lanes": 132 * 2048}
+
+
+insert_parts_of = partial(policies.parts_of, window_bytes=WINDOW_BYTES)
+
+
+@pytest.mark.parametrize("function", [insert_parts_of, policies.lookup_parts_of], ids=["insert", "find"])
+def test_parts_of_tables_beyond_the_reach_of_translation(function: Callable[..., tuple[int, int] | None]) -> None:
+    def parts(table_bytes: int, bucket_bytes: int, n: int) -> tuple[int, int] | None:
+        return function(buckets=table_bytes // bucket_bytes, bucket_bytes=bucket_bytes, n=n, **H200)
+
+    assert parts(60 * GB, 64, 50_000_000) is None
+    assert parts(100 * GB, 64, 50_000_000) == (12, 27)  # of 8 GiB
+    assert parts(100 * GB, 128, 50_000_000) == (12, 26)
+    assert parts(64 * MAX_BUCKETS, 64, 50_000_000) == (32, 27)  # 2^35 slots: more than 32 bits can count
+    assert parts(100 * GB, 64, 12 * 132 * 2048) == (12, 27)
+    assert parts(100 * GB, 64, 12 * 132 * 2048 - 1) is None  # the lanes would be in more than two parts
+
+
+def test_parts_of_an_insert_that_fills_lines_lie_in_the_cache_if_they_are_few_enough() -> None:
+    assert policies.parts_of(100 * GB // 64, 64, WINDOW_BYTES, n=1 << 32, **H200) == (187, 23)  # of 512 MiB
+    assert policies.parts_of(100 * GB // 64, 64, WINDOW_BYTES, H200["lanes"], 50_000_000) is None  # all is within reach
+
+
+@pytest.mark.parametrize("device_name", ["cpu", "emulated"])
+def test_where_translation_does_not_matter(device_name: str) -> None:
+    reach_bytes = {"cpu": CpuEngine.reach_bytes, "emulated": EmulatedEngine.reach_bytes}[device_name]
+    assert policies.lookup_parts_of(1 << 20, 64, reach_bytes, 4, 1 << 31) is None
+
+
+def test_a_part_of_a_large_table_lies_within_reach() -> None:
+    for buckets in (1 << 30, 3 << 29, 1 << 31, MAX_BUCKETS):
+        for n in (10**8, 10**9, 1 << 32):
+            count, shift = policies.lookup_parts_of(buckets, 64, n=n, **H200) or (0, 0)
+            assert 0 < count <= policies.MOST_PARTS and 2 * (64 << shift) <= H200["reach_bytes"]
+            assert count - 1 == buckets - 1 >> shift
+
+
+def disorder(engine: EmulatedEngine, seed: int, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether an answer was lost or came to another element, in one schedule."""
+    monkeypatch.setattr(emulated, "schedule_seed", seed)
+    keys = some_keys(9100, "uint32", seed=3)
+    array = HashMap("uint32", "uint32", capacity=5000, device="emulated", **DESIGNS[0])._storage.store.array
+    monkeypatch.setattr(array, "engine", engine)
+    held, out = engine.from_host(keys), engine.from_host(np.zeros(5 * 9100, np.uint8))
+    try:
+        parted = partition_keys(array, held.ptr, 9100, None)
+        assert parted is not None
+        copies = engine.to_host(parted.keys, np.uint32, 9100)
+        engine.upload(parted.flags, copies.astype(np.uint8))
+        parted.restore(out.ptr, out.ptr + 4 * 9100, None)
+    except EmulationError:
+        return True
+    values, flags = engine.to_host(out.ptr, np.uint32, 9100), engine.to_host(out.ptr + 4 * 9100, np.uint8, 9100)
+    return bool((values != keys).any() or (flags != keys.astype(np.uint8)).any())
+
+
+@pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
+class TestSchedules:
+    @pytest.fixture(autouse=True)
+    def always_by_parts(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(lookup_partition, "lookup_parts_of", lambda buckets, *_: ((buckets - 1 >> 5) + 1, 5))
+
+    def test_all_of_many(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        engine = EmulatedEngine()
+        assert not any(disorder(engine, seed, monkeypatch) for seed in range(30))
+
+    @pytest.mark.parametrize(
+        ("right", "wrong"),
+        [
+            ("    block_barrier();  // before the flags are written over\n", ""),
+            ("fetch_add(tile.counts + part, 1u);\n    }\n    block_barrier();", "tile.counts[part]++;\n    }\n"),
+            ("static_cast<u64>(static_cast<u32>(run)) - start", "static_cast<u64>(static_cast<u32>(run))"),
+        ],
+        ids=["values overtake flags", "a tile is arranged too early", "a run begins too late"],
+    )
+    def test_a_planted_bug_shows(self, right: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        engine = EmulatedEngine(lambda unit: planted(unit, right, wrong) if "RestoreOrder" in unit else unit)
+        assert any(disorder(engine, seed, monkeypatch) for seed in range(30))
