@@ -50,7 +50,8 @@ struct ApplyToRange : OverQuotients {
   using S = typename D::S;
   using Word = typename S::Word;
   static constexpr u32 kNobody = ~0u, kNoSlot = ~0u;
-  static constexpr u32 kMostSeen = 256;  // buckets that a search for a vacant slot sees
+  static constexpr u32 kMostSeen = 256;   // buckets that a search for a vacant slot sees
+  static constexpr u32 kPrefetched = 16;  // elements that a CPU has under way
 
   enum State : u8 { kWaiting, kPlaced, kDeferred, kStuck, kLost };
 
@@ -151,6 +152,7 @@ struct ApplyToRange : OverQuotients {
     block_barrier();
     for (u32 first = 0; first < elements; first += threads) {
       const u32 n = elements - first < threads ? elements - first : threads;
+      if (kPrefetches) prefetch_ahead(first);
       if (b.erases)
         erase_round(first, n);
       else
@@ -165,6 +167,14 @@ struct ApplyToRange : OverQuotients {
     if (id != 0) return;
     *counter_of(t, range) = 0;
     if (m.changed) atomic_add(&count_line(b, range).changed, static_cast<u64>(m.changed));
+  }
+
+  // Asks for the home of an element to come, which may be the first of the next range.
+  WARPHASH_FN void prefetch_ahead(u32 first) const {
+    const u64 ahead = u64(start) + first + kPrefetched;
+    if (ahead >= report_of(b)->losers) return;
+    const auto item = pointer<const typename S::Brought>(b.brought)[ahead];
+    prefetch(line_at(t, D::home_of(t, item.key).bucket));
   }
 
   // ---- erase

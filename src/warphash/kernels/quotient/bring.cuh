@@ -68,12 +68,17 @@ struct ScatterToParts : Straight<QuotientTable, QuotientBatch> {
   WARPHASH_FN static bool start(const QuotientTable& t, const QuotientBatch& b, u64 i, State&) {
     const u32 element = element_of(b, i);
     const Word hash = permuted(t, key_at<S>(b, element));
-    const u32 range = D::range_of(t, hash);
-    const u32 place = pointer<const u32>(t.starts)[range] + fetch_add(counter_of(t, range), 1u);
+    put(b, element, hash, reserve(t, D::range_of(t, hash), 1));
+    return false;
+  }
+  // The first of `n` places for elements of a range.
+  WARPHASH_FN static u32 reserve(const QuotientTable& t, u32 range, u32 n) {
+    return pointer<const u32>(t.starts)[range] + fetch_add(counter_of(t, range), n);
+  }
+  WARPHASH_FN static void put(const QuotientBatch& b, u32 element, Word hash, u32 place) {
     const Word value = b.values ? value_at<S>(b, element) : Word{};
     pointer<typename S::Brought>(b.brought)[place] = S::Brought::make(hash, value);
     if (b.out_flags) pointer<u32>(b.numbers)[place] = element;
-    return false;
   }
 };
 

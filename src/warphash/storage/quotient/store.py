@@ -190,6 +190,9 @@ class QuotientStore:
         fits = self._growth.surely_fits(self, n, 0)
         if not fits:
             self._grow_ahead(keys, n, unique, stream)
+        builds = not (self.size or flags or self._options.counts_probes) and op in (Op.KEEP, Op.REPLACE)
+        if builds and self._build(keys, values, n, op, stream):
+            return self._keep_in_bounds(stream)
         before = self.state
         flags, _own_flags = flags_at(self.engine, flags, n, stream)
         undo = None if fits else self._undo(n, stream)
@@ -234,6 +237,25 @@ class QuotientStore:
         self.recovery.step = None
         self._new_share = (self.state.size - before.size) / n
         self._keep_in_bounds(stream)
+
+    def _build(self, keys: int, values: int, n: int, op: Op, stream: Any) -> bool:
+        """Do a batch for a table without keys, whose elements need no flags: whether it is done.
+
+        If some keys find no slot, the table is cleared, and the batch has to be done with flags.
+        """
+        self.recovery.step = self._clear
+        try:
+            outcome = self.state.array.update(keys, values, n, op=op, stream=stream)
+        except MemoryError:  # before a kernel was launched
+            self.recovery.step = None
+            raise
+        if not outcome.complete:
+            self.finish(stream)
+            return False
+        self.state = self.state._replace(size=outcome.changed)
+        self.recovery.step = None
+        self._new_share = outcome.changed / n
+        return True
 
     def _complete(self, launch: Launch, n: int, flags: int, stream: Any, listed: Listed | None = None) -> None:
         """Launch a batch, or some elements of it, until each has a slot.

@@ -1,5 +1,6 @@
 // The entry points of a quotient design on a CPU: a thread takes one range after another.
 #pragma once
+#include "quotient/cpu/bring.cuh"
 #include "quotient/cpu/lines.cuh"
 #include "quotient/entries.cuh"
 
