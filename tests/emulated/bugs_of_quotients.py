@@ -60,6 +60,12 @@ BUGS = [
         hot_keys,
     ),
     bug(
+        "elements of a block count themselves in two steps",
+        "if (e.is_summed()) e.rank = fetch_add(m.counts + e.bin, 1u);",
+        "if (e.is_summed()) e.rank = load_relaxed(m.counts + e.bin), store_relaxed(m.counts + e.bin, e.rank + 1);",
+        copies_of_new_keys,
+    ),
+    bug(
         "a range keeps its counter",
         "*counter_of(t, range) = 0;",
         "",

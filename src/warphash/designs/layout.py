@@ -436,7 +436,7 @@ class Quotients:
 
     family = "quotient"
     entries, cpu_entries = "quotient/gpu/entries.cuh", "quotient/cpu/entries.cuh"
-    partition = Buckets.partition
+    partition = "quotient/gpu/partition.cuh"
     refilling = frozenset[str]()
     companions: Mapping[str, Sequence[str]] = MappingProxyType({"count": ("reserve", "scatter", "apply", "find")})
     in_place = keys_apart = keeps_duplicates = composed = False

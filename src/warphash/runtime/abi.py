@@ -198,7 +198,7 @@ class QuotientTable(Table):
 class QuotientBatch(Batch):
     """An operation on a quotient table."""
 
-    _fields_ = _words("brought", "numbers", "touched", "erases", "first_bucket")
+    _fields_ = _words("brought", "numbers", "touched", "erases", "part_shift", "first_bucket")
 
 
 # ---- strings/abi.cuh

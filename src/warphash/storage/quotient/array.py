@@ -21,6 +21,8 @@ from .. import snapshots
 from ..hash_constants import buckets_for, draw_constants
 from ..listed import Listed
 from ..lookup import NO_FIELDS
+from ..partition import Copies, copies_in_parts
+from ..policies import MOST_PARTS
 from ..reports import read_report, zeroed_report
 from ..scratch import Elements, pieces
 from ..snapshots import Snapshot
@@ -34,11 +36,21 @@ MOST_RANGE_BUCKETS = 512
 _APPLYING_THREADS = 256
 """Elements that a launch counts for a range: ``kApplyingThreads``."""
 
+_NO_SHIFT = 31
+"""Of a table of one part: ranges are numbered in 32 bits."""
+
 _LAUNCH_ELEMENTS = 1 << 26
 """Most elements of one launch of an update: it has memory for a copy of each."""
 
 _MOVED_BUCKETS = 1 << 20
 """Buckets whose pairs are read at a time when they go to another array."""
+
+_MOST_SUMMED_RANGES = 256
+"""Ranges that a block brings elements to by shared additions, in whatever order they come (``kBins`` has four times as
+many)."""
+
+_FEWEST_PER_RANGE = 64
+"""Elements of a batch for each range from which on it pays to bring the batch in the order of parts of the table."""
 
 SPARE_ELEMENTS = 1 << 10
 """Of a batch for which an array always has memory: to undo a batch where the device has none left."""
@@ -138,6 +150,17 @@ class QuotientArray:
         """The lines: all of them are in use."""
         return MemoryUse(self._lines.nbytes)
 
+    @property
+    def parts(self) -> tuple[int, int] | None:
+        """Parts of the table that a batch is brought in the order of, and the logarithm of the ranges of each.
+
+        None if the ranges are so few that blocks sum up elements in any order.
+        """
+        if self.ranges <= _MOST_SUMMED_RANGES:
+            return None
+        shift = max(0, (self.ranges - 1).bit_length() - (MOST_PARTS - 1).bit_length())
+        return (self.ranges - 1 >> shift) + 1, shift
+
     # ---- arrays like this one
     def sibling(self, slots: int, seed: int, stream: Any = None) -> Self:
         """An array of the same kind with other hash constants, without pairs."""
@@ -188,6 +211,11 @@ class QuotientArray:
         report, n = zeroed_report(self.engine, stream), self.buckets
         self.program.run("audit", self.table, QuotientBatch(n=n, report=report.ptr), n, stream)
         return read_report(self.engine, report.ptr, stream).mismatches
+
+    def in_parts(self, keys: int, values: int, n: int, stream: Any = None) -> Copies | None:
+        """Copies of the words of a batch in the order of the parts of the table; None where that would not help."""
+        parts = self.parts if self.engine.window_bytes and n >= _FEWEST_PER_RANGE * self.ranges else None
+        return copies_in_parts(self, keys, values, n, parts, stream) if parts else None
 
     # ---- operations that change pairs
     def update(
@@ -261,7 +289,9 @@ class QuotientArray:
             other._scan(at, room, words.ptr, values, report.ptr, stream)
             n = read_report(engine, report.ptr, stream).winners
             if n:
-                outcome = self.update(words.ptr, values, n, stream=stream)
+                copies = self.in_parts(words.ptr, values, n, stream)
+                at_keys, at_values = (copies.keys, copies.values) if copies else (words.ptr, values)
+                outcome = self.update(at_keys, at_values, n, stream=stream)
                 changed, unplaced = changed + outcome.changed, unplaced + outcome.unplaced
         return Outcome(changed, 0, unplaced, 0)
 
@@ -284,6 +314,7 @@ class QuotientArray:
         """
         engine, spec, run, table, batch = self.engine, self.spec, self.program.run, self.table, scratch.batch
         engine.fill(batch.report, 0, 8 * REPORT_WORDS, stream)
+        batch.part_shift = self.parts[1] if self.parts else _NO_SHIFT
         for name, value in fields.items():
             setattr(batch, name, value)
         for at, n, indices, length in launches:

@@ -66,13 +66,4 @@ struct ScatterByThreads : BringByThreads<D> {
   }
 };
 
-template <class D>
-struct TaskOnCpu<CountInRanges<D>> {
-  using type = CountByThreads<D>;
-};
-template <class D>
-struct TaskOnCpu<ScatterToParts<D>> {
-  using type = ScatterByThreads<D>;
-};
-
 }  // namespace warphash

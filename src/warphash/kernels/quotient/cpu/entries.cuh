@@ -20,5 +20,6 @@ struct OneThreadARange : OverQuotients {
 
 }  // namespace warphash
 
-#define WARPHASH_ENTRIES(D, WORD, VALUED, N) \
-  WARPHASH_QUOTIENT_ENTRIES(warphash::OneThreadARange, warphash::LinesInPlace, WARPHASH_DESIGN(D, WORD, VALUED, N))
+#define WARPHASH_ENTRIES(D, WORD, VALUED, N)                                                                 \
+  WARPHASH_QUOTIENT_ENTRIES(warphash::CountByThreads, warphash::ScatterByThreads, warphash::OneThreadARange, \
+                            warphash::LinesInPlace, WARPHASH_DESIGN(D, WORD, VALUED, N))

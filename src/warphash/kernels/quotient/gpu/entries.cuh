@@ -1,6 +1,7 @@
 // The entry points of a quotient design on a GPU: a block of threads takes a range.
 #pragma once
 #include "quotient/entries.cuh"
+#include "quotient/gpu/bring.cuh"
 #include "quotient/gpu/lines.cuh"
 
 namespace warphash {
@@ -18,5 +19,6 @@ struct BlockARange : OverQuotients {
 
 }  // namespace warphash
 
-#define WARPHASH_ENTRIES(D, WORD, VALUED, N) \
-  WARPHASH_QUOTIENT_ENTRIES(warphash::BlockARange, warphash::LinesByQuads, WARPHASH_DESIGN(D, WORD, VALUED, N))
+#define WARPHASH_ENTRIES(D, WORD, VALUED, N)                                                           \
+  WARPHASH_QUOTIENT_ENTRIES(warphash::CountByBlocks, warphash::ScatterByBlocks, warphash::BlockARange, \
+                            warphash::LinesByQuads, WARPHASH_DESIGN(D, WORD, VALUED, N))
