@@ -30,7 +30,7 @@ BUGS = [
     ),
     bug(
         "the values of equal keys are forgotten",
-        "if (spot.found()) with = kPresent, combine_at(spot, first + id);",
+        "if (spot.found()) with = kPresent, combine_at(spot, item);",
         "if (spot.found()) with = kPresent;",
         sums_of_new_keys,
     ),
@@ -70,6 +70,13 @@ BUGS = [
         "*counter_of(t, range) = 0;",
         "",
         copies_of_new_keys,
+    ),
+    bug(
+        "every lane that can move a key does",
+        "if (lane() == first_bit(guests ? guests : can)) {",
+        "if (free != 0) {",
+        evictions,
+        word="u8",
     ),
     bug(
         "a key on a path is forgotten",

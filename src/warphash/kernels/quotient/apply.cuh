@@ -8,9 +8,10 @@
 //      others wait for step 7. A key takes a vacant slot of its home, or is deferred.
 //   4. Enter deferred keys into a list of their second bucket.
 //   5. The thread that opened such a list gives vacant slots of the bucket to its keys, as guests. The others are stuck.
-//   6. Each guest sets its bit in the filter of its home. Then one thread makes room for the stuck keys one by one: a
-//      breadth-first search over the other buckets of the keys in the way finds a vacant slot, and the keys on the path move
-//      on by one. Only a path that ends in a vacant slot moves a key.
+//   6. Each guest sets its bit in the filter of its home. Then a warp makes room for the stuck keys one by one. Its lanes
+//      look at all keys in the way, and one that can go to its other bucket does. If there is none, one thread searches
+//      breadth-first over the other buckets of the keys in the way, and the keys on the path to a vacant slot move on by
+//      one. Only a path that ends in a vacant slot moves a key.
 //   7. Equal keys that waited look again, and combine their values.
 // After the last round the filters are made anew, if guests have left their buckets.
 //
@@ -49,6 +50,7 @@ template <class D, class Lines>
 struct ApplyToRange : OverQuotients {
   using S = typename D::S;
   using Word = typename S::Word;
+  using Brought = typename S::Brought;
   static constexpr u32 kNobody = ~0u, kNoSlot = ~0u;
   static constexpr u32 kMostSeen = 256;   // buckets that a search for a vacant slot sees
   static constexpr u32 kPrefetched = 16;  // elements that a CPU has under way
@@ -106,10 +108,7 @@ struct ApplyToRange : OverQuotients {
 
  private:
   // ---- the elements
-  WARPHASH_FN typename S::Brought brought(u32 element) const {
-    return pointer<const typename S::Brought>(b.brought)[start + element];
-  }
-  WARPHASH_FN Home<Word> home_of(u32 element) const { return D::home_of(t, brought(element).key); }
+  WARPHASH_FN Brought brought(u32 element) const { return pointer<const Brought>(b.brought)[start + element]; }
   WARPHASH_FN void flag(u32 element, u8 with) const {
     if (b.out_flags) set_flag(b, pointer<const u32>(b.numbers)[start + element], with);
   }
@@ -136,9 +135,8 @@ struct ApplyToRange : OverQuotients {
     const u32 hits = S::matches(words(second), home.remainder, true);
     return {second, hits ? first_bit(hits) : kNoSlot, true};
   }
-  WARPHASH_FN void combine_at(const Spot& spot, u32 element) const {
-    if constexpr (S::kHasValue)
-      combine_in_range(S::value(words(spot.bucket), spot.slot), brought(element).payload(), b.op, b.kind);
+  WARPHASH_FN void combine_at(const Spot& spot, const Brought& item) const {
+    if constexpr (S::kHasValue) combine_in_range(S::value(words(spot.bucket), spot.slot), item.payload(), b.op, b.kind);
   }
 
   WARPHASH_FN void run(u32 range) {
@@ -150,13 +148,16 @@ struct ApplyToRange : OverQuotients {
     lines = Lines::open(m.range, home, size, id, threads);
     if (id == 0) m.stale = m.changed = 0;
     block_barrier();
+    Brought next = id < elements ? brought(id) : Brought{};
     for (u32 first = 0; first < elements; first += threads) {
-      const u32 n = elements - first < threads ? elements - first : threads;
+      const Brought item = next;
+      const bool live = first + id < elements;
       if (kPrefetches) prefetch_ahead(first);
+      if (first + threads + id < elements) next = brought(first + threads + id);
       if (b.erases)
-        erase_round(first, n);
+        erase_round(first, live, item);
       else
-        insert_round(first, n);
+        insert_round(first, live, item);
     }
     atomic_add(&m.changed, changed);
     block_barrier();
@@ -173,15 +174,14 @@ struct ApplyToRange : OverQuotients {
   WARPHASH_FN void prefetch_ahead(u32 first) const {
     const u64 ahead = u64(start) + first + kPrefetched;
     if (ahead >= report_of(b)->losers) return;
-    const auto item = pointer<const typename S::Brought>(b.brought)[ahead];
+    const Brought item = pointer<const Brought>(b.brought)[ahead];
     prefetch(line_at(t, D::home_of(t, item.key).bucket));
   }
 
   // ---- erase
-  WARPHASH_FN void erase_round(u32 first, u32 n) {
-    const bool live = id < n;
+  WARPHASH_FN void erase_round(u32 first, bool live, const Brought& item) {
     Spot spot = {0, kNoSlot, false};
-    if (live) spot = look(home_of(first + id));
+    if (live) spot = look(D::home_of(t, item.key));
     block_barrier();
     const bool erased = spot.found() && S::vacate(words(spot.bucket), spot.slot);
     if (erased && spot.guest) fetch_or(&m.stale, 1u);
@@ -207,14 +207,12 @@ struct ApplyToRange : OverQuotients {
     return head;
   }
 
-  WARPHASH_FN void insert_round(u32 first, u32 n) {
-    const bool live = id < n;
-    Home<Word> home = {0, 0};
+  WARPHASH_FN void insert_round(u32 first, bool live, const Brought& item) {
+    const Home<Word> home = D::home_of(t, item.key);
     Spot spot = {0, kNoSlot, false};
     if (live) {
-      home = home_of(first + id);
       spot = look(home);
-      if (spot.found()) combine_at(spot, first + id);
+      if (spot.found()) combine_at(spot, item);
     }
     const bool fresh = live && !spot.found();
     bool opens = fresh && enter(home.bucket);
@@ -230,18 +228,16 @@ struct ApplyToRange : OverQuotients {
     if (deferred && m.states[id] == kPlaced) fetch_or(words(home.bucket), D::filter_bit(home.remainder));
     if (deferred && m.states[id] == kStuck) m.stuck[fetch_add(&m.stuck_count, 1u)] = static_cast<u8>(id);
     block_barrier();
-    if (id == 0) {
-      for (u32 k = 0; k < m.stuck_count; ++k) m.states[m.stuck[k]] = make_room(first + m.stuck[k]) ? kPlaced : kLost;
-      m.stuck_count = 0;
-    }
+    if (id < kWarpLanes) place_stuck(first);
     block_barrier();
+    if (id == 0) m.stuck_count = 0;
     if (!live) return;
     u8 with = kPresent;
     if (fresh) {
       with = m.states[id] == kPlaced ? kChanged : kUnplaced;
       if (m.states[id] == kWaiting) {
         spot = look(home);
-        if (spot.found()) with = kPresent, combine_at(spot, first + id);
+        if (spot.found()) with = kPresent, combine_at(spot, item);
       }
     }
     changed += with == kChanged;
@@ -276,10 +272,46 @@ struct ApplyToRange : OverQuotients {
   }
 
   // ---- make room
+  // A warp has the range for itself, and gives the stuck keys slots one by one.
+  WARPHASH_FN void place_stuck(u32 first) {
+    for (u32 k = 0; k < m.stuck_count; ++k) {
+      const u32 element = m.stuck[k];
+      const Brought item = brought(first + element);
+      const Home<Word> home = D::home_of(t, item.key);
+      bool placed = move_one(home, item.payload());
+      if (!placed && lane() == 0) placed = make_room(home, item.payload());
+      if (lane() == 0) m.states[element] = placed ? kPlaced : kLost;
+      Lines::order_warp();
+    }
+  }
+
+  // Moves one key out of a bucket of a stuck key, if it can; all lanes of the warp learn whether. A lane looks at a slot.
+  // Guests go first: a guest on its way home gives a find a line less to read.
+  WARPHASH_FN bool move_one(const Home<Word>& home, Word value) {
+    const u32 second = D::second_of(t, home);
+    for (u32 k = lane(); k - lane() < 2 * S::kSlots; k += kWarpLanes) {
+      const bool is_second = k >= S::kSlots;
+      const u32 bucket = is_second ? second : home.bucket, slot = k % S::kSlots;
+      u32 other = bucket, free = 0, guest = 0;
+      if (k < 2 * S::kSlots) {
+        other = other_bucket(bucket, slot);
+        free = vacant(other);
+        guest = S::guests(words(bucket)) >> slot & 1;
+      }
+      const u32 can = ballot(free != 0), guests = ballot(free != 0 && guest);
+      Lines::order_warp();  // before one of them writes what the others have read
+      if (!can) continue;
+      if (lane() == first_bit(guests ? guests : can)) {
+        move(bucket, slot, other, first_bit(free));
+        put_stuck(bucket, slot, home, is_second, value);
+      }
+      return true;
+    }
+    return false;
+  }
+
   // One thread has the range for itself. False if the search saw no vacant slot; then no key has moved.
-  WARPHASH_FN bool make_room(u32 element) {
-    const auto item = brought(element);
-    const Home<Word> home = D::home_of(t, item.key);
+  WARPHASH_FN bool make_room(const Home<Word>& home, Word value) {
     m.steps[0] = {static_cast<u16>(home.bucket - first_bucket), 0, 0};
     m.steps[1] = {static_cast<u16>(D::second_of(t, home) - first_bucket), 1, 0};
     u32 seen = 2;
@@ -287,12 +319,12 @@ struct ApplyToRange : OverQuotients {
       const u32 bucket = first_bucket + m.steps[at].bucket;
       ++probes;
       const u32 guests = S::guests(words(bucket));
-      for (u32 k = 0; k < 2; ++k) {  // guests first: a guest on its way home gives a find a line less to read
+      for (u32 k = 0; k < 2; ++k) {  // guests first
         for (u32 left = k == 0 ? guests : S::kAllSlots & ~guests; left; left &= left - 1) {
           const u32 slot = first_bit(left), other = other_bucket(bucket, slot);
           if (const u32 free = vacant(other)) {
             move(bucket, slot, other, first_bit(free));
-            settle_path(at, slot, home, item.payload());
+            settle_path(at, slot, home, value);
             return true;
           }
           if (seen < kMostSeen)
@@ -315,8 +347,12 @@ struct ApplyToRange : OverQuotients {
       move(from, of, first_bucket + m.steps[at].bucket, slot);
       slot = of;
     }
-    put(first_bucket + m.steps[at].bucket, slot, home.remainder, at == 1, value);
-    if (at == 1) words(home.bucket)[0] |= D::filter_bit(home.remainder);
+    put_stuck(first_bucket + m.steps[at].bucket, slot, home, at == 1, value);
+  }
+
+  WARPHASH_FN void put_stuck(u32 bucket, u32 slot, const Home<Word>& home, bool guest, Word value) {
+    put(bucket, slot, home.remainder, guest, value);
+    if (guest) words(home.bucket)[0] |= D::filter_bit(home.remainder);
   }
 
   // To its other bucket, where a slot is vacant.

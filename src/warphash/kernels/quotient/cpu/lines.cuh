@@ -14,6 +14,7 @@ struct LinesInPlace {
     return line->words;
   }
   WARPHASH_FN static Line* open(Range&, Line* lines, u32, u32, u32) { return lines; }
+  WARPHASH_FN static void order_warp() {}
   WARPHASH_FN static void close(const Range&, Line*, u32, u32, u32) {}
 };
 
