@@ -130,7 +130,7 @@ struct ApplyToRange : OverQuotients {
     ++probes;
     if (const u32 hits = S::matches(first, home.remainder, false)) return {home.bucket, first_bit(hits), false};
     if (!(first[0] & D::filter_bit(home.remainder))) return {home.bucket, kNoSlot, false};
-    const u32 second = D::second_of(t, home);
+    const u32 second = D::second_of(t, first_bucket, home);
     ++probes;
     const u32 hits = S::matches(words(second), home.remainder, true);
     return {second, hits ? first_bit(hits) : kNoSlot, true};
@@ -220,7 +220,7 @@ struct ApplyToRange : OverQuotients {
     if (opens) fill_home(first, home.bucket);
     block_barrier();
     const bool deferred = fresh && m.states[id] == kDeferred;
-    const u32 second = deferred ? D::second_of(t, home) : 0;
+    const u32 second = deferred ? D::second_of(t, first_bucket, home) : 0;
     opens = deferred && enter(second);
     block_barrier();
     if (opens) fill_second(first, second);
@@ -288,7 +288,7 @@ struct ApplyToRange : OverQuotients {
   // Moves one key out of a bucket of a stuck key, if it can; all lanes of the warp learn whether. A lane looks at a slot.
   // Guests go first: a guest on its way home gives a find a line less to read.
   WARPHASH_FN bool move_one(const Home<Word>& home, Word value) {
-    const u32 second = D::second_of(t, home);
+    const u32 second = D::second_of(t, first_bucket, home);
     for (u32 k = lane(); k - lane() < 2 * S::kSlots; k += kWarpLanes) {
       const bool is_second = k >= S::kSlots;
       const u32 bucket = is_second ? second : home.bucket, slot = k % S::kSlots;
@@ -296,7 +296,7 @@ struct ApplyToRange : OverQuotients {
       if (k < 2 * S::kSlots) {
         other = other_bucket(bucket, slot);
         free = vacant(other);
-        guest = S::guests(words(bucket)) >> slot & 1;
+        guest = S::is_guest(words(bucket), slot);
       }
       const u32 can = ballot(free != 0), guests = ballot(free != 0 && guest);
       Lines::order_warp();  // before one of them writes what the others have read
@@ -313,7 +313,7 @@ struct ApplyToRange : OverQuotients {
   // One thread has the range for itself. False if the search saw no vacant slot; then no key has moved.
   WARPHASH_FN bool make_room(const Home<Word>& home, Word value) {
     m.steps[0] = {static_cast<u16>(home.bucket - first_bucket), 0, 0};
-    m.steps[1] = {static_cast<u16>(D::second_of(t, home) - first_bucket), 1, 0};
+    m.steps[1] = {static_cast<u16>(D::second_of(t, first_bucket, home) - first_bucket), 1, 0};
     u32 seen = 2;
     for (u32 at = 0; at < seen; ++at) {
       const u32 bucket = first_bucket + m.steps[at].bucket;
@@ -336,8 +336,8 @@ struct ApplyToRange : OverQuotients {
   }
 
   WARPHASH_FN u32 other_bucket(u32 bucket, u32 slot) const {
-    const Home<Word> home = D::home_in(t, words(bucket), bucket, slot);
-    return home.bucket == bucket && !(S::guests(words(bucket)) >> slot & 1) ? D::second_of(t, home) : home.bucket;
+    const Home<Word> home = D::home_in(t, first_bucket, words(bucket), bucket, slot);
+    return S::is_guest(words(bucket), slot) ? home.bucket : D::second_of(t, first_bucket, home);
   }
 
   // The bucket of step `at` has a vacant slot: moves each key on the path there by one, and puts the new key at its start.
@@ -359,7 +359,7 @@ struct ApplyToRange : OverQuotients {
   WARPHASH_FN void move(u32 bucket, u32 slot, u32 to, u32 to_slot) {
     u32* const w = words(bucket);
     const Word remainder = S::remainder(w, slot);
-    const bool guest = S::guests(w) >> slot & 1;
+    const bool guest = S::is_guest(w, slot);
     Word value = 0;
     if constexpr (S::kHasValue) value = *S::value(w, slot);
     S::vacate(w, slot);
@@ -380,7 +380,7 @@ struct ApplyToRange : OverQuotients {
       const u32 bucket = first_bucket + k;
       for (u32 left = S::guests(lines[k].words); left; left &= left - 1) {
         const Word remainder = S::remainder(lines[k].words, first_bit(left));
-        fetch_or(words(D::home_of_guest(t, bucket, remainder)), D::filter_bit(remainder));
+        fetch_or(words(D::home_of_guest(t, first_bucket, bucket, remainder)), D::filter_bit(remainder));
       }
     }
     block_barrier();

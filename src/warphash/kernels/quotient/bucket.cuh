@@ -116,6 +116,8 @@ struct MarkedSlots : LineLayout<Word_, kHasValue_, kSlots_> {
   WARPHASH_FN static u32 guests(const u32* w) {
     return slots_where(w, [](u32 f) { return (f & kGuest) != 0; });
   }
+  WARPHASH_FN static bool is_occupied(const u32* w, u32 slot) { return field(w, slot) & kOccupied; }
+  WARPHASH_FN static bool is_guest(const u32* w, u32 slot) { return field(w, slot) & kGuest; }
   WARPHASH_FN static Word remainder(const u32* w, u32 slot) { return static_cast<Word>(field(w, slot) >> 2); }
   // For a vacant slot of a line that no other thread changes.
   WARPHASH_FN static void put(u32* w, u32 slot, Word remainder, bool guest) {
@@ -144,6 +146,8 @@ struct WholeSlots : LineLayout<Word_, kHasValue_, kSlots_> {
   WARPHASH_FN static Word remainder(const u32* w, u32 slot) { return *hash(const_cast<u32*>(w), slot); }
   WARPHASH_FN static u32 occupied(const u32* w) { return w[1] & Base::kAllSlots; }
   WARPHASH_FN static u32 guests(const u32* w) { return w[1] >> 16; }
+  WARPHASH_FN static bool is_occupied(const u32* w, u32 slot) { return w[1] >> slot & 1; }
+  WARPHASH_FN static bool is_guest(const u32* w, u32 slot) { return w[1] >> (16 + slot) & 1; }
   WARPHASH_FN static u32 matches(const u32* w, Word remainder, bool guest) {
     u32 mask = 0;
 #pragma unroll

@@ -44,7 +44,7 @@ struct FindInLines : OverQuotients {
     }
     if (s.guest || !(w[0] & D::filter_bit(s.home.remainder))) return true;
     s.guest = true;
-    s.bucket = D::second_of(t, s.home);
+    s.bucket = D::second_of(t, D::first_of_range(t, s.home.bucket), s.home);
     return false;
   }
   WARPHASH_FN static const void* next(const QuotientTable& t, const State& s) { return line_at(t, s.bucket); }
@@ -78,9 +78,9 @@ struct ScanLines : Straight<QuotientTable, QuotientBatch> {
     const u32 bucket = static_cast<u32>(b.first_bucket + i / S::kSlots), slot = static_cast<u32>(i % S::kSlots);
     const u32* const w = line_at(t, bucket)->words;
     s.key = s.value = 0;
-    s.holds_key = S::occupied(w) >> slot & 1;
+    s.holds_key = S::is_occupied(w, slot);
     if (!s.holds_key) return false;
-    s.key = unpermuted(t, D::hash_of(t, D::home_in(t, w, bucket, slot)));
+    s.key = unpermuted(t, D::hash_of(t, D::home_in(t, D::first_of_range(t, bucket), w, bucket, slot)));
     if constexpr (S::kHasValue) s.value = *S::value(w, slot);
     return false;
   }
@@ -110,15 +110,15 @@ struct AuditLines : Straight<QuotientTable, QuotientBatch> {
   WARPHASH_FN static bool start(const QuotientTable& t, const QuotientBatch&, u64 i, State& s) {
     const u32 bucket = static_cast<u32>(i);
     const u32* const w = line_at(t, bucket)->words;
-    const u32 occupied = S::occupied(w);
+    const u32 occupied = S::occupied(w), range = D::first_of_range(t, bucket);
     s.broken = (S::guests(w) & ~occupied) != 0;
     if (bucket < t.ranges) s.broken += pointer<const u32>(t.counters)[bucket] != 0;
     for (u32 left = occupied; left; left &= left - 1) {
       const u32 slot = first_bit(left);
-      const Home<Word> home = D::home_in(t, w, bucket, slot);
-      const bool guest = S::guests(w) >> slot & 1;
+      const Home<Word> home = D::home_in(t, range, w, bucket, slot);
+      const bool guest = S::is_guest(w, slot);
       const u32* const first = line_at(t, home.bucket)->words;
-      const u32* const second = line_at(t, D::second_of(t, home))->words;
+      const u32* const second = line_at(t, D::second_of(t, range, home))->words;
       const u32 copies =
           bit_count(S::matches(first, home.remainder, false)) + bit_count(S::matches(second, home.remainder, true));
       const bool hidden = guest && !(first[0] & D::filter_bit(home.remainder));

@@ -46,22 +46,23 @@ struct Places {
   WARPHASH_FN static u32 distance(const QuotientTable& t, Word remainder) {
     return 1 + multiply_high(mixed(remainder), static_cast<u32>(t.range_buckets) - 1);
   }
-  // The second bucket of a key, and the home of a guest.
-  WARPHASH_FN static u32 second_of(const QuotientTable& t, const Home<Word>& home) {
-    const u32 size = static_cast<u32>(t.range_buckets), local = home.bucket % size;
-    const u32 to = local + distance(t, home.remainder);
-    return home.bucket - local + (to < size ? to : to - size);
+  // The first bucket of the range of a bucket.
+  WARPHASH_FN static u32 first_of_range(const QuotientTable& t, u32 bucket) {
+    return bucket - bucket % static_cast<u32>(t.range_buckets);
   }
-  WARPHASH_FN static u32 home_of_guest(const QuotientTable& t, u32 bucket, Word remainder) {
-    const u32 size = static_cast<u32>(t.range_buckets), local = bucket % size;
-    const u32 from = local + size - distance(t, remainder);
-    return bucket - local + (from < size ? from : from - size);
+  // The second bucket of a key, and the home of a guest, in the range that begins at `first`.
+  WARPHASH_FN static u32 second_of(const QuotientTable& t, u32 first, const Home<Word>& home) {
+    const u32 size = static_cast<u32>(t.range_buckets), to = home.bucket - first + distance(t, home.remainder);
+    return first + (to < size ? to : to - size);
+  }
+  WARPHASH_FN static u32 home_of_guest(const QuotientTable& t, u32 first, u32 bucket, Word remainder) {
+    const u32 size = static_cast<u32>(t.range_buckets), from = bucket - first + size - distance(t, remainder);
+    return first + (from < size ? from : from - size);
   }
   // The home and the remainder of the key in a slot.
-  WARPHASH_FN static Home<Word> home_in(const QuotientTable& t, const u32* w, u32 bucket, u32 slot) {
+  WARPHASH_FN static Home<Word> home_in(const QuotientTable& t, u32 first, const u32* w, u32 bucket, u32 slot) {
     const Word remainder = S::remainder(w, slot);
-    const bool guest = S::guests(w) >> slot & 1;
-    return {guest ? home_of_guest(t, bucket, remainder) : bucket, remainder};
+    return {S::is_guest(w, slot) ? home_of_guest(t, first, bucket, remainder) : bucket, remainder};
   }
   // Of the first word of a line.
   WARPHASH_FN static u32 filter_bit(Word remainder) { return 1u << (mixed(remainder) % S::kFilterBits); }
