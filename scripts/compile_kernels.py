@@ -24,6 +24,7 @@ from warphash.runtime.cuda import nvrtc
 from warphash.runtime.engine import KernelSpec
 from warphash.settings import get_num_threads
 from warphash.storage.make import kernel_spec
+from warphash.storage.quotient.store import more_programs as smaller_tables
 from warphash.storage.subtables.coordination import by_warps
 from warphash.storage.tickets.lanes import collaborating
 from warphash.storage.tickets.sweep import sweeping
@@ -49,6 +50,8 @@ def specs() -> Iterator[KernelSpec]:
             for widths in WIDTHS_IN_PLACE_BYTES if design.layout.in_place else WIDTHS_BYTES:
                 spec = kernel_spec(design, parameters, *widths, "mixer")
                 yield spec
+                if design.layout.family == "quotient":
+                    yield from smaller_tables(spec, parameters)
                 if "lanes" in parameters:
                     yield collaborating(spec)
                     yield sweeping(spec)

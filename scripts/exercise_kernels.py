@@ -34,9 +34,13 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "dynamic_cuckoo": [{"coordination": "voter"}, {"coordination": "spin"}, {"routing": "theorem"}],
     "stadium": [{"ticket_bits": 1}, {"lanes": "clstash"}, {"memory": "host", "access": "sweep"}],
     "two_level_cuckoo": [{"hashes": 3}, {"hashes": 1, "sizing": "squared", "range_slots": 64}],
+    "quotient_cuckoo": [
+        {"hash": "universal"},
+        *({"types": ("u4", value), "load_factor": load} for value in ("u4", None) for load in (0.03, 1e-4)),
+    ],
     "tiered": [{"write": "back"}],
 }
-"""Parameters that lead to other kernels than the defaults."""
+"""Parameters that lead to other kernels than the defaults, and ``types`` if not of 8 bytes."""
 
 HOT = 3 << 10
 """Elements of a batch with few keys."""
@@ -61,7 +65,8 @@ def tables(design: str, device: str) -> Iterator[tuple[str, str | None, dict[str
     for key, value in TYPES:
         yield key, value, {"design": design, "device": device}
     for options in VARIANTS.get(design, []):
-        yield "u8", "u8", {"design": design, "device": device, **options}
+        chosen = {"types": ("u8", "u8"), **options}
+        yield *chosen.pop("types"), {"design": design, "device": device, **chosen}
 
 
 def exercise(key: str, value: str | None, options: dict[str, Any], n: int) -> None:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from emulated import bugs_of_buckets, bugs_of_lists, bugs_of_ranges, bugs_of_subtables, bugs_of_tickets
+from emulated import (
+    bugs_of_buckets,
+    bugs_of_lists,
+    bugs_of_quotients,
+    bugs_of_ranges,
+    bugs_of_subtables,
+    bugs_of_tickets,
+)
 from emulated.planted import Bug
 from emulated.scenarios import failure
 from support.engines import missing
@@ -17,6 +24,7 @@ SCHEDULES = 30
 BUGS = [
     *bugs_of_buckets.BUGS,
     *bugs_of_lists.BUGS,
+    *bugs_of_quotients.BUGS,
     *bugs_of_ranges.BUGS,
     *bugs_of_subtables.BUGS,
     *bugs_of_tickets.BUGS,

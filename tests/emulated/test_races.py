@@ -73,6 +73,7 @@ TABLES = [
     ("stadium", {"ticket_bits": 1}),
     ("two_level_cuckoo", {"range_slots": 64}),
     ("two_level_cuckoo", {"hashes": 3}),
+    ("quotient_cuckoo", {}),
 ]
 RACES = [
     Races(design, word, parameters, rewrite)

@@ -15,7 +15,7 @@ from support.engines import missing
 from warphash.designs import registry
 from warphash.designs.base import Design
 from warphash.designs.dynamic_cuckoo import COORDINATIONS
-from warphash.designs.layout import SlotTypes
+from warphash.designs.layout import LINE_BYTES, Quotients, SlotTypes
 from warphash.lab import ceilings
 from warphash.runtime import abi
 from warphash.runtime.cuda import nvrtc
@@ -23,6 +23,7 @@ from warphash.runtime.emulated.engine import compiler
 from warphash.runtime.source import amalgamate, kernel_root
 from warphash.storage import partition, policies
 from warphash.storage.chains import node_pool
+from warphash.storage.quotient import array as quotient
 from warphash.storage.two_level import array as two_level
 
 pytestmark = pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
@@ -33,6 +34,7 @@ ENTRIES = {
     "subtables": "subtables/entries.cuh",
     "tickets": "tickets/entries.cuh",
     "two_level": "two_level/cpu/entries.cuh",
+    "quotient": "quotient/cpu/entries.cuh",
 }
 REPORTS = {"CountLine", "SignalLine", "Report"}
 """Structures that kernels write, and are not given."""
@@ -136,6 +138,12 @@ def of_family(family: str) -> dict[str, int]:
             "sizeof(RangeEntry)": two_level._ENTRY.itemsize,
             "RangeEntry::of({5, 6, 7}).slots_and_seed": entry_words(5, 6, 7)[1],
         }
+    if family == "quotient":
+        return {
+            "kMostRangeBuckets": quotient.MOST_RANGE_BUCKETS,
+            "kApplyingThreads": quotient._APPLYING_THREADS,
+            "sizeof(Line)": LINE_BYTES,
+        }
     return {"kReservedSubtable": abi.RESERVED_SUBTABLE}
 
 
@@ -158,6 +166,14 @@ def of_slots(design: Design, types: SlotTypes) -> dict[str, int]:
     slot_bytes = types.word_bytes + types.value_bytes
     if design.layout.family == "two_level":
         return {f"sizeof({slots}::Item)": slot_bytes}
+    if design.layout.family == "quotient":
+        fewest_buckets = dict(Quotients().forms(types.word_bytes, types.value_bytes))[types.slots_per_bucket]
+        dropped_bits = f"({slots}::kWordBits - {slots}::kRemainderBits)"
+        return {
+            f"{slots}::kSlots": types.slots_per_bucket,
+            f"1ll << {dropped_bits}": fewest_buckets,
+            f"sizeof({slots}::Brought)": slot_bytes,
+        }
     return {
         f"{slots}::kSlots": types.slots_per_bucket,
         f"{slots}::kBucketBytes": types.slots_per_bucket * slot_bytes,

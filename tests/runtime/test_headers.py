@@ -12,7 +12,18 @@ from warphash.designs import registry
 
 KERNELS = Path(str(resources.files("warphash") / "kernels"))
 LAB_KERNELS = Path(str(resources.files("warphash.lab") / "kernels"))
-FAMILIES = ("buckets", "chains", "subtables", "tickets", "two_level", "rows", "aggregates", "bounded", "strings")
+FAMILIES = (
+    "buckets",
+    "chains",
+    "subtables",
+    "tickets",
+    "two_level",
+    "quotient",
+    "rows",
+    "aggregates",
+    "bounded",
+    "strings",
+)
 MAY_INCLUDE = {
     "platform": {"platform"},
     "core": {"core", "platform"},

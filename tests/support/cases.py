@@ -62,6 +62,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {**UNREACHED, "evict": "random"},
         UNREACHED,
     ],
+    "quotient_cuckoo": [{}, {"hash": "universal"}],
     "two_level_cuckoo": [
         {},
         {"range_slots": 64},

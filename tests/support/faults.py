@@ -164,6 +164,7 @@ FAMILIES = {
         Family("subtables", "dynamic_cuckoo"),
         Family("wide-subtables", "dynamic_cuckoo", "V24", "V40"),
         Family("two-level", "two_level_cuckoo"),
+        Family("quotients", "quotient_cuckoo"),
         Family("strings", "bucketed_cuckoo", "str"),
         Family("strings-in-lists", "slab", "str", multi=True),
         Family("rows-in-ranges", "two_level_cuckoo", "V24", "V40"),

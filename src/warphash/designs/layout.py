@@ -20,6 +20,7 @@ __all__ = [
     "Buckets",
     "Chains",
     "Layout",
+    "Quotients",
     "Reads",
     "SlotTypes",
     "Subtables",
@@ -425,3 +426,52 @@ class TwoLevel:
 
     def compiled(self, choices: tuple[int, ...]) -> Iterator[SlotTypes]:
         return _types_of_words(self, ())
+
+
+LINE_BYTES = 64
+"""Of a bucket of a quotient table."""
+
+
+class Quotients:
+    """Lines of slots that keep the part of a hash which the bucket does not tell (``kernels/quotient/bucket.cuh``).
+
+    The more buckets a table has, the fewer bits a slot keeps, and the more slots share a line. A table chooses by its
+    size, so it is one of several specifications of kernels.
+    """
+
+    family = "quotient"
+    entries, cpu_entries = "quotient/gpu/entries.cuh", "quotient/cpu/entries.cuh"
+    partition, lookup_partition = "quotient/gpu/partition.cuh", ""
+    refilling = frozenset[str]()
+    companions: Mapping[str, Sequence[str]] = MappingProxyType({"count": ("reserve", "scatter", "apply", "find")})
+    in_place = keys_apart = keeps_duplicates = composed = False
+
+    def forms(self, key_bytes: int, value_bytes: int) -> tuple[tuple[int, int], ...]:
+        """Slots of a bucket, and the fewest buckets of a table that may have them; the most slots first."""
+        if max(key_bytes, value_bytes) > 4:
+            return ((3 if value_bytes else 7, 1),)
+        slots = (10, 9, 7) if value_bytes else (30, 20, 14)
+        return tuple(zip(slots, (1 << 18, 1 << 10, 1), strict=True))
+
+    def slot_bytes(self, key_bytes: int, value_bytes: int) -> int:
+        """Bytes of a pair as the caller has it: its slot takes fewer, or more with its share of the filter."""
+        return _slot_of_words(key_bytes, value_bytes)
+
+    def slots_per_bucket(self, parameters: Mapping[str, Any], key_bytes: int, value_bytes: int) -> int:
+        """Return the slots of a bucket of the largest tables."""
+        return self.forms(key_bytes, value_bytes)[0][0]
+
+    def pairs_per_bucket(self, slots_per_bucket: int, slot_bytes: int) -> int:
+        return slots_per_bucket
+
+    def may_have_columns(self, slots_per_bucket: int, slot_bytes: int) -> bool:
+        return False
+
+    def reads(self, slots_per_bucket: int, key_bytes: int, value_bytes: int) -> Reads:
+        return Reads(LINE_BYTES, 0)
+
+    def compiled(self, choices: tuple[int, ...]) -> Iterator[SlotTypes]:
+        for word in (4, 8):
+            for value in (0, word):
+                for slots_per_bucket, _ in self.forms(word, value):
+                    yield SlotTypes(word, value, slots_per_bucket)

@@ -21,6 +21,7 @@ _STEMS = (
     "dynamic_cuckoo",
     "stadium",
     "two_level_cuckoo",
+    "quotient_cuckoo",
     "tiered",
 )
 

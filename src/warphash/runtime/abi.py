@@ -195,6 +195,19 @@ class TwoLevelBatch(InsertBatch):
     ]
 
 
+# ---- quotient/abi.cuh
+class QuotientTable(Table):
+    """A quotient table: how its buckets form ranges, and what a batch keeps of each range."""
+
+    _fields_ = _words("ranges", "range_buckets", "inverse", "counters", "starts")
+
+
+class QuotientBatch(Batch):
+    """An operation on a quotient table."""
+
+    _fields_ = _words("brought", "numbers", "touched", "erases", "part_shift", "first_bucket")
+
+
 # ---- strings/abi.cuh
 class StringRow(ctypes.Structure):
     """Where the bytes of a string are."""

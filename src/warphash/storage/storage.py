@@ -269,13 +269,14 @@ class Store(Protocol):
 
     engine: Engine
     design: Design
-    spec: KernelSpec
     seed: int
     recovery: Recovery
     rebuilds: int
     probes: int
     inserted: int
 
+    @property
+    def spec(self) -> KernelSpec: ...
     @property
     def state(self) -> State: ...
     @property

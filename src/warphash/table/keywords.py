@@ -46,6 +46,8 @@ DesignName: TypeAlias = Literal[
     "stash",
     "two_level_cuckoo",
     "hh",
+    "quotient_cuckoo",
+    "quotient",
     "tiered",
 ]
 """Names and aliases of all designs."""

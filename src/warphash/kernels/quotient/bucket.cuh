@@ -1,0 +1,182 @@
+// The buckets of a quotient table: lines of 64 bytes, whose slots keep the part of a hash value that the bucket does not
+// tell.
+//
+// Hash values. The hash h of a key is a bijection of its word of w bits (quotient/permutation.cuh). Among B buckets
+//   home bucket    the high w bits of h * B                                    (a multiply-high, for any B)
+//   remainder      the R highest of the low w bits of h * B
+// Two hash values with one home differ by B or more in these low bits. So they differ in the R highest ones whenever
+// B >= 2^(w - R), and bucket and remainder tell the key, for any B: h = ceil((home * 2^w + remainder * 2^(w-R)) / B).
+// With R = w, the slot keeps h itself.
+//
+// Layouts, by the number of slots (kSlots), which the host chooses by B (storage/quotient/array.py):
+//
+//   word     map   set    R   for B of
+//   4 bytes   10    30   14   2^18 and more
+//   4 bytes    9    20   22   2^10 and more
+//   4 bytes    7    14   32   any
+//   8 bytes    3     7   64   any
+//
+// Marked slots (R < w), bits of a line, low to high, for a map of 10 and of 9 slots:
+//   0           32         48              192          512
+//   +--- 32 ----+--- 16 ---+--- ... 10 ----+--- 320 ----+
+//   |  filter   | slot 0   | slot 1 …      | 10 values  |
+//   +-----------+----------+---------------+------------+
+//   0           8          32              224          512
+//   +---- 8 ----+--- 24 ---+--- ... 9 -----+--- 288 ----+
+//   |  filter   | slot 0   | slot 1 …      |  9 values  |
+//   +-----------+----------+---------------+------------+
+//   a slot:  [ occupied 1 | guest 1 | remainder R ], all 0 if it is vacant. Sets have a filter of 32 bits and no values.
+//
+// Whole slots (R = w):
+//   0           32           48        64                  512 - values
+//   +--- 32 ----+---- 16 ----+--- 16 --+--- w each --- ... +---------+
+//   |  filter   |  occupied  |  guest  |  hash values      | values  |     a bit a slot in `occupied` and `guest`
+//   +-----------+------------+---------+-------------------+---------+
+//
+// No key is reserved: whether a slot is taken is a bit, and not a pattern of a key.
+//
+// Guests. Each key has a second bucket in the range of its home: up to 512 buckets in a row (quotient/place.cuh).
+// A key there is a guest. The filter of a bucket has a bit for each of its keys that is a guest elsewhere, chosen by a hash
+// of the remainder. A find of an absent key therefore reads one line, unless its bit is set.
+//
+// Figures of a simulation, lines per present / absent key of pairs of 4 + 4 bytes in 10 slots: 1.035 / 1.008 at 0.9 of the
+// bytes (0.72 of the slots). tests/designs/test_quotient_cuckoo.py counts them.
+#pragma once
+#include "core/slot.cuh"
+#include "quotient/abi.cuh"
+
+namespace warphash {
+
+constexpr u32 kMostRangeBuckets =
+    512;  // what a block works on in the memory that it shares (storage/quotient/array.py)
+constexpr u32 kLineWords = 16;
+
+struct alignas(64) Line {
+  u32 words[kLineWords];
+};
+
+// Bits of a remainder, by the slots of a bucket.
+template <class Word, bool kHasValue, int kSlots>
+constexpr u32 kRemainderBitsOf = sizeof(Word) == 8                 ? 64
+                                 : kSlots == (kHasValue ? 10 : 30) ? 14
+                                 : kSlots == (kHasValue ? 9 : 20)  ? 22
+                                                                   : 32;
+
+// What layouts share. `w` is the address of the words of a line, in memory or in registers.
+template <class Word_, bool kHasValue_, int kSlots_>
+struct LineLayout {
+  using Table = QuotientTable;
+  using Word = Word_;
+  using Brought = Slot<Word, kHasValue_>;  // the hash of a key, with its value
+  static constexpr bool kHasValue = kHasValue_;
+  static constexpr int kSlots = kSlots_;
+  static constexpr u32 kRemainderBits = kRemainderBitsOf<Word, kHasValue, kSlots>;
+  static constexpr u32 kWordBits = 8 * sizeof(Word);
+  static constexpr u32 kAllSlots = (1u << kSlots) - 1;
+  static constexpr u32 kValueWords = kHasValue ? sizeof(Word) / 4 : 0;  // of a slot
+  WARPHASH_FN static Word* value(u32* w, u32 slot) {
+    return reinterpret_cast<Word*>(w + kLineWords - kSlots * kValueWords) + slot;
+  }
+  WARPHASH_FN static const Word* value(const u32* w, u32 slot) { return value(const_cast<u32*>(w), slot); }
+};
+
+template <class Word_, bool kHasValue_, int kSlots_>
+struct MarkedSlots : LineLayout<Word_, kHasValue_, kSlots_> {
+  using Base = LineLayout<Word_, kHasValue_, kSlots_>;
+  using Word = Word_;
+  static constexpr u32 kFieldBits = Base::kRemainderBits + 2;
+  static constexpr u32 kFilterBits = Base::kRemainderBits == 22 && kHasValue_ ? 8 : 32;
+  static constexpr u32 kReadWords = (kFilterBits + kSlots_ * kFieldBits + 31) / 32;  // all but the values
+  static constexpr u32 kFieldMask = (1u << kFieldBits) - 1;
+  static constexpr u32 kOccupied = 1, kGuest = 2;
+
+  WARPHASH_FN static u32 field(const u32* w, u32 slot) {
+    const u32 bit = kFilterBits + slot * kFieldBits, word = bit / 32, shift = bit % 32;
+    u32 x = w[word] >> shift;
+    if (shift + kFieldBits > 32) x |= w[word + 1] << (32 - shift);
+    return x & kFieldMask;
+  }
+  WARPHASH_FN static u32 field_of(Word remainder, bool guest) {
+    return static_cast<u32>(remainder) << 2 | (guest ? kGuest : 0) | kOccupied;
+  }
+  template <class Test>
+  WARPHASH_FN static u32 slots_where(const u32* w, Test&& test) {
+    u32 mask = 0;
+#pragma unroll
+    for (int j = 0; j < kSlots_; ++j) mask |= static_cast<u32>(test(field(w, static_cast<u32>(j)))) << j;
+    return mask;
+  }
+  WARPHASH_FN static u32 matches(const u32* w, Word remainder, bool guest) {
+    const u32 wanted = field_of(remainder, guest);
+    return slots_where(w, [&](u32 f) { return f == wanted; });
+  }
+  WARPHASH_FN static u32 occupied(const u32* w) {
+    return slots_where(w, [](u32 f) { return (f & kOccupied) != 0; });
+  }
+  WARPHASH_FN static u32 guests(const u32* w) {
+    return slots_where(w, [](u32 f) { return (f & kGuest) != 0; });
+  }
+  WARPHASH_FN static bool is_occupied(const u32* w, u32 slot) { return field(w, slot) & kOccupied; }
+  WARPHASH_FN static bool is_guest(const u32* w, u32 slot) { return field(w, slot) & kGuest; }
+  WARPHASH_FN static Word remainder(const u32* w, u32 slot) { return static_cast<Word>(field(w, slot) >> 2); }
+  // For a vacant slot of a line that no other thread changes.
+  WARPHASH_FN static void put(u32* w, u32 slot, Word remainder, bool guest) {
+    const u32 bit = kFilterBits + slot * kFieldBits, word = bit / 32, shift = bit % 32;
+    const u32 x = field_of(remainder, guest);
+    w[word] |= x << shift;
+    if (shift + kFieldBits > 32) w[word + 1] |= x >> (32 - shift);
+  }
+  // False if the slot is vacant already. Other threads may vacate slots of the line.
+  WARPHASH_FN static bool vacate(u32* w, u32 slot) {
+    const u32 bit = kFilterBits + slot * kFieldBits, word = bit / 32, shift = bit % 32;
+    const u32 old = fetch_and(w + word, ~(kFieldMask << shift));
+    if (shift + kFieldBits > 32) fetch_and(w + word + 1, ~(kFieldMask >> (32 - shift)));
+    return old >> shift & kOccupied;
+  }
+};
+
+template <class Word_, bool kHasValue_, int kSlots_>
+struct WholeSlots : LineLayout<Word_, kHasValue_, kSlots_> {
+  using Base = LineLayout<Word_, kHasValue_, kSlots_>;
+  using Word = Word_;
+  static constexpr u32 kFilterBits = 32;
+  static constexpr u32 kReadWords = 2 + kSlots_ * sizeof(Word) / 4;
+
+  WARPHASH_FN static Word* hash(u32* w, u32 slot) { return reinterpret_cast<Word*>(w + 2) + slot; }
+  WARPHASH_FN static Word remainder(const u32* w, u32 slot) { return *hash(const_cast<u32*>(w), slot); }
+  WARPHASH_FN static u32 occupied(const u32* w) { return w[1] & Base::kAllSlots; }
+  WARPHASH_FN static u32 guests(const u32* w) { return w[1] >> 16; }
+  WARPHASH_FN static bool is_occupied(const u32* w, u32 slot) { return w[1] >> slot & 1; }
+  WARPHASH_FN static bool is_guest(const u32* w, u32 slot) { return w[1] >> (16 + slot) & 1; }
+  WARPHASH_FN static u32 matches(const u32* w, Word remainder, bool guest) {
+    u32 mask = 0;
+#pragma unroll
+    for (int j = 0; j < kSlots_; ++j)
+      mask |= static_cast<u32>(WholeSlots::remainder(w, static_cast<u32>(j)) == remainder) << j;
+    return mask & occupied(w) & (guest ? guests(w) : ~guests(w));
+  }
+  WARPHASH_FN static void put(u32* w, u32 slot, Word remainder, bool guest) {
+    *hash(w, slot) = remainder;
+    w[1] |= (guest ? 0x10001u : 1u) << slot;
+  }
+  WARPHASH_FN static bool vacate(u32* w, u32 slot) { return fetch_and(w + 1, ~(0x10001u << slot)) >> slot & 1; }
+};
+
+template <class Word, bool kHasValue, int kSlots, bool kWhole>
+struct LayoutChosen {
+  using type = MarkedSlots<Word, kHasValue, kSlots>;
+};
+template <class Word, bool kHasValue, int kSlots>
+struct LayoutChosen<Word, kHasValue, kSlots, true> {
+  using type = WholeSlots<Word, kHasValue, kSlots>;
+};
+template <class Word, bool kHasValue, int kSlots>
+using QuotientSlots =
+    typename LayoutChosen<Word, kHasValue, kSlots, kRemainderBitsOf<Word, kHasValue, kSlots> == 8 * sizeof(Word)>::type;
+
+WARPHASH_FN Line* line_at(const QuotientTable& t, u32 bucket) {
+  WARPHASH_ASSERT(bucket < t.buckets);
+  return in_global(reinterpret_cast<Line*>(t.slots) + bucket);
+}
+
+}  // namespace warphash

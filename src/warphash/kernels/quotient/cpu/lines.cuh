@@ -1,0 +1,21 @@
+// How a CPU reads a line, and works on a range: in memory, where they lie. A search of a table for a single key must not
+// copy 32 KB.
+#pragma once
+#include "quotient/bucket.cuh"
+
+namespace warphash {
+
+struct LinesInPlace {
+  static constexpr bool kCopiesRanges = false;
+  struct Range {};
+
+  template <class S>
+  WARPHASH_FN static const u32* read(const Line* line, u32 (&)[kLineWords]) {
+    return line->words;
+  }
+  WARPHASH_FN static Line* open(Range&, Line* lines, u32, u32, u32) { return lines; }
+  WARPHASH_FN static void order_warp() {}
+  WARPHASH_FN static void close(const Range&, Line*, u32, u32, u32) {}
+};
+
+}  // namespace warphash

@@ -1,0 +1,25 @@
+// The entry points of a quotient design on a GPU: a block of threads takes a range.
+#pragma once
+#include "quotient/entries.cuh"
+#include "quotient/gpu/bring.cuh"
+#include "quotient/gpu/lines.cuh"
+
+namespace warphash {
+
+template <class Work>
+struct BlockARange : OverQuotients {
+  static constexpr bool kWalks = true;
+  // As many blocks as the compiler can do without spilling; shared memory has room for five.
+  static constexpr u32 kThreads = kApplyingThreads, kBlocks = Work::S::kRemainderBits == 14 ? 5 : 4;
+  WARPHASH_FN static void run(const QuotientTable& t, const QuotientBatch& b) {
+    void* const memory = block_memory<Work::kMemoryBytes>();
+    Work::prepare(memory);
+    Work::run_block(t, b, thread_in_grid() / kApplyingThreads, memory);
+  }
+};
+
+}  // namespace warphash
+
+#define WARPHASH_ENTRIES(D, WORD, VALUED, N)                                                           \
+  WARPHASH_QUOTIENT_ENTRIES(warphash::CountByBlocks, warphash::ScatterByBlocks, warphash::BlockARange, \
+                            warphash::LinesByQuads, WARPHASH_DESIGN(D, WORD, VALUED, N))

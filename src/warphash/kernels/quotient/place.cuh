@@ -1,0 +1,71 @@
+// Where a key may be: its home bucket, its second bucket, and the bit that it has in a filter.
+//
+// A table of B buckets is R ranges of K buckets in a row, B = R * K and K <= 512. As the home bucket is the high word of
+// h * B, its range is the high word of h * R.
+//
+// The second bucket lies in the range of the home, 1 to K - 1 buckets behind it in a circle of the K buckets. The distance
+// is a function of the remainder, so a guest tells its home. All that an update does to a key therefore happens in one
+// range.
+#pragma once
+#include "quotient/bucket.cuh"
+#include "quotient/permutation.cuh"
+
+namespace warphash {
+
+template <class Word>
+struct Home {
+  u32 bucket;
+  Word remainder;
+};
+
+template <class S>
+struct Places {
+  using Word = typename S::Word;
+  static constexpr u32 kDroppedBits = S::kWordBits - S::kRemainderBits;  // of the low half of h * B
+
+  WARPHASH_FN static Home<Word> home_of(const QuotientTable& t, Word hash) {
+    const Word buckets = static_cast<Word>(t.buckets);
+    const u32 bucket = static_cast<u32>(multiply_high(hash, buckets));
+    if constexpr (kDroppedBits == 0) return {bucket, hash};
+    return {bucket, static_cast<Word>(static_cast<Word>(hash * buckets) >> kDroppedBits)};
+  }
+  WARPHASH_FN static u32 range_of(const QuotientTable& t, Word hash) {
+    return static_cast<u32>(multiply_high(hash, static_cast<Word>(t.ranges)));
+  }
+  // Undoes home_of.
+  WARPHASH_FN static Word hash_of(const QuotientTable& t, const Home<Word>& home) {
+    if constexpr (kDroppedBits == 0) return home.remainder;
+    const u64 product = static_cast<u64>(home.bucket) << 32 | static_cast<u64>(home.remainder) << kDroppedBits;
+    return static_cast<Word>((product + t.buckets - 1) / t.buckets);
+  }
+
+  WARPHASH_FN static u32 mixed(Word remainder) {
+    if constexpr (sizeof(Word) == 8) return mix(static_cast<u32>(remainder) ^ static_cast<u32>(remainder >> 32));
+    return mix(static_cast<u32>(remainder));
+  }
+  WARPHASH_FN static u32 distance(const QuotientTable& t, Word remainder) {
+    return 1 + multiply_high(mixed(remainder), static_cast<u32>(t.range_buckets) - 1);
+  }
+  // The first bucket of the range of a bucket.
+  WARPHASH_FN static u32 first_of_range(const QuotientTable& t, u32 bucket) {
+    return bucket - bucket % static_cast<u32>(t.range_buckets);
+  }
+  // The second bucket of a key, and the home of a guest, in the range that begins at `first`.
+  WARPHASH_FN static u32 second_of(const QuotientTable& t, u32 first, const Home<Word>& home) {
+    const u32 size = static_cast<u32>(t.range_buckets), to = home.bucket - first + distance(t, home.remainder);
+    return first + (to < size ? to : to - size);
+  }
+  WARPHASH_FN static u32 home_of_guest(const QuotientTable& t, u32 first, u32 bucket, Word remainder) {
+    const u32 size = static_cast<u32>(t.range_buckets), from = bucket - first + size - distance(t, remainder);
+    return first + (from < size ? from : from - size);
+  }
+  // The home and the remainder of the key in a slot.
+  WARPHASH_FN static Home<Word> home_in(const QuotientTable& t, u32 first, const u32* w, u32 bucket, u32 slot) {
+    const Word remainder = S::remainder(w, slot);
+    return {S::is_guest(w, slot) ? home_of_guest(t, first, bucket, remainder) : bucket, remainder};
+  }
+  // Of the first word of a line.
+  WARPHASH_FN static u32 filter_bit(Word remainder) { return 1u << (mixed(remainder) % S::kFilterBits); }
+};
+
+}  // namespace warphash

@@ -1,0 +1,1 @@
+"""Two-level tables: a directory of buckets, and a range of slots for each."""

@@ -1,0 +1,345 @@
+"""The lines of a quotient table in the memory of one engine, and the kernels that run over them.
+
+A batch that changes the table goes through four kernels (``kernels/quotient/bring.cuh``, ``apply.cuh``). Three bring
+its elements to their ranges, and the last one applies them, a block for each range. The kernels leave every range
+whole, so no pair is ever displaced. Between two kernels the counters of ranges are in use; `forget_elements` resets
+them after an interrupt.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple, Self
+
+from ...designs.base import Design
+from ...designs.layout import LINE_BYTES, Quotients
+from ...runtime.abi import LISTS_BYTES, REPORT_WORDS, WINNERS, Op, QuotientBatch, QuotientTable
+from ...runtime.engine import Buffer, Engine, KernelSpec
+from .. import snapshots
+from ..hash_constants import buckets_for, draw_constants
+from ..listed import Listed
+from ..lookup import NO_FIELDS
+from ..partition import Copies, copies_in_parts
+from ..policies import MOST_PARTS
+from ..reports import read_report, zeroed_report
+from ..scratch import Elements, pieces
+from ..snapshots import Snapshot
+from ..storage import MemoryUse, Outcome
+
+__all__ = ["MOST_RANGE_BUCKETS", "SPARE_ELEMENTS", "Form", "QuotientArray", "form_for"]
+
+MOST_RANGE_BUCKETS = 512
+"""Of a range: ``kMostRangeBuckets``."""
+
+_APPLYING_THREADS = 256
+"""Elements that a launch counts for a range: ``kApplyingThreads``."""
+
+_NO_SHIFT = 31
+"""Of a table of one part: ranges are numbered in 32 bits."""
+
+_LAUNCH_ELEMENTS = 1 << 26
+"""Most elements of one launch of an update: it has memory for a copy of each."""
+
+_MOVED_BUCKETS = 1 << 20
+"""Buckets whose pairs are read at a time when they go to another array."""
+
+_MOST_SUMMED_RANGES = 256
+"""Ranges that a block brings elements to by shared additions, in whatever order they come (``kBins`` has four times as
+many)."""
+
+_FEWEST_PER_RANGE = 64
+"""Elements of a batch for each range from which on it pays to bring the batch in the order of parts of the table."""
+
+SPARE_ELEMENTS = 1 << 10
+"""Of a batch for which an array always has memory: to undo a batch where the device has none left."""
+
+
+class _Scratch(NamedTuple):
+    """Memory for an update of ``n`` elements, and a batch that has its addresses."""
+
+    n: int
+    memory: Buffer
+    batch: QuotientBatch
+
+
+class Form(NamedTuple):
+    """Slots of a bucket, ranges, and buckets of a range."""
+
+    slots_per_bucket: int
+    ranges: int
+    range_buckets: int
+
+
+def form_for(slots: int, layout: Quotients, key_bytes: int, value_bytes: int) -> Form:
+    """The form of the smallest table with at least ``slots`` slots: ranges are equal, and as few as possible."""
+
+    def of(slots_per_bucket: int, fewest: int) -> Form:
+        buckets = max(fewest, buckets_for(slots, slots_per_bucket))
+        ranges = -(-buckets // MOST_RANGE_BUCKETS)
+        return Form(slots_per_bucket, ranges, -(-buckets // ranges))
+
+    forms = [of(*form) for form in layout.forms(key_bytes, value_bytes)]
+    return min(forms, key=lambda form: form.ranges * form.range_buckets)
+
+
+class QuotientArray:
+    """Lines with at least ``slots`` slots between them, all vacant.
+
+    Parameters
+    ----------
+    seed
+        Of the hash constants.
+    family
+        One of `HASHES`.
+
+    Attributes
+    ----------
+    buckets, ranges, slots
+        Lines; ranges of lines; slots of all lines.
+    table
+        What kernels are given.
+    """
+
+    batch_type, find_fields = QuotientBatch, NO_FIELDS
+
+    def __init__(
+        self,
+        engine: Engine,
+        design: Design,
+        parameters: Mapping[str, Any],
+        spec: KernelSpec,
+        slots: int,
+        seed: int,
+        family: str,
+        stream: Any = None,
+    ) -> None:
+        self.engine, self.design, self.parameters = engine, design, parameters
+        self.seed, self.family = seed, family
+        layout: Any = design.layout
+        each, self.ranges, range_buckets = form_for(slots, layout, spec.key_bytes, spec.value_bytes)
+        self.spec = spec if spec.slots_per_bucket == each else replace(spec, slots_per_bucket=each)
+        self.buckets = self.ranges * range_buckets
+        self.slots = each * self.buckets
+        self.program = engine.program(self.spec)
+        self._lines = engine.allocate(LINE_BYTES * self.buckets, stream)
+        self._counters = engine.allocate(8 * self.ranges, stream)
+        constants = draw_constants(random.Random(seed), family, spec.word_bytes)
+        self.table = QuotientTable(
+            slots=self._lines.ptr,
+            buckets=self.buckets,
+            ranges=self.ranges,
+            range_buckets=range_buckets,
+            inverse=pow(constants["multiplier"][0] | 1, -1, 1 << 64),
+            counters=self._counters.ptr,
+            starts=self._counters.ptr + 4 * self.ranges,
+            **constants,
+            **dict(spec.constants),
+        )
+        self._report = zeroed_report(engine, stream)
+        self._spare = self._scratch_for(SPARE_ELEMENTS, stream)
+        self.clear(stream)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the lines and of the counters."""
+        return self._lines.nbytes + self._counters.nbytes
+
+    def memory_use(self) -> MemoryUse:
+        """The lines: all of them are in use."""
+        return MemoryUse(self._lines.nbytes)
+
+    @property
+    def parts(self) -> tuple[int, int] | None:
+        """Parts of the table that a batch is brought in the order of, and the logarithm of the ranges of each.
+
+        None if the ranges are so few that blocks sum up elements in any order.
+        """
+        if self.ranges <= _MOST_SUMMED_RANGES:
+            return None
+        shift = max(0, (self.ranges - 1).bit_length() - (MOST_PARTS - 1).bit_length())
+        return (self.ranges - 1 >> shift) + 1, shift
+
+    # ---- arrays like this one
+    def sibling(self, slots: int, seed: int, stream: Any = None) -> Self:
+        """An array of the same kind with other hash constants, without pairs."""
+        return type(self)(self.engine, self.design, self.parameters, self.spec, slots, seed, self.family, stream)
+
+    def copy(self, stream: Any = None) -> Self:
+        """An array with the same hash constants and pairs, in memory of its own."""
+        twin = self.sibling(self.slots, self.seed, stream)
+        self.engine.copy(twin._lines.ptr, self._lines.ptr, self._lines.nbytes, stream)
+        return twin
+
+    # ---- memory
+    def clear(self, stream: Any = None) -> None:
+        """Forget all pairs."""
+        self.engine.fill(self._lines.ptr, 0, self._lines.nbytes, stream)
+        self.forget_elements(stream)
+
+    def forget_elements(self, stream: Any = None) -> None:
+        """Forget the elements that a batch which stopped half way has brought to ranges."""
+        self.engine.fill(self._counters.ptr, 0, self._counters.nbytes, stream)
+
+    def snapshot(self, stream: Any = None) -> Snapshot:
+        """A copy of the lines; on the host, where the device has no memory for one."""
+        return snapshots.take(self.engine, self._lines, stream)
+
+    def restore(self, saved: Snapshot, stream: Any = None) -> None:
+        """Put back what `snapshot` gave. Allocates nothing on the device."""
+        snapshots.put_back(self.engine, self._lines, saved, stream)
+        self.forget_elements(stream)
+
+    # ---- operations that change nothing
+    def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
+        """As `Store.scan`."""
+        report = zeroed_report(self.engine, stream)
+        for at in range(0, self.buckets, _MOVED_BUCKETS):
+            self._scan(at, room, out_keys, out_values, report.ptr, stream)
+        return read_report(self.engine, report.ptr, stream).winners
+
+    def _scan(self, first: int, room: int, out_keys: int, out_values: int, report: int, stream: Any) -> None:
+        """Copy the pairs of up to `_MOVED_BUCKETS` buckets behind those that ``report`` counts."""
+        n = min(_MOVED_BUCKETS, self.buckets - first) * self.spec.slots_per_bucket
+        batch = QuotientBatch(n=n, first_bucket=first, report=report, room=room)
+        batch.out_keys, batch.out_values = out_keys, out_values
+        self.program.run("scan", self.table, batch, n, stream)
+
+    def broken_buckets(self, stream: Any = None) -> int:
+        """As `Store.broken_buckets`: slots to which no search for their key comes, and counters in use."""
+        report, n = zeroed_report(self.engine, stream), self.buckets
+        self.program.run("audit", self.table, QuotientBatch(n=n, report=report.ptr), n, stream)
+        return read_report(self.engine, report.ptr, stream).mismatches
+
+    def in_parts(self, keys: int, values: int, n: int, stream: Any = None) -> Copies | None:
+        """Copies of the words of a batch in the order of the parts of the table; None where that would not help."""
+        parts = self.parts if self.engine.window_bytes and n >= _FEWEST_PER_RANGE * self.ranges else None
+        return copies_in_parts(self, keys, values, n, parts, stream) if parts else None
+
+    # ---- operations that change pairs
+    def update(
+        self,
+        keys: int,
+        values: int,
+        n: int,
+        *,
+        op: Op = Op.KEEP,
+        kind: int = 0,
+        flags: int = 0,
+        count_probes: bool = False,
+        listed: Listed | None = None,
+        stream: Any = None,
+    ) -> Outcome:
+        """Add the keys that are absent; apply ``op`` to the values of the others. Waits.
+
+        Parameters
+        ----------
+        keys, values, flags
+            Addresses of ``n`` words, words and bytes; ``flags`` (`abi.Flag`) may be 0.
+        listed
+            Elements to take part; all of them if None.
+
+        Raises
+        ------
+        MemoryError
+            Before a kernel is launched.
+        """
+        walked = listed.n if listed else n
+        launches = (
+            # The numbers of listed elements count from the first element of the batch.
+            (0 if listed else at, min(_LAUNCH_ELEMENTS, walked - at), listed.numbers.ptr + 4 * at if listed else 0, 0)
+            for at in range(0, walked, _LAUNCH_ELEMENTS)
+        )
+        fields = {"op": op, "kind": kind, "count_probes": count_probes, "erases": 0}
+        return self._run(self._scratch(walked, stream), launches, keys, values, flags, fields, stream)
+
+    def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int:
+        """Erase keys; how many were there. Waits.
+
+        Raises
+        ------
+        MemoryError
+            Before a kernel is launched, if ``only`` is no list on the host.
+        """
+        scratch = self._scratch(n, stream)
+        launches = pieces(self.engine, n, min(n, _LAUNCH_ELEMENTS), only, stream)
+        return self._run(scratch, launches, keys, 0, flags, {"erases": 1, "count_probes": 0}, stream).changed
+
+    def erase_listed(self, keys: int, numbers: int, n: int, stream: Any = None) -> int:
+        """Erase the keys of up to `SPARE_ELEMENTS` elements whose numbers (uint32) lie at an address. Waits.
+
+        Allocates nothing.
+        """
+        fields = {"erases": 1, "count_probes": 0}
+        return self._run(self._spare, [(0, n, numbers, 0)], keys, 0, 0, fields, stream).changed
+
+    def take_over(self, other: QuotientArray, stream: Any = None) -> Outcome:
+        """Add the pairs of an array, whose keys are not in this one. Waits.
+
+        The pairs go by way of arrays of keys and values, as the two arrays may lay out their lines in different ways.
+        """
+        engine, spec = self.engine, self.spec
+        room = min(_MOVED_BUCKETS, other.buckets) * other.spec.slots_per_bucket
+        words = engine.allocate(room * (spec.word_bytes + spec.value_word_bytes), stream)
+        values = words.ptr + room * spec.word_bytes if spec.value_word_bytes else 0
+        report, changed, unplaced = engine.allocate(8 * REPORT_WORDS, stream), 0, 0
+        for at in range(0, other.buckets, _MOVED_BUCKETS):
+            engine.fill(report.ptr, 0, report.nbytes, stream)
+            other._scan(at, room, words.ptr, values, report.ptr, stream)
+            n = read_report(engine, report.ptr, stream).winners
+            if n:
+                copies = self.in_parts(words.ptr, values, n, stream)
+                at_keys, at_values = (copies.keys, copies.values) if copies else (words.ptr, values)
+                outcome = self.update(at_keys, at_values, n, stream=stream)
+                changed, unplaced = changed + outcome.changed, unplaced + outcome.unplaced
+        return Outcome(changed, 0, unplaced, 0)
+
+    def _run(
+        self,
+        scratch: _Scratch,
+        launches: Iterable[tuple[int, int, int, int]],
+        keys: int,
+        values: int,
+        flags: int,
+        fields: Mapping[str, int],
+        stream: Any,
+    ) -> Outcome:
+        """Launch the kernels of an update for some elements at a time. Waits.
+
+        Parameters
+        ----------
+        launches
+            As of `scratch.pieces`.
+        """
+        engine, spec, run, table, batch = self.engine, self.spec, self.program.run, self.table, scratch.batch
+        engine.fill(batch.report, 0, 8 * REPORT_WORDS, stream)
+        batch.part_shift = self.parts[1] if self.parts else _NO_SHIFT
+        for name, value in fields.items():
+            setattr(batch, name, value)
+        for at, n, indices, length in launches:
+            batch.n, batch.indices, batch.count = n, indices, length
+            batch.keys, batch.values = keys + at * spec.word_bytes, values and values + at * spec.value_word_bytes
+            batch.out_flags = flags and flags + at
+            engine.fill(batch.report, 0, LISTS_BYTES, stream)
+            run("count", table, batch, n, stream)
+            touched = min(n, self.ranges)
+            batch.indices, batch.count = 0, batch.report + WINNERS
+            run("reserve", table, batch, touched, stream)
+            batch.indices, batch.count = indices, length
+            run("scatter", table, batch, n, stream)
+            batch.indices, batch.count = 0, 0
+            run("apply", table, batch, touched * _APPLYING_THREADS, stream)
+        report = read_report(engine, batch.report, stream)
+        return Outcome(report.changed, 0, report.unplaced, report.probes)
+
+    def _scratch(self, n: int, stream: Any) -> _Scratch:
+        """Memory for launches of up to ``n`` elements, or of as many as one has."""
+        return self._spare if n <= SPARE_ELEMENTS else self._scratch_for(min(n, _LAUNCH_ELEMENTS), stream)
+
+    def _scratch_for(self, n: int, stream: Any) -> _Scratch:
+        brought_bytes = n * (self.spec.word_bytes + self.spec.value_word_bytes)
+        memory = self.engine.allocate(brought_bytes + 4 * n + 4 * min(n, self.ranges), stream)
+        batch = QuotientBatch(report=self._report.ptr, brought=memory.ptr, numbers=memory.ptr + brought_bytes)
+        batch.touched = batch.numbers + 4 * n
+        return _Scratch(n, memory, batch)

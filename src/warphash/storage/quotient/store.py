@@ -1,0 +1,430 @@
+"""The store of quotient tables: when there are more or fewer buckets, and how an update is undone.
+
+What an update may leave undone, and what follows:
+
+1. Every element has a slot: done.
+2. Some keys found no slot in their range. A new array with more slots, or with other hash constants if the table may
+   not grow, takes over all pairs, and the elements without a slot are tried again.
+3. The policy, or the memory, allows no more: the table becomes what it was, and `TableFull` is raised. Where the batch
+   is large enough to fail by its size (`policies.is_risky`), a snapshot was taken before it, and is put back. A smaller
+   batch fails only with a freak of the hash constants: its keys are erased.
+
+No pair is ever displaced (``kernels/quotient/apply.cuh``). So the recovery of an interrupted update
+(`storage.Recovery`) puts the snapshot back or, without one, resets the counters of the ranges and counts the keys anew.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import TableFull
+from ...runtime.abi import Flag, Op
+from ...runtime.engine import KernelSpec
+from .. import policies
+from ..giving_up import check_slots
+from ..growth import Growth
+from ..listed import Listed, list_unplaced
+from ..resize_log import Cause, Resize
+from ..scratch import Elements, flags_at
+from ..shielded import shielded
+from ..snapshots import Snapshot
+from ..storage import MemoryUse, Outcome, Recovery, StoreOptions, TableKind
+from .array import SPARE_ELEMENTS, QuotientArray
+
+__all__ = ["QuotientStore", "make_store", "more_programs"]
+
+
+class _State(NamedTuple):
+    """What a commit replaces."""
+
+    array: QuotientArray
+    size: int
+
+
+class _Undo(NamedTuple):
+    """How to get back to the table before an update. ``saved`` is None for a table without keys."""
+
+    state: _State
+    saved: Snapshot | None
+
+
+Launch = Callable[[Listed | None], Outcome]
+"""Launches the kernels of a batch for the elements in a list, or for all, and counts the keys that they added."""
+
+
+def make_store(
+    kind: TableKind, capacity: int, seed: int, hash: str, options: StoreOptions, multi: bool
+) -> QuotientStore:
+    """Make an empty store for ``capacity`` keys; see `make_storage`."""
+    slots = policies.slots_for(capacity, options.load_factor)
+    return QuotientStore(QuotientArray(*kind, slots, seed, hash), options)
+
+
+def more_programs(spec: KernelSpec, parameters: Mapping[str, Any]) -> Iterator[KernelSpec]:
+    """The kernels of smaller tables, whose buckets have fewer slots."""
+    layout: Any = spec.layout
+    for slots_per_bucket, _ in layout.forms(spec.key_bytes, spec.value_bytes)[1:]:
+        yield replace(spec, slots_per_bucket=slots_per_bucket)
+
+
+class QuotientStore:
+    """The `storage.Store` of quotient designs.
+
+    Parameters
+    ----------
+    array
+        Without pairs.
+    options
+        What the store may do.
+
+    Attributes
+    ----------
+    probes, inserted
+        Lines read by updates that counted them, and the keys that these updates added.
+    """
+
+    resizes = None
+    peak_nbytes = None
+
+    def __init__(self, array: QuotientArray, options: StoreOptions) -> None:
+        self.engine, self.design, self.parameters = array.engine, array.design, array.parameters
+        self.seed = array.seed
+        self._options = options
+        self._safe_load_factor = array.design.safe_load_factor(array.parameters)
+        self._growth = Growth(options.load_factor, self._safe_load_factor, options.bounds)
+        self._new_share = 1.0  # of the elements of the last update
+        self.rebuilds = self.probes = self.inserted = 0
+        self.state = _State(array, 0)
+        self.recovery = Recovery()
+        self._listed = array.engine.allocate_pinned(4 * SPARE_ELEMENTS)
+
+    # ---- what the store is; nothing of it waits or changes anything
+    @property
+    def array(self) -> QuotientArray:
+        """The lines."""
+        return self.state.array
+
+    @property
+    def spec(self) -> KernelSpec:
+        """The kernels of the table at its size."""
+        return self.state.array.spec
+
+    @property
+    def size(self) -> int:
+        return self.state.size
+
+    @property
+    def slots(self) -> int:
+        return self.state.array.slots
+
+    @property
+    def capacity(self) -> int:
+        return policies.capacity_of(self.state.array.slots, self._options.load_factor)
+
+    @property
+    def nbytes(self) -> int:
+        return self.state.array.nbytes
+
+    @property
+    def insert_probes(self) -> float | None:
+        return self.probes / self.inserted if self._options.counts_probes and self.inserted else None
+
+    @property
+    def pending(self) -> bool:
+        return self.recovery.step is not None
+
+    def memory_use(self) -> MemoryUse:
+        return self.state.array.memory_use()
+
+    def finish(self, stream: Any = None) -> None:
+        self.recovery.run(self.engine, stream)
+
+    # ---- other stores
+    def sibling(self, keys: int, stream: Any = None) -> QuotientStore:
+        array = self.state.array
+        return QuotientStore(array.sibling(self._slots_for(keys), array.seed + 1, stream), self._options)
+
+    def copy(self, stream: Any = None) -> QuotientStore:
+        state = self.state
+        twin = QuotientStore(state.array.copy(stream), self._options)
+        twin.state = state._replace(array=twin.array)
+        twin.rebuilds, twin.probes, twin.inserted = self.rebuilds, self.probes, self.inserted
+        return twin
+
+    def _slots_for(self, keys: int) -> int:
+        return policies.slots_for(max(1, keys), self._options.load_factor)
+
+    # ---- operations that change nothing
+    def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
+        return self.state.array.scan(room, out_keys, out_values, stream)
+
+    def broken_buckets(self, stream: Any = None) -> int:
+        return self.state.array.broken_buckets(stream)
+
+    # ---- updates
+    def update(
+        self,
+        keys: int,
+        values: int,
+        n: int,
+        *,
+        op: Op = Op.KEEP,
+        kind: int = 0,
+        flags: int = 0,
+        unique: bool = False,
+        stream: Any = None,
+    ) -> None:
+        """As `Store.update`; returns when the batch is done. Keys may repeat even if they are said to be ``unique``.
+
+        Elements go in another order (`partition`) if nobody asks what became of each.
+        """
+        if n == 0:
+            return
+        self.finish(stream)
+        fits = self._growth.surely_fits(self, n, 0)
+        if not fits:
+            self._grow_ahead(keys, n, unique, stream)
+        asked, copies = flags, None if flags else self.state.array.in_parts(keys, values, n, stream)
+        if copies:
+            keys, values = copies.keys, copies.values
+        builds = not (self.size or asked or self._options.counts_probes) and op in (Op.KEEP, Op.REPLACE)
+        if builds and self._build(keys, values, n, op, stream):
+            return self._keep_in_bounds(stream)
+        before = self.state
+        flags, _own_flags = flags_at(self.engine, flags, n, stream)
+        undo = None if fits else self._undo(n, stream)
+        adds_up = op not in (Op.KEEP, Op.REPLACE) and undo is None
+        if adds_up:
+            self.engine.fill(flags, Flag.UNPLACED, n, stream)  # an interrupt needs the flags of all elements
+        counts_probes, launched = self._options.counts_probes, False
+
+        def launch(listed: Listed | None) -> Outcome:
+            nonlocal launched
+            array, size = self.state
+            outcome = array.update(
+                keys,
+                values,
+                n,
+                op=op,
+                kind=kind,
+                flags=flags,
+                count_probes=counts_probes,
+                listed=listed,
+                stream=stream,
+            )
+            launched = True
+            self.state = _State(array, size + outcome.changed)
+            if counts_probes:
+                self.probes, self.inserted = self.probes + outcome.probes, self.inserted + outcome.changed
+            return outcome
+
+        self.recovery.step = partial(self._put_back, undo) if undo else self._recover
+        try:
+            self._complete(launch, n, flags, stream)
+        except (TableFull, MemoryError) as error:
+            if not launched:
+                self.recovery.step = None
+                raise
+            left = self._taken_back(keys, undo, flags, n, stream)
+            numbers = copies.originals(left, stream) if copies else left
+            raise TableFull(f"{error}; the table is as it was", numbers) from error
+        except BaseException:
+            if adds_up:  # at the next call, the memory of the batch may be gone
+                shielded(partial(self._end_addition, launch, n, flags, stream))
+            raise
+        self.recovery.step = None
+        self._new_share = (self.state.size - before.size) / n
+        self._keep_in_bounds(stream)
+
+    def _build(self, keys: int, values: int, n: int, op: Op, stream: Any) -> bool:
+        """Do a batch for a table without keys, whose elements need no flags: whether it is done.
+
+        If some keys find no slot, the table is cleared, and the batch has to be done with flags.
+        """
+        self.recovery.step = self._clear
+        try:
+            outcome = self.state.array.update(keys, values, n, op=op, stream=stream)
+        except MemoryError:  # before a kernel was launched
+            self.recovery.step = None
+            raise
+        if not outcome.complete:
+            self.finish(stream)
+            return False
+        self.state = self.state._replace(size=outcome.changed)
+        self.recovery.step = None
+        self._new_share = outcome.changed / n
+        return True
+
+    def _complete(self, launch: Launch, n: int, flags: int, stream: Any, listed: Listed | None = None) -> None:
+        """Launch a batch, or some elements of it, until each has a slot.
+
+        Raises
+        ------
+        TableFull, MemoryError
+            If the table cannot be made larger.
+        """
+        for attempt in count(1):
+            if launch(listed).complete:
+                return
+            listed = list_unplaced(self.engine, flags, n, stream)
+            self._make_room(listed.n, attempt, stream)
+
+    def _end_addition(self, launch: Launch, n: int, flags: int, stream: Any) -> None:
+        """Finish an interrupted batch that adds to values: all values of a key are added, or none.
+
+        The flags tell which elements the kernels have not come to. If they came to none, the batch is out.
+        """
+        self.finish(stream)
+        listed = list_unplaced(self.engine, flags, n, stream)
+        if listed.n < n:
+            self.recovery.step = self._recover
+            self._complete(launch, n, flags, stream, listed)
+            self.recovery.step = None
+
+    def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:
+        self.finish(stream)
+        if n == 0 or (isinstance(only, np.ndarray) and not len(only)):
+            return
+        copies = self.state.array.in_parts(keys, 0, n, stream) if only is None and not flags else None
+        keys = copies.keys if copies else keys
+        self.recovery.step = self._recover
+        try:
+            erased = self.state.array.erase(keys, n, flags, only, stream)
+        except MemoryError:  # before a kernel was launched
+            self.recovery.step = None
+            raise
+        self.state = self.state._replace(size=self.state.size - erased)
+        self.recovery.step = None
+        self._keep_in_bounds(stream, erased=True)
+
+    def clear(self, stream: Any = None) -> None:
+        self.recovery.step = self._clear
+        self.finish(stream)
+
+    def _clear(self, stream: Any) -> None:
+        array = self.state.array
+        array.clear(stream)
+        self.state = _State(array, 0)
+
+    # ---- size
+    def rebuild(self, keys: int, stream: Any = None) -> None:
+        self.finish(stream)
+        self._replace(self._slots_for(max(keys, self.state.size)), Cause.ASKED, stream)
+
+    def _grow_ahead(self, keys: int, n: int, unique: bool, stream: Any) -> None:
+        """Make a table larger that is as full as it should be, or that the new keys of the batch would fill."""
+        if not self._options.grows:
+            return
+        slots = self._growth.slots_ahead(self, 0, keys, n, self._new_share, unique, stream)
+        if slots is not None:
+            with suppress(MemoryError):  # the batch may fit all the same
+                self._replace(max(slots, self.size), Cause.BATCH, stream)
+
+    def _keep_in_bounds(self, stream: Any, erased: bool = False) -> None:
+        """Bring the load factor back within the bounds. Only an erase makes the table smaller."""
+        slots = self._growth.slots_after(self, erased)
+        if slots is not None:
+            with suppress(MemoryError, TableFull):  # the batch is done, and the table right as it is
+                self._replace(slots, Cause.BOUNDS, stream)
+
+    def _make_room(self, missing: int, attempt: int, stream: Any) -> None:
+        """Give the missing elements of a batch a better chance in another array.
+
+        Raises
+        ------
+        TableFull, MemoryError
+            If none is allowed.
+        """
+        array, size = self.state
+        slots = array.slots
+        if self._options.grows:
+            slots = policies.slots_after_failure(size, missing, slots, self._options.load_factor)
+            self._check_slots(slots, missing)
+        elif attempt >= self._options.attempts or size + missing > slots:
+            raise TableFull(
+                f"{size + missing:,} keys do not fit into {slots:,} slots of design {self.design.name!r} "
+                f"(tried {attempt} times); allow on_full='grow', or give a larger capacity"
+            )
+        self._replace(slots, Cause.NO_SLOT, stream)
+
+    def _replace(self, slots: int, cause: Cause, stream: Any) -> None:
+        """Move all pairs into a new array.
+
+        Raises
+        ------
+        MemoryError, TableFull
+            The array is the old one, with the pairs that it had.
+        """
+        old, size = self.state
+        resize = Resize(self.design.name, self.slots, cause)
+        for attempt in count(1):
+            new = old.sibling(slots, old.seed + attempt, stream)
+            if size == 0 or new.take_over(old, stream).complete:
+                self.state = _State(new, size)
+                self.rebuilds += 1
+                resize.done(size, new.slots)
+                return
+            if attempt % self._options.attempts == 0:
+                if not self._options.grows:
+                    raise TableFull(f"{size:,} keys could not be placed anew in {slots:,} slots")
+                slots *= 2
+                self._check_slots(slots, 0)
+
+    def _check_slots(self, slots: int, missing: int) -> None:
+        """Raise `TableFull` if ``slots`` cannot help where fewer did not."""
+        check_slots(slots, self.size + missing, self.design.name, vouched=False)
+
+    # ---- undoing, and recovery
+    def _undo(self, n: int, stream: Any) -> _Undo | None:
+        """A way back for a batch that may not fit."""
+        state = self.state
+        if not policies.is_risky(state.size, n, state.array.slots, self._safe_load_factor):
+            return None
+        return _Undo(state, state.array.snapshot(stream) if state.size else None)
+
+    def _put_back(self, undo: _Undo, stream: Any) -> None:
+        """Make the table what it was."""
+        array = undo.state.array
+        if undo.saved is None:
+            array.clear(stream)
+        else:
+            array.restore(undo.saved, stream)
+        self.state = undo.state
+
+    def _taken_back(self, keys: int, undo: _Undo | None, flags: int, n: int, stream: Any) -> npt.NDArray[np.int64]:
+        """Take a batch back that does not fit: the numbers of its elements that found no slot."""
+        done = self.engine.to_host(flags, np.uint8, n, stream)
+        if undo is not None:
+            self._put_back(undo, stream)
+        else:
+            self._erase_added(keys, np.flatnonzero(done == Flag.CHANGED), stream)
+            self.finish(stream)
+        self.recovery.step = None
+        return np.flatnonzero(done == Flag.UNPLACED)
+
+    def _erase_added(self, keys: int, added: npt.NDArray[np.int64], stream: Any) -> None:
+        """Erase the keys of some elements. Allocates no device memory."""
+        memory: Any = (ctypes.c_uint32 * SPARE_ELEMENTS).from_address(self._listed.ptr)
+        words = np.frombuffer(memory, np.uint32)
+        for at in range(0, len(added), len(words)):
+            some = added[at : at + len(words)]
+            words[: len(some)] = some
+            self.state.array.erase_listed(keys, self._listed.ptr, len(some), stream)
+
+    def _recover(self, stream: Any) -> None:
+        """Drop what an update without a snapshot has brought to ranges, and count the keys.
+
+        Allocates a report alone, as a scan does.
+        """
+        array = self.state.array
+        array.forget_elements(stream)
+        self.state = _State(array, array.scan(0, 0, 0, stream))

@@ -1,0 +1,335 @@
+"""Quotient cuckoo hashing: the bits of a line, the lines that a find reads, and what happens where sizes change."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support.engines import one_of_each
+from warphash import HashMap, HashSet, TableFull
+from warphash.runtime.abi import Op, kind_of
+from warphash.runtime.devices import engine_for
+from warphash.storage.quotient import array as quotient
+from warphash.storage.quotient.array import MOST_RANGE_BUCKETS, form_for
+
+DEVICES = one_of_each("cpu", "emulated")
+MIX_32 = ((16, 0x7FEB352D), (15, 0x846CA68B), (16, 1))
+MIX_64 = ((32, 0xD6E8FEB86659FD93), (32, 0xD6E8FEB86659FD93), (32, 1))
+"""Shifts and multipliers of ``mix`` (``kernels/core/hash.cuh``)."""
+
+FORMS = [  # type of keys, type of values, slots of a bucket, buckets, bits of a remainder
+    ("u4", "u4", 10, (1 << 18) + 300, 14),
+    ("u4", None, 30, (1 << 18) + 300, 14),
+    ("u4", "u4", 9, 1027, 22),
+    ("u4", None, 20, 1027, 22),
+    ("u4", "u4", 7, 600, 32),
+    ("u4", None, 14, 600, 32),
+    ("u8", "u8", 3, 600, 64),
+    ("u8", None, 7, 600, 64),
+]
+
+
+def made(key: str, value: str | None, slots: int, **options: Any) -> Any:
+    """A table with at least so many slots."""
+    options = {"design": "quotient_cuckoo", "device": "cpu", "seed": 5, "load_factor": 1.0, **options}
+    return HashMap(key, value, capacity=slots, **options) if value else HashSet(key, capacity=slots, **options)
+
+
+def array_of(table: Any) -> Any:
+    return table._storage.store.array
+
+
+def add(table: Any, keys: Any, **options: Any) -> Any:
+    """Insert keys; the value of a key is its complement."""
+    return table.insert(keys, ~keys, **options) if isinstance(table, HashMap) else table.insert(keys, **options)
+
+
+def update_without_flags(table: Any, keys: Any, values: Any, op: Op) -> None:
+    """Update a table, and do not ask what became of each element."""
+    held = [array_of(table).engine.from_host(column) for column in (keys, values)]
+    values_at = held[1].ptr if isinstance(table, HashMap) else 0
+    how: dict[str, Any] = {"kind": kind_of(values.dtype), "flags": 0, "held": 0, "unique": False, "stream": None}
+    table._storage.update(held[0].ptr, values_at, len(keys), op=op, **how)
+
+
+# ---- the hash function, written again
+def hashes_of(table: Any, keys: Any) -> Any:
+    x = keys ^ keys.dtype.type(array_of(table).table.multiplier[0] % (1 << (8 * keys.itemsize)))
+    for shift, multiplier in MIX_32 if keys.itemsize == 4 else MIX_64:
+        x = (x ^ (x >> keys.dtype.type(shift))) * keys.dtype.type(multiplier)
+    return x
+
+
+def keys_with(table: Any, hashes: Any) -> Any:
+    """The keys of some hash values."""
+    bits = 8 * hashes.itemsize
+    word, x = hashes.dtype.type, hashes.copy()
+    for shift, multiplier in reversed(MIX_32 if bits == 32 else MIX_64):
+        x = x * word(pow(multiplier, -1, 1 << bits))
+        x = x ^ (x >> word(shift)) ^ (x >> word(2 * shift) if 2 * shift < bits else word(0))
+    return x ^ word(array_of(table).table.multiplier[0] % (1 << bits))
+
+
+# ---- the bits of a line
+def slots_in(lines: Any, slots: int, remainder_bits: int, is_map: bool, word_bits: int) -> Any:
+    """Occupied and guest bits and remainders of all slots, read as ``kernels/quotient/bucket.cuh`` draws them."""
+    bits = np.unpackbits(lines, axis=1, bitorder="little").astype(object)
+
+    def number(first: int, width: int) -> Any:
+        return sum(bits[:, first + k] << k for k in range(width))
+
+    if remainder_bits == word_bits:
+        return [(bits[:, 32 + j], bits[:, 48 + j], number(64 + word_bits * j, word_bits)) for j in range(slots)]
+    first, width = 8 if remainder_bits == 22 and is_map else 32, remainder_bits + 2
+    starts = [first + width * j for j in range(slots)]
+    return [(bits[:, at], bits[:, at + 1], number(at + 2, remainder_bits)) for at in starts]
+
+
+@pytest.mark.parametrize(("key", "value", "slots", "buckets", "remainder_bits"), FORMS)
+def test_the_bits_of_a_line_tell_home_and_remainder_of_its_keys(
+    key: str, value: str | None, slots: int, buckets: int, remainder_bits: int
+) -> None:
+    table = made(key, value, slots * buckets)
+    array, word_bits = array_of(table), 8 * int(key[1])
+    assert (array.spec.slots_per_bucket, array.buckets) == (slots, array.ranges * array.table.range_buckets)
+    assert buckets <= array.buckets < buckets + array.ranges
+    some = np.random.default_rng(1).integers(0, 1 << word_bits, 1200, key)
+    assert add(table, np.unique(some)).all()
+    keys = np.unique(some)
+    lines = array.engine.to_host(array.table.slots, np.uint8, 64 * array.buckets).reshape(-1, 64)
+    used = np.flatnonzero(lines.any(axis=1))
+    decoded = slots_in(lines[used], slots, remainder_bits, value is not None, word_bits)
+    expected = set()
+    for h in hashes_of(table, keys).tolist():
+        home, low = divmod(h * array.buckets, 1 << word_bits)
+        expected.add((home, h if remainder_bits == word_bits else low >> word_bits - remainder_bits))
+    homes = {(int(used[i]), r[i]) for occupied, guest, r in decoded for i in np.flatnonzero(occupied & ~guest & 1)}
+    guests = {(int(used[i]), r[i]) for occupied, guest, r in decoded for i in np.flatnonzero(occupied & guest)}
+    elsewhere = expected - homes
+    assert len(expected) == len(keys) == len(homes) + len(guests)
+    assert homes <= expected and len(elsewhere) == len(guests)
+    size = array.table.range_buckets
+    assert sorted((b // size, r) for b, r in elsewhere) == sorted((b // size, r) for b, r in guests)
+    if value:
+        words = lines[used].view(key)[:, -slots:]
+        held = [words[i, j] for j, (occupied, *_) in enumerate(decoded) for i in np.flatnonzero(occupied)]
+        assert sorted(held) == sorted(~keys)
+    table.check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("hash", ["mixer", "universal"])
+@pytest.mark.parametrize(("key", "value", "slots", "buckets", "remainder_bits"), FORMS[2:])
+def test_every_key_is_itself_again_and_no_other(
+    device: str, hash: str, key: str, value: str | None, slots: int, buckets: int, remainder_bits: int
+) -> None:
+    table = made(key, value, slots * buckets, device=device, hash=hash)
+    last = (1 << 8 * int(key[1])) - 1
+    keys = np.array([*range(4), *range(last - 3, last + 1), *(1 << b for b in range(2, 8 * int(key[1])))], key)
+    add(table, keys)
+    assert sorted(table.keys().tolist()) == sorted(keys.tolist()) and len(table) == len(keys)
+    assert not table.contains(np.arange(4, 1000, dtype=key)[~np.isin(np.arange(4, 1000, dtype=key), keys)]).any()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "slots", "buckets", "remainder_bits"), [*FORMS, ("u4", "u4", 10, 1 << 18, 14)]
+)
+def test_two_hash_values_in_a_row_are_two_keys(
+    key: str, value: str | None, slots: int, buckets: int, remainder_bits: int
+) -> None:
+    table = made(key, value, slots * buckets)
+    word, last = np.dtype(key).type, (1 << 8 * int(key[1])) - 1
+    drawn = np.random.default_rng(2).integers(2, last - 2, 500, key, endpoint=True)
+    even = np.unique(np.concatenate([drawn, np.array([2, last - 1], key)]) & word(last - 1))
+    there, before, behind = (keys_with(table, even + word(step)) for step in (0, last, 1))
+    assert add(table, there).all() and table.contains(there).all()
+    assert not table.contains(before).any() and not table.contains(behind).any()
+    assert sorted(table.keys().tolist()) == sorted(there.tolist())
+    table.check()
+
+
+# ---- what a find reads
+def test_a_find_reads_the_lines_of_the_simulation() -> None:
+    n = int(0.72 * 10 * (1 << 18))  # 0.9 of the bytes of the smallest table with 10 slots a bucket
+    table = HashMap.from_arrays(
+        *(np.arange(n, dtype=np.uint32),) * 2, design="quotient_cuckoo", load_factor=0.72, device="cpu", seed=5
+    )
+    array = array_of(table)
+    assert array.spec.slots_per_bucket == 10 and n * 8 / (64 * array.buckets) == pytest.approx(0.9, abs=0.001)
+    # The keys of a home are Poisson distributed. Those beyond ten are guests elsewhere, and so are a few whose home was
+    # full of guests. A simulation has 1.035 if all homes are filled before the first guest comes, otherwise 1.038.
+    beyond = sum((k - 10) * 7.2**k * math.exp(-7.2) / math.factorial(k) for k in range(11, 60)) / 7.2
+    present = table.probe_counts(np.arange(0, n, 7, dtype=np.uint32)).mean()
+    absent = table.probe_counts(np.arange(n, 2 * n, 7, dtype=np.uint32)).mean()
+    assert 1 + beyond < present < 1.038
+    assert absent == pytest.approx(1.008, abs=0.001)
+    assert table.stats().nbytes / n == pytest.approx(8 / 0.9, rel=0.002)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_an_erase_makes_the_filters_anew(device: str) -> None:
+    table = made("u4", "u4", 7 * 100, device=device)
+    keys = np.arange(640, dtype=np.uint32)
+    add(table, keys)
+    absent = np.arange(10_000, 12_000, dtype=np.uint32)
+    assert table.probe_counts(absent).mean() > 1.005
+    table.erase(keys)
+    assert (table.probe_counts(absent) == 1).all()
+    table.check()
+
+
+# ---- evictions, and ranges that overflow
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("u4", None), ("u8", "u8"), ("u8", None)])
+def test_evictions_fill_a_range(device: str, key: str, value: str | None) -> None:
+    slots = {"u4u4": 7, "u4None": 14, "u8u8": 3, "u8None": 7}[f"{key}{value}"] * (512 if device == "cpu" else 60)
+    table = made(key, value, slots, device=device, on_full="raise")
+    keys = np.arange(int(0.93 * slots), dtype=key)
+    for part in np.array_split(keys, 3):
+        assert add(table, part).all()
+    assert table.stats().slots == slots and table.contains(keys).all() and len(table) == len(keys)
+    assert table.stats().rebuilds == 0 or slots < 1000
+    table.check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_table_of_one_bucket_fills_it(device: str) -> None:
+    table = made("u4", "u4", 7, device=device, on_full="raise")
+    keys = np.arange(8, dtype=np.uint32)
+    assert array_of(table).buckets == 1 and add(table, keys[:7]).all()
+    with pytest.raises(TableFull):
+        add(table, keys[7:])
+    assert (table.find(keys[:7])[0] == ~keys[:7]).all() and table.erase(keys[3:4]).all() and add(table, keys[7:]).all()
+    assert table.contains(keys).tolist() == [True] * 3 + [False] + [True] * 4
+    table.check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_keys_of_one_range_move_to_another_table(device: str) -> None:
+    table = made("u4", "u4", 7 * 200, device=device)
+    array = array_of(table)
+    # All home in the first five buckets, which 5 * 7 slots and as many other buckets as the search reaches cannot hold.
+    hashes = np.linspace(0, 5 * 2**32 // array.buckets, 1300, endpoint=False).astype(np.uint32)
+    keys = keys_with(table, hashes)
+    assert add(table, keys).all() and array_of(table) is not array
+    assert (table.find(keys)[0] == ~keys).all() and len(table) == len(keys)
+    table.check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_batch_that_does_not_fit_changes_nothing(device: str) -> None:
+    table = made("u4", "u4", 7 * 50, device=device, on_full="raise")
+    keys = np.arange(900, dtype=np.uint32)
+    add(table, keys[:200])
+    with pytest.raises(TableFull) as raised:
+        table.upsert(keys, keys, "add")
+    assert len(raised.value.keys) and len(table) == 200
+    assert (table.find(keys[:200])[0] == ~keys[:200]).all() and not table.contains(keys[200:]).any()
+    table.check()
+
+
+# ---- batches
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_batch_of_one_key_adds_it_once(device: str) -> None:
+    n = 100_000 if device == "cpu" else 700
+    table = made("u4", "u4", 1000, device=device)
+    keys, ones = np.full(n, 77, np.uint32), np.ones(n, np.uint32)
+    assert table.upsert(keys, ones, "add").sum() == 1 and table[77] == n and len(table) == 1
+    assert table.erase(keys).sum() == 1 and len(table) == 0
+    table.check()
+
+
+def test_a_small_batch_launches_its_own_ranges_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = made("u4", "u4", 100_000)
+    array, launched = array_of(table), {}
+    run = array.program.run
+
+    def noted(entry: str, table: Any, batch: Any, n: int, stream: Any) -> None:
+        launched[entry] = n
+        run(entry, table, batch, n, stream)
+
+    monkeypatch.setattr(array.program, "run", noted)
+    assert array.ranges > 20
+    add(table, np.arange(3, dtype=np.uint32))
+    assert launched == {"count": 3, "reserve": 3, "scatter": 3, "apply": 3 * 256}
+
+
+@pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
+@pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("u8", "u8"), ("u4", None)])
+def test_a_batch_in_the_order_of_parts_loses_nothing(
+    device: str, key: str, value: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quotient, "_MOST_SUMMED_RANGES", 2)
+    monkeypatch.setattr(quotient, "_FEWEST_PER_RANGE", 1)
+    monkeypatch.setattr(engine_for(device), "window_bytes", 1 << 20)
+    slots = {"u4u4": 7, "u8u8": 3, "u4None": 14}[f"{key}{value}"] * 3000
+    table = made(key, value, slots, device=device, on_full="raise")
+    array, keys = array_of(table), np.arange(2000, dtype=key)
+    rows = array.engine.from_host(keys)
+    copies = array.in_parts(rows.ptr, 0, len(keys))
+    copied = array.engine.to_host(copies.keys, keys.dtype, len(keys))
+    ranges = [int(h) * array.ranges >> 8 * keys.itemsize for h in hashes_of(table, copied)]
+    assert (
+        array.parts == (array.ranges, 0)
+        and array.ranges > 4
+        and ranges == sorted(ranges)
+        and (np.sort(copied) == keys).all()
+    )
+    for op in (Op.KEEP, Op.REPLACE):  # a build; then an assignment of other values
+        update_without_flags(table, keys, ~keys if op else keys, op)
+    assert table.contains(keys).all() and len(table) == 2000 and (not value or (table.find(keys)[0] == ~keys).all())
+    table.check()
+    gone = array.engine.from_host(np.concatenate([keys[1::2], keys + keys.dtype.type(2000)]))
+    table._storage.erase(gone.ptr, 3000, 0, None)
+    assert table.contains(keys).tolist() == [True, False] * 1000 and len(table) == 1000
+    table.check()
+
+
+def test_a_batch_in_parts_that_does_not_fit_says_which_elements(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quotient, "_MOST_SUMMED_RANGES", 2)
+    monkeypatch.setattr(quotient, "_FEWEST_PER_RANGE", 1)
+    monkeypatch.setattr(engine_for("emulated"), "window_bytes", 1 << 20)
+    table = made("u8", "u8", 3 * 1100, device="emulated", on_full="raise")
+    keys = np.concatenate([np.arange(3500, dtype=np.uint64), np.full(40_000, 5, np.uint64)])
+    with pytest.raises(TableFull) as raised:
+        update_without_flags(table, keys, keys, Op.KEEP)
+    numbers = np.asarray(raised.value.keys)
+    left = np.unique(keys[numbers])
+    assert len(table) == 0 and 3500 - 3303 <= len(left) < 1000
+    assert numbers.tolist() == np.flatnonzero(np.isin(keys, left)).tolist()
+
+
+# ---- sizes
+def test_a_form_has_the_fewest_buckets() -> None:
+    layout = made("u4", "u4", 1)._storage.store.design.layout
+    for value_bytes, slots in ((4, (7, 9, 10)), (0, (14, 20, 30))):
+        seen, before = [], 0
+        for wanted in np.unique(np.geomspace(1, 2e7, 4000).astype(int)):
+            each, ranges, range_buckets = form_for(int(wanted), layout, 4, value_bytes)
+            buckets = ranges * range_buckets
+            assert each * buckets >= wanted and range_buckets <= MOST_RANGE_BUCKETS and buckets >= before
+            assert form_for(each * buckets, layout, 4, value_bytes) == (each, ranges, range_buckets)
+            seen, before = [*seen, each], buckets
+        assert seen == sorted(seen) and set(seen) == set(slots)
+
+
+@pytest.mark.parametrize("value", ["u4", None])
+def test_a_table_grows_and_shrinks_across_all_forms(value: str | None) -> None:
+    options = {"design": "quotient_cuckoo", "device": "cpu", "seed": 3, "capacity": 1}
+    table: Any = HashMap("u4", value, **options) if value else HashSet("u4", **options)
+    keys, forms = np.arange(30_000, dtype=np.uint32), []
+    for part in np.array_split(keys, 12):
+        assert add(table, part).all() and table.contains(keys[: len(table)]).all()
+        forms.append(array_of(table).spec.slots_per_bucket)
+    table.reserve(6_000_000)
+    forms.append(array_of(table).spec.slots_per_bucket)
+    assert table.contains(keys).all() and not table.contains(keys + np.uint32(30_000)).any()
+    assert list(dict.fromkeys(forms)) == ([7, 9, 10] if value else [14, 20, 30])
+    table.check()
+    table.erase(keys[100:])
+    table.shrink()
+    assert array_of(table).spec.slots_per_bucket == (7 if value else 14)
+    assert sorted(table.keys().tolist()) == keys[:100].tolist()

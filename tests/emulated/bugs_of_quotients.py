@@ -1,0 +1,88 @@
+"""Bugs planted in quotient tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from emulated.planted import Bug
+from emulated.scenarios import (
+    Scenario,
+    copies_of_new_keys,
+    erased_and_inserted_again,
+    evictions,
+    hot_keys,
+    sums_of_new_keys,
+)
+
+__all__ = ["BUGS"]
+
+
+def bug(name: str, right: str, wrong: str, scenario: Scenario, **fields: Any) -> Bug:
+    return Bug(name, right, wrong, scenario, "quotient_cuckoo", parameters={}, **fields)
+
+
+BUGS = [
+    bug(
+        "equal keys are all placed",
+        "m.states[x] = copy ? kWaiting :",
+        "copy = false; m.states[x] = copy ? kWaiting :",
+        copies_of_new_keys,
+    ),
+    bug(
+        "the values of equal keys are forgotten",
+        "if (spot.found()) with = kPresent, combine_at(spot, item);",
+        "if (spot.found()) with = kPresent;",
+        sums_of_new_keys,
+    ),
+    bug(
+        "a list is opened in two steps",
+        "const u32 old = exchange(m.heads + (bucket - first_bucket), id);",
+        "u32* const at = m.heads + (bucket - first_bucket); const u32 old = load_relaxed(at); store_relaxed(at, id);",
+        copies_of_new_keys,
+    ),
+    bug(
+        "a guest is not in the filter of its home",
+        "fetch_or(words(home.bucket), D::filter_bit(home.remainder));",
+        "static_cast<void>(home);",
+        evictions,
+        word="u8",
+    ),
+    bug(
+        "two erase one key",
+        "const bool erased = spot.found() && S::vacate(words(spot.bucket), spot.slot);",
+        "const bool erased = spot.found(); if (erased) S::vacate(words(spot.bucket), spot.slot);",
+        erased_and_inserted_again,
+    ),
+    bug(
+        "values are combined in two steps",
+        "const Word seen = compare_exchange_word(at, old, wanted);",
+        "const Word seen = old; store_relaxed(at, wanted);",
+        hot_keys,
+    ),
+    bug(
+        "elements of a block count themselves in two steps",
+        "if (e.is_summed()) e.rank = fetch_add(m.counts + e.bin, 1u);",
+        "if (e.is_summed()) e.rank = load_relaxed(m.counts + e.bin), store_relaxed(m.counts + e.bin, e.rank + 1);",
+        copies_of_new_keys,
+    ),
+    bug(
+        "a range keeps its counter",
+        "*counter_of(t, range) = 0;",
+        "",
+        copies_of_new_keys,
+    ),
+    bug(
+        "every lane that can move a key does",
+        "if (lane() == first_bit(guests ? guests : can)) {",
+        "if (free != 0) {",
+        evictions,
+        word="u8",
+    ),
+    bug(
+        "a key on a path is forgotten",
+        "for (; at > 1; at = m.steps[at].from) {",
+        "for (; at > 1; at = 0) {",
+        evictions,
+        word="u8",
+    ),
+]
