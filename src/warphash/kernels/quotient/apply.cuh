@@ -1,25 +1,26 @@
-// Applies the elements that a batch has brought to a range (quotient/bring.cuh): adds keys, combines values, erases keys. A
-// block of threads has the range for itself. A CPU has blocks of one thread.
+// Applies the elements that a batch has brought to a range (quotient/bring.cuh): adds keys, combines values, erases
+// keys. A block of threads has the range for itself. A CPU has blocks of one thread.
 //
 // Protocol, for as many elements at a time as there are threads (a round). A barrier ends each step.
 //   1. Each thread looks for its key. If it is there, combine the value, or vacate the slot of a key to be erased.
 //   2. Enter absent keys into a list of their home bucket.
-//   3. The thread that opened a list walks it, and has that bucket for itself. Of equal keys one stays in the running; the
-//      others wait for step 7. A key takes a vacant slot of its home, or is deferred.
+//   3. The thread that opened a list walks it, and has that bucket for itself. Of equal keys one stays in the running;
+//      the others wait for step 7. A key takes a vacant slot of its home, or is deferred.
 //   4. Enter deferred keys into a list of their second bucket.
-//   5. The thread that opened such a list gives vacant slots of the bucket to its keys, as guests. The others are stuck.
-//   6. Each guest sets its bit in the filter of its home. Then a warp makes room for the stuck keys one by one. Its lanes
-//      look at all keys in the way, and one that can go to its other bucket does. If there is none, one thread searches
-//      breadth-first over the other buckets of the keys in the way, and the keys on the path to a vacant slot move on by
-//      one. Only a path that ends in a vacant slot moves a key.
+//   5. The thread that opened such a list gives vacant slots of the bucket to its keys, as guests. The others are
+//      stuck.
+//   6. Each guest sets its bit in the filter of its home. Then a warp makes room for the stuck keys one by one. Its
+//      lanes look at all keys in the way, and one that can go to its other bucket does. If there is none, one thread
+//      searches breadth-first over the other buckets of the keys in the way, and the keys on the path to a vacant slot
+//      move on by one. Only a path that ends in a vacant slot moves a key.
 //   7. Equal keys that waited look again, and combine their values.
 // After the last round the filters are made anew, if guests have left their buckets.
 //
-// An element whose key found no slot is flagged as unplaced, and nothing else is. So the range holds the keys of all other
-// elements at any time, and neither a failure nor a host that stops between two kernels needs a way back.
+// An element whose key found no slot is flagged as unplaced, and nothing else is. So the range holds the keys of all
+// other elements at any time, and neither a failure nor a host that stops between two kernels needs a way back.
 //
-// Why lists and not locks. Equal keys share a home, so the walk of one thread resolves them, and a thread that has a bucket
-// for itself writes it with plain stores. Without a lock no lane of a warp waits for another.
+// Why lists and not locks. Equal keys share a home, so the walk of one thread resolves them, and a thread that has a
+// bucket for itself writes it with plain stores. Without a lock no lane of a warp waits for another.
 //
 // Memory order: relaxed. Barriers order the steps of a block, and no other block has the range.
 #pragma once
@@ -285,8 +286,8 @@ struct ApplyToRange : OverQuotients {
     }
   }
 
-  // Moves one key out of a bucket of a stuck key, if it can; all lanes of the warp learn whether. A lane looks at a slot.
-  // Guests go first: a guest on its way home gives a find a line less to read.
+  // Moves one key out of a bucket of a stuck key, if it can; all lanes of the warp learn whether. A lane looks at a
+  // slot. Guests go first: a guest on its way home gives a find a line less to read.
   WARPHASH_FN bool move_one(const Home<Word>& home, Word value) {
     const u32 second = D::second_of(t, first_bucket, home);
     for (u32 k = lane(); k - lane() < 2 * S::kSlots; k += kWarpLanes) {
@@ -340,7 +341,8 @@ struct ApplyToRange : OverQuotients {
     return S::is_guest(words(bucket), slot) ? home.bucket : D::second_of(t, first_bucket, home);
   }
 
-  // The bucket of step `at` has a vacant slot: moves each key on the path there by one, and puts the new key at its start.
+  // The bucket of step `at` has a vacant slot: moves each key on the path there by one, and puts the new key at its
+  // start.
   WARPHASH_FN void settle_path(u32 at, u32 slot, const Home<Word>& home, Word value) {
     for (; at > 1; at = m.steps[at].from) {
       const u32 from = first_bucket + m.steps[m.steps[at].from].bucket, of = m.steps[at].slot;

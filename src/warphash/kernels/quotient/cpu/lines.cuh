@@ -1,5 +1,5 @@
-// How a CPU reads a line, and works on a range: in memory, where they lie. A search of a table for a single key must not
-// copy 32 KB.
+// How a CPU reads a line, and works on a range: in memory, where they lie. A search of a table for a single key must
+// not copy 32 KB.
 #pragma once
 #include "quotient/bucket.cuh"
 
