@@ -17,8 +17,8 @@ from emulated.scenarios import (
 __all__ = ["BUGS"]
 
 
-def bug(name: str, right: str, wrong: str, scenario: Scenario, **fields: Any) -> Bug:
-    return Bug(name, right, wrong, scenario, "quotient_cuckoo", parameters={}, **fields)
+def bug(name: str, right: str, wrong: str, scenario: Scenario, word: str = "u4", **parameters: Any) -> Bug:
+    return Bug(name, right, wrong, scenario, "quotient_cuckoo", word, parameters)
 
 
 BUGS = [
@@ -84,5 +84,6 @@ BUGS = [
         "for (; at > 1; at = 0) {",
         evictions,
         word="u8",
+        load_factor=0.92,
     ),
 ]

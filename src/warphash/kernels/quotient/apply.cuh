@@ -3,9 +3,9 @@
 //
 // Protocol, for as many elements at a time as there are threads (a round). A barrier ends each step.
 //   1. Each thread looks for its key. If it is there, combine the value, or vacate the slot of a key to be erased.
-//   2. Enter absent keys into a list of their home bucket.
+//   2. Enter absent keys into a list of their home bucket. If there are none, the round is over.
 //   3. The thread that opened a list walks it, and has that bucket for itself. Of equal keys one stays in the running;
-//      the others wait for step 7. A key takes a vacant slot of its home, or is deferred.
+//      the others wait for step 7. A key takes a vacant slot of its home, or is deferred. If none is, go to step 7.
 //   4. Enter deferred keys into a list of their second bucket.
 //   5. The thread that opened such a list gives vacant slots of the bucket to its keys, as guests. The others are
 //      stuck.
@@ -70,7 +70,9 @@ struct ApplyToRange : OverQuotients {
     u8 states[kApplyingThreads];
     u8 stuck[kApplyingThreads];
     u32 stuck_count;
-    u32 stale;  // a guest has left a bucket, so its bit in a filter may be one too many
+    u32 with_fresh[2];  // the last round that had an absent key, by where its elements begin in `brought`
+    u32 with_deferred;  // the last round that had a deferred one
+    u32 stale;          // a guest has left a bucket, so its bit in a filter may be one too many
     u32 changed;
     Step steps[kMostSeen];
   };
@@ -84,6 +86,7 @@ struct ApplyToRange : OverQuotients {
   u32 start;         // of its elements in `brought`
   Line* lines;
   u32 changed, probes;
+  bool odd;  // the number of the round
 
   WARPHASH_FN ApplyToRange(const QuotientTable& table, const QuotientBatch& batch, void* memory)
       : t(table),
@@ -92,13 +95,16 @@ struct ApplyToRange : OverQuotients {
         id(thread_in_block()),
         threads(threads_in_block()),
         changed(0),
-        probes(0) {}
+        probes(0),
+        odd(false) {}
 
   // Once for the memory of a block, before its first range.
   WARPHASH_FN static void prepare(void* memory) {
     Memory& m = *static_cast<Memory*>(memory);
     for (u32 k = thread_in_block(); k < kMostRangeBuckets; k += threads_in_block()) m.heads[k] = kNobody;
-    if (thread_in_block() == 0) m.stuck_count = 0;
+    if (thread_in_block() != 0) return;
+    m.stuck_count = 0;
+    m.with_fresh[0] = m.with_fresh[1] = m.with_deferred = kNobody;
   }
 
   // Applies the elements of listed range `number`. The memory is prepared.
@@ -216,22 +222,11 @@ struct ApplyToRange : OverQuotients {
       if (spot.found()) combine_at(spot, item);
     }
     const bool fresh = live && !spot.found();
-    bool opens = fresh && enter(home.bucket);
+    u32* const with_fresh = m.with_fresh + (odd = !odd);  // threads may still read that of the round before
+    if (ballot(fresh) && lane() == 0) exchange(with_fresh, start + first);
+    const bool opens = fresh && enter(home.bucket);
     block_barrier();
-    if (opens) fill_home(first, home.bucket);
-    block_barrier();
-    const bool deferred = fresh && m.states[id] == kDeferred;
-    const u32 second = deferred ? D::second_of(t, first_bucket, home) : 0;
-    opens = deferred && enter(second);
-    block_barrier();
-    if (opens) fill_second(first, second);
-    block_barrier();
-    if (deferred && m.states[id] == kPlaced) fetch_or(words(home.bucket), D::filter_bit(home.remainder));
-    if (deferred && m.states[id] == kStuck) m.stuck[fetch_add(&m.stuck_count, 1u)] = static_cast<u8>(id);
-    block_barrier();
-    if (id < kWarpLanes) place_stuck(first);
-    block_barrier();
-    if (id == 0) m.stuck_count = 0;
+    if (*with_fresh == start + first) place_fresh(first, home, fresh, opens);
     if (!live) return;
     u8 with = kPresent;
     if (fresh) {
@@ -246,6 +241,26 @@ struct ApplyToRange : OverQuotients {
     flag(first + id, with);
   }
 
+  // Steps 3 to 6. All threads of a block call it, if one of them has an absent key.
+  WARPHASH_FN void place_fresh(u32 first, const Home<Word>& home, bool fresh, bool opens) {
+    if (opens) fill_home(first, home.bucket);
+    block_barrier();
+    if (m.with_deferred != start + first) return;
+    const bool deferred = fresh && m.states[id] == kDeferred;
+    const u32 second = deferred ? D::second_of(t, first_bucket, home) : 0;
+    opens = deferred && enter(second);
+    block_barrier();
+    if (opens) fill_second(first, second);
+    block_barrier();
+    if (deferred && m.states[id] == kPlaced) fetch_or(words(home.bucket), D::filter_bit(home.remainder));
+    if (deferred && m.states[id] == kStuck) m.stuck[fetch_add(&m.stuck_count, 1u)] = static_cast<u8>(id);
+    block_barrier();
+    if (m.stuck_count == 0) return;
+    if (id < kWarpLanes) place_stuck(first);
+    block_barrier();
+    if (id == 0) m.stuck_count = 0;
+  }
+
   WARPHASH_FN void fill_home(u32 first, u32 bucket) {
     const u32 head = take_list(bucket);
     u32 left = vacant(bucket);
@@ -255,6 +270,7 @@ struct ApplyToRange : OverQuotients {
       for (u32 y = head; y != x && !copy; y = next_of(y))
         copy = m.states[y] != kWaiting && brought(first + y).key == item.key;
       m.states[x] = copy ? kWaiting : left ? kPlaced : kDeferred;
+      if (m.states[x] == kDeferred) exchange(&m.with_deferred, start + first);
       if (copy || !left) continue;
       put(bucket, first_bit(left), D::home_of(t, item.key).remainder, false, item.payload());
       left &= left - 1;
