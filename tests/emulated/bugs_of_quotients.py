@@ -36,7 +36,7 @@ BUGS = [
     ),
     bug(
         "a list is opened in two steps",
-        "const u32 old = exchange(m.heads + (bucket - first_bucket), id);",
+        "const u32 old = Lines::swap(m.heads + (bucket - first_bucket), id);",
         "u32* const at = m.heads + (bucket - first_bucket); const u32 old = load_relaxed(at); store_relaxed(at, id);",
         copies_of_new_keys,
     ),

@@ -200,7 +200,7 @@ struct ApplyToRange : OverQuotients {
   // ---- insert
   // Enters this thread's element into a list; true if it opens the list.
   WARPHASH_FN bool enter(u32 bucket) {
-    const u32 old = exchange(m.heads + (bucket - first_bucket), id);
+    const u32 old = Lines::swap(m.heads + (bucket - first_bucket), id);
     m.next[id] = static_cast<u16>(old);
     return old == kNobody;
   }
@@ -223,7 +223,7 @@ struct ApplyToRange : OverQuotients {
     }
     const bool fresh = live && !spot.found();
     u32* const with_fresh = m.with_fresh + (odd = !odd);  // threads may still read that of the round before
-    if (ballot(fresh) && lane() == 0) exchange(with_fresh, start + first);
+    if (ballot(fresh) && lane() == 0) Lines::swap(with_fresh, start + first);
     const bool opens = fresh && enter(home.bucket);
     block_barrier();
     if (*with_fresh == start + first) place_fresh(first, home, fresh, opens);
@@ -270,7 +270,7 @@ struct ApplyToRange : OverQuotients {
       for (u32 y = head; y != x && !copy; y = next_of(y))
         copy = m.states[y] != kWaiting && brought(first + y).key == item.key;
       m.states[x] = copy ? kWaiting : left ? kPlaced : kDeferred;
-      if (m.states[x] == kDeferred) exchange(&m.with_deferred, start + first);
+      if (m.states[x] == kDeferred) Lines::swap(&m.with_deferred, start + first);
       if (copy || !left) continue;
       put(bucket, first_bit(left), D::home_of(t, item.key).remainder, false, item.payload());
       left &= left - 1;
