@@ -24,7 +24,7 @@ SMALLEST_BUCKETS: dict[str, list[dict[str, Any]]] = {
 }
 """The parameters of a design with which a key has the fewest slots; the defaults where there are none."""
 
-ONE_OF_EACH_FAMILY = ("cuckoo", "slab", "dynamic_cuckoo", "stadium", "two_level_cuckoo")
+ONE_OF_EACH_FAMILY = ("cuckoo", "slab", "dynamic_cuckoo", "stadium", "two_level_cuckoo", "quotient_cuckoo")
 TABLES = [
     pytest.param(design, parameters, id="-".join([design, *(f"{name}={value}" for name, value in parameters.items())]))
     for design in design_names()

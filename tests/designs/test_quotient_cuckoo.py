@@ -242,6 +242,21 @@ def test_a_batch_of_one_key_adds_it_once(device: str) -> None:
     table.check()
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_batch_of_several_launches_is_one_batch(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quotient, "_LAUNCH_ELEMENTS", 1100)
+    monkeypatch.setattr(quotient, "_MOVED_BUCKETS", 100)
+    table = made("u4", "u4", 7, device=device)
+    keys = np.random.default_rng(3).permutation(np.arange(5000, dtype=np.uint32) % np.uint32(3000))
+    added = table.upsert(keys, np.ones_like(keys), "add")
+    assert added.sum() == len(table) == 3000 and len(np.unique(keys[added])) == 3000
+    held, counts = table.to_arrays()
+    assert (np.asarray(counts)[np.argsort(held)] == np.bincount(keys)).all()
+    erased = table.erase(np.concatenate([keys, keys + np.uint32(1500)]))
+    assert erased.sum() == 3000 and len(table) == 0
+    table.check()
+
+
 def test_a_small_batch_launches_its_own_ranges_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     table = made("u4", "u4", 100_000)
     array, launched = array_of(table), {}

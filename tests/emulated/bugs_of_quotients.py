@@ -17,8 +17,8 @@ from emulated.scenarios import (
 __all__ = ["BUGS"]
 
 
-def bug(name: str, right: str, wrong: str, scenario: Scenario, **fields: Any) -> Bug:
-    return Bug(name, right, wrong, scenario, "quotient_cuckoo", parameters={}, **fields)
+def bug(name: str, right: str, wrong: str, scenario: Scenario, word: str = "u4", **parameters: Any) -> Bug:
+    return Bug(name, right, wrong, scenario, "quotient_cuckoo", word, parameters)
 
 
 BUGS = [
@@ -36,7 +36,7 @@ BUGS = [
     ),
     bug(
         "a list is opened in two steps",
-        "const u32 old = exchange(m.heads + (bucket - first_bucket), id);",
+        "const u32 old = Lines::swap(m.heads + (bucket - first_bucket), id);",
         "u32* const at = m.heads + (bucket - first_bucket); const u32 old = load_relaxed(at); store_relaxed(at, id);",
         copies_of_new_keys,
     ),
@@ -84,5 +84,6 @@ BUGS = [
         "for (; at > 1; at = 0) {",
         evictions,
         word="u8",
+        load_factor=0.92,
     ),
 ]

@@ -21,7 +21,7 @@ from warphash.storage import aggregate
 from warphash.storage.aggregate import Aggregator
 
 DEVICES = one_of_each("emulated", "cuda")
-DESIGNS = ("bucketed_cuckoo", "two_level_cuckoo", "slab", "dynamic_cuckoo", "stadium")
+DESIGNS = ("bucketed_cuckoo", "two_level_cuckoo", "quotient_cuckoo", "slab", "dynamic_cuckoo", "stadium")
 COMBINED = {"add": np.add, "min": np.minimum, "max": np.maximum, "or": np.bitwise_or, "xor": np.bitwise_xor}
 
 

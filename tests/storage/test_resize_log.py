@@ -11,7 +11,7 @@ import pytest
 import warphash
 from warphash.storage.resize_log import Cause
 
-FAMILIES = ["bucketed_cuckoo", "slab", "dynamic_cuckoo", "stadium", "two_level_cuckoo"]
+FAMILIES = ["bucketed_cuckoo", "slab", "dynamic_cuckoo", "stadium", "two_level_cuckoo", "quotient_cuckoo"]
 KEYS = np.arange(40_000, dtype="u8")
 
 

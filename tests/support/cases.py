@@ -112,7 +112,7 @@ DAILY = {
     },
 }
 """Types that run every day, one of each kind: words of 4 and 8 bytes, keys narrower than a word, rows, and sets."""
-ONE_OF_EACH_FAMILY = ("bucketed_cuckoo", "slab", "dynamic_cuckoo", "stadium", "two_level_cuckoo")
+ONE_OF_EACH_FAMILY = ("bucketed_cuckoo", "slab", "dynamic_cuckoo", "stadium", "two_level_cuckoo", "quotient_cuckoo")
 FEWER = {
     "emulated": {("u4", "u4"), ("u4", "none")},
     "cpu": {("u4", "u4"), ("u8", "u8"), ("u4", "none"), ("rows", "rows")},

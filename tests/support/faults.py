@@ -184,8 +184,8 @@ FAMILIES = {
     )
 }
 SOME = (
-    *("buckets", "rows", "lists", "lists-of-pairs", "subtables", "tickets", "two-level", "bounded-rows", "tiers"),
-    "strings",
+    *("buckets", "rows", "lists", "lists-of-pairs", "subtables", "tickets", "two-level", "quotients"),
+    *("bounded-rows", "tiers", "strings"),
 )
 """The families that run every day. The other families keep wider rows in the same storage."""
 

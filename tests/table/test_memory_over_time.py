@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.cases import design_names, list_designs
+from support.cases import ONE_OF_EACH_FAMILY, design_names, list_designs
 from support.engines import one_of_each
 from support.verbs import World, call, public
 from warphash import HashMap
@@ -58,10 +58,7 @@ def crossed() -> list[Any]:
         *(("MultiMap", design, "u4") for design in list_designs()),
     ]
     daily = {
-        *(
-            ("HashMap", design, "u4")
-            for design in ("bucketed_cuckoo", "slab", "dynamic_cuckoo", "stadium", "two_level_cuckoo")
-        ),
+        *(("HashMap", design, "u4") for design in ONE_OF_EACH_FAMILY),
         *(("HashMap", "bucketed_cuckoo", "V24"), ("MultiMap", "slab", "u4")),
     }
     return [pytest.param(*table, marks=[pytest.mark.slow] * (table not in daily)) for table in tables]

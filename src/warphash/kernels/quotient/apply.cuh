@@ -1,25 +1,26 @@
-// Applies the elements that a batch has brought to a range (quotient/bring.cuh): adds keys, combines values, erases keys. A
-// block of threads has the range for itself. A CPU has blocks of one thread.
+// Applies the elements that a batch has brought to a range (quotient/bring.cuh): adds keys, combines values, erases
+// keys. A block of threads has the range for itself. A CPU has blocks of one thread.
 //
 // Protocol, for as many elements at a time as there are threads (a round). A barrier ends each step.
 //   1. Each thread looks for its key. If it is there, combine the value, or vacate the slot of a key to be erased.
-//   2. Enter absent keys into a list of their home bucket.
-//   3. The thread that opened a list walks it, and has that bucket for itself. Of equal keys one stays in the running; the
-//      others wait for step 7. A key takes a vacant slot of its home, or is deferred.
+//   2. Enter absent keys into a list of their home bucket. If there are none, the round is over.
+//   3. The thread that opened a list walks it, and has that bucket for itself. Of equal keys one stays in the running;
+//      the others wait for step 7. A key takes a vacant slot of its home, or is deferred. If none is, go to step 7.
 //   4. Enter deferred keys into a list of their second bucket.
-//   5. The thread that opened such a list gives vacant slots of the bucket to its keys, as guests. The others are stuck.
-//   6. Each guest sets its bit in the filter of its home. Then a warp makes room for the stuck keys one by one. Its lanes
-//      look at all keys in the way, and one that can go to its other bucket does. If there is none, one thread searches
-//      breadth-first over the other buckets of the keys in the way, and the keys on the path to a vacant slot move on by
-//      one. Only a path that ends in a vacant slot moves a key.
+//   5. The thread that opened such a list gives vacant slots of the bucket to its keys, as guests. The others are
+//      stuck.
+//   6. Each guest sets its bit in the filter of its home. Then a warp makes room for the stuck keys one by one. Its
+//      lanes look at all keys in the way, and one that can go to its other bucket does. If there is none, one thread
+//      searches breadth-first over the other buckets of the keys in the way, and the keys on the path to a vacant slot
+//      move on by one. Only a path that ends in a vacant slot moves a key.
 //   7. Equal keys that waited look again, and combine their values.
 // After the last round the filters are made anew, if guests have left their buckets.
 //
-// An element whose key found no slot is flagged as unplaced, and nothing else is. So the range holds the keys of all other
-// elements at any time, and neither a failure nor a host that stops between two kernels needs a way back.
+// An element whose key found no slot is flagged as unplaced, and nothing else is. So the range holds the keys of all
+// other elements at any time, and neither a failure nor a host that stops between two kernels needs a way back.
 //
-// Why lists and not locks. Equal keys share a home, so the walk of one thread resolves them, and a thread that has a bucket
-// for itself writes it with plain stores. Without a lock no lane of a warp waits for another.
+// Why lists and not locks. Equal keys share a home, so the walk of one thread resolves them, and a thread that has a
+// bucket for itself writes it with plain stores. Without a lock no lane of a warp waits for another.
 //
 // Memory order: relaxed. Barriers order the steps of a block, and no other block has the range.
 #pragma once
@@ -69,7 +70,9 @@ struct ApplyToRange : OverQuotients {
     u8 states[kApplyingThreads];
     u8 stuck[kApplyingThreads];
     u32 stuck_count;
-    u32 stale;  // a guest has left a bucket, so its bit in a filter may be one too many
+    u32 with_fresh[2];  // the last round that had an absent key, by where its elements begin in `brought`
+    u32 with_deferred;  // the last round that had a deferred one
+    u32 stale;          // a guest has left a bucket, so its bit in a filter may be one too many
     u32 changed;
     Step steps[kMostSeen];
   };
@@ -83,6 +86,7 @@ struct ApplyToRange : OverQuotients {
   u32 start;         // of its elements in `brought`
   Line* lines;
   u32 changed, probes;
+  bool odd;  // the number of the round
 
   WARPHASH_FN ApplyToRange(const QuotientTable& table, const QuotientBatch& batch, void* memory)
       : t(table),
@@ -91,13 +95,16 @@ struct ApplyToRange : OverQuotients {
         id(thread_in_block()),
         threads(threads_in_block()),
         changed(0),
-        probes(0) {}
+        probes(0),
+        odd(false) {}
 
   // Once for the memory of a block, before its first range.
   WARPHASH_FN static void prepare(void* memory) {
     Memory& m = *static_cast<Memory*>(memory);
     for (u32 k = thread_in_block(); k < kMostRangeBuckets; k += threads_in_block()) m.heads[k] = kNobody;
-    if (thread_in_block() == 0) m.stuck_count = 0;
+    if (thread_in_block() != 0) return;
+    m.stuck_count = 0;
+    m.with_fresh[0] = m.with_fresh[1] = m.with_deferred = kNobody;
   }
 
   // Applies the elements of listed range `number`. The memory is prepared.
@@ -193,7 +200,7 @@ struct ApplyToRange : OverQuotients {
   // ---- insert
   // Enters this thread's element into a list; true if it opens the list.
   WARPHASH_FN bool enter(u32 bucket) {
-    const u32 old = exchange(m.heads + (bucket - first_bucket), id);
+    const u32 old = Lines::swap(m.heads + (bucket - first_bucket), id);
     m.next[id] = static_cast<u16>(old);
     return old == kNobody;
   }
@@ -215,22 +222,11 @@ struct ApplyToRange : OverQuotients {
       if (spot.found()) combine_at(spot, item);
     }
     const bool fresh = live && !spot.found();
-    bool opens = fresh && enter(home.bucket);
+    u32* const with_fresh = m.with_fresh + (odd = !odd);  // threads may still read that of the round before
+    if (ballot(fresh) && lane() == 0) Lines::swap(with_fresh, start + first);
+    const bool opens = fresh && enter(home.bucket);
     block_barrier();
-    if (opens) fill_home(first, home.bucket);
-    block_barrier();
-    const bool deferred = fresh && m.states[id] == kDeferred;
-    const u32 second = deferred ? D::second_of(t, first_bucket, home) : 0;
-    opens = deferred && enter(second);
-    block_barrier();
-    if (opens) fill_second(first, second);
-    block_barrier();
-    if (deferred && m.states[id] == kPlaced) fetch_or(words(home.bucket), D::filter_bit(home.remainder));
-    if (deferred && m.states[id] == kStuck) m.stuck[fetch_add(&m.stuck_count, 1u)] = static_cast<u8>(id);
-    block_barrier();
-    if (id < kWarpLanes) place_stuck(first);
-    block_barrier();
-    if (id == 0) m.stuck_count = 0;
+    if (*with_fresh == start + first) place_fresh(first, home, fresh, opens);
     if (!live) return;
     u8 with = kPresent;
     if (fresh) {
@@ -245,6 +241,26 @@ struct ApplyToRange : OverQuotients {
     flag(first + id, with);
   }
 
+  // Steps 3 to 6. All threads of a block call it, if one of them has an absent key.
+  WARPHASH_FN void place_fresh(u32 first, const Home<Word>& home, bool fresh, bool opens) {
+    if (opens) fill_home(first, home.bucket);
+    block_barrier();
+    if (m.with_deferred != start + first) return;
+    const bool deferred = fresh && m.states[id] == kDeferred;
+    const u32 second = deferred ? D::second_of(t, first_bucket, home) : 0;
+    opens = deferred && enter(second);
+    block_barrier();
+    if (opens) fill_second(first, second);
+    block_barrier();
+    if (deferred && m.states[id] == kPlaced) fetch_or(words(home.bucket), D::filter_bit(home.remainder));
+    if (deferred && m.states[id] == kStuck) m.stuck[fetch_add(&m.stuck_count, 1u)] = static_cast<u8>(id);
+    block_barrier();
+    if (m.stuck_count == 0) return;
+    if (id < kWarpLanes) place_stuck(first);
+    block_barrier();
+    if (id == 0) m.stuck_count = 0;
+  }
+
   WARPHASH_FN void fill_home(u32 first, u32 bucket) {
     const u32 head = take_list(bucket);
     u32 left = vacant(bucket);
@@ -254,6 +270,7 @@ struct ApplyToRange : OverQuotients {
       for (u32 y = head; y != x && !copy; y = next_of(y))
         copy = m.states[y] != kWaiting && brought(first + y).key == item.key;
       m.states[x] = copy ? kWaiting : left ? kPlaced : kDeferred;
+      if (m.states[x] == kDeferred) Lines::swap(&m.with_deferred, start + first);
       if (copy || !left) continue;
       put(bucket, first_bit(left), D::home_of(t, item.key).remainder, false, item.payload());
       left &= left - 1;
@@ -285,8 +302,8 @@ struct ApplyToRange : OverQuotients {
     }
   }
 
-  // Moves one key out of a bucket of a stuck key, if it can; all lanes of the warp learn whether. A lane looks at a slot.
-  // Guests go first: a guest on its way home gives a find a line less to read.
+  // Moves one key out of a bucket of a stuck key, if it can; all lanes of the warp learn whether. A lane looks at a
+  // slot. Guests go first: a guest on its way home gives a find a line less to read.
   WARPHASH_FN bool move_one(const Home<Word>& home, Word value) {
     const u32 second = D::second_of(t, first_bucket, home);
     for (u32 k = lane(); k - lane() < 2 * S::kSlots; k += kWarpLanes) {
@@ -340,7 +357,8 @@ struct ApplyToRange : OverQuotients {
     return S::is_guest(words(bucket), slot) ? home.bucket : D::second_of(t, first_bucket, home);
   }
 
-  // The bucket of step `at` has a vacant slot: moves each key on the path there by one, and puts the new key at its start.
+  // The bucket of step `at` has a vacant slot: moves each key on the path there by one, and puts the new key at its
+  // start.
   WARPHASH_FN void settle_path(u32 at, u32 slot, const Home<Word>& home, Word value) {
     for (; at > 1; at = m.steps[at].from) {
       const u32 from = first_bucket + m.steps[m.steps[at].from].bucket, of = m.steps[at].slot;

@@ -2,15 +2,15 @@
 //
 //   count     counts the elements of each range, and lists the ranges that have some
 //   reserve   gives each listed range a part of `brought` for its elements; the elements are the listed ranges
-//   scatter   copies the hash and the value of each element to the part of its range, and its number in the batch if there
-//             is an array of flags
+//   scatter   copies the hash and the value of each element to the part of its range, and its number in the batch if
+//             there is an array of flags
 //
-// The counter of a range counts its elements, starts again at `reserve`, and hands out places to `scatter`. So it is the
-// number of elements again when `apply` reads it, and `apply` sets it to 0.
+// The counter of a range counts its elements, starts again at `reserve`, and hands out places to `scatter`. So it is
+// the number of elements again when `apply` reads it, and `apply` sets it to 0.
 //
-// Why. The places of a range are written one after another, so the second-level cache of a GPU gathers whole sectors. No
-// part of memory has a fixed capacity: a range may get all elements. No step walks over the ranges of the table, so a
-// batch of a few keys costs a few counters.
+// Why. The places of a range are written one after another, so the second-level cache of a GPU gathers whole sectors.
+// No part of memory has a fixed capacity: a range may get all elements. No step walks over the ranges of the table, so
+// a batch of a few keys costs a few counters.
 //
 // Memory order: relaxed. The end of a kernel publishes what it wrote to the next.
 #pragma once

@@ -1,5 +1,5 @@
-// The buckets of a quotient table: lines of 64 bytes, whose slots keep the part of a hash value that the bucket does not
-// tell.
+// The buckets of a quotient table: lines of 64 bytes, whose slots keep the part of a hash value that the bucket does
+// not tell.
 //
 // Hash values. The hash h of a key is a bijection of its word of w bits (quotient/permutation.cuh). Among B buckets
 //   home bucket    the high w bits of h * B                                    (a multiply-high, for any B)
@@ -25,7 +25,8 @@
 //   +---- 8 ----+--- 24 ---+--- ... 9 -----+--- 288 ----+
 //   |  filter   | slot 0   | slot 1 …      |  9 values  |
 //   +-----------+----------+---------------+------------+
-//   a slot:  [ occupied 1 | guest 1 | remainder R ], all 0 if it is vacant. Sets have a filter of 32 bits and no values.
+//   a slot:  [ occupied 1 | guest 1 | remainder R ], all 0 if it is vacant. Sets have a filter of 32 bits and no
+//   values.
 //
 // Whole slots (R = w):
 //   0           32           48        64                  512 - values
@@ -36,19 +37,18 @@
 // No key is reserved: whether a slot is taken is a bit, and not a pattern of a key.
 //
 // Guests. Each key has a second bucket in the range of its home: up to 512 buckets in a row (quotient/place.cuh).
-// A key there is a guest. The filter of a bucket has a bit for each of its keys that is a guest elsewhere, chosen by a hash
-// of the remainder. A find of an absent key therefore reads one line, unless its bit is set.
+// A key there is a guest. The filter of a bucket has a bit for each of its keys that is a guest elsewhere, chosen by a
+// hash of the remainder. A find of an absent key therefore reads one line, unless its bit is set.
 //
-// Figures of a simulation, lines per present / absent key of pairs of 4 + 4 bytes in 10 slots: 1.035 / 1.008 at 0.9 of the
-// bytes (0.72 of the slots). tests/designs/test_quotient_cuckoo.py counts them.
+// Figures of a simulation, lines per present / absent key of pairs of 4 + 4 bytes in 10 slots: 1.035 / 1.008 at 0.9 of
+// the bytes (0.72 of the slots). tests/designs/test_quotient_cuckoo.py counts them.
 #pragma once
 #include "core/slot.cuh"
 #include "quotient/abi.cuh"
 
 namespace warphash {
 
-constexpr u32 kMostRangeBuckets =
-    512;  // what a block works on in the memory that it shares (storage/quotient/array.py)
+constexpr u32 kMostRangeBuckets = 512;  // a block shares memory for so many (storage/quotient/array.py)
 constexpr u32 kLineWords = 16;
 
 struct alignas(64) Line {

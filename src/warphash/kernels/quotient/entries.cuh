@@ -1,6 +1,6 @@
 // The entry points of a quotient design, by the names that storage/quotient/array.py launches. COUNT and SCATTER
-// bring elements to ranges on the platform, LINES is how it reads lines, and BLOCKS is the schedule of the kernel that has
-// a block for each range.
+// bring elements to ranges on the platform, LINES is how it reads lines, and BLOCKS is the schedule of the kernel that
+// has a block for each range.
 #pragma once
 #include "quotient/apply.cuh"
 #include "quotient/find.cuh"

@@ -97,8 +97,8 @@ struct ScanLines : Straight<QuotientTable, QuotientBatch> {
 };
 
 // ---- audit: the elements are the buckets
-// A slot is sound if a search for its key ends there: no other slot has the key, and a guest has its bit in the filter. A
-// range is sound if no batch has left elements in its counter.
+// A slot is sound if a search for its key ends there: no other slot has the key, and a guest has its bit in the filter.
+// A range is sound if no batch has left elements in its counter.
 template <class D>
 struct AuditLines : Straight<QuotientTable, QuotientBatch> {
   using S = typename D::S;

@@ -3,9 +3,9 @@
 //   kMixer       mix(key ^ multiplier) of core/hash.cuh. Both halves of each step, x ^= x >> s and x *= odd, are
 //                bijections of a word.
 //   kUniversal   multiplier * key + addend modulo 2^w, with an odd multiplier. The high bits of this product, which
-//                choose the bucket, are a universal family (Dietzfelbinger, Hagerup, Katajainen and Penttonen, A Reliable
-//                Randomized Algorithm for the Closest-Pair Problem, 1997). The family ((a k + b) mod p) mod buckets of
-//                core/hash.cuh gives two keys one value, so it cannot be undone.
+//                choose the bucket, are a universal family (Dietzfelbinger, Hagerup, Katajainen and Penttonen, A
+//                Reliable Randomized Algorithm for the Closest-Pair Problem, 1997). The family ((a k + b) mod p) mod
+//                buckets of core/hash.cuh gives two keys one value, so it cannot be undone.
 #pragma once
 #include "core/hash.cuh"
 #include "quotient/abi.cuh"

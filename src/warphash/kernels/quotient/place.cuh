@@ -1,11 +1,11 @@
 // Where a key may be: its home bucket, its second bucket, and the bit that it has in a filter.
 //
-// A table of B buckets is R ranges of K buckets in a row, B = R * K and K <= 512. As the home bucket is the high word of
-// h * B, its range is the high word of h * R.
+// A table of B buckets is R ranges of K buckets in a row, B = R * K and K <= 512. As the home bucket is the high word
+// of h * B, its range is the high word of h * R.
 //
-// The second bucket lies in the range of the home, 1 to K - 1 buckets behind it in a circle of the K buckets. The distance
-// is a function of the remainder, so a guest tells its home. All that an update does to a key therefore happens in one
-// range.
+// The second bucket lies in the range of the home, 1 to K - 1 buckets behind it in a circle of the K buckets. The
+// distance is a function of the remainder, so a guest tells its home. All that an update does to a key therefore
+// happens in one range.
 #pragma once
 #include "quotient/bucket.cuh"
 #include "quotient/permutation.cuh"

@@ -1,8 +1,8 @@
 // `count` and `scatter` of quotient/bring.cuh by threads that share few counters.
 //
-// A thread first counts the elements of its part of the batch in counters of its own. Then it adds these counts to those
-// of the ranges, one addition a range, and so learns where its elements go. If each element adds to the counter of its
-// range, two threads pass each other the lines of the counters.
+// A thread first counts the elements of its part of the batch in counters of its own. Then it adds these counts to
+// those of the ranges, one addition a range, and so learns where its elements go. If each element adds to the counter
+// of its range, two threads pass each other the lines of the counters.
 #pragma once
 #include <cstring>
 

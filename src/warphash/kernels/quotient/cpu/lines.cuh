@@ -1,5 +1,5 @@
-// How a CPU reads a line, and works on a range: in memory, where they lie. A search of a table for a single key must not
-// copy 32 KB.
+// How a CPU reads a line, and works on a range: in memory, where they lie. A search of a table for a single key must
+// not copy 32 KB.
 #pragma once
 #include "quotient/bucket.cuh"
 
@@ -15,6 +15,12 @@ struct LinesInPlace {
   }
   WARPHASH_FN static Line* open(Range&, Line* lines, u32, u32, u32) { return lines; }
   WARPHASH_FN static void order_warp() {}
+  // In memory that the threads of a block share: here, a thread with itself.
+  WARPHASH_FN static u32 swap(u32* at, u32 x) {
+    const u32 old = *at;
+    *at = x;
+    return old;
+  }
   WARPHASH_FN static void close(const Range&, Line*, u32, u32, u32) {}
 };
 

@@ -1,9 +1,9 @@
 // `count` and `scatter` of quotient/bring.cuh by blocks whose threads share additions.
 //
-// A block first adds its elements up in shared memory, by their range, and then adds once to the counter of each range. It
-// has room for the sums of kBins ranges, from the first one of a part of the table on (quotient/gpu/partition.cuh). Where
-// a batch comes in the order of the parts, these are the ranges of all or nearly all of the block's elements. Elements of
-// other ranges add to the counter themselves.
+// A block first adds its elements up in shared memory, by their range, and then adds once to the counter of each range.
+// It has room for the sums of kBins ranges, from the first one of a part of the table on (quotient/gpu/partition.cuh).
+// Where a batch comes in the order of the parts, these are the ranges of all or nearly all of the block's elements.
+// Elements of other ranges add to the counter themselves.
 #pragma once
 #include "core/gpu/schedule.cuh"
 #include "quotient/bring.cuh"

@@ -24,6 +24,8 @@ struct LinesByQuads {
   }
   // What a lane wrote to the range is seen by the others of its warp.
   WARPHASH_FN static void order_warp() { warp_barrier(); }
+  // In memory that the threads of a block share.
+  WARPHASH_FN static u32 swap(u32* at, u32 x) { return exchange(at, x); }
   // All threads of a block call these with the number of lines, their own number and the number of threads.
   WARPHASH_FN static Line* open(Range& range, Line* lines, u32 n, u32 id, u32 threads) {
     copy(range.lines, lines, n, id, threads);

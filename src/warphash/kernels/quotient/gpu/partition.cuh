@@ -1,5 +1,5 @@
-// A batch in the order of the parts of a quotient table, of as many ranges each (core/gpu/partition.cuh), of keys of 4 or 8
-// bytes. `part_shift` is the logarithm of the ranges of a part.
+// A batch in the order of the parts of a quotient table, of as many ranges each (core/gpu/partition.cuh), of keys of 4
+// or 8 bytes. `part_shift` is the logarithm of the ranges of a part.
 #pragma once
 #include "core/gpu/partition.cuh"
 #include "quotient/permutation.cuh"
