@@ -34,10 +34,9 @@ struct FindInPasses : Find<D> {
   static constexpr u32 kBlock = 64, kListed = 16 * kBlock;
 
   static void run(const Table& table, const Batch& batch, u64 begin, u64 end) {
-    if (S::kHasValue && batch.out_values)
-      Walk<true>(table, batch).run(begin, end);
-    else
-      Walk<false>(table, batch).run(begin, end);
+    if constexpr (S::kHasValue)
+      if (batch.out_values) return Walk<true>(table, batch).run(begin, end);
+    Walk<false>(table, batch).run(begin, end);
   }
 
  private:
@@ -131,14 +130,21 @@ struct FindInPasses : Find<D> {
     }
 
     // Answers an element by the bucket that it has come to; whether it goes on. `ends`: not from an open bucket.
+    // Nobody writes meanwhile, so the masks of one look are right for all of it. There is no branch: a key that is in no
+    // slot gets the payload of the last one, masked out.
     WARPHASH_FN bool look_up(u32 bucket, Word key, u32 element, bool ends) const {
-      const BucketView<S> seen = look<S, false>(S::at(t, bucket), key, region);
-      const bool found = seen.hit >= 0;
-      if constexpr (kWithValues)
+      const typename S::Item* const at = S::at(t, bucket);
+      const u32 hits = survey<S, false>(at, key).hits;
+      const bool found = hits != 0;
+      if constexpr (kWithValues) {
+        const Word mask = static_cast<Word>(0) - static_cast<Word>(found);
+        const Word payload = load_relaxed(&at[first_bit(hits | 1u << (S::kSlots - 1))].value);
         store_once(pointer<Word>(b.out_values) + element,
-                   found ? seen.item.payload() : static_cast<Word>(b.default_value));
+                   (payload & mask) | (static_cast<Word>(b.default_value) & ~mask));
+      }
       set_flag(b, element, found);
-      return !(found | (seen.open & ends));
+      const bool open = region > 0 && load_relaxed(&at[region - 1].key) == S::kEmpty;
+      return !(found | (open & ends));
     }
 
     // Whether the walk of an absent key ends at the bucket that it has come to, if that is open.
