@@ -116,11 +116,12 @@ struct FindPairInPasses : FindPair<D> {
         const Word key = key_at<S>(b, element);
         const typename S::Item* const line = S::at(t, bucket);
         const u32 hits = survey<S, false>(line, key).hits;
-        const bool reserved = S::is_reserved(key), found = hits && !reserved;
+        const bool reserved = S::is_reserved(key), found = (hits != 0) & !reserved;
         const bool ends = ends_if_open & (load_relaxed(&line[S::kSlots - 1].key) == S::kEmpty);
         if constexpr (kWithValues) {
-          const u8* const value = S::value_at(t, bucket, hits ? first_bit(hits) : 0);
-          seen.values[k] = found ? value : reinterpret_cast<const u8*>(&b.default_value);
+          const u32 slot = first_bit(hits | 1u << (S::kSlots - 1));  // the last one if the key is in none
+          const u64 value = reinterpret_cast<u64>(S::value_at(t, bucket, slot)), mask = 0ull - found;
+          seen.values[k] = pointer<const u8>((value & mask) | (reinterpret_cast<u64>(&b.default_value) & ~mask));
           prefetch(seen.values[k]);
         }
         set_flag(b, element, found);
