@@ -64,7 +64,7 @@ class HostClock:
         return array
 
     def back(self, array: Any) -> Array:
-        """Copy an array of the table's device to the host, as a NumPy array."""
+        """Copy an array of the table's device to the host, as a NumPy array. An array of the host stays as it is."""
         return np.asarray(array)
 
     def argsort(self, array: Array) -> Array:
@@ -189,7 +189,7 @@ class _TorchClock(_EventClock):
         return self._torch.from_numpy(array).cuda()
 
     def back(self, array: Any) -> Array:
-        return np.asarray(array.cpu().numpy())
+        return array if isinstance(array, np.ndarray) else np.asarray(array.cpu().numpy())
 
     def argsort(self, array: Array) -> Array:
         signed = array.view(f"i{array.itemsize}")

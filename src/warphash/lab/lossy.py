@@ -18,6 +18,7 @@ from ..errors import ParameterError
 from ..runtime.abi import COUNT_WORDS, REPORT_WORDS, BucketBatch, Report
 from ..runtime.devices import engine_for
 from ..runtime.engine import KernelSpec
+from . import turns
 from .oracle import Oracle
 
 if TYPE_CHECKING:
@@ -64,11 +65,13 @@ def distinct_pairs(workload: Workload, lab: Lab) -> tuple[Array, Array]:
     """One pair of each key of a workload, in the order of the workload: keys and values."""
     assert workload.values is not None
     order = lab.argsort(workload.keys)
-    ordered = workload.keys[order]
-    first = np.ones(len(ordered), bool)
-    first[1:] = ordered[1:] != ordered[:-1]
-    pairs = np.sort(order[first])
-    return workload.keys[pairs], workload.values[pairs]
+    with turns.away():
+        ordered = workload.keys[order]
+        first = np.ones(len(ordered), bool)
+        first[1:] = ordered[1:] != ordered[:-1]
+        kept = np.zeros(len(ordered), bool)
+        kept[order[first]] = True
+        return workload.keys[kept], workload.values[kept]
 
 
 def measure_lossy(lab: Lab, workload: Workload, setting: Setting, load_factor: float | None, seed: int = 1) -> Lossy:

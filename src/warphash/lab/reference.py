@@ -59,9 +59,9 @@ _BENCHES = {
 _KEYS = {
     200_000_000: ("fig15", "figsectors"),
     50_000_000: ("fig", "table", "slab4", "dygrow", "figthreshold", "figthresholdb", "figchoices"),
-    100_000_000: ("dystable", "dyrate", "dy9", "dyr", "dyalpha", "dybeta", "dybatch", "hhtiers"),
+    100_000_000: ("dystable", "dyrate", "dyfail", "dy9", "dyr", "dyalpha", "dybeta", "dybatch", "hhtiers"),
     2_000_000: ("dyroute", "dyvoter"),
-    20_000_000: ("dy7", "dyfail"),
+    20_000_000: ("dy7",),
     10_000_000: ("dy10",),
     8_000_000: ("stash18a",),
 }
