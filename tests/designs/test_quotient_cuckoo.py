@@ -14,6 +14,7 @@ from warphash.runtime.abi import Op, kind_of
 from warphash.runtime.devices import engine_for
 from warphash.storage.quotient import array as quotient
 from warphash.storage.quotient.array import MOST_RANGE_BUCKETS, form_for
+from warphash.storage.resize_log import Cause
 
 DEVICES = one_of_each("cpu", "emulated")
 MIX_32 = ((16, 0x7FEB352D), (15, 0x846CA68B), (16, 1))
@@ -348,3 +349,18 @@ def test_a_table_grows_and_shrinks_across_all_forms(value: str | None) -> None:
     table.shrink()
     assert array_of(table).spec.slots_per_bucket == (7 if value else 14)
     assert sorted(table.keys().tolist()) == keys[:100].tolist()
+
+
+def test_other_sizes_keep_the_hash_constants_and_the_same_size_draws_new_ones() -> None:
+    table = made("u4", "u4", 5_000)
+    keys = np.arange(4_000, dtype=np.uint32)
+    add(table, keys)
+    seed = array_of(table).seed
+    table.reserve(50_000)
+    assert array_of(table).seed == seed
+    store = table._storage.store
+    store._replace(store.slots, Cause.ASKED, None)
+    assert array_of(table).seed == seed + 1
+    values, found = table.find(keys)
+    assert found.all() and (values == ~keys).all()
+    table.check()

@@ -366,14 +366,16 @@ class QuotientStore:
         """
         old, size = self.state
         resize = Resize(self.design.name, self.slots, cause)
-        for attempt in count(1):
-            new = old.sibling(slots, old.seed + attempt, stream)
+        # With the same hash constants, pairs go to new ranges in the order in which they leave the old ones.
+        first_seed = old.seed if slots != old.slots else old.seed + 1
+        for attempt in count():
+            new = old.sibling(slots, first_seed + attempt, stream)
             if size == 0 or new.take_over(old, stream).complete:
                 self.state = _State(new, size)
                 self.rebuilds += 1
                 resize.done(size, new.slots)
                 return
-            if attempt % self._options.attempts == 0:
+            if (attempt + 1) % self._options.attempts == 0:
                 if not self._options.grows:
                     raise TableFull(f"{size:,} keys could not be placed anew in {slots:,} slots")
                 slots *= 2
