@@ -184,7 +184,8 @@ int is_behind(uintptr_t stream, uintptr_t other) {  // what comes next on `strea
   return behind[row(stream)][row(other)] >= behind[row(other)][row(other)];
 }
 
-long long waits = 0;  // of a stream for an event
+long long waits = 0;               // of a stream for an event
+unsigned long long threshold = 0;  // of the pool
 Result cuStreamWaitEvent(uintptr_t stream, uintptr_t event, unsigned flags) {
   (void)flags, ++waits;
   capture_is_broken |= stream == captured;
@@ -215,7 +216,8 @@ Result cuMemPoolCreate(uintptr_t* pool, const int* properties) {
   return kSuccess;
 }
 Result cuMemPoolSetAttribute(uintptr_t pool, int attribute, void* value) {
-  return pool == kPool && attribute == 4 && *(uint64_t*)value == (uint64_t)kTotalBytes / 16 ? kSuccess : kInvalidValue;
+  if (attribute == 4) threshold = *(uint64_t*)value;
+  return pool == kPool && attribute == 4 ? kSuccess : kInvalidValue;
 }
 Result cuMemPoolTrimTo(uintptr_t pool, size_t bytes) {
   (void)bytes;

@@ -47,6 +47,25 @@ for theirs, tables in itertools.permutations(streams, 2):
 """
 
 
+KEEPS = """
+import ctypes
+from warphash.runtime.cuda import engine as cuda
+engine, threshold = cuda.engine(0), ctypes.c_ulonglong.in_dll(ctypes.CDLL("libcuda.so.1"), "threshold")
+kept = engine.total_bytes // 16
+held = []
+for mebibytes in (0, 8, 64, 100):
+    held.append(engine.allocate(mebibytes << 20))
+    print((threshold.value - kept) >> 20)
+while held:
+    held.pop(0)
+    print((threshold.value - kept) >> 20)
+try:
+    engine.allocate(engine.total_bytes)
+except MemoryError:
+    print(threshold.value - kept)
+"""
+
+
 JOINS = WAITS.replace("engine.order(stream, lambda handle: None)", "engine.synchronize(stream)")
 
 
@@ -85,6 +104,11 @@ def test_a_host_that_waits_for_a_stream_waits_for_the_operation_before(environme
     run = subprocess.run([sys.executable, "-c", JOINS], env=environment, capture_output=True, text=True, check=True)
     legacy, own, again, foreign, *_ = map(int, run.stdout.split())
     assert legacy and own and again and foreign == 1
+
+
+def test_the_pool_keeps_freed_memory_however_much_is_live(environment: dict[str, str]) -> None:
+    run = subprocess.run([sys.executable, "-c", KEEPS], env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["0", "0", "64", "164", "164", "164", "100", "0", "0"]
 
 
 def test_a_missing_extension_is_named_with_its_mend(environment: dict[str, str]) -> None:

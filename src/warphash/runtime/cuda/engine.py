@@ -45,6 +45,7 @@ from . import nvrtc
 from .cache import NUMBERS_SUFFIX, CubinCache
 from .driver import DriverError, bindings, check, error, outside_of_captures
 from .events import CudaAnswer, CudaMark
+from .kept_memory import COUNTED_BYTES, KeptMemory
 from .machine_code import MachineCode
 from .pinned import PinnedPages
 from .program import CudaProgram
@@ -79,7 +80,7 @@ _STREAM_FUNCTIONS = (
 _LEAST_HEAP_BYTES = 256 << 20
 
 KEPT_FRACTION = 1 / 16
-"""Of the device's memory: what the pool keeps of freed memory, so that a batch's scratch space is not mapped anew."""
+"""Of the device's memory: what the pool keeps of freed memory (`KeptMemory`)."""
 
 CACHED_FRACTION = 0.6
 """Of the second-level cache: for the part of a table that a large batch is going to."""
@@ -248,6 +249,8 @@ class CudaEngine:
         self._numbers: dict[KernelSpec, float | None] = {}
         self._making = threading.Lock()
         self._pool = self.call(self._make_pool, index) if has_pools else None
+        kept_bytes = int(self.total_bytes * KEPT_FRACTION)
+        self._kept = KeptMemory(kept_bytes, partial(self.call, self._set_threshold)) if has_pools else None
         self.staging = Staging(self)
 
     @functools.cached_property
@@ -344,7 +347,15 @@ class CudaEngine:
             raise CaptureError(f"a CUDA graph cannot own the {nbytes:,} bytes of working memory that this call needs")
         if nbytes <= LARGEST_BYTES:
             return self._small.allocate(nbytes)
-        return DeviceBuffer(self._take(nbytes, stream), nbytes, self._release)
+        if self._kept is None or nbytes < COUNTED_BYTES:
+            return DeviceBuffer(self._take(nbytes, stream), nbytes, self._release)
+        self._kept.count(nbytes)
+        try:
+            ptr = self._take(nbytes, stream)
+        except BaseException:
+            self._kept.count(-nbytes)
+            raise
+        return DeviceBuffer(ptr, nbytes, partial(self._release_counted, nbytes))
 
     def _take(self, nbytes: int, stream: Any = None) -> int:
         """Address of memory of the driver, ready in the order of ``stream``."""
@@ -471,11 +482,13 @@ class CudaEngine:
         properties.allocType = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
         properties.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
         properties.location.id = index
-        pool = check(driver.cuMemPoolCreate(properties), f"making a memory pool on {self.device}")
+        return check(driver.cuMemPoolCreate(properties), f"making a memory pool on {self.device}")
+
+    def _set_threshold(self, nbytes: int) -> None:
+        driver = self._driver
         threshold = driver.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
-        kept = driver.cuuint64_t(int(self.total_bytes * KEPT_FRACTION))
-        check(driver.cuMemPoolSetAttribute(pool, threshold, kept), "setting up the memory pool")
-        return pool
+        answer = driver.cuMemPoolSetAttribute(self._pool, threshold, driver.cuuint64_t(nbytes))
+        check(answer, "setting up the memory pool")
 
     def _allocate(self, nbytes: int, handle: int) -> Any:
         driver = self._driver
@@ -495,6 +508,11 @@ class CudaEngine:
         if self._pool is None:  # some virtual GPUs: plain memory, whose release waits for the device
             return self._driver.cuMemAlloc(nbytes)
         return self._driver.cuMemAllocFromPoolAsync(nbytes, self._pool, handle)
+
+    def _release_counted(self, nbytes: int, ptr: int) -> None:
+        self._release(ptr)
+        if self._kept is not None:
+            self._kept.count(-nbytes)
 
     def _release(self, ptr: int) -> None:
         # Takes no turn on a stream: it may come in the middle of another operation's, when the collector runs there.
