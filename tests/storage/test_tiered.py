@@ -177,8 +177,11 @@ def test_the_cache_meets_nearly_as_many_keys_as_one_that_knows_the_frequencies(e
     assert after.admitted - before.admitted < (hits + misses) / 20, "most candidates are known to stay out"
 
 
-@pytest.mark.parametrize("batch_order", ["drawn", "sorted"])
-def test_a_few_batches_of_many_more_keys_than_there_is_room_for_find_the_frequent_ones(batch_order: str) -> None:
+@pytest.mark.parametrize(("batch_order", "piece"), [("drawn", home.PIECE), ("sorted", home.PIECE), ("drawn", 400)])
+def test_a_few_batches_of_many_more_keys_than_there_is_room_for_find_the_frequent_ones(
+    batch_order: str, piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(home, "PIECE", piece)
     n, room, rng = 50_000, 2000, np.random.default_rng(4)
     keys = rng.permutation(np.arange(n, dtype=np.uint64))
     weights = np.arange(1, n + 1, dtype=float) ** -0.99

@@ -35,6 +35,14 @@ __all__ = ["Cache"]
 _QUEUE_SHARE = 16
 """Candidates are admitted when they are a sixteenth as many as the cache has room for."""
 
+_NOTED_SHARE = 8
+"""A long lookup notes candidates until they fill the cache, or are an eighth as many as a full cache holds.
+
+An admission asks for each at home once more. With a sixteenth, and no more for a cache that is still empty, twelve
+lookups of a quarter of the keys each by Zipf 0.99 did not fill a cache for a tenth of the keys, in pieces of a tenth of
+its room: 0.905 of the hits of an oracle; with an eighth 0.971, with a quarter 0.975 (400,000 keys).
+"""
+
 _FEWEST_CANDIDATES = 512
 
 _RANK = np.dtype(np.uint64)
@@ -94,7 +102,16 @@ class Cache:
     @property
     def due(self) -> bool:
         """Whether there are so many candidates that they should be admitted."""
-        return self._queued >= max(min(_FEWEST_CANDIDATES, self.capacity), self.capacity // _QUEUE_SHARE)
+        return self._queued >= max(self._least_due, self.capacity // _QUEUE_SHARE)
+
+    @property
+    def _least_due(self) -> int:
+        return min(_FEWEST_CANDIDATES, self.capacity)
+
+    @property
+    def _is_sated(self) -> bool:
+        """Whether no more candidates are noted: they have room, or those of the next lookups will do."""
+        return self._queued >= max(self._least_due, self.capacity // _NOTED_SHARE, self.capacity - self.size)
 
     def find(self, keys: int, n: int, values: int, flags: int, default: bytes, stream: Any) -> None:
         """As `Storage.find`. Every key counts as accessed, also one that is not here."""
@@ -116,7 +133,7 @@ class Cache:
 
         If there is no memory for the note, do nothing.
         """
-        if self.due:
+        if self._is_sated:
             return
         with suppress(MemoryError):
             found = flagged(self._engine, flags.ptr, n, Flag.CHANGED, stream)
