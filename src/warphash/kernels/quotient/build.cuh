@@ -1,0 +1,109 @@
+// Applies the elements that a batch has brought to a range (quotient/bring.cuh) of a table without keys. Nobody asks
+// what became of each.
+//
+// Protocol. A barrier ends each step.
+//   1. All lines of the range are vacant; nothing of the table is read.
+//   2. Threads take elements, kAtOnce at a time. An element sets the bit of its hash in a map that the block shares. If
+//      the bit was clear, no other element with this key has come before. The element takes the next slot of its home
+//      by a counter, and puts its key there with plain stores: it compares with no key, and waits for no other thread.
+//   3. Elements whose bit was set, and those whose home was full, have listed their numbers in step 2. They are
+//      inserted in rounds, as in any batch (quotient/range.cuh).
+//
+// Why. With ten slots a bucket and 0.72 of them to be filled, one element of twenty finds its bit set by another key,
+// and one of thirty a full home. So one or two rounds follow instead of fifteen. (By Poisson's law: 3,700 elements of a
+// range set bits of 2^15, and 7.2 keys come to a home.) Homes fill up before a guest comes to any, so that a find reads
+// fewer lines.
+//
+// The list has as many places as the range has elements, so it never overflows. It lies in `numbers`, which a batch
+// with flags needs for them, and this one has none.
+//
+// Memory order: relaxed, as in quotient/range.cuh.
+#pragma once
+#include "quotient/range.cuh"
+
+namespace warphash {
+
+// What a block keeps in memory in step 2.
+template <class S>
+struct FirstKeys {
+  static constexpr u32 kBits = S::kSlots > 10 ? 1 << 16 : 1 << 15;
+  u32 seen[kBits / 32];
+  u32 handed_out[kMostRangeBuckets];  // slots of each bucket
+};
+
+template <class D, class Lines>
+struct BuildRange : InRange<D, Lines, FirstKeys<typename D::S>> {
+  using S = typename D::S;
+  using Base = InRange<D, Lines, FirstKeys<S>>;
+  using Brought = typename S::Brought;
+  using Base::b, Base::t, Base::m, Base::id, Base::threads, Base::elements;
+  using Base::Base;
+  static constexpr u32 kAtOnce = 4;
+
+  // Builds listed range `number`. The memory is prepared.
+  WARPHASH_FN static void run_block(const QuotientTable& t, const QuotientBatch& b, u64 number, void* memory) {
+    if (number >= report_of(b)->winners) return;
+    BuildRange(t, b, pointer<const u32>(b.touched)[number], memory).run();
+  }
+
+ private:
+  WARPHASH_FN u32* list() const { return pointer<u32>(b.numbers) + Base::start; }
+
+  WARPHASH_FN void run() {
+    WARPHASH_ASSERT(!b.out_flags && !b.erases);
+    Base::lines = Lines::open_vacant(m.range, line_at(t, Base::first_bucket), Base::size, id, threads);
+    FirstKeys<S>& keys = m.before;
+    for (u32 k = id; k < FirstKeys<S>::kBits / 32; k += threads) keys.seen[k] = 0;
+    for (u32 k = id; k < Base::size; k += threads) keys.handed_out[k] = 0;
+    if (id == 0) m.listed = 0;
+    block_barrier();
+    for (u32 first = 0; first < elements; first += kAtOnce * threads) put_first_keys(first);
+    block_barrier();
+    Base::in_rounds(
+        m.listed, [&](u32 k) { return Base::brought(list()[k]); },
+        [&](u32 first, bool live, const Brought& item) { Base::insert_round(first, live, item); });
+    Base::finish();
+  }
+
+  // All threads of the block call it.
+  WARPHASH_FN void put_first_keys(u32 first) {
+    Brought items[kAtOnce];
+#pragma unroll
+    for (u32 j = 0; j < kAtOnce; ++j) {
+      const u32 element = first + j * threads + id;
+      if (kPrefetches) Base::prefetch_ahead(element);
+      if (element < elements) items[j] = Base::brought(element);
+    }
+    u32 votes[kAtOnce], left = 0, total = 0;
+#pragma unroll
+    for (u32 j = 0; j < kAtOnce; ++j) {
+      const bool is_left = first + j * threads + id < elements && !put_first_key(items[j]);
+      left |= static_cast<u32>(is_left) << j;
+      votes[j] = ballot(is_left);
+      total += bit_count(votes[j]);
+    }
+    if (total == 0) return;
+    u32 place = shuffle(lane() == 0 ? Lines::add(&m.listed, total) : 0u, 0, kWarpLanes);
+#pragma unroll
+    for (u32 j = 0; j < kAtOnce; ++j) {
+      if (left >> j & 1) list()[place + bit_count(votes[j] & ((1u << lane()) - 1))] = first + j * threads + id;
+      place += bit_count(votes[j]);
+    }
+  }
+
+  // False if another element may have the same key, or if the home is full.
+  WARPHASH_FN bool put_first_key(const Brought& item) {
+    const u32 mark = D::mixed(item.key) % FirstKeys<S>::kBits, bit = 1u << mark % 32;
+    if (Lines::set_bits(m.before.seen + mark / 32, bit) & bit) return false;
+    const auto home = D::home_of(t, item.key);
+    const u32 slot = Lines::add(m.before.handed_out + (home.bucket - Base::first_bucket), 1u);
+    if (slot >= S::kSlots) return false;
+    u32* const w = Base::words(home.bucket);
+    Lines::template put_at_home<S>(w, slot, home.remainder);
+    if constexpr (S::kHasValue) *S::value(w, slot) = item.payload();
+    ++Base::changed;
+    return true;
+  }
+};
+
+}  // namespace warphash
