@@ -9,10 +9,11 @@
 //   3. Elements whose bit was set, and those whose home was full, have listed their numbers in step 2. They are
 //      inserted in rounds, as in any batch (quotient/range.cuh).
 //
-// Why. With ten slots a bucket and 0.72 of them to be filled, one element of twenty finds its bit set by another key,
-// and one of thirty a full home. So one or two rounds follow instead of fifteen. (By Poisson's law: 3,700 elements of a
-// range set bits of 2^15, and 7.2 keys come to a home.) Homes fill up before a guest comes to any, so that a find reads
-// fewer lines.
+// Why. With ten slots a bucket and 0.72 of them to be filled, one element of thirty finds its bit set by another key,
+// and one of thirty a full home. So mostly one round follows instead of fifteen. (By Poisson's law: 3,700 elements of a
+// range set bits of 61,440, and 7.2 keys come to a home.) Homes fill up before a guest comes to any, so that a find
+// reads fewer lines. The map is as large as blocks leave room for: five on a multiprocessor, or four where buckets have
+// more slots or words are wider (quotient/gpu/entries.cuh).
 //
 // The list has as many places as the range has elements, so it never overflows. It lies in `numbers`, which a batch
 // with flags needs for them, and this one has none.
@@ -25,16 +26,16 @@ namespace warphash {
 
 // What a block keeps in memory in step 2.
 template <class S>
-struct FirstKeys {
-  static constexpr u32 kBits = S::kSlots > 10 ? 1 << 16 : 1 << 15;
-  u32 seen[kBits / 32];
-  u32 handed_out[kMostRangeBuckets];  // slots of each bucket
+struct SeenHashes {
+  static constexpr u32 kWords = S::kSlots > 10 ? 2816 : 1920, kBits = 32 * kWords;
+  u32 words[kWords];
 };
 
 template <class D, class Lines>
-struct BuildRange : InRange<D, Lines, FirstKeys<typename D::S>> {
+struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
   using S = typename D::S;
-  using Base = InRange<D, Lines, FirstKeys<S>>;
+  using Seen = SeenHashes<S>;
+  using Base = InRange<D, Lines, Seen>;
   using Brought = typename S::Brought;
   using Base::b, Base::t, Base::m, Base::id, Base::threads, Base::elements;
   using Base::Base;
@@ -52,12 +53,13 @@ struct BuildRange : InRange<D, Lines, FirstKeys<typename D::S>> {
   WARPHASH_FN void run() {
     WARPHASH_ASSERT(!b.out_flags && !b.erases);
     Base::lines = Lines::open_vacant(m.range, line_at(t, Base::first_bucket), Base::size, id, threads);
-    FirstKeys<S>& keys = m.before;
-    for (u32 k = id; k < FirstKeys<S>::kBits / 32; k += threads) keys.seen[k] = 0;
-    for (u32 k = id; k < Base::size; k += threads) keys.handed_out[k] = 0;
+    for (u32 k = id; k < Seen::kWords; k += threads) m.before.words[k] = 0;
+    Base::set_heads(m, 0);  // there are no lists yet: the heads count the slots that are taken
     if (id == 0) m.listed = 0;
     block_barrier();
     for (u32 first = 0; first < elements; first += kAtOnce * threads) put_first_keys(first);
+    block_barrier();
+    Base::set_heads(m, Base::kNobody);
     block_barrier();
     Base::in_rounds(
         m.listed, [&](u32 k) { return Base::brought(list()[k]); },
@@ -74,29 +76,30 @@ struct BuildRange : InRange<D, Lines, FirstKeys<typename D::S>> {
       if (kPrefetches) Base::prefetch_ahead(element);
       if (element < elements) items[j] = Base::brought(element);
     }
-    u32 votes[kAtOnce], left = 0, total = 0;
+    u32 left = 0, total = 0;
 #pragma unroll
     for (u32 j = 0; j < kAtOnce; ++j) {
       const bool is_left = first + j * threads + id < elements && !put_first_key(items[j]);
       left |= static_cast<u32>(is_left) << j;
-      votes[j] = ballot(is_left);
-      total += bit_count(votes[j]);
+      total += bit_count(ballot(is_left));
     }
     if (total == 0) return;
     u32 place = shuffle(lane() == 0 ? Lines::add(&m.listed, total) : 0u, 0, kWarpLanes);
 #pragma unroll
     for (u32 j = 0; j < kAtOnce; ++j) {
-      if (left >> j & 1) list()[place + bit_count(votes[j] & ((1u << lane()) - 1))] = first + j * threads + id;
-      place += bit_count(votes[j]);
+      const bool is_left = left >> j & 1;
+      const u32 votes = ballot(is_left);
+      if (is_left) list()[place + bit_count(votes & ((1u << lane()) - 1))] = first + j * threads + id;
+      place += bit_count(votes);
     }
   }
 
   // False if another element may have the same key, or if the home is full.
   WARPHASH_FN bool put_first_key(const Brought& item) {
-    const u32 mark = D::mixed(item.key) % FirstKeys<S>::kBits, bit = 1u << mark % 32;
-    if (Lines::set_bits(m.before.seen + mark / 32, bit) & bit) return false;
+    const u32 mark = multiply_high(D::mixed(item.key), Seen::kBits), bit = 1u << mark % 32;
+    if (Lines::set_bits(m.before.words + mark / 32, bit) & bit) return false;
     const auto home = D::home_of(t, item.key);
-    const u32 slot = Lines::add(m.before.handed_out + (home.bucket - Base::first_bucket), 1u);
+    const u32 slot = Lines::add(m.heads + (home.bucket - Base::first_bucket), 1u);
     if (slot >= S::kSlots) return false;
     u32* const w = Base::words(home.bucket);
     Lines::template put_at_home<S>(w, slot, home.remainder);

@@ -79,7 +79,7 @@ struct InRange : OverQuotients {
       Before before;
       Rounds rounds;
     };
-    u32 heads[kMostRangeBuckets];  // of each bucket's list; kNobody between two steps that use lists
+    u32 heads[kMostRangeBuckets];  // of each bucket's list; kNobody between two steps of rounds
     u32 listed;                    // in a build: elements left to rounds
     u32 stuck_count;
     u32 with_fresh[2];  // the last round that had an absent key, by where its elements begin in `brought`
@@ -120,10 +120,14 @@ struct InRange : OverQuotients {
   // Once for the memory of a block, before its first range.
   WARPHASH_FN static void prepare(void* memory) {
     Memory& m = *static_cast<Memory*>(memory);
-    for (u32 k = thread_in_block(); k < kMostRangeBuckets; k += threads_in_block()) m.heads[k] = kNobody;
+    set_heads(m, kNobody);
     if (thread_in_block() != 0) return;
     m.stuck_count = 0;
     m.with_fresh[0] = m.with_fresh[1] = m.with_deferred = kNobody;
+  }
+
+  WARPHASH_FN static void set_heads(Memory& m, u32 to) {
+    for (u32 k = thread_in_block(); k < kMostRangeBuckets; k += threads_in_block()) m.heads[k] = to;
   }
 
   // Asks for the home of an element to come, which may be the first of the next range.

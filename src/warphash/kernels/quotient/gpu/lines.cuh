@@ -54,7 +54,8 @@ struct LinesByQuads {
   }
   template <class Word>
   WARPHASH_FN static u32* open_vacant(Range<Word>& range, const Line*, u32 n, u32 id, u32 threads) {
-    for (u32 k = id; k < n * kStrideWords<Word>; k += threads) range.words[k] = 0;
+    Quad* const quads = reinterpret_cast<Quad*>(range.words);
+    for (u32 k = id; 4 * k < n * kStrideWords<Word>; k += threads) quads[k] = {};
     return range.words;
   }
   template <class Word>
