@@ -7,6 +7,7 @@ from typing import Any
 from emulated.planted import Bug
 from emulated.scenarios import (
     Scenario,
+    builds,
     copies_of_new_keys,
     erased_and_inserted_again,
     evictions,
@@ -24,8 +25,8 @@ def bug(name: str, right: str, wrong: str, scenario: Scenario, word: str = "u4",
 BUGS = [
     bug(
         "equal keys are all placed",
-        "m.states[x] = copy ? kWaiting :",
-        "copy = false; m.states[x] = copy ? kWaiting :",
+        "m.rounds.states[x] = copy ? kWaiting :",
+        "copy = false; m.rounds.states[x] = copy ? kWaiting :",
         copies_of_new_keys,
     ),
     bug(
@@ -80,10 +81,42 @@ BUGS = [
     ),
     bug(
         "a key on a path is forgotten",
-        "for (; at > 1; at = m.steps[at].from) {",
+        "for (; at > 1; at = m.rounds.steps[at].from) {",
         "for (; at > 1; at = 0) {",
         evictions,
         word="u8",
         load_factor=0.92,
+    ),
+    bug(
+        "two equal keys both see that they are the first",
+        "if (Lines::set_bits(m.before.words + mark / 32, bit) & bit) return false;",
+        "u32* const at = m.before.words + mark / 32; const u32 old = load_relaxed(at); store_relaxed(at, old | bit);"
+        " if (old & bit) return false;",
+        builds,
+    ),
+    bug(
+        "two keys are given one slot",
+        "const u32 slot = Lines::add(m.heads + (home.bucket - Base::first_bucket), 1u);",
+        "u32* const at = m.heads + (home.bucket - Base::first_bucket); const u32 slot = load_relaxed(at);"
+        " store_relaxed(at, slot + 1);",
+        builds,
+    ),
+    bug(
+        "slots of a line are marked in two steps",
+        "*hash(w, slot) = remainder;\n    fetch_or(w + 1, 1u << slot);",
+        "*hash(w, slot) = remainder; const u32 old = load_relaxed(w + 1); store_relaxed(w + 1, old | 1u << slot);",
+        builds,
+    ),
+    bug(
+        "keys whose home is full are not left to rounds",
+        "if (slot >= S::kSlots) return false;",
+        "if (slot >= S::kSlots) return true;",
+        builds,
+    ),
+    bug(
+        "rounds begin before the slots are handed out",
+        "block_barrier();\n    Base::set_heads(m, Base::kNobody);\n    block_barrier();",
+        "Base::set_heads(m, Base::kNobody);",
+        builds,
     ),
 ]
