@@ -89,16 +89,16 @@ BUGS = [
     ),
     bug(
         "two equal keys both see that they are the first",
-        "if (Lines::set_bits(m.before.words + mark / 32, bit) & bit) return false;",
-        "u32* const at = m.before.words + mark / 32; const u32 old = load_relaxed(at); store_relaxed(at, old | bit);"
-        " if (old & bit) return false;",
+        "return !(Lines::set_bits(m.before.words + at / 32, bit) & bit);",
+        "u32* const word = m.before.words + at / 32; const u32 old = load_relaxed(word);"
+        " store_relaxed(word, old | bit); return !(old & bit);",
         builds,
     ),
     bug(
         "two keys are given one slot",
-        "const u32 slot = Lines::add(m.heads + (home.bucket - Base::first_bucket), 1u);",
-        "u32* const at = m.heads + (home.bucket - Base::first_bucket); const u32 slot = load_relaxed(at);"
-        " store_relaxed(at, slot + 1);",
+        "return Lines::add(m.heads + (D::home_of(t, hash).bucket - Base::first_bucket), 1u);",
+        "u32* const at = m.heads + (D::home_of(t, hash).bucket - Base::first_bucket); const u32 old = load_relaxed(at);"
+        " store_relaxed(at, old + 1); return old;",
         builds,
     ),
     bug(
@@ -109,8 +109,8 @@ BUGS = [
     ),
     bug(
         "keys whose home is full are not left to rounds",
-        "if (slot >= S::kSlots) return false;",
-        "if (slot >= S::kSlots) return true;",
+        "is_left = (live >> j & 1) && !has_slot;",
+        "is_left = (live >> j & 1) && !(firsts >> j & 1);",
         builds,
     ),
     bug(

@@ -3,9 +3,10 @@
 //
 // Protocol. A barrier ends each step.
 //   1. All lines of the range are vacant; nothing of the table is read.
-//   2. Threads take elements, kAtOnce at a time. An element sets the bit of its hash in a map that the block shares. If
-//      the bit was clear, no other element with this key has come before. The element takes the next slot of its home
-//      by a counter, and puts its key there with plain stores: it compares with no key, and waits for no other thread.
+//   2. Threads take elements, kAtOnce at a time, so that several loads and atomics of each are under way. An element
+//      sets the bit of its hash in a map that the block shares. If the bit was clear, no other element with this key
+//      has come before. The element takes the next slot of its home by a counter, and puts its key there with plain
+//      stores: it compares with no key, and waits for no other thread.
 //   3. Elements whose bit was set, and those whose home was full, have listed their numbers in step 2. They are
 //      inserted in rounds, as in any batch (quotient/range.cuh).
 //
@@ -36,6 +37,7 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
   using S = typename D::S;
   using Seen = SeenHashes<S>;
   using Base = InRange<D, Lines, Seen>;
+  using Word = typename S::Word;
   using Brought = typename S::Brought;
   using Base::b, Base::t, Base::m, Base::id, Base::threads, Base::elements;
   using Base::Base;
@@ -70,16 +72,24 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
   // All threads of the block call it.
   WARPHASH_FN void put_first_keys(u32 first) {
     Brought items[kAtOnce];
+    u32 slots[kAtOnce], live = 0, firsts = 0, left = 0, total = 0;  // bits of elements; a count of the warp's
 #pragma unroll
     for (u32 j = 0; j < kAtOnce; ++j) {
       const u32 element = first + j * threads + id;
       if (kPrefetches) Base::prefetch_ahead(element);
-      if (element < elements) items[j] = Base::brought(element);
+      if (element >= elements) continue;
+      items[j] = Base::brought(element);
+      live |= 1u << j;
     }
-    u32 left = 0, total = 0;
+#pragma unroll
+    for (u32 j = 0; j < kAtOnce; ++j)
+      if (live >> j & 1) firsts |= static_cast<u32>(mark(items[j].key)) << j;
+#pragma unroll
+    for (u32 j = 0; j < kAtOnce; ++j) slots[j] = firsts >> j & 1 ? take_slot(items[j].key) : S::kSlots;
 #pragma unroll
     for (u32 j = 0; j < kAtOnce; ++j) {
-      const bool is_left = first + j * threads + id < elements && !put_first_key(items[j]);
+      const bool has_slot = slots[j] < S::kSlots, is_left = (live >> j & 1) && !has_slot;
+      if (has_slot) put(items[j], slots[j]);
       left |= static_cast<u32>(is_left) << j;
       total += bit_count(ballot(is_left));
     }
@@ -94,18 +104,21 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
     }
   }
 
-  // False if another element may have the same key, or if the home is full.
-  WARPHASH_FN bool put_first_key(const Brought& item) {
-    const u32 mark = multiply_high(D::mixed(item.key), Seen::kBits), bit = 1u << mark % 32;
-    if (Lines::set_bits(m.before.words + mark / 32, bit) & bit) return false;
+  // Sets the bit of a hash. False if it was set: another element may have the same key.
+  WARPHASH_FN bool mark(Word hash) {
+    const u32 at = multiply_high(D::mixed(hash), Seen::kBits), bit = 1u << at % 32;
+    return !(Lines::set_bits(m.before.words + at / 32, bit) & bit);
+  }
+  // The next slot of the home of a key, or a number beyond its slots.
+  WARPHASH_FN u32 take_slot(Word hash) {
+    return Lines::add(m.heads + (D::home_of(t, hash).bucket - Base::first_bucket), 1u);
+  }
+  WARPHASH_FN void put(const Brought& item, u32 slot) {
     const auto home = D::home_of(t, item.key);
-    const u32 slot = Lines::add(m.heads + (home.bucket - Base::first_bucket), 1u);
-    if (slot >= S::kSlots) return false;
     u32* const w = Base::words(home.bucket);
     Lines::template put_at_home<S>(w, slot, home.remainder);
     if constexpr (S::kHasValue) *S::value(w, slot) = item.payload();
     ++Base::changed;
-    return true;
   }
 };
 
