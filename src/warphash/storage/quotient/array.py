@@ -1,10 +1,10 @@
 """The lines of a quotient table in the memory of one engine, and the kernels that run over them.
 
-A batch that changes the table goes through four kernels (``kernels/quotient/bring.cuh``, ``apply.cuh``). Three bring
-its elements to their ranges, and the last one applies them, a block for each range. If there is no pair yet and nobody
-asks what becomes of each element, the last one is ``build.cuh``. The kernels leave every range whole, so no pair is
-ever displaced. Between two kernels the counters of ranges are in use; `forget_elements` resets
-them after an interrupt.
+A batch that changes the table goes through four kernels. Three bring its elements to their ranges
+(``kernels/quotient/bring.cuh``), and the last one works on these, a block for each range: `build` if no line has been
+written yet and nobody asks what becomes of each element, otherwise `apply`. The kernels leave every range whole, so no
+pair is ever displaced. Between two kernels the counters of ranges are in use; `forget_elements` resets them after an
+interrupt.
 """
 
 from __future__ import annotations
