@@ -70,7 +70,7 @@ def tables(design: str, device: str) -> Iterator[tuple[str, str | None, dict[str
 
 
 def exercise(key: str, value: str | None, options: dict[str, Any], n: int) -> None:
-    """Insert, look up, change, erase, grow, copy and scan ``n`` keys; compare with a dict."""
+    """Build, insert, look up, change, erase, grow, copy and scan ``n`` keys; compare with a dict."""
     ids = np.random.default_rng(3).permutation(3 * n)
     first, more, absent = ids[:n], ids[n : 2 * n], ids[2 * n :]
     bounded = "max_size" in options
@@ -82,6 +82,9 @@ def exercise(key: str, value: str | None, options: dict[str, Any], n: int) -> No
         return (keys,) if value is None else (keys, rows(np.asarray(numbers) + add, value))
 
     repeated = np.concatenate([first, first[: n // 3]])
+    built = kind.from_arrays(*pairs(repeated), seed=5, **options)
+    built.check()
+    assert bounded or len(built) == n, f"{built!r} should hold {n:,} keys"
     table.insert(*pairs(repeated))
     model = dict.fromkeys(first.tolist(), 0)
     table.insert(*pairs(more), assume_unique=True)

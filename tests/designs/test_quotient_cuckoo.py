@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
 from support.engines import one_of_each
+from support.faults import STORAGE_AND_TABLE, Interrupt
+from support.refusals import refusing
 from warphash import HashMap, HashSet, TableFull
 from warphash.runtime.abi import Op, kind_of
 from warphash.runtime.devices import engine_for
@@ -54,6 +57,21 @@ def update_without_flags(table: Any, keys: Any, values: Any, op: Op) -> None:
     values_at = held[1].ptr if isinstance(table, HashMap) else 0
     how: dict[str, Any] = {"kind": kind_of(values.dtype), "flags": 0, "held": 0, "unique": False, "stream": None}
     table._storage.update(held[0].ptr, values_at, len(keys), op=op, **how)
+
+
+def noted_launches(table: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the kernels that work on ranges, as they are launched from now on."""
+    launched: list[str] = []
+    program = array_of(table).program
+    run = program.run
+
+    def noted(entry: str, *arguments: Any) -> None:
+        if entry in ("apply", "build"):
+            launched.append(entry)
+        run(entry, *arguments)
+
+    monkeypatch.setattr(program, "run", noted)
+    return launched
 
 
 # ---- the hash function, written again
@@ -180,6 +198,144 @@ def test_an_erase_makes_the_filters_anew(device: str) -> None:
     table.erase(keys)
     assert (table.probe_counts(absent) == 1).all()
     table.check()
+
+
+# ---- builds
+REPEATED = {
+    "once": lambda n, rng: np.arange(n),
+    "twice": lambda n, rng: rng.permutation(n) // 2,
+    "equal": lambda n, rng: np.zeros(n, int),
+    "zipf": lambda n, rng: rng.zipf(1.2, n) % n,
+}
+"""Which of the keys each element has."""
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("repeated", REPEATED)
+@pytest.mark.parametrize(("key", "value", "slots", "buckets", "remainder_bits"), FORMS)
+def test_a_build_adds_each_key_once(
+    device: str,
+    repeated: str,
+    key: str,
+    value: str | None,
+    slots: int,
+    buckets: int,
+    remainder_bits: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = made(key, value, slots * buckets, device=device)
+    array, rng = array_of(table), np.random.default_rng(4)
+    launched = noted_launches(table, monkeypatch)
+    last = (2 << 8 * int(key[1])) // array.ranges - 1  # hash value of the first two ranges
+    lines = 2 * array.table.range_buckets
+    keys = keys_with(table, rng.integers(0, last, int(0.8 * slots * lines), key, endpoint=True))
+    keys = keys[REPEATED[repeated](len(keys), rng)]
+    update_without_flags(table, keys, np.arange(len(keys), dtype=key), Op.KEEP)
+    assert launched == ["build"] and array_of(table) is array and len(table) == len(np.unique(keys))
+    written = array.engine.to_host(array.table.slots, np.uint8, 64 * lines).reshape(-1, 64)
+    decoded = slots_in(written, slots, remainder_bits, value is not None, 8 * int(key[1]))
+    assert sum(np.count_nonzero(occupied) for occupied, *_ in decoded) == len(table)
+    assert table.contains(keys).all()
+    if value:
+        assert (keys[table.find(keys)[0].astype(int)] == keys).all()
+    if device == "cpu" or buckets < 1 << 18:  # in the emulation, a look at all lines takes seconds
+        table.check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_only_lines_without_a_trace_are_built(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = made("u4", "u4", 7 * 1500, device=device)
+    launched, keys = noted_launches(table, monkeypatch), np.arange(3000, dtype=np.uint32)
+
+    def update(entry: str, keys: Any, op: Op = Op.KEEP) -> None:
+        launched.clear()
+        update_without_flags(table, keys, ~keys, op)
+        assert launched == [entry]
+        assert sorted(table.keys().tolist()) == sorted(keys.tolist()) and (table.find(keys)[0] == ~keys).all()
+        table.check()
+
+    update("build", keys)
+    update("apply", keys)
+    launched.clear()
+    table.reserve(20_000)  # the array takes over the pairs of another
+    assert launched == ["build"] and (table.find(keys)[0] == ~keys).all()
+    twin = table.copy()
+    assert twin.erase(keys).all() and table.contains(keys).all()
+    table = twin
+    update("apply", keys[:2000])  # the lines have no key, and they are not blank
+    table.clear()
+    update("build", keys[1000:], Op.REPLACE)
+    table.clear()
+    assert add(table, keys[:10]).all() and launched[-1] == "apply"  # the caller asks for flags
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("op", [Op.KEEP, Op.REPLACE])
+def test_a_build_of_several_launches(device: str, op: Op, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quotient, "_LAUNCH_ELEMENTS", 1100)
+    table = made("u4", "u4", 7 * 1000, device=device)
+    launched = noted_launches(table, monkeypatch)
+    keys = np.random.default_rng(3).permutation(np.arange(5000, dtype=np.uint32) % np.uint32(3000))
+    update_without_flags(table, keys, np.arange(5000, dtype=np.uint32), op)
+    assert launched == ["build", *["apply"] * 4]
+    assert sorted(table.keys().tolist()) == list(range(3000)) and (keys[table.find(keys)[0]] == keys).all()
+    table.check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_build_that_does_not_fit_is_done_again(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = made("u4", "u4", 7 * 200, device=device)
+    array, launched = array_of(table), noted_launches(table, monkeypatch)
+    # All home in the first five buckets, which 5 * 7 slots and as many other buckets as the search reaches cannot hold.
+    hashes = np.linspace(0, 5 * 2**32 // array.buckets, 1300, endpoint=False).astype(np.uint32)
+    keys = keys_with(table, np.concatenate([hashes, hashes[:50]]))
+    update_without_flags(table, keys, ~keys, Op.KEEP)
+    assert launched[:2] == ["build", "apply"] and array_of(table) is not array
+    assert (table.find(keys)[0] == ~keys).all() and len(table) == 1300
+    table.check()
+
+
+def _rebuilt(table: Any, keys: Any, all_in: bool | None) -> None:
+    """Check a table after a build that may have failed, and build it."""
+    held = table.contains(keys)
+    assert len(table) == np.count_nonzero(held[:600]) and (held.all() if all_in else not held.any())
+    table.check()
+    update_without_flags(table, keys, ~keys, Op.KEEP)
+    assert len(table) == 600 and (table.find(keys)[0] == ~keys).all()
+    table.check()
+
+
+def test_an_interrupted_build_adds_all_keys_or_none() -> None:
+    keys, number, places = np.arange(1200, dtype=np.uint32) % np.uint32(600), 0, []
+    while number == len(places):
+        number += 1
+        table = made("u4", "u4", 7 * 100)
+        interrupt, before = Interrupt(number, STORAGE_AND_TABLE), sys.gettrace()
+        sys.settrace(interrupt)
+        try:
+            update_without_flags(table, keys, ~keys, Op.KEEP)
+        except KeyboardInterrupt:
+            places.append(interrupt.place)
+        finally:
+            sys.settrace(before)
+        _rebuilt(table, keys, bool(len(table)))
+    assert len(places) > 50
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_a_build_whose_memory_is_refused_adds_nothing(once: bool) -> None:
+    keys = np.arange(1200, dtype=np.uint32) % np.uint32(600)
+    for number in range(1, 20):
+        table, failed = made("u4", "u4", 7 * 100), False
+        with refusing(engine_for("cpu"), number, once=once) as refusals:
+            try:
+                update_without_flags(table, keys, ~keys, Op.KEEP)
+            except MemoryError:
+                failed = True
+        _rebuilt(table, keys, not failed)
+        if not refusals.refused:
+            break
+    assert not refusals.refused and number > 1
 
 
 # ---- evictions, and ranges that overflow

@@ -7,6 +7,7 @@ from typing import Any
 from emulated.planted import Bug
 from emulated.scenarios import (
     Scenario,
+    builds,
     copies_of_new_keys,
     erased_and_inserted_again,
     evictions,
@@ -24,8 +25,8 @@ def bug(name: str, right: str, wrong: str, scenario: Scenario, word: str = "u4",
 BUGS = [
     bug(
         "equal keys are all placed",
-        "m.states[x] = copy ? kWaiting :",
-        "copy = false; m.states[x] = copy ? kWaiting :",
+        "m.rounds.states[x] = copy ? kWaiting :",
+        "copy = false; m.rounds.states[x] = copy ? kWaiting :",
         copies_of_new_keys,
     ),
     bug(
@@ -80,10 +81,42 @@ BUGS = [
     ),
     bug(
         "a key on a path is forgotten",
-        "for (; at > 1; at = m.steps[at].from) {",
+        "for (; at > 1; at = m.rounds.steps[at].from) {",
         "for (; at > 1; at = 0) {",
         evictions,
         word="u8",
         load_factor=0.92,
+    ),
+    bug(
+        "two equal keys both see that they are the first",
+        "return !(Lines::set_bits(m.before.words + at / 32, bit) & bit);",
+        "u32* const word = m.before.words + at / 32; const u32 old = load_relaxed(word);"
+        " store_relaxed(word, old | bit); return !(old & bit);",
+        builds,
+    ),
+    bug(
+        "two keys are given one slot",
+        "return Lines::add(m.heads + (D::home_of(t, hash).bucket - Base::first_bucket), 1u);",
+        "u32* const at = m.heads + (D::home_of(t, hash).bucket - Base::first_bucket); const u32 old = load_relaxed(at);"
+        " store_relaxed(at, old + 1); return old;",
+        builds,
+    ),
+    bug(
+        "slots of a line are marked in two steps",
+        "*hash(w, slot) = remainder;\n    fetch_or(w + 1, 1u << slot);",
+        "*hash(w, slot) = remainder; const u32 old = load_relaxed(w + 1); store_relaxed(w + 1, old | 1u << slot);",
+        builds,
+    ),
+    bug(
+        "keys whose home is full are not left to rounds",
+        "is_left = (live >> j & 1) && !has_slot;",
+        "is_left = (live >> j & 1) && !(firsts >> j & 1);",
+        builds,
+    ),
+    bug(
+        "rounds begin before the slots are handed out",
+        "block_barrier();\n    Base::set_heads(m, Base::kNobody);\n    block_barrier();",
+        "Base::set_heads(m, Base::kNobody);",
+        builds,
     ),
 ]

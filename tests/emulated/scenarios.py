@@ -278,6 +278,19 @@ def sums_of_rows(case: Case, rng: np.random.Generator) -> None:
     table.check()
 
 
+def builds(case: Case, rng: np.random.Generator) -> None:
+    """Tables made of arrays: of keys that nearly fill them, and of keys that repeat."""
+    keys = pool(case, rng, 300)
+    for batch, fill in ((keys, {"capacity": 300}), (crowd(keys, 900, rng), {}), (np.repeat(keys[:3], 200), {})):
+        values = numbers(case, len(batch))
+        table = case.from_arrays(batch, values, **fill)
+        found_values, found = table.find(batch)
+        given = set(zip(batch.tolist(), values.tolist(), strict=True))
+        assert len(table) == len(np.unique(batch)) and found.all()
+        assert given.issuperset(zip(batch.tolist(), found_values.tolist(), strict=True))
+        table.check()
+
+
 SCENARIOS: tuple[Scenario, ...] = (
     copies_of_new_keys,
     evictions,
@@ -286,6 +299,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     erased_and_inserted_again,
     small_batches,
     batches_that_grow,
+    builds,
 )
 
 

@@ -443,7 +443,9 @@ class Quotients:
     entries, cpu_entries = "quotient/gpu/entries.cuh", "quotient/cpu/entries.cuh"
     partition, lookup_partition = "quotient/gpu/partition.cuh", ""
     refilling = frozenset[str]()
-    companions: Mapping[str, Sequence[str]] = MappingProxyType({"count": ("reserve", "scatter", "apply", "find")})
+    companions: Mapping[str, Sequence[str]] = MappingProxyType(
+        {"count": ("reserve", "scatter", "apply", "build", "find")}
+    )
     in_place = keys_apart = keeps_duplicates = composed = False
 
     def forms(self, key_bytes: int, value_bytes: int) -> tuple[tuple[int, int], ...]:

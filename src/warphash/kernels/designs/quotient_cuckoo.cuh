@@ -8,7 +8,7 @@
 // Find: the home bucket and, if the key's bit is set in its filter, the second bucket.
 //
 // Update, of any kind: the elements are brought to their ranges of 512 buckets, and a block of threads (on a CPU, a
-// thread) applies them to one range after another (quotient/bring.cuh, quotient/apply.cuh). Both buckets of a key lie
+// thread) applies them to one range after another (quotient/bring.cuh, quotient/range.cuh). Both buckets of a key lie
 // in one range. So no two blocks meet, no bucket has a lock, and no pair is ever displaced between two kernels.
 //
 // Departures from bucketed cuckoo hashing:

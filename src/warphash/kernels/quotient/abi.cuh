@@ -15,7 +15,7 @@ struct QuotientTable : Table {
 
 struct QuotientBatch : Batch {
   u64 brought;       // Brought per element, in the order of ranges
-  u64 numbers;       // u32 per element of `brought`: its number in the batch
+  u64 numbers;       // u32 per element of `brought`: its number in the batch; in a build, elements left to rounds
   u64 touched;       // u32 list of ranges, its length in Report::winners
   u64 erases;        // apply: 1 to erase the keys, 0 to add them
   u64 part_shift;    // count, scatter: logarithm of the ranges of a part that elements come in the order of

@@ -126,6 +126,18 @@ struct MarkedSlots : LineLayout<Word_, kHasValue_, kSlots_> {
     w[word] |= x << shift;
     if (shift + kFieldBits > 32) w[word + 1] |= x >> (32 - shift);
   }
+  // For a vacant slot of its home that no other thread has, while others put to other slots of the line. Nobody reads
+  // the line before a barrier.
+  WARPHASH_FN static void put_beside(u32* w, u32 slot, Word remainder) {
+    const u32 bit = kFilterBits + slot * kFieldBits, word = bit / 32, shift = bit % 32;
+    const u32 x = field_of(remainder, false);
+    if constexpr (kFieldBits == 16) {
+      reinterpret_cast<u16*>(w)[bit / 16] = static_cast<u16>(x);
+    } else {
+      fetch_or(w + word, x << shift);
+      if (shift + kFieldBits > 32) fetch_or(w + word + 1, x >> (32 - shift));
+    }
+  }
   // False if the slot is vacant already. Other threads may vacate slots of the line.
   WARPHASH_FN static bool vacate(u32* w, u32 slot) {
     const u32 bit = kFilterBits + slot * kFieldBits, word = bit / 32, shift = bit % 32;
@@ -158,6 +170,10 @@ struct WholeSlots : LineLayout<Word_, kHasValue_, kSlots_> {
   WARPHASH_FN static void put(u32* w, u32 slot, Word remainder, bool guest) {
     *hash(w, slot) = remainder;
     w[1] |= (guest ? 0x10001u : 1u) << slot;
+  }
+  WARPHASH_FN static void put_beside(u32* w, u32 slot, Word remainder) {
+    *hash(w, slot) = remainder;
+    fetch_or(w + 1, 1u << slot);
   }
   WARPHASH_FN static bool vacate(u32* w, u32 slot) { return fetch_and(w + 1, ~(0x10001u << slot)) >> slot & 1; }
 };

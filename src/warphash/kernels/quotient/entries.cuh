@@ -1,8 +1,9 @@
 // The entry points of a quotient design, by the names that storage/quotient/array.py launches. COUNT and SCATTER
-// bring elements to ranges on the platform, LINES is how it reads lines, and BLOCKS is the schedule of the kernel that
-// has a block for each range.
+// bring elements to ranges on the platform, LINES is how it reads lines, and BLOCKS is the schedule of the kernels
+// that have a block for each range.
 #pragma once
 #include "quotient/apply.cuh"
+#include "quotient/build.cuh"
 #include "quotient/find.cuh"
 
 // Design D over slots of WORD (u32 or u64), VALUED or not, N to a bucket.
@@ -15,5 +16,6 @@
   WARPHASH_ENTRY(reserve, warphash::ReserveForRanges<__VA_ARGS__>)          \
   WARPHASH_ENTRY(scatter, SCATTER<__VA_ARGS__>)                             \
   WARPHASH_ENTRY(apply, BLOCKS<warphash::ApplyToRange<__VA_ARGS__, LINES>>) \
+  WARPHASH_ENTRY(build, BLOCKS<warphash::BuildRange<__VA_ARGS__, LINES>>)   \
   WARPHASH_ENTRY(scan, warphash::ScanLines<__VA_ARGS__>)                    \
   WARPHASH_ENTRY(audit, warphash::AuditLines<__VA_ARGS__>)

@@ -1,9 +1,10 @@
 """The lines of a quotient table in the memory of one engine, and the kernels that run over them.
 
-A batch that changes the table goes through four kernels (``kernels/quotient/bring.cuh``, ``apply.cuh``). Three bring
-its elements to their ranges, and the last one applies them, a block for each range. The kernels leave every range
-whole, so no pair is ever displaced. Between two kernels the counters of ranges are in use; `forget_elements` resets
-them after an interrupt.
+A batch that changes the table goes through four kernels. Three bring its elements to their ranges
+(``kernels/quotient/bring.cuh``), and the last one works on these, a block for each range: `build` if no line has been
+written yet and nobody asks what becomes of each element, otherwise `apply`. The kernels leave every range whole, so no
+pair is ever displaced. Between two kernels the counters of ranges are in use; `forget_elements` resets them after an
+interrupt.
 """
 
 from __future__ import annotations
@@ -169,6 +170,7 @@ class QuotientArray:
     def copy(self, stream: Any = None) -> Self:
         """An array with the same hash constants and pairs, in memory of its own."""
         twin = self.sibling(self.slots, self.seed, stream)
+        twin._is_blank = False
         self.engine.copy(twin._lines.ptr, self._lines.ptr, self._lines.nbytes, stream)
         return twin
 
@@ -177,6 +179,7 @@ class QuotientArray:
         """Forget all pairs."""
         self.engine.fill(self._lines.ptr, 0, self._lines.nbytes, stream)
         self.forget_elements(stream)
+        self._is_blank = True  # no line has been written since
 
     def forget_elements(self, stream: Any = None) -> None:
         """Forget the elements that a batch which stopped half way has brought to ranges."""
@@ -188,6 +191,7 @@ class QuotientArray:
 
     def restore(self, saved: Snapshot, stream: Any = None) -> None:
         """Put back what `snapshot` gave. Allocates nothing on the device."""
+        self._is_blank = False
         snapshots.put_back(self.engine, self._lines, saved, stream)
         self.forget_elements(stream)
 
@@ -315,6 +319,8 @@ class QuotientArray:
         engine, spec, run, table, batch = self.engine, self.spec, self.program.run, self.table, scratch.batch
         engine.fill(batch.report, 0, 8 * REPORT_WORDS, stream)
         batch.part_shift = self.parts[1] if self.parts else _NO_SHIFT
+        builds = self._is_blank and not (flags or fields["erases"] or fields["count_probes"])
+        self._is_blank = False
         for name, value in fields.items():
             setattr(batch, name, value)
         for at, n, indices, length in launches:
@@ -329,7 +335,8 @@ class QuotientArray:
             batch.indices, batch.count = indices, length
             run("scatter", table, batch, n, stream)
             batch.indices, batch.count = 0, 0
-            run("apply", table, batch, touched * _APPLYING_THREADS, stream)
+            run("build" if builds else "apply", table, batch, touched * _APPLYING_THREADS, stream)
+            builds = False
         report = read_report(engine, batch.report, stream)
         return Outcome(report.changed, 0, report.unplaced, report.probes)
 

@@ -7,13 +7,15 @@ namespace warphash {
 
 struct LinesInPlace {
   static constexpr bool kCopiesRanges = false;
+  template <class Word>
+  static constexpr u32 kStrideWords = kLineWords;
+  template <class Word>
   struct Range {};
 
   template <class S>
   WARPHASH_FN static const u32* read(const Line* line, u32 (&)[kLineWords]) {
     return line->words;
   }
-  WARPHASH_FN static Line* open(Range&, Line* lines, u32, u32, u32) { return lines; }
   WARPHASH_FN static void order_warp() {}
   // In memory that the threads of a block share: here, a thread with itself.
   WARPHASH_FN static u32 swap(u32* at, u32 x) {
@@ -21,7 +23,23 @@ struct LinesInPlace {
     *at = x;
     return old;
   }
-  WARPHASH_FN static void close(const Range&, Line*, u32, u32, u32) {}
+  WARPHASH_FN static u32 add(u32* at, u32 x) { return swap(at, *at + x); }
+  WARPHASH_FN static u32 set_bits(u32* at, u32 x) { return swap(at, *at | x); }
+  template <class S>
+  WARPHASH_FN static void put_at_home(u32* w, u32 slot, typename S::Word remainder) {
+    S::put(w, slot, remainder, false);
+  }
+  template <class Word>
+  WARPHASH_FN static u32* open(Range<Word>&, Line* lines, u32, u32, u32) {
+    return lines->words;
+  }
+  // The lines of a table without keys are vacant.
+  template <class Word>
+  WARPHASH_FN static u32* open_vacant(Range<Word>&, Line* lines, u32, u32, u32) {
+    return lines->words;
+  }
+  template <class Word>
+  WARPHASH_FN static void close(const Range<Word>&, Line*, u32, u32, u32) {}
 };
 
 }  // namespace warphash

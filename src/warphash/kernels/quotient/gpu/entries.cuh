@@ -9,8 +9,9 @@ namespace warphash {
 template <class Work>
 struct BlockARange : OverQuotients {
   static constexpr bool kWalks = true;
-  // As many blocks as the compiler can do without spilling; shared memory has room for five.
-  static constexpr u32 kThreads = kApplyingThreads, kBlocks = Work::S::kRemainderBits == 14 ? 5 : 4;
+  // As many blocks as shared memory has room for, and as the compiler can do without spilling.
+  static constexpr bool kFive = Work::kMemoryBytes <= 44 << 10 && Work::S::kRemainderBits == 14;
+  static constexpr u32 kThreads = kApplyingThreads, kBlocks = kFive ? 5 : 4;
   WARPHASH_FN static void run(const QuotientTable& t, const QuotientBatch& b) {
     void* const memory = block_memory<Work::kMemoryBytes>();
     Work::prepare(memory);

@@ -1,5 +1,8 @@
 // How a lane of a GPU reads a line, by 16 bytes, and how a block works on a range: in a copy in the memory that its
 // threads share.
+//
+// A copied line is followed by a word that nothing uses, one as wide as a key. Without it all lines would begin in two
+// of the 32 banks of that memory, and lanes that read the same word of their lines would wait for each other.
 #pragma once
 #include "quotient/bucket.cuh"
 
@@ -7,8 +10,11 @@ namespace warphash {
 
 struct LinesByQuads {
   static constexpr bool kCopiesRanges = true;
+  template <class Word>
+  static constexpr u32 kStrideWords = kLineWords + sizeof(Word) / 4;
+  template <class Word>
   struct Range {
-    Line lines[kMostRangeBuckets];
+    alignas(16) u32 words[kMostRangeBuckets * kStrideWords<Word>];
   };
 
   // The words before the values, in registers. The loads share sectors, and that of a value may be in one of them: the
@@ -27,20 +33,45 @@ struct LinesByQuads {
   WARPHASH_FN static void order_warp() { warp_barrier(); }
   // In memory that the threads of a block share.
   WARPHASH_FN static u32 swap(u32* at, u32 x) { return exchange(at, x); }
-  // All threads of a block call these with the number of lines, their own number and the number of threads.
-  WARPHASH_FN static Line* open(Range& range, Line* lines, u32 n, u32 id, u32 threads) {
-    copy(range.lines, lines, n, id, threads);
-    return range.lines;
+  WARPHASH_FN static u32 add(u32* at, u32 x) { return fetch_add(at, x); }
+  WARPHASH_FN static u32 set_bits(u32* at, u32 x) { return fetch_or(at, x); }
+  // Puts the remainder of a key into a slot of its home that no other thread has. Others put to other slots.
+  template <class S>
+  WARPHASH_FN static void put_at_home(u32* w, u32 slot, typename S::Word remainder) {
+    S::put_beside(w, slot, remainder);
   }
-  WARPHASH_FN static void close(const Range& range, Line* lines, u32 n, u32 id, u32 threads) {
-    copy(lines, range.lines, n, id, threads);
+  // All threads of a block call these with the number of lines, their own number and the number of threads. The lines
+  // as they are; all of them vacant; what became of them. A barrier has to follow the first two.
+  template <class Word>
+  WARPHASH_FN static u32* open(Range<Word>& range, const Line* lines, u32 n, u32 id, u32 threads) {
+    const Quad* const source = reinterpret_cast<const Quad*>(lines);
+    for (u32 k = id; k < 4 * n; k += threads) {
+      const Quad quad = source[k];
+      u32* const to = quarter(range, k);
+#pragma unroll
+      for (u32 j = 0; j < 4; ++j) to[j] = quad.w[j];
+    }
+    return range.words;
+  }
+  template <class Word>
+  WARPHASH_FN static u32* open_vacant(Range<Word>& range, const Line*, u32 n, u32 id, u32 threads) {
+    Quad* const quads = reinterpret_cast<Quad*>(range.words);
+    for (u32 k = id; 4 * k < n * kStrideWords<Word>; k += threads) quads[k] = {};
+    return range.words;
+  }
+  template <class Word>
+  WARPHASH_FN static void close(Range<Word>& range, Line* lines, u32 n, u32 id, u32 threads) {
+    Quad* const target = reinterpret_cast<Quad*>(lines);
+    for (u32 k = id; k < 4 * n; k += threads) {
+      const u32* const from = quarter(range, k);
+      target[k] = {from[0], from[1], from[2], from[3]};
+    }
   }
 
  private:
-  WARPHASH_FN static void copy(Line* to, const Line* from, u32 n, u32 id, u32 threads) {
-    Quad* const target = reinterpret_cast<Quad*>(to);
-    const Quad* const source = reinterpret_cast<const Quad*>(from);
-    for (u32 k = id; k < 4 * n; k += threads) target[k] = source[k];
+  template <class Word>
+  WARPHASH_FN static u32* quarter(Range<Word>& range, u32 k) {
+    return range.words + k / 4 * kStrideWords<Word> + k % 4 * 4;
   }
 };
 

@@ -1,0 +1,410 @@
+// What a block of threads does in the range that it has for itself: looks for keys, adds the absent ones and makes room
+// for them. `apply` (quotient/apply.cuh) and `build` (quotient/build.cuh) consist of it. A CPU has blocks of one thread.
+//
+// Protocol of an insert, for as many elements at a time as there are threads (a round). A barrier ends each step.
+//   1. Each thread looks for its key. If it is there, combine the value.
+//   2. Enter absent keys into a list of their home bucket. If there are none, the round is over.
+//   3. The thread that opened a list walks it, and has that bucket for itself. Of equal keys one stays in the running;
+//      the others wait for step 7. A key takes a vacant slot of its home, or is deferred. If none is, go to step 7.
+//   4. Enter deferred keys into a list of their second bucket.
+//   5. The thread that opened such a list gives vacant slots of the bucket to its keys, as guests. The others are
+//      stuck.
+//   6. Each guest sets its bit in the filter of its home. Then a warp makes room for the stuck keys one by one. Its
+//      lanes look at all keys in the way, and one that can go to its other bucket does. If there is none, one thread
+//      searches breadth-first over the other buckets of the keys in the way, and the keys on the path to a vacant slot
+//      move on by one. Only a path that ends in a vacant slot moves a key.
+//   7. Equal keys that waited look again, and combine their values.
+// After the last round the filters are made anew, if guests have left their buckets.
+//
+// An element whose key found no slot is flagged as unplaced, and nothing else is. So the range holds the keys of all
+// other elements at any time, and neither a failure nor a host that stops between two kernels needs a way back.
+//
+// Why lists and not locks. Equal keys share a home, so the walk of one thread resolves them, and a thread that has a
+// bucket for itself writes it with plain stores. Without a lock no lane of a warp waits for another.
+//
+// Memory order: relaxed. Barriers order the steps of a block, and no other block has the range.
+#pragma once
+#include "quotient/bring.cuh"
+
+namespace warphash {
+
+constexpr u32 kApplyingThreads = 256;  // for which a launch counts a range (storage/quotient/array.py)
+
+// `combine` of core/value.cuh for a value in any memory, beside threads that combine, too.
+template <class Word>
+WARPHASH_FN void combine_in_range(Word* at, Word operand, u64 op, u64 kind) {
+  const bool whole_word = kind_bits(kind) == 8 * sizeof(Word);
+  if (op == kKeep) return;
+  if (op == kAdd && whole_word)
+    return kind_class(kind) == kFloat ? atomic_add_float(at, operand) : atomic_add(at, operand);
+  Word old = fetch_or(at, Word(0));
+  for (;;) {
+    const Word wanted = op == kReplace ? operand : static_cast<Word>(combine_bits(op, kind, old, operand));
+    if (wanted == old) return;
+    const Word seen = compare_exchange_word(at, old, wanted);
+    if (seen == old) return;
+    old = seen;
+  }
+}
+
+// Before: what a block keeps in memory until its first round, if anything. The rounds use the same memory.
+struct NothingBefore {};
+template <class D, class Lines, class Before = NothingBefore>
+struct InRange : OverQuotients {
+  using S = typename D::S;
+  using Word = typename S::Word;
+  using Brought = typename S::Brought;
+  static constexpr u32 kNobody = ~0u, kNoSlot = ~0u;
+  static constexpr u32 kMostSeen = 256;   // buckets that a search for a vacant slot sees
+  static constexpr u32 kPrefetched = 16;  // elements that a CPU has under way
+
+  enum State : u8 { kWaiting, kPlaced, kDeferred, kStuck, kLost };
+
+  // A bucket that a search has come to: by the key in `slot` of the bucket of step `from`.
+  struct Step {
+    u16 bucket;
+    u8 from, slot;
+  };
+  // Of a round, by the thread that has the element.
+  struct Rounds {
+    Brought items[kApplyingThreads];  // whose keys are absent
+    Step steps[kMostSeen];
+    u16 next[kApplyingThreads];
+    u8 states[kApplyingThreads];
+    u8 stuck[kApplyingThreads];
+  };
+  struct Memory {
+    typename Lines::template Range<Word> range;
+    union {
+      Before before;
+      Rounds rounds;
+    };
+    u32 heads[kMostRangeBuckets];  // of each bucket's list; kNobody between two steps of rounds
+    u32 listed;                    // in a build: elements left to rounds
+    u32 stuck_count;
+    u32 with_fresh[2];  // the last round that had an absent key, by where its elements begin in `brought`
+    u32 with_deferred;  // the last round that had a deferred one
+    u32 stale;          // a guest has left a bucket, so its bit in a filter may be one too many
+    u32 changed;
+  };
+  static constexpr u64 kMemoryBytes = sizeof(Memory);
+
+  const QuotientTable& t;
+  const QuotientBatch& b;
+  Memory& m;
+  const u32 id, threads;
+  const u32 range, size;  // its number, and its buckets
+  const u32 first_bucket;
+  const u32 start, elements;  // where its elements begin in `brought`, and how many these are
+  u32* lines;
+  u32 changed, probes;
+  bool odd;  // the number of the round
+
+  WARPHASH_FN InRange(const QuotientTable& table, const QuotientBatch& batch, u32 number, void* memory)
+      : t(table),
+        b(batch),
+        m(*static_cast<Memory*>(memory)),
+        id(thread_in_block()),
+        threads(threads_in_block()),
+        range(number),
+        size(static_cast<u32>(t.range_buckets)),
+        first_bucket(number * size),
+        start(pointer<const u32>(t.starts)[number]),
+        elements(*counter_of(t, number)),
+        changed(0),
+        probes(0),
+        odd(false) {
+    if (id == 0) m.stale = m.changed = 0;  // a barrier follows before a round
+  }
+
+  // Once for the memory of a block, before its first range.
+  WARPHASH_FN static void prepare(void* memory) {
+    Memory& m = *static_cast<Memory*>(memory);
+    set_heads(m, kNobody);
+    if (thread_in_block() != 0) return;
+    m.stuck_count = 0;
+    m.with_fresh[0] = m.with_fresh[1] = m.with_deferred = kNobody;
+  }
+
+  WARPHASH_FN static void set_heads(Memory& m, u32 to) {
+    for (u32 k = thread_in_block(); k < kMostRangeBuckets; k += threads_in_block()) m.heads[k] = to;
+  }
+
+  // Asks for the home of an element to come, which may be the first of the next range.
+  WARPHASH_FN void prefetch_ahead(u32 element) const {
+    const u64 ahead = u64(start) + element + kPrefetched;
+    if (ahead >= report_of(b)->losers) return;
+    const Brought item = pointer<const Brought>(b.brought)[ahead];
+    prefetch(line_at(t, D::home_of(t, item.key).bucket));
+  }
+
+  // Calls round(first, live, item) for `n` elements, as many at a time as there are threads: of a thread that is live,
+  // `item` is item_at(first + id).
+  template <class ItemAt, class Round>
+  WARPHASH_FN void in_rounds(u32 n, ItemAt&& item_at, Round&& round) {
+    Brought next = id < n ? item_at(id) : Brought{};
+    for (u32 first = 0; first < n; first += threads) {
+      const Brought item = next;
+      if (first + threads + id < n) next = item_at(first + threads + id);
+      round(first, first + id < n, item);
+    }
+  }
+
+  // After the last round.
+  WARPHASH_FN void finish() {
+    atomic_add(&m.changed, changed);
+    block_barrier();
+    // In place, a walk over all lines costs more than the second lines that it saves, if few keys have come.
+    if (m.stale && (Lines::kCopiesRanges || 4 * elements >= size)) renew_filters();
+    Lines::close(m.range, line_at(t, first_bucket), size, id, threads);
+    if (b.count_probes) atomic_add(&count_line(b, range).probes, static_cast<u64>(probes));
+    if (id != 0) return;
+    *counter_of(t, range) = 0;
+    if (m.changed) atomic_add(&count_line(b, range).changed, static_cast<u64>(m.changed));
+  }
+
+  // ---- the elements
+  WARPHASH_FN Brought brought(u32 element) const { return pointer<const Brought>(b.brought)[start + element]; }
+  WARPHASH_FN void flag(u32 element, u8 with) const {
+    if (b.out_flags) set_flag(b, pointer<const u32>(b.numbers)[start + element], with);
+  }
+
+  // ---- the buckets
+  WARPHASH_FN u32* words(u32 bucket) const {
+    return lines + (bucket - first_bucket) * Lines::template kStrideWords<Word>;
+  }
+  WARPHASH_FN u32 vacant(u32 bucket) const { return ~S::occupied(words(bucket)) & S::kAllSlots; }
+  WARPHASH_FN void put(u32 bucket, u32 slot, Word remainder, bool guest, Word value) const {
+    S::put(words(bucket), slot, remainder, guest);
+    if constexpr (S::kHasValue) *S::value(words(bucket), slot) = value;
+  }
+  struct Spot {
+    u32 bucket, slot;
+    bool guest;
+    WARPHASH_FN bool found() const { return slot != kNoSlot; }
+  };
+  WARPHASH_FN Spot look(const Home<Word>& home) {
+    const u32* const first = words(home.bucket);
+    ++probes;
+    if (const u32 hits = S::matches(first, home.remainder, false)) return {home.bucket, first_bit(hits), false};
+    if (!(first[0] & D::filter_bit(home.remainder))) return {home.bucket, kNoSlot, false};
+    const u32 second = D::second_of(t, first_bucket, home);
+    ++probes;
+    const u32 hits = S::matches(words(second), home.remainder, true);
+    return {second, hits ? first_bit(hits) : kNoSlot, true};
+  }
+  WARPHASH_FN void combine_at(const Spot& spot, const Brought& item) const {
+    if constexpr (S::kHasValue) combine_in_range(S::value(words(spot.bucket), spot.slot), item.payload(), b.op, b.kind);
+  }
+
+  // ---- insert
+  // Enters this thread's element into a list; true if it opens the list.
+  WARPHASH_FN bool enter(u32 bucket) {
+    const u32 old = Lines::swap(m.heads + (bucket - first_bucket), id);
+    m.rounds.next[id] = static_cast<u16>(old);
+    return old == kNobody;
+  }
+  WARPHASH_FN u32 next_of(u32 element) const {
+    const u16 next = m.rounds.next[element];
+    return next == static_cast<u16>(kNobody) ? kNobody : next;
+  }
+  WARPHASH_FN u32 take_list(u32 bucket) const {
+    const u32 head = m.heads[bucket - first_bucket];
+    m.heads[bucket - first_bucket] = kNobody;
+    return head;
+  }
+
+  WARPHASH_FN void insert_round(u32 first, bool live, const Brought& item) {
+    const Home<Word> home = D::home_of(t, item.key);
+    Spot spot = {0, kNoSlot, false};
+    if (live) {
+      spot = look(home);
+      if (spot.found()) combine_at(spot, item);
+    }
+    const bool fresh = live && !spot.found();
+    u32* const with_fresh = m.with_fresh + (odd = !odd);  // threads may still read that of the round before
+    if (ballot(fresh) && lane() == 0) Lines::swap(with_fresh, start + first);
+    if (fresh) m.rounds.items[id] = item;
+    const bool opens = fresh && enter(home.bucket);
+    block_barrier();
+    if (*with_fresh == start + first) place_fresh(first, home, fresh, opens);
+    if (!live) return;
+    u8 with = kPresent;
+    if (fresh) {
+      with = m.rounds.states[id] == kPlaced ? kChanged : kUnplaced;
+      if (m.rounds.states[id] == kWaiting) {
+        spot = look(home);
+        if (spot.found()) with = kPresent, combine_at(spot, item);
+      }
+    }
+    changed += with == kChanged;
+    if (with == kUnplaced) atomic_add(&report_of(b)->unplaced, u64(1));
+    flag(first + id, with);
+  }
+
+  // Steps 3 to 6. All threads of a block call it, if one of them has an absent key.
+  WARPHASH_FN void place_fresh(u32 first, const Home<Word>& home, bool fresh, bool opens) {
+    if (opens) fill_home(first, home.bucket);
+    block_barrier();
+    if (m.with_deferred != start + first) return;
+    const bool deferred = fresh && m.rounds.states[id] == kDeferred;
+    const u32 second = deferred ? D::second_of(t, first_bucket, home) : 0;
+    opens = deferred && enter(second);
+    block_barrier();
+    if (opens) fill_second(second);
+    block_barrier();
+    if (deferred && m.rounds.states[id] == kPlaced) fetch_or(words(home.bucket), D::filter_bit(home.remainder));
+    if (deferred && m.rounds.states[id] == kStuck) m.rounds.stuck[fetch_add(&m.stuck_count, 1u)] = static_cast<u8>(id);
+    block_barrier();
+    if (m.stuck_count == 0) return;
+    if (id < kWarpLanes) place_stuck();
+    block_barrier();
+    if (id == 0) m.stuck_count = 0;
+  }
+
+  WARPHASH_FN void fill_home(u32 first, u32 bucket) {
+    const u32 head = take_list(bucket);
+    u32 left = vacant(bucket);
+    for (u32 x = head; x != kNobody; x = next_of(x)) {
+      const Brought& item = m.rounds.items[x];
+      bool copy = false;
+      for (u32 y = head; y != x && !copy; y = next_of(y))
+        copy = m.rounds.states[y] != kWaiting && m.rounds.items[y].key == item.key;
+      m.rounds.states[x] = copy ? kWaiting : left ? kPlaced : kDeferred;
+      if (m.rounds.states[x] == kDeferred) Lines::swap(&m.with_deferred, start + first);
+      if (copy || !left) continue;
+      put(bucket, first_bit(left), D::home_of(t, item.key).remainder, false, item.payload());
+      left &= left - 1;
+    }
+  }
+
+  WARPHASH_FN void fill_second(u32 bucket) {
+    u32 left = vacant(bucket);
+    for (u32 x = take_list(bucket); x != kNobody; x = next_of(x)) {
+      m.rounds.states[x] = left ? kPlaced : kStuck;
+      if (!left) continue;
+      const Brought& item = m.rounds.items[x];
+      put(bucket, first_bit(left), D::home_of(t, item.key).remainder, true, item.payload());
+      left &= left - 1;
+    }
+  }
+
+  // ---- make room
+  // A warp has the range for itself, and gives the stuck keys slots one by one.
+  WARPHASH_FN void place_stuck() {
+    for (u32 k = 0; k < m.stuck_count; ++k) {
+      const u32 element = m.rounds.stuck[k];
+      const Brought item = m.rounds.items[element];
+      const Home<Word> home = D::home_of(t, item.key);
+      bool placed = move_one(home, item.payload());
+      if (!placed && lane() == 0) placed = make_room(home, item.payload());
+      if (lane() == 0) m.rounds.states[element] = placed ? kPlaced : kLost;
+      Lines::order_warp();
+    }
+  }
+
+  // Moves one key out of a bucket of a stuck key, if it can; all lanes of the warp learn whether. A lane looks at a
+  // slot. Guests go first: a guest on its way home gives a find a line less to read.
+  WARPHASH_FN bool move_one(const Home<Word>& home, Word value) {
+    const u32 second = D::second_of(t, first_bucket, home);
+    for (u32 k = lane(); k - lane() < 2 * S::kSlots; k += kWarpLanes) {
+      const bool is_second = k >= S::kSlots;
+      const u32 bucket = is_second ? second : home.bucket, slot = k % S::kSlots;
+      u32 other = bucket, free = 0, guest = 0;
+      if (k < 2 * S::kSlots) {
+        other = other_bucket(bucket, slot);
+        free = vacant(other);
+        guest = S::is_guest(words(bucket), slot);
+      }
+      const u32 can = ballot(free != 0), guests = ballot(free != 0 && guest);
+      Lines::order_warp();  // before one of them writes what the others have read
+      if (!can) continue;
+      if (lane() == first_bit(guests ? guests : can)) {
+        move(bucket, slot, other, first_bit(free));
+        put_stuck(bucket, slot, home, is_second, value);
+      }
+      return true;
+    }
+    return false;
+  }
+
+  // One thread has the range for itself. False if the search saw no vacant slot; then no key has moved.
+  WARPHASH_FN bool make_room(const Home<Word>& home, Word value) {
+    m.rounds.steps[0] = {static_cast<u16>(home.bucket - first_bucket), 0, 0};
+    m.rounds.steps[1] = {static_cast<u16>(D::second_of(t, first_bucket, home) - first_bucket), 1, 0};
+    u32 seen = 2;
+    for (u32 at = 0; at < seen; ++at) {
+      const u32 bucket = first_bucket + m.rounds.steps[at].bucket;
+      ++probes;
+      const u32 guests = S::guests(words(bucket));
+      for (u32 k = 0; k < 2; ++k) {  // guests first
+        for (u32 left = k == 0 ? guests : S::kAllSlots & ~guests; left; left &= left - 1) {
+          const u32 slot = first_bit(left), other = other_bucket(bucket, slot);
+          if (const u32 free = vacant(other)) {
+            move(bucket, slot, other, first_bit(free));
+            settle_path(at, slot, home, value);
+            return true;
+          }
+          if (seen < kMostSeen)
+            m.rounds.steps[seen++] = {static_cast<u16>(other - first_bucket), static_cast<u8>(at),
+                                      static_cast<u8>(slot)};
+        }
+      }
+    }
+    return false;
+  }
+
+  WARPHASH_FN u32 other_bucket(u32 bucket, u32 slot) const {
+    const Home<Word> home = D::home_in(t, first_bucket, words(bucket), bucket, slot);
+    return S::is_guest(words(bucket), slot) ? home.bucket : D::second_of(t, first_bucket, home);
+  }
+
+  // The bucket of step `at` has a vacant slot: moves each key on the path there by one, and puts the new key at its
+  // start.
+  WARPHASH_FN void settle_path(u32 at, u32 slot, const Home<Word>& home, Word value) {
+    for (; at > 1; at = m.rounds.steps[at].from) {
+      const u32 from = first_bucket + m.rounds.steps[m.rounds.steps[at].from].bucket, of = m.rounds.steps[at].slot;
+      move(from, of, first_bucket + m.rounds.steps[at].bucket, slot);
+      slot = of;
+    }
+    put_stuck(first_bucket + m.rounds.steps[at].bucket, slot, home, at == 1, value);
+  }
+
+  WARPHASH_FN void put_stuck(u32 bucket, u32 slot, const Home<Word>& home, bool guest, Word value) {
+    put(bucket, slot, home.remainder, guest, value);
+    if (guest) words(home.bucket)[0] |= D::filter_bit(home.remainder);
+  }
+
+  // To its other bucket, where a slot is vacant.
+  WARPHASH_FN void move(u32 bucket, u32 slot, u32 to, u32 to_slot) {
+    u32* const w = words(bucket);
+    const Word remainder = S::remainder(w, slot);
+    const bool guest = S::is_guest(w, slot);
+    Word value = 0;
+    if constexpr (S::kHasValue) value = *S::value(w, slot);
+    S::vacate(w, slot);
+    put(to, to_slot, remainder, !guest, value);
+    if (guest)
+      m.stale = 1;
+    else
+      w[0] |= D::filter_bit(remainder);
+  }
+
+  // ---- filters
+  // All threads of the block call it, behind a barrier, and the last barrier is here.
+  WARPHASH_FN void renew_filters() {
+    constexpr u32 kFilter = S::kFilterBits == 32 ? ~0u : (1u << S::kFilterBits) - 1;
+    for (u32 k = id; k < size; k += threads) words(first_bucket + k)[0] &= ~kFilter;
+    block_barrier();
+    for (u32 k = id; k < size; k += threads) {
+      const u32 bucket = first_bucket + k;
+      for (u32 left = S::guests(words(bucket)); left; left &= left - 1) {
+        const Word remainder = S::remainder(words(bucket), first_bit(left));
+        fetch_or(words(D::home_of_guest(t, first_bucket, bucket, remainder)), D::filter_bit(remainder));
+      }
+    }
+    block_barrier();
+  }
+};
+
+}  // namespace warphash
