@@ -117,7 +117,7 @@ struct ApplyToRange : OverQuotients {
   // ---- the elements
   WARPHASH_FN Brought brought(u32 element) const { return pointer<const Brought>(b.brought)[start + element]; }
   WARPHASH_FN void flag(u32 element, u8 with) const {
-    if (b.out_flags) set_flag(b, pointer<const u32>(b.numbers)[start + element], with);
+    if (b.out_flags) set_flag(b, b.numbers ? pointer<const u32>(b.numbers)[start + element] : start + element, with);
   }
 
   // ---- the buckets
