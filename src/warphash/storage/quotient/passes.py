@@ -16,7 +16,7 @@ TILE_BYTES, MOST_BINS, SLICE_RANGES, MOST_COUNTED = 32 << 10, 1024, 24576, 65535
 _COUNTING_THREADS, _ARRANGING_THREADS, _MOVING_THREADS = 1024, 32, 512
 """Threads for a block that counts, for a part and for a tile."""
 
-_RESTORING_THREADS, _RESTORED = 256, 2048
+RESTORING_THREADS, RESTORED = 256, 2048
 """Threads of a block that restores the order of flags, and its flags."""
 
 _ONE_PASS_RANGES = 512
@@ -141,7 +141,7 @@ class Passes:
         source = self.flags
         for places, target in steps:
             batch = PassBatch(n=n, places=places, source=source, target=target)
-            self._program.run("restore_flags", table, batch, -(-n // _RESTORED) * _RESTORING_THREADS, stream)
+            self._program.run("restore_flags", table, batch, -(-n // RESTORED) * RESTORING_THREADS, stream)
             source = target
 
     def _share(self, n: int) -> int:
