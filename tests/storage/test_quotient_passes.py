@@ -294,7 +294,7 @@ class TestSchedules:
             ("fetch_add(in_global(pointer<u32>(b.given)) + bin, count)", "pointer<u32>(b.given)[bin]"),
             ("fetch_add(counter_of(t, first_range + bin), count)", "*counter_of(t, first_range + bin)"),
             ("      start += count;\n    }\n    block_barrier();\n", "      start += count;\n    }\n"),
-            ("tile = fetch_add(pointer<u32>(b.tile_count), tiles)", "tile = *pointer<u32>(b.tile_count)"),
+            ("tile = fetch_add(pointer<u32>(b.given) + b.parts, tiles)", "tile = pointer<u32>(b.given)[b.parts]"),
         ],
         ids=[
             "two count one element",

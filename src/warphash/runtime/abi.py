@@ -213,7 +213,7 @@ class PassBatch(Launch):
 
     _fields_ = [
         *_words("keys", "values", "source", "target", "places", "touched", "parts", "part_shift", "given"),
-        *_words("tiles", "tile_count", "share", "slice"),
+        *_words("tiles", "most_tiles", "share", "slice"),
     ]
 
 

@@ -92,8 +92,8 @@ class Passes:
             "part_places": numbers,
             "range_places": numbers * two,
             "touched": 4 * plan.ranges,
+            "given": 4 * (plan.parts + 1) * two,
             "tiles": 8 * plan.tiles,
-            "given": 4 * (plan.parts + 1) if two else 0,
         }
         at, starts = 0, dict[str, int]()
         for name, size in sizes.items():
@@ -109,11 +109,10 @@ class Passes:
         plan, at = self._plan, self._at
         passes = PassBatch(n=batch.n, report=batch.report, keys=batch.keys, values=batch.values)
         passes.touched, passes.parts, passes.part_shift = at["touched"], plan.parts, plan.shift
-        passes.given, passes.tiles = at["given"] or table.counters, at["tiles"]
-        passes.tile_count = at["given"] and at["given"] + 4 * plan.parts
+        passes.given, passes.tiles, passes.most_tiles = at["given"] or table.counters, at["tiles"], plan.tiles
         passes.share, passes.slice = self._share(batch.n), min(SLICE_RANGES, plan.ranges)
         if plan.shift:
-            self._engine.fill(at["given"], 0, 4 * (plan.parts + 1), stream)
+            self._engine.fill(at["given"], 0, at["tiles"] + 8 * plan.tiles - at["given"], stream)
 
         def run(entry: str, threads: int) -> None:
             self._program.run(entry, table, passes, threads, stream)

@@ -148,7 +148,7 @@ struct ArrangeParts : OverPasses {
     if (lane() == 0) {
       start = static_cast<u32>(fetch_add(&report_of(b)->losers, static_cast<u64>(elements)));
       list = static_cast<u32>(fetch_add(&report_of(b)->winners, static_cast<u64>(listed)));
-      if (tiles) tile = fetch_add(pointer<u32>(b.tile_count), tiles);
+      if (tiles) tile = fetch_add(pointer<u32>(b.given) + b.parts, tiles);
     }
     start = shuffle(start, 0, kWarpLanes), list = shuffle(list, 0, kWarpLanes), tile = shuffle(tile, 0, kWarpLanes);
     for (u32 k = lane(); k < tiles; k += kWarpLanes) {
@@ -221,7 +221,7 @@ struct CallersTile {
   static constexpr u32 kTile = kPassTileBytes / sizeof(Brought);
 };
 
-// From a part to its ranges.
+// From a part to its ranges. There are as many blocks as there could be tiles; those behind the last one find zeros.
 template <class Word, bool kHasValue>
 struct TileOfPart {
   using Brought = Slot<Word, kHasValue>;
@@ -230,7 +230,7 @@ struct TileOfPart {
   u32 first, n, first_range;
   WARPHASH_FN TileOfPart(const QuotientTable& table, const PassBatch& batch, u32 block)
       : t(table), b(batch), first(0), n(0), first_range(0) {
-    if (block >= *pointer<const u32>(b.tile_count)) return;
+    if (block >= b.most_tiles) return;
     const PartTile tile = PartTile::of(load_once(pointer<const u64>(b.tiles) + block));
     first = tile.first, n = tile.n, first_range = tile.part << b.part_shift;
   }
