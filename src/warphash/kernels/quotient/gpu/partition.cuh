@@ -30,10 +30,10 @@
 //
 // Why passes. Elements that go to their ranges one by one each write to a sector of 32 bytes of their own. A tile has
 // about 40 elements for each of 107 parts, and then for each of 128 ranges: whole sectors but for their ends.
-// No place has a fixed capacity, so all elements may go to one range. Hashes are computed twice, since keys are half
-// the bytes of pairs.
+// No part of memory has a fixed capacity, so all elements may go to one range.
 //
-// Bytes, for each pair of 4 + 4: 4 to count, 8 + 8 for the first pass and 8 + 8 for the second.
+// Bytes, for each pair of 4 + 4: 4 to count, 8 + 8 for the first pass and 8 + 8 for the second. The hash of a key is
+// computed to count and again in the first pass; to write it down would cost more.
 //
 // Why flags go back in steps. `apply` knows the number of an element only if it travels along: 4 bytes to write and to
 // read in each pass. Its flag would then be a sector of the second-level cache, read and written for one byte; 50 M of
@@ -42,8 +42,8 @@
 // restore_flags reads them by `places` once for each pass. The elements of a tile went to one run for each bin, so a
 // block reads few sectors, which its first-level cache keeps. For each element: 8 bytes written and read again, 4 bytes
 // of flags. (Prototype, H200, 50 M flags: 0.13 ms for the places and 0.20 ms for the way back; in one step from the
-// order of `brought`, where every flag is a sector, 0.48 ms.) Places of 2 bytes in a tile, and the runs of tiles
-// (core/gpu/lookup_partition.cuh), would save 4 of 20 bytes and take a third array.
+// order of `brought`, where every flag is a sector, 0.48 ms.) Places of 2 bytes in a tile (core/gpu/
+// lookup_partition.cuh) would save 8 of these 20 bytes, and cost the runs of each tile and the memory that blocks share.
 //
 // Memory order: relaxed. A counter hands out places and publishes nothing; barriers publish a tile to its block, and
 // the end of a kernel its output.
@@ -57,7 +57,7 @@ namespace warphash {
 constexpr u32 kPassTileBytes = 32 << 10;  // of elements
 constexpr u32 kMostBins = 1024;           // parts of a table, and ranges of a part
 constexpr u32 kPassThreads = block_threads(512);
-constexpr u32 kSliceRanges = 24576;  // 16 bits each: all memory that a block can share without asking for more
+constexpr u32 kSliceRanges = 24576;  // of 16 bits: they fill the 48 KB that a kernel may have of its own
 constexpr u32 kMostCounted = 65535;  // elements of a block that counts, so that no 16 bits overflow
 constexpr u32 kRestoringThreads = block_threads(256), kRestoringItems = 8;
 
@@ -203,7 +203,7 @@ struct CallersTile {
       : t(table),
         b(batch),
         first(block * kTile),
-        n(first < b.n ? (b.n - first < kTile ? u32(b.n - first) : kTile) : 0) {}
+        n(first < b.n ? (b.n - first < kTile ? static_cast<u32>(b.n - first) : kTile) : 0) {}
   WARPHASH_FN Brought load(u32 k) const {
     Word value = 0;
     if constexpr (kHasValue)
@@ -211,7 +211,7 @@ struct CallersTile {
     return Brought::make(permuted(t, load_once(pointer<const Word>(b.keys) + first + k)), value);
   }
   WARPHASH_FN u32 bin(const Brought& x) const { return range_of_hash(t, x.key) >> b.part_shift; }
-  // The first of `n` places for elements of a bin.
+  // The first of `count` places for elements of a bin.
   WARPHASH_FN u32 reserve(u32 bin, u32 count) const {
     const u32 first_range = bin << b.part_shift;
     return pointer<const u32>(t.starts)[first_range] + fetch_add(in_global(pointer<u32>(b.given)) + bin, count);
@@ -313,8 +313,9 @@ struct Pass : OverPasses {
 };
 
 // ---- restore_flags
-// A block has as many elements in a row as a tile, or half as many. They are loaded by plain loads, which the
-// first-level cache keeps; the flags were written by the kernel before this one (load_16_bytes of platform/cuda.cuh).
+// The elements of a block are neighbours in the order that the pass found, so they are of one tile or of two. Plain
+// loads of their flags leave the sectors in the first-level cache. (Read-only loads may come too early: load_16_bytes in
+// platform/cuda.cuh.)
 struct RestoreFlags : OverPasses {
   static constexpr u32 kThreads = kRestoringThreads, kItems = kRestoringItems, kInARow = 4;
 
