@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 from unittest import mock
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from support.engines import missing, one_of_each
-from support.faults import FAMILIES, VERBS, Repeating, interrupts
+from support.faults import FAMILIES, VERBS, Repeating, interrupts, refusals, scenarios
 from support.passes import in_passes
 from support.planting import planted
 from support.refusals import refusing
@@ -257,6 +258,20 @@ class TestEmulated:
                 if (harm := fault.harm())
             ]
         assert not harms, "\n".join(harms)
+
+    @pytest.mark.parametrize("lines", ["some", pytest.param("all", marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("verb", ["insert", "assign", "erase"])
+    def test_a_fault_leaves_the_table_whole(self, verb: str, lines: str) -> None:
+        with in_passes():
+            for scenario in scenarios("emulated", ["quotients"], [verb]):
+                every = 31 if lines == "some" else 1
+                faults = (
+                    refusals(scenario, once=True),
+                    refusals(scenario, once=False),
+                    interrupts(scenario, every=every),
+                )
+                harms = [f"{fault.place}: {harm}" for fault in chain(*faults) if (harm := fault.harm())]
+                assert not harms, "\n".join(harms)
 
 
 def disorder(engine: EmulatedEngine, seed: int, monkeypatch: pytest.MonkeyPatch) -> bool:
