@@ -11,6 +11,7 @@ import pytest
 
 from support.engines import one_of_each
 from support.faults import STORAGE_AND_TABLE, Interrupt
+from support.passes import in_passes
 from support.refusals import refusing
 from warphash import HashMap, HashSet, TableFull
 from warphash.runtime.abi import Op, kind_of
@@ -431,43 +432,28 @@ def test_a_small_batch_launches_its_own_ranges_alone(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
 @pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("u8", "u8"), ("u4", None)])
-def test_a_batch_in_the_order_of_parts_loses_nothing(
-    device: str, key: str, value: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(quotient, "_MOST_SUMMED_RANGES", 2)
-    monkeypatch.setattr(quotient, "_FEWEST_PER_RANGE", 1)
-    monkeypatch.setattr(engine_for(device), "window_bytes", 1 << 20)
+def test_a_batch_in_passes_whose_flags_nobody_asks_for(device: str, key: str, value: str | None) -> None:
     slots = {"u4u4": 7, "u8u8": 3, "u4None": 14}[f"{key}{value}"] * 3000
-    table = made(key, value, slots, device=device, on_full="raise")
-    array, keys = array_of(table), np.arange(2000, dtype=key)
-    rows = array.engine.from_host(keys)
-    copies = array.in_parts(rows.ptr, 0, len(keys))
-    copied = array.engine.to_host(copies.keys, keys.dtype, len(keys))
-    ranges = [int(h) * array.ranges >> 8 * keys.itemsize for h in hashes_of(table, copied)]
-    assert (
-        array.parts == (array.ranges, 0)
-        and array.ranges > 4
-        and ranges == sorted(ranges)
-        and (np.sort(copied) == keys).all()
-    )
-    for op in (Op.KEEP, Op.REPLACE):  # a build; then an assignment of other values
-        update_without_flags(table, keys, ~keys if op else keys, op)
-    assert table.contains(keys).all() and len(table) == 2000 and (not value or (table.find(keys)[0] == ~keys).all())
-    table.check()
-    gone = array.engine.from_host(np.concatenate([keys[1::2], keys + keys.dtype.type(2000)]))
-    table._storage.erase(gone.ptr, 3000, 0, None)
-    assert table.contains(keys).tolist() == [True, False] * 1000 and len(table) == 1000
-    table.check()
+    with in_passes(MOST_RANGE_BUCKETS):
+        table, keys = made(key, value, slots, device=device, on_full="raise"), np.arange(2000, dtype=key)
+        array = array_of(table)
+        assert array.ranges > 4
+        for op in (Op.KEEP, Op.REPLACE):  # a build; then an assignment of other values
+            update_without_flags(table, keys, ~keys if op else keys, op)
+        assert table.contains(keys).all() and len(table) == 2000 and (not value or (table.find(keys)[0] == ~keys).all())
+        table.check()
+        gone = array.engine.from_host(np.concatenate([keys[1::2], keys + keys.dtype.type(2000)]))
+        table._storage.erase(gone.ptr, 3000, 0, None)
+        assert table.contains(keys).tolist() == [True, False] * 1000 and len(table) == 1000
+        table.check()
 
 
-def test_a_batch_in_parts_that_does_not_fit_says_which_elements(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quotient, "_MOST_SUMMED_RANGES", 2)
-    monkeypatch.setattr(quotient, "_FEWEST_PER_RANGE", 1)
-    monkeypatch.setattr(engine_for("emulated"), "window_bytes", 1 << 20)
-    table = made("u8", "u8", 3 * 1100, device="emulated", on_full="raise")
-    keys = np.concatenate([np.arange(3500, dtype=np.uint64), np.full(40_000, 5, np.uint64)])
-    with pytest.raises(TableFull) as raised:
-        update_without_flags(table, keys, keys, Op.KEEP)
+def test_a_batch_in_passes_that_does_not_fit_says_which_elements() -> None:
+    with in_passes(MOST_RANGE_BUCKETS):
+        table = made("u8", "u8", 3 * 1100, device="emulated", on_full="raise")
+        keys = np.concatenate([np.arange(3500, dtype=np.uint64), np.full(40_000, 5, np.uint64)])
+        with pytest.raises(TableFull) as raised:
+            update_without_flags(table, keys, keys, Op.KEEP)
     numbers = np.asarray(raised.value.keys)
     left = np.unique(keys[numbers])
     assert len(table) == 0 and 3500 - 3303 <= len(left) < 1000

@@ -10,6 +10,7 @@ from emulated.scenarios import (
     builds,
     copies_of_new_keys,
     erased_and_inserted_again,
+    erased_in_passes,
     evictions,
     hot_keys,
     sums_of_new_keys,
@@ -18,8 +19,10 @@ from emulated.scenarios import (
 __all__ = ["BUGS"]
 
 
-def bug(name: str, right: str, wrong: str, scenario: Scenario, word: str = "u4", **parameters: Any) -> Bug:
-    return Bug(name, right, wrong, scenario, "quotient_cuckoo", word, parameters)
+def bug(
+    name: str, right: str, wrong: str, scenario: Scenario, word: str = "u4", among: str = "", **parameters: Any
+) -> Bug:
+    return Bug(name, right, wrong, scenario, "quotient_cuckoo", word, parameters, among=among)
 
 
 BUGS = [
@@ -65,6 +68,14 @@ BUGS = [
         "if (e.is_summed()) e.rank = fetch_add(m.counts + e.bin, 1u);",
         "if (e.is_summed()) e.rank = load_relaxed(m.counts + e.bin), store_relaxed(m.counts + e.bin, e.rank + 1);",
         copies_of_new_keys,
+    ),
+    bug(
+        "elements of a tile learn their ranks in two steps",
+        "const u32 rank = number(k) < tile.n ? fetch_add(m.starts + tile.bin(item[k]), 1u) : 0;",
+        "u32 rank = 0; if (number(k) < tile.n) { u32* const at = m.starts + tile.bin(item[k]); "
+        "rank = load_relaxed(at); store_relaxed(at, rank + 1); }",
+        erased_in_passes,
+        among="struct PassTile",
     ),
     bug(
         "a range keeps its counter",

@@ -22,7 +22,13 @@ def impatient(source: str) -> str:
 
 @dataclass(frozen=True)
 class Bug:
-    """A text of the kernels and what a careless hand might have written."""
+    """A text of the kernels and what a careless hand might have written.
+
+    Attributes
+    ----------
+    among
+        Text of the kernels that have the bug; empty for the kernels of the design.
+    """
 
     name: str
     right: str
@@ -34,6 +40,7 @@ class Bug:
     locks: bool = False
     value: str = ""
     multi: bool = False
+    among: str = ""
 
     def __str__(self) -> str:
         return self.name
@@ -49,7 +56,7 @@ class Bug:
 
     def plant(self, source: str) -> str:
         """The source with the bug; other kernels as they are: those of rows, and of the design that proves a table."""
-        if f"WARPHASH_ENTRIES({class_name(self.design)}, " not in source:
+        if (self.among or f"WARPHASH_ENTRIES({class_name(self.design)}, ") not in source:
             return source
         wrong = impatient(planted(source, self.right, self.wrong))
         return without_cas128(wrong) if self.locks else wrong

@@ -19,6 +19,7 @@ from support.cases import Case, MultiCase
 from support.mixed import Recorder
 from support.model import Model
 from support.multi_model import MultiModel
+from support.passes import in_passes
 from support.types import Array, special_keys
 from warphash import Operation
 from warphash.errors import TableFull, WarphashError
@@ -177,6 +178,12 @@ def erased_and_inserted_again(case: Case, rng: np.random.Generator) -> None:
         values = numbers(case, len(batch))
         model.inserted(batch, values, table.insert(batch, values))
     model.agrees(table, keys)
+
+
+def erased_in_passes(case: Case, rng: np.random.Generator) -> None:
+    """The same in a quotient table, whose batches come to the ranges in passes."""
+    with in_passes():
+        erased_and_inserted_again(case, rng)
 
 
 def all_erased_at_once(case: Case, rng: np.random.Generator) -> None:

@@ -24,6 +24,7 @@ from warphash.runtime.source import amalgamate, kernel_root
 from warphash.storage import partition, policies
 from warphash.storage.chains import node_pool
 from warphash.storage.quotient import array as quotient
+from warphash.storage.quotient import passes
 from warphash.storage.two_level import array as two_level
 
 pytestmark = pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
@@ -255,6 +256,19 @@ def test_tiles_of_a_partition(tmp_path: Path) -> None:
         "kTileBytes": partition.TILE_BYTES,
     }
     text = '#define WARPHASH_EMULATED 1\n#include "core/gpu/partition.cuh"\n'
+    assert differences(text, expected, tmp_path) == {}
+
+
+def test_tiles_of_passes(tmp_path: Path) -> None:
+    expected = {
+        "kPassTileBytes": passes.TILE_BYTES,
+        "kMostBins": passes.MOST_BINS,
+        "kSliceRanges": passes.SLICE_RANGES,
+        "kMostCounted": passes.MOST_COUNTED,
+        "kRestoringThreads": passes.RESTORING_THREADS,
+        "kRestoringThreads * kRestoringItems": passes.RESTORED,
+    }
+    text = '#define WARPHASH_EMULATED 1\n#include "quotient/gpu/partition.cuh"\n'
     assert differences(text, expected, tmp_path) == {}
 
 

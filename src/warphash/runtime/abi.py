@@ -205,7 +205,16 @@ class QuotientTable(Table):
 class QuotientBatch(Batch):
     """An operation on a quotient table."""
 
-    _fields_ = _words("brought", "numbers", "touched", "erases", "part_shift", "first_bucket")
+    _fields_ = _words("brought", "numbers", "left", "touched", "erases", "first_bucket")
+
+
+class PassBatch(Launch):
+    """A pass over the elements of a large batch for a quotient table."""
+
+    _fields_ = [
+        *_words("keys", "values", "source", "target", "places", "touched", "parts", "part_shift", "given"),
+        *_words("tiles", "most_tiles", "share", "slice"),
+    ]
 
 
 # ---- strings/abi.cuh

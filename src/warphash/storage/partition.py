@@ -13,7 +13,7 @@ from ..runtime.engine import Buffer, Engine
 from ..runtime.source import partition
 from .policies import parts_of
 
-__all__ = ["TILE_BYTES", "TILE_THREADS", "Copies", "copies_in_parts", "in_parts"]
+__all__ = ["TILE_BYTES", "TILE_THREADS", "Copies", "in_parts"]
 
 TILE_THREADS, TILE_BYTES = 256, 16 << 10
 """Of a block of these kernels: its threads, and its keys."""
@@ -69,14 +69,7 @@ def in_parts(store: Any, keys: int, values: int, n: int, stream: Any = None) -> 
     words = spec.word_bytes in (4, 8) and spec.value_word_bytes in (0, spec.word_bytes)
     if parts is None or not words or not store.design.fills_first_bucket(store.parameters):
         return None
-    return copies_in_parts(store, keys, values, n, parts, stream)
-
-
-def copies_in_parts(
-    store: Any, keys: int, values: int, n: int, parts: tuple[int, int], stream: Any = None
-) -> Copies | None:
-    """As `in_parts`, for the number of parts and their shift (``PartitionBatch.part_shift``)."""
-    engine, spec, (count, shift) = store.engine, store.spec, parts
+    count, shift = parts
     nbytes = n * spec.word_bytes
     try:
         memory = [engine.allocate(nbytes, stream) for _ in range(2 if values else 1)]

@@ -15,11 +15,28 @@ struct QuotientTable : Table {
 
 struct QuotientBatch : Batch {
   u64 brought;       // Brought per element, in the order of ranges
-  u64 numbers;       // u32 per element of `brought`: its number in the batch; in a build, elements left to rounds
+  u64 numbers;       // u32 per element of `brought`: its number in the batch; 0 if flags go in the order of `brought`
+  u64 left;          // build: u32 per element of `brought`, for a list of those left to rounds
   u64 touched;       // u32 list of ranges, its length in Report::winners
   u64 erases;        // apply: 1 to erase the keys, 0 to add them
-  u64 part_shift;    // count, scatter: logarithm of the ranges of a part that elements come in the order of
   u64 first_bucket;  // scan: the bucket of the first slot
+};
+
+// A pass over the elements of a large batch (quotient/gpu/partition.cuh).
+struct PassBatch : Launch {
+  u64 keys;        // Word per element, in the order of the caller
+  u64 values;      // Word per element, or 0
+  u64 source;      // what a pass reads: Brought per element, in the order of parts; restore_flags: u8 per element
+  u64 target;      // what it writes: the same in its new order
+  u64 places;      // u32 per element: where the pass puts it in `target`; 0 if nobody asks
+  u64 touched;     // u32 list of ranges, its length in Report::winners
+  u64 parts;       // of the table
+  u64 part_shift;  // logarithm of the ranges of a part
+  u64 given;       // u32 per part, zero before to_parts: places of it given out; behind them, the number of tiles
+  u64 tiles;       // u64 per tile of to_ranges, zero before arrange; 0 if parts are ranges
+  u64 most_tiles;  // that it has room for
+  u64 share;       // count_ranges: elements of a block, at most kMostCounted
+  u64 slice;       // count_ranges: ranges that a block counts, at most kSliceRanges
 };
 
 // What a quotient design takes.

@@ -34,7 +34,7 @@ struct ApplyToRange : InRange<D, Lines> {
           if (b.erases)
             erase_round(first, live, item);
           else
-            Base::insert_round(first, live, item);
+            Base::insert_round(first, live, item, first + id);
         });
     Base::finish();
   }

@@ -1,4 +1,5 @@
-// Brings the elements of a batch to their ranges.
+// Brings the elements of a batch to their ranges, one by one. (On a GPU, a large batch goes in passes:
+// quotient/gpu/partition.cuh.)
 //
 //   count     counts the elements of each range, and lists the ranges that have some
 //   reserve   gives each listed range a part of `brought` for its elements; the elements are the listed ranges

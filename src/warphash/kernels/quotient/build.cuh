@@ -1,5 +1,4 @@
-// Applies the elements that a batch has brought to a range (quotient/bring.cuh) of a table without keys. Nobody asks
-// what became of each.
+// Adds the elements that a batch has brought to a range (quotient/bring.cuh) of a table without keys.
 //
 // Protocol. A barrier ends each step.
 //   1. All lines of the range are vacant; nothing of the table is read.
@@ -16,8 +15,7 @@
 // reads fewer lines. The map is as large as blocks leave room for: five on a multiprocessor, or four where buckets have
 // more slots or words are wider (quotient/gpu/entries.cuh).
 //
-// The list has as many places as the range has elements, so it never overflows. It lies in `numbers`, which a batch
-// with flags needs for them, and this one has none.
+// The list has as many places as the range has elements, so it never overflows.
 //
 // Memory order: relaxed, as in quotient/range.cuh.
 #pragma once
@@ -50,10 +48,10 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
   }
 
  private:
-  WARPHASH_FN u32* list() const { return pointer<u32>(b.numbers) + Base::start; }
+  WARPHASH_FN u32* list() const { return pointer<u32>(b.left) + Base::start; }
 
   WARPHASH_FN void run() {
-    WARPHASH_ASSERT(!b.out_flags && !b.erases);
+    WARPHASH_ASSERT(!b.erases);
     Base::lines = Lines::open_vacant(m.range, line_at(t, Base::first_bucket), Base::size, id, threads);
     for (u32 k = id; k < Seen::kWords; k += threads) m.before.words[k] = 0;
     Base::set_heads(m, 0);  // there are no lists yet: the heads count the slots that are taken
@@ -65,7 +63,9 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
     block_barrier();
     Base::in_rounds(
         m.listed, [&](u32 k) { return Base::brought(list()[k]); },
-        [&](u32 first, bool live, const Brought& item) { Base::insert_round(first, live, item); });
+        [&](u32 first, bool live, const Brought& item) {
+          Base::insert_round(first, live, item, live ? list()[first + id] : 0);
+        });
     Base::finish();
   }
 
@@ -89,7 +89,10 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
 #pragma unroll
     for (u32 j = 0; j < kAtOnce; ++j) {
       const bool has_slot = slots[j] < S::kSlots, is_left = (live >> j & 1) && !has_slot;
-      if (has_slot) put(items[j], slots[j]);
+      if (has_slot) {
+        put(items[j], slots[j]);
+        Base::flag(first + j * threads + id, kChanged);
+      }
       left |= static_cast<u32>(is_left) << j;
       total += bit_count(ballot(is_left));
     }

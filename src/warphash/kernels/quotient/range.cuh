@@ -152,7 +152,9 @@ struct InRange : OverQuotients {
 
   // After the last round.
   WARPHASH_FN void finish() {
-    atomic_add(&m.changed, changed);
+    for (u32 distance = kWarpLanes / 2; distance > 0; distance /= 2)
+      changed += shuffle(changed, lane() ^ distance, kWarpLanes);
+    if (lane() == 0) atomic_add(&m.changed, changed);
     block_barrier();
     // In place, a walk over all lines costs more than the second lines that it saves, if few keys have come.
     if (m.stale && (Lines::kCopiesRanges || 4 * elements >= size)) renew_filters();
@@ -166,7 +168,7 @@ struct InRange : OverQuotients {
   // ---- the elements
   WARPHASH_FN Brought brought(u32 element) const { return pointer<const Brought>(b.brought)[start + element]; }
   WARPHASH_FN void flag(u32 element, u8 with) const {
-    if (b.out_flags) set_flag(b, pointer<const u32>(b.numbers)[start + element], with);
+    if (b.out_flags) set_flag(b, b.numbers ? pointer<const u32>(b.numbers)[start + element] : start + element, with);
   }
 
   // ---- the buckets
@@ -214,7 +216,8 @@ struct InRange : OverQuotients {
     return head;
   }
 
-  WARPHASH_FN void insert_round(u32 first, bool live, const Brought& item) {
+  // `element` is the number of this thread's element in the range.
+  WARPHASH_FN void insert_round(u32 first, bool live, const Brought& item, u32 element) {
     const Home<Word> home = D::home_of(t, item.key);
     Spot spot = {0, kNoSlot, false};
     if (live) {
@@ -239,7 +242,7 @@ struct InRange : OverQuotients {
     }
     changed += with == kChanged;
     if (with == kUnplaced) atomic_add(&report_of(b)->unplaced, u64(1));
-    flag(first + id, with);
+    flag(element, with);
   }
 
   // Steps 3 to 6. All threads of a block call it, if one of them has an absent key.

@@ -1,17 +1,18 @@
 """The lines of a quotient table in the memory of one engine, and the kernels that run over them.
 
-A batch that changes the table goes through four kernels. Three bring its elements to their ranges
-(``kernels/quotient/bring.cuh``), and the last one works on these, a block for each range: `build` if no line has been
-written yet and nobody asks what becomes of each element, otherwise `apply`. The kernels leave every range whole, so no
-pair is ever displaced. Between two kernels the counters of ranges are in use; `forget_elements` resets them after an
-interrupt.
+A batch that changes the table is brought to its ranges: a large one in passes (`passes`), others element by element
+(``kernels/quotient/bring.cuh``). Then one kernel works on the elements, a block for each range: `build` if no line has
+been written yet, otherwise `apply`. The kernels leave every range whole, so no pair is ever displaced. Between two
+kernels the counters of ranges are in use; `forget_elements` resets them after an interrupt.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 from ...designs.base import Design
@@ -22,12 +23,12 @@ from .. import snapshots
 from ..hash_constants import buckets_for, draw_constants
 from ..listed import Listed
 from ..lookup import NO_FIELDS
-from ..partition import Copies, copies_in_parts
-from ..policies import MOST_PARTS
 from ..reports import read_report, zeroed_report
 from ..scratch import Elements, pieces
 from ..snapshots import Snapshot
 from ..storage import MemoryUse, Outcome
+from ..uninterrupted import uninterrupted
+from .passes import Passes, plan_for
 
 __all__ = ["MOST_RANGE_BUCKETS", "SPARE_ELEMENTS", "Form", "QuotientArray", "form_for"]
 
@@ -37,31 +38,20 @@ MOST_RANGE_BUCKETS = 512
 _APPLYING_THREADS = 256
 """Elements that a launch counts for a range: ``kApplyingThreads``."""
 
-_NO_SHIFT = 31
-"""Of a table of one part: ranges are numbered in 32 bits."""
-
 _LAUNCH_ELEMENTS = 1 << 26
 """Most elements of one launch of an update: it has memory for a copy of each."""
 
 _MOVED_BUCKETS = 1 << 20
 """Buckets whose pairs are read at a time when they go to another array."""
 
-_MOST_SUMMED_RANGES = 256
-"""Ranges that a block brings elements to by shared additions, in whatever order they come (``kBins`` has four times as
-many)."""
-
-_FEWEST_PER_RANGE = 64
-"""Elements of a batch for each range from which on it pays to bring the batch in the order of parts of the table."""
-
 SPARE_ELEMENTS = 1 << 10
 """Of a batch for which an array always has memory: to undo a batch where the device has none left."""
 
 
 class _Scratch(NamedTuple):
-    """Memory for an update of ``n`` elements, and a batch that has its addresses."""
+    """Memory for the elements of an update, or for passes over them, and a batch that has its addresses."""
 
-    n: int
-    memory: Buffer
+    memory: Buffer | Passes
     batch: QuotientBatch
 
 
@@ -151,17 +141,6 @@ class QuotientArray:
         """The lines: all of them are in use."""
         return MemoryUse(self._lines.nbytes)
 
-    @property
-    def parts(self) -> tuple[int, int] | None:
-        """Parts of the table that a batch is brought in the order of, and the logarithm of the ranges of each.
-
-        None if the ranges are so few that blocks sum up elements in any order.
-        """
-        if self.ranges <= _MOST_SUMMED_RANGES:
-            return None
-        shift = max(0, (self.ranges - 1).bit_length() - (MOST_PARTS - 1).bit_length())
-        return (self.ranges - 1 >> shift) + 1, shift
-
     # ---- arrays like this one
     def sibling(self, slots: int, seed: int, stream: Any = None) -> Self:
         """An array of the same kind with other hash constants, without pairs."""
@@ -216,11 +195,6 @@ class QuotientArray:
         self.program.run("audit", self.table, QuotientBatch(n=n, report=report.ptr), n, stream)
         return read_report(self.engine, report.ptr, stream).mismatches
 
-    def in_parts(self, keys: int, values: int, n: int, stream: Any = None) -> Copies | None:
-        """Copies of the words of a batch in the order of the parts of the table; None where that would not help."""
-        parts = self.parts if self.engine.window_bytes and n >= _FEWEST_PER_RANGE * self.ranges else None
-        return copies_in_parts(self, keys, values, n, parts, stream) if parts else None
-
     # ---- operations that change pairs
     def update(
         self,
@@ -256,7 +230,8 @@ class QuotientArray:
             for at in range(0, walked, _LAUNCH_ELEMENTS)
         )
         fields = {"op": op, "kind": kind, "count_probes": count_probes, "erases": 0}
-        return self._run(self._scratch(walked, stream), launches, keys, values, flags, fields, stream)
+        scratch = self._scratch(walked, flags, listed is None, stream)
+        return self._run(scratch, launches, keys, values, flags, fields, stream)
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int:
         """Erase keys; how many were there. Waits.
@@ -266,7 +241,7 @@ class QuotientArray:
         MemoryError
             Before a kernel is launched, if ``only`` is no list on the host.
         """
-        scratch = self._scratch(n, stream)
+        scratch = self._scratch(n, flags, only is None, stream)
         launches = pieces(self.engine, n, min(n, _LAUNCH_ELEMENTS), only, stream)
         return self._run(scratch, launches, keys, 0, flags, {"erases": 1, "count_probes": 0}, stream).changed
 
@@ -293,9 +268,7 @@ class QuotientArray:
             other._scan(at, room, words.ptr, values, report.ptr, stream)
             n = read_report(engine, report.ptr, stream).winners
             if n:
-                copies = self.in_parts(words.ptr, values, n, stream)
-                at_keys, at_values = (copies.keys, copies.values) if copies else (words.ptr, values)
-                outcome = self.update(at_keys, at_values, n, stream=stream)
+                outcome = self.update(words.ptr, values, n, stream=stream)
                 changed, unplaced = changed + outcome.changed, unplaced + outcome.unplaced
         return Outcome(changed, 0, unplaced, 0)
 
@@ -316,11 +289,8 @@ class QuotientArray:
         launches
             As of `scratch.pieces`.
         """
-        engine, spec, run, table, batch = self.engine, self.spec, self.program.run, self.table, scratch.batch
+        engine, spec, batch = self.engine, self.spec, scratch.batch
         engine.fill(batch.report, 0, 8 * REPORT_WORDS, stream)
-        batch.part_shift = self.parts[1] if self.parts else _NO_SHIFT
-        builds = self._is_blank and not (flags or fields["erases"] or fields["count_probes"])
-        self._is_blank = False
         for name, value in fields.items():
             setattr(batch, name, value)
         for at, n, indices, length in launches:
@@ -328,25 +298,70 @@ class QuotientArray:
             batch.keys, batch.values = keys + at * spec.word_bytes, values and values + at * spec.value_word_bytes
             batch.out_flags = flags and flags + at
             engine.fill(batch.report, 0, LISTS_BYTES, stream)
-            run("count", table, batch, n, stream)
-            touched = min(n, self.ranges)
-            batch.indices, batch.count = 0, batch.report + WINNERS
-            run("reserve", table, batch, touched, stream)
-            batch.indices, batch.count = indices, length
-            run("scatter", table, batch, n, stream)
-            batch.indices, batch.count = 0, 0
-            run("build" if builds else "apply", table, batch, touched * _APPLYING_THREADS, stream)
-            builds = False
+            if isinstance(scratch.memory, Passes):
+                self._go_in_passes(scratch.memory, batch, stream)
+            else:
+                self._go_directly(batch, stream)
         report = read_report(engine, batch.report, stream)
         return Outcome(report.changed, 0, report.unplaced, report.probes)
 
-    def _scratch(self, n: int, stream: Any) -> _Scratch:
-        """Memory for launches of up to ``n`` elements, or of as many as one has."""
-        return self._spare if n <= SPARE_ELEMENTS else self._scratch_for(min(n, _LAUNCH_ELEMENTS), stream)
+    def _go_directly(self, batch: QuotientBatch, stream: Any) -> None:
+        """Bring each element of a launch by itself, and apply them."""
+        run, n, indices, length = self.program.run, batch.n, batch.indices, batch.count
+        run("count", self.table, batch, n, stream)
+        batch.indices, batch.count = 0, batch.report + WINNERS
+        run("reserve", self.table, batch, min(n, self.ranges), stream)
+        batch.indices, batch.count = indices, length
+        run("scatter", self.table, batch, n, stream)
+        batch.indices, batch.count = 0, 0
+        batch.left = 0 if batch.out_flags else batch.numbers  # which only flags need
+        self._apply(batch, stream)
+
+    def _go_in_passes(self, passes: Passes, batch: QuotientBatch, stream: Any) -> None:
+        """Bring the elements of a launch in passes, and apply them.
+
+        The flags of the elements are the caller's when the last pass has brought them back. Where values are added, an
+        interrupt must find the flags of all elements that were applied.
+        """
+        passes.bring(self.table, batch, stream)
+        flags = batch.out_flags
+        if not flags:
+            return self._apply(batch, stream)
+        batch.out_flags = passes.flags
+        apply = partial(self._apply_and_restore, passes, batch, flags, stream)
+        return apply() if batch.op in (Op.KEEP, Op.REPLACE) else uninterrupted(apply)
+
+    def _apply_and_restore(self, passes: Passes, batch: QuotientBatch, flags: int, stream: Any) -> None:
+        self._apply(batch, stream)
+        passes.restore_flags(self.table, batch.n, flags, stream)
+
+    def _apply(self, batch: QuotientBatch, stream: Any) -> None:
+        builds = self._is_blank and batch.left and not (batch.erases or batch.count_probes)
+        self._is_blank = False
+        threads = min(batch.n, self.ranges) * _APPLYING_THREADS
+        self.program.run("build" if builds else "apply", self.table, batch, threads, stream)
+
+    def _scratch(self, n: int, flags: int, in_order: bool, stream: Any) -> _Scratch:
+        """Memory for launches of up to ``n`` elements, or of as many as one has.
+
+        Parameters
+        ----------
+        in_order
+            All elements of the batch take part.
+        """
+        if n <= SPARE_ELEMENTS:
+            return self._spare
+        n = min(n, _LAUNCH_ELEMENTS)
+        plan = plan_for(self.engine, self.spec, self.ranges, n) if in_order else None
+        if plan:
+            with suppress(MemoryError):
+                passes = Passes(self.engine, self.spec, plan, bool(flags), self._is_blank, stream)
+                return _Scratch(passes, QuotientBatch(report=self._report.ptr))
+        return self._scratch_for(n, stream)
 
     def _scratch_for(self, n: int, stream: Any) -> _Scratch:
         brought_bytes = n * (self.spec.word_bytes + self.spec.value_word_bytes)
         memory = self.engine.allocate(brought_bytes + 4 * n + 4 * min(n, self.ranges), stream)
         batch = QuotientBatch(report=self._report.ptr, brought=memory.ptr, numbers=memory.ptr + brought_bytes)
         batch.touched = batch.numbers + 4 * n
-        return _Scratch(n, memory, batch)
+        return _Scratch(memory, batch)

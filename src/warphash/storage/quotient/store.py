@@ -183,20 +183,14 @@ class QuotientStore:
         unique: bool = False,
         stream: Any = None,
     ) -> None:
-        """As `Store.update`; returns when the batch is done. Keys may repeat even if they are said to be ``unique``.
-
-        Elements go in another order (`partition`) if nobody asks what became of each.
-        """
+        """As `Store.update`; returns when the batch is done. Keys may repeat even if they are said to be ``unique``."""
         if n == 0:
             return
         self.finish(stream)
         fits = self._growth.surely_fits(self, n, 0)
         if not fits:
             self._grow_ahead(keys, n, unique, stream)
-        asked, copies = flags, None if flags else self.state.array.in_parts(keys, values, n, stream)
-        if copies:
-            keys, values = copies.keys, copies.values
-        builds = not (self.size or asked or self._options.counts_probes) and op in (Op.KEEP, Op.REPLACE)
+        builds = not (self.size or flags or self._options.counts_probes) and op in (Op.KEEP, Op.REPLACE)
         if builds and self._build(keys, values, n, op, stream):
             return self._keep_in_bounds(stream)
         before = self.state
@@ -235,8 +229,7 @@ class QuotientStore:
                 self.recovery.step = None
                 raise
             left = self._taken_back(keys, undo, flags, n, stream)
-            numbers = copies.originals(left, stream) if copies else left
-            raise TableFull(f"{error}; the table is as it was", numbers) from error
+            raise TableFull(f"{error}; the table is as it was", left) from error
         except BaseException:
             if adds_up:  # at the next call, the memory of the batch may be gone
                 shielded(partial(self._end_addition, launch, n, flags, stream))
@@ -294,8 +287,6 @@ class QuotientStore:
         self.finish(stream)
         if n == 0 or (isinstance(only, np.ndarray) and not len(only)):
             return
-        copies = self.state.array.in_parts(keys, 0, n, stream) if only is None and not flags else None
-        keys = copies.keys if copies else keys
         self.recovery.step = self._recover
         try:
             erased = self.state.array.erase(keys, n, flags, only, stream)

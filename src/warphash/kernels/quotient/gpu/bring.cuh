@@ -1,9 +1,9 @@
-// `count` and `scatter` of quotient/bring.cuh by blocks whose threads share additions.
+// `count` and `scatter` of quotient/bring.cuh by blocks whose threads share additions: for batches that are too small
+// for passes (quotient/gpu/partition.cuh), and for listed elements.
 //
 // A block first adds its elements up in shared memory, by their range, and then adds once to the counter of each range.
-// It has room for the sums of kBins ranges, from the first one of a part of the table on (quotient/gpu/partition.cuh).
-// Where a batch comes in the order of the parts, these are the ranges of all or nearly all of the block's elements.
-// Elements of other ranges add to the counter themselves.
+// It has room for the sums of kBins ranges in a row, those around the range of its first element: all ranges of a small
+// table, and that of a key which is everywhere in the batch. Elements of other ranges add to the counter themselves.
 #pragma once
 #include "core/gpu/schedule.cuh"
 #include "quotient/bring.cuh"
@@ -46,8 +46,7 @@ struct BringByBlocks : OverQuotients {
       e.range = D::range_of(t, e.hash);
     }
     for (u32 k = thread_in_block(); k < kBins; k += threads_in_block()) m.counts[k] = 0;
-    const u32 shift = static_cast<u32>(b.part_shift);
-    if (thread_in_block() == 0) m.first_range = e.range >> shift << shift;
+    if (thread_in_block() == 0) m.first_range = e.range / kBins * kBins;
     block_barrier();
     e.bin = e.range - m.first_range;
     if (e.is_summed()) e.rank = fetch_add(m.counts + e.bin, 1u);

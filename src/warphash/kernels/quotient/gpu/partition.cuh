@@ -1,25 +1,377 @@
-// A batch in the order of the parts of a quotient table, of as many ranges each (core/gpu/partition.cuh), of keys of 4
-// or 8 bytes. `part_shift` is the logarithm of the ranges of a part.
+// Brings the elements of a large batch to their ranges in passes over tiles, and their flags back.
+//
+//   count_ranges    counts the elements of each range
+//   arrange         gives each part and each range its places in `brought`, lists the ranges that have elements, and
+//                   cuts each part into tiles
+//   to_parts        copies hashes and values to the places of their parts
+//   to_ranges       copies them from there to the places of their ranges
+//   restore_flags   copies flags from the order that a pass has made to the order that it found
+//
+// It does the work of count, reserve and scatter (quotient/bring.cuh), and leaves what they leave: the elements in the
+// order of ranges, and for each range its start, its number of elements and, if it has some, its place in the list.
+// storage/quotient/passes.py launches it.
+//
+// Layout. A part is 2^part_shift ranges in a row. A batch has the elements of a part in one piece, and in that piece
+// those of a range. A table of few ranges has parts of one range, and to_parts is the only pass.
+//
+//   the caller's order   [   tile 0   |   tile 1   | ... ]     kTileBytes of elements each
+//   order of parts       [ part 5            | part 0    | ... ]
+//   `tiles`              [ tile | tile | til | tile | ti | ... ]   each a u64: [ part 16 | elements 16 | first 32 ]
+//   `brought`            [ range 42 | range 40 |...| range 3 |... ]
+//
+// Protocol of a pass, a block and its tile:
+//   1. Each thread takes kItems elements. It adds each to the tile's counter of its bin, a part or a range of the
+//      tile's part, and learns its rank there.
+//   2. The threads sum up: where a bin begins in the tile; where in the output, by one addition a bin and tile.
+//   3. The elements go to their places in the tile, and from there to the output: neighbours to neighbouring places.
+//
+// The counter of a range counts its elements, starts again at arrange, and hands out places to the last pass. So it is
+// the number of elements again when `apply` reads it.
+//
+// Why passes. Elements that go to their ranges one by one each write to a sector of 32 bytes of their own. A tile has
+// about 40 elements for each of 107 parts, and then for each of 128 ranges: whole sectors but for their ends.
+// No part of memory has a fixed capacity, so all elements may go to one range.
+//
+// Bytes, for each pair of 4 + 4: 4 to count, 8 + 8 for the first pass and 8 + 8 for the second. The hash of a key is
+// computed to count and again in the first pass; to write it down would cost more.
+//
+// Why flags go back in steps. `apply` knows the number of an element only if it travels along: 4 bytes to write and to
+// read in each pass. Its flag would then be a sector of the second-level cache, read and written for one byte; 50 M of
+// them took `apply` from 1.6 to 2.7 ms (H200). So each pass notes where it put each element instead (`places`, 4 bytes,
+// in the order of its input, so neighbours write to neighbours), `apply` writes flags in the order of `brought`, and
+// restore_flags reads them by `places` once for each pass. The elements of a tile went to one run for each bin, so a
+// block reads few sectors, which its first-level cache keeps. For each element: 8 bytes written and read again, 4 bytes
+// of flags. (Prototype, H200, 50 M flags: 0.13 ms for the places and 0.20 ms for the way back; in one step from the
+// order of `brought`, where every flag is a sector, 0.48 ms.) Places of 2 bytes in a tile (core/gpu/
+// lookup_partition.cuh) would save 8 of these 20 bytes, and cost the runs of each tile and the memory that blocks share.
+//
+// Memory order: relaxed. A counter hands out places and publishes nothing; barriers publish a tile to its block, and
+// the end of a kernel its output.
 #pragma once
 #include "core/gpu/partition.cuh"
-#include "quotient/permutation.cuh"
+#include "core/gpu/schedule.cuh"
+#include "quotient/bring.cuh"
 
 namespace warphash {
 
-struct PartsOfRanges {
+constexpr u32 kPassTileBytes = 32 << 10;  // of elements
+constexpr u32 kMostBins = 1024;           // parts of a table, and ranges of a part
+constexpr u32 kPassThreads = block_threads(512);
+constexpr u32 kSliceRanges = 24576;  // of 16 bits: they fill the 48 KB that a kernel may have of its own
+constexpr u32 kMostCounted = 65535;  // elements of a block that counts, so that no 16 bits overflow
+constexpr u32 kRestoringThreads = block_threads(256), kRestoringItems = 8;
+
+struct OverPasses {
   using Table = QuotientTable;
-  static constexpr u32 kCountingBlocks = 8, kMovingBlocks = 4;  // on a processor
-  template <class Word>
-  WARPHASH_FN static u32 of(const Table& t, const PartitionBatch& b, Word key) {
-    const Word range = multiply_high(permuted(t, key), static_cast<Word>(t.ranges));
-    return static_cast<u32>(range) >> static_cast<u32>(b.part_shift);
+  using Batch = PassBatch;
+  static constexpr bool kWalks = true;
+  WARPHASH_FN static u32 block() { return static_cast<u32>(thread_in_grid() / threads_in_block()); }
+};
+
+template <class Word>
+WARPHASH_FN u32 range_of_hash(const QuotientTable& t, Word hash) {
+  return static_cast<u32>(multiply_high(hash, static_cast<Word>(t.ranges)));
+}
+
+// ---- count_ranges
+// A block counts the elements of its share that go to the ranges of its slice. The blocks of one share are neighbours,
+// so the second-level cache has the keys for all but the first of them.
+template <class Word>
+struct CountRanges : OverPasses {
+  static constexpr u32 kThreads = block_threads(1024), kBlocks = 2;
+  static constexpr u32 kAtOnce = 32 / sizeof(Word);  // keys of a thread that are on their way
+  struct Memory {
+    u32 counts[kSliceRanges / 2];  // two ranges in a word
+  };
+  WARPHASH_FN static void run(const QuotientTable& t, const PassBatch& b) {
+    const u32 slice = static_cast<u32>(b.slice), ranges = static_cast<u32>(t.ranges);
+    const u32 slices = (ranges + slice - 1) / slice;
+    const u64 first = block() / slices * b.share;
+    if (first >= b.n) return;
+    WARPHASH_ASSERT(b.share <= kMostCounted && slice <= kSliceRanges);
+    const u32 n = static_cast<u32>(b.n - first < b.share ? b.n - first : b.share);
+    const u32 first_range = block() % slices * slice;
+    const u32 mine = ranges - first_range < slice ? ranges - first_range : slice;
+    const Word* const keys = pointer<const Word>(b.keys) + first;
+    u32* const counts = static_cast<Memory*>(block_memory<sizeof(Memory)>())->counts;
+
+    for (u32 k = thread_in_block(); 2 * k < mine; k += threads_in_block()) counts[k] = 0;
+    block_barrier();
+    for (u32 at = thread_in_block(); at < n; at += kAtOnce * threads_in_block()) {
+      Word key[kAtOnce];
+#pragma unroll
+      for (u32 k = 0; k < kAtOnce; ++k)
+        if (at + k * threads_in_block() < n) key[k] = load_once(keys + at + k * threads_in_block());
+#pragma unroll
+      for (u32 k = 0; k < kAtOnce; ++k) {
+        if (at + k * threads_in_block() >= n) continue;
+        const u32 range = range_of_hash(t, permuted(t, key[k])) - first_range;
+        if (range < mine) atomic_add(counts + range / 2, 1u << 16 * (range % 2));
+      }
+    }
+    block_barrier();
+    for (u32 range = thread_in_block(); range < mine; range += threads_in_block())
+      if (const u32 count = counts[range / 2] >> 16 * (range % 2) & 0xffffu)
+        atomic_add(counter_of(t, first_range + range), count);
+  }
+};
+
+// ---- arrange
+// Elements of a part, at most a tile.
+struct PartTile {
+  u32 first, n, part;
+  WARPHASH_FN static PartTile of(u64 word) {
+    return {static_cast<u32>(word), static_cast<u32>(word >> 32) & 0xffffu, static_cast<u32>(word >> 48)};
+  }
+  WARPHASH_FN u64 word() const { return static_cast<u64>(part) << 48 | static_cast<u64>(n) << 32 | first; }
+};
+
+// A warp arranges a part. kTile is the number of elements of a tile.
+template <u32 kTile>
+struct ArrangeParts : OverPasses {
+  static_assert(kTile < 1u << 16);
+  static constexpr u32 kThreads = block_threads(256);
+
+  WARPHASH_FN static void run(const QuotientTable& t, const PassBatch& b) {
+    const u64 part = thread_in_grid() / kWarpLanes;
+    if (part >= b.parts) return;
+    const u32 first = static_cast<u32>(part << b.part_shift), next = static_cast<u32>((part + 1) << b.part_shift);
+    const u32 end = next < t.ranges ? next : static_cast<u32>(t.ranges);
+    u32 elements = 0, listed = 0;
+    for (u32 range = first + lane(); range < end; range += kWarpLanes) {
+      const u32 count = *counter_of(t, range);
+      elements += count, listed += count != 0;
+    }
+    elements = warp_sum(elements), listed = warp_sum(listed);
+    const u32 tiles = b.tiles ? (elements + kTile - 1) / kTile : 0;
+    u32 start = 0, list = 0, tile = 0;
+    if (lane() == 0) {
+      start = static_cast<u32>(fetch_add(&report_of(b)->losers, static_cast<u64>(elements)));
+      list = static_cast<u32>(fetch_add(&report_of(b)->winners, static_cast<u64>(listed)));
+      if (tiles) tile = fetch_add(pointer<u32>(b.given) + b.parts, tiles);
+    }
+    start = shuffle(start, 0, kWarpLanes), list = shuffle(list, 0, kWarpLanes), tile = shuffle(tile, 0, kWarpLanes);
+    for (u32 k = lane(); k < tiles; k += kWarpLanes) {
+      const u32 before = k * kTile, left = elements - before;
+      store_once(pointer<u64>(b.tiles) + tile + k,
+                 PartTile{start + before, left < kTile ? left : kTile, static_cast<u32>(part)}.word());
+    }
+    for (u32 range = first + lane(); range - lane() < end; range += kWarpLanes) {
+      const u32 count = range < end ? *counter_of(t, range) : 0;
+      const u32 before = sum_before(count), having = ballot(count != 0);
+      if (range < end) {
+        pointer<u32>(t.starts)[range] = start + before;
+        *counter_of(t, range) = 0;
+      }
+      if (count) pointer<u32>(b.touched)[list + bit_count(having & ((1u << lane()) - 1))] = range;
+      start += shuffle(before + count, kWarpLanes - 1, kWarpLanes);
+      list += bit_count(having);
+    }
+  }
+};
+
+// ---- to_parts, to_ranges
+// What a block shares.
+struct PassTile {
+  alignas(16) u8 elements[kPassTileBytes];
+  u32 starts[kMostBins];  // of a bin: elements, then where they begin in the tile
+  u32 shifts[kMostBins];  // from there to the output
+  u32 sums[kPassThreads / kWarpLanes];
+};
+
+template <class Brought>
+constexpr u32 kPassItems = kPassTileBytes / sizeof(Brought) / kPassThreads;  // of a thread
+
+template <class Brought>
+WARPHASH_FN Brought load_brought(const Brought* p) {
+  if constexpr (sizeof(Brought) == 16)
+    return load_once(p);
+  else if constexpr (sizeof(Brought) == 8)
+    return __builtin_bit_cast(Brought, load_once(reinterpret_cast<const u64*>(p)));
+  else
+    return __builtin_bit_cast(Brought, load_once(reinterpret_cast<const u32*>(p)));
+}
+
+// From the caller's arrays to parts.
+template <class Word, bool kHasValue>
+struct CallersTile {
+  using Brought = Slot<Word, kHasValue>;
+  const QuotientTable& t;
+  const PassBatch& b;
+  const u32 first, n;
+  WARPHASH_FN CallersTile(const QuotientTable& table, const PassBatch& batch, u32 block)
+      : t(table),
+        b(batch),
+        first(block * kTile),
+        n(first < b.n ? (b.n - first < kTile ? static_cast<u32>(b.n - first) : kTile) : 0) {}
+  WARPHASH_FN Brought load(u32 k) const {
+    Word value = 0;
+    if constexpr (kHasValue)
+      if (b.values) value = load_once(pointer<const Word>(b.values) + first + k);
+    return Brought::make(permuted(t, load_once(pointer<const Word>(b.keys) + first + k)), value);
+  }
+  WARPHASH_FN u32 bin(const Brought& x) const { return range_of_hash(t, x.key) >> b.part_shift; }
+  // The first of `count` places for elements of a bin.
+  WARPHASH_FN u32 reserve(u32 bin, u32 count) const {
+    const u32 first_range = bin << b.part_shift;
+    return pointer<const u32>(t.starts)[first_range] + fetch_add(in_global(pointer<u32>(b.given)) + bin, count);
+  }
+
+ private:
+  static constexpr u32 kTile = kPassTileBytes / sizeof(Brought);
+};
+
+// From a part to its ranges. There are as many blocks as there could be tiles; those behind the last one find zeros.
+template <class Word, bool kHasValue>
+struct TileOfPart {
+  using Brought = Slot<Word, kHasValue>;
+  const QuotientTable& t;
+  const PassBatch& b;
+  u32 first, n, first_range;
+  WARPHASH_FN TileOfPart(const QuotientTable& table, const PassBatch& batch, u32 block)
+      : t(table), b(batch), first(0), n(0), first_range(0) {
+    if (block >= b.most_tiles) return;
+    const PartTile tile = PartTile::of(load_once(pointer<const u64>(b.tiles) + block));
+    first = tile.first, n = tile.n, first_range = tile.part << b.part_shift;
+  }
+  WARPHASH_FN Brought load(u32 k) const { return load_brought(pointer<const Brought>(b.source) + first + k); }
+  WARPHASH_FN u32 bin(const Brought& x) const { return range_of_hash(t, x.key) - first_range; }
+  WARPHASH_FN u32 reserve(u32 bin, u32 count) const {
+    return pointer<const u32>(t.starts)[first_range + bin] + fetch_add(counter_of(t, first_range + bin), count);
+  }
+};
+
+template <class Tile>
+struct Pass : OverPasses {
+  using Brought = typename Tile::Brought;
+  static constexpr u32 kItems = kPassItems<Brought>;
+  static constexpr u32 kThreads = kPassThreads, kBlocks = sizeof(Brought) == 4 ? 2 : 3;
+
+  WARPHASH_FN static u32 number(u32 k) { return k * kPassThreads + thread_in_block(); }
+
+  WARPHASH_FN static void run(const QuotientTable& t, const PassBatch& b) {
+    const Tile tile(t, b, block());
+    if (tile.n == 0) return;  // the whole block
+    PassTile& m = *static_cast<PassTile*>(block_memory<sizeof(PassTile)>());
+    Brought item[kItems];
+    u32 ranks[kItems / 2];  // two in a word
+#pragma unroll
+    for (u32 k = 0; k < kItems; ++k)
+      if (number(k) < tile.n) item[k] = tile.load(number(k));
+    for (u32 bin = thread_in_block(); bin < kMostBins; bin += kPassThreads) m.starts[bin] = 0;
+    block_barrier();
+#pragma unroll
+    for (u32 k = 0; k < kItems; ++k) {
+      const u32 rank = number(k) < tile.n ? fetch_add(m.starts + tile.bin(item[k]), 1u) : 0;
+      ranks[k / 2] = k % 2 ? ranks[k / 2] | rank << 16 : rank;
+    }
+    block_barrier();
+    arrange_bins(tile, m);
+    Brought* const staged = reinterpret_cast<Brought*>(m.elements);
+#pragma unroll
+    for (u32 k = 0; k < kItems; ++k) {
+      if (number(k) >= tile.n) continue;
+      const u32 bin = tile.bin(item[k]), place = m.starts[bin] + (ranks[k / 2] >> 16 * (k % 2) & 0xffffu);
+      staged[place] = item[k];
+      if (b.places) store_once(pointer<u32>(b.places) + tile.first + number(k), m.shifts[bin] + place);
+    }
+    block_barrier();
+#pragma unroll
+    for (u32 k = 0; k < kItems; ++k) {
+      if (number(k) >= tile.n) continue;
+      const Brought x = staged[number(k)];
+      pointer<Brought>(b.target)[m.shifts[tile.bin(x)] + number(k)] = x;
+    }
+  }
+
+ private:
+  // The starts and shifts of a tile from its counts. All threads call it, behind a barrier, and a barrier ends it.
+  WARPHASH_FN static void arrange_bins(const Tile& tile, PassTile& m) {
+    constexpr u32 kMine = kMostBins / kPassThreads;
+    const u32 first = kMine * thread_in_block();
+    u32 mine = 0;
+#pragma unroll
+    for (u32 k = 0; k < kMine; ++k) {
+      const u32 count = m.starts[first + k];
+      if (count) m.shifts[first + k] = tile.reserve(first + k, count);
+      mine += count;
+    }
+    const u32 before = sum_before(mine), warp = thread_in_block() / kWarpLanes;
+    if (lane() == kWarpLanes - 1) m.sums[warp] = before + mine;
+    block_barrier();
+    const u32 of_warp = lane() < warp ? m.sums[lane()] : 0;
+    u32 start = warp_sum(of_warp) + before;
+#pragma unroll
+    for (u32 k = 0; k < kMine; ++k) {
+      const u32 count = m.starts[first + k];
+      m.starts[first + k] = start;
+      if (count) m.shifts[first + k] -= start;
+      start += count;
+    }
+    block_barrier();
+  }
+};
+
+// ---- restore_flags
+// The elements of a block are neighbours in the order that the pass found, so they are of one tile or of two. Plain
+// loads of their flags leave the sectors in the first-level cache. (Read-only loads may come too early: load_16_bytes in
+// platform/cuda.cuh.)
+struct RestoreFlags : OverPasses {
+  static constexpr u32 kThreads = kRestoringThreads, kItems = kRestoringItems, kInARow = 4;
+
+  WARPHASH_FN static void run(const QuotientTable&, const PassBatch& b) {
+    const u64 first = static_cast<u64>(block()) * kThreads * kItems + kInARow * thread_in_block();
+    const u32* const places = pointer<const u32>(b.places);
+    const u8* const source = pointer<const u8>(b.source);
+    u8* const target = pointer<u8>(b.target);
+    u32 place[kItems];
+#pragma unroll
+    for (u32 row = 0; row < kItems; row += kInARow) {
+      const u64 at = first + row * kThreads;
+      if (at + kInARow <= b.n) {
+        const Quad quad = load_once(reinterpret_cast<const Quad*>(places + at));
+#pragma unroll
+        for (u32 k = 0; k < kInARow; ++k) place[row + k] = quad.w[k];
+      } else {
+#pragma unroll
+        for (u32 k = 0; k < kInARow; ++k)
+          if (at + k < b.n) place[row + k] = load_once(places + at + k);
+      }
+    }
+    u8 flag[kItems];
+#pragma unroll
+    for (u32 row = 0; row < kItems; row += kInARow)
+#pragma unroll
+      for (u32 k = 0; k < kInARow; ++k)
+        if (first + row * kThreads + k < b.n) flag[row + k] = source[place[row + k]];
+#pragma unroll
+    for (u32 row = 0; row < kItems; row += kInARow) {
+      const u64 at = first + row * kThreads;
+      if (at + kInARow <= b.n && (b.target & (kInARow - 1)) == 0) {
+        const u32 four = flag[row] | flag[row + 1] << 8 | flag[row + 2] << 16 | static_cast<u32>(flag[row + 3]) << 24;
+        store_once(reinterpret_cast<u32*>(target + at), four);
+      } else {
+#pragma unroll
+        for (u32 k = 0; k < kInARow; ++k)
+          if (at + k < b.n) target[at + k] = flag[row + k];
+      }
+    }
   }
 };
 
 }  // namespace warphash
 
-#define WARPHASH_PLAIN_ENTRIES                                                               \
-  WARPHASH_ENTRY(count_parts4, warphash::CountParts<warphash::u32, warphash::PartsOfRanges>) \
-  WARPHASH_ENTRY(count_parts8, warphash::CountParts<warphash::u64, warphash::PartsOfRanges>) \
-  WARPHASH_ENTRY(partition4, warphash::Partition<warphash::u32, warphash::PartsOfRanges>)    \
-  WARPHASH_ENTRY(partition8, warphash::Partition<warphash::u64, warphash::PartsOfRanges>)
+// By the bytes of a key and of a value.
+#define WARPHASH_PASS_ENTRIES(BYTES, WORD, VALUED)                                     \
+  WARPHASH_ENTRY(to_parts##BYTES, warphash::Pass<warphash::CallersTile<WORD, VALUED>>) \
+  WARPHASH_ENTRY(to_ranges##BYTES, warphash::Pass<warphash::TileOfPart<WORD, VALUED>>) \
+  WARPHASH_ENTRY(arrange##BYTES,                                                       \
+                 warphash::ArrangeParts<warphash::kPassTileBytes / sizeof(warphash::Slot<WORD, VALUED>)>)
+#define WARPHASH_PLAIN_ENTRIES                                        \
+  WARPHASH_ENTRY(count_ranges4, warphash::CountRanges<warphash::u32>) \
+  WARPHASH_ENTRY(count_ranges8, warphash::CountRanges<warphash::u64>) \
+  WARPHASH_PASS_ENTRIES(40, warphash::u32, false)                     \
+  WARPHASH_PASS_ENTRIES(44, warphash::u32, true)                      \
+  WARPHASH_PASS_ENTRIES(80, warphash::u64, false)                     \
+  WARPHASH_PASS_ENTRIES(88, warphash::u64, true)                      \
+  WARPHASH_ENTRY(restore_flags, warphash::RestoreFlags)

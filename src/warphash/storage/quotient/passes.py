@@ -1,0 +1,157 @@
+"""A large batch, brought to the ranges of a quotient table in passes (``kernels/quotient/gpu/partition.cuh``)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ...runtime.abi import PassBatch, QuotientBatch, QuotientTable
+from ...runtime.engine import Engine, KernelSpec
+from ...runtime.source import partition
+
+__all__ = ["Passes", "Plan", "plan_for"]
+
+TILE_BYTES, MOST_BINS, SLICE_RANGES, MOST_COUNTED = 32 << 10, 1024, 24576, 65535
+"""``kPassTileBytes``, ``kMostBins``, ``kSliceRanges``, ``kMostCounted``."""
+
+_COUNTING_THREADS, _ARRANGING_THREADS, _MOVING_THREADS = 1024, 32, 512
+"""Threads for a block that counts, for a part and for a tile."""
+
+RESTORING_THREADS, RESTORED = 256, 2048
+"""Threads of a block that restores the order of flags, and its flags."""
+
+_ONE_PASS_RANGES = 512
+"""Most ranges that one pass brings elements to: of 4,096 pairs of 4 + 4 bytes in a tile, 8 go to each range, two
+sectors of memory. More ranges take two passes."""
+
+_FEWEST_ELEMENTS = 1 << 16
+"""Of a batch that goes in passes: a smaller one takes the time of its launches, and these are two more."""
+
+_FEWEST_PER_RANGE = 64
+"""Elements for each range of the table that a batch in passes has at least. Each range is counted and arranged, and a
+tile that goes to more ranges than it has elements for writes parts of sectors. A guess; no device has decided."""
+
+_FEWEST_COUNTED = 1 << 13
+"""Elements that a block counts before it adds its counts to those of all ranges."""
+
+
+class Plan(NamedTuple):
+    """How a batch of up to ``n`` elements goes: the ranges of a part are 2 to the power of ``shift``."""
+
+    n: int
+    ranges: int
+    shift: int
+    element_bytes: int
+
+    @property
+    def parts(self) -> int:
+        return (self.ranges - 1 >> self.shift) + 1
+
+    @property
+    def tile(self) -> int:
+        """Elements of a tile."""
+        return TILE_BYTES // self.element_bytes
+
+    @property
+    def tiles(self) -> int:
+        """Most tiles that the parts are cut into: all but one of each part are full."""
+        return self.n // self.tile + self.parts if self.shift else 0
+
+
+def plan_for(engine: Engine, spec: KernelSpec, ranges: int, n: int) -> Plan | None:
+    """The plan for a batch; None if elements had better go one by one, or if there are too many ranges."""
+    pays = n >= max(_FEWEST_ELEMENTS, _FEWEST_PER_RANGE * ranges)
+    if not engine.window_bytes or not pays or ranges > MOST_BINS * MOST_BINS:
+        return None
+    shift = 0 if ranges <= _ONE_PASS_RANGES else -(-(ranges - 1).bit_length() // 2)
+    return Plan(n, ranges, shift, spec.word_bytes + spec.value_word_bytes)
+
+
+class Passes:
+    """The memory of a plan, and its launches.
+
+    Parameters
+    ----------
+    flagged
+        Whether elements have flags.
+    builds
+        Whether the table may be without keys (``kernels/quotient/build.cuh``).
+
+    Raises
+    ------
+    MemoryError
+        If there is none.
+    """
+
+    def __init__(
+        self, engine: Engine, spec: KernelSpec, plan: Plan, flagged: bool, builds: bool, stream: Any = None
+    ) -> None:
+        self._engine, self._plan = engine, plan
+        self._program = engine.program(partition(spec.layout.partition))
+        self._widths = f"{spec.word_bytes}{spec.value_word_bytes}"
+        self._word_bytes, two = spec.word_bytes, plan.shift > 0
+        pairs, numbers = plan.n * plan.element_bytes, 4 * plan.n * flagged
+        sizes = {
+            "brought": pairs,
+            "parted": pairs if two else plan.n * flagged,
+            "part_places": numbers,
+            "range_places": numbers * two,
+            "left": 4 * plan.n * (builds and (flagged or not two)),
+            "touched": 4 * plan.ranges,
+            "given": 4 * (plan.parts + 1) * two,
+            "tiles": 8 * plan.tiles,
+        }
+        at, starts = 0, dict[str, int]()
+        for name, size in sizes.items():
+            starts[name], at = at, at + -(-size // 256) * 256
+        self._memory = engine.allocate(at, stream)
+        self._at = {name: self._memory.ptr + start if sizes[name] else 0 for name, start in starts.items()}
+
+    def bring(self, table: QuotientTable, batch: QuotientBatch, stream: Any) -> None:
+        """Bring the elements of a batch to their ranges; `apply` then takes the batch.
+
+        The batch has its own ``keys``, ``values``, ``n`` and ``report``. The lists of the report are empty.
+        """
+        plan, at = self._plan, self._at
+        passes = PassBatch(n=batch.n, report=batch.report, keys=batch.keys, values=batch.values)
+        passes.touched, passes.parts, passes.part_shift = at["touched"], plan.parts, plan.shift
+        passes.given, passes.tiles, passes.most_tiles = at["given"] or table.counters, at["tiles"], plan.tiles
+        passes.share, passes.slice = self._share(batch.n), min(SLICE_RANGES, plan.ranges)
+        if plan.shift:
+            self._engine.fill(at["given"], 0, at["tiles"] + 8 * plan.tiles - at["given"], stream)
+
+        def run(entry: str, threads: int) -> None:
+            self._program.run(entry, table, passes, threads, stream)
+
+        blocks = -(-batch.n // passes.share) * -(-plan.ranges // passes.slice)
+        run(f"count_ranges{self._word_bytes}", blocks * _COUNTING_THREADS)
+        run(f"arrange{self._widths}", plan.parts * _ARRANGING_THREADS)
+        passes.target, passes.places = at["parted" if plan.shift else "brought"], at["part_places"]
+        run(f"to_parts{self._widths}", -(-batch.n // plan.tile) * _MOVING_THREADS)
+        if plan.shift:
+            passes.source, passes.target, passes.places = at["parted"], at["brought"], at["range_places"]
+            run(f"to_ranges{self._widths}", (batch.n // plan.tile + plan.parts) * _MOVING_THREADS)
+        batch.brought, batch.touched, batch.numbers = at["brought"], at["touched"], 0
+        batch.left = at["left"] or (0 if batch.out_flags else at["parted"])  # which only flags need then
+
+    @property
+    def flags(self) -> int:
+        """Address of room for the flags, in the order in which the elements are brought."""
+        return self._at["parted"]
+
+    def restore_flags(self, table: QuotientTable, n: int, flags: int, stream: Any) -> None:
+        """Copy the flags to the order of the caller, at an address."""
+        steps = [(self._at["part_places"], flags)]
+        if self._plan.shift:
+            steps.insert(0, (self._at["range_places"], self._at["brought"]))  # which nobody needs any more
+        source = self.flags
+        for places, target in steps:
+            batch = PassBatch(n=n, places=places, source=source, target=target)
+            self._program.run("restore_flags", table, batch, -(-n // RESTORED) * RESTORING_THREADS, stream)
+            source = target
+
+    def _share(self, n: int) -> int:
+        """Elements of a block that counts, so that all blocks of one size run side by side, in as many turns as it
+        takes."""
+        at_once = max(1, self._engine.lanes // _COUNTING_THREADS)
+        turns = -(-n // (at_once * MOST_COUNTED))
+        return min(MOST_COUNTED, max(_FEWEST_COUNTED, -(-n // (turns * at_once))))

@@ -1,0 +1,327 @@
+"""Large batches come to the ranges of a quotient table in passes: all elements, in order, and their flags back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from support.engines import missing, one_of_each
+from support.faults import FAMILIES, VERBS, Repeating, interrupts, refusals, scenarios
+from support.passes import in_passes
+from support.planting import planted
+from support.refusals import refusing
+from warphash import HashMap, HashSet, TableFull
+from warphash.runtime.abi import LISTS_BYTES, QuotientBatch
+from warphash.runtime.emulated import engine as emulated
+from warphash.runtime.emulated.engine import EmulatedEngine, EmulationError
+from warphash.storage.quotient import array as quotient
+from warphash.storage.quotient import passes as module
+from warphash.storage.quotient.passes import MOST_BINS, Passes, plan_for
+from warphash.storage.reports import read_report, zeroed_report
+
+DEVICES = one_of_each("emulated", "cuda")
+TYPES = [("u4", "u4"), ("u4", None), ("u8", "u8"), ("u8", None)]
+SLOTS = {("u4", "u4"): 7, ("u4", None): 14, ("u8", "u8"): 3, ("u8", None): 7}
+"""Of a bucket of a table of few buckets."""
+
+
+@pytest.fixture(params=DEVICES)
+def device(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def made(key: str, value: str | None, slots: int, device: str, **options: Any) -> Any:
+    options = {"design": "quotient_cuckoo", "seed": 5, "load_factor": 1.0, **options}
+    options |= {"capacity": slots, "device": device}
+    return HashMap(key, value, **options) if value else HashSet(key, **options)
+
+
+def with_ranges(key: str, value: str | None, ranges: int, device: str) -> Any:
+    """The array of a table of so many ranges of four buckets."""
+    each = (
+        SLOTS[key, value] if ranges < 256 else {("u4", "u4"): 9, ("u4", None): 20}.get((key, value), SLOTS[key, value])
+    )
+    array = made(key, value, each * 4 * ranges, device)._storage.store.array
+    assert array.ranges == ranges
+    return array
+
+
+def hashes(array: Any, keys: Any) -> Any:
+    """What ``permuted`` (``kernels/quotient/permutation.cuh``) makes of keys."""
+    shifts = ((16, 0x7FEB352D), (15, 0x846CA68B), (16, 1))
+    if keys.itemsize == 8:
+        shifts = ((32, 0xD6E8FEB86659FD93), (32, 0xD6E8FEB86659FD93), (32, 1))
+    x = keys ^ keys.dtype.type(array.table.multiplier[0] % (1 << (8 * keys.itemsize)))
+    for shift, multiplier in shifts:
+        x = (x ^ (x >> keys.dtype.type(shift))) * keys.dtype.type(multiplier)
+    return x
+
+
+def ranges_of(array: Any, hashed: Any) -> Any:
+    return np.array([int(h) * array.ranges >> (8 * hashed.itemsize) for h in hashed.tolist()])
+
+
+class Brought:
+    """What passes leave of a batch: hashes and values, and the ranges that they were brought to."""
+
+    def __init__(self, array: Any, keys: Any, values: Any, flagged: bool) -> None:
+        engine, n, self.array = array.engine, len(keys), array
+        plan = plan_for(engine, array.spec, array.ranges, n)
+        assert plan is not None and plan.parts <= MOST_BINS and 1 << plan.shift <= MOST_BINS
+        self.held = [engine.from_host(column) for column in (keys, values) if column is not None]
+        self.passes = Passes(engine, array.spec, plan, flagged, False)
+        report = zeroed_report(engine, None)
+        engine.fill(report.ptr, 0, LISTS_BYTES)
+        batch = QuotientBatch(n=n, report=report.ptr, keys=self.held[0].ptr)
+        batch.values = 0 if values is None else self.held[1].ptr
+        self.passes.bring(array.table, batch, None)
+        words = engine.to_host(batch.brought, keys.dtype, n * (1 if array.spec.value_bytes == 0 else 2))
+        self.hashes, self.values = (words, None) if array.spec.value_bytes == 0 else (words[::2], words[1::2])
+        self.starts = engine.to_host(array.table.starts, np.uint32, array.ranges)
+        self.counts = engine.to_host(array.table.counters, np.uint32, array.ranges)
+        self.listed = engine.to_host(batch.touched, np.uint32, read_report(engine, report.ptr, None).winners)
+        array.forget_elements()
+
+    def check(self, keys: Any, values: Any) -> None:
+        wanted = hashes(self.array, keys)
+        assert (np.sort(self.hashes) == np.sort(wanted)).all()
+        assert (self.counts == np.bincount(ranges_of(self.array, wanted), minlength=self.array.ranges)).all()
+        assert sorted(self.listed.tolist()) == np.flatnonzero(self.counts).tolist()
+        found = ranges_of(self.array, self.hashes)
+        for r in self.listed.tolist():
+            assert (found[self.starts[r] : self.starts[r] + self.counts[r]] == r).all()
+        if self.values is not None:  # those of the batch are numbers of elements, or none
+            assert (self.hashes == wanted[self.values]).all() if values is not None else not self.values.any()
+
+
+def batches(array: Any, dtype: str, n: int) -> Iterator[Any]:
+    """Keys in no order; sorted ones; ones of one part; and one key n times."""
+    keys = np.random.default_rng(n).integers(0, np.iinfo(dtype).max, 4 * n, dtype, endpoint=True)
+    yield keys[:n]
+    yield np.sort(keys[:n])
+    first = keys[hashes(array, keys) < np.iinfo(dtype).max // array.ranges]
+    yield np.resize(first if len(first) else keys[:1], n)
+    yield np.full(n, 5, dtype)
+
+
+@pytest.mark.parametrize(("key", "value"), TYPES)
+@pytest.mark.parametrize(
+    ("ranges", "one_pass", "n"),
+    [
+        (1, 2, 1),
+        (1, 2, 9001),
+        (2, 2, 4097),
+        (3, 2, 77),
+        (13, 2, 9001),
+        (13, 512, 4096),
+        (257, 2, 20_000),
+        (257, 512, 8193),
+    ],
+)
+def test_all_elements_come_to_their_ranges(
+    device: str, key: str, value: str | None, ranges: int, one_pass: int, n: int
+) -> None:
+    with in_passes(one_pass_ranges=one_pass):
+        array = with_ranges(key, value, ranges, device)
+        for keys in batches(array, key, n):
+            for values in (None, np.arange(n, dtype=key)) if value else (None,):
+                Brought(array, keys, values, flagged=False).check(keys, values)
+
+
+@pytest.mark.parametrize(("key", "value"), TYPES)
+@pytest.mark.parametrize(("ranges", "n"), [(1, 1), (1, 4099), (5, 2047), (5, 9001), (257, 6002)])
+def test_flags_come_back_to_their_elements(device: str, key: str, value: str | None, ranges: int, n: int) -> None:
+    """At addresses of all remainders, and not a byte beyond."""
+    with in_passes():
+        array = with_ranges(key, value, ranges, device)
+        engine, keys = array.engine, next(batches(array, key, n))
+        for shift in range(4):
+            brought = Brought(array, keys, np.arange(n, dtype=key) if value else None, flagged=True)
+            engine.upload(brought.passes.flags, (brought.hashes % 251).astype(np.uint8))
+            room = engine.from_host(np.full(n + 8, 255, np.uint8))
+            brought.passes.restore_flags(array.table, n, room.ptr + shift, None)
+            flags = engine.to_host(room.ptr, np.uint8, n + 8)
+            assert (flags[shift : shift + n] == hashes(array, keys) % 251).all()
+            assert (flags[:shift] == 255).all() and (flags[shift + n :] == 255).all()
+
+
+@pytest.mark.parametrize(("key", "value"), TYPES)
+@pytest.mark.parametrize("one_pass", [2, 512])
+def test_verbs_whose_batches_go_in_passes(device: str, key: str, value: str | None, one_pass: int) -> None:
+    with in_passes(64, one_pass):
+        table = made(key, value, SLOTS[key, value] * 900, device, load_factor=0.7)
+        keys = np.random.default_rng(3).permutation(np.arange(5000) % 3000).astype(key)
+        pairs = [keys, ~keys] if value else [keys]
+        added = table.insert(*pairs)
+        assert added.sum() == len(table) == 3000 and len(np.unique(keys[added])) == 3000
+        assert not table.insert(*pairs).any() and table.contains(keys).all()
+        if value:
+            assert (table.find(keys)[0] == ~keys).all()
+            assert not table.upsert(keys, np.ones_like(keys), "add").any()
+            times = np.bincount(keys.astype(np.int64)).astype(key)
+            assert (table[np.arange(3000, dtype=key)] == ~np.arange(3000, dtype=key) + times).all()
+            table.assign(keys, keys)
+            assert (table[keys] == keys).all()
+        table.check()
+        gone = np.concatenate([keys[:2000], keys[:500], keys + keys.dtype.type(3000)])
+        erased = table.erase(gone)
+        assert erased.sum() == len(np.unique(keys[:2000])) == 3000 - len(table)
+        assert not erased[2500:].any() and not table.contains(keys[:2000]).any()
+        table.check()
+
+
+def test_a_batch_in_passes_grows_a_table_or_is_taken_back(device: str) -> None:
+    keys = np.random.default_rng(4).permutation(5000).astype(np.uint64)
+    with in_passes(64):
+        table = made("u8", "u8", 600, device, load_factor=0.7)
+        assert table.insert(keys, ~keys).all() and (table.find(keys)[0] == ~keys).all()
+        table.check()
+        table = made("u8", "u8", 3000, device, on_full="raise")
+        table.insert(keys[:500], keys[:500])
+        with pytest.raises(TableFull) as raised:
+            table.upsert(keys, np.ones_like(keys), "add")
+        assert len(raised.value.keys) and len(table) == 500
+        assert (table.find(keys[:500])[0] == keys[:500]).all() and not table.contains(keys[500:]).any()
+        table.check()
+
+
+def test_a_batch_in_passes_of_several_launches(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quotient, "_LAUNCH_ELEMENTS", 1100)
+    keys = np.random.default_rng(3).permutation(np.arange(5000, dtype=np.uint32) % np.uint32(3000))
+    with in_passes(64):
+        table = made("u4", "u4", 7, device, load_factor=0.7)
+        added = table.upsert(keys, np.ones_like(keys), "add")
+        assert added.sum() == len(table) == 3000 and len(np.unique(keys[added])) == 3000
+        assert (table[np.arange(3000, dtype=np.uint32)] == np.bincount(keys)).all()
+        assert table.erase(keys).sum() == 3000
+        table.check()
+
+
+def test_which_batches_go_in_passes() -> None:
+    spec = made("u4", "u4", 100, "cpu")._storage.store.array.spec
+    engine = mock.Mock(window_bytes=1)
+    plan = plan_for(engine, spec, 13_564, 50_000_000)
+    assert plan and (plan.shift, plan.parts, plan.tile, plan.tiles) == (7, 106, 4096, 12207 + 106)
+    plan = plan_for(engine, spec, 512, 1 << 16)
+    assert plan and (plan.shift, plan.parts, plan.tiles) == (0, 512, 0)
+    plan = plan_for(engine, spec, 513, 1 << 16)
+    assert plan and (plan.shift, plan.parts) == (5, 17)
+    plan = plan_for(engine, spec, 1 << 20, 1 << 26)
+    assert plan and (1 << plan.shift, plan.parts) == (MOST_BINS, MOST_BINS)
+    assert plan_for(engine, spec, (1 << 20) + 1, 1 << 27) is None  # more ranges than two passes tell apart
+    assert plan_for(engine, spec, 1, (1 << 16) - 1) is None and plan_for(engine, spec, 13_564, 800_000) is None
+    assert plan_for(mock.Mock(window_bytes=0), spec, 512, 1 << 20) is None  # a CPU
+
+
+def test_the_share_of_a_block_that_counts() -> None:
+    spec = made("u4", "u4", 100, "cpu")._storage.store.array.spec
+    engine = mock.Mock(window_bytes=1, lanes=132 * 2048)
+
+    def share(n: int) -> int:
+        plan = plan_for(engine, spec, 1000, n)
+        assert plan
+        return Passes(engine, spec, plan, False, False)._share(n)
+
+    engine.allocate.return_value.ptr = 256
+    assert share(50_000_000) == -(-50_000_000 // (3 * 264)) and share(1 << 26) <= module.MOST_COUNTED
+    assert share(1 << 20) == 1 << 13  # few blocks: each adds to the counters of all ranges
+
+
+@pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
+class TestEmulated:
+    def test_without_memory_for_passes_elements_go_one_by_one(self) -> None:
+        launched: list[str] = []
+        with in_passes(64):
+            table = made("u4", "u4", 7000, "emulated")
+            array = table._storage.store.array
+            keys = np.arange(3000, dtype=np.uint32)
+            rows = array.engine.from_host(keys)
+            run = array.program.run
+            noted = lambda entry, *rest: (launched.append(entry), run(entry, *rest))  # noqa: E731
+            with mock.patch.object(array.program, "run", noted), refusing(array.engine, 1, once=True) as refused:
+                outcome = array.update(rows.ptr, rows.ptr, 3000)
+            assert refused.refused and outcome.changed == 3000
+            assert launched == ["count", "reserve", "scatter", "build"]
+
+    @pytest.mark.parametrize("lines", ["some", pytest.param("all", marks=pytest.mark.slow)])
+    def test_an_interrupted_upsert_adds_all_values_of_a_key_or_none(self, lines: str) -> None:
+        scenario = Repeating(FAMILIES["quotients"], VERBS["upsert"], "emulated")
+        with in_passes(), mock.patch.object(quotient, "_LAUNCH_ELEMENTS", 64):
+            harms = [
+                f"line {fault.number}, {fault.place}: {harm}"
+                for fault in interrupts(scenario, every=31 if lines == "some" else 1)
+                if (harm := fault.harm())
+            ]
+        assert not harms, "\n".join(harms)
+
+    @pytest.mark.parametrize("lines", ["some", pytest.param("all", marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("verb", ["insert", "assign", "erase"])
+    def test_a_fault_leaves_the_table_whole(self, verb: str, lines: str) -> None:
+        with in_passes():
+            for scenario in scenarios("emulated", ["quotients"], [verb]):
+                every = 31 if lines == "some" else 1
+                faults = (
+                    refusals(scenario, once=True),
+                    refusals(scenario, once=False),
+                    interrupts(scenario, every=every),
+                )
+                harms = [f"{fault.place}: {harm}" for fault in chain(*faults) if (harm := fault.harm())]
+                assert not harms, "\n".join(harms)
+
+
+def disorder(engine: EmulatedEngine, seed: int, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether elements were lost, or torn from their values or flags, in one schedule."""
+    monkeypatch.setattr(emulated, "schedule_seed", seed)
+    monkeypatch.setattr(emulated, "engine", lambda: engine)
+    keys = np.random.default_rng(seed).integers(0, 1 << 32, 15_000, np.uint32)
+    values = np.arange(len(keys), dtype=np.uint32)
+    with in_passes():
+        array = with_ranges("u4", "u4", 3, "emulated")  # two parts, of several tiles each
+        try:
+            brought = Brought(array, keys, values, flagged=True)
+            brought.check(keys, values)
+            engine.upload(brought.passes.flags, (brought.hashes % 251).astype(np.uint8))
+            room = engine.allocate(len(keys))
+            brought.passes.restore_flags(array.table, len(keys), room.ptr, None)
+        except (AssertionError, EmulationError, IndexError):
+            return True
+        return bool((engine.to_host(room.ptr, np.uint8, len(keys)) != hashes(array, keys) % 251).any())
+
+
+@pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
+class TestSchedules:
+    def test_all_of_many(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        engine = EmulatedEngine()
+        assert not any(disorder(engine, seed, monkeypatch) for seed in range(30))
+
+    @pytest.mark.parametrize(
+        ("right", "wrong"),
+        [
+            (
+                "atomic_add(counts + range / 2, ",
+                "store_relaxed(counts + range / 2, load_relaxed(counts + range / 2) + ",
+            ),
+            ("fetch_add(in_global(pointer<u32>(b.given)) + bin, count)", "pointer<u32>(b.given)[bin]"),
+            ("fetch_add(counter_of(t, first_range + bin), count)", "*counter_of(t, first_range + bin)"),
+            ("      start += count;\n    }\n    block_barrier();\n", "      start += count;\n    }\n"),
+            ("tile = fetch_add(pointer<u32>(b.given) + b.parts, tiles)", "tile = pointer<u32>(b.given)[b.parts]"),
+        ],
+        ids=[
+            "two count one element",
+            "two tiles have one place in a part",
+            "two tiles have one place in a range",
+            "places are taken before they are known",
+            "two parts have one tile",
+        ],
+    )
+    def test_a_planted_bug_shows(self, right: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        def with_bug(source: str) -> str:
+            return planted(source, right, wrong) if "struct PassTile" in source else source
+
+        engine = EmulatedEngine(with_bug)
+        assert any(disorder(engine, seed, monkeypatch) for seed in range(30))

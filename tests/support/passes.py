@@ -1,0 +1,32 @@
+"""Batches of a few elements that go to the ranges of a quotient table in passes (`storage/quotient/passes.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest import mock
+
+from warphash.storage.quotient import array, passes, store
+
+__all__ = ["in_passes"]
+
+
+@contextmanager
+def in_passes(range_buckets: int = 4, one_pass_ranges: int = 2) -> Iterator[None]:
+    """Make all batches but the smallest go in passes, through ranges of a few buckets.
+
+    Blocks count few elements, and of these the ones for few ranges. Tables have to be made inside.
+    """
+    with (
+        mock.patch.multiple(array, SPARE_ELEMENTS=8, MOST_RANGE_BUCKETS=range_buckets),
+        mock.patch.multiple(store, SPARE_ELEMENTS=8),
+        mock.patch.multiple(
+            passes,
+            _FEWEST_ELEMENTS=1,
+            _FEWEST_PER_RANGE=0,
+            _FEWEST_COUNTED=300,
+            _ONE_PASS_RANGES=one_pass_ranges,
+            SLICE_RANGES=5,
+        ),
+    ):
+        yield
