@@ -175,6 +175,34 @@ def test_verbs_whose_batches_go_in_passes(device: str, key: str, value: str | No
         table.check()
 
 
+@pytest.mark.parametrize(("key", "value"), TYPES)
+@pytest.mark.parametrize("one_pass", [2, 512])
+def test_a_batch_with_flags_builds_a_new_table(device: str, key: str, value: str | None, one_pass: int) -> None:
+    keys = np.random.default_rng(5).permutation(np.arange(4000) % 2500).astype(key)
+    pairs = [keys, np.arange(4000, dtype=key)] if value else [keys]
+    with in_passes(64, one_pass):
+        table = made(key, value, SLOTS[key, value] * 600, device, load_factor=0.7)
+        program, launched = table._storage.store.array.program, list[str]()
+        run = program.run
+        noted = lambda entry, *rest: (launched.append(entry), run(entry, *rest))  # noqa: E731
+        with mock.patch.object(program, "run", noted):
+            added = table.insert(*pairs)
+        assert launched == ["build"]
+        assert added.sum() == len(table) == 2500 and len(np.unique(keys[added])) == 2500
+        table.check()
+        if value:
+            assert (table[keys[added]] == pairs[1][added]).all()
+            table = made(key, value, SLOTS[key, value] * 600, device, load_factor=0.7)
+            assert table.upsert(keys, np.ones_like(keys), "add").sum() == 2500
+            assert (table[np.arange(2500, dtype=key)] == np.bincount(keys.astype(np.int64))).all()
+            table.check()
+        full = made(key, value, SLOTS[key, value] * 100, device, on_full="raise")
+        with pytest.raises(TableFull):
+            full.insert(*pairs)
+        assert len(full) == 0 and not full.contains(keys).any()
+        full.check()
+
+
 def test_a_batch_in_passes_grows_a_table_or_is_taken_back(device: str) -> None:
     keys = np.random.default_rng(4).permutation(5000).astype(np.uint64)
     with in_passes(64):

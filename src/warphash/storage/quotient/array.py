@@ -42,7 +42,7 @@ _LAUNCH_ELEMENTS = 1 << 26
 """Most elements of one launch of an update: it has memory for a copy of each."""
 
 _MOVED_BUCKETS = 1 << 20
-"""Buckets whose pairs are read at a time when they go to another array."""
+"""Buckets that a scan reads at a time; and whose pairs go to another array at a time, if memory is short."""
 
 SPARE_ELEMENTS = 1 << 10
 """Of a batch for which an array always has memory: to undo a batch where the device has none left."""
@@ -178,16 +178,18 @@ class QuotientArray:
     def scan(self, room: int, out_keys: int, out_values: int, stream: Any = None) -> int:
         """As `Store.scan`."""
         report = zeroed_report(self.engine, stream)
-        for at in range(0, self.buckets, _MOVED_BUCKETS):
-            self._scan(at, room, out_keys, out_values, report.ptr, stream)
+        self._scan(0, self.buckets, room, out_keys, out_values, report.ptr, stream)
         return read_report(self.engine, report.ptr, stream).winners
 
-    def _scan(self, first: int, room: int, out_keys: int, out_values: int, report: int, stream: Any) -> None:
-        """Copy the pairs of up to `_MOVED_BUCKETS` buckets behind those that ``report`` counts."""
-        n = min(_MOVED_BUCKETS, self.buckets - first) * self.spec.slots_per_bucket
-        batch = QuotientBatch(n=n, first_bucket=first, report=report, room=room)
-        batch.out_keys, batch.out_values = out_keys, out_values
-        self.program.run("scan", self.table, batch, n, stream)
+    def _scan(
+        self, first: int, buckets: int, room: int, out_keys: int, out_values: int, report: int, stream: Any
+    ) -> None:
+        """Copy the pairs of up to so many buckets behind those that ``report`` counts."""
+        for at in range(first, min(first + buckets, self.buckets), _MOVED_BUCKETS):
+            n = min(_MOVED_BUCKETS, first + buckets - at, self.buckets - at) * self.spec.slots_per_bucket
+            batch = QuotientBatch(n=n, first_bucket=at, report=report, room=room)
+            batch.out_keys, batch.out_values = out_keys, out_values
+            self.program.run("scan", self.table, batch, n, stream)
 
     def broken_buckets(self, stream: Any = None) -> int:
         """As `Store.broken_buckets`: slots to which no search for their key comes, and counters in use."""
@@ -256,16 +258,27 @@ class QuotientArray:
     def take_over(self, other: QuotientArray, stream: Any = None) -> Outcome:
         """Add the pairs of an array, whose keys are not in this one. Waits.
 
-        The pairs go by way of arrays of keys and values, as the two arrays may lay out their lines in different ways.
+        The pairs go by way of arrays of keys and values, as the two arrays may lay out their lines in different ways:
+        all at once, so that a block has a range once; or in pieces, where there is no memory for that.
         """
+        buckets = min(other.buckets, _LAUNCH_ELEMENTS // other.spec.slots_per_bucket)
+        try:
+            return self._take_over(other, buckets, stream)
+        except MemoryError:  # of the first piece, before a kernel has changed this array
+            if not self._is_blank or buckets <= _MOVED_BUCKETS:
+                raise
+            return self._take_over(other, _MOVED_BUCKETS, stream)
+
+    def _take_over(self, other: QuotientArray, buckets: int, stream: Any) -> Outcome:
+        """Add the pairs of an array, of so many buckets at a time."""
         engine, spec = self.engine, self.spec
-        room = min(_MOVED_BUCKETS, other.buckets) * other.spec.slots_per_bucket
+        room = buckets * other.spec.slots_per_bucket
         words = engine.allocate(room * (spec.word_bytes + spec.value_word_bytes), stream)
         values = words.ptr + room * spec.word_bytes if spec.value_word_bytes else 0
         report, changed, unplaced = engine.allocate(8 * REPORT_WORDS, stream), 0, 0
-        for at in range(0, other.buckets, _MOVED_BUCKETS):
+        for at in range(0, other.buckets, buckets):
             engine.fill(report.ptr, 0, report.nbytes, stream)
-            other._scan(at, room, words.ptr, values, report.ptr, stream)
+            other._scan(at, buckets, room, words.ptr, values, report.ptr, stream)
             n = read_report(engine, report.ptr, stream).winners
             if n:
                 outcome = self.update(words.ptr, values, n, stream=stream)
