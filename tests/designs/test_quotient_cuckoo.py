@@ -11,6 +11,7 @@ import pytest
 
 from support.engines import one_of_each
 from support.faults import STORAGE_AND_TABLE, Interrupt
+from support.hashing import MIXER, permuted
 from support.passes import in_passes
 from support.refusals import refusing
 from warphash import HashMap, HashSet, TableFull
@@ -21,10 +22,6 @@ from warphash.storage.quotient.array import MOST_RANGE_BUCKETS, form_for
 from warphash.storage.resize_log import Cause
 
 DEVICES = one_of_each("cpu", "emulated")
-MIX_32 = ((16, 0x7FEB352D), (15, 0x846CA68B), (16, 1))
-MIX_64 = ((32, 0xD6E8FEB86659FD93), (32, 0xD6E8FEB86659FD93), (32, 1))
-"""Shifts and multipliers of ``mix`` (``kernels/core/hash.cuh``)."""
-
 FORMS = [  # type of keys, type of values, slots of a bucket, buckets, bits of a remainder
     ("u4", "u4", 10, (1 << 18) + 300, 14),
     ("u4", None, 30, (1 << 18) + 300, 14),
@@ -76,18 +73,11 @@ def noted_launches(table: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 # ---- the hash function, written again
-def hashes_of(table: Any, keys: Any) -> Any:
-    x = keys ^ keys.dtype.type(array_of(table).table.multiplier[0] % (1 << (8 * keys.itemsize)))
-    for shift, multiplier in MIX_32 if keys.itemsize == 4 else MIX_64:
-        x = (x ^ (x >> keys.dtype.type(shift))) * keys.dtype.type(multiplier)
-    return x
-
-
 def keys_with(table: Any, hashes: Any) -> Any:
     """The keys of some hash values."""
     bits = 8 * hashes.itemsize
     word, x = hashes.dtype.type, hashes.copy()
-    for shift, multiplier in reversed(MIX_32 if bits == 32 else MIX_64):
+    for shift, multiplier in reversed(MIXER[bits]):
         x = x * word(pow(multiplier, -1, 1 << bits))
         x = x ^ (x >> word(shift)) ^ (x >> word(2 * shift) if 2 * shift < bits else word(0))
     return x ^ word(array_of(table).table.multiplier[0] % (1 << bits))
@@ -123,7 +113,7 @@ def test_the_bits_of_a_line_tell_home_and_remainder_of_its_keys(
     used = np.flatnonzero(lines.any(axis=1))
     decoded = slots_in(lines[used], slots, remainder_bits, value is not None, word_bits)
     expected = set()
-    for h in hashes_of(table, keys).tolist():
+    for h in permuted(array_of(table), keys).tolist():
         home, low = divmod(h * array.buckets, 1 << word_bits)
         expected.add((home, h if remainder_bits == word_bits else low >> word_bits - remainder_bits))
     homes = {(int(used[i]), r[i]) for occupied, guest, r in decoded for i in np.flatnonzero(occupied & ~guest & 1)}

@@ -12,6 +12,7 @@ import pytest
 
 from support.engines import missing, one_of_each
 from support.faults import FAMILIES, VERBS, Repeating, interrupts, refusals, scenarios
+from support.hashing import permuted
 from support.passes import in_passes
 from support.planting import planted
 from support.refusals import refusing
@@ -51,17 +52,6 @@ def with_ranges(key: str, value: str | None, ranges: int, device: str) -> Any:
     return array
 
 
-def hashes(array: Any, keys: Any) -> Any:
-    """What ``permuted`` (``kernels/quotient/permutation.cuh``) makes of keys."""
-    shifts = ((16, 0x7FEB352D), (15, 0x846CA68B), (16, 1))
-    if keys.itemsize == 8:
-        shifts = ((32, 0xD6E8FEB86659FD93), (32, 0xD6E8FEB86659FD93), (32, 1))
-    x = keys ^ keys.dtype.type(array.table.multiplier[0] % (1 << (8 * keys.itemsize)))
-    for shift, multiplier in shifts:
-        x = (x ^ (x >> keys.dtype.type(shift))) * keys.dtype.type(multiplier)
-    return x
-
-
 def ranges_of(array: Any, hashed: Any) -> Any:
     return np.array([int(h) * array.ranges >> (8 * hashed.itemsize) for h in hashed.tolist()])
 
@@ -88,7 +78,7 @@ class Brought:
         array.forget_elements()
 
     def check(self, keys: Any, values: Any) -> None:
-        wanted = hashes(self.array, keys)
+        wanted = permuted(self.array, keys)
         assert (np.sort(self.hashes) == np.sort(wanted)).all()
         assert (self.counts == np.bincount(ranges_of(self.array, wanted), minlength=self.array.ranges)).all()
         assert sorted(self.listed.tolist()) == np.flatnonzero(self.counts).tolist()
@@ -104,7 +94,7 @@ def batches(array: Any, dtype: str, n: int) -> Iterator[Any]:
     keys = np.random.default_rng(n).integers(0, np.iinfo(dtype).max, 4 * n, dtype, endpoint=True)
     yield keys[:n]
     yield np.sort(keys[:n])
-    first = keys[hashes(array, keys) < np.iinfo(dtype).max // array.ranges]
+    first = keys[permuted(array, keys) < np.iinfo(dtype).max // array.ranges]
     yield np.resize(first if len(first) else keys[:1], n)
     yield np.full(n, 5, dtype)
 
@@ -146,7 +136,7 @@ def test_flags_come_back_to_their_elements(device: str, key: str, value: str | N
             room = engine.from_host(np.full(n + 8, 255, np.uint8))
             brought.passes.restore_flags(array.table, n, room.ptr + shift, None)
             flags = engine.to_host(room.ptr, np.uint8, n + 8)
-            assert (flags[shift : shift + n] == hashes(array, keys) % 251).all()
+            assert (flags[shift : shift + n] == permuted(array, keys) % 251).all()
             assert (flags[:shift] == 255).all() and (flags[shift + n :] == 255).all()
 
 
@@ -318,7 +308,7 @@ def disorder(engine: EmulatedEngine, seed: int, monkeypatch: pytest.MonkeyPatch)
             brought.passes.restore_flags(array.table, len(keys), room.ptr, None)
         except (AssertionError, EmulationError, IndexError):
             return True
-        return bool((engine.to_host(room.ptr, np.uint8, len(keys)) != hashes(array, keys) % 251).any())
+        return bool((engine.to_host(room.ptr, np.uint8, len(keys)) != permuted(array, keys) % 251).any())
 
 
 @pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")

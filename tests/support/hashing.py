@@ -9,19 +9,30 @@ import numpy.typing as npt
 
 from warphash.storage.hash_constants import PRIMES
 
-__all__ = ["digest", "first_buckets", "subtable_buckets", "universal"]
+__all__ = ["MIXER", "digest", "first_buckets", "permuted", "subtable_buckets", "universal"]
 
-_SHIFTS_AND_FACTORS = {
+MIXER = {
     32: ((16, 0x7FEB352D), (15, 0x846CA68B), (16, 1)),
     64: ((32, 0xD6E8FEB86659FD93),) * 2 + ((32, 1),),
 }
+"""Shifts and factors of ``mix``, by the bits of a word."""
+
 _WORD = 1 << 64
 
 
 def mixed(x: int, bits: int) -> int:
     """Apply the bijective mixer."""
-    for shift, factor in _SHIFTS_AND_FACTORS[bits]:
+    for shift, factor in MIXER[bits]:
         x = (x ^ x >> shift) * factor & (1 << bits) - 1
+    return x
+
+
+def permuted(array: Any, keys: Any) -> Any:
+    """The hash values of keys in a quotient table under the mixer (``kernels/quotient/permutation.cuh``)."""
+    bits = 8 * keys.itemsize
+    x = keys ^ keys.dtype.type(array.table.multiplier[0] % (1 << bits))
+    for shift, factor in MIXER[bits]:
+        x = (x ^ (x >> keys.dtype.type(shift))) * keys.dtype.type(factor)
     return x
 
 

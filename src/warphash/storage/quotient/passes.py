@@ -24,14 +24,15 @@ _ONE_PASS_RANGES = 512
 sectors of memory. More ranges take two passes."""
 
 _FEWEST_ELEMENTS = 1 << 16
-"""Of a batch that goes in passes: a smaller one takes the time of its launches, and these are two more."""
+"""Of a batch that goes in passes: a smaller one takes the time of its launches, and these are up to four more. A
+guess, as the next one; no device has decided."""
 
 _FEWEST_PER_RANGE = 64
 """Elements for each range of the table that a batch in passes has at least. Each range is counted and arranged, and a
-tile that goes to more ranges than it has elements for writes parts of sectors. A guess; no device has decided."""
+tile that goes to more ranges than it has elements for writes parts of sectors."""
 
 _FEWEST_COUNTED = 1 << 13
-"""Elements that a block counts before it adds its counts to those of all ranges."""
+"""Elements that a block counts at least before it adds its counts to those of all ranges."""
 
 
 class Plan(NamedTuple):
@@ -115,14 +116,15 @@ class Passes:
         passes = PassBatch(n=batch.n, report=batch.report, keys=batch.keys, values=batch.values)
         passes.touched, passes.parts, passes.part_shift = at["touched"], plan.parts, plan.shift
         passes.given, passes.tiles, passes.most_tiles = at["given"] or table.counters, at["tiles"], plan.tiles
-        passes.share, passes.slice = self._share(batch.n), min(SLICE_RANGES, plan.ranges)
+        slices = -(-plan.ranges // SLICE_RANGES)
+        passes.share, passes.slice = self._share(batch.n), -(-plan.ranges // slices)
         if plan.shift:
             self._engine.fill(at["given"], 0, at["tiles"] + 8 * plan.tiles - at["given"], stream)
 
         def run(entry: str, threads: int) -> None:
             self._program.run(entry, table, passes, threads, stream)
 
-        blocks = -(-batch.n // passes.share) * -(-plan.ranges // passes.slice)
+        blocks = -(-batch.n // passes.share) * slices
         run(f"count_ranges{self._word_bytes}", blocks * _COUNTING_THREADS)
         run(f"arrange{self._widths}", plan.parts * _ARRANGING_THREADS)
         passes.target, passes.places = at["parted" if plan.shift else "brought"], at["part_places"]
@@ -150,8 +152,10 @@ class Passes:
             source = target
 
     def _share(self, n: int) -> int:
-        """Elements of a block that counts, so that all blocks of one size run side by side, in as many turns as it
-        takes."""
+        """Elements of a block that counts.
+
+        Blocks of one size, in as many turns as they take: no turn has blocks for some processors alone.
+        """
         at_once = max(1, self._engine.lanes // _COUNTING_THREADS)
         turns = -(-n // (at_once * MOST_COUNTED))
         return min(MOST_COUNTED, max(_FEWEST_COUNTED, -(-n // (turns * at_once))))

@@ -42,8 +42,8 @@
 // restore_flags reads them by `places` once for each pass. The elements of a tile went to one run for each bin, so a
 // block reads few sectors, which its first-level cache keeps. For each element: 8 bytes written and read again, 4 bytes
 // of flags. (Prototype, H200, 50 M flags: 0.13 ms for the places and 0.20 ms for the way back; in one step from the
-// order of `brought`, where every flag is a sector, 0.48 ms.) Places of 2 bytes in a tile (core/gpu/
-// lookup_partition.cuh) would save 8 of these 20 bytes, and cost the runs of each tile and the memory that blocks share.
+// order of `brought`, where every flag is a sector, 0.48 ms.) Places of 2 bytes in a tile would save 8 of these 20
+// bytes. They cost a list of the runs of each tile, and memory that blocks share (core/gpu/lookup_partition.cuh).
 //
 // Memory order: relaxed. A counter hands out places and publishes nothing; barriers publish a tile to its block, and
 // the end of a kernel its output.
@@ -313,9 +313,9 @@ struct Pass : OverPasses {
 };
 
 // ---- restore_flags
-// The elements of a block are neighbours in the order that the pass found, so they are of one tile or of two. Plain
-// loads of their flags leave the sectors in the first-level cache. (Read-only loads may come too early: load_16_bytes in
-// platform/cuda.cuh.)
+// The elements of a block are neighbours in the order that the pass found, so they are of one tile or of a few. Plain
+// loads of their flags leave the sectors in the first-level cache. (Read-only loads may come too early: see
+// load_16_bytes in platform/cuda.cuh.)
 struct RestoreFlags : OverPasses {
   static constexpr u32 kThreads = kRestoringThreads, kItems = kRestoringItems, kInARow = 4;
 
