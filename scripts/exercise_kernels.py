@@ -21,6 +21,7 @@ import numpy as np
 from warphash import HashMap, HashSet, MultiMap, Operation
 from warphash.designs import registry
 from warphash.storage import aggregate, lookup_partition
+from warphash.storage.quotient import passes
 
 TYPES = [("u4", "u4"), ("u8", "u8"), ("u4", "u8"), ("u4", None), ("V16", "u4"), ("V24", "V40")]
 """Keys and values in one word, in two, in columns, without values, and in rows or lines."""
@@ -165,10 +166,11 @@ def main() -> None:
     options.add_argument("--design", choices=registry.names(), action="append")
     given = options.parse_args()
     by_parts = mock.patch.multiple(lookup_partition, FEWEST_PARTITIONED=1, lookup_parts_of=parts_of_any_table)
+    in_passes = mock.patch.multiple(passes, _FEWEST_ELEMENTS=1, _FEWEST_PER_RANGE=0, _ONE_PASS_RANGES=2)
     for design in given.design or registry.names():
         made = list(tables(design, given.device))
         for key, value, chosen in made:
-            with mock.patch.object(aggregate, "FEWEST_AGGREGATED", HOT), by_parts:
+            with mock.patch.object(aggregate, "FEWEST_AGGREGATED", HOT), by_parts, in_passes:
                 exercise(key, value, chosen, given.keys)
         if "execute" in registry.get(design).capabilities:
             exercise_mixed(design, given.device, given.keys)
