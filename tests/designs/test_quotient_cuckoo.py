@@ -29,6 +29,8 @@ FORMS = [  # type of keys, type of values, slots of a bucket, buckets, bits of a
     ("u4", None, 20, 1027, 22),
     ("u4", "u4", 7, 600, 32),
     ("u4", None, 14, 600, 32),
+    ("u8", "u8", 4, (1 << 18) + 300, 46),
+    ("u8", None, 10, (1 << 18) + 300, 46),
     ("u8", "u8", 3, 600, 64),
     ("u8", None, 7, 600, 64),
 ]

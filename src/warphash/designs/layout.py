@@ -451,7 +451,7 @@ class Quotients:
     def forms(self, key_bytes: int, value_bytes: int) -> tuple[tuple[int, int], ...]:
         """Slots of a bucket, and the fewest buckets of a table that may have them; the most slots first."""
         if max(key_bytes, value_bytes) > 4:
-            return ((3 if value_bytes else 7, 1),)
+            return ((4, 1 << 18), (3, 1)) if value_bytes else ((10, 1 << 18), (7, 1))
         slots = (10, 9, 7) if value_bytes else (30, 20, 14)
         return tuple(zip(slots, (1 << 18, 1 << 10, 1), strict=True))
 

@@ -14,9 +14,10 @@
 //   4 bytes   10    30   14   2^18 and more
 //   4 bytes    9    20   22   2^10 and more
 //   4 bytes    7    14   32   any
+//   8 bytes    4    10   46   2^18 and more
 //   8 bytes    3     7   64   any
 //
-// Marked slots (R < w), bits of a line, low to high, for a map of 10 and of 9 slots:
+// Marked slots (R < w), bits of a line, low to high, for a map of 10, of 9 and of 4 slots:
 //   0           32         48              192          512
 //   +--- 32 ----+--- 16 ---+--- ... 10 ----+--- 320 ----+
 //   |  filter   | slot 0   | slot 1 …      | 10 values  |
@@ -24,6 +25,10 @@
 //   0           8          32              224          512
 //   +---- 8 ----+--- 24 ---+--- ... 9 -----+--- 288 ----+
 //   |  filter   | slot 0   | slot 1 …      |  9 values  |
+//   +-----------+----------+---------------+------------+
+//   0           32         80              256          512      bits 224 to 255 are not used
+//   +--- 32 ----+--- 48 ---+--- ... 4 -----+--- 256 ----+
+//   |  filter   | slot 0   | slot 1 …      |  4 values  |
 //   +-----------+----------+---------------+------------+
 //   a slot:  [ occupied 1 | guest 1 | remainder R ], all 0 if it is vacant. Sets have a filter of 32 bits and no
 //   values.
@@ -55,9 +60,21 @@ struct alignas(64) Line {
   u32 words[kLineWords];
 };
 
+// A word of 32 bits, or of 64.
+template <bool kLong>
+struct UnsignedChosen {
+  using type = u32;
+};
+template <>
+struct UnsignedChosen<true> {
+  using type = u64;
+};
+template <bool kLong>
+using UnsignedFor = typename UnsignedChosen<kLong>::type;
+
 // Bits of a remainder, by the slots of a bucket.
 template <class Word, bool kHasValue, int kSlots>
-constexpr u32 kRemainderBitsOf = sizeof(Word) == 8                 ? 64
+constexpr u32 kRemainderBitsOf = sizeof(Word) == 8                 ? (kSlots == (kHasValue ? 4 : 10) ? 46 : 64)
                                  : kSlots == (kHasValue ? 10 : 30) ? 14
                                  : kSlots == (kHasValue ? 9 : 20)  ? 22
                                                                    : 32;
@@ -87,17 +104,18 @@ struct MarkedSlots : LineLayout<Word_, kHasValue_, kSlots_> {
   static constexpr u32 kFieldBits = Base::kRemainderBits + 2;
   static constexpr u32 kFilterBits = Base::kRemainderBits == 22 && kHasValue_ ? 8 : 32;
   static constexpr u32 kReadWords = (kFilterBits + kSlots_ * kFieldBits + 31) / 32;  // all but the values
-  static constexpr u32 kFieldMask = (1u << kFieldBits) - 1;
+  using Field = UnsignedFor<(kFieldBits > 32)>;
+  static constexpr Field kFieldMask = (static_cast<Field>(1) << kFieldBits) - 1;
   static constexpr u32 kOccupied = 1, kGuest = 2;
 
-  WARPHASH_FN static u32 field(const u32* w, u32 slot) {
+  WARPHASH_FN static Field field(const u32* w, u32 slot) {
     const u32 bit = kFilterBits + slot * kFieldBits, word = bit / 32, shift = bit % 32;
-    u32 x = w[word] >> shift;
-    if (shift + kFieldBits > 32) x |= w[word + 1] << (32 - shift);
+    Field x = static_cast<Field>(w[word]) >> shift;
+    if (shift + kFieldBits > 32) x |= static_cast<Field>(w[word + 1]) << (32 - shift);
     return x & kFieldMask;
   }
-  WARPHASH_FN static u32 field_of(Word remainder, bool guest) {
-    return static_cast<u32>(remainder) << 2 | (guest ? kGuest : 0) | kOccupied;
+  WARPHASH_FN static Field field_of(Word remainder, bool guest) {
+    return static_cast<Field>(remainder) << 2 | (guest ? kGuest : 0) | kOccupied;
   }
   template <class Test>
   WARPHASH_FN static u32 slots_where(const u32* w, Test&& test) {
@@ -107,14 +125,14 @@ struct MarkedSlots : LineLayout<Word_, kHasValue_, kSlots_> {
     return mask;
   }
   WARPHASH_FN static u32 matches(const u32* w, Word remainder, bool guest) {
-    const u32 wanted = field_of(remainder, guest);
-    return slots_where(w, [&](u32 f) { return f == wanted; });
+    const Field wanted = field_of(remainder, guest);
+    return slots_where(w, [&](Field f) { return f == wanted; });
   }
   WARPHASH_FN static u32 occupied(const u32* w) {
-    return slots_where(w, [](u32 f) { return (f & kOccupied) != 0; });
+    return slots_where(w, [](Field f) { return (f & kOccupied) != 0; });
   }
   WARPHASH_FN static u32 guests(const u32* w) {
-    return slots_where(w, [](u32 f) { return (f & kGuest) != 0; });
+    return slots_where(w, [](Field f) { return (f & kGuest) != 0; });
   }
   WARPHASH_FN static bool is_occupied(const u32* w, u32 slot) { return field(w, slot) & kOccupied; }
   WARPHASH_FN static bool is_guest(const u32* w, u32 slot) { return field(w, slot) & kGuest; }
@@ -122,27 +140,28 @@ struct MarkedSlots : LineLayout<Word_, kHasValue_, kSlots_> {
   // For a vacant slot of a line that no other thread changes.
   WARPHASH_FN static void put(u32* w, u32 slot, Word remainder, bool guest) {
     const u32 bit = kFilterBits + slot * kFieldBits, word = bit / 32, shift = bit % 32;
-    const u32 x = field_of(remainder, guest);
-    w[word] |= x << shift;
-    if (shift + kFieldBits > 32) w[word + 1] |= x >> (32 - shift);
+    const Field x = field_of(remainder, guest);
+    w[word] |= static_cast<u32>(x << shift);
+    if (shift + kFieldBits > 32) w[word + 1] |= static_cast<u32>(x >> (32 - shift));
   }
   // For a vacant slot of its home that no other thread has, while others put to other slots of the line. Nobody reads
   // the line before a barrier.
   WARPHASH_FN static void put_beside(u32* w, u32 slot, Word remainder) {
     const u32 bit = kFilterBits + slot * kFieldBits, word = bit / 32, shift = bit % 32;
-    const u32 x = field_of(remainder, false);
-    if constexpr (kFieldBits == 16) {
-      reinterpret_cast<u16*>(w)[bit / 16] = static_cast<u16>(x);
+    const Field x = field_of(remainder, false);
+    if constexpr (kFieldBits % 16 == 0) {
+#pragma unroll
+      for (u32 k = 0; k < kFieldBits / 16; ++k) reinterpret_cast<u16*>(w)[bit / 16 + k] = static_cast<u16>(x >> 16 * k);
     } else {
-      fetch_or(w + word, x << shift);
-      if (shift + kFieldBits > 32) fetch_or(w + word + 1, x >> (32 - shift));
+      fetch_or(w + word, static_cast<u32>(x << shift));
+      if (shift + kFieldBits > 32) fetch_or(w + word + 1, static_cast<u32>(x >> (32 - shift)));
     }
   }
   // False if the slot is vacant already. Other threads may vacate slots of the line.
   WARPHASH_FN static bool vacate(u32* w, u32 slot) {
     const u32 bit = kFilterBits + slot * kFieldBits, word = bit / 32, shift = bit % 32;
-    const u32 old = fetch_and(w + word, ~(kFieldMask << shift));
-    if (shift + kFieldBits > 32) fetch_and(w + word + 1, ~(kFieldMask >> (32 - shift)));
+    const u32 old = fetch_and(w + word, ~static_cast<u32>(kFieldMask << shift));
+    if (shift + kFieldBits > 32) fetch_and(w + word + 1, ~static_cast<u32>(kFieldMask >> (32 - shift)));
     return old >> shift & kOccupied;
   }
 };

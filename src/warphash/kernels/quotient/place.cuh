@@ -35,8 +35,14 @@ struct Places {
   // Undoes home_of.
   WARPHASH_FN static Word hash_of(const QuotientTable& t, const Home<Word>& home) {
     if constexpr (kDroppedBits == 0) return home.remainder;
-    const u64 product = static_cast<u64>(home.bucket) << 32 | static_cast<u64>(home.remainder) << kDroppedBits;
-    return static_cast<Word>(divided_up(product, t.buckets));
+    const u64 low = static_cast<u64>(home.remainder) << kDroppedBits;
+    if constexpr (sizeof(Word) == 4) {
+      return static_cast<Word>(divided_up(static_cast<u64>(home.bucket) << 32 | low, t.buckets));
+    } else {  // digits of 32 bits, as by hand: the first is rounded down
+      const u64 first = static_cast<u64>(home.bucket) << 32 | low >> 32, digit = divided_up(first + 1, t.buckets) - 1;
+      const u64 rest = first - digit * t.buckets;
+      return static_cast<Word>((digit << 32) + divided_up(rest << 32 | (low & 0xffffffffu), t.buckets));
+    }
   }
   // x / by, rounded up, for a result of 32 bits: a division of 64 bits takes a GPU a hundred instructions. The quotient
   // of doubles is off by less than 2^-19, so its whole part may be the next integer, or one too few.
