@@ -9,7 +9,7 @@ What an update may leave undone, and what follows:
    is large enough to fail by its size (`policies.is_risky`), a snapshot was taken before it, and is put back. A smaller
    batch fails only with a freak of the hash constants: its keys are erased.
 
-No pair is ever displaced (``kernels/quotient/apply.cuh``). So the recovery of an interrupted update
+No pair is ever displaced (``kernels/quotient/range.cuh``). So the recovery of an interrupted update
 (`storage.Recovery`) puts the snapshot back or, without one, resets the counters of the ranges and counts the keys anew.
 """
 
