@@ -33,7 +33,10 @@ def workers() -> dict[str, str]:
     """State of each thread of the pool, by its number."""
     states = {}
     for task in Path("/proc/self/task").iterdir():
-        status = (task / "status").read_text()
+        try:
+            status = (task / "status").read_text()
+        except (FileNotFoundError, ProcessLookupError):  # the thread has ended since it was listed
+            continue
         if status.startswith("Name:\twarphash\n"):
             states[task.name] = status
     return states
