@@ -266,23 +266,23 @@ class TestEmulated:
             assert refused.refused and outcome.changed == 3000
             assert launched == ["count", "reserve", "scatter", "build"]
 
-    @pytest.mark.parametrize("lines", ["some", pytest.param("all", marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("lines", ["some", pytest.param("more", marks=pytest.mark.slow)])
     def test_an_interrupted_upsert_adds_all_values_of_a_key_or_none(self, lines: str) -> None:
         scenario = Repeating(FAMILIES["quotients"], VERBS["upsert"], "emulated")
         with in_passes(), mock.patch.object(quotient, "_LAUNCH_ELEMENTS", 64):
             harms = [
                 f"line {fault.number}, {fault.place}: {harm}"
-                for fault in interrupts(scenario, every=31 if lines == "some" else 1)
+                for fault in interrupts(scenario, every=31 if lines == "some" else 5)
                 if (harm := fault.harm())
             ]
         assert not harms, "\n".join(harms)
 
-    @pytest.mark.parametrize("lines", ["some", pytest.param("all", marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("lines", ["some", pytest.param("more", marks=pytest.mark.slow)])
     @pytest.mark.parametrize("verb", ["insert", "assign", "erase"])
     def test_a_fault_leaves_the_table_whole(self, verb: str, lines: str) -> None:
         with in_passes():
             for scenario in scenarios("emulated", ["quotients"], [verb]):
-                every = 31 if lines == "some" else 1
+                every = 31 if lines == "some" else 5
                 faults = (
                     refusals(scenario, once=True),
                     refusals(scenario, once=False),
