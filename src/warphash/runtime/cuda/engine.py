@@ -347,15 +347,16 @@ class CudaEngine:
             raise CaptureError(f"a CUDA graph cannot own the {nbytes:,} bytes of working memory that this call needs")
         if nbytes <= LARGEST_BYTES:
             return self._small.allocate(nbytes)
-        if self._kept is None or nbytes < COUNTED_BYTES:
+        kept = self._kept
+        if kept is None or nbytes < COUNTED_BYTES:
             return DeviceBuffer(self._take(nbytes, stream), nbytes, self._release)
-        self._kept.count(nbytes)
+        kept.count(nbytes)
         try:
             ptr = self._take(nbytes, stream)
         except BaseException:
-            self._kept.count(-nbytes)
+            kept.count(-nbytes)
             raise
-        return DeviceBuffer(ptr, nbytes, partial(self._release_counted, nbytes))
+        return DeviceBuffer(ptr, nbytes, partial(self._release_counted, kept, nbytes))
 
     def _take(self, nbytes: int, stream: Any = None) -> int:
         """Address of memory of the driver, ready in the order of ``stream``."""
@@ -509,10 +510,9 @@ class CudaEngine:
             return self._driver.cuMemAlloc(nbytes)
         return self._driver.cuMemAllocFromPoolAsync(nbytes, self._pool, handle)
 
-    def _release_counted(self, nbytes: int, ptr: int) -> None:
+    def _release_counted(self, kept: KeptMemory, nbytes: int, ptr: int) -> None:
         self._release(ptr)
-        if self._kept is not None:
-            self._kept.count(-nbytes)
+        kept.count(-nbytes)
 
     def _release(self, ptr: int) -> None:
         # Takes no turn on a stream: it may come in the middle of another operation's, when the collector runs there.
