@@ -53,8 +53,8 @@ BUGS = [
     ),
     bug(
         "two erase one key",
-        "const bool erased = spot.found() && S::vacate(words(spot.bucket), spot.slot);",
-        "const bool erased = spot.found(); if (erased) S::vacate(words(spot.bucket), spot.slot);",
+        "if (!S::vacate(words(spot.bucket), spot.slot)) continue;",
+        "S::vacate(words(spot.bucket), spot.slot);",
         erased_and_inserted_again,
     ),
     bug(
