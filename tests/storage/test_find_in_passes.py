@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
-from warphash import HashMap, HashSet
+from warphash import HashMap, HashSet, set_num_threads
 
 KEYS = 20_000
 DESIGNS = {
@@ -15,6 +17,7 @@ DESIGNS = {
     "iceberg": {"slots_per_bucket": 16, "load_factor": 0.9},
     "linear_probing": {"slots_per_bucket": 8, "load_factor": 0.9},
     "dynamic_cuckoo": {"load_factor": 0.9},
+    "quotient_cuckoo": {"load_factor": 0.9},
 }
 RESERVED = (-1, -2, -3)
 """Keys of the three marks of slots."""
@@ -52,3 +55,35 @@ def test_a_batch_of_one_kind_fills_the_list(design: str, of_keys: int) -> None:
     assert not table.find(asked)[1].any()
     table.insert(asked[:1], asked[:1])
     assert table.find(asked)[1].sum() == (KEYS if of_keys else 1)
+
+
+@pytest.fixture(params=[1, 3], ids=lambda threads: f"{threads} threads")
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    set_num_threads(request.param)
+    yield request.param
+    set_num_threads(None)
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("key", ["uint32", "uint64"])
+@pytest.mark.parametrize("design", ["bucketed_cuckoo", "dynamic_cuckoo", "quotient_cuckoo"])
+def test_a_table_that_is_larger_than_the_caches(design: str, key: str) -> None:
+    """Its lines are asked for in another cache. Its batches are built, scattered and flagged by lines of memory."""
+    n, kind = 2_500_000, np.dtype(key)
+    drawn = np.random.default_rng(3).permutation(np.arange(2 * n, dtype=kind) * kind.type(2_654_435_761))
+    held, absent = drawn[:n], drawn[n:]
+    repeated = np.concatenate([held, held[: n // 2]])
+    table = HashMap(key, key, design=design, device="cpu", capacity=n)
+    added = table.insert(repeated, ~repeated)
+    assert np.count_nonzero(added) == len(table) == n and added[n // 2 : n].all() and table.nbytes > 1 << 24
+    asked = np.concatenate([absent, held[: n - 37]])
+    values, found = table.find(asked, default=7)
+    assert not found[:n].any() and (values[:n] == 7).all()
+    assert found[n:].all() and (values[n:] == ~asked[n:]).all() and np.array_equal(table.contains(asked), found)
+    assert (
+        not table.upsert(held, np.ones_like(held), "add").any() and (table.find(held)[0] == ~held + kind.type(1)).all()
+    )
+    erased = table.erase(np.concatenate([held[::2], absent]))
+    assert np.count_nonzero(erased) == len(held[::2]) and not table.contains(held[::2]).any()
+    assert table.contains(held[1::2]).all() and len(table) == len(held[1::2])
+    table.check()

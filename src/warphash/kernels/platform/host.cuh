@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #if defined(__AVX2__)
 #include <immintrin.h>
 #elif defined(__SSE2__)
@@ -52,6 +53,8 @@ WARPHASH_FN void store_once(T* p, T x) {
 }
 
 WARPHASH_FN void prefetch(const void* p) { __builtin_prefetch(p); }
+// Into the second-level cache, which can wait for more lines at a time.
+WARPHASH_FN void prefetch_far(const void* p) { __builtin_prefetch(p, 0, 2); }
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
 
@@ -249,6 +252,91 @@ WARPHASH_FN bool holds(const typename S::Item* at, typename S::Word key) {
 #endif
   return survey_one_by_one<S, false>(at, key).hits;
 }
+
+// ---- a line of 64 bytes at once: bit j of a mask is field j
+// Bit j: word j of those in a row from byte kFirst of a line on equals `wanted`.
+template <class Word, int kFirst, int kWords>
+WARPHASH_FN u32 equal_words(const void* line, Word wanted);
+// Fields of kBytes bytes in a row, from byte kFirst of a line on.
+template <int kFirst, int kBytes, int kFields>
+struct FieldsOfLine;
+
+#if defined(__AVX2__)
+constexpr bool kComparesLines = true;
+
+template <class Word, int kFirst, int kWords>
+WARPHASH_FN u32 equal_words(const void* line, Word wanted) {
+  constexpr int kPerVector = 32 / static_cast<int>(sizeof(Word)), kLast = 64 - 32;  // where the last vector begins
+  u32 mask = 0;
+  for (int j = 0; j < kWords; j += kPerVector) {
+    const int at = kFirst + j * static_cast<int>(sizeof(Word)), from = at < kLast ? at : kLast;
+    const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(static_cast<const char*>(line) + from));
+    u32 equal;
+    if constexpr (sizeof(Word) == 4)
+      equal = static_cast<u32>(_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(words, broadcast(wanted)))));
+    else
+      equal = static_cast<u32>(_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(words, broadcast(wanted)))));
+    mask |= equal << ((from - kFirst) / static_cast<int>(sizeof(Word)));
+  }
+  return mask & ((1u << kWords) - 1);
+}
+
+template <int kFirst, int kBytes, int kFields>
+struct FieldsOfLine {
+  static constexpr bool kWhole = kFirst + kBytes * kFields > 32;  // or half of the line
+  using Mask = std::conditional_t<kWhole, u64, u32>;              // a bit a byte
+
+  WARPHASH_FN static constexpr Mask first_bytes() {
+    Mask mask = 0;
+    for (int j = 0; j < kFields; ++j) mask |= static_cast<Mask>(1) << (kFirst + j * kBytes);
+    return mask;
+  }
+  struct alignas(32) Bytes {
+    u8 of_field[64];  // the byte of its field that each byte of the line is
+  };
+  WARPHASH_FN static constexpr Bytes bytes_of_fields() {
+    Bytes bytes = {};
+    for (int i = 0; i < 64; ++i) bytes.of_field[i] = static_cast<u8>((i + kBytes - kFirst % kBytes) % kBytes);
+    return bytes;
+  }
+  static constexpr Bytes kBytesOfFields = bytes_of_fields();
+
+  WARPHASH_FN static __m256i half(const void* line, int k) {
+    return _mm256_load_si256(static_cast<const __m256i*>(line) + k);
+  }
+  template <class BytesOf>
+  WARPHASH_FN static Mask of_halves(BytesOf&& bytes_of) {
+    const Mask low = static_cast<u32>(_mm256_movemask_epi8(bytes_of(0)));
+    if constexpr (kWhole)
+      return low | static_cast<Mask>(static_cast<u32>(_mm256_movemask_epi8(bytes_of(1)))) << 32;
+    else
+      return low;
+  }
+  WARPHASH_FN static u32 of_first_bytes(Mask mask) {
+    if constexpr (kWhole)
+      return static_cast<u32>(_pext_u64(mask, first_bytes()));
+    else
+      return _pext_u32(mask, first_bytes());
+  }
+
+  // Bit j: field j equals `wanted`.
+  WARPHASH_FN static u32 equal(const void* line, u64 wanted) {
+    const __m256i each = _mm256_set1_epi64x(static_cast<i64>(wanted));
+    const Mask same = of_halves(
+        [&](int k) { return _mm256_cmpeq_epi8(half(line, k), _mm256_shuffle_epi8(each, half(&kBytesOfFields, k))); });
+    Mask all = same;
+    for (int k = 1; k < kBytes; ++k) all &= same >> k;
+    return of_first_bytes(all);
+  }
+  // Bit j: field j has this bit of its first byte.
+  WARPHASH_FN static u32 with_bit(const void* line, u32 bit) {
+    return of_first_bytes(
+        of_halves([&](int k) { return _mm256_slli_epi16(half(line, k), static_cast<int>(7 - bit)); }));
+  }
+};
+#else
+constexpr bool kComparesLines = false;
+#endif
 
 // A thread is a lane, a warp and a block of its own.
 constexpr u32 kWarpLanes = 1;

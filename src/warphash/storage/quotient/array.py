@@ -129,7 +129,7 @@ class QuotientArray:
             **dict(spec.constants),
         )
         self._report = zeroed_report(engine, stream)
-        self._spare = self._scratch_for(SPARE_ELEMENTS, stream)
+        self._spare = self._scratch_for(SPARE_ELEMENTS, True, True, stream)
         self.clear(stream)
 
     @property
@@ -327,7 +327,6 @@ class QuotientArray:
         batch.indices, batch.count = indices, length
         run("scatter", self.table, batch, n, stream)
         batch.indices, batch.count = 0, 0
-        batch.left = 0 if batch.out_flags else batch.numbers  # which only flags need
         self._apply(batch, stream)
 
     def _go_in_passes(self, passes: Passes, batch: QuotientBatch, stream: Any) -> None:
@@ -370,11 +369,18 @@ class QuotientArray:
             with suppress(MemoryError):
                 passes = Passes(self.engine, self.spec, plan, bool(flags), self._is_blank, stream)
                 return _Scratch(passes, QuotientBatch(report=self._report.ptr))
-        return self._scratch_for(n, stream)
+        return self._scratch_for(n, bool(flags), self._is_blank, stream)
 
-    def _scratch_for(self, n: int, stream: Any) -> _Scratch:
-        brought_bytes = n * (self.spec.word_bytes + self.spec.value_word_bytes)
-        memory = self.engine.allocate(brought_bytes + 4 * n + 4 * min(n, self.ranges), stream)
-        batch = QuotientBatch(report=self._report.ptr, brought=memory.ptr, numbers=memory.ptr + brought_bytes)
-        batch.touched = batch.numbers + 4 * n
+    def _scratch_for(self, n: int, numbered: bool, builds: bool, stream: Any) -> _Scratch:
+        def in_lines(nbytes: int) -> int:
+            return -(-nbytes // LINE_BYTES) * LINE_BYTES
+
+        brought_bytes = in_lines(n * (self.spec.word_bytes + self.spec.value_word_bytes))
+        numbers_bytes, left_bytes = numbered * in_lines(4 * n), builds * in_lines(4 * n)
+        touched_bytes = 4 * min(n, self.ranges)
+        memory = self.engine.allocate(brought_bytes + numbers_bytes + left_bytes + touched_bytes, stream)
+        batch = QuotientBatch(report=self._report.ptr, brought=memory.ptr)
+        batch.numbers = memory.ptr + brought_bytes if numbered else 0
+        batch.left = memory.ptr + brought_bytes + numbers_bytes if builds else 0
+        batch.touched = memory.ptr + brought_bytes + numbers_bytes + left_bytes
         return _Scratch(memory, batch)

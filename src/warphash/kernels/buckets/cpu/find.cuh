@@ -56,6 +56,7 @@ struct FindInPasses : Find<D> {
   struct Walk {
     const Table t;  // copies: no store to an answer changes them
     const Batch b;
+    const bool far;  // the table is
     const i32 region;
     const bool ends_at_first;     // an absent key, if its first bucket is open
     u32 fresh[kListed + kBlock];  // elements that go on from their first buckets
@@ -64,13 +65,17 @@ struct FindInPasses : Find<D> {
     u32 listed = 0;
 
     Walk(const Table& table, const Batch& batch)
-        : t(table), b(batch), region(D::region(table)), ends_at_first(ends_if_open(Probe<S>::start(table, 0))) {}
+        : t(table),
+          b(batch),
+          far(table.buckets * S::kBucketBytes > kNearBytes),
+          region(D::region(table)),
+          ends_at_first(ends_if_open(Probe<S>::start(table, 0))) {}
 
     WARPHASH_FN void run(u64 begin, u64 end) {
       Block blocks[2];
       Block *seen = &blocks[0], *next = &blocks[1];
       open(begin, end, *next);
-      for (u32 k = 0; k < next->n; ++k) prefetch_bucket<S>(t, next->buckets[k]);
+      for (u32 k = 0; k < next->n; ++k) prefetch_bucket<S>(t, next->buckets[k], far);
       while (next->n) {
         Block* const done = seen;
         seen = next, next = done;
@@ -93,7 +98,7 @@ struct FindInPasses : Find<D> {
     WARPHASH_FN void look_at(const Block& seen, const Block& next) {
       u32 length = count;
       for (u32 k = 0; k < seen.n; ++k) {
-        prefetch_bucket<S>(t, next.buckets[k]);
+        prefetch_bucket<S>(t, next.buckets[k], far);
         const u32 element = static_cast<u32>(seen.first) + k;
         const Word key = key_at<S>(b, element);
         fresh[length] = element;
@@ -118,7 +123,7 @@ struct FindInPasses : Find<D> {
         if (k < n) {
           GoesOn& e = list[k];
           if (!D::advance(t, e.probe, BucketView<S>::full())) e.element = kNowhere;
-          prefetch_bucket<S>(t, e.probe.bucket);
+          prefetch_bucket<S>(t, e.probe.bucket, far);
         }
         if (k < kBlock) continue;
         const GoesOn e = list[k - kBlock];

@@ -1,8 +1,11 @@
 // `count` and `scatter` of quotient/bring.cuh by threads that share few counters.
 //
-// A thread first counts the elements of its part of the batch in counters of its own. Then it adds these counts to
-// those of the ranges, one addition a range, and so learns where its elements go. If each element adds to the counter
-// of its range, two threads pass each other the lines of the counters.
+//   count     A thread counts the elements of its part of the batch in counters of its own. Then it adds these counts to
+//             those of the ranges, one addition a range. If each element adds to the counter of its range, two threads
+//             pass each other the lines of the counters.
+//   scatter   A thread counts again, and so learns where its elements go in each range. It gathers the elements of a
+//             range until they fill a line of memory, and writes the line past the caches. Elements that are written one
+//             by one fetch the line that they overwrite.
 #pragma once
 #include <cstring>
 
@@ -11,38 +14,111 @@
 
 namespace warphash {
 
-constexpr u64 kOwnCounters = 1 << 14;  // 64 KB: half of a second-level cache at most
+constexpr u32 kLineBytes = 64;
+
+// A counter, or a place, of each range, 0 at first; none if there is no memory.
+class Counters {
+  u32* const of_;
+
+ public:
+  explicit Counters(u64 ranges) : of_(static_cast<u32*>(calloc(ranges, sizeof(u32)))) {}
+  ~Counters() { free(of_); }
+  Counters(const Counters&) = delete;
+  WARPHASH_FN u32* begin() const { return of_; }
+};
+
+// Writes elements to places of `to`, which begins with a line. The places of a range follow one another, from `firsts`
+// of the range on.
+template <class T>
+class LineWriter {
+  static constexpr u32 kPerLine = kLineBytes / sizeof(T);
+  T* const to_;
+  const u32* const firsts_;
+  T* const held_;  // of each range, the line that its next place is in
+
+ public:
+  LineWriter(T* to, const u32* firsts, u64 ranges)
+      : to_(to), firsts_(firsts), held_(static_cast<T*>(aligned_alloc(kLineBytes, ranges * kLineBytes))) {}
+  ~LineWriter() { free(held_); }
+  LineWriter(const LineWriter&) = delete;
+  bool has_memory() const { return held_; }
+
+  WARPHASH_FN void put(u32 range, u32 place, const T& x) {
+    T* const line = held_ + static_cast<u64>(range) * kPerLine;
+    line[place % kPerLine] = x;
+    if (place % kPerLine == kPerLine - 1) send(range, place + 1);
+  }
+  void flush(u32 range, u32 end) {
+    if (firsts_[range] < end && end % kPerLine) send(range, end);
+  }
+
+ private:
+  // The line that ends at place `end`, or the part of it that is this thread's. (Out of line: the loop around it needs
+  // the registers.)
+  [[gnu::noinline]] void send(u32 range, u32 end) {
+    const T* const line = held_ + static_cast<u64>(range) * kPerLine;
+    const u32 begin = (end - 1) / kPerLine * kPerLine, first = firsts_[range];
+    if (first <= begin && end % kPerLine == 0) return stream_line(to_ + begin, line);
+    for (u32 place = first > begin ? first : begin; place < end; ++place) to_[place] = line[place % kPerLine];
+  }
+};
 
 template <class D>
 struct BringByThreads : OverQuotients {
   using S = typename D::S;
   using Word = typename S::Word;
   static constexpr bool kWalks = true;
-  struct Counts {
-    u32 of[kOwnCounters];
+  static constexpr u32 kBlock = 64;
+
+  // The hashes and ranges of elements in a row.
+  struct Block {
+    u32 n;
+    u32 ranges[kBlock];
+    Word hashes[kBlock];
+
+    WARPHASH_FN void read(const QuotientTable& t, const QuotientBatch& b, u64 first, u64 end) {
+      n = end - first < kBlock ? static_cast<u32>(end - first) : kBlock;
+      if (b.indices) {
+        for (u32 k = 0; k < n; ++k) hashes[k] = key_at<S>(b, element_of(b, first + k));
+        hash(t, hashes);
+      } else {
+        hash(t, pointer<const Word>(b.keys) + first);
+      }
+    }
+
+   private:
+    // (A loop of its own is one that the compiler vectorizes.)
+    WARPHASH_FN void hash(const QuotientTable& t, const Word* keys) {
+      for (u32 k = 0; k < n; ++k) {
+        hashes[k] = permuted(t, keys[k]);
+        ranges[k] = D::range_of(t, hashes[k]);
+      }
+    }
   };
 
-  static Word hash_at(const QuotientTable& t, const QuotientBatch& b, u64 i) {
-    return permuted(t, key_at<S>(b, element_of(b, i)));
-  }
   // Whether counters of its own save a thread more additions than they cost.
-  static bool pays(const QuotientTable& t, u64 elements) { return t.ranges <= kOwnCounters && elements >= t.ranges; }
-  static void count(const QuotientTable& t, const QuotientBatch& b, u64 begin, u64 end, Counts& counts) {
-    std::memset(counts.of, 0, t.ranges * sizeof(u32));
-    for (u64 i = begin; i < end; ++i) ++counts.of[D::range_of(t, hash_at(t, b, i))];
+  static bool pays(const QuotientTable& t, u64 elements) { return elements >= t.ranges; }
+  static void count(const QuotientTable& t, const QuotientBatch& b, u64 begin, u64 end, u32* counters) {
+    Block block;
+    for (u64 i = begin; i < end; i += kBlock) {
+      block.read(t, b, i, end);
+      for (u32 k = 0; k < block.n; ++k) ++counters[block.ranges[k]];
+    }
   }
 };
 
 template <class D>
 struct CountByThreads : BringByThreads<D> {
+  using Base = BringByThreads<D>;
   static void run(const QuotientTable& table, const QuotientBatch& batch, u64 begin, u64 end) {
     const QuotientTable t = table;  // local copies, as in core/cpu/schedule.cuh
     const QuotientBatch b = batch;
-    if (!BringByThreads<D>::pays(t, end - begin)) return for_each_straight<CountInRanges<D>>(t, b, begin, end);
-    typename BringByThreads<D>::Counts counts;
-    BringByThreads<D>::count(t, b, begin, end, counts);
+    Counters counters(Base::pays(t, end - begin) ? t.ranges : 0);
+    if (!Base::pays(t, end - begin) || !counters.begin()) return for_each_straight<CountInRanges<D>>(t, b, begin, end);
+    u32* const counts = counters.begin();
+    Base::count(t, b, begin, end, counts);
     for (u32 range = 0; range < t.ranges; ++range) {
-      if (!counts.of[range] || fetch_add(counter_of(t, range), counts.of[range])) continue;
+      if (!counts[range] || fetch_add(counter_of(t, range), counts[range])) continue;
       pointer<u32>(b.touched)[fetch_add(&report_of(b)->winners, u64(1))] = range;
     }
   }
@@ -50,19 +126,45 @@ struct CountByThreads : BringByThreads<D> {
 
 template <class D>
 struct ScatterByThreads : BringByThreads<D> {
+  using Base = BringByThreads<D>;
   using S = typename D::S;
+  using Brought = typename S::Brought;
+
   static void run(const QuotientTable& table, const QuotientBatch& batch, u64 begin, u64 end) {
+    if (!Base::pays(table, end - begin) || !run_by_lines(table, batch, begin, end))
+      for_each_straight<ScatterToParts<D>>(table, batch, begin, end);
+  }
+
+ private:
+  // False if there is no memory for lines.
+  static bool run_by_lines(const QuotientTable& table, const QuotientBatch& batch, u64 begin, u64 end) {
     const QuotientTable t = table;
     const QuotientBatch b = batch;
-    if (!BringByThreads<D>::pays(t, end - begin)) return for_each_straight<ScatterToParts<D>>(t, b, begin, end);
-    typename BringByThreads<D>::Counts places;
-    BringByThreads<D>::count(t, b, begin, end, places);
+    const bool numbered = b.out_flags != 0;
+    Counters first_places(t.ranges), next_places(t.ranges);
+    u32 *const firsts = first_places.begin(), *const places = next_places.begin();
+    LineWriter<Brought> brought(pointer<Brought>(b.brought), firsts, t.ranges);
+    LineWriter<u32> numbers(pointer<u32>(b.numbers), firsts, numbered ? t.ranges : 1);
+    if (!firsts || !places || !brought.has_memory() || !numbers.has_memory()) return false;
+    Base::count(t, b, begin, end, firsts);
     for (u32 range = 0; range < t.ranges; ++range)
-      if (places.of[range]) places.of[range] = ScatterToParts<D>::reserve(t, range, places.of[range]);
-    for (u64 i = begin; i < end; ++i) {
-      const typename S::Word hash = BringByThreads<D>::hash_at(t, b, i);
-      ScatterToParts<D>::put(b, element_of(b, i), hash, places.of[D::range_of(t, hash)]++);
+      if (firsts[range]) places[range] = firsts[range] = ScatterToParts<D>::reserve(t, range, firsts[range]);
+    typename Base::Block block;
+    for (u64 i = begin; i < end; i += Base::kBlock) {
+      block.read(t, b, i, end);
+      for (u32 k = 0; k < block.n; ++k) {
+        const u32 element = element_of(b, i + k), range = block.ranges[k], place = places[range]++;
+        const auto value = b.values ? value_at<S>(b, element) : typename S::Word{};
+        brought.put(range, place, Brought::make(block.hashes[k], value));
+        if (numbered) numbers.put(range, place, element);
+      }
     }
+    for (u32 range = 0; range < t.ranges; ++range) {
+      brought.flush(range, places[range]);
+      if (numbered) numbers.flush(range, places[range]);
+    }
+    end_streams();
+    return true;
   }
 };
 

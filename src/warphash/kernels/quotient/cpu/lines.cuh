@@ -23,19 +23,8 @@ struct LinesInPlace {
     *at = x;
     return old;
   }
-  WARPHASH_FN static u32 add(u32* at, u32 x) { return swap(at, *at + x); }
-  WARPHASH_FN static u32 set_bits(u32* at, u32 x) { return swap(at, *at | x); }
-  template <class S>
-  WARPHASH_FN static void put_at_home(u32* w, u32 slot, typename S::Word remainder) {
-    S::put(w, slot, remainder, false);
-  }
   template <class Word>
   WARPHASH_FN static u32* open(Range<Word>&, Line* lines, u32, u32, u32) {
-    return lines->words;
-  }
-  // The lines of a table without keys are vacant.
-  template <class Word>
-  WARPHASH_FN static u32* open_vacant(Range<Word>&, Line* lines, u32, u32, u32) {
     return lines->words;
   }
   template <class Word>

@@ -73,18 +73,25 @@ struct FindPairInPasses : FindPair<D> {
   struct Walk {
     const Table t;  // copies: no store to an answer changes them
     const Batch b;
+    const bool far;           // the table is
     const bool ends_if_open;  // the walk of an absent key, at an open first bucket
     u32 list[kListed + kBlock];
     u32 listed = 0;
 
     Walk(const Table& table, const Batch& batch)
-        : t(table), b(batch), ends_if_open(table.early_exit && !batch.displaced) {}
+        : t(table), b(batch), far(bytes_of(table) > kNearBytes), ends_if_open(table.early_exit && !batch.displaced) {}
+
+    static u64 bytes_of(const Table& t) {
+      u64 buckets = 0;
+      for (u32 j = 0; j < t.subtables; ++j) buckets += t.sizes[j];
+      return buckets * S::kBucketBytes;
+    }
 
     WARPHASH_FN void run(u64 begin, u64 end) {
       Block blocks[3];
       Block *found = &blocks[0], *seen = &blocks[1], *next = &blocks[2];
       open(begin, end, *next);
-      for (u32 k = 0; k < next->n; ++k) prefetch_bucket<S>(t, next->buckets[k]);
+      for (u32 k = 0; k < next->n; ++k) prefetch_bucket<S>(t, next->buckets[k], far);
       while (next->n) {
         Block* const done = found;
         found = seen, seen = next, next = done;
@@ -111,7 +118,7 @@ struct FindPairInPasses : FindPair<D> {
     WARPHASH_FN void look_at(Block& seen, const Block& next) {
       u32 length = listed;
       for (u32 k = 0; k < seen.n; ++k) {
-        prefetch_bucket<S>(t, next.buckets[k]);
+        prefetch_bucket<S>(t, next.buckets[k], far);
         const u32 element = static_cast<u32>(seen.first) + k, bucket = seen.buckets[k];
         const Word key = key_at<S>(b, element);
         const typename S::Item* const line = S::at(t, bucket);
@@ -122,7 +129,7 @@ struct FindPairInPasses : FindPair<D> {
           const u32 slot = first_bit(hits | 1u << (S::kSlots - 1));  // the last one if the key is in none
           const u64 value = reinterpret_cast<u64>(S::value_at(t, bucket, slot)), mask = 0ull - found;
           seen.values[k] = pointer<const u8>((value & mask) | (reinterpret_cast<u64>(&b.default_value) & ~mask));
-          prefetch(seen.values[k]);
+          prefetch_bytes<1>(seen.values[k], far);
         }
         set_flag(b, element, found);
         list[length] = element;

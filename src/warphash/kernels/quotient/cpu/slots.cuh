@@ -1,0 +1,61 @@
+// The slots of a line on a CPU. One thread has the line for itself while it is written: slots are vacated without an
+// atomic, and compared by SIMD, if the processor has it.
+#pragma once
+#include "quotient/bucket.cuh"
+
+namespace warphash {
+
+template <class Slots>
+struct SlotsOnCpu;
+
+template <class Word, bool kHasValue, int kSlots>
+struct SlotsOnCpu<MarkedSlots<Word, kHasValue, kSlots>> : MarkedSlots<Word, kHasValue, kSlots> {
+  using Base = MarkedSlots<Word, kHasValue, kSlots>;
+  using Fields = FieldsOfLine<Base::kFilterBits / 8, Base::kFieldBits / 8, kSlots>;
+
+  WARPHASH_FN static u32 matches(const u32* w, Word remainder, bool guest) {
+    if constexpr (kComparesLines)
+      return Fields::equal(w, Base::field_of(remainder, guest));
+    else
+      return Base::matches(w, remainder, guest);
+  }
+  WARPHASH_FN static u32 occupied(const u32* w) {
+    if constexpr (kComparesLines)
+      return Fields::with_bit(w, first_bit(Base::kOccupied));
+    else
+      return Base::occupied(w);
+  }
+  WARPHASH_FN static u32 guests(const u32* w) {
+    if constexpr (kComparesLines)
+      return Fields::with_bit(w, first_bit(Base::kGuest));
+    else
+      return Base::guests(w);
+  }
+  WARPHASH_FN static bool vacate(u32* w, u32 slot) {
+    const u32 bit = Base::kFilterBits + slot * Base::kFieldBits, word = bit / 32, shift = bit % 32;
+    w[word] &= ~static_cast<u32>(Base::kFieldMask << shift);
+    if (shift + Base::kFieldBits > 32) w[word + 1] &= ~static_cast<u32>(Base::kFieldMask >> (32 - shift));
+    return true;
+  }
+};
+
+template <class Word, bool kHasValue, int kSlots>
+struct SlotsOnCpu<WholeSlots<Word, kHasValue, kSlots>> : WholeSlots<Word, kHasValue, kSlots> {
+  using Base = WholeSlots<Word, kHasValue, kSlots>;
+  static constexpr int kFirstByte = 8;  // of the hash values
+
+  WARPHASH_FN static u32 matches(const u32* w, Word remainder, bool guest) {
+    if constexpr (kComparesLines) {
+      const u32 kind = guest ? Base::guests(w) : ~Base::guests(w);
+      return equal_words<Word, kFirstByte, kSlots>(w, remainder) & Base::occupied(w) & kind;
+    } else {
+      return Base::matches(w, remainder, guest);
+    }
+  }
+  WARPHASH_FN static bool vacate(u32* w, u32 slot) {
+    w[1] &= ~(0x10001u << slot);
+    return true;
+  }
+};
+
+}  // namespace warphash
