@@ -49,10 +49,17 @@ SPARE_ELEMENTS = 1 << 10
 
 
 class _Scratch(NamedTuple):
-    """Memory for the elements of an update, or for passes over them, and a batch that has its addresses."""
+    """Memory for the elements of an update, or for passes over them, and a batch that has its addresses.
+
+    Attributes
+    ----------
+    left
+        Address of the list of a build (``kernels/quotient/build.cuh``); 0 if there is none, or if passes have it.
+    """
 
     memory: Buffer | Passes
     batch: QuotientBatch
+    left: int = 0
 
 
 class Form(NamedTuple):
@@ -314,13 +321,14 @@ class QuotientArray:
             if isinstance(scratch.memory, Passes):
                 self._go_in_passes(scratch.memory, batch, stream)
             else:
-                self._go_directly(batch, stream)
+                self._go_directly(batch, scratch.left, stream)
         report = read_report(engine, batch.report, stream)
         return Outcome(report.changed, 0, report.unplaced, report.probes)
 
-    def _go_directly(self, batch: QuotientBatch, stream: Any) -> None:
+    def _go_directly(self, batch: QuotientBatch, left: int, stream: Any) -> None:
         """Bring each element of a launch by itself, and apply them."""
         run, n, indices, length = self.program.run, batch.n, batch.indices, batch.count
+        batch.left = left if self._builds(batch) else 0
         run("count", self.table, batch, n, stream)
         batch.indices, batch.count = 0, batch.report + WINNERS
         run("reserve", self.table, batch, min(n, self.ranges), stream)
@@ -348,10 +356,14 @@ class QuotientArray:
         passes.restore_flags(self.table, batch.n, flags, stream)
 
     def _apply(self, batch: QuotientBatch, stream: Any) -> None:
-        builds = self._is_blank and batch.left and not (batch.erases or batch.count_probes)
+        builds = batch.left and self._builds(batch)
         self._is_blank = False
         threads = min(batch.n, self.ranges) * _APPLYING_THREADS
         self.program.run("build" if builds else "apply", self.table, batch, threads, stream)
+
+    def _builds(self, batch: QuotientBatch) -> bool:
+        """Whether a launch may build lines that have no trace of a key, and need not read them."""
+        return self._is_blank and not (batch.erases or batch.count_probes)
 
     def _scratch(self, n: int, flags: int, in_order: bool, stream: Any) -> _Scratch:
         """Memory for launches of up to ``n`` elements, or of as many as one has.
@@ -381,6 +393,6 @@ class QuotientArray:
         memory = self.engine.allocate(brought_bytes + numbers_bytes + left_bytes + touched_bytes, stream)
         batch = QuotientBatch(report=self._report.ptr, brought=memory.ptr)
         batch.numbers = memory.ptr + brought_bytes if numbered else 0
-        batch.left = memory.ptr + brought_bytes + numbers_bytes if builds else 0
-        batch.touched = memory.ptr + brought_bytes + numbers_bytes + left_bytes
-        return _Scratch(memory, batch)
+        left = memory.ptr + brought_bytes + numbers_bytes
+        batch.touched = left + left_bytes
+        return _Scratch(memory, batch, left if builds else 0)

@@ -5,7 +5,7 @@
 //             pass each other the lines of the counters.
 //   scatter   A thread counts again, and so learns where its elements go in each range. It gathers the elements of a
 //             range until they fill a line of memory, and writes the line past the caches. Elements that are written one
-//             by one fetch the line that they overwrite.
+//             by one fetch the line that they overwrite. If a build follows, it flags the elements as well.
 #pragma once
 #include <cstring>
 
@@ -15,6 +15,13 @@
 namespace warphash {
 
 constexpr u32 kLineBytes = 64;
+
+// Whether `scatter` flags all elements as changed, in the order of the batch, and the build then flags those alone that
+// are not. A flag for each element in the order of ranges takes as long as the rest of a build. Values that are added
+// have flags that tell an interrupted host what was added (storage/quotient/store.py).
+WARPHASH_FN bool flags_ahead(const QuotientBatch& b) {
+  return b.left && b.out_flags && (b.op == kKeep || b.op == kReplace);
+}
 
 // A counter, or a place, of each range, 0 at first; none if there is no memory.
 class Counters {
@@ -131,6 +138,8 @@ struct ScatterByThreads : BringByThreads<D> {
   using Brought = typename S::Brought;
 
   static void run(const QuotientTable& table, const QuotientBatch& batch, u64 begin, u64 end) {
+    if (flags_ahead(batch))
+      for (u64 i = begin; i < end; ++i) set_flag(batch, element_of(batch, i), kChanged);
     if (!Base::pays(table, end - begin) || !run_by_lines(table, batch, begin, end))
       for_each_straight<ScatterToParts<D>>(table, batch, begin, end);
   }

@@ -14,6 +14,7 @@
 
 #include "quotient/build.cuh"
 #include "quotient/cpu/apply.cuh"
+#include "quotient/cpu/bring.cuh"
 
 namespace warphash {
 
@@ -85,13 +86,13 @@ struct BuildOnStage : RangeOfOneThread<D, LinesOnStage, HashesSeen<typename D::S
       remainders[k] = home.remainder;
       bits[k] = D::mixed(items[k].key) % Seen::kBits;
     }
-    if (b.out_flags)
+    const bool flags = b.out_flags && !flags_ahead(b);
+    if (flags)
       for (u32 k = 0; k < n; ++k) Base::ask_for_flag(u64(Base::start) + first + k);
     u32* const words = m.before.words;
     u32* const taken = m.heads;
     u32* const lines = Base::lines;
     u32* const numbers = list();
-    const bool flags = b.out_flags != 0;
     u32 changed = 0;
     for (u32 k = 0; k < n; ++k) {
       const u32 bit = 1u << bits[k] % 32, seen = words[bits[k] / 32], slot = taken[buckets[k]];
