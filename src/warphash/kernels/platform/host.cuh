@@ -53,8 +53,20 @@ WARPHASH_FN void store_once(T* p, T x) {
 }
 
 WARPHASH_FN void prefetch(const void* p) { __builtin_prefetch(p); }
-// Into the second-level cache, which can wait for more lines at a time.
-WARPHASH_FN void prefetch_far(const void* p) { __builtin_prefetch(p, 0, 2); }
+
+// Memory of more bytes lies beyond the caches. Its lines are asked for in the second-level cache, which can wait for more
+// of them: twice as many come in a second. Where lines come from a near cache, the first-level cache is faster by a
+// tenth. (docs/performance/cpu.md)
+constexpr u64 kNearBytes = 16 << 20;
+
+// All lines from `p` on, of memory that is far away, or not.
+template <int kBytes>
+WARPHASH_FN void prefetch_bytes(const void* p, bool far) {
+  for (int offset = 0; offset < kBytes; offset += 64) {
+    const char* const line = static_cast<const char*>(p) + offset;
+    far ? __builtin_prefetch(line, 0, 2) : __builtin_prefetch(line);
+  }
+}
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
 

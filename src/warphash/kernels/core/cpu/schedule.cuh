@@ -120,20 +120,6 @@ class Lists<Task> {
   void flush(const Launch&) {}
 };
 
-// Tables of more bytes lie beyond the caches. A find then asks for lines in the second-level cache: twice as many come
-// in a second. Where lines come from a near cache, a find with lines in the first-level cache is faster by a tenth.
-// (docs/performance/cpu.md)
-constexpr u64 kNearBytes = 16 << 20;
-
-// The bytes from `p` on: from far away, or not.
-template <int kBytes>
-WARPHASH_FN void prefetch_bytes(const void* p, bool far) {
-  for (int offset = 0; offset < kBytes; offset += 64) {
-    const char* const line = static_cast<const char*>(p) + offset;
-    far ? prefetch_far(line) : prefetch(line);
-  }
-}
-
 template <class S>
 WARPHASH_FN void prefetch_bucket(const typename S::Table& t, u32 bucket, bool far = false) {
   prefetch_bytes<S::kBucketBytes>(S::at(t, bucket), far);

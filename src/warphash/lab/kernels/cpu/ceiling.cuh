@@ -13,11 +13,12 @@ inline void walk(const Region& r, const Launch& b, u64 begin, u64 end) {
   constexpr int kLines = kBytes < 64 ? 1 : kBytes / 64;
   constexpr u64 kAhead = kLinesAhead / kLines;
   constexpr int kWords = kBytes / static_cast<int>(sizeof(Word));
+  const bool far = r.places * kBytes > kNearBytes;
   Word* ring[kAhead];
   u32 number = static_cast<u32>(begin + b.random);
   const auto board = [&](u64 slot) {
     ring[slot] = reinterpret_cast<Word*>(r.address) + u64{place_of(number++, static_cast<u32>(r.places))} * kWords;
-    for (int line = 0; line < kLines; ++line) prefetch(reinterpret_cast<const char*>(ring[slot]) + 64 * line);
+    prefetch_bytes<kBytes>(ring[slot], far);
   };
   for (u64 slot = 0; slot < kAhead; ++slot) board(slot);
   u64 fold = 0;

@@ -10,13 +10,14 @@ inline void look_up(const Region& r, const Batch& b, u64 begin, u64 end) {
   constexpr int kLines = kBytes < 64 ? 1 : kBytes / 64;
   constexpr u64 kAhead = kLinesAhead / kLines;
   constexpr int kWords = kBytes / static_cast<int>(sizeof(Word));
+  const bool far = r.places * kBytes > kNearBytes;
   const Key* const keys = reinterpret_cast<const Key*>(b.keys);
   Key* const answers = reinterpret_cast<Key*>(b.out_values);
   const Word* ring[kAhead];
   const auto board = [&](u64 i) {
     const u32 place = place_of(static_cast<u32>(keys[i < end ? i : end - 1] + b.random), static_cast<u32>(r.places));
     const Word* const at = reinterpret_cast<const Word*>(r.address) + u64{place} * kWords;
-    for (int line = 0; line < kLines; ++line) prefetch(reinterpret_cast<const char*>(at) + 64 * line);
+    prefetch_bytes<kBytes>(at, far);
     ring[(i - begin) % kAhead] = at;
   };
   for (u64 i = begin; i < begin + kAhead; ++i) board(i);
