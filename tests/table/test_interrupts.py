@@ -76,7 +76,7 @@ def test_an_interrupt_at_more_lines_loses_no_key(scenario: Scenario) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("device", "family"), families_on("emulated", sorted(set(FAMILIES) - VARIANTS_OF_TIERS)))
 def test_an_interrupt_at_many_lines_loses_no_key_of_a_batch_under_way(device: str, family: str) -> None:
-    every = 211 if family == "tiers" else 97 if family.startswith("bounded") else 23
+    every = 211 if family == "tiers" else 97 if family.startswith("bounded") else 43
     said = harms(fault for scenario in scenarios(device, [family]) for fault in interrupts(scenario, every=every))
     assert not said, "\n".join(said)
 
