@@ -384,7 +384,17 @@ class QuotientArray:
         return self._scratch_for(n, bool(flags), self._is_blank, stream)
 
     def _scratch_for(self, n: int, numbered: bool, builds: bool, stream: Any) -> _Scratch:
-        def in_lines(nbytes: int) -> int:
+        """Memory for launches of ``n`` elements that are brought one by one.
+
+        Parameters
+        ----------
+        numbered
+            Whether elements have flags, which the numbers of the elements lead to.
+        builds
+            Whether the lines may have no trace of a key.
+        """
+
+        def in_lines(nbytes: int) -> int:  # a CPU writes whole lines of an array
             return -(-nbytes // LINE_BYTES) * LINE_BYTES
 
         brought_bytes = in_lines(n * (self.spec.word_bytes + self.spec.value_word_bytes))
