@@ -22,10 +22,11 @@ struct ApplyToRange : InRange<D, Lines> {
   using Base::words;
   static constexpr u32 kAtOnce = 4;  // elements of a thread whose loads are under way
 
-  // Applies the elements of listed range `number`. The memory is prepared.
+  // Applies the elements of listed range `number`, if it is for these Lines. The memory is prepared.
   WARPHASH_FN static void run_block(const QuotientTable& t, const QuotientBatch& b, u64 number, void* memory) {
     if (number >= report_of(b)->winners) return;
-    ApplyToRange(t, b, pointer<const u32>(b.touched)[number], memory).run();
+    ApplyToRange apply(t, b, pointer<const u32>(b.touched)[number], memory);
+    if (Lines::kCopiesRanges == apply.elements > b.most_in_place) apply.run();
   }
 
  private:
@@ -37,10 +38,7 @@ struct ApplyToRange : InRange<D, Lines> {
     } else {
       Base::in_rounds(
           Base::elements, [&](u32 element) { return Base::brought(element); },
-          [&](u32 first, bool live, const Brought& item) {
-            if (kPrefetches) Base::prefetch_ahead(first);
-            Base::insert_round(first, live, item, first + id);
-          });
+          [&](u32 first, bool live, const Brought& item) { Base::insert_round(first, live, item, first + id); });
     }
     Base::finish();
   }
@@ -51,7 +49,6 @@ struct ApplyToRange : InRange<D, Lines> {
 #pragma unroll
     for (u32 j = 0; j < kAtOnce; ++j) {
       const u32 element = first + j * Base::threads + id;
-      if (kPrefetches) Base::prefetch_ahead(element);
       if (element < Base::elements) items[j] = Base::brought(element);
     }
 #pragma unroll

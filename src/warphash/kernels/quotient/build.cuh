@@ -76,7 +76,6 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
 #pragma unroll
     for (u32 j = 0; j < kAtOnce; ++j) {
       const u32 element = first + j * threads + id;
-      if (kPrefetches) Base::prefetch_ahead(element);
       if (element >= elements) continue;
       items[j] = Base::brought(element);
       live |= 1u << j;

@@ -55,8 +55,7 @@ struct InRange : OverQuotients {
   using Word = typename S::Word;
   using Brought = typename S::Brought;
   static constexpr u32 kNobody = ~0u, kNoSlot = ~0u;
-  static constexpr u32 kMostSeen = 256;   // buckets that a search for a vacant slot sees
-  static constexpr u32 kPrefetched = 16;  // elements that a CPU has under way
+  static constexpr u32 kMostSeen = 256;  // buckets that a search for a vacant slot sees
 
   enum State : u8 { kWaiting, kPlaced, kDeferred, kStuck, kLost };
 
@@ -130,14 +129,6 @@ struct InRange : OverQuotients {
     for (u32 k = thread_in_block(); k < kMostRangeBuckets; k += threads_in_block()) m.heads[k] = to;
   }
 
-  // Asks for the home of an element to come, which may be the first of the next range.
-  WARPHASH_FN void prefetch_ahead(u32 element) const {
-    const u64 ahead = u64(start) + element + kPrefetched;
-    if (ahead >= report_of(b)->losers) return;
-    const Brought item = pointer<const Brought>(b.brought)[ahead];
-    prefetch(line_at(t, D::home_of(t, item.key).bucket));
-  }
-
   // Calls round(first, live, item) for `n` elements, as many at a time as there are threads: of a thread that is live,
   // `item` is item_at(first + id).
   template <class ItemAt, class Round>
@@ -156,8 +147,7 @@ struct InRange : OverQuotients {
       changed += shuffle(changed, lane() ^ distance, kWarpLanes);
     if (lane() == 0) atomic_add(&m.changed, changed);
     block_barrier();
-    // In place, a walk over all lines costs more than the second lines that it saves, if few keys have come.
-    if (m.stale && (Lines::kCopiesRanges || 4 * elements >= size)) renew_filters();
+    if (m.stale && pays_to_renew()) renew_filters();
     Lines::close(m.range, line_at(t, first_bucket), size, id, threads);
     if (b.count_probes) atomic_add(&count_line(b, range).probes, static_cast<u64>(probes));
     if (id != 0) return;
@@ -394,6 +384,12 @@ struct InRange : OverQuotients {
   }
 
   // ---- filters
+  // In place, a walk over all lines costs more than the second lines that it saves, if few keys have come. But the bits
+  // of many small batches would add up. So chance decides: one batch of one element in 2 * size makes the filters anew,
+  // and one of two elements in size.
+  WARPHASH_FN bool pays_to_renew() const {
+    return Lines::kCopiesRanges || D::mixed(brought(0).key) % (2 * size) < elements;
+  }
   // All threads of the block call it, behind a barrier, and the last barrier is here.
   WARPHASH_FN void renew_filters() {
     constexpr u32 kFilter = S::kFilterBits == 32 ? ~0u : (1u << S::kFilterBits) - 1;

@@ -1,9 +1,10 @@
 """The lines of a quotient table in the memory of one engine, and the kernels that run over them.
 
 A batch that changes the table is brought to its ranges: a large one in passes (`passes`), others element by element
-(``kernels/quotient/bring.cuh``). Then one kernel works on the elements, a block for each range: `build` if no line has
-been written yet, otherwise `apply`. The kernels leave every range whole, so no pair is ever displaced. Between two
-kernels the counters of ranges are in use; `forget_elements` resets them after an interrupt.
+(``kernels/quotient/bring.cuh``). Then a kernel works on the elements, a block for each range: `build` if no line has
+been written yet, otherwise `apply`. On a GPU, a range with few elements has `apply_in_place` instead. The kernels leave
+every range whole, so no pair is ever displaced. Between two kernels the counters of ranges are in use;
+`forget_elements` resets them after an interrupt.
 """
 
 from __future__ import annotations
@@ -37,6 +38,12 @@ MOST_RANGE_BUCKETS = 512
 
 _APPLYING_THREADS = 256
 """Elements that a launch counts for a range: ``kApplyingThreads``."""
+
+_MOST_IN_PLACE = 256
+"""Elements of a range that a GPU brings to its lines in place, in one round; with more, a block copies the lines."""
+
+_IN_PLACE_SHARE = 128
+"""Elements for each range of a batch up to which ranges may be left in place."""
 
 _LAUNCH_ELEMENTS = 1 << 26
 """Most elements of one launch of an update: it has memory for a copy of each."""
@@ -358,8 +365,16 @@ class QuotientArray:
     def _apply(self, batch: QuotientBatch, stream: Any) -> None:
         builds = batch.left and self._builds(batch)
         self._is_blank = False
-        threads = min(batch.n, self.ranges) * _APPLYING_THREADS
-        self.program.run("build" if builds else "apply", self.table, batch, threads, stream)
+        blocks = min(batch.n, self.ranges)
+        threads = blocks * _APPLYING_THREADS
+        if builds:
+            return self.program.run("build", self.table, batch, threads, stream)
+        is_sparse = bool(self.engine.window_bytes) and batch.n <= _IN_PLACE_SHARE * blocks
+        batch.most_in_place = _MOST_IN_PLACE if is_sparse else 0
+        if batch.most_in_place:
+            self.program.run("apply_in_place", self.table, batch, threads, stream)
+        if batch.n > batch.most_in_place:
+            self.program.run("apply", self.table, batch, threads, stream)
 
     def _builds(self, batch: QuotientBatch) -> bool:
         """Whether a launch may build lines that have no trace of a key, and need not read them."""

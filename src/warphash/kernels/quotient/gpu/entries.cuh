@@ -23,4 +23,7 @@ struct BlockARange : OverQuotients {
 
 #define WARPHASH_ENTRIES(D, WORD, VALUED, N)                                                           \
   WARPHASH_QUOTIENT_ENTRIES(warphash::CountByBlocks, warphash::ScatterByBlocks, warphash::BlockARange, \
-                            warphash::LinesByQuads, WARPHASH_DESIGN(D, WORD, VALUED, N))
+                            warphash::LinesByQuads, WARPHASH_DESIGN(D, WORD, VALUED, N))               \
+  WARPHASH_ENTRY(                                                                                      \
+      apply_in_place,                                                                                  \
+      warphash::BlockARange<warphash::ApplyToRange<WARPHASH_DESIGN(D, WORD, VALUED, N), warphash::LinesInGlobal>>)

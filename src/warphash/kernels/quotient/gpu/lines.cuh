@@ -1,5 +1,5 @@
 // How a lane of a GPU reads a line, by 16 bytes, and how a block works on a range: in a copy in the memory that its
-// threads share.
+// threads share, or in place.
 //
 // A copied line is followed by a word that nothing uses, one as wide as a key. Without it all lines would begin in two
 // of the 32 banks of that memory, and lanes that read the same word of their lines would wait for each other.
@@ -45,11 +45,18 @@ struct LinesByQuads {
   template <class Word>
   WARPHASH_FN static u32* open(Range<Word>& range, const Line* lines, u32 n, u32 id, u32 threads) {
     const Quad* const source = reinterpret_cast<const Quad*>(lines);
-    for (u32 k = id; k < 4 * n; k += threads) {
-      const Quad quad = source[k];
-      u32* const to = quarter(range, k);
+    for (u32 first = id; first < 4 * n; first += kAtOnce * threads) {
+      Quad quads[kAtOnce];
 #pragma unroll
-      for (u32 j = 0; j < 4; ++j) to[j] = quad.w[j];
+      for (u32 k = 0; k < kAtOnce; ++k)
+        if (first + k * threads < 4 * n) quads[k] = source[first + k * threads];
+#pragma unroll
+      for (u32 k = 0; k < kAtOnce; ++k) {
+        if (first + k * threads >= 4 * n) continue;
+        u32* const to = quarter(range, first + k * threads);
+#pragma unroll
+        for (u32 j = 0; j < 4; ++j) to[j] = quads[k].w[j];
+      }
     }
     return range.words;
   }
@@ -69,10 +76,30 @@ struct LinesByQuads {
   }
 
  private:
+  static constexpr u32 kAtOnce = 4;  // loads of a thread that are under way
   template <class Word>
   WARPHASH_FN static u32* quarter(Range<Word>& range, u32 k) {
     return range.words + k / 4 * kStrideWords<Word> + k % 4 * 4;
   }
+};
+
+// For a range with few elements: its lines stay where they are. A barrier of the block orders what its threads write
+// there, as in memory that they share.
+struct LinesInGlobal {
+  static constexpr bool kCopiesRanges = false;
+  template <class Word>
+  static constexpr u32 kStrideWords = kLineWords;
+  template <class Word>
+  struct Range {};
+
+  WARPHASH_FN static void order_warp() { warp_barrier(); }
+  WARPHASH_FN static u32 swap(u32* at, u32 x) { return exchange(at, x); }
+  template <class Word>
+  WARPHASH_FN static u32* open(Range<Word>&, Line* lines, u32, u32, u32) {
+    return lines->words;
+  }
+  template <class Word>
+  WARPHASH_FN static void close(const Range<Word>&, Line*, u32, u32, u32) {}
 };
 
 }  // namespace warphash
