@@ -41,15 +41,7 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
   using Base::Base;
   static constexpr u32 kAtOnce = 4;
 
-  // Builds listed range `number`. The memory is prepared.
-  WARPHASH_FN static void run_block(const QuotientTable& t, const QuotientBatch& b, u64 number, void* memory) {
-    if (number >= report_of(b)->winners) return;
-    BuildRange(t, b, pointer<const u32>(b.touched)[number], memory).run();
-  }
-
- private:
-  WARPHASH_FN u32* list() const { return pointer<u32>(b.left) + Base::start; }
-
+  // The memory is prepared.
   WARPHASH_FN void run() {
     WARPHASH_ASSERT(!b.erases);
     Base::lines = Lines::open_vacant(m.range, line_at(t, Base::first_bucket), Base::size, id, threads);
@@ -68,6 +60,9 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
         });
     Base::finish();
   }
+
+ private:
+  WARPHASH_FN u32* list() const { return pointer<u32>(b.left) + Base::start; }
 
   // All threads of the block call it.
   WARPHASH_FN void put_first_keys(u32 first) {
