@@ -17,7 +17,7 @@ from warphash.designs.base import Design
 from warphash.designs.dynamic_cuckoo import COORDINATIONS
 from warphash.designs.layout import LINE_BYTES, Quotients, SlotTypes
 from warphash.lab import ceilings
-from warphash.runtime import abi
+from warphash.runtime import abi, cpu
 from warphash.runtime.cuda import nvrtc
 from warphash.runtime.emulated.engine import compiler
 from warphash.runtime.source import amalgamate, kernel_root
@@ -142,7 +142,8 @@ def of_family(family: str) -> dict[str, int]:
     if family == "quotient":
         return {
             "kMostRangeBuckets": quotient.MOST_RANGE_BUCKETS,
-            "kApplyingThreads": quotient._APPLYING_THREADS,
+            "kApplyingThreads": cpu._BLOCK_ELEMENTS,
+            "2 * kThreadsInPlace": quotient._MOST_IN_PLACE,
             "sizeof(Line)": LINE_BYTES,
         }
     return {"kReservedSubtable": abi.RESERVED_SUBTABLE}
@@ -265,7 +266,6 @@ def test_tiles_of_passes(tmp_path: Path) -> None:
         "kMostBins": passes.MOST_BINS,
         "kSliceRanges": passes.SLICE_RANGES,
         "kMostCounted": passes.MOST_COUNTED,
-        "kRestoringThreads": passes.RESTORING_THREADS,
         "kRestoringThreads * kRestoringItems": passes.RESTORED,
     }
     text = '#define WARPHASH_EMULATED 1\n#include "quotient/gpu/partition.cuh"\n'

@@ -19,6 +19,9 @@ from .memory import HostAnswer, sweep_in_turn
 
 __all__ = ["CpuEngine", "engine"]
 
+_BLOCK_ELEMENTS = 256
+"""That stand for a block of a GPU: ``kApplyingThreads`` in ``quotient/bucket.cuh``."""
+
 _FEWEST_FOR_THREADS, _FEWEST_BYTES_FOR_THREADS = 1 << 14, 1 << 22
 """Elements, and bytes to fill or copy, from which on there is work for two threads: twice ``kLeastElements`` and
 ``kLeastBytes`` of the extension."""
@@ -43,6 +46,9 @@ class _CpuProgram:
             self._entries[entry] = address
         threads = get_num_threads() if n >= _FEWEST_FOR_THREADS else 1
         _cpu.run(address, ctypes.addressof(table), ctypes.addressof(batch), batch.count, n, threads)
+
+    def run_blocks(self, entry: str, table: ctypes.Structure, batch: Launch, blocks: int, stream: Any = None) -> None:
+        self.run(entry, table, batch, blocks * _BLOCK_ELEMENTS, stream)
 
 
 class CpuEngine:

@@ -149,6 +149,9 @@ class Program(Protocol):
         ``table`` and ``batch`` are of the types that the kernel takes (`abi`).
         """
 
+    def run_blocks(self, entry: str, table: ctypes.Structure, batch: Launch, blocks: int, stream: Any = None) -> None:
+        """As `run`, over whole blocks of as many threads as the kernel wants; on a CPU, of 256 elements."""
+
 
 class Engine(Protocol):
     """One device and how to run on it. ``stream`` is the engine's own handle, or None for its default.

@@ -27,19 +27,21 @@ struct ApplyToRange : InRange<D, Lines> {
   using Base::Base;
   using Base::words;
   static constexpr u32 kAtOnce = 4;  // elements of a thread whose loads are under way
-  // Elements of a range that a block adds in place, in one round (storage/quotient/array.py). Each round waits for the
+  // Elements of a range that a block adds in place, in two rounds (storage/quotient/array.py). Each round waits for the
   // memory of the device several times. With more elements, a copy of the lines costs less.
-  static constexpr u32 kMostInPlace = kApplyingThreads;
+  static constexpr u32 kMostInPlace = 2 * kThreadsInPlace;
 
+  static constexpr bool kInPlace = !Lines::kCopiesRanges;
+
+  WARPHASH_FN static u64 ranges_of(const QuotientBatch& b) {
+    return !kInPlace && b.heavy ? report_of(b)->leftover : Base::ranges_of(b);
+  }
+  WARPHASH_FN static const u32* list_of(const QuotientBatch& b) {
+    return !kInPlace && b.heavy ? pointer<const u32>(b.heavy) : Base::list_of(b);
+  }
   // A block that works in place leaves a range with many elements to one that copies it.
-  WARPHASH_FN static bool takes(const QuotientTable& t, const QuotientBatch& b, u64 number, u32& range) {
-    if (Lines::kCopiesRanges && b.heavy) {
-      if (number >= report_of(b)->leftover) return false;
-      range = pointer<const u32>(b.heavy)[number];
-      return true;
-    }
-    if (!Base::takes(t, b, number, range)) return false;
-    if (Lines::kCopiesRanges || *counter_of(t, range) <= kMostInPlace) return true;
+  WARPHASH_FN static bool takes(const QuotientTable& t, const QuotientBatch& b, u32 range) {
+    if (!kInPlace || *counter_of(t, range) <= kMostInPlace) return true;
     if (thread_in_block() == 0) pointer<u32>(b.heavy)[fetch_add(&report_of(b)->leftover, u64(1))] = range;
     return false;
   }

@@ -54,6 +54,8 @@
 namespace warphash {
 
 constexpr u32 kMostRangeBuckets = 512;  // a block shares memory for so many (storage/quotient/array.py)
+constexpr u32 kApplyingThreads = 256;   // for which a launch counts a range
+constexpr u32 kThreadsInPlace = 128;    // and where a GPU works in place: more blocks wait for memory at once
 constexpr u32 kLineWords = 16;
 
 struct alignas(64) Line {

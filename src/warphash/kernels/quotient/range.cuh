@@ -28,8 +28,6 @@
 
 namespace warphash {
 
-constexpr u32 kApplyingThreads = 256;  // for which a launch counts a range (storage/quotient/array.py)
-
 // `combine` of core/value.cuh for a value in any memory, beside threads that combine, too.
 template <class Word>
 WARPHASH_FN void combine_in_range(Word* at, Word operand, u64 op, u64 kind) {
@@ -87,6 +85,7 @@ struct InRange : OverQuotients {
     u32 changed;
   };
   static constexpr u64 kMemoryBytes = sizeof(Memory);
+  static constexpr u32 kThreads = Lines::kThreads;  // of a block
 
   const QuotientTable& t;
   const QuotientBatch& b;
@@ -116,12 +115,10 @@ struct InRange : OverQuotients {
     if (id == 0) m.stale = m.changed = 0;  // a barrier follows before a round
   }
 
-  // Whether the block of a number has a range: of those that have elements.
-  WARPHASH_FN static bool takes(const QuotientTable&, const QuotientBatch& b, u64 number, u32& range) {
-    if (number >= report_of(b)->winners) return false;
-    range = pointer<const u32>(b.touched)[number];
-    return true;
-  }
+  // The ranges that have elements: how many, where they are listed, and whether this kernel works on one.
+  WARPHASH_FN static u64 ranges_of(const QuotientBatch& b) { return report_of(b)->winners; }
+  WARPHASH_FN static const u32* list_of(const QuotientBatch& b) { return pointer<const u32>(b.touched); }
+  WARPHASH_FN static bool takes(const QuotientTable&, const QuotientBatch&, u32) { return true; }
 
   // Once for the memory of a block, before its first range.
   WARPHASH_FN static void prepare(void* memory) {

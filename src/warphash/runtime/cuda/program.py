@@ -56,6 +56,13 @@ class CudaProgram:
             if status:
                 raise error(status, f"launching a kernel on {self._engine.device}")
 
+    def run_blocks(
+        self, entry: str, table: ctypes.Structure, batch: ctypes.Structure, blocks: int, stream: Any = None
+    ) -> None:
+        """As `run`, over whole blocks of as many threads as the kernel's launch bounds say."""
+        _, threads, _ = self._functions.get(entry) or self._find(entry)
+        self.run(entry, table, batch, blocks * threads, stream)
+
     def _find(self, entry: str) -> tuple[int, int, int]:
         """A kernel, the most threads that a block of it may have (its launch bounds), and the most blocks of use.
 

@@ -40,6 +40,9 @@ from .guarded import GuardedMemory
 
 __all__ = ["EmulatedEngine", "EmulationError", "engine", "schedule_seed"]
 
+_BLOCK_LANES = 256
+"""Lanes of every block: ``kBlockLanes`` in ``platform/fibers.cuh``."""
+
 schedule_seed = int(os.environ.get(SEED_VARIABLE, "1"))
 """Seed of all schedules; 0 runs the lanes in order. Set it to see other schedules."""
 
@@ -202,6 +205,10 @@ class EmulatedProgram:
         if said:
             where = f"kernel {entry!r} over {n:,} elements, schedule_seed {schedule_seed}"
             raise EmulationError(f"{where}: {'; '.join(said)}")
+
+    def run_blocks(self, entry: str, table: ctypes.Structure, batch: Launch, blocks: int, stream: Any = None) -> None:
+        """As `run`, over whole blocks."""
+        self.run(entry, table, batch, blocks * _BLOCK_LANES, stream)
 
 
 def launch_seed(entry: str, table: ctypes.Structure, batch: Launch) -> int:

@@ -36,9 +36,6 @@ __all__ = ["MOST_RANGE_BUCKETS", "SPARE_ELEMENTS", "Form", "QuotientArray", "for
 MOST_RANGE_BUCKETS = 512
 """Of a range: ``kMostRangeBuckets``."""
 
-_APPLYING_THREADS = 256
-"""Elements that a launch counts for a range: ``kApplyingThreads``."""
-
 _MOST_IN_PLACE = 256
 """Elements of a range that a block of a GPU adds in place: ``kMostInPlace``."""
 
@@ -374,16 +371,15 @@ class QuotientArray:
         builds = batch.left and self._builds(batch)
         self._is_blank = False
         blocks = min(batch.n, self.ranges)
-        threads = blocks * _APPLYING_THREADS
+        run = self.program.run_blocks
         if builds:
-            return self.program.run("build", self.table, batch, threads, stream)
+            return run("build", self.table, batch, blocks, stream)
         if not self.engine.window_bytes or batch.n > _IN_PLACE_SHARE * blocks:
             batch.heavy = 0
-            return self.program.run("apply", self.table, batch, threads, stream)
+            return run("apply", self.table, batch, blocks, stream)
         batch.heavy = batch.touched + 4 * blocks
-        self.program.run("apply_in_place", self.table, batch, threads, stream)
-        most_heavy = min(blocks, batch.n // (_MOST_IN_PLACE + 1))
-        self.program.run("apply", self.table, batch, most_heavy * _APPLYING_THREADS, stream)
+        run("apply_in_place", self.table, batch, blocks, stream)
+        run("apply", self.table, batch, min(blocks, batch.n // (_MOST_IN_PLACE + 1)), stream)
 
     def _builds(self, batch: QuotientBatch) -> bool:
         """Whether a launch may build lines that have no trace of a key, and need not read them."""

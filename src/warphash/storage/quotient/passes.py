@@ -13,11 +13,11 @@ __all__ = ["Passes", "Plan", "plan_for"]
 TILE_BYTES, MOST_BINS, SLICE_RANGES, MOST_COUNTED = 32 << 10, 1024, 24576, 65535
 """``kPassTileBytes``, ``kMostBins``, ``kSliceRanges``, ``kMostCounted``."""
 
-_COUNTING_THREADS, _ARRANGING_THREADS, _MOVING_THREADS = 1024, 32, 512
-"""Threads for a block that counts, for a part and for a tile."""
+_COUNTING_THREADS, _ARRANGING_THREADS = 1024, 32
+"""Threads of a block that counts, and for a part."""
 
-RESTORING_THREADS, RESTORED = 256, 2048
-"""Threads of a block that restores the order of flags, and its flags."""
+RESTORED = 2048
+"""Flags that a block restores the order of."""
 
 _ONE_PASS_RANGES = 512
 """Most ranges that one pass brings elements to: of 4,096 pairs of 4 + 4 bytes in a tile, 8 go to each range, two
@@ -127,17 +127,16 @@ class Passes:
         if plan.shift:
             self._engine.fill(at["given"], 0, at["tiles"] + 8 * plan.tiles - at["given"], stream)
 
-        def run(entry: str, threads: int) -> None:
-            self._program.run(entry, table, passes, threads, stream)
+        def run(entry: str, blocks: int) -> None:
+            self._program.run_blocks(entry, table, passes, blocks, stream)
 
-        blocks = -(-batch.n // passes.share) * slices
-        run(f"count_ranges{self._word_bytes}", blocks * _COUNTING_THREADS)
-        run(f"arrange{self._widths}", plan.parts * _ARRANGING_THREADS)
+        run(f"count_ranges{self._word_bytes}", -(-batch.n // passes.share) * slices)
+        self._program.run(f"arrange{self._widths}", table, passes, plan.parts * _ARRANGING_THREADS, stream)
         passes.target, passes.places = at["parted" if plan.shift else "brought"], at["part_places"]
-        run(f"to_parts{self._widths}", -(-batch.n // plan.tile) * _MOVING_THREADS)
+        run(f"to_parts{self._widths}", -(-batch.n // plan.tile))
         if plan.shift:
             passes.source, passes.target, passes.places = at["parted"], at["brought"], at["range_places"]
-            run(f"to_ranges{self._widths}", (batch.n // plan.tile + plan.parts) * _MOVING_THREADS)
+            run(f"to_ranges{self._widths}", batch.n // plan.tile + plan.parts)
         batch.brought, batch.touched, batch.numbers = at["brought"], at["touched"], 0
         batch.left = at["left"] or (0 if batch.out_flags else at["parted"])  # which only flags need then
 
@@ -154,7 +153,7 @@ class Passes:
         source = self.flags
         for places, target in steps:
             batch = PassBatch(n=n, places=places, source=source, target=target)
-            self._program.run("restore_flags", table, batch, -(-n // RESTORED) * RESTORING_THREADS, stream)
+            self._program.run_blocks("restore_flags", table, batch, -(-n // RESTORED), stream)
             source = target
 
     def _share(self, n: int) -> int:

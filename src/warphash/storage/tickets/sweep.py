@@ -127,6 +127,10 @@ class SweepingProgram:
         allocate = self._engine.allocate
         return _Scratch(allocate(4 * n, stream), allocate(4 * n, stream), waiting)
 
+    def run_blocks(self, entry: str, table: ctypes.Structure, batch: Launch, blocks: int, stream: Any = None) -> None:
+        """As `Program.run_blocks`."""
+        self._own.run_blocks(entry, table, batch, blocks, stream)
+
     def run(self, entry: str, table: ctypes.Structure, batch: Launch, n: int, stream: Any) -> None:
         """As `Program.run`."""
         waits = self._way(n, n) != "direct" if entry == "find" else self._scratch is not None

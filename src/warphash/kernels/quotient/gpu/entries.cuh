@@ -11,10 +11,13 @@ struct BlockARange : OverQuotients {
   static constexpr bool kWalks = true;
   // As many blocks as shared memory has room for, and as the compiler can do without spilling.
   static constexpr bool kFive = Work::kMemoryBytes <= 44 << 10 && Work::S::kRemainderBits == 14;
-  static constexpr u32 kThreads = kApplyingThreads, kBlocks = kFive ? 5 : 4;
+  static constexpr u32 kThreads = block_threads(Work::kThreads),
+                       kBlocks = (kFive ? 5 : 4) * kApplyingThreads / kThreads;
   WARPHASH_FN static void run(const QuotientTable& t, const QuotientBatch& b) {
-    u32 range;
-    if (!Work::takes(t, b, thread_in_grid() / kApplyingThreads, range)) return;
+    const u64 block = thread_in_grid() / threads_in_block();
+    if (block >= Work::ranges_of(b)) return;
+    const u32 range = Work::list_of(b)[block];
+    if (!Work::takes(t, b, range)) return;
     void* const memory = block_memory<Work::kMemoryBytes>();
     Work::prepare(memory);
     Work(t, b, range, memory).run();

@@ -10,6 +10,7 @@ namespace warphash {
 
 struct LinesByQuads {
   static constexpr bool kCopiesRanges = true;
+  static constexpr u32 kThreads = kApplyingThreads;  // of a block
   template <class Word>
   static constexpr u32 kStrideWords = kLineWords + sizeof(Word) / 4;
   template <class Word>
@@ -87,6 +88,7 @@ struct LinesByQuads {
 // there, as in memory that they share.
 struct LinesInGlobal {
   static constexpr bool kCopiesRanges = false;
+  static constexpr u32 kThreads = kThreadsInPlace;
   template <class Word>
   static constexpr u32 kStrideWords = kLineWords;
   template <class Word>
