@@ -23,6 +23,13 @@ struct QuotientBatch : Batch {
   u64 most_in_place;  // elements of a range up to which apply_in_place has it, and beyond which apply has it
 };
 
+// What take_over reads (quotient/gpu/take_over.cuh): the buckets of another table with the same hash constants.
+struct TakeOverBatch : QuotientBatch {
+  u64 source_slots;          // their address
+  u64 source_buckets;        // their number
+  u64 source_range_buckets;  // of each of their ranges
+};
+
 // A pass over the elements of a large batch (quotient/gpu/partition.cuh).
 struct PassBatch : Launch {
   u64 keys;        // Word per element, in the order of the caller

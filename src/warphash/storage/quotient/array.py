@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Self
 
 from ...designs.base import Design
 from ...designs.layout import LINE_BYTES, Quotients
-from ...runtime.abi import LISTS_BYTES, REPORT_WORDS, WINNERS, Op, QuotientBatch, QuotientTable
+from ...runtime.abi import LISTS_BYTES, REPORT_WORDS, WINNERS, Op, QuotientBatch, QuotientTable, TakeOverBatch
 from ...runtime.engine import Buffer, Engine, KernelSpec
 from .. import snapshots
 from ..hash_constants import buckets_for, draw_constants
@@ -269,24 +269,44 @@ class QuotientArray:
         fields = {"erases": 1, "count_probes": 0}
         return self._run(self._spare, [(0, n, numbers, 0)], keys, 0, 0, fields, stream).changed
 
-    def take_over(self, other: QuotientArray, stream: Any = None) -> Outcome:
-        """Add the pairs of an array, whose keys are not in this one. Waits.
+    def take_over(self, other: QuotientArray, size: int, stream: Any = None) -> Outcome:
+        """Add the ``size`` pairs of an array to this one, which has none. Waits.
 
-        The pairs go by way of arrays of keys and values, as the two arrays may lay out their lines in different ways:
-        all at once, so that a block has a range once; or in pieces, where there is no memory for that.
+        On a GPU, pairs go straight to the lines, if these lie in the order of the other ones
+        (``kernels/quotient/gpu/take_over.cuh``). Otherwise they go by way of arrays of keys and values: all at once, so
+        that a block has a range once; or in pieces, where one launch is not enough, or where there is no memory for it.
         """
-        buckets = min(other.buckets, _LAUNCH_ELEMENTS // other.spec.slots_per_bucket)
+        if self.engine.window_bytes and self._order == other._order:
+            return self._take_over_lines(other, stream)
+        per_launch = _LAUNCH_ELEMENTS // other.spec.slots_per_bucket
+        buckets = other.buckets if size <= _LAUNCH_ELEMENTS else min(other.buckets, per_launch)
         try:
-            return self._take_over(other, buckets, stream)
+            return self._take_over(other, size, buckets, stream)
         except MemoryError:  # of the first piece, before a kernel has changed this array
             if not self._is_blank or buckets <= _MOVED_BUCKETS:
                 raise
-            return self._take_over(other, _MOVED_BUCKETS, stream)
+            return self._take_over(other, size, _MOVED_BUCKETS, stream)
 
-    def _take_over(self, other: QuotientArray, buckets: int, stream: Any) -> Outcome:
+    @property
+    def _order(self) -> tuple[int, str, int]:
+        """What the order of keys in lines depends on, besides the number of lines."""
+        return self.seed, self.family, self.spec.slots_per_bucket
+
+    def _take_over_lines(self, other: QuotientArray, stream: Any) -> Outcome:
+        """Write all lines anew, of the pairs in those of an array with the same order. Allocates nothing."""
+        batch, source = TakeOverBatch(report=self._report.ptr), other.table
+        batch.source_slots, batch.source_buckets = source.slots, source.buckets
+        batch.source_range_buckets = source.range_buckets
+        self.engine.fill(batch.report, 0, 8 * REPORT_WORDS, stream)
+        self._is_blank = False
+        self.program.run("take_over", self.table, batch, self.ranges * _APPLYING_THREADS, stream)
+        report = read_report(self.engine, batch.report, stream)
+        return Outcome(report.changed, 0, report.unplaced, 0)
+
+    def _take_over(self, other: QuotientArray, size: int, buckets: int, stream: Any) -> Outcome:
         """Add the pairs of an array, of so many buckets at a time."""
         engine, spec = self.engine, self.spec
-        room = buckets * other.spec.slots_per_bucket
+        room = min(size, buckets * other.spec.slots_per_bucket)
         words = engine.allocate(room * (spec.word_bytes + spec.value_word_bytes), stream)
         values = words.ptr + room * spec.word_bytes if spec.value_word_bytes else 0
         report, changed, unplaced = engine.allocate(8 * REPORT_WORDS, stream), 0, 0

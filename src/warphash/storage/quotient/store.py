@@ -357,11 +357,11 @@ class QuotientStore:
         """
         old, size = self.state
         resize = Resize(self.design.name, self.slots, cause)
-        # With the same hash constants, pairs go to new ranges in the order in which they leave the old ones.
+        # With the same hash constants, pairs lie in the new ranges in the order in which they lie in the old ones.
         first_seed = old.seed if slots != old.slots else old.seed + 1
         for attempt in count():
             new = old.sibling(slots, first_seed + attempt, stream)
-            if size == 0 or new.take_over(old, stream).complete:
+            if size == 0 or new.take_over(old, size, stream).complete:
                 self.state = _State(new, size)
                 self.rebuilds += 1
                 resize.done(size, new.slots)
