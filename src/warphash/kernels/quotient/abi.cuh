@@ -17,7 +17,7 @@ struct QuotientBatch : Batch {
   u64 brought;        // Brought per element, in the order of ranges
   u64 numbers;        // u32 per element of `brought`: its number in the batch; 0 if flags go in the order of `brought`
   u64 left;           // build: u32 per element of `brought`, for a list of those left to rounds
-  u64 touched;        // u32 list of ranges, its length in Report::winners
+  u64 touched;        // u32 list of ranges, its length in Report::winners; build on a GPU: 0 for all ranges
   u64 erases;         // apply: 1 to erase the keys, 0 to add them
   u64 first_bucket;   // scan: the bucket of the first slot
   u64 most_in_place;  // elements of a range up to which apply_in_place has it, and beyond which apply has it

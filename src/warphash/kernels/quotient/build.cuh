@@ -1,7 +1,8 @@
 // Adds the elements that a batch has brought to a range (quotient/bring.cuh) of a table without keys.
 //
 // Protocol. A barrier ends each step.
-//   1. All lines of the range are vacant; nothing of the table is read.
+//   1. All lines of the range are vacant; nothing of the table is read. So lines need not be cleared before, if all
+//      ranges are built, with elements or without.
 //   2. Threads take elements, kAtOnce at a time, so that several loads and atomics of each are under way. An element
 //      sets the bit of its hash in a map that the block shares. If the bit was clear, no other element with this key
 //      has come before. The element takes the next slot of its home by a counter, and puts its key there with plain
@@ -41,10 +42,11 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
   using Base::Base;
   static constexpr u32 kAtOnce = 4;
 
-  // Builds listed range `number`. The memory is prepared.
+  // Builds listed range `number` or, without a list, range `number` of the table. The memory is prepared.
   WARPHASH_FN static void run_block(const QuotientTable& t, const QuotientBatch& b, u64 number, void* memory) {
-    if (number >= report_of(b)->winners) return;
-    BuildRange(t, b, pointer<const u32>(b.touched)[number], memory).run();
+    const u32* const touched = pointer<const u32>(b.touched);
+    if (number >= (touched ? report_of(b)->winners : t.ranges)) return;
+    BuildRange(t, b, touched ? touched[number] : static_cast<u32>(number), memory).run();
   }
 
  private:

@@ -5,6 +5,10 @@ A batch that changes the table is brought to its ranges: a large one in passes (
 been written yet, otherwise `apply`. On a GPU, a range with few elements has `apply_in_place` instead. The kernels leave
 every range whole, so no pair is ever displaced. Between two kernels the counters of ranges are in use;
 `forget_elements` resets them after an interrupt.
+
+A new array is not `cleared`: its lines hold anything. `update` and `take_over` take it so; all else needs `clear` first.
+A build whose elements came in passes writes all lines, also those of ranges without elements, and so does a kernel that
+takes the lines of another array over.
 """
 
 from __future__ import annotations
@@ -90,7 +94,7 @@ def form_for(slots: int, layout: Quotients, key_bytes: int, value_bytes: int) ->
 
 
 class QuotientArray:
-    """Lines with at least ``slots`` slots between them, all vacant.
+    """Lines with at least ``slots`` slots between them, without pairs.
 
     Parameters
     ----------
@@ -103,6 +107,8 @@ class QuotientArray:
     ----------
     buckets, ranges, slots
         Lines; ranges of lines; slots of all lines.
+    cleared
+        Whether the lines hold what they should.
     table
         What kernels are given.
     """
@@ -144,7 +150,8 @@ class QuotientArray:
         )
         self._report = zeroed_report(engine, stream)
         self._spare = self._scratch_for(SPARE_ELEMENTS, True, True, stream)
-        self.clear(stream)
+        self.forget_elements(stream)
+        self.cleared, self._is_blank = False, True
 
     @property
     def nbytes(self) -> int:
@@ -163,7 +170,7 @@ class QuotientArray:
     def copy(self, stream: Any = None) -> Self:
         """An array with the same hash constants and pairs, in memory of its own."""
         twin = self.sibling(self.slots, self.seed, stream)
-        twin._is_blank = False
+        twin.cleared, twin._is_blank = self.cleared, False
         self.engine.copy(twin._lines.ptr, self._lines.ptr, self._lines.nbytes, stream)
         return twin
 
@@ -172,7 +179,7 @@ class QuotientArray:
         """Forget all pairs."""
         self.engine.fill(self._lines.ptr, 0, self._lines.nbytes, stream)
         self.forget_elements(stream)
-        self._is_blank = True  # no line has been written since
+        self.cleared = self._is_blank = True  # no pair has been written since
 
     def forget_elements(self, stream: Any = None) -> None:
         """Forget the elements that a batch which stopped half way has brought to ranges."""
@@ -300,6 +307,7 @@ class QuotientArray:
         self.engine.fill(batch.report, 0, 8 * REPORT_WORDS, stream)
         self._is_blank = False
         self.program.run("take_over", self.table, batch, self.ranges * _APPLYING_THREADS, stream)
+        self.cleared = True
         report = read_report(self.engine, batch.report, stream)
         return Outcome(report.changed, 0, report.unplaced, 0)
 
@@ -340,6 +348,8 @@ class QuotientArray:
         engine.fill(batch.report, 0, 8 * REPORT_WORDS, stream)
         for name, value in fields.items():
             setattr(batch, name, value)
+        if not self.cleared and not (isinstance(scratch.memory, Passes) and self._builds(batch)):
+            self.clear(stream)
         for at, n, indices, length in launches:
             batch.n, batch.indices, batch.count = n, indices, length
             batch.keys, batch.values = keys + at * spec.word_bytes, values and values + at * spec.value_word_bytes
@@ -386,9 +396,13 @@ class QuotientArray:
         builds = batch.left and self._builds(batch)
         self._is_blank = False
         blocks = min(batch.n, self.ranges)
+        if builds and not self.cleared:
+            blocks, batch.touched = self.ranges, 0
         threads = blocks * _APPLYING_THREADS
         if builds:
-            return self.program.run("build", self.table, batch, threads, stream)
+            self.program.run("build", self.table, batch, threads, stream)
+            self.cleared = True
+            return
         is_sparse = bool(self.engine.window_bytes) and batch.n <= _IN_PLACE_SHARE * blocks
         batch.most_in_place = _MOST_IN_PLACE if is_sparse else 0
         if batch.most_in_place:
