@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from itertools import count
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -16,7 +20,6 @@ from support.passes import in_passes
 from support.refusals import refusing
 from warphash import HashMap, HashSet, TableFull
 from warphash.runtime.abi import Op, kind_of
-from warphash.runtime.devices import engine_for
 from warphash.storage.quotient import array as quotient
 from warphash.storage.quotient.array import MOST_RANGE_BUCKETS, form_for
 from warphash.storage.resize_log import Cause
@@ -298,37 +301,102 @@ def _rebuilt(table: Any, keys: Any, all_in: bool | None) -> None:
     table.check()
 
 
-def test_an_interrupted_build_adds_all_keys_or_none() -> None:
-    keys, number, places = np.arange(1200, dtype=np.uint32) % np.uint32(600), 0, []
-    while number == len(places):
-        number += 1
-        table = made("u4", "u4", 7 * 100)
-        interrupt, before = Interrupt(number, STORAGE_AND_TABLE), sys.gettrace()
-        sys.settrace(interrupt)
-        try:
-            update_without_flags(table, keys, ~keys, Op.KEEP)
-        except KeyboardInterrupt:
-            places.append(interrupt.place)
-        finally:
-            sys.settrace(before)
-        _rebuilt(table, keys, bool(len(table)))
-    assert len(places) > 50
-
-
-@pytest.mark.parametrize("once", [True, False])
-def test_a_build_whose_memory_is_refused_adds_nothing(once: bool) -> None:
-    keys = np.arange(1200, dtype=np.uint32) % np.uint32(600)
-    for number in range(1, 20):
-        table, failed = made("u4", "u4", 7 * 100), False
-        with refusing(engine_for("cpu"), number, once=once) as refusals:
+@pytest.mark.parametrize("device", DEVICES)
+def test_an_interrupted_build_adds_all_keys_or_none(device: str) -> None:
+    keys, places, every = np.arange(1200, dtype=np.uint32) % np.uint32(600), [], 1 if device == "cpu" else 4
+    with in_passes(30) if device != "cpu" else nullcontext():
+        for number in count(1, every):
+            table = made("u4", "u4", 7 * 200, device=device)
+            interrupt, before = Interrupt(number, STORAGE_AND_TABLE), sys.gettrace()
+            sys.settrace(interrupt)
             try:
                 update_without_flags(table, keys, ~keys, Op.KEEP)
-            except MemoryError:
-                failed = True
-        _rebuilt(table, keys, not failed)
-        if not refusals.refused:
-            break
+            except KeyboardInterrupt:
+                places.append(interrupt.place)
+            finally:
+                sys.settrace(before)
+            _rebuilt(table, keys, bool(len(table)))
+            if not interrupt.place:
+                break
+    assert len(places) > 50 // every
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("once", [True, False])
+def test_a_build_whose_memory_is_refused_adds_nothing(once: bool, device: str) -> None:
+    keys = np.arange(1200, dtype=np.uint32) % np.uint32(600)
+    with in_passes(30) if device != "cpu" else nullcontext():
+        for number in range(1, 20):
+            table, failed = made("u4", "u4", 7 * 200, device=device), False
+            with refusing(array_of(table).engine, number, once=once) as refusals:
+                try:
+                    update_without_flags(table, keys, ~keys, Op.KEEP)
+                except MemoryError:
+                    failed = True
+            _rebuilt(table, keys, not failed)
+            if not refusals.refused:
+                break
     assert not refusals.refused and number > 1
+
+
+@contextmanager
+def noted_fills(array: Any) -> Iterator[list[int]]:
+    """How many bytes are filled each time."""
+    filled, fill = [], array.engine.fill
+
+    def noted(target: int, byte: int, nbytes: int, stream: Any = None) -> None:
+        filled.append(nbytes)
+        fill(target, byte, nbytes, stream)
+
+    with mock.patch.object(array.engine, "fill", noted):
+        yield filled
+
+
+@pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
+@pytest.mark.parametrize("repeated", REPEATED)
+def test_no_lines_are_cleared_for_a_build_in_passes(device: str, repeated: str) -> None:
+    rng = np.random.default_rng(9)
+    with in_passes(30):
+        table = made("u4", "u4", 7 * 600, device=device)
+        array = array_of(table)
+        keys = rng.integers(0, 1 << 32, 2000, np.uint32)[REPEATED[repeated](2000, rng)]  # for some ranges, or for all
+        assert array.ranges > 10
+        with noted_fills(array) as filled:
+            update_without_flags(table, keys, keys, Op.KEEP)
+            assert filled and max(filled) < 64 * array.buckets
+            assert table._storage.store.recovery.step is None and len(table) == len(np.unique(keys))
+            table.check()
+            assert sorted(table.keys().tolist()) == np.unique(keys).tolist()
+            assert max(filled) < 64 * array.buckets
+            table.clear()
+            assert max(filled) == 64 * array.buckets
+        update_without_flags(table, keys[:20], keys[:20], Op.KEEP)
+        assert sorted(table.keys().tolist()) == np.unique(keys[:20]).tolist()
+        table.check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_new_table_has_no_keys(device: str) -> None:
+    keys = np.arange(500, dtype=np.uint32)
+    uses: list[Callable[[Any], Any]] = [
+        lambda table: table.contains(keys).any(),
+        lambda table: table.find(keys)[1].any(),
+        lambda table: len(table.keys()),
+        lambda table: (table.probe_counts(keys) != 1).any(),
+        lambda table: len(table) or len(table.copy().keys()),
+        lambda table: table.erase(keys).any(),
+        lambda table: not add(table, keys[:100]).all() or len(table.keys()) != 100,
+        lambda table: table.reserve(10_000),
+        lambda table: table.shrink(),
+        lambda table: table.clear(),
+    ]
+    for use in uses:
+        table = made("u4", "u4", 7 * 100, device=device)
+        assert not use(table)
+        table.check()
+        before = len(table)
+        assert add(table, keys)[before:].all() and sorted(table.keys().tolist()) == keys.tolist()
+        table.check()
 
 
 # ---- evictions, and ranges that overflow
