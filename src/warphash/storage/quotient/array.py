@@ -6,9 +6,9 @@ been written yet, otherwise `apply`. On a GPU, a range with few elements has `ap
 every range whole, so no pair is ever displaced. Between two kernels the counters of ranges are in use;
 `forget_elements` resets them after an interrupt.
 
-A new array is not `cleared`: its lines hold anything. `update` and `take_over` take it so; all else needs `clear` first.
-A build whose elements came in passes writes all lines, also those of ranges without elements, and so does a kernel that
-takes the lines of another array over.
+A new array is not `cleared`: its lines hold anything. `update` and `take_over` take it so; all else needs `clear`
+first. A build of elements that came in passes writes all lines, also those of ranges without elements. So does the
+kernel that takes over the lines of another array.
 """
 
 from __future__ import annotations
