@@ -37,6 +37,11 @@ static_assert(sizeof(LaunchConfig) == 56);
 constexpr int kProgrammaticStreamSerialization = 6;  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 constexpr Handle kLegacyStream = 1, kPerThreadStream = 2;
 
+// Lanes of a kernel that may begin while the one before it ends. That saves a microsecond. But a multiprocessor that is
+// never idle between two kernels keeps the division of its memory into cache and shared memory, and a large kernel
+// loses more if the one before it needed shared memory and it needs the cache.
+constexpr std::uint64_t kMostEarlyThreads = 1 << 19;
+
 // In the order in which engine.py gives the addresses.
 struct Driver {
   Status (*get_context)(Handle* context);
@@ -83,8 +88,8 @@ class Turn {
 // The streams of one engine, of which each operation waits for the one before it.
 class Streams {
  public:
-  // `own` is the engine's stream; `event` stands behind the last operation; `overlaps`: a kernel may begin while the
-  // one before it ends; `refuse` raises the exception for a status.
+  // `own` is the engine's stream; `event` stands behind the last operation; `overlaps`: a small kernel may begin while
+  // the one before it ends; `refuse` raises the exception for a status.
   Streams(nb::tuple functions, Handle context, Handle own, Handle event, bool overlaps, nb::callable refuse)
       : context_(context), own_(own), last_(own), event_(event), overlaps_(overlaps), refuse_(refuse) {
     std::size_t at = 0;
@@ -149,7 +154,8 @@ class Streams {
   Status launch(Handle function, unsigned blocks, unsigned threads, nb::handle table, nb::handle batch, Handle stream) {
     const Bytes of_table(table), of_batch(batch);
     void* arguments[] = {of_table.at(), of_batch.at()};
-    const LaunchConfig config = {blocks, 1, 1, threads, 1, 1, 0, stream, &early_, overlaps_ ? 1u : 0u};
+    const bool early = overlaps_ && static_cast<std::uint64_t>(blocks) * threads <= kMostEarlyThreads;
+    const LaunchConfig config = {blocks, 1, 1, threads, 1, 1, 0, stream, &early_, early ? 1u : 0u};
     nb::gil_scoped_release release;
     return driver_.launch(&config, function, arguments, nullptr);
   }

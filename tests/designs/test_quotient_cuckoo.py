@@ -69,7 +69,7 @@ def noted_launches(table: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     run = program.run
 
     def noted(entry: str, *arguments: Any) -> None:
-        if entry in ("apply", "build", "take_over"):
+        if entry in ("apply", "apply_in_place", "build", "take_over") and arguments[2]:
             launched.append(entry)
         run(entry, *arguments)
 
@@ -193,6 +193,52 @@ def test_an_erase_makes_the_filters_anew(device: str) -> None:
     assert table.probe_counts(absent).mean() > 1.005
     table.erase(keys)
     assert (table.probe_counts(absent) == 1).all()
+    table.check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_filters_of_small_batches_do_not_fill_up(device: str) -> None:
+    table, rng = made("u4", "u4", 7 * 100, device=device), np.random.default_rng(1)
+    keys = np.arange(640, dtype=np.uint32)
+    add(table, keys)
+    for first in range(640, 640 + 8 * 400, 8):  # none of these makes sure of a new filter
+        gone = rng.choice(640, 8, replace=False)
+        assert table.erase(keys[gone]).all()
+        keys[gone] = np.arange(first, first + 8)
+        assert add(table, keys[gone]).all()
+    assert table.probe_counts(np.arange(10**6, 10**6 + 3000, dtype=np.uint32)).mean() < 1.03
+    table.check()
+
+
+# ---- few elements for each range
+@pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
+@pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("u8", "u8"), ("u4", None)])
+def test_ranges_with_few_elements_stay_in_place(
+    device: str, key: str, value: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slots = {"u4u4": 7, "u8u8": 3, "u4None": 14}[f"{key}{value}"] * 3000
+    table = made(key, value, slots, device=device)
+    keys, added = np.arange(1500, dtype=key), np.arange(1500, 1900, dtype=key)
+    add(table, keys)
+    array, launched = array_of(table), noted_launches(table, monkeypatch)
+    assert 4 < array.ranges < 9
+    crowded = keys[permuted(array, keys) < np.iinfo(key).max // array.ranges]  # in the first range
+    for batch in (np.tile(crowded, 2)[:400], np.concatenate([np.tile(crowded, 2)[:400], added[:20]]), added[20:]):
+        launched.clear()
+        assert len(batch) <= 128 * array.ranges
+        absent = ~np.isin(batch, keys)
+        assert (add(table, batch) == absent).all() and launched == ["apply_in_place", "apply"]
+    assert len(table) == 1900 and table.contains(added).all()
+    launched.clear()
+    assert table.erase(added[:200]).all() and launched == ["apply_in_place"]  # too few for a range to have many
+    launched.clear()
+    gone = np.concatenate([np.tile(crowded, 2)[:400], added[200:]])
+    assert np.count_nonzero(table.erase(gone)) == len(crowded) + 200 and launched == ["apply_in_place", "apply"]
+    assert sorted(table.keys().tolist()) == sorted(set(keys.tolist()) - set(crowded.tolist()))
+    table.check()
+    launched.clear()
+    many = np.arange(5000, 5000 + 129 * array.ranges, dtype=key)
+    assert add(table, many).all() and launched == ["apply"]
     table.check()
 
 

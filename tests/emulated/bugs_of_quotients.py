@@ -8,7 +8,9 @@ from emulated.planted import Bug
 from emulated.scenarios import (
     Scenario,
     builds,
+    churned,
     copies_of_new_keys,
+    crowded_range,
     erased_and_inserted_again,
     erased_in_passes,
     evictions,
@@ -77,6 +79,18 @@ BUGS = [
         "rank = load_relaxed(at); store_relaxed(at, rank + 1); }",
         erased_in_passes,
         among="struct PassTile",
+    ),
+    bug(
+        "a range with many elements is left to nobody",
+        "pointer<u32>(b.heavy)[fetch_add(&report_of(b)->leftover, u64(1))] = range;",
+        "fetch_add(&report_of(b)->leftover, u64(0));",
+        crowded_range,
+    ),
+    bug(
+        "small batches leave the filters as they are",
+        "D::mixed(brought_hash(0)) % (2 * size) < elements",
+        "size == 0",
+        churned,
     ),
     bug(
         "a range keeps its counter",

@@ -186,6 +186,32 @@ def erased_in_passes(case: Case, rng: np.random.Generator) -> None:
         erased_and_inserted_again(case, rng)
 
 
+def churned(case: Case, rng: np.random.Generator) -> None:
+    """Few keys at a time leave a full table, and others come: no absent key takes more and more to find out."""
+    keys = np.arange(640).astype(case.key_dtype)
+    table = case.table(capacity=700, load_factor=1.0, on_full="raise")
+    table.insert(keys, numbers(case, len(keys)))
+    for first in range(640, 640 + 8 * 300, 8):
+        gone = rng.choice(len(keys), 8, replace=False)
+        assert table.erase(keys[gone]).all()
+        keys[gone] = np.arange(first, first + 8).astype(case.key_dtype)
+        assert table.insert(keys[gone], numbers(case, 8)).all()
+    absent = np.arange(10**6, 10**6 + 3000).astype(case.key_dtype)
+    assert table.probe_counts(absent).mean() < 1.03, "probes of absent keys"
+    table.check()
+
+
+def crowded_range(case: Case, rng: np.random.Generator) -> None:
+    """Few keys for a table of several ranges, and one that most of the elements have."""
+    keys = pool(case, rng, 100)
+    table, model = case.table(capacity=20_000, on_full="raise"), Model()
+    for op in ("add", "max"):
+        batch = rng.permutation(np.concatenate([keys, np.repeat(keys[:1], 400)]))
+        values = numbers(case, len(batch))
+        model.upserted(batch, values, op, table.upsert(batch, values, op), table)
+    model.agrees(table)
+
+
 def all_erased_at_once(case: Case, rng: np.random.Generator) -> None:
     """A full table loses all of its keys in one batch, while searches for the others go past them."""
     keys = pool(case, rng, 150)

@@ -117,18 +117,22 @@ def measured(figure: Figure, lab: Lab, n: int, seed: int, note: Callable[[str], 
         draw_pairs = cache(turns.away()(partial(pairs_of, data, n, seed)))
         plans: dict[tuple[float, ...], Plan] = {}
         drawn: dict[tuple[float, ...], Operations] = {}
+        failed: set[str] = set()  # series of which no build succeeds any more: a fuller table takes much longer to fail
         for x in xs:
             fill = figure.fill(x)
             here = int(x) if figure.x == "keys" else n
             for series in figure.series:
-                if not series.reaches(fill.value):
+                if series.label in failed or not series.reaches(fill.value):
                     continue
                 note(f"{data}: {series.label} at {x:,}")
                 pairs, share = cache(partial(_drawn, draw_pairs, here, series.value)), min(1, n / figure.keys)
                 spot = _Spot(figure, panels, series, x, fill, here, pairs, lab, seed, share, plans, drawn)
                 by_metric = {"success": _success, "failures": _failures}
                 experiment = by_metric.get(figure.metric) or EXPERIMENTS[panels[0].split()[0]]
-                yield from experiment(spot)
+                for point, wrong in experiment(spot):
+                    if figure.metric == "success" and not point.value:
+                        failed.add(series.label)
+                    yield point, wrong
 
 
 def _tables(spot: _Spot) -> Points:

@@ -205,7 +205,7 @@ class QuotientTable(Table):
 class QuotientBatch(Batch):
     """An operation on a quotient table."""
 
-    _fields_ = _words("brought", "numbers", "left", "touched", "erases", "first_bucket", "most_in_place")
+    _fields_ = _words("brought", "numbers", "left", "touched", "erases", "first_bucket", "heavy")
 
 
 class TakeOverBatch(QuotientBatch):

@@ -6,7 +6,12 @@
 // already: then it looks like a slot of another key, but the atomic that vacates it tells that it is vacant. So the
 // thread looks again. Of threads with equal keys one vacates the slot.
 //
-// Memory order: relaxed, as in quotient/range.cuh.
+// A GPU has it twice. `apply` copies the lines of a range to shared memory and back, 64 KB of traffic however few
+// elements there are. `apply_in_place` works on the lines where they are, and reads those of its elements alone. A batch
+// with few elements for each range goes there first. A range that has many all the same, since a key is everywhere in
+// the batch, is entered into the list `heavy`, and `apply` takes the ranges of that list.
+//
+// Memory order: relaxed, as in quotient/range.cuh. The end of a kernel publishes the list `heavy` to the next.
 #pragma once
 #include "quotient/range.cuh"
 
@@ -16,20 +21,30 @@ template <class D, class Lines>
 struct ApplyToRange : InRange<D, Lines> {
   using Base = InRange<D, Lines>;
   using S = typename D::S;
+  using Word = typename S::Word;
   using Brought = typename S::Brought;
   using Base::b, Base::t, Base::m, Base::id;
   using Base::Base;
   using Base::words;
   static constexpr u32 kAtOnce = 4;  // elements of a thread whose loads are under way
+  // Elements of a range that a block adds in place, in one round (storage/quotient/array.py). Each round waits for the
+  // memory of the device several times. With more elements, a copy of the lines costs less.
+  static constexpr u32 kMostInPlace = kApplyingThreads;
 
-  // Applies the elements of listed range `number`, if it is for these Lines. The memory is prepared.
-  WARPHASH_FN static void run_block(const QuotientTable& t, const QuotientBatch& b, u64 number, void* memory) {
-    if (number >= report_of(b)->winners) return;
-    ApplyToRange apply(t, b, pointer<const u32>(b.touched)[number], memory);
-    if (Lines::kCopiesRanges == apply.elements > b.most_in_place) apply.run();
+  // A block that works in place leaves a range with many elements to one that copies it.
+  WARPHASH_FN static bool takes(const QuotientTable& t, const QuotientBatch& b, u64 number, u32& range) {
+    if (Lines::kCopiesRanges && b.heavy) {
+      if (number >= report_of(b)->leftover) return false;
+      range = pointer<const u32>(b.heavy)[number];
+      return true;
+    }
+    if (!Base::takes(t, b, number, range)) return false;
+    if (Lines::kCopiesRanges || *counter_of(t, range) <= kMostInPlace) return true;
+    if (thread_in_block() == 0) pointer<u32>(b.heavy)[fetch_add(&report_of(b)->leftover, u64(1))] = range;
+    return false;
   }
 
- private:
+  // The memory is prepared.
   WARPHASH_FN void run() {
     Base::lines = Lines::open(m.range, line_at(t, Base::first_bucket), Base::size, id, Base::threads);
     block_barrier();
@@ -43,24 +58,25 @@ struct ApplyToRange : InRange<D, Lines> {
     Base::finish();
   }
 
+ private:
   // The elements of this thread from `first` on.
   WARPHASH_FN void erase(u32 first) {
-    Brought items[kAtOnce];
+    Word hashes[kAtOnce];
 #pragma unroll
     for (u32 j = 0; j < kAtOnce; ++j) {
       const u32 element = first + j * Base::threads + id;
-      if (element < Base::elements) items[j] = Base::brought(element);
+      if (element < Base::elements) hashes[j] = Base::brought_hash(element);
     }
 #pragma unroll
     for (u32 j = 0; j < kAtOnce; ++j) {
       const u32 element = first + j * Base::threads + id;
       if (element >= Base::elements) continue;
-      const bool erased = erase(D::home_of(t, items[j].key));
+      const bool erased = erase(D::home_of(t, hashes[j]));
       Base::changed += erased;
       Base::flag(element, erased);
     }
   }
-  WARPHASH_FN bool erase(const Home<typename S::Word>& home) {
+  WARPHASH_FN bool erase(const Home<Word>& home) {
     for (;;) {
       const auto spot = Base::look(home);
       if (!spot.found()) return false;

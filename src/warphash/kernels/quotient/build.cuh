@@ -42,16 +42,14 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
   using Base::Base;
   static constexpr u32 kAtOnce = 4;
 
-  // Builds listed range `number` or, without a list, range `number` of the table. The memory is prepared.
-  WARPHASH_FN static void run_block(const QuotientTable& t, const QuotientBatch& b, u64 number, void* memory) {
-    const u32* const touched = pointer<const u32>(b.touched);
-    if (number >= (touched ? report_of(b)->winners : t.ranges)) return;
-    BuildRange(t, b, touched ? touched[number] : static_cast<u32>(number), memory).run();
+  // The block of a number has a listed range or, without a list, that of its number.
+  WARPHASH_FN static bool takes(const QuotientTable& t, const QuotientBatch& b, u64 number, u32& range) {
+    if (b.touched) return Base::takes(t, b, number, range);
+    range = static_cast<u32>(number);
+    return number < t.ranges;
   }
 
- private:
-  WARPHASH_FN u32* list() const { return pointer<u32>(b.left) + Base::start; }
-
+  // The memory is prepared.
   WARPHASH_FN void run() {
     WARPHASH_ASSERT(!b.erases);
     Base::lines = Lines::open_vacant(m.range, line_at(t, Base::first_bucket), Base::size, id, threads);
@@ -70,6 +68,9 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
         });
     Base::finish();
   }
+
+ private:
+  WARPHASH_FN u32* list() const { return pointer<u32>(b.left) + Base::start; }
 
   // All threads of the block call it.
   WARPHASH_FN void put_first_keys(u32 first) {

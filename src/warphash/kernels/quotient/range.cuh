@@ -116,6 +116,13 @@ struct InRange : OverQuotients {
     if (id == 0) m.stale = m.changed = 0;  // a barrier follows before a round
   }
 
+  // Whether the block of a number has a range: of those that have elements.
+  WARPHASH_FN static bool takes(const QuotientTable&, const QuotientBatch& b, u64 number, u32& range) {
+    if (number >= report_of(b)->winners) return false;
+    range = pointer<const u32>(b.touched)[number];
+    return true;
+  }
+
   // Once for the memory of a block, before its first range.
   WARPHASH_FN static void prepare(void* memory) {
     Memory& m = *static_cast<Memory*>(memory);
@@ -157,6 +164,9 @@ struct InRange : OverQuotients {
 
   // ---- the elements
   WARPHASH_FN Brought brought(u32 element) const { return pointer<const Brought>(b.brought)[start + element]; }
+  WARPHASH_FN Word brought_hash(u32 element) const {
+    return *pointer<const Word>(b.brought + u64(start + element) * (b.erases ? b.erases : sizeof(Brought)));
+  }
   WARPHASH_FN void flag(u32 element, u8 with) const {
     if (b.out_flags) set_flag(b, b.numbers ? pointer<const u32>(b.numbers)[start + element] : start + element, with);
   }
@@ -388,7 +398,7 @@ struct InRange : OverQuotients {
   // of many small batches would add up. So chance decides: one batch of one element in 2 * size makes the filters anew,
   // and one of two elements in size.
   WARPHASH_FN bool pays_to_renew() const {
-    return Lines::kCopiesRanges || D::mixed(brought(0).key) % (2 * size) < elements;
+    return Lines::kCopiesRanges || D::mixed(brought_hash(0)) % (2 * size) < elements;
   }
   // All threads of the block call it, behind a barrier, and the last barrier is here.
   WARPHASH_FN void renew_filters() {

@@ -44,7 +44,7 @@ _APPLYING_THREADS = 256
 """Elements that a launch counts for a range: ``kApplyingThreads``."""
 
 _MOST_IN_PLACE = 256
-"""Elements of a range that a GPU brings to its lines in place, in one round; with more, a block copies the lines."""
+"""Elements of a range that a block of a GPU adds in place: ``kMostInPlace``."""
 
 _IN_PLACE_SHARE = 128
 """Elements for each range of a batch up to which ranges may be left in place."""
@@ -64,12 +64,15 @@ class _Scratch(NamedTuple):
 
     Attributes
     ----------
+    element_bytes
+        Of an element that is brought.
     left
         Address of the list of a build (``kernels/quotient/build.cuh``); 0 if there is none, or if passes have it.
     """
 
     memory: Buffer | Passes
     batch: QuotientBatch
+    element_bytes: int
     left: int = 0
 
 
@@ -253,7 +256,7 @@ class QuotientArray:
             for at in range(0, walked, _LAUNCH_ELEMENTS)
         )
         fields = {"op": op, "kind": kind, "count_probes": count_probes, "erases": 0}
-        scratch = self._scratch(walked, flags, listed is None, stream)
+        scratch = self._scratch(walked, flags, listed is None, True, stream)
         return self._run(scratch, launches, keys, values, flags, fields, stream)
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int:
@@ -264,17 +267,21 @@ class QuotientArray:
         MemoryError
             Before a kernel is launched, if ``only`` is no list on the host.
         """
-        scratch = self._scratch(n, flags, only is None, stream)
+        scratch = self._scratch(n, flags, only is None, False, stream)
         launches = pieces(self.engine, n, min(n, _LAUNCH_ELEMENTS), only, stream)
-        return self._run(scratch, launches, keys, 0, flags, {"erases": 1, "count_probes": 0}, stream).changed
+        return self._run(scratch, launches, keys, 0, flags, self._erasing(scratch), stream).changed
 
     def erase_listed(self, keys: int, numbers: int, n: int, stream: Any = None) -> int:
         """Erase the keys of up to `SPARE_ELEMENTS` elements whose numbers (uint32) lie at an address. Waits.
 
         Allocates nothing.
         """
-        fields = {"erases": 1, "count_probes": 0}
-        return self._run(self._spare, [(0, n, numbers, 0)], keys, 0, 0, fields, stream).changed
+        launches = [(0, n, numbers, 0)]
+        return self._run(self._spare, launches, keys, 0, 0, self._erasing(self._spare), stream).changed
+
+    def _erasing(self, scratch: _Scratch) -> dict[str, int]:
+        """Fields of a batch that erases."""
+        return {"erases": scratch.element_bytes, "count_probes": 0}
 
     def take_over(self, other: QuotientArray, size: int, stream: Any = None) -> Outcome:
         """Add the ``size`` pairs of an array to this one, which has none. Waits.
@@ -350,11 +357,12 @@ class QuotientArray:
             setattr(batch, name, value)
         if not self.cleared and not (isinstance(scratch.memory, Passes) and self._builds(batch)):
             self.clear(stream)
-        for at, n, indices, length in launches:
+        for done, (at, n, indices, length) in enumerate(launches):
             batch.n, batch.indices, batch.count = n, indices, length
             batch.keys, batch.values = keys + at * spec.word_bytes, values and values + at * spec.value_word_bytes
             batch.out_flags = flags and flags + at
-            engine.fill(batch.report, 0, LISTS_BYTES, stream)
+            if done:
+                engine.fill(batch.report, 0, LISTS_BYTES, stream)
             if isinstance(scratch.memory, Passes):
                 self._go_in_passes(scratch.memory, batch, stream)
             else:
@@ -403,33 +411,36 @@ class QuotientArray:
             self.program.run("build", self.table, batch, threads, stream)
             self.cleared = True
             return
-        is_sparse = bool(self.engine.window_bytes) and batch.n <= _IN_PLACE_SHARE * blocks
-        batch.most_in_place = _MOST_IN_PLACE if is_sparse else 0
-        if batch.most_in_place:
-            self.program.run("apply_in_place", self.table, batch, threads, stream)
-        if batch.n > batch.most_in_place:
-            self.program.run("apply", self.table, batch, threads, stream)
+        if not self.engine.window_bytes or batch.n > _IN_PLACE_SHARE * blocks:
+            batch.heavy = 0
+            return self.program.run("apply", self.table, batch, threads, stream)
+        batch.heavy = batch.touched + 4 * blocks
+        self.program.run("apply_in_place", self.table, batch, threads, stream)
+        most_heavy = min(blocks, batch.n // (_MOST_IN_PLACE + 1))
+        self.program.run("apply", self.table, batch, most_heavy * _APPLYING_THREADS, stream)
 
     def _builds(self, batch: QuotientBatch) -> bool:
         """Whether a launch may build lines that have no trace of a key, and need not read them."""
         return self._is_blank and not (batch.erases or batch.count_probes)
 
-    def _scratch(self, n: int, flags: int, in_order: bool, stream: Any) -> _Scratch:
+    def _scratch(self, n: int, flags: int, in_order: bool, valued: bool, stream: Any) -> _Scratch:
         """Memory for launches of up to ``n`` elements, or of as many as one has.
 
         Parameters
         ----------
         in_order
             All elements of the batch take part.
+        valued
+            Whether they may have values.
         """
         if n <= SPARE_ELEMENTS:
             return self._spare
         n = min(n, _LAUNCH_ELEMENTS)
-        plan = plan_for(self.engine, self.spec, self.ranges, n) if in_order else None
+        plan = plan_for(self.engine, self.spec, self.ranges, n, valued=valued) if in_order else None
         if plan:
             with suppress(MemoryError):
                 passes = Passes(self.engine, self.spec, plan, bool(flags), self._is_blank, stream)
-                return _Scratch(passes, QuotientBatch(report=self._report.ptr))
+                return _Scratch(passes, QuotientBatch(report=self._report.ptr), plan.element_bytes)
         return self._scratch_for(n, bool(flags), self._is_blank, stream)
 
     def _scratch_for(self, n: int, numbered: bool, builds: bool, stream: Any) -> _Scratch:
@@ -446,12 +457,13 @@ class QuotientArray:
         def in_lines(nbytes: int) -> int:  # a CPU writes whole lines of an array
             return -(-nbytes // LINE_BYTES) * LINE_BYTES
 
-        brought_bytes = in_lines(n * (self.spec.word_bytes + self.spec.value_word_bytes))
+        element_bytes = self.spec.word_bytes + self.spec.value_word_bytes
+        brought_bytes = in_lines(n * element_bytes)
         numbers_bytes, left_bytes = numbered * in_lines(4 * n), builds * in_lines(4 * n)
-        touched_bytes = 4 * min(n, self.ranges)
+        touched_bytes = 2 * 4 * min(n, self.ranges)  # and as many heavy ranges
         memory = self.engine.allocate(brought_bytes + numbers_bytes + left_bytes + touched_bytes, stream)
         batch = QuotientBatch(report=self._report.ptr, brought=memory.ptr)
         batch.numbers = memory.ptr + brought_bytes if numbered else 0
         left = memory.ptr + brought_bytes + numbers_bytes
         batch.touched = left + left_bytes
-        return _Scratch(memory, batch, left if builds else 0)
+        return _Scratch(memory, batch, element_bytes, left if builds else 0)

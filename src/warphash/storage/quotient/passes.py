@@ -58,13 +58,19 @@ class Plan(NamedTuple):
         return self.n // self.tile + self.parts if self.shift else 0
 
 
-def plan_for(engine: Engine, spec: KernelSpec, ranges: int, n: int) -> Plan | None:
-    """The plan for a batch; None if elements had better go one by one, or if there are too many ranges."""
+def plan_for(engine: Engine, spec: KernelSpec, ranges: int, n: int, *, valued: bool = True) -> Plan | None:
+    """The plan for a batch; None if elements had better go one by one, or if there are too many ranges.
+
+    Parameters
+    ----------
+    valued
+        Whether values, if the table has some, go with the keys.
+    """
     pays = n >= max(_FEWEST_ELEMENTS, _FEWEST_PER_RANGE * ranges)
     if not engine.window_bytes or not pays or ranges > MOST_BINS * MOST_BINS:
         return None
     shift = 0 if ranges <= _ONE_PASS_RANGES else -(-(ranges - 1).bit_length() // 2)
-    return Plan(n, ranges, shift, spec.word_bytes + spec.value_word_bytes)
+    return Plan(n, ranges, shift, spec.word_bytes + valued * spec.value_word_bytes)
 
 
 class Passes:
@@ -88,7 +94,7 @@ class Passes:
     ) -> None:
         self._engine, self._plan = engine, plan
         self._program = engine.program(partition(spec.layout.partition))
-        self._widths = f"{spec.word_bytes}{spec.value_word_bytes}"
+        self._widths = f"{spec.word_bytes}{plan.element_bytes - spec.word_bytes}"
         self._word_bytes, two = spec.word_bytes, plan.shift > 0
         pairs, numbers = plan.n * plan.element_bytes, 4 * plan.n * flagged
         sizes = {
@@ -97,7 +103,7 @@ class Passes:
             "part_places": numbers,
             "range_places": numbers * two,
             "left": 4 * plan.n * (builds and (flagged or not two)),
-            "touched": 4 * plan.ranges,
+            "touched": 2 * 4 * plan.ranges,  # and as many heavy ranges
             "given": 4 * (plan.parts + 1) * two,
             "tiles": 8 * plan.tiles,
         }

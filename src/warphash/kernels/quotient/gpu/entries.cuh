@@ -15,9 +15,11 @@ struct BlockARange : OverQuotients {
   static constexpr bool kFive = Work::kMemoryBytes <= 44 << 10 && Work::S::kRemainderBits == 14;
   static constexpr u32 kThreads = kApplyingThreads, kBlocks = kFive ? 5 : 4;
   WARPHASH_FN static void run(const QuotientTable& t, const Batch& b) {
+    u32 range;
+    if (!Work::takes(t, b, thread_in_grid() / kApplyingThreads, range)) return;
     void* const memory = block_memory<Work::kMemoryBytes>();
     Work::prepare(memory);
-    Work::run_block(t, b, thread_in_grid() / kApplyingThreads, memory);
+    Work(t, b, range, memory).run();
   }
 };
 

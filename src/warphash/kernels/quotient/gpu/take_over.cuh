@@ -40,13 +40,11 @@ struct TakeOverRange : InRange<D, LinesByQuads> {
   static constexpr u32 kAtOnce = 4;       // slots of a thread whose loads are under way
   static constexpr u32 kLinesAtOnce = 2;  // and lines, in a search for guests
 
-  // Builds range `number`. The memory is prepared.
-  WARPHASH_FN static void run_block(const QuotientTable& t, const Batch& b, u64 number, void* memory) {
-    if (number < t.ranges) TakeOverRange(t, b, static_cast<u32>(number), memory).run();
+  // Each range has a block.
+  WARPHASH_FN static bool takes(const QuotientTable& t, const Batch&, u64 number, u32& range) {
+    range = static_cast<u32>(number);
+    return number < t.ranges;
   }
-
- private:
-  QuotientTable old;  // as far as a hash and its place depend on it
 
   WARPHASH_FN TakeOverRange(const QuotientTable& table, const Batch& batch, u32 number, void* memory)
       : Base(table, batch, number, memory) {
@@ -55,9 +53,7 @@ struct TakeOverRange : InRange<D, LinesByQuads> {
     old.range_buckets = batch.source_range_buckets;
   }
 
-  WARPHASH_FN Brought* list() const { return reinterpret_cast<Brought*>(line_at(t, first_bucket)); }
-  WARPHASH_FN u32 most_listed() const { return size * (sizeof(Line) / sizeof(Brought)); }
-
+  // The memory is prepared.
   WARPHASH_FN void run() {
     Base::lines = Lines::open_vacant(m.range, line_at(t, first_bucket), size, id, threads);
     Base::set_heads(m, 0);  // there are no lists of buckets yet: the heads count the slots that are taken
@@ -72,6 +68,12 @@ struct TakeOverRange : InRange<D, LinesByQuads> {
         [&](u32 first, bool live, const Brought& item) { Base::insert_round(first, live, item, first + id); });
     Base::finish();
   }
+
+ private:
+  QuotientTable old;  // as far as a hash and its place depend on it
+
+  WARPHASH_FN Brought* list() const { return reinterpret_cast<Brought*>(line_at(t, first_bucket)); }
+  WARPHASH_FN u32 most_listed() const { return size * (sizeof(Line) / sizeof(Brought)); }
 
   WARPHASH_FN void take_keys() {
     const u64 of_old = old.buckets, of_new = t.ranges, number = Base::range;
