@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from itertools import count
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -16,7 +20,6 @@ from support.passes import in_passes
 from support.refusals import refusing
 from warphash import HashMap, HashSet, TableFull
 from warphash.runtime.abi import Op, kind_of
-from warphash.runtime.devices import engine_for
 from warphash.storage.quotient import array as quotient
 from warphash.storage.quotient.array import MOST_RANGE_BUCKETS, form_for
 from warphash.storage.resize_log import Cause
@@ -66,7 +69,7 @@ def noted_launches(table: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     run = program.run
 
     def noted(entry: str, *arguments: Any) -> None:
-        if entry in ("apply", "apply_in_place", "build") and arguments[2]:
+        if entry in ("apply", "apply_in_place", "build", "take_over") and arguments[2]:
             launched.append(entry)
         run(entry, *arguments)
 
@@ -297,7 +300,7 @@ def test_only_lines_without_a_trace_are_built(device: str, monkeypatch: pytest.M
     update("apply", keys)
     launched.clear()
     table.reserve(20_000)  # the array takes over the pairs of another
-    assert launched == ["build"] and (table.find(keys)[0] == ~keys).all()
+    assert launched == ["build" if device == "cpu" else "take_over"] and (table.find(keys)[0] == ~keys).all()
     twin = table.copy()
     assert twin.erase(keys).all() and table.contains(keys).all()
     table = twin
@@ -344,37 +347,102 @@ def _rebuilt(table: Any, keys: Any, all_in: bool | None) -> None:
     table.check()
 
 
-def test_an_interrupted_build_adds_all_keys_or_none() -> None:
-    keys, number, places = np.arange(1200, dtype=np.uint32) % np.uint32(600), 0, []
-    while number == len(places):
-        number += 1
-        table = made("u4", "u4", 7 * 100)
-        interrupt, before = Interrupt(number, STORAGE_AND_TABLE), sys.gettrace()
-        sys.settrace(interrupt)
-        try:
-            update_without_flags(table, keys, ~keys, Op.KEEP)
-        except KeyboardInterrupt:
-            places.append(interrupt.place)
-        finally:
-            sys.settrace(before)
-        _rebuilt(table, keys, bool(len(table)))
-    assert len(places) > 50
-
-
-@pytest.mark.parametrize("once", [True, False])
-def test_a_build_whose_memory_is_refused_adds_nothing(once: bool) -> None:
-    keys = np.arange(1200, dtype=np.uint32) % np.uint32(600)
-    for number in range(1, 20):
-        table, failed = made("u4", "u4", 7 * 100), False
-        with refusing(engine_for("cpu"), number, once=once) as refusals:
+@pytest.mark.parametrize("device", DEVICES)
+def test_an_interrupted_build_adds_all_keys_or_none(device: str) -> None:
+    keys, places, every = np.arange(1200, dtype=np.uint32) % np.uint32(600), [], 1 if device == "cpu" else 4
+    with in_passes(30) if device != "cpu" else nullcontext():
+        for number in count(1, every):
+            table = made("u4", "u4", 7 * 200, device=device)
+            interrupt, before = Interrupt(number, STORAGE_AND_TABLE), sys.gettrace()
+            sys.settrace(interrupt)
             try:
                 update_without_flags(table, keys, ~keys, Op.KEEP)
-            except MemoryError:
-                failed = True
-        _rebuilt(table, keys, not failed)
-        if not refusals.refused:
-            break
+            except KeyboardInterrupt:
+                places.append(interrupt.place)
+            finally:
+                sys.settrace(before)
+            _rebuilt(table, keys, bool(len(table)))
+            if not interrupt.place:
+                break
+    assert len(places) > 50 // every
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("once", [True, False])
+def test_a_build_whose_memory_is_refused_adds_nothing(once: bool, device: str) -> None:
+    keys = np.arange(1200, dtype=np.uint32) % np.uint32(600)
+    with in_passes(30) if device != "cpu" else nullcontext():
+        for number in range(1, 20):
+            table, failed = made("u4", "u4", 7 * 200, device=device), False
+            with refusing(array_of(table).engine, number, once=once) as refusals:
+                try:
+                    update_without_flags(table, keys, ~keys, Op.KEEP)
+                except MemoryError:
+                    failed = True
+            _rebuilt(table, keys, not failed)
+            if not refusals.refused:
+                break
     assert not refusals.refused and number > 1
+
+
+@contextmanager
+def noted_fills(array: Any) -> Iterator[list[int]]:
+    """How many bytes are filled each time."""
+    filled, fill = [], array.engine.fill
+
+    def noted(target: int, byte: int, nbytes: int, stream: Any = None) -> None:
+        filled.append(nbytes)
+        fill(target, byte, nbytes, stream)
+
+    with mock.patch.object(array.engine, "fill", noted):
+        yield filled
+
+
+@pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
+@pytest.mark.parametrize("repeated", REPEATED)
+def test_no_lines_are_cleared_for_a_build_in_passes(device: str, repeated: str) -> None:
+    rng = np.random.default_rng(9)
+    with in_passes(30):
+        table = made("u4", "u4", 7 * 600, device=device)
+        array = array_of(table)
+        keys = rng.integers(0, 1 << 32, 2000, np.uint32)[REPEATED[repeated](2000, rng)]  # for some ranges, or for all
+        assert array.ranges > 10
+        with noted_fills(array) as filled:
+            update_without_flags(table, keys, keys, Op.KEEP)
+            assert filled and max(filled) < 64 * array.buckets
+            assert table._storage.store.recovery.step is None and len(table) == len(np.unique(keys))
+            table.check()
+            assert sorted(table.keys().tolist()) == np.unique(keys).tolist()
+            assert max(filled) < 64 * array.buckets
+            table.clear()
+            assert max(filled) == 64 * array.buckets
+        update_without_flags(table, keys[:20], keys[:20], Op.KEEP)
+        assert sorted(table.keys().tolist()) == np.unique(keys[:20]).tolist()
+        table.check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_new_table_has_no_keys(device: str) -> None:
+    keys = np.arange(500, dtype=np.uint32)
+    uses: list[Callable[[Any], Any]] = [
+        lambda table: table.contains(keys).any(),
+        lambda table: table.find(keys)[1].any(),
+        lambda table: len(table.keys()),
+        lambda table: (table.probe_counts(keys) != 1).any(),
+        lambda table: len(table) or len(table.copy().keys()),
+        lambda table: table.erase(keys).any(),
+        lambda table: not add(table, keys[:100]).all() or len(table.keys()) != 100,
+        lambda table: table.reserve(10_000),
+        lambda table: table.shrink(),
+        lambda table: table.clear(),
+    ]
+    for use in uses:
+        table = made("u4", "u4", 7 * 100, device=device)
+        assert not use(table)
+        table.check()
+        before = len(table)
+        assert add(table, keys)[before:].all() and sorted(table.keys().tolist()) == keys.tolist()
+        table.check()
 
 
 # ---- evictions, and ranges that overflow
@@ -531,6 +599,124 @@ def test_a_table_grows_and_shrinks_across_all_forms(value: str | None) -> None:
     table.shrink()
     assert array_of(table).spec.slots_per_bucket == (7 if value else 14)
     assert sorted(table.keys().tolist()) == keys[:100].tolist()
+
+
+def moved(table: Any, buckets: int) -> int:
+    """Move all pairs to an array of so many buckets or a few more; how many it has."""
+    array = array_of(table)
+    table._storage.store._replace(array.spec.slots_per_bucket * buckets, Cause.ASKED, None)
+    assert array_of(table) is not array and array_of(table).spec.slots_per_bucket == array.spec.slots_per_bucket
+    return int(array_of(table).buckets)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("key", "value", "slots", "buckets", "remainder_bits"), FORMS)
+def test_full_ranges_move_to_other_ranges(
+    device: str,
+    key: str,
+    value: str | None,
+    slots: int,
+    buckets: int,
+    remainder_bits: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table, rng = made(key, value, slots * buckets, device=device), np.random.default_rng(6)
+    array, lines = array_of(table), 2 * array_of(table).table.range_buckets
+    # Hash values of the first two ranges, so full that many keys are guests.
+    last = (2 << 8 * int(key[1])) // array.ranges - 1
+    keys = keys_with(table, np.unique(rng.integers(0, last, int(0.87 * slots * lines), key, endpoint=True)))
+    assert add(table, keys).all() and array_of(table) is array
+    written = array.engine.to_host(array.table.slots, np.uint8, 64 * lines).reshape(-1, 64)
+    decoded = slots_in(written, slots, remainder_bits, value is not None, 8 * int(key[1]))
+    assert sum(np.count_nonzero(guest) for _, guest, _ in decoded) > 20
+    launched = noted_launches(table, monkeypatch)
+    for more in (1.4, 1) if buckets > 1 << 18 else (1.4, 1.01, 0.97, 1.65, 1.1, 1):
+        moved(table, int(more * buckets))
+        assert launched == ["build" if device == "cpu" else "take_over"] and array_of(table).seed == array.seed
+        assert table.contains(keys).all() and (not value or (table.find(keys)[0] == ~keys).all())
+        if device == "cpu" or buckets < 1 << 18:  # in the emulation, a look at all lines takes seconds
+            assert len(table) == len(keys) and sorted(table.keys().tolist()) == sorted(keys.tolist())
+            table.check()
+        launched.clear()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("hash", ["mixer", "universal"])
+@pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("u4", None), ("u8", "u8"), ("u8", None)])
+def test_many_ranges_move_to_more_and_to_fewer(
+    device: str, hash: str, key: str, value: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quotient, "MOST_RANGE_BUCKETS", 30)
+    slots = {"u4u4": 7, "u4None": 14, "u8u8": 3, "u8None": 7}[f"{key}{value}"]
+    table, rng = made(key, value, slots * 200, device=device, hash=hash), np.random.default_rng(8)
+    keys = np.unique(rng.integers(0, 1 << 8 * int(key[1]), int(0.4 * slots * 200), key))
+    add(table, keys)
+    assert array_of(table).ranges > 6
+    for buckets in (210, 450, 1000, 999, 331, 200, 150, 900):
+        assert buckets <= moved(table, buckets) < 1.2 * buckets
+        assert len(table) == len(keys) and sorted(table.keys().tolist()) == sorted(keys.tolist())
+        assert not value or (table.find(keys)[0] == ~keys).all()
+        table.check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_ranges_that_get_too_many_keys_move_with_other_hash_constants(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quotient, "MOST_RANGE_BUCKETS", 30)
+    table = made("u4", "u4", 7 * 900, device=device)
+    # The hash values of a fifth of a table. In one of five ranges, a list of 8 elements a bucket cannot hold those for
+    # which there are no 7 slots.
+    keys = keys_with(table, np.linspace(0, 2**32 // 5, 1000, endpoint=False).astype(np.uint32))
+    add(table, keys)
+    array, launched = array_of(table), noted_launches(table, monkeypatch)
+    small = array.sibling(7 * 150, array.seed)
+    assert (small.ranges, small.buckets) == (5, 150)
+    outcome = small.take_over(array, 1000)
+    assert not outcome.complete and outcome.changed + outcome.unplaced == 1000 and outcome.changed <= 7 * 30
+    launched.clear()
+    moved(table, 150)
+    assert launched[0] == ("build" if device == "cpu" else "take_over") and launched[-1] == "build"
+    assert array_of(table).seed != array.seed and len(table) == 1000
+    assert (table.find(keys)[0] == ~keys).all() and sorted(table.keys().tolist()) == sorted(keys.tolist())
+    table.check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("same_size", [False, True])
+def test_a_move_whose_memory_is_refused_moves_nothing(device: str, same_size: bool) -> None:
+    table, keys = made("u4", "u4", 7 * 300, device=device), np.arange(1800, dtype=np.uint32)
+    add(table, keys)
+    for number in range(1, 20):
+        array, failed = array_of(table), False
+        with refusing(array.engine, number, once=True) as refusals:
+            try:
+                moved(table, array.buckets if same_size else array.buckets + 10)
+            except MemoryError:
+                failed = True
+        assert (array_of(table) is array) == failed
+        assert (table.find(keys)[0] == ~keys).all() and len(table) == len(keys)
+        table.check()
+        if not refusals.refused:
+            break
+    assert not refusals.refused and number > 1
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_pairs_that_fit_into_one_launch_move_in_one(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quotient, "_LAUNCH_ELEMENTS", 1100)
+    table, keys = made("u4", "u4", 7 * 500, device=device), np.arange(1100, dtype=np.uint32)
+    add(table, keys)
+    launched = noted_launches(table, monkeypatch)
+    moved(table, array_of(table).buckets)  # with other hash constants
+    assert launched == ["build"] and (table.find(keys)[0] == ~keys).all()
+    table.check()
+    add(table, keys + np.uint32(1100))
+    launched.clear()
+    moved(table, array_of(table).buckets)
+    assert launched[0] == "build" and set(launched[1:]) == {"apply"} and len(table) == 2200
+    assert sorted(table.keys().tolist()) == list(range(2200))
+    table.check()
 
 
 def test_other_sizes_keep_the_hash_constants_and_the_same_size_draws_new_ones() -> None:

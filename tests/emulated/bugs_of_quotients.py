@@ -15,6 +15,7 @@ from emulated.scenarios import (
     erased_in_passes,
     evictions,
     hot_keys,
+    moves,
     sums_of_new_keys,
 )
 
@@ -143,5 +144,35 @@ BUGS = [
         "block_barrier();\n    Base::set_heads(m, Base::kNobody);\n    block_barrier();",
         "Base::set_heads(m, Base::kNobody);",
         builds,
+    ),
+    bug(
+        "two keys that move are given one slot",
+        "slots[j] = Lines::add(m.heads + number, 1u);",
+        "{ u32* const at = m.heads + number; slots[j] = load_relaxed(at); store_relaxed(at, slots[j] + 1); }",
+        moves,
+    ),
+    bug(
+        "guests far from home are left behind",
+        "others = size_of_old - (to - from);",
+        "others = 0;",
+        moves,
+    ),
+    bug(
+        "keys that move are listed in one place",
+        "const u32 place = Lines::add(&m.listed, 1u);",
+        "const u32 place = load_relaxed(&m.listed); store_relaxed(&m.listed, place + 1);",
+        moves,
+    ),
+    bug(
+        "rounds begin while keys are moving",
+        "take_keys();\n    block_barrier();\n    Base::set_heads(m, Base::kNobody);\n    block_barrier();",
+        "take_keys(); Base::set_heads(m, Base::kNobody);",
+        moves,
+    ),
+    bug(
+        "keys of a neighbouring range are taken, too",
+        "live &= ~(1u << j);",
+        "slots[j] = Lines::add(m.heads + number % size, 1u);",
+        moves,
     ),
 ]

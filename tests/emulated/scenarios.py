@@ -324,6 +324,22 @@ def builds(case: Case, rng: np.random.Generator) -> None:
         table.check()
 
 
+def moves(case: Case, rng: np.random.Generator) -> None:
+    """A quotient table of several ranges, in which many keys are guests, moves to more lines and to fewer ones."""
+    with in_passes(range_buckets=24):
+        keys = pool(case, rng, 300)
+        table, model = case.table(capacity=300, load_factor=0.8), Model()
+        model.inserted(keys, numbers(case, 300), table.insert(keys, numbers(case, 300)))
+        for capacity in (330, 700, 0):
+            if capacity:
+                table.reserve(capacity)
+            else:
+                model.erased(keys[:30], table.erase(keys[:30]))
+                table.shrink()
+            model.agrees(table, keys)
+            table.check()
+
+
 SCENARIOS: tuple[Scenario, ...] = (
     copies_of_new_keys,
     evictions,

@@ -18,6 +18,7 @@ from emulated.scenarios import (
     copies_of_lists,
     erased_slots_used_again,
     evictions_from_lines_of_one_key,
+    moves,
     pairs_that_repeat,
     subtables_that_grow_and_shrink,
     sums_of_rows,
@@ -203,3 +204,9 @@ def test_no_schedule_loses_a_pair_of_a_subtable(races: Races) -> None:
 @schedules(IN_ORDER_FIRST)
 def test_no_schedule_loses_a_number_of_a_row(seeds: range) -> None:
     assert_no_failure(sums_of_rows, Races("bucketed_cuckoo", "u8", {}), seeds)
+
+
+@schedules(SCHEDULES)
+@pytest.mark.parametrize("races", crossed([Races("quotient_cuckoo", word, {}) for word in ("u4", "u8")]))
+def test_no_schedule_loses_a_pair_that_moves(races: Races, seeds: range) -> None:
+    assert_no_failure(moves, races, seeds)

@@ -278,7 +278,7 @@ class TestEmulated:
         assert not harms, "\n".join(harms)
 
     @pytest.mark.parametrize("lines", ["some", pytest.param("more", marks=pytest.mark.slow)])
-    @pytest.mark.parametrize("verb", ["insert", "assign", "erase"])
+    @pytest.mark.parametrize("verb", ["insert", "assign", "erase", "reserve", "shrink"])
     def test_a_fault_leaves_the_table_whole(self, verb: str, lines: str) -> None:
         with in_passes():
             for scenario in scenarios("emulated", ["quotients"], [verb]):

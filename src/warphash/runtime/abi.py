@@ -208,6 +208,12 @@ class QuotientBatch(Batch):
     _fields_ = _words("brought", "numbers", "left", "touched", "erases", "first_bucket", "heavy")
 
 
+class TakeOverBatch(QuotientBatch):
+    """The buckets of a quotient table that another one takes over."""
+
+    _fields_ = _words("source_slots", "source_buckets", "source_range_buckets")
+
+
 class PassBatch(Launch):
     """A pass over the elements of a large batch for a quotient table."""
 

@@ -17,11 +17,18 @@ struct QuotientBatch : Batch {
   u64 brought;  // Brought per element, or the hash of each key to erase, in the order of ranges
   u64 numbers;  // u32 per element of `brought`: its number in the batch; 0 if flags go in the order of `brought`
   u64 left;     // build: u32 per element of `brought`, for a list of those left to rounds
-  u64 touched;  // u32 list of ranges, its length in Report::winners
+  u64 touched;  // u32 list of ranges, its length in Report::winners; build on a GPU: 0 for all ranges
   u64 erases;   // apply: 0 to add the keys; to erase them, the bytes of an element of `brought`, which then may have
                 // no value
   u64 first_bucket;  // scan: the bucket of the first slot
   u64 heavy;         // u32 list of ranges that apply_in_place leaves to apply, its length in Report::leftover; or 0
+};
+
+// What take_over reads (quotient/gpu/take_over.cuh): the buckets of another table with the same hash constants.
+struct TakeOverBatch : QuotientBatch {
+  u64 source_slots;          // their address
+  u64 source_buckets;        // their number
+  u64 source_range_buckets;  // of each of their ranges
 };
 
 // A pass over the elements of a large batch (quotient/gpu/partition.cuh).

@@ -30,14 +30,13 @@ struct ApplyToRange : InRange<D, Lines> {
   // Elements of a range that a block adds in place, in two rounds (storage/quotient/array.py). Each round waits for the
   // memory of the device several times. With more elements, a copy of the lines costs less.
   static constexpr u32 kMostInPlace = 2 * kThreadsInPlace;
-
   static constexpr bool kInPlace = !Lines::kCopiesRanges;
 
-  WARPHASH_FN static u64 ranges_of(const QuotientBatch& b) {
-    return !kInPlace && b.heavy ? report_of(b)->leftover : Base::ranges_of(b);
+  WARPHASH_FN static u64 ranges_of(const QuotientTable& t, const QuotientBatch& b) {
+    return !kInPlace && b.heavy ? report_of(b)->leftover : Base::ranges_of(t, b);
   }
-  WARPHASH_FN static const u32* list_of(const QuotientBatch& b) {
-    return !kInPlace && b.heavy ? pointer<const u32>(b.heavy) : Base::list_of(b);
+  WARPHASH_FN static u32 range_at(const QuotientBatch& b, u64 number) {
+    return !kInPlace && b.heavy ? pointer<const u32>(b.heavy)[number] : Base::range_at(b, number);
   }
   // A block that works in place leaves a range with many elements to one that copies it.
   WARPHASH_FN static bool takes(const QuotientTable& t, const QuotientBatch& b, u32 range) {

@@ -1,7 +1,8 @@
 // Adds the elements that a batch has brought to a range (quotient/bring.cuh) of a table without keys.
 //
 // Protocol. A barrier ends each step.
-//   1. All lines of the range are vacant; nothing of the table is read.
+//   1. All lines of the range are vacant; nothing of the table is read. So lines need not be cleared before, if all
+//      ranges are built, with elements or without.
 //   2. Threads take elements, kAtOnce at a time, so that several loads and atomics of each are under way. An element
 //      sets the bit of its hash in a map that the block shares. If the bit was clear, no other element with this key
 //      has come before. The element takes the next slot of its home by a counter, and puts its key there with plain
@@ -40,6 +41,14 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
   using Base::b, Base::t, Base::m, Base::id, Base::threads, Base::elements;
   using Base::Base;
   static constexpr u32 kAtOnce = 4;
+
+  // The listed ranges or, without a list, all.
+  WARPHASH_FN static u64 ranges_of(const QuotientTable& t, const QuotientBatch& b) {
+    return b.touched ? Base::ranges_of(t, b) : t.ranges;
+  }
+  WARPHASH_FN static u32 range_at(const QuotientBatch& b, u64 number) {
+    return b.touched ? Base::range_at(b, number) : static_cast<u32>(number);
+  }
 
   // The memory is prepared.
   WARPHASH_FN void run() {

@@ -44,10 +44,11 @@ struct Places {
       return static_cast<Word>((digit << 32) + divided_up(rest << 32 | (low & 0xffffffffu), t.buckets));
     }
   }
-  // x / by, rounded up, for a result of 32 bits: a division of 64 bits takes a GPU a hundred instructions. The quotient
-  // of doubles is off by less than 2^-19, so its whole part may be the next integer, or one too few.
+  // x / by, rounded up, for a result of 32 bits: a division of 64 bits takes a GPU a hundred instructions. A loop
+  // computes the reciprocal once. The product of doubles is off by less than 2^-19, so its whole part may be the next
+  // integer, or one too few.
   WARPHASH_FN static u64 divided_up(u64 x, u64 by) {
-    const u64 whole = static_cast<u64>(static_cast<double>(x) / static_cast<double>(by));
+    const u64 whole = static_cast<u64>(static_cast<double>(x) * (1.0 / static_cast<double>(by)));
     const i64 rest = static_cast<i64>(x - whole * by);
     return whole + (rest > 0) + (rest > static_cast<i64>(by));
   }

@@ -115,9 +115,9 @@ struct InRange : OverQuotients {
     if (id == 0) m.stale = m.changed = 0;  // a barrier follows before a round
   }
 
-  // The ranges that have elements: how many, where they are listed, and whether this kernel works on one.
-  WARPHASH_FN static u64 ranges_of(const QuotientBatch& b) { return report_of(b)->winners; }
-  WARPHASH_FN static const u32* list_of(const QuotientBatch& b) { return pointer<const u32>(b.touched); }
+  // The ranges that have elements: how many, which has a number, and whether this kernel works on one.
+  WARPHASH_FN static u64 ranges_of(const QuotientTable&, const QuotientBatch& b) { return report_of(b)->winners; }
+  WARPHASH_FN static u32 range_at(const QuotientBatch& b, u64 number) { return pointer<const u32>(b.touched)[number]; }
   WARPHASH_FN static bool takes(const QuotientTable&, const QuotientBatch&, u32) { return true; }
 
   // Once for the memory of a block, before its first range.

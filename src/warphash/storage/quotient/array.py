@@ -5,6 +5,10 @@ A batch that changes the table is brought to its ranges: a large one in passes (
 been written yet, otherwise `apply`. On a GPU, a range with few elements has `apply_in_place` instead. The kernels leave
 every range whole, so no pair is ever displaced. Between two kernels the counters of ranges are in use;
 `forget_elements` resets them after an interrupt.
+
+A new array is not `cleared`: its lines hold anything. `update` and `take_over` take it so; all else needs `clear`
+first. A build of elements that came in passes writes all lines, also those of ranges without elements. So does the
+kernel that takes over the lines of another array.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from typing import Any, NamedTuple, Self
 
 from ...designs.base import Design
 from ...designs.layout import LINE_BYTES, Quotients
-from ...runtime.abi import LISTS_BYTES, REPORT_WORDS, WINNERS, Op, QuotientBatch, QuotientTable
+from ...runtime.abi import LISTS_BYTES, REPORT_WORDS, WINNERS, Op, QuotientBatch, QuotientTable, TakeOverBatch
 from ...runtime.engine import Buffer, Engine, KernelSpec
 from .. import snapshots
 from ..hash_constants import buckets_for, draw_constants
@@ -90,7 +94,7 @@ def form_for(slots: int, layout: Quotients, key_bytes: int, value_bytes: int) ->
 
 
 class QuotientArray:
-    """Lines with at least ``slots`` slots between them, all vacant.
+    """Lines with at least ``slots`` slots between them, without pairs.
 
     Parameters
     ----------
@@ -103,6 +107,8 @@ class QuotientArray:
     ----------
     buckets, ranges, slots
         Lines; ranges of lines; slots of all lines.
+    cleared
+        Whether the lines hold what they should.
     table
         What kernels are given.
     """
@@ -144,7 +150,8 @@ class QuotientArray:
         )
         self._report = zeroed_report(engine, stream)
         self._spare = self._scratch_for(SPARE_ELEMENTS, True, True, stream)
-        self.clear(stream)
+        self.forget_elements(stream)
+        self.cleared, self._is_blank = False, True
 
     @property
     def nbytes(self) -> int:
@@ -163,7 +170,7 @@ class QuotientArray:
     def copy(self, stream: Any = None) -> Self:
         """An array with the same hash constants and pairs, in memory of its own."""
         twin = self.sibling(self.slots, self.seed, stream)
-        twin._is_blank = False
+        twin.cleared, twin._is_blank = self.cleared, False
         self.engine.copy(twin._lines.ptr, self._lines.ptr, self._lines.nbytes, stream)
         return twin
 
@@ -172,7 +179,7 @@ class QuotientArray:
         """Forget all pairs."""
         self.engine.fill(self._lines.ptr, 0, self._lines.nbytes, stream)
         self.forget_elements(stream)
-        self._is_blank = True  # no line has been written since
+        self.cleared = self._is_blank = True  # no pair has been written since
 
     def forget_elements(self, stream: Any = None) -> None:
         """Forget the elements that a batch which stopped half way has brought to ranges."""
@@ -273,24 +280,45 @@ class QuotientArray:
         """Fields of a batch that erases."""
         return {"erases": scratch.element_bytes, "count_probes": 0}
 
-    def take_over(self, other: QuotientArray, stream: Any = None) -> Outcome:
-        """Add the pairs of an array, whose keys are not in this one. Waits.
+    def take_over(self, other: QuotientArray, size: int, stream: Any = None) -> Outcome:
+        """Add the ``size`` pairs of an array to this one, which has none. Waits.
 
-        The pairs go by way of arrays of keys and values, as the two arrays may lay out their lines in different ways:
-        all at once, so that a block has a range once; or in pieces, where there is no memory for that.
+        On a GPU, pairs go straight to the lines, if these lie in the order of the other ones
+        (``kernels/quotient/gpu/take_over.cuh``). Otherwise they go by way of arrays of keys and values: all at once, so
+        that a block has a range once; or in pieces, where one launch is not enough, or where there is no memory for it.
         """
-        buckets = min(other.buckets, _LAUNCH_ELEMENTS // other.spec.slots_per_bucket)
+        if self.engine.window_bytes and self._order == other._order:
+            return self._take_over_lines(other, stream)
+        per_launch = _LAUNCH_ELEMENTS // other.spec.slots_per_bucket
+        buckets = other.buckets if size <= _LAUNCH_ELEMENTS else min(other.buckets, per_launch)
         try:
-            return self._take_over(other, buckets, stream)
+            return self._take_over(other, size, buckets, stream)
         except MemoryError:  # of the first piece, before a kernel has changed this array
             if not self._is_blank or buckets <= _MOVED_BUCKETS:
                 raise
-            return self._take_over(other, _MOVED_BUCKETS, stream)
+            return self._take_over(other, size, _MOVED_BUCKETS, stream)
 
-    def _take_over(self, other: QuotientArray, buckets: int, stream: Any) -> Outcome:
+    @property
+    def _order(self) -> tuple[int, str, int]:
+        """What the order of keys in lines depends on, besides the number of lines."""
+        return self.seed, self.family, self.spec.slots_per_bucket
+
+    def _take_over_lines(self, other: QuotientArray, stream: Any) -> Outcome:
+        """Write all lines anew, of the pairs in those of an array with the same order. Allocates nothing."""
+        batch, source = TakeOverBatch(report=self._report.ptr), other.table
+        batch.source_slots, batch.source_buckets = source.slots, source.buckets
+        batch.source_range_buckets = source.range_buckets
+        self.engine.fill(batch.report, 0, 8 * REPORT_WORDS, stream)
+        self._is_blank = False
+        self.program.run_blocks("take_over", self.table, batch, self.ranges, stream)
+        self.cleared = True
+        report = read_report(self.engine, batch.report, stream)
+        return Outcome(report.changed, 0, report.unplaced, 0)
+
+    def _take_over(self, other: QuotientArray, size: int, buckets: int, stream: Any) -> Outcome:
         """Add the pairs of an array, of so many buckets at a time."""
         engine, spec = self.engine, self.spec
-        room = buckets * other.spec.slots_per_bucket
+        room = min(size, buckets * other.spec.slots_per_bucket)
         words = engine.allocate(room * (spec.word_bytes + spec.value_word_bytes), stream)
         values = words.ptr + room * spec.word_bytes if spec.value_word_bytes else 0
         report, changed, unplaced = engine.allocate(8 * REPORT_WORDS, stream), 0, 0
@@ -324,6 +352,8 @@ class QuotientArray:
         engine.fill(batch.report, 0, 8 * REPORT_WORDS, stream)
         for name, value in fields.items():
             setattr(batch, name, value)
+        if not self.cleared and not (isinstance(scratch.memory, Passes) and self._builds(batch)):
+            self.clear(stream)
         for done, (at, n, indices, length) in enumerate(launches):
             batch.n, batch.indices, batch.count = n, indices, length
             batch.keys, batch.values = keys + at * spec.word_bytes, values and values + at * spec.value_word_bytes
@@ -373,7 +403,11 @@ class QuotientArray:
         blocks = min(batch.n, self.ranges)
         run = self.program.run_blocks
         if builds:
-            return run("build", self.table, batch, blocks, stream)
+            if not self.cleared:
+                blocks, batch.touched = self.ranges, 0
+            run("build", self.table, batch, blocks, stream)
+            self.cleared = True
+            return
         if not self.engine.window_bytes or batch.n > _IN_PLACE_SHARE * blocks:
             batch.heavy = 0
             return run("apply", self.table, batch, blocks, stream)

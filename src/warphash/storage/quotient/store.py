@@ -11,6 +11,9 @@ What an update may leave undone, and what follows:
 
 No pair is ever displaced (``kernels/quotient/range.cuh``). So the recovery of an interrupted update
 (`storage.Recovery`) puts the snapshot back or, without one, resets the counters of the ranges and counts the keys anew.
+
+A build in passes writes all lines of a new table. So these are cleared by the first call that is no build: until then,
+to clear them is the step of the recovery.
 """
 
 from __future__ import annotations
@@ -82,7 +85,7 @@ class QuotientStore:
     Parameters
     ----------
     array
-        Without pairs.
+        Without pairs. Its lines are cleared when that is needed.
     options
         What the store may do.
 
@@ -105,6 +108,8 @@ class QuotientStore:
         self.rebuilds = self.probes = self.inserted = 0
         self.state = _State(array, 0)
         self.recovery = Recovery()
+        if not array.cleared:
+            self.recovery.step = self._clear_new
         self._listed = array.engine.allocate_pinned(4 * SPARE_ELEMENTS)
 
     # ---- what the store is; nothing of it waits or changes anything
@@ -186,14 +191,15 @@ class QuotientStore:
         """As `Store.update`; returns when the batch is done. Keys may repeat even if they are said to be ``unique``."""
         if n == 0:
             return
-        self.finish(stream)
+        if self.recovery.step != self._clear_new:
+            self.finish(stream)
         fits = self._growth.surely_fits(self, n, 0)
         if not fits:
             self._grow_ahead(keys, n, unique, stream)
         builds = not (self.size or flags or self._options.counts_probes) and op in (Op.KEEP, Op.REPLACE)
         if builds and self._build(keys, values, n, op, stream):
             return self._keep_in_bounds(stream)
-        before = self.state
+        before, resting = self.state, self.recovery.step
         flags, _own_flags = flags_at(self.engine, flags, n, stream)
         undo = None if fits else self._undo(n, stream)
         adds_up = op not in (Op.KEEP, Op.REPLACE) and undo is None
@@ -226,7 +232,7 @@ class QuotientStore:
             self._complete(launch, n, flags, stream)
         except (TableFull, MemoryError) as error:
             if not launched:
-                self.recovery.step = None
+                self.recovery.step = resting
                 raise
             left = self._taken_back(keys, undo, flags, n, stream)
             raise TableFull(f"{error}; the table is as it was", left) from error
@@ -243,11 +249,11 @@ class QuotientStore:
 
         If some keys find no slot, the table is cleared, and the batch has to be done with flags.
         """
-        self.recovery.step = self._clear
+        before, self.recovery.step = self.recovery.step, self._clear
         try:
             outcome = self.state.array.update(keys, values, n, op=op, stream=stream)
         except MemoryError:  # before a kernel was launched
-            self.recovery.step = None
+            self.recovery.step = before
             raise
         if not outcome.complete:
             self.finish(stream)
@@ -306,6 +312,10 @@ class QuotientStore:
         array.clear(stream)
         self.state = _State(array, 0)
 
+    def _clear_new(self, stream: Any) -> None:
+        """Clear an array that nothing has been done with. No batch began, so a build need not wait for it."""
+        self._clear(stream)
+
     # ---- size
     def rebuild(self, keys: int, stream: Any = None) -> None:
         self.finish(stream)
@@ -357,11 +367,13 @@ class QuotientStore:
         """
         old, size = self.state
         resize = Resize(self.design.name, self.slots, cause)
-        # With the same hash constants, pairs go to new ranges in the order in which they leave the old ones.
+        # With the same hash constants, pairs lie in the new ranges in the order in which they lie in the old ones.
         first_seed = old.seed if slots != old.slots else old.seed + 1
         for attempt in count():
             new = old.sibling(slots, first_seed + attempt, stream)
-            if size == 0 or new.take_over(old, stream).complete:
+            if size == 0 and self.recovery.step != self._clear_new:
+                new.clear(stream)
+            if size == 0 or new.take_over(old, size, stream).complete:
                 self.state = _State(new, size)
                 self.rebuilds += 1
                 resize.done(size, new.slots)
@@ -419,5 +431,7 @@ class QuotientStore:
         Allocates a report alone, as a scan does.
         """
         array = self.state.array
+        if not array.cleared:  # its first build has not been launched
+            return self._clear(stream)
         array.forget_elements(stream)
         self.state = _State(array, array.scan(0, 0, 0, stream))

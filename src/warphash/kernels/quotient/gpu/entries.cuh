@@ -3,20 +3,22 @@
 #include "quotient/entries.cuh"
 #include "quotient/gpu/bring.cuh"
 #include "quotient/gpu/lines.cuh"
+#include "quotient/gpu/take_over.cuh"
 
 namespace warphash {
 
 template <class Work>
 struct BlockARange : OverQuotients {
+  using Batch = typename Work::Batch;
   static constexpr bool kWalks = true;
   // As many blocks as shared memory has room for, and as the compiler can do without spilling.
   static constexpr bool kFive = Work::kMemoryBytes <= 44 << 10 && Work::S::kRemainderBits == 14;
   static constexpr u32 kThreads = block_threads(Work::kThreads),
                        kBlocks = (kFive ? 5 : 4) * kApplyingThreads / kThreads;
-  WARPHASH_FN static void run(const QuotientTable& t, const QuotientBatch& b) {
+  WARPHASH_FN static void run(const QuotientTable& t, const Batch& b) {
     const u64 block = thread_in_grid() / threads_in_block();
-    if (block >= Work::ranges_of(b)) return;
-    const u32 range = Work::list_of(b)[block];
+    if (block >= Work::ranges_of(t, b)) return;
+    const u32 range = Work::range_at(b, block);
     if (!Work::takes(t, b, range)) return;
     void* const memory = block_memory<Work::kMemoryBytes>();
     Work::prepare(memory);
@@ -26,9 +28,10 @@ struct BlockARange : OverQuotients {
 
 }  // namespace warphash
 
-#define WARPHASH_ENTRIES(D, WORD, VALUED, N)                                                           \
-  WARPHASH_QUOTIENT_ENTRIES(warphash::CountByBlocks, warphash::ScatterByBlocks, warphash::BlockARange, \
-                            warphash::LinesByQuads, WARPHASH_DESIGN(D, WORD, VALUED, N))               \
-  WARPHASH_ENTRY(                                                                                      \
-      apply_in_place,                                                                                  \
-      warphash::BlockARange<warphash::ApplyToRange<WARPHASH_DESIGN(D, WORD, VALUED, N), warphash::LinesInGlobal>>)
+#define WARPHASH_ENTRIES(D, WORD, VALUED, N)                                                                       \
+  WARPHASH_QUOTIENT_ENTRIES(warphash::CountByBlocks, warphash::ScatterByBlocks, warphash::BlockARange,             \
+                            warphash::LinesByQuads, WARPHASH_DESIGN(D, WORD, VALUED, N))                           \
+  WARPHASH_ENTRY(                                                                                                  \
+      apply_in_place,                                                                                              \
+      warphash::BlockARange<warphash::ApplyToRange<WARPHASH_DESIGN(D, WORD, VALUED, N), warphash::LinesInGlobal>>) \
+  WARPHASH_ENTRY(take_over, warphash::BlockARange<warphash::TakeOverRange<WARPHASH_DESIGN(D, WORD, VALUED, N)>>)
