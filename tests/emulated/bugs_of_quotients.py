@@ -100,8 +100,15 @@ BUGS = [
     ),
     bug(
         "every lane that can move a key does",
-        "if (lane() == first_bit(guests ? guests : can)) {",
-        "if (free != 0) {",
+        "const bool mine = lane() == first_bit(guests ? guests : can);",
+        "const bool mine = free != 0;",
+        evictions,
+        word="u8",
+    ),
+    bug(
+        "two stuck keys claim one bucket",
+        "return !(Lines::set_bits(m.claimed + bucket / 32, bit) & bit);",
+        "Lines::set_bits(m.claimed + bucket / 32, bit); return true;",
         evictions,
         word="u8",
     ),

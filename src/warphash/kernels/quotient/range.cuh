@@ -9,10 +9,13 @@
 //   4. Enter deferred keys into a list of their second bucket.
 //   5. The thread that opened such a list gives vacant slots of the bucket to its keys, as guests. The others are
 //      stuck.
-//   6. Each guest sets its bit in the filter of its home. Then a warp makes room for the stuck keys one by one. Its
-//      lanes look at all keys in the way, and one that can go to its other bucket does. If there is none, one thread
-//      searches breadth-first over the other buckets of the keys in the way, and the keys on the path to a vacant slot
-//      move on by one. Only a path that ends in a vacant slot moves a key.
+//   6. Each guest sets its bit in the filter of its home. Then warps make room for the stuck keys. The lanes of a warp
+//      look at all keys in the way of a stuck one, and a key that can go to its other bucket does.
+//      a. All warps look at once, each for other stuck keys, and claim the buckets that are to change for them.
+//      b. Keys move whose buckets are all claimed for them, at once.
+//      c. One warp places the other stuck keys one by one. If no key in the way can go to its other bucket, one thread
+//         searches breadth-first over the other buckets of these keys, and the keys on the path to a vacant slot move on
+//         by one. Only a path that ends in a vacant slot moves a key.
 //   7. Equal keys that waited look again, and combine their values.
 // After the last round the filters are made anew, if guests have left their buckets.
 //
@@ -65,7 +68,10 @@ struct InRange : OverQuotients {
   // Of a round, by the thread that has the element.
   struct Rounds {
     Brought items[kApplyingThreads];  // whose keys are absent
-    Step steps[kMostSeen];
+    union {
+      u32 moves[kApplyingThreads];  // of each stuck key, in steps 6a and 6b: a Move, or kNobody
+      Step steps[kMostSeen];
+    };
     u16 next[kApplyingThreads];
     u8 states[kApplyingThreads];
     u8 stuck[kApplyingThreads];
@@ -79,6 +85,7 @@ struct InRange : OverQuotients {
     u32 heads[kMostRangeBuckets];  // of each bucket's list; kNobody between two steps of rounds
     u32 listed;                    // in a build: elements left to rounds
     u32 stuck_count;
+    u32 claimed[kMostRangeBuckets / 32];  // a bit for each bucket, in step 6a
     u32 with_fresh[2];  // the last round that had an absent key, by where its elements begin in `brought`
     u32 with_deferred;  // the last round that had a deferred one
     u32 stale;          // a guest has left a bucket, so its bit in a filter may be one too many
@@ -86,6 +93,7 @@ struct InRange : OverQuotients {
   };
   static constexpr u64 kMemoryBytes = sizeof(Memory);
   static constexpr u32 kThreads = Lines::kThreads;  // of a block
+  static constexpr bool kCopies = Lines::kCopiesRanges;
 
   const QuotientTable& t;
   const QuotientBatch& b;
@@ -252,11 +260,18 @@ struct InRange : OverQuotients {
     opens = deferred && enter(second);
     block_barrier();
     if (opens) fill_second(second);
+    for (u32 k = id; k < kMostRangeBuckets / 32; k += threads) m.claimed[k] = 0;
     block_barrier();
     if (deferred && m.rounds.states[id] == kPlaced) fetch_or(words(home.bucket), D::filter_bit(home.remainder));
     if (deferred && m.rounds.states[id] == kStuck) m.rounds.stuck[fetch_add(&m.stuck_count, 1u)] = static_cast<u8>(id);
     block_barrier();
     if (m.stuck_count == 0) return;
+    if constexpr (kThreads > kWarpLanes) {
+      find_moves();
+      block_barrier();
+      make_moves();
+      block_barrier();
+    }
     if (id < kWarpLanes) place_stuck();
     block_barrier();
     if (id == 0) m.stuck_count = 0;
@@ -290,22 +305,72 @@ struct InRange : OverQuotients {
   }
 
   // ---- make room
-  // A warp has the range for itself, and gives the stuck keys slots one by one.
+  // The key in a slot of a bucket of a stuck key, and a vacant slot of the other bucket of that key.
+  struct Move {
+    u32 bucket, slot, to, to_slot;  // buckets of the range, from its first one on
+    bool is_second;                 // the bucket is the second one of the stuck key
+    WARPHASH_FN u32 packed() const { return bucket | to << 9 | slot << 18 | to_slot << 23 | u32(is_second) << 28; }
+    WARPHASH_FN static Move of(u32 x) {
+      return {x & 511, x >> 18 & 31, x >> 9 & 511, x >> 23 & 31, (x >> 28 & 1) != 0};
+    }
+  };
+  static_assert(kMostRangeBuckets <= 1 << 9 && S::kSlots <= 1 << 5);
+
+  // Step 6a, for some of the stuck keys.
+  WARPHASH_FN void find_moves() {
+    for (u32 k = id / kWarpLanes; k < m.stuck_count; k += threads / kWarpLanes) {
+      const Home<Word> home = D::home_of(t, m.rounds.items[m.rounds.stuck[k]].key);
+      const bool found = with_move(home, [&](const Move& move) {
+        const u32 own = home.bucket - first_bucket;
+        // The home of a key that comes to its second bucket gets a bit.
+        if (!claim(move.bucket) || !claim(move.to) || !(own == move.bucket || own == move.to || claim(own)))
+          return false;
+        m.rounds.moves[k] = move.packed();
+        return true;
+      });
+      if (!found && lane() == 0) m.rounds.moves[k] = kNobody;
+    }
+  }
+  // True once for each bucket.
+  WARPHASH_FN bool claim(u32 bucket) {
+    const u32 bit = 1u << bucket % 32;
+    return !(Lines::set_bits(m.claimed + bucket / 32, bit) & bit);
+  }
+
+  // Step 6b, a thread for each stuck key.
+  WARPHASH_FN void make_moves() {
+    if (id >= m.stuck_count || m.rounds.moves[id] == kNobody) return;
+    const u32 element = m.rounds.stuck[id];
+    make(Move::of(m.rounds.moves[id]), m.rounds.items[element]);
+    m.rounds.states[element] = kPlaced;
+  }
+  WARPHASH_FN void make(const Move& x, const Brought& stuck) {
+    move(first_bucket + x.bucket, x.slot, first_bucket + x.to, x.to_slot);
+    put_stuck(first_bucket + x.bucket, x.slot, D::home_of(t, stuck.key), x.is_second, stuck.payload());
+  }
+
+  // Step 6c. A warp has the range for itself.
   WARPHASH_FN void place_stuck() {
     for (u32 k = 0; k < m.stuck_count; ++k) {
       const u32 element = m.rounds.stuck[k];
+      if (m.rounds.states[element] == kPlaced) continue;
       const Brought item = m.rounds.items[element];
       const Home<Word> home = D::home_of(t, item.key);
-      bool placed = move_one(home, item.payload());
+      bool placed = with_move(home, [&](const Move& x) {
+        make(x, item);
+        return true;
+      });
       if (!placed && lane() == 0) placed = make_room(home, item.payload());
       if (lane() == 0) m.rounds.states[element] = placed ? kPlaced : kLost;
       Lines::order_warp();
     }
   }
 
-  // Moves one key out of a bucket of a stuck key, if it can; all lanes of the warp learn whether. A lane looks at a
-  // slot. Guests go first: a guest on its way home gives a find a line less to read.
-  WARPHASH_FN bool move_one(const Home<Word>& home, Word value) {
+  // Looks for a move that makes room for a stuck key, and has one lane do something with it that may fail. All lanes of
+  // the warp call this, and learn whether it is done. A lane looks at a slot. Guests go first: a guest on its way home
+  // gives a find a line less to read.
+  template <class Use>
+  WARPHASH_FN bool with_move(const Home<Word>& home, Use&& use) {
     const u32 second = D::second_of(t, first_bucket, home);
     for (u32 k = lane(); k - lane() < 2 * S::kSlots; k += kWarpLanes) {
       const bool is_second = k >= S::kSlots;
@@ -319,11 +384,9 @@ struct InRange : OverQuotients {
       const u32 can = ballot(free != 0), guests = ballot(free != 0 && guest);
       Lines::order_warp();  // before one of them writes what the others have read
       if (!can) continue;
-      if (lane() == first_bit(guests ? guests : can)) {
-        move(bucket, slot, other, first_bit(free));
-        put_stuck(bucket, slot, home, is_second, value);
-      }
-      return true;
+      const bool mine = lane() == first_bit(guests ? guests : can);
+      return ballot(mine && use(Move{bucket - first_bucket, slot, other - first_bucket, first_bit(free), is_second})) !=
+             0;
     }
     return false;
   }
@@ -385,7 +448,7 @@ struct InRange : OverQuotients {
     S::vacate(w, slot);
     put(to, to_slot, remainder, !guest, value);
     if (guest)
-      m.stale = 1;
+      fetch_or(&m.stale, 1u);
     else
       w[0] |= D::filter_bit(remainder);
   }

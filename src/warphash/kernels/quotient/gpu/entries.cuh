@@ -12,7 +12,7 @@ struct BlockARange : OverQuotients {
   using Batch = typename Work::Batch;
   static constexpr bool kWalks = true;
   // As many blocks as shared memory has room for, and as the compiler can do without spilling.
-  static constexpr bool kFive = Work::kMemoryBytes <= 44 << 10 && Work::S::kRemainderBits == 14;
+  static constexpr bool kFive = Work::kCopies && Work::kMemoryBytes <= 44 << 10 && Work::S::kRemainderBits == 14;
   static constexpr u32 kThreads = block_threads(Work::kThreads),
                        kBlocks = (kFive ? 5 : 4) * kApplyingThreads / kThreads;
   WARPHASH_FN static void run(const QuotientTable& t, const Batch& b) {

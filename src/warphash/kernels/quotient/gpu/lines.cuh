@@ -96,6 +96,7 @@ struct LinesInGlobal {
 
   WARPHASH_FN static void order_warp() { warp_barrier(); }
   WARPHASH_FN static u32 swap(u32* at, u32 x) { return exchange(at, x); }
+  WARPHASH_FN static u32 set_bits(u32* at, u32 x) { return fetch_or(at, x); }
   template <class Word>
   WARPHASH_FN static u32* open(Range<Word>&, Line* lines, u32, u32, u32) {
     return lines->words;
