@@ -253,26 +253,16 @@ struct Pass : OverPasses {
     const Tile tile(t, b, block());
     if (tile.n == 0) return;  // the whole block
     PassTile& m = *static_cast<PassTile*>(block_memory<sizeof(PassTile)>());
-    if (tile.n == kItems * kPassThreads)
-      move<true>(tile, b, m);
-    else
-      move<false>(tile, b, m);
-  }
-
- private:
-  // kFull: every thread has kItems elements, so no element is a question.
-  template <bool kFull>
-  WARPHASH_FN static void move(const Tile& tile, const PassBatch& b, PassTile& m) {
     Brought item[kItems];
     u32 ranks[kItems / 2];  // two in a word
 #pragma unroll
     for (u32 k = 0; k < kItems; ++k)
-      if (kFull || number(k) < tile.n) item[k] = tile.load(number(k));
+      if (number(k) < tile.n) item[k] = tile.load(number(k));
     for (u32 bin = thread_in_block(); bin < kMostBins; bin += kPassThreads) m.starts[bin] = 0;
     block_barrier();
 #pragma unroll
     for (u32 k = 0; k < kItems; ++k) {
-      const u32 rank = kFull || number(k) < tile.n ? fetch_add(m.starts + tile.bin(item[k]), 1u) : 0;
+      const u32 rank = number(k) < tile.n ? fetch_add(m.starts + tile.bin(item[k]), 1u) : 0;
       ranks[k / 2] = k % 2 ? ranks[k / 2] | rank << 16 : rank;
     }
     block_barrier();
@@ -280,7 +270,7 @@ struct Pass : OverPasses {
     Brought* const staged = reinterpret_cast<Brought*>(m.elements);
 #pragma unroll
     for (u32 k = 0; k < kItems; ++k) {
-      if (!kFull && number(k) >= tile.n) continue;
+      if (number(k) >= tile.n) continue;
       const u32 bin = tile.bin(item[k]), place = m.starts[bin] + (ranks[k / 2] >> 16 * (k % 2) & 0xffffu);
       staged[place] = item[k];
       if (b.places) store_once(pointer<u32>(b.places) + tile.first + number(k), m.shifts[bin] + place);
@@ -288,12 +278,13 @@ struct Pass : OverPasses {
     block_barrier();
 #pragma unroll
     for (u32 k = 0; k < kItems; ++k) {
-      if (!kFull && number(k) >= tile.n) continue;
+      if (number(k) >= tile.n) continue;
       const Brought x = staged[number(k)];
       pointer<Brought>(b.target)[m.shifts[tile.bin(x)] + number(k)] = x;
     }
   }
 
+ private:
   // The starts and shifts of a tile from its counts. All threads call it, behind a barrier, and a barrier ends it.
   WARPHASH_FN static void arrange_bins(const Tile& tile, PassTile& m) {
     constexpr u32 kMine = kMostBins / kPassThreads;
