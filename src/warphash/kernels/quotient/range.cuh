@@ -12,7 +12,7 @@
 //   6. Each guest sets its bit in the filter of its home. Then warps make room for the stuck keys. The lanes of a warp
 //      look at all keys in the way of a stuck one, and a key that can go to its other bucket does.
 //      a. All warps look at once, each for other stuck keys, and claim the buckets that are to change for them.
-//      b. Keys move whose buckets are all claimed for them, at once.
+//      b. Keys move whose buckets are all claimed for them, at once. Then the others have a second turn.
 //      c. One warp places the other stuck keys one by one. If no key in the way can go to its other bucket, one thread
 //         searches breadth-first over the other buckets of these keys, and the keys on the path to a vacant slot move on
 //         by one. Only a path that ends in a vacant slot moves a key.
@@ -57,6 +57,7 @@ struct InRange : OverQuotients {
   using Brought = typename S::Brought;
   static constexpr u32 kNobody = ~0u, kNoSlot = ~0u;
   static constexpr u32 kMostSeen = 256;  // buckets that a search for a vacant slot sees
+  static constexpr u32 kTurns = 2;       // of steps 6a and 6b
 
   enum State : u8 { kWaiting, kPlaced, kDeferred, kStuck, kLost };
 
@@ -260,17 +261,19 @@ struct InRange : OverQuotients {
     opens = deferred && enter(second);
     block_barrier();
     if (opens) fill_second(second);
-    for (u32 k = id; k < kMostRangeBuckets / 32; k += threads) m.claimed[k] = 0;
+    reset_claims();
     block_barrier();
     if (deferred && m.rounds.states[id] == kPlaced) fetch_or(words(home.bucket), D::filter_bit(home.remainder));
     if (deferred && m.rounds.states[id] == kStuck) m.rounds.stuck[fetch_add(&m.stuck_count, 1u)] = static_cast<u8>(id);
     block_barrier();
     if (m.stuck_count == 0) return;
     if constexpr (kThreads > kWarpLanes) {
-      find_moves();
-      block_barrier();
-      make_moves();
-      block_barrier();
+      for (u32 turn = 0; turn < kTurns; ++turn) {
+        find_moves();
+        block_barrier();
+        make_moves();
+        block_barrier();
+      }
     }
     if (id < kWarpLanes) place_stuck();
     block_barrier();
@@ -319,7 +322,9 @@ struct InRange : OverQuotients {
   // Step 6a, for some of the stuck keys.
   WARPHASH_FN void find_moves() {
     for (u32 k = id / kWarpLanes; k < m.stuck_count; k += threads / kWarpLanes) {
-      const Home<Word> home = D::home_of(t, m.rounds.items[m.rounds.stuck[k]].key);
+      const u32 element = m.rounds.stuck[k];
+      if (m.rounds.states[element] == kPlaced) continue;  // in the first turn
+      const Home<Word> home = D::home_of(t, m.rounds.items[element].key);
       const bool found = with_move(home, [&](const Move& move) {
         const u32 own = home.bucket - first_bucket;
         // The home of a key that comes to its second bucket gets a bit.
@@ -331,7 +336,10 @@ struct InRange : OverQuotients {
       if (!found && lane() == 0) m.rounds.moves[k] = kNobody;
     }
   }
-  // True once for each bucket.
+  WARPHASH_FN void reset_claims() {
+    for (u32 k = id; k < kMostRangeBuckets / 32; k += threads) m.claimed[k] = 0;
+  }
+  // True once for each bucket and turn.
   WARPHASH_FN bool claim(u32 bucket) {
     const u32 bit = 1u << bucket % 32;
     return !(Lines::set_bits(m.claimed + bucket / 32, bit) & bit);
@@ -339,8 +347,10 @@ struct InRange : OverQuotients {
 
   // Step 6b, a thread for each stuck key.
   WARPHASH_FN void make_moves() {
-    if (id >= m.stuck_count || m.rounds.moves[id] == kNobody) return;
+    reset_claims();
+    if (id >= m.stuck_count) return;
     const u32 element = m.rounds.stuck[id];
+    if (m.rounds.states[element] == kPlaced || m.rounds.moves[id] == kNobody) return;
     make(Move::of(m.rounds.moves[id]), m.rounds.items[element]);
     m.rounds.states[element] = kPlaced;
   }
