@@ -1,5 +1,8 @@
 """Tests of the oracle: it counts every kind of wrong answer."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -71,3 +74,51 @@ def test_a_set_has_no_values():
     oracle = Oracle(KEYS, None)
     assert oracle.check_find(ASKED, None, RIGHT[1]) == 0
     assert oracle.check_items(KEYS, None) == 0
+
+
+class Elsewhere(np.ndarray):
+    """An array that NumPy's functions refuse, as they refuse those of a GPU. Its own methods and operators work."""
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        raise TypeError(f"{func.__name__} of an array that lies elsewhere")
+
+
+def elsewhere(name: str) -> Any:
+    """A function of NumPy for arrays of both kinds, with answers elsewhere."""
+
+    def bare(x: Any) -> Any:
+        return x.view(np.ndarray) if isinstance(x, Elsewhere) else x
+
+    def there(x: Any) -> Any:
+        return x.view(Elsewhere) if isinstance(x, np.ndarray) else x
+
+    def function(*args: Any, **options: Any) -> Any:
+        found = getattr(np, name)(*map(bare, args), **options)
+        return tuple(map(there, found)) if isinstance(found, tuple) else there(found)
+
+    return function
+
+
+NAMES = (
+    *("argsort", "asarray", "ones", "zeros", "cumsum"),
+    *("unique", "searchsorted", "where", "flatnonzero", "intersect1d"),
+)
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_an_oracle_works_where_its_arrays_are(repeats: int) -> None:
+    rng, module = np.random.default_rng(2), SimpleNamespace(**{name: elsewhere(name) for name in NAMES})
+    keys, values = np.repeat(rng.permutation(500).astype(np.uint32), repeats), rng.integers(0, 9, 500 * repeats)
+    oracle, other = Oracle(keys, values), Oracle(keys, values, arrays=module)
+    asked, found = np.arange(1000, dtype=np.uint32), np.arange(1000) < 500
+    right = np.zeros(1000, int)
+    right[keys] = values  # the last one of each key
+    for wrong in (0, 1, 7):
+        answers = right.copy()
+        answers[:wrong] += 10
+        assert oracle.check_find(asked, answers, found) == other.check_find(asked, answers, found) == wrong
+    assert other.check_find(asked, right, ~found) == 1000
+    items = np.unique(keys)
+    assert oracle.check_items(items, right[items]) == other.check_items(items, right[items]) == 0
+    assert oracle.check_items(items[2:], right[items[2:]]) == other.check_items(items[2:], right[items[2:]]) == 2
+    assert other.check_items(items, right[items] + 10) == 500

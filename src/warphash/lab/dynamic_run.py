@@ -12,7 +12,6 @@ import numpy as np
 from ..designs import registry
 from ..storage import resize_log
 from .dynamic import Dynamic, Held, Plan, Step
-from .oracle import Oracle
 from .runner import Setting
 
 if TYPE_CHECKING:
@@ -111,8 +110,7 @@ def measure_dynamic(lab: Lab, workload: Workload, plan: Plan, setting: Setting, 
         wrong += len(done.table) != held.size
         if not whole:
             return wrong
-        keys, values = map(lab.back, held.to_arrays())
-        return wrong + Oracle(keys, values, lab.argsort).check_items(*done.table.to_arrays(like="numpy"))
+        return wrong + lab.oracle(*held.to_arrays()).check_items(*done.table.to_arrays(like=lab.library))
 
     first, behind = begin(), []
     for step in plan.steps:

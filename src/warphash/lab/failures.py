@@ -19,7 +19,6 @@ import numpy as np
 from .. import TableFull
 from ..designs import registry
 from .lossy import DROPPING, distinct_pairs, measure_lossy
-from .oracle import Oracle
 
 if TYPE_CHECKING:
     from .runner import Lab, Setting
@@ -61,5 +60,5 @@ def measure_failures(
             # The table is as it was. What is left is inserted to check it; another order may refuse further keys.
             failed = failed or len(error.keys)
             kept &= ~lab.back(arrays.isin(held, arrays.asarray(lab.back(error.keys))))
-    wrong = Oracle(keys[kept], values[kept], lab.argsort).check_items(*table.to_arrays(like="numpy"))
+    wrong = lab.oracle(keys[kept], values[kept]).check_items(*table.to_arrays(like=lab.library))
     return Failures(len(keys), failed, wrong)

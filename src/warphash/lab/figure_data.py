@@ -73,8 +73,9 @@ class Point:
     part: str = ""
 
 
-_OF_THE_HOST = frozenset(["batches", "bus", "contest", "dynamic", "resize", "slices", "tiers", "trace"])
-"""First words of panels. Small batches take as long as the host needs to launch them."""
+_OF_THE_HOST = frozenset(["bus", "contest", "slices", "tiers", "trace"])
+"""First words of panels. Batches of a dynamic workload are not among them: to launch them takes one processor, and a
+host has several for each command that runs at once."""
 _HOST_TABLES = frozenset(["dict", "tiered"])
 
 

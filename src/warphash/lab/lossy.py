@@ -19,7 +19,6 @@ from ..runtime.abi import COUNT_WORDS, REPORT_WORDS, BucketBatch, Report
 from ..runtime.devices import engine_for
 from ..runtime.engine import KernelSpec
 from . import turns
-from .oracle import Oracle
 
 if TYPE_CHECKING:
     from .runner import Lab, Setting
@@ -115,5 +114,5 @@ def measure_lossy(lab: Lab, workload: Workload, setting: Setting, load_factor: f
     held = min(n, array.scan(n, held_keys.ptr, held_values.ptr, _STREAM))
     there = engine.to_host(held_keys.ptr, np.uint32, held, _STREAM).view(keys.dtype)
     theirs = engine.to_host(held_values.ptr, np.uint32, held, _STREAM).view(values.dtype)
-    wrong += Oracle(keys[found], values[found], lab.argsort).check_items(there, theirs)
+    wrong += lab.oracle(keys[found], values[found]).check_items(there, theirs)
     return Lossy(n, dropped, n / build_s, n / find_s, wrong)

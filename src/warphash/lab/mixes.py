@@ -19,7 +19,6 @@ import numpy.typing as npt
 from .. import Operation
 from ..errors import ParameterError
 from . import turns
-from .oracle import Oracle
 from .workloads import Workload
 
 if TYPE_CHECKING:
@@ -183,6 +182,6 @@ def measure_mix(
         [np.concatenate([lab.back(part) for part in parts]) for parts in zip(*row, strict=True)] for row in results
     )
     wrong = sum(batch.mismatches(*answer) for answer in answers)
-    oracle = Oracle(batch.kept_keys, batch.kept_values, lab.argsort)
-    wrong += sum(oracle.check_items(*table.to_arrays(like="numpy")) for table in filled)
+    oracle = lab.oracle(batch.kept_keys, batch.kept_values)
+    wrong += sum(oracle.check_items(*table.to_arrays(like=lab.library)) for table in filled)
     return lab.record(workload, filled[0], operation, n * in_a_row * tables, seconds, None, wrong)

@@ -24,7 +24,6 @@ from ..errors import EngineUnavailable
 from ..runtime import program_log
 from ..runtime.source import KernelSource
 from . import turns
-from .oracle import Oracle
 from .sectors import SECTOR_BYTES
 from .workloads import Workload
 
@@ -148,7 +147,7 @@ def _run(pairs: str, task: dict[str, Any]) -> None:
     with program_log.recorded() as log:
         table = lab.empty(workload, Setting(**task["setting"]), task["load_factor"], seed=task["seed"])
         table.insert(*columns, assume_unique=task["operation"] != "insert")
-    oracle = Oracle(workload.keys, workload.values, lab.argsort)
+    oracle = lab.oracle(workload.keys, workload.values)
     values, found = map(lab.back, table.find(columns[0]))
     account = {
         "mismatches": oracle.check_find(workload.keys, values, found) + abs(len(table) - oracle.distinct),

@@ -93,7 +93,8 @@ def render_contest(contests: Sequence[Contest], data: str) -> Table:
         cells = []
         for what, mine in ours.rates.items():
             its = c.rates.get(what)
-            times = "" if its is None or c is ours else f" ({mine / its:,.1f} x)"
+            ratio = mine / its if its else 0.0
+            times = "" if its is None or c is ours else f" ({ratio:,.{int(ratio < 9.95)}f} x)"
             cells.append("in find" if its is None else f"{_digits(its / 1e6)}{times}")
         table.add_row(c.name, *cells, _verdict(c.mismatches))
     return table

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from .dynamic import Dynamic
 from .dynamic_run import bounded
-from .oracle import Oracle
 from .runner import Setting
 
 if TYPE_CHECKING:
@@ -91,7 +90,5 @@ def measure_resize(
         flags.clear()
         seconds = lab.timed(lambda: flags.append(table.insert(*part(0, moved), assume_unique=True)), fill_others)
     wrong = sum(int((~lab.back(answer)).sum()) for answer in flags)
-    wrong += Oracle(workload.keys[:left], workload.values[:left], lab.argsort).check_items(
-        *table.to_arrays(like="numpy")
-    )
+    wrong += lab.oracle(workload.keys[:left], workload.values[:left]).check_items(*table.to_arrays(like=lab.library))
     return Resize(median(seconds), moved, wrong)

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .oracle import Oracle
-
 if TYPE_CHECKING:
     from .runner import Lab, Setting
     from .workloads import Workload
@@ -111,8 +109,8 @@ class _Counted:
 
     def mismatches(self) -> int:
         """Wrong pairs in the whole table."""
-        oracle = Oracle(self._keys, self._values, self._lab.argsort)
-        return oracle.check_items(*self._table.to_arrays(like="numpy"))
+        oracle = self._lab.oracle(self._keys, self._values)
+        return oracle.check_items(*self._table.to_arrays(like=self._lab.library))
 
     def _probes(self) -> float:
         """Lines that all inserts so far have read. All their keys were new."""

@@ -186,6 +186,15 @@ class Lab:
         return self._clock.argsort(array)
 
     @property
+    def library(self) -> str:
+        """The name of `arrays`, for the verbs that ask for one."""
+        return str(self.arrays.__name__)
+
+    def oracle(self, keys: Any, values: Any) -> Oracle:
+        """An oracle that works where `arrays` are."""
+        return Oracle(keys, values, self.argsort, self.arrays)
+
+    @property
     def warms_up(self) -> bool:
         """Whether each operation runs once untimed, because the first run loads the kernels."""
         return self.device != "cpu"
@@ -293,7 +302,8 @@ class Lab:
                 before=made.clear,
             )
         table = made[0]
-        items = (table.keys(like="numpy"), None) if workload.values is None else table.to_arrays(like="numpy")
+        like = self.library
+        items = (table.keys(like=like), None) if workload.values is None else table.to_arrays(like=like)
         wrong = subject.wrong_items(*items)
         return table, self.record(
             workload, table, operation, len(workload.keys), seconds, table.stats().insert_probes, wrong
@@ -310,7 +320,7 @@ class Lab:
         asked, answers = subject.questions(present_share, n or len(workload.keys), exponent)
 
         def wrong(*got: Any) -> int:
-            *values, found = map(self._clock.back, got)
+            *values, found = map(self.back, got) if self.arrays is np else got
             return answers.mismatches(values[0] if values else None, found)
 
         return self.measure_asked(workload, table, f"find {100 * present_share:g}", asked, wrong)
@@ -400,11 +410,10 @@ class _Subject:
 
     def __init__(self, workload: Workload, clock: HostClock) -> None:
         self.workload, self._clock = workload, clock
-        self.oracle = Oracle(workload.keys, workload.values, clock.argsort)
         columns = [workload.keys] if workload.values is None else [workload.keys, workload.values]
         self.arrays = [clock.here(column) for column in columns]
-        with turns.away():
-            self._sum = _sum_of(workload.keys, workload.values)
+        self.oracle = Oracle(workload.keys, workload.values, clock.argsort, clock.arrays)
+        self._sum = self._sum_of(workload.keys, workload.values)
         self._questions: dict[tuple[float, int, float], tuple[Any, Answers]] = {}
 
     def wrong_items(self, keys: Array, values: Array | None) -> int:
@@ -414,11 +423,17 @@ class _Subject:
         the time that the oracle needs to sort. If keys repeat, any of a key's values is right, and only the oracle can
         decide.
         """
-        if self.oracle.distinct == len(self.workload.keys) == len(keys):
-            with turns.away():
-                if _sum_of(keys, values) == self._sum:
-                    return 0
+        has_all = self.oracle.distinct == len(self.workload.keys) == len(keys)
+        if has_all and self._sum_of(keys, values) == self._sum:
+            return 0
         return self.oracle.check_items(keys, values)
+
+    def _sum_of(self, keys: Any, values: Any) -> int:
+        arrays = self._clock.arrays
+        if arrays is not np:
+            return _sum_of(arrays.asarray(keys), None if values is None else arrays.asarray(values), len(keys))
+        with turns.away():
+            return _sum_of(keys, values, _PIECE)
 
     def questions(self, share: float, n: int, exponent: float) -> tuple[Any, Answers]:
         key = share, n, exponent
@@ -429,22 +444,25 @@ class _Subject:
         return self._questions[key]
 
 
-def _sum_of(keys: Array, values: Array | None) -> int:
-    """Sum of a 64-bit hash of each pair, in any order. Wrong pairs have the same sum with probability 2^-64."""
+def _sum_of(keys: Any, values: Any, piece: int) -> int:
+    """Sum of a 64-bit hash of each pair, in any order. Wrong pairs have the same sum with probability 2^-64.
+
+    ``piece`` pairs are in work at a time.
+    """
     total = 0
-    for at in range(0, len(keys), _PIECE):
-        x = _mixed(_bits(keys[at : at + _PIECE]))
+    for at in range(0, len(keys), max(1, piece)):
+        x = _mixed(_bits(keys[at : at + piece]))
         if values is not None:
-            x = _mixed(x + _bits(values[at : at + _PIECE]))
+            x = _mixed(x + _bits(values[at : at + piece]))
         total += int(x.sum())
     return total % (1 << 64)
 
 
-def _bits(items: Array) -> npt.NDArray[np.uint64]:
+def _bits(items: Any) -> Any:
     return items.view(f"u{items.itemsize}").astype(np.uint64)
 
 
-def _mixed(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def _mixed(x: Any) -> Any:
     """Apply the finalizer of SplitMix64 in place."""
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         x ^= x >> np.uint64(shift)

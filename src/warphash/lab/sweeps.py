@@ -31,7 +31,6 @@ from .bench import OPERATIONS, check_type, load_factor_of
 from .ceilings import Ceilings
 from .limits import Limit, Limits
 from .numbered import PIECE, Numbered, measure_numbered
-from .oracle import Oracle
 from .runner import Lab, Measurement, Setting
 from .workloads import Workload, queries
 
@@ -330,8 +329,9 @@ def _measure_upsert(lab: Lab, plan: Plan, workload: Workload, setting: Setting, 
 
 
 def _wrong_pairs(lab: Lab, table: Any, keys: Any, values: Any) -> int:
-    items = (table.keys(like="numpy"), None) if values is None else table.to_arrays(like="numpy")
-    return Oracle(keys, values, lab.argsort).check_items(*items)
+    like = lab.library
+    items = (table.keys(like=like), None) if values is None else table.to_arrays(like=like)
+    return lab.oracle(keys, values).check_items(*items)
 
 
 def _workload(plan: Plan) -> Workload:
