@@ -343,3 +343,26 @@ class TestSchedules:
 
         engine = EmulatedEngine(with_bug)
         assert any(disorder(engine, seed, monkeypatch) for seed in range(30))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("key", "value"), TYPES)
+def test_flags_that_are_alike_need_no_way_back(device: str, key: str, value: str | None) -> None:
+    keys = np.random.default_rng(3).permutation(np.arange(900, dtype=key))
+    with (
+        in_passes(),
+        mock.patch.object(Passes, "restore_flags", autospec=True, side_effect=Passes.restore_flags) as back,
+    ):
+        table = made(key, value, 4000, device)
+
+        def add(keys: Any) -> Any:
+            return table.insert(keys, ~keys) if value else table.insert(keys)
+
+        assert add(keys[:500]).all() and table.erase(keys[:500]).all() and not table.erase(keys[:500]).any()
+        assert add(keys[:500]).all() and not add(keys[:500]).any() and back.call_count == 0
+        assert (add(keys) == (np.arange(900) >= 500)).all() and back.call_count == 1
+        twice = np.concatenate([keys[:600], keys[:600]])
+        assert np.count_nonzero(table.erase(twice)) == 600 and back.call_count == 2
+        assert np.array_equal(table.contains(keys), np.arange(900) >= 600)
+        assert add(keys[:150]).all() and back.call_count == 3  # too few to ask
+        table.check()

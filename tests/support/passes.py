@@ -18,7 +18,7 @@ def in_passes(range_buckets: int = 4, one_pass_ranges: int = 2) -> Iterator[None
     Blocks count few elements, and of these the ones for few ranges. Tables have to be made inside.
     """
     with (
-        mock.patch.multiple(array, SPARE_ELEMENTS=8, MOST_RANGE_BUCKETS=range_buckets),
+        mock.patch.multiple(array, SPARE_ELEMENTS=8, MOST_RANGE_BUCKETS=range_buckets, _FEWEST_ALIKE=200),
         mock.patch.multiple(store, SPARE_ELEMENTS=8),
         mock.patch.multiple(
             passes,

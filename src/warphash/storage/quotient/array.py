@@ -22,7 +22,17 @@ from typing import Any, NamedTuple, Self
 
 from ...designs.base import Design
 from ...designs.layout import LINE_BYTES, Quotients
-from ...runtime.abi import LISTS_BYTES, REPORT_WORDS, WINNERS, Op, QuotientBatch, QuotientTable, TakeOverBatch
+from ...runtime.abi import (
+    LISTS_BYTES,
+    REPORT_WORDS,
+    WINNERS,
+    Flag,
+    Op,
+    QuotientBatch,
+    QuotientTable,
+    Report,
+    TakeOverBatch,
+)
 from ...runtime.engine import Buffer, Engine, KernelSpec
 from .. import snapshots
 from ..hash_constants import buckets_for, draw_constants
@@ -45,6 +55,9 @@ _MOST_IN_PLACE = 256
 
 _IN_PLACE_SHARE = 128
 """Elements for each range of a batch up to which ranges may be left in place."""
+
+_FEWEST_ALIKE = 1 << 22
+"""Flags from which on the host asks whether all are alike: their way back takes longer than that."""
 
 _LAUNCH_ELEMENTS = 1 << 26
 """Most elements of one launch of an update: it has memory for a copy of each."""
@@ -354,6 +367,7 @@ class QuotientArray:
             setattr(batch, name, value)
         if not self.cleared and not (isinstance(scratch.memory, Passes) and self._builds(batch)):
             self.clear(stream)
+        report: Report | None = None
         for done, (at, n, indices, length) in enumerate(launches):
             batch.n, batch.indices, batch.count = n, indices, length
             batch.keys, batch.values = keys + at * spec.word_bytes, values and values + at * spec.value_word_bytes
@@ -361,10 +375,10 @@ class QuotientArray:
             if done:
                 engine.fill(batch.report, 0, LISTS_BYTES, stream)
             if isinstance(scratch.memory, Passes):
-                self._go_in_passes(scratch.memory, batch, stream)
+                report = self._go_in_passes(scratch.memory, batch, not done, stream)
             else:
                 self._go_directly(batch, scratch.left, stream)
-        report = read_report(engine, batch.report, stream)
+        report = report or read_report(engine, batch.report, stream)
         return Outcome(report.changed, 0, report.unplaced, report.probes)
 
     def _go_directly(self, batch: QuotientBatch, left: int, stream: Any) -> None:
@@ -379,8 +393,8 @@ class QuotientArray:
         batch.indices, batch.count = 0, 0
         self._apply(batch, stream)
 
-    def _go_in_passes(self, passes: Passes, batch: QuotientBatch, stream: Any) -> None:
-        """Bring the elements of a launch in passes, and apply them.
+    def _go_in_passes(self, passes: Passes, batch: QuotientBatch, is_first: bool, stream: Any) -> Report | None:
+        """Bring the elements of a launch in passes, and apply them. The report of all launches, if it was read.
 
         The flags of the elements are the caller's when the last pass has brought them back. Where values are added, an
         interrupt must find the flags of all elements that were applied.
@@ -388,14 +402,26 @@ class QuotientArray:
         passes.bring(self.table, batch, stream)
         flags = batch.out_flags
         if not flags:
-            return self._apply(batch, stream)
+            self._apply(batch, stream)
+            return None
         batch.out_flags = passes.flags
-        apply = partial(self._apply_and_restore, passes, batch, flags, stream)
+        apply = partial(self._apply_and_restore, passes, batch, flags, is_first, stream)
         return apply() if batch.op in (Op.KEEP, Op.REPLACE) else uninterrupted(apply)
 
-    def _apply_and_restore(self, passes: Passes, batch: QuotientBatch, flags: int, stream: Any) -> None:
+    def _apply_and_restore(
+        self, passes: Passes, batch: QuotientBatch, flags: int, is_first: bool, stream: Any
+    ) -> Report | None:
+        """As `_go_in_passes`, behind the passes.
+
+        Mostly all keys of a large batch are new, or none is. Then all flags are alike, and need no way back.
+        """
         self._apply(batch, stream)
-        passes.restore_flags(self.table, batch.n, flags, stream)
+        report = read_report(self.engine, batch.report, stream) if is_first and batch.n >= _FEWEST_ALIKE else None
+        if report and not report.unplaced and report.changed in (0, batch.n):
+            self.engine.fill(flags, Flag.CHANGED if report.changed else Flag.PRESENT, batch.n, stream)
+        else:
+            passes.restore_flags(self.table, batch.n, flags, stream)
+        return report
 
     def _apply(self, batch: QuotientBatch, stream: Any) -> None:
         builds = batch.left and self._builds(batch)
