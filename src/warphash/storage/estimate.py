@@ -114,8 +114,9 @@ def _sketch(store: Store, keys: int, n: int, stream: Any) -> npt.NDArray[np.uint
 def _distinct(ranks: npt.NDArray[np.uint32]) -> float:
     """How many different keys were entered into a sketch with these registers."""
     registers = len(ranks)
-    estimate = 0.7213 / (1 + 1.079 / registers) * registers**2 / float(np.sum(np.ldexp(1.0, -ranks.astype(np.int32))))
-    empty = registers - np.count_nonzero(ranks)
+    with_rank = np.bincount(ranks)
+    estimate = 0.7213 / (1 + 1.079 / registers) * registers**2 / float(with_rank @ np.exp2(-np.arange(len(with_rank))))
+    empty = int(with_rank[0])
     if estimate <= 2.5 * registers and empty:  # many registers have seen no key: their number tells more
         return registers * math.log(registers / empty)
     return estimate
