@@ -6,6 +6,7 @@ keys that are present, each once. A find takes keys of the batches so far; some 
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -190,14 +191,16 @@ class Held:
 
 def _numbered(keys: Array, lab: Lab) -> tuple[Ids, Array]:
     """The index of each key among the distinct keys, and the distinct keys."""
-    order = lab.argsort(keys)
-    with turns.away():
-        ordered = keys[order]
-        first = np.ones(len(keys), bool)
+    arrays = lab.arrays
+    here = arrays.asarray(keys)
+    order = lab.argsort(here) if arrays is np else arrays.argsort(here)
+    with turns.away() if arrays is np else nullcontext():
+        ordered = here[order]
+        first = arrays.ones(len(here), bool)
         first[1:] = ordered[1:] != ordered[:-1]
-        ids = np.empty(len(keys), np.int64)
-        ids[order] = np.cumsum(first) - 1
-        return ids, ordered[first]
+        ids = arrays.empty(len(here), np.int64)
+        ids[order] = arrays.cumsum(first) - 1
+    return lab.back(ids), lab.back(ordered[first])
 
 
 def _some_held(rng: np.random.Generator, seen: Ids, there: npt.NDArray[np.bool_], held: int, n: int) -> Ids:

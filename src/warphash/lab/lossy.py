@@ -7,6 +7,7 @@ and Tables 4 to 8 show them at load factors where ours would grow. So the labora
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -63,14 +64,17 @@ class Lossy:
 def distinct_pairs(workload: Workload, lab: Lab) -> tuple[Array, Array]:
     """One pair of each key of a workload, in the order of the workload: keys and values."""
     assert workload.values is not None
-    order = lab.argsort(workload.keys)
-    with turns.away():
-        ordered = workload.keys[order]
-        first = np.ones(len(ordered), bool)
+    arrays = lab.arrays
+    keys = arrays.asarray(workload.keys)
+    order = lab.argsort(keys) if arrays is np else arrays.argsort(keys)
+    with turns.away() if arrays is np else nullcontext():
+        ordered = keys[order]
+        first = arrays.ones(len(ordered), bool)
         first[1:] = ordered[1:] != ordered[:-1]
-        kept = np.zeros(len(ordered), bool)
+        kept = arrays.zeros(len(ordered), bool)
         kept[order[first]] = True
-        return workload.keys[kept], workload.values[kept]
+    chosen = lab.back(kept)
+    return workload.keys[chosen], workload.values[chosen]
 
 
 def measure_lossy(lab: Lab, workload: Workload, setting: Setting, load_factor: float | None, seed: int = 1) -> Lossy:
