@@ -206,7 +206,7 @@ def test_the_filters_of_small_batches_do_not_fill_up(device: str) -> None:
         assert table.erase(keys[gone]).all()
         keys[gone] = np.arange(first, first + 8)
         assert add(table, keys[gone]).all()
-    assert table.probe_counts(np.arange(10**6, 10**6 + 3000, dtype=np.uint32)).mean() < 1.03
+    assert table.probe_counts(np.arange(10**6, 10**6 + 3000, dtype=np.uint32)).mean() < 1.15
     table.check()
 
 

@@ -197,7 +197,7 @@ def churned(case: Case, rng: np.random.Generator) -> None:
         keys[gone] = np.arange(first, first + 8).astype(case.key_dtype)
         assert table.insert(keys[gone], numbers(case, 8)).all()
     absent = np.arange(10**6, 10**6 + 3000).astype(case.key_dtype)
-    assert table.probe_counts(absent).mean() < 1.03, "probes of absent keys"
+    assert table.probe_counts(absent).mean() < 1.15, "probes of absent keys"
     table.check()
 
 
