@@ -275,7 +275,7 @@ Result cuMemcpyAsync(uintptr_t target, uintptr_t source, size_t n, uintptr_t str
   return kSuccess;
 }
 
-enum { kLaunchBounds = 256 };
+enum { kLaunchBounds = 256, kMostEarlyThreads = 1 << 19 };
 Result cuModuleLoadData(uintptr_t* module, const char* image) {
   NEED_CONTEXT();
   if (captured && capture_mode != kRelaxed) return capture_is_broken = 1, kCaptureUnsupported;
@@ -311,7 +311,9 @@ Result cuLaunchKernelEx(const struct Grid* grid, uintptr_t function, void** para
   if (!function || grid->gy != 1 || grid->gz != 1 || bx > kLaunchBounds || bx % 32 || grid->by != 1 || grid->bz != 1 ||
       grid->shared || !grid->stream || extra)
     return kInvalidValue;
-  if (grid->number != 1 || grid->attributes->id != 6 /* may begin early */ || grid->attributes->value[0] != 1)
+  const unsigned early = (uint64_t)gx * bx <= kMostEarlyThreads;
+  if (grid->number != early ||
+      (early && (grid->attributes->id != 6 /* may begin early */ || grid->attributes->value[0] != 1)))
     return kInvalidValue;
   const uint64_t* table = parameters[0];
   const uint64_t* batch = parameters[1];
