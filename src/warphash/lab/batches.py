@@ -95,6 +95,6 @@ def add_in_batches(
         answers = (~lab.back(is_found) | (lab.back(values) != workload.values)).astype(np.int64)
         wrong += np.add.reduceat(answers, ends[:-1])
         wrong[-1] += size != n
-    wrong[-1] += lab.oracle(workload.keys, workload.values).check_items(*table.to_arrays(like=lab.library))
+    wrong[-1] += lab.oracle(workload.keys, workload.values).check_items(*lab.items(table))
     so_far = min(passes[lab.warms_up :], key=lambda laps: laps[-1])
     return [Step(*step) for step in zip(ends[1:], so_far, wrong.tolist(), strict=True)]

@@ -67,8 +67,8 @@ class HostClock:
         """Copy an array of the table's device to the host, as a NumPy array. An array of the host stays as it is."""
         return np.asarray(array)
 
-    def argsort(self, array: Array) -> Array:
-        """The indices that sort an array of integers on the host."""
+    def argsort(self, array: Any) -> Any:
+        """The indices that sort an array of integers. Both are of `arrays`."""
         return np.argsort(array)
 
     def release(self) -> None:
@@ -158,8 +158,8 @@ class _CupyClock(_EventClock):
     def back(self, array: Any) -> Array:
         return np.asarray(self._cupy.asnumpy(array))
 
-    def argsort(self, array: Array) -> Array:
-        return self.back(self._cupy.argsort(self.here(array)))
+    def argsort(self, array: Any) -> Any:
+        return self._cupy.argsort(array)
 
     def release(self) -> None:
         self._cupy.get_default_memory_pool().free_all_blocks()

@@ -6,7 +6,6 @@ keys that are present, each once. A find takes keys of the batches so far; some 
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import turns
-from .workloads import Workload, distinct
+from .workloads import Workload, distinct, first_of_each
 
 if TYPE_CHECKING:
     from .runner import Lab
@@ -193,11 +192,10 @@ def _numbered(keys: Array, lab: Lab) -> tuple[Ids, Array]:
     """The index of each key among the distinct keys, and the distinct keys."""
     arrays = lab.arrays
     here = arrays.asarray(keys)
-    order = lab.argsort(here) if arrays is np else arrays.argsort(here)
-    with turns.away() if arrays is np else nullcontext():
+    order = lab.argsort(here)
+    with turns.away_with(arrays):
         ordered = here[order]
-        first = arrays.ones(len(here), bool)
-        first[1:] = ordered[1:] != ordered[:-1]
+        first = first_of_each(ordered, arrays)
         ids = arrays.empty(len(here), np.int64)
         ids[order] = arrays.cumsum(first) - 1
     return lab.back(ids), lab.back(ordered[first])

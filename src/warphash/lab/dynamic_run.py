@@ -110,7 +110,7 @@ def measure_dynamic(lab: Lab, workload: Workload, plan: Plan, setting: Setting, 
         wrong += len(done.table) != held.size
         if not whole:
             return wrong
-        return wrong + lab.oracle(*held.to_arrays()).check_items(*done.table.to_arrays(like=lab.library))
+        return wrong + lab.oracle(*held.to_arrays()).check_items(*lab.items(done.table))
 
     first, behind = begin(), []
     for step in plan.steps:

@@ -60,5 +60,5 @@ def measure_failures(
             # The table is as it was. What is left is inserted to check it; another order may refuse further keys.
             failed = failed or len(error.keys)
             kept &= ~lab.back(arrays.isin(held, arrays.asarray(lab.back(error.keys))))
-    wrong = lab.oracle(keys[kept], values[kept]).check_items(*table.to_arrays(like=lab.library))
+    wrong = lab.oracle(keys[kept], values[kept]).check_items(*lab.items(table))
     return Failures(len(keys), failed, wrong)

@@ -7,7 +7,6 @@ and Tables 4 to 8 show them at load factors where ours would grow. So the labora
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from ..runtime.abi import COUNT_WORDS, REPORT_WORDS, BucketBatch, Report
 from ..runtime.devices import engine_for
 from ..runtime.engine import KernelSpec
 from . import turns
+from .workloads import first_of_each
 
 if TYPE_CHECKING:
     from .runner import Lab, Setting
@@ -66,13 +66,10 @@ def distinct_pairs(workload: Workload, lab: Lab) -> tuple[Array, Array]:
     assert workload.values is not None
     arrays = lab.arrays
     keys = arrays.asarray(workload.keys)
-    order = lab.argsort(keys) if arrays is np else arrays.argsort(keys)
-    with turns.away() if arrays is np else nullcontext():
-        ordered = keys[order]
-        first = arrays.ones(len(ordered), bool)
-        first[1:] = ordered[1:] != ordered[:-1]
-        kept = arrays.zeros(len(ordered), bool)
-        kept[order[first]] = True
+    order = lab.argsort(keys)
+    with turns.away_with(arrays):
+        kept = arrays.zeros(len(keys), bool)
+        kept[order[first_of_each(keys[order], arrays)]] = True
     chosen = lab.back(kept)
     return workload.keys[chosen], workload.values[chosen]
 

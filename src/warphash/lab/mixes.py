@@ -183,5 +183,5 @@ def measure_mix(
     )
     wrong = sum(batch.mismatches(*answer) for answer in answers)
     oracle = lab.oracle(batch.kept_keys, batch.kept_values)
-    wrong += sum(oracle.check_items(*table.to_arrays(like=lab.library)) for table in filled)
+    wrong += sum(oracle.check_items(*lab.items(table)) for table in filled)
     return lab.record(workload, filled[0], operation, n * in_a_row * tables, seconds, None, wrong)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from . import turns
+from .workloads import first_of_each
 
 __all__ = ["Answers", "Oracle"]
 
@@ -24,33 +24,26 @@ class Oracle:
     keys, values
         Arrays of one length. If a key occurs several times, any of its values is right. ``values`` is None for a set.
     argsort
-        Sorts integers of the host. A GPU sorts faster than NumPy.
+        Sorts integers of ``arrays``, if not with the function of that name. A GPU sorts faster than NumPy.
     arrays
         The array module that works: NumPy, or CuPy, with which a check of 50 million pairs takes milliseconds. Arrays
         may come from the host and from the device.
     """
 
-    def __init__(
-        self, keys: Any, values: Any, argsort: Callable[[Array], Array] = np.argsort, arrays: Any = np
-    ) -> None:
-        self._arrays, self._argsort = arrays, argsort if arrays is np else arrays.argsort
+    def __init__(self, keys: Any, values: Any, argsort: Callable[[Any], Any] | None = None, arrays: Any = np) -> None:
+        self._arrays, self._argsort = arrays, argsort or arrays.argsort
         keys, values = self._here(keys), self._here(values)
         order = self._argsort(keys)
-        with self._away():
+        with turns.away_with(self._arrays):
             self._number(keys, values, order)
 
     def _here(self, array: Any) -> Any:
         return None if array is None else self._arrays.asarray(array)
 
-    def _away(self) -> AbstractContextManager[None]:
-        """While the host works, another process may have the GPU."""
-        return turns.away() if self._arrays is np else nullcontext()
-
     def _number(self, keys: Any, values: Any, order: Any) -> None:
         """Find the distinct keys and their values, by the order of the keys."""
         ordered = keys[order]
-        first = self._arrays.ones(len(keys), bool)
-        first[1:] = ordered[1:] != ordered[:-1]
+        first = first_of_each(ordered, self._arrays)
         self._distinct = ordered[first]
         self._values = None if values is None else values[order[first]]
         self._others = None
@@ -66,7 +59,7 @@ class Oracle:
         """The right answers to a batch of lookups, in O(n log n) time."""
         asked = self._here(asked)
         order = self._argsort(asked)  # sorted needles keep the binary search in cache
-        with self._away():
+        with turns.away_with(self._arrays):
             return self._answers(asked, order)
 
     def _answers(self, asked: Any, order: Any) -> Answers:
@@ -86,7 +79,7 @@ class Oracle:
         """Number of lost, doubled or invented pairs of a table."""
         keys, values = self._here(keys), self._here(values)
         order = self._argsort(keys)
-        with self._away():
+        with turns.away_with(self._arrays):
             return self._wrong_items(keys, values, order)
 
     def _wrong_items(self, keys: Any, values: Any, order: Any) -> int:
@@ -112,7 +105,7 @@ class Answers:
     def mismatches(self, values: Any, found: Any) -> int:
         """Number of wrong answers. The value of an absent key does not matter."""
         arrays = self._arrays
-        with turns.away() if arrays is np else nullcontext():
+        with turns.away_with(arrays):
             return self._mismatches(None if values is None else arrays.asarray(values), arrays.asarray(found))
 
     def _mismatches(self, values: Any, found: Any) -> int:

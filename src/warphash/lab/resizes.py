@@ -90,5 +90,5 @@ def measure_resize(
         flags.clear()
         seconds = lab.timed(lambda: flags.append(table.insert(*part(0, moved), assume_unique=True)), fill_others)
     wrong = sum(int((~lab.back(answer)).sum()) for answer in flags)
-    wrong += lab.oracle(workload.keys[:left], workload.values[:left]).check_items(*table.to_arrays(like=lab.library))
+    wrong += lab.oracle(workload.keys[:left], workload.values[:left]).check_items(*lab.items(table))
     return Resize(median(seconds), moved, wrong)

@@ -110,7 +110,7 @@ class _Counted:
     def mismatches(self) -> int:
         """Wrong pairs in the whole table."""
         oracle = self._lab.oracle(self._keys, self._values)
-        return oracle.check_items(*self._table.to_arrays(like=self._lab.library))
+        return oracle.check_items(*self._lab.items(self._table))
 
     def _probes(self) -> float:
         """Lines that all inserts so far have read. All their keys were new."""

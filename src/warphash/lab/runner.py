@@ -181,14 +181,14 @@ class Lab:
         """Give memory back that the array library keeps for arrays to come, so that a table can have it."""
         self._clock.release()
 
-    def argsort(self, array: Array) -> Array:
-        """The indices that sort an array of integers on the host."""
+    def argsort(self, array: Any) -> Any:
+        """The indices that sort an array of integers. Both are of `arrays`."""
         return self._clock.argsort(array)
 
-    @property
-    def library(self) -> str:
-        """The name of `arrays`, for the verbs that ask for one."""
-        return str(self.arrays.__name__)
+    def items(self, table: Any) -> tuple[Any, Any]:
+        """The keys of a table and their values, None of a set, where `arrays` are."""
+        like = str(self.arrays.__name__)
+        return (table.keys(like=like), None) if isinstance(table, HashSet) else table.to_arrays(like=like)
 
     def oracle(self, keys: Any, values: Any) -> Oracle:
         """An oracle that works where `arrays` are."""
@@ -302,9 +302,7 @@ class Lab:
                 before=made.clear,
             )
         table = made[0]
-        like = self.library
-        items = (table.keys(like=like), None) if workload.values is None else table.to_arrays(like=like)
-        wrong = subject.wrong_items(*items)
+        wrong = subject.wrong_items(*self.items(table))
         return table, self.record(
             workload, table, operation, len(workload.keys), seconds, table.stats().insert_probes, wrong
         )
@@ -430,10 +428,9 @@ class _Subject:
 
     def _sum_of(self, keys: Any, values: Any) -> int:
         arrays = self._clock.arrays
-        if arrays is not np:
-            return _sum_of(arrays.asarray(keys), None if values is None else arrays.asarray(values), len(keys))
-        with turns.away():
-            return _sum_of(keys, values, _PIECE)
+        here = arrays.asarray(keys), None if values is None else arrays.asarray(values)
+        with turns.away_with(arrays):
+            return _sum_of(*here, _PIECE if arrays is np else len(keys))
 
     def questions(self, share: float, n: int, exponent: float) -> tuple[Any, Answers]:
         key = share, n, exponent

@@ -329,9 +329,7 @@ def _measure_upsert(lab: Lab, plan: Plan, workload: Workload, setting: Setting, 
 
 
 def _wrong_pairs(lab: Lab, table: Any, keys: Any, values: Any) -> int:
-    like = lab.library
-    items = (table.keys(like=like), None) if values is None else table.to_arrays(like=like)
-    return lab.oracle(keys, values).check_items(*items)
+    return lab.oracle(keys, values).check_items(*lab.items(table))
 
 
 def _workload(plan: Plan) -> Workload:

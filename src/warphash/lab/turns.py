@@ -18,10 +18,13 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
-__all__ = ["RANK_VARIABLE", "TURNS_VARIABLE", "away", "take", "without"]
+import numpy as np
+
+__all__ = ["RANK_VARIABLE", "TURNS_VARIABLE", "away", "away_with", "take", "without"]
 
 TURNS_VARIABLE = "WARPHASH_TURNS"
 RANK_VARIABLE = "WARPHASH_TURN_RANK"
@@ -120,6 +123,11 @@ def away() -> Iterator[None]:
         yield
     finally:
         _begin()
+
+
+def away_with(arrays: Any) -> AbstractContextManager[None]:
+    """`away` while NumPy works. Another array module works on the GPU, in the turn of this process."""
+    return away() if arrays is np else nullcontext()
 
 
 def without() -> dict[str, str]:

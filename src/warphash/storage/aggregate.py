@@ -8,7 +8,6 @@ keys from all over the batch, and of as many neighbours. Different keys cost the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy.typing as npt
 from ..runtime.abi import AggregateBatch, Aggregation, Flag, Op, SpreadBatch
 from ..runtime.engine import Answer, Buffer, Engine
 from ..runtime.source import AGGREGATES
+from .scratch import starts_of
 from .storage import Store
 
 __all__ = ["FEWEST_AGGREGATED", "Aggregated", "Aggregator"]
@@ -29,9 +29,6 @@ _SAMPLE = 1 << 10
 
 _LEAST_REPEATED = 1 / 4
 """Of the keys of a sample, the share that repeats another."""
-
-_ALIGNMENT = 256
-"""Of each array in the memory of an aggregation, in bytes. An allocation takes a GPU's host 30 us."""
 
 _ODD = 0x9E3779B97F4A7C15
 _LANES_OF_BLOCK, _BLOCK_THREADS = 512, 256
@@ -100,13 +97,13 @@ class Aggregator:
             answer.wait()
             if max(map(int, answer.words)) < _LEAST_REPEATED * _SAMPLE:
                 return None
-            ends = list(accumulate(-(-width * n // _ALIGNMENT) * _ALIGNMENT for width in (*widths, 4, int(flags))))
-            memory = engine.allocate(ends[-1], stream)
+            *starts, end = starts_of(width * n for width in (*widths, 4, int(flags)))
+            memory = engine.allocate(end, stream)  # once: an allocation takes a GPU's host 30 us
             length = engine.allocate(16, stream)
         except MemoryError:
             return None
         engine.fill(length.ptr, 0, 16, stream)
-        out_keys, out_values, elements, out_flags = (memory.ptr + start for start in (0, *ends[:-1]))
+        out_keys, out_values, elements, out_flags = (memory.ptr + start for start in starts)
         batch.values, batch.out_keys, batch.out_values, batch.elements = values, out_keys, out_values, elements
         batch.length = length.ptr
         threads = max(2, engine.lanes // _LANES_OF_BLOCK) * _BLOCK_THREADS

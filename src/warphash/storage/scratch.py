@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,12 +23,18 @@ __all__ = [
     "Workbench",
     "flags_at",
     "pieces",
+    "starts_of",
 ]
 
 Allocate = Callable[[int, Any], Buffer]
 """As `Engine.allocate`."""
 
 Pieces = Iterable[tuple[int, int, int, int]]
+
+
+def starts_of(sizes: Iterable[int]) -> list[int]:
+    """Where arrays of so many bytes begin in one memory, aligned to 256 bytes; and where the last one ends."""
+    return list(accumulate((-(-size // 256) * 256 for size in sizes), initial=0))
 
 
 class DeviceList(NamedTuple):
@@ -104,9 +110,7 @@ class Workbench:
         claims = 0 if unique else 1 << max(8, (2 * piece - 1).bit_length())
         listed = 0 if unique else 4 * piece
         displaced = min(piece, DISPLACED_CAPACITY) * self._displaced_bytes
-        starts = [0]
-        for size in (4 * claims, listed, listed, listed if combines else 0, displaced):
-            starts.append(starts[-1] + -(-size // 256) * 256)
+        starts = starts_of((4 * claims, listed, listed, listed if combines else 0, displaced))
         allocate = self._allocate or self._engine.allocate
         memory = allocate(max(256, starts[-1]), stream)
         report = allocate(8 * REPORT_WORDS, stream)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from ...runtime.abi import PassBatch, QuotientBatch, QuotientTable
 from ...runtime.engine import Engine, KernelSpec
 from ...runtime.source import partition
+from ..scratch import starts_of
 
 __all__ = ["Passes", "Plan", "plan_for"]
 
@@ -107,11 +108,9 @@ class Passes:
             "given": 4 * (plan.parts + 1) * two,
             "tiles": 8 * plan.tiles,
         }
-        at, starts = 0, dict[str, int]()
-        for name, size in sizes.items():
-            starts[name], at = at, at + -(-size // 256) * 256
-        self._memory = engine.allocate(at, stream)
-        self._at = {name: self._memory.ptr + start if sizes[name] else 0 for name, start in starts.items()}
+        *starts, end = starts_of(sizes.values())
+        self._memory = memory = engine.allocate(end, stream)
+        self._at = {name: memory.ptr + at if sizes[name] else 0 for name, at in zip(sizes, starts, strict=True)}
 
     def bring(self, table: QuotientTable, batch: QuotientBatch, stream: Any) -> None:
         """Bring the elements of a batch to their ranges; `apply` then takes the batch.
