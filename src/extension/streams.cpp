@@ -37,9 +37,9 @@ static_assert(sizeof(LaunchConfig) == 56);
 constexpr int kProgrammaticStreamSerialization = 6;  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 constexpr Handle kLegacyStream = 1, kPerThreadStream = 2;
 
-// Lanes of a kernel that may begin while the one before it ends. That saves a microsecond. But a multiprocessor that is
-// never idle between two kernels keeps the division of its memory into cache and shared memory, and a large kernel
-// loses more if the one before it needed shared memory and it needs the cache.
+// Most lanes of a kernel that may begin while the kernel before ends. An early begin saves a microsecond. But a
+// multiprocessor that is never idle between two kernels keeps the division of its memory into cache and shared memory.
+// A large kernel that needs the cache loses more than that behind a kernel that needed shared memory.
 constexpr std::uint64_t kMostEarlyThreads = 1 << 19;
 
 // In the order in which engine.py gives the addresses.
