@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 import threading
 import time
 from _thread import interrupt_main
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
@@ -25,6 +27,35 @@ def test_a_result_and_an_error_come_out() -> None:
     assert uninterrupted(lambda: 7) == 7
     with pytest.raises(ZeroDivisionError):
         uninterrupted(lambda: 1 // 0)
+
+
+def test_threads_are_kept() -> None:
+    names = {uninterrupted(lambda: threading.current_thread().name) for _ in range(100)}
+    assert threading.current_thread().name not in names
+    assert names <= {thread.name for thread in threading.enumerate()}
+
+
+def test_callers_do_not_wait_for_each_other() -> None:
+    together = threading.Barrier(3)
+    with ThreadPoolExecutor(3) as callers:
+        works = [callers.submit(uninterrupted, partial(together.wait, 60)) for _ in range(3)]
+        assert sorted(work.result() for work in works) == [0, 1, 2]
+
+
+FORKS = """
+import os
+from warphash.storage.uninterrupted import uninterrupted
+assert uninterrupted(os.getpid) == os.getpid()
+child = os.fork()
+if child == 0:
+    os._exit(uninterrupted(lambda: 7))
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_forked_child_has_threads_of_its_own() -> None:
+    run = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=60, check=True)
+    assert run.stdout == "7\n"
 
 
 def test_an_interrupt_at_any_line_leaves_the_work_whole() -> None:
