@@ -28,6 +28,7 @@ DESIGNS: list[dict[str, Any]] = [
     {"design": "linear_probing"},
     {"design": "power_of_two"},
     {"design": "dynamic_cuckoo"},
+    {"design": "quotient_cuckoo"},
 ]
 
 

@@ -115,8 +115,8 @@ class Layout(Protocol):
     partition
         The header of the kernels that bring a large batch in the order of the parts of a table.
     lookup_partition
-        The header of the kernels that do so with the keys of a lookup, and bring its answers back; empty where lookups
-        go as they come.
+        The header of the kernels that count the keys of each part for a lookup, copy the keys in that order, and bring
+        the answers back; empty where lookups go as they come.
     refilling
         Entries of which a lane takes up one element after another (``kRefills``): no grid has a lane for each.
     companions
@@ -441,7 +441,7 @@ class Quotients:
 
     family = "quotient"
     entries, cpu_entries = "quotient/gpu/entries.cuh", "quotient/cpu/entries.cuh"
-    partition, lookup_partition = "quotient/gpu/partition.cuh", ""
+    partition, lookup_partition = "quotient/gpu/partition.cuh", "quotient/gpu/lookup_partition.cuh"
     refilling = frozenset[str]()
     companions: Mapping[str, Sequence[str]] = MappingProxyType(
         {"count": ("reserve", "scatter", "apply", "build", "find")}

@@ -43,7 +43,7 @@ class PartitionedKeys:
         """Bring the answers at ``keys`` and ``flags`` to words and bytes in the caller's order; 0 for none."""
         batch = self._batch
         batch.values, batch.flags, batch.out_values, batch.out_flags = self.keys, self.flags, values, flags
-        _launch(self._array, self._array.spec.layout.lookup_partition, "restore_order", batch, stream)
+        _launch(self._array, "restore_order", batch, stream)
 
 
 def partition_keys(array: Any, keys: int, n: int, stream: Any) -> PartitionedKeys | None:
@@ -73,13 +73,14 @@ def partition_keys(array: Any, keys: int, n: int, stream: Any) -> PartitionedKey
     engine.fill(sizes, 0, 16 * count, stream)
     batch = LookupPartitionBatch(n=n, keys=keys, out_keys=copies, places=places, runs=runs)
     batch.part_sizes, batch.parts, batch.part_shift = sizes, count, shift
-    _launch(array, spec.layout.partition, "count_parts", PartitionBatch.from_buffer_copy(batch), stream)
-    _launch(array, spec.layout.lookup_partition, "partition_keys", batch, stream)
+    _launch(array, "count_parts", PartitionBatch.from_buffer_copy(batch), stream)
+    _launch(array, "partition_keys", batch, stream)
     return PartitionedKeys(copies, flags, array, batch, memory)
 
 
-def _launch(array: Any, header: str, entry: str, batch: PartitionBatch, stream: Any) -> None:
-    """Launch a kernel of a header for keys of the array's width: whole tiles."""
+def _launch(array: Any, entry: str, batch: PartitionBatch, stream: Any) -> None:
+    """Launch a kernel for keys of the array's width: whole tiles."""
     width = array.spec.word_bytes
     threads = -(-int(batch.n) * width // TILE_BYTES) * TILE_THREADS
-    array.engine.program(partition(header)).run(f"{entry}{width}", array.table, batch, threads, stream)
+    program = array.engine.program(partition(array.spec.layout.lookup_partition))
+    program.run(f"{entry}{width}", array.table, batch, threads, stream)
