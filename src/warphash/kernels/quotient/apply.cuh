@@ -6,10 +6,11 @@
 // already: then it looks like a slot of another key, but the atomic that vacates it tells that it is vacant. So the
 // thread looks again. Of threads with equal keys one vacates the slot.
 //
-// A GPU has it twice. `apply` copies the lines of a range to shared memory and back, 64 KB of traffic however few
-// elements there are. `apply_in_place` works on the lines where they are, and reads those of its elements alone. A batch
-// with few elements for each range goes there first. A range that has many all the same, since a key is everywhere in
-// the batch, is entered into the list `heavy`, and `apply` takes the ranges of that list.
+// A GPU has two kernels for this. `apply` copies the lines of a range to shared memory and back: 64 KB of traffic,
+// however few elements there are. `apply_in_place` works on the lines where they are, and reads only those of its
+// elements. A batch with few elements for each range goes to `apply_in_place` first. If one key is everywhere in the
+// batch, the range of that key still has many elements. Such a range is entered into the list `heavy`, and `apply` takes
+// the ranges of that list.
 //
 // Memory order: relaxed, as in quotient/range.cuh. The end of a kernel publishes the list `heavy` to the next.
 #pragma once

@@ -93,7 +93,7 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
     for (u32 j = 0; j < kAtOnce; ++j) {
       const bool has_slot = slots[j] < S::kSlots, is_left = (live >> j & 1) && !has_slot;
       if (has_slot) {
-        put(items[j], slots[j]);
+        Base::put_at_home(items[j], slots[j]);
         Base::flag(first + j * threads + id, kChanged);
       }
       left |= static_cast<u32>(is_left) << j;
@@ -118,13 +118,6 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
   // The next slot of the home of a key, or a number beyond its slots.
   WARPHASH_FN u32 take_slot(Word hash) {
     return Lines::add(m.heads + (D::home_of(t, hash).bucket - Base::first_bucket), 1u);
-  }
-  WARPHASH_FN void put(const Brought& item, u32 slot) {
-    const auto home = D::home_of(t, item.key);
-    u32* const w = Base::words(home.bucket);
-    Lines::template put_at_home<S>(w, slot, home.remainder);
-    if constexpr (S::kHasValue) *S::value(w, slot) = item.payload();
-    ++Base::changed;
   }
 };
 

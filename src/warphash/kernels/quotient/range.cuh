@@ -186,6 +186,14 @@ struct InRange : OverQuotients {
     S::put(words(bucket), slot, remainder, guest);
     if constexpr (S::kHasValue) *S::value(words(bucket), slot) = value;
   }
+  // Puts a new key to a vacant slot of its home that no other thread has.
+  WARPHASH_FN void put_at_home(const Brought& item, u32 slot) {
+    const auto home = D::home_of(t, item.key);
+    u32* const w = words(home.bucket);
+    Lines::template put_at_home<S>(w, slot, home.remainder);
+    if constexpr (S::kHasValue) *S::value(w, slot) = item.payload();
+    ++changed;
+  }
   struct Spot {
     u32 bucket, slot;
     bool guest;
@@ -464,9 +472,9 @@ struct InRange : OverQuotients {
   }
 
   // ---- filters
-  // In place, a walk over all lines costs more than the second lines that it saves, if few keys have come. But the bits
-  // of many small batches would add up. So chance decides: one batch of one element in 2 * size makes the filters anew,
-  // and one of two elements in size.
+  // A renewal reads all lines of the range. Where lines stay in place, a few stale bits cost less than that. But the bits
+  // of many small batches add up. So chance decides: a batch that brings n elements to the range makes its filters anew
+  // with probability n / (2 * size).
   WARPHASH_FN bool pays_to_renew() const {
     return Lines::kCopiesRanges || D::mixed(brought_hash(0)) % (2 * size) < elements;
   }

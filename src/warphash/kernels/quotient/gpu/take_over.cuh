@@ -148,17 +148,10 @@ struct TakeOverRange : InRange<D, LinesByQuads> {
     for (u32 j = 0; j < kN; ++j) {
       if (!(live >> j & 1)) continue;
       if (slots[j] < S::kSlots)
-        put(hashes[j], slots[j], values[j]);
+        Base::put_at_home(Brought::make(hashes[j], values[j]), slots[j]);
       else
         leave(hashes[j], values[j]);
     }
-  }
-  WARPHASH_FN void put(Word hash, u32 slot, Word value) {
-    const auto home = D::home_of(t, hash);
-    u32* const w = Base::words(home.bucket);
-    Lines::template put_at_home<S>(w, slot, home.remainder);
-    if constexpr (S::kHasValue) *S::value(w, slot) = value;
-    ++Base::changed;
   }
   WARPHASH_FN void leave(Word hash, Word value) {
     const u32 place = Lines::add(&m.listed, 1u);
