@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from itertools import chain
 from typing import Any
 from unittest import mock
@@ -217,7 +218,7 @@ def test_a_batch_in_passes_grows_a_table_or_is_taken_back(device: str) -> None:
 
 
 def test_a_batch_in_passes_of_several_launches(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quotient, "_LAUNCH_ELEMENTS", 1100)
+    monkeypatch.setattr(quotient, "_PASSED_ELEMENTS", 1100)
     keys = np.random.default_rng(3).permutation(np.arange(5000, dtype=np.uint32) % np.uint32(3000))
     with in_passes(64):
         table = made("u4", "u4", 7, device, load_factor=0.7)
@@ -274,10 +275,58 @@ class TestEmulated:
             assert refused.refused and outcome.changed == 3000
             assert launched == ["count", "reserve", "scatter", "build"]
 
+    @pytest.mark.parametrize(
+        ("refused", "passes"),
+        [(0, [3000]), (1, [1500, 1500]), (2, [750] * 4), (3, [])],
+        ids=["all at once", "halves", "quarters", "one by one"],
+    )
+    def test_where_memory_is_short_fewer_elements_go_in_a_launch(
+        self, refused: int, passes: list[int], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(quotient, "_LAUNCH_ELEMENTS", 1000)
+        made_passes, bring, asked, went = Passes.__init__, Passes.bring, list[int](), list[int]()
+
+        def refuse(self: Passes, engine: Any, *rest: Any) -> None:
+            asked.append(1)
+            with refusing(engine, 1) if len(asked) <= refused else nullcontext():
+                made_passes(self, engine, *rest)
+
+        def noted(self: Passes, table: Any, batch: QuotientBatch, stream: Any) -> None:
+            went.append(batch.n)
+            bring(self, table, batch, stream)
+
+        monkeypatch.setattr(Passes, "__init__", refuse)
+        monkeypatch.setattr(Passes, "bring", noted)
+        keys = np.random.default_rng(3).permutation(np.arange(3000) % 2000).astype(np.uint32)
+        with in_passes(64):
+            table = made("u4", "u4", 7000, "emulated")
+            added = table.upsert(keys, np.ones_like(keys), "add")
+            assert added.sum() == len(table) == 2000 and len(np.unique(keys[added])) == 2000
+            assert (table[np.arange(2000, dtype=np.uint32)] == np.bincount(keys)).all()
+            table.check()
+            asked.clear()
+            erased = table.erase(keys)
+            assert erased.sum() == len(np.unique(keys[erased])) == 2000 and len(table) == 0
+            table.check()
+        assert went == 2 * passes
+
+    def test_without_any_memory_nothing_is_launched(self) -> None:
+        with in_passes(64), mock.patch.object(quotient, "_LAUNCH_ELEMENTS", 1000):
+            table = made("u4", "u4", 7000, "emulated")
+            array = table._storage.store.array
+            rows = array.engine.from_host(np.arange(3000, dtype=np.uint32))
+            with (
+                mock.patch.object(array.program, "run") as run,
+                refusing(array.engine, 1, once=False) as refusals,
+                pytest.raises(MemoryError),
+            ):
+                array.update(rows.ptr, rows.ptr, 3000)
+        assert refusals.refused == 4 and not run.called
+
     @pytest.mark.parametrize("lines", ["some", pytest.param("more", marks=pytest.mark.slow)])
     def test_an_interrupted_upsert_adds_all_values_of_a_key_or_none(self, lines: str) -> None:
         scenario = Repeating(FAMILIES["quotients"], VERBS["upsert"], "emulated")
-        with in_passes(), mock.patch.object(quotient, "_LAUNCH_ELEMENTS", 64):
+        with in_passes(), mock.patch.object(quotient, "_PASSED_ELEMENTS", 64):
             harms = [
                 f"line {fault.number}, {fault.place}: {harm}"
                 for fault in interrupts(scenario, every=31 if lines == "some" else 5)
@@ -288,7 +337,7 @@ class TestEmulated:
     @pytest.mark.parametrize("lines", ["some", pytest.param("more", marks=pytest.mark.slow)])
     @pytest.mark.parametrize("verb", ["insert", "assign", "erase", "reserve", "shrink"])
     def test_a_fault_leaves_the_table_whole(self, verb: str, lines: str) -> None:
-        with in_passes():
+        with in_passes(), mock.patch.object(quotient, "_LAUNCH_ELEMENTS", 32):
             for scenario in scenarios("emulated", ["quotients"], [verb]):
                 every = 31 if lines == "some" else 5
                 faults = (
