@@ -39,7 +39,7 @@ from ..hash_constants import buckets_for, draw_constants
 from ..listed import Listed
 from ..lookup import NO_FIELDS
 from ..reports import read_report, zeroed_report
-from ..scratch import Elements, pieces
+from ..scratch import DeviceList, Elements, pieces
 from ..snapshots import Snapshot
 from ..storage import MemoryUse, Outcome
 from ..uninterrupted import uninterrupted
@@ -275,7 +275,7 @@ class QuotientArray:
             Before a kernel is launched.
         """
         walked = listed.n if listed else n
-        scratch = self._scratch(walked, flags, listed is None, True, stream)
+        scratch = self._scratch(walked, _LAUNCH_ELEMENTS, flags, listed is None, True, stream)
         launches = (
             # The numbers of listed elements count from the first element of the batch.
             (0 if listed else at, min(scratch.n, walked - at), listed.numbers.ptr + 4 * at if listed else 0, 0)
@@ -292,7 +292,9 @@ class QuotientArray:
         MemoryError
             Before a kernel is launched, if ``only`` is no list on the host.
         """
-        scratch = self._scratch(n, flags, only is None, False, stream)
+        # The length of a list on the device is not known here, so one launch has all of it.
+        most = n if isinstance(only, DeviceList) else _LAUNCH_ELEMENTS
+        scratch = self._scratch(n, most, flags, only is None, False, stream)
         launches = pieces(self.engine, n, scratch.n, only, stream)
         return self._run(scratch, launches, keys, 0, flags, self._erasing(scratch), stream).changed
 
@@ -460,11 +462,13 @@ class QuotientArray:
         """Whether a launch may build lines that have no trace of a key, and need not read them."""
         return self._is_blank and not (batch.erases or batch.count_probes)
 
-    def _scratch(self, n: int, flags: int, in_order: bool, valued: bool, stream: Any) -> _Scratch:
+    def _scratch(self, n: int, most: int, flags: int, in_order: bool, valued: bool, stream: Any) -> _Scratch:
         """Memory for launches of up to ``n`` elements, or of as many as one may have.
 
         Parameters
         ----------
+        most
+            Elements of a launch that brings them one by one.
         in_order
             All elements of the batch take part.
         valued
@@ -479,7 +483,7 @@ class QuotientArray:
             with suppress(MemoryError):
                 passes = Passes(self.engine, self.spec, plan, bool(flags), self._is_blank, stream)
                 return _Scratch(passes, QuotientBatch(report=self._report.ptr), size, plan.element_bytes)
-        return self._scratch_for(min(n, _LAUNCH_ELEMENTS), bool(flags), self._is_blank, stream)
+        return self._scratch_for(min(n, most), bool(flags), self._is_blank, stream)
 
     def _scratch_for(self, n: int, numbered: bool, builds: bool, stream: Any) -> _Scratch:
         """Memory for launches of ``n`` elements that are brought one by one.
