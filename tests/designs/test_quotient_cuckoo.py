@@ -521,6 +521,17 @@ def test_a_batch_of_several_launches_is_one_batch(device: str, monkeypatch: pyte
     table.check()
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_one_launch_erases_all_rows_of_a_list_on_the_device(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has memory for all of them, though they are more than a launch mostly has."""
+    keys = np.array([f"key {i}" for i in range(5000)], "S24")
+    table = made("S24", "u4", 5000, device=device)
+    assert table.insert(keys, np.arange(5000, dtype=np.uint32)).all()
+    monkeypatch.setattr(quotient, "_LAUNCH_ELEMENTS", 1100)
+    assert table.erase(keys[:4000]).all() and (table.contains(keys) == (np.arange(5000) >= 4000)).all()
+    table.check()
+
+
 def test_a_small_batch_launches_its_own_ranges_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     table = made("u4", "u4", 100_000)
     array, launched = array_of(table), {}

@@ -81,6 +81,13 @@ BUGS = [
         among="struct PassTile",
     ),
     bug(
+        "ranges of another part are counted",
+        "return counter_of(t, first_range);",
+        "return counter_of(t, 0);",
+        erased_in_passes,
+        among="struct PassTile",
+    ),
+    bug(
         "a range with many elements is left to nobody",
         "pointer<u32>(b.heavy)[fetch_add(&report_of(b)->leftover, u64(1))] = range;",
         "fetch_add(&report_of(b)->leftover, u64(0));",

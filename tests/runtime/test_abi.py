@@ -264,7 +264,7 @@ def test_tiles_of_passes(tmp_path: Path) -> None:
     expected = {
         "kPassTileBytes": passes.TILE_BYTES,
         "kMostBins": passes.MOST_BINS,
-        "kSliceRanges": passes.SLICE_RANGES,
+        "kMostCountedBins": passes.MOST_COUNTED_BINS,
         "kMostCounted": passes.MOST_COUNTED,
         "kRestoringThreads * kRestoringItems": passes.RESTORED,
     }

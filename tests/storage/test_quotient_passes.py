@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from itertools import chain
 from typing import Any
 from unittest import mock
@@ -90,33 +91,39 @@ class Brought:
 
 
 def batches(array: Any, dtype: str, n: int) -> Iterator[Any]:
-    """Keys in no order; sorted ones; ones of one part; and one key n times."""
+    """Keys in no order; sorted ones; ones of one range; ones of the first and the last part; and one key n times."""
     keys = np.random.default_rng(n).integers(0, np.iinfo(dtype).max, 4 * n, dtype, endpoint=True)
     yield keys[:n]
     yield np.sort(keys[:n])
-    first = keys[permuted(array, keys) < np.iinfo(dtype).max // array.ranges]
+    hashes, most = permuted(array, keys), np.iinfo(dtype).max
+    first = keys[hashes < most // array.ranges]
     yield np.resize(first if len(first) else keys[:1], n)
+    outer = keys[(hashes < most // array.ranges) | (hashes > most - most // array.ranges)]
+    yield np.resize(outer if len(outer) else keys[:1], n)
     yield np.full(n, 5, dtype)
 
 
 @pytest.mark.parametrize(("key", "value"), TYPES)
 @pytest.mark.parametrize(
-    ("ranges", "one_pass", "n"),
+    ("ranges", "one_pass", "counted", "n"),
     [
-        (1, 2, 1),
-        (1, 2, 9001),
-        (2, 2, 4097),
-        (3, 2, 77),
-        (13, 2, 9001),
-        (13, 512, 4096),
-        (257, 2, 20_000),
-        (257, 512, 8193),
+        (1, 2, 5, 1),
+        (1, 2, 5, 9001),
+        (2, 2, 5, 4097),
+        (3, 2, 5, 77),
+        (3, 2, 2, 77),
+        (13, 2, 13, 9001),
+        (13, 2, 12, 9001),
+        (13, 512, 5, 4096),
+        (257, 2, 257, 20_000),
+        (257, 2, 256, 20_000),
+        (257, 512, 5, 8193),
     ],
 )
 def test_all_elements_come_to_their_ranges(
-    device: str, key: str, value: str | None, ranges: int, one_pass: int, n: int
+    device: str, key: str, value: str | None, ranges: int, one_pass: int, counted: int, n: int
 ) -> None:
-    with in_passes(one_pass_ranges=one_pass):
+    with in_passes(one_pass_ranges=one_pass, counted_bins=counted):
         array = with_ranges(key, value, ranges, device)
         for keys in batches(array, key, n):
             for values in (None, np.arange(n, dtype=key)) if value else (None,):
@@ -141,9 +148,11 @@ def test_flags_come_back_to_their_elements(device: str, key: str, value: str | N
 
 
 @pytest.mark.parametrize(("key", "value"), TYPES)
-@pytest.mark.parametrize("one_pass", [2, 512])
-def test_verbs_whose_batches_go_in_passes(device: str, key: str, value: str | None, one_pass: int) -> None:
-    with in_passes(64, one_pass):
+@pytest.mark.parametrize(("one_pass", "counted"), [(2, 5), (2, 512), (512, 5)])
+def test_verbs_whose_batches_go_in_passes(
+    device: str, key: str, value: str | None, one_pass: int, counted: int
+) -> None:
+    with in_passes(64, one_pass, counted):
         table = made(key, value, SLOTS[key, value] * 900, device, load_factor=0.7)
         keys = np.random.default_rng(3).permutation(np.arange(5000) % 3000).astype(key)
         pairs = [keys, ~keys] if value else [keys]
@@ -209,7 +218,7 @@ def test_a_batch_in_passes_grows_a_table_or_is_taken_back(device: str) -> None:
 
 
 def test_a_batch_in_passes_of_several_launches(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quotient, "_LAUNCH_ELEMENTS", 1100)
+    monkeypatch.setattr(quotient, "_PASSED_ELEMENTS", 1100)
     keys = np.random.default_rng(3).permutation(np.arange(5000, dtype=np.uint32) % np.uint32(3000))
     with in_passes(64):
         table = made("u4", "u4", 7, device, load_factor=0.7)
@@ -266,10 +275,58 @@ class TestEmulated:
             assert refused.refused and outcome.changed == 3000
             assert launched == ["count", "reserve", "scatter", "build"]
 
+    @pytest.mark.parametrize(
+        ("refused", "passes"),
+        [(0, [3000]), (1, [1500, 1500]), (2, [750] * 4), (3, [])],
+        ids=["all at once", "halves", "quarters", "one by one"],
+    )
+    def test_where_memory_is_short_fewer_elements_go_in_a_launch(
+        self, refused: int, passes: list[int], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(quotient, "_LAUNCH_ELEMENTS", 1000)
+        made_passes, bring, asked, went = Passes.__init__, Passes.bring, list[int](), list[int]()
+
+        def refuse(self: Passes, engine: Any, *rest: Any) -> None:
+            asked.append(1)
+            with refusing(engine, 1) if len(asked) <= refused else nullcontext():
+                made_passes(self, engine, *rest)
+
+        def noted(self: Passes, table: Any, batch: QuotientBatch, stream: Any) -> None:
+            went.append(batch.n)
+            bring(self, table, batch, stream)
+
+        monkeypatch.setattr(Passes, "__init__", refuse)
+        monkeypatch.setattr(Passes, "bring", noted)
+        keys = np.random.default_rng(3).permutation(np.arange(3000) % 2000).astype(np.uint32)
+        with in_passes(64):
+            table = made("u4", "u4", 7000, "emulated")
+            added = table.upsert(keys, np.ones_like(keys), "add")
+            assert added.sum() == len(table) == 2000 and len(np.unique(keys[added])) == 2000
+            assert (table[np.arange(2000, dtype=np.uint32)] == np.bincount(keys)).all()
+            table.check()
+            asked.clear()
+            erased = table.erase(keys)
+            assert erased.sum() == len(np.unique(keys[erased])) == 2000 and len(table) == 0
+            table.check()
+        assert went == 2 * passes
+
+    def test_without_any_memory_nothing_is_launched(self) -> None:
+        with in_passes(64), mock.patch.object(quotient, "_LAUNCH_ELEMENTS", 1000):
+            table = made("u4", "u4", 7000, "emulated")
+            array = table._storage.store.array
+            rows = array.engine.from_host(np.arange(3000, dtype=np.uint32))
+            with (
+                mock.patch.object(array.program, "run") as run,
+                refusing(array.engine, 1, once=False) as refusals,
+                pytest.raises(MemoryError),
+            ):
+                array.update(rows.ptr, rows.ptr, 3000)
+        assert refusals.refused == 4 and not run.called
+
     @pytest.mark.parametrize("lines", ["some", pytest.param("more", marks=pytest.mark.slow)])
     def test_an_interrupted_upsert_adds_all_values_of_a_key_or_none(self, lines: str) -> None:
         scenario = Repeating(FAMILIES["quotients"], VERBS["upsert"], "emulated")
-        with in_passes(), mock.patch.object(quotient, "_LAUNCH_ELEMENTS", 64):
+        with in_passes(), mock.patch.object(quotient, "_PASSED_ELEMENTS", 64):
             harms = [
                 f"line {fault.number}, {fault.place}: {harm}"
                 for fault in interrupts(scenario, every=31 if lines == "some" else 5)
@@ -280,7 +337,7 @@ class TestEmulated:
     @pytest.mark.parametrize("lines", ["some", pytest.param("more", marks=pytest.mark.slow)])
     @pytest.mark.parametrize("verb", ["insert", "assign", "erase", "reserve", "shrink"])
     def test_a_fault_leaves_the_table_whole(self, verb: str, lines: str) -> None:
-        with in_passes():
+        with in_passes(), mock.patch.object(quotient, "_LAUNCH_ELEMENTS", 32):
             for scenario in scenarios("emulated", ["quotients"], [verb]):
                 every = 31 if lines == "some" else 5
                 faults = (
@@ -298,7 +355,7 @@ def disorder(engine: EmulatedEngine, seed: int, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(emulated, "engine", lambda: engine)
     keys = np.random.default_rng(seed).integers(0, 1 << 32, 15_000, np.uint32)
     values = np.arange(len(keys), dtype=np.uint32)
-    with in_passes():
+    with in_passes(counted_bins=2 + seed % 2):  # parts are counted first, or ranges alone
         array = with_ranges("u4", "u4", 3, "emulated")  # two parts, of several tiles each
         try:
             brought = Brought(array, keys, values, flagged=True)
@@ -321,9 +378,13 @@ class TestSchedules:
         ("right", "wrong"),
         [
             (
-                "atomic_add(counts + range / 2, ",
-                "store_relaxed(counts + range / 2, load_relaxed(counts + range / 2) + ",
+                "atomic_add(counts + bin / 2, ",
+                "store_relaxed(counts + bin / 2, load_relaxed(counts + bin / 2) + ",
             ),
+            ("atomic_add(source.counters() + bin, ", "store_relaxed(source.counters() + bin, "),
+            ("return counter_of(t, first_range);", "return counter_of(t, 0);"),
+            ("start = pointer<const u32>(t.starts)[first];", "start = 0;"),
+            ("if (b.slice > 1) pointer<u32>(b.given)[part] = 0;", ""),
             ("fetch_add(in_global(pointer<u32>(b.given)) + bin, count)", "pointer<u32>(b.given)[bin]"),
             ("fetch_add(counter_of(t, first_range + bin), count)", "*counter_of(t, first_range + bin)"),
             ("      start += count;\n    }\n    block_barrier();\n", "      start += count;\n    }\n"),
@@ -331,6 +392,10 @@ class TestSchedules:
         ],
         ids=[
             "two count one element",
+            "a block forgets what others have counted",
+            "ranges of another part are counted",
+            "parts begin in one place",
+            "a part keeps its counter",
             "two tiles have one place in a part",
             "two tiles have one place in a range",
             "places are taken before they are known",

@@ -12,10 +12,11 @@ __all__ = ["in_passes"]
 
 
 @contextmanager
-def in_passes(range_buckets: int = 4, one_pass_ranges: int = 2) -> Iterator[None]:
+def in_passes(range_buckets: int = 4, one_pass_ranges: int = 2, counted_bins: int = 5) -> Iterator[None]:
     """Make all batches but the smallest go in passes, through ranges of a few buckets.
 
-    Blocks count few elements, and of these the ones for few ranges. Tables have to be made inside.
+    Blocks count few elements. Of more than ``counted_bins`` ranges, the parts are counted first. Tables have to be made
+    inside.
     """
     with (
         mock.patch.multiple(array, SPARE_ELEMENTS=8, MOST_RANGE_BUCKETS=range_buckets, _FEWEST_ALIKE=200),
@@ -26,7 +27,7 @@ def in_passes(range_buckets: int = 4, one_pass_ranges: int = 2) -> Iterator[None
             _FEWEST_PER_RANGE=0,
             _FEWEST_COUNTED=300,
             _ONE_PASS_RANGES=one_pass_ranges,
-            SLICE_RANGES=5,
+            MOST_COUNTED_BINS=counted_bins,
         ),
     ):
         yield

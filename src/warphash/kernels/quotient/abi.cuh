@@ -41,11 +41,12 @@ struct PassBatch : Launch {
   u64 touched;     // u32 list of ranges, its length in Report::winners
   u64 parts;       // of the table
   u64 part_shift;  // logarithm of the ranges of a part
-  u64 given;       // u32 per part, zero before to_parts: places of it given out; behind them, the number of tiles
-  u64 tiles;       // u64 per tile of to_ranges, zero before arrange; 0 if parts are ranges
+  u64 given;       // u32 per part, zero before count: its elements, if parts are counted; then the places of it given
+                   // out; behind them, the number of tiles
+  u64 tiles;       // u64 per tile of a part, zero before parts are arranged; 0 if parts are ranges
   u64 most_tiles;  // that it has room for
-  u64 share;       // count_ranges: elements of a block, at most kMostCounted
-  u64 slice;       // count_ranges: ranges that a block counts, at most kSliceRanges
+  u64 share;       // count: elements of a block, at most kMostCounted
+  u64 slice;       // count: ranges that it counts together: one, or those of a part
 };
 
 // What a quotient design takes.

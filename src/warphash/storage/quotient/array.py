@@ -14,7 +14,7 @@ kernel that takes over the lines of another array.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -39,7 +39,7 @@ from ..hash_constants import buckets_for, draw_constants
 from ..listed import Listed
 from ..lookup import NO_FIELDS
 from ..reports import read_report, zeroed_report
-from ..scratch import Elements, pieces
+from ..scratch import DeviceList, Elements, pieces
 from ..snapshots import Snapshot
 from ..storage import MemoryUse, Outcome
 from ..uninterrupted import uninterrupted
@@ -60,7 +60,11 @@ _FEWEST_ALIKE = 1 << 22
 """Flags from which on the host asks whether all are alike: their way back takes longer than that."""
 
 _LAUNCH_ELEMENTS = 1 << 26
-"""Most elements of one launch of an update: it has memory for a copy of each."""
+"""Most elements of a launch that brings them one by one: it has memory for a copy of each."""
+
+_PASSED_ELEMENTS = 1 << 30
+"""Most elements of a launch that brings them in passes. Each launch goes over the whole table. Where the device has no
+memory for copies of so many, half as many go in a launch, down to `_LAUNCH_ELEMENTS`."""
 
 _MOVED_BUCKETS = 1 << 20
 """Buckets that a scan reads at a time; and whose pairs go to another array at a time, if memory is short."""
@@ -74,6 +78,8 @@ class _Scratch(NamedTuple):
 
     Attributes
     ----------
+    n
+        Most elements of a launch.
     element_bytes
         Of an element that is brought.
     left
@@ -82,6 +88,7 @@ class _Scratch(NamedTuple):
 
     memory: Buffer | Passes
     batch: QuotientBatch
+    n: int
     element_bytes: int
     left: int = 0
 
@@ -92,6 +99,14 @@ class Form(NamedTuple):
     slots_per_bucket: int
     ranges: int
     range_buckets: int
+
+
+def _halves(n: int) -> Iterator[int]:
+    """``n``, half of it, and so on: the last is no more than `_LAUNCH_ELEMENTS`."""
+    yield n
+    while n > _LAUNCH_ELEMENTS:
+        n = -(-n // 2)
+        yield n
 
 
 def form_for(slots: int, layout: Quotients, key_bytes: int, value_bytes: int) -> Form:
@@ -260,13 +275,13 @@ class QuotientArray:
             Before a kernel is launched.
         """
         walked = listed.n if listed else n
+        scratch = self._scratch(walked, _LAUNCH_ELEMENTS, flags, listed is None, True, stream)
         launches = (
             # The numbers of listed elements count from the first element of the batch.
-            (0 if listed else at, min(_LAUNCH_ELEMENTS, walked - at), listed.numbers.ptr + 4 * at if listed else 0, 0)
-            for at in range(0, walked, _LAUNCH_ELEMENTS)
+            (0 if listed else at, min(scratch.n, walked - at), listed.numbers.ptr + 4 * at if listed else 0, 0)
+            for at in range(0, walked, scratch.n)
         )
         fields = {"op": op, "kind": kind, "count_probes": count_probes, "erases": 0}
-        scratch = self._scratch(walked, flags, listed is None, True, stream)
         return self._run(scratch, launches, keys, values, flags, fields, stream)
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int:
@@ -277,8 +292,10 @@ class QuotientArray:
         MemoryError
             Before a kernel is launched, if ``only`` is no list on the host.
         """
-        scratch = self._scratch(n, flags, only is None, False, stream)
-        launches = pieces(self.engine, n, min(n, _LAUNCH_ELEMENTS), only, stream)
+        # The length of a list on the device is not known here, so one launch has all of it.
+        most = n if isinstance(only, DeviceList) else _LAUNCH_ELEMENTS
+        scratch = self._scratch(n, most, flags, only is None, False, stream)
+        launches = pieces(self.engine, n, scratch.n, only, stream)
         return self._run(scratch, launches, keys, 0, flags, self._erasing(scratch), stream).changed
 
     def erase_listed(self, keys: int, numbers: int, n: int, stream: Any = None) -> int:
@@ -445,11 +462,13 @@ class QuotientArray:
         """Whether a launch may build lines that have no trace of a key, and need not read them."""
         return self._is_blank and not (batch.erases or batch.count_probes)
 
-    def _scratch(self, n: int, flags: int, in_order: bool, valued: bool, stream: Any) -> _Scratch:
-        """Memory for launches of up to ``n`` elements, or of as many as one has.
+    def _scratch(self, n: int, most: int, flags: int, in_order: bool, valued: bool, stream: Any) -> _Scratch:
+        """Memory for launches of up to ``n`` elements, or of as many as one may have.
 
         Parameters
         ----------
+        most
+            Elements of a launch that brings them one by one.
         in_order
             All elements of the batch take part.
         valued
@@ -457,13 +476,14 @@ class QuotientArray:
         """
         if n <= SPARE_ELEMENTS:
             return self._spare
-        n = min(n, _LAUNCH_ELEMENTS)
-        plan = plan_for(self.engine, self.spec, self.ranges, n, valued=valued) if in_order else None
-        if plan:
+        for size in _halves(min(n, _PASSED_ELEMENTS)) if in_order else ():
+            plan = plan_for(self.engine, self.spec, self.ranges, size, valued=valued)
+            if plan is None:
+                break
             with suppress(MemoryError):
                 passes = Passes(self.engine, self.spec, plan, bool(flags), self._is_blank, stream)
-                return _Scratch(passes, QuotientBatch(report=self._report.ptr), plan.element_bytes)
-        return self._scratch_for(n, bool(flags), self._is_blank, stream)
+                return _Scratch(passes, QuotientBatch(report=self._report.ptr), size, plan.element_bytes)
+        return self._scratch_for(min(n, most), bool(flags), self._is_blank, stream)
 
     def _scratch_for(self, n: int, numbered: bool, builds: bool, stream: Any) -> _Scratch:
         """Memory for launches of ``n`` elements that are brought one by one.
@@ -488,4 +508,4 @@ class QuotientArray:
         batch.numbers = memory.ptr + brought_bytes if numbered else 0
         left = memory.ptr + brought_bytes + numbers_bytes
         batch.touched = left + left_bytes
-        return _Scratch(memory, batch, element_bytes, left if builds else 0)
+        return _Scratch(memory, batch, n, element_bytes, left if builds else 0)

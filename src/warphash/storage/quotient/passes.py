@@ -11,8 +11,8 @@ from ..scratch import starts_of
 
 __all__ = ["Passes", "Plan", "plan_for"]
 
-TILE_BYTES, MOST_BINS, SLICE_RANGES, MOST_COUNTED = 32 << 10, 1024, 24576, 65535
-"""``kPassTileBytes``, ``kMostBins``, ``kSliceRanges``, ``kMostCounted``."""
+TILE_BYTES, MOST_BINS, MOST_COUNTED_BINS, MOST_COUNTED = 32 << 10, 1024, 24576, 65535
+"""``kPassTileBytes``, ``kMostBins``, ``kMostCountedBins``, ``kMostCounted``."""
 
 _COUNTING_THREADS, _ARRANGING_THREADS = 1024, 32
 """Threads of a block that counts, and for a part."""
@@ -47,6 +47,11 @@ class Plan(NamedTuple):
     @property
     def parts(self) -> int:
         return (self.ranges - 1 >> self.shift) + 1
+
+    @property
+    def counts_parts(self) -> bool:
+        """Whether the parts are counted first: one block cannot count all ranges."""
+        return self.shift > 0 and self.ranges > MOST_COUNTED_BINS
 
     @property
     def tile(self) -> int:
@@ -117,25 +122,31 @@ class Passes:
 
         The batch has its own ``keys``, ``values``, ``n`` and ``report``. The lists of the report are empty.
         """
-        plan, at = self._plan, self._at
+        plan, at, widths = self._plan, self._at, self._widths
         passes = PassBatch(n=batch.n, report=batch.report, keys=batch.keys, values=batch.values)
         passes.touched, passes.parts, passes.part_shift = at["touched"], plan.parts, plan.shift
         passes.given, passes.tiles, passes.most_tiles = at["given"] or table.counters, at["tiles"], plan.tiles
-        slices = -(-plan.ranges // SLICE_RANGES)
-        passes.share, passes.slice = self._share(batch.n), -(-plan.ranges // slices)
+        passes.share, passes.slice = self._share(batch.n), 1 << plan.shift if plan.counts_parts else 1
         if plan.shift:
             self._engine.fill(at["given"], 0, at["tiles"] + 8 * plan.tiles - at["given"], stream)
 
         def run(entry: str, blocks: int) -> None:
             self._program.run_blocks(entry, table, passes, blocks, stream)
 
-        run(f"count_ranges{self._word_bytes}", -(-batch.n // passes.share) * slices)
-        self._program.run(f"arrange{self._widths}", table, passes, plan.parts * _ARRANGING_THREADS, stream)
+        def arrange(entry: str) -> None:
+            self._program.run(entry, table, passes, plan.parts * _ARRANGING_THREADS, stream)
+
+        run(f"count{self._word_bytes}", -(-batch.n // passes.share))
+        arrange(f"arrange_parts{widths}" if plan.counts_parts else f"arrange{widths}")
         passes.target, passes.places = at["parted" if plan.shift else "brought"], at["part_places"]
-        run(f"to_parts{self._widths}", -(-batch.n // plan.tile))
+        run(f"to_parts{widths}", -(-batch.n // plan.tile))
+        passes.source, passes.target, passes.places = at["parted"], at["brought"], at["range_places"]
+        tiles = batch.n // plan.tile + plan.parts
+        if plan.counts_parts:
+            run(f"count_ranges{widths}", tiles)
+            arrange("arrange_ranges")
         if plan.shift:
-            passes.source, passes.target, passes.places = at["parted"], at["brought"], at["range_places"]
-            run(f"to_ranges{self._widths}", batch.n // plan.tile + plan.parts)
+            run(f"to_ranges{widths}", tiles)
         batch.brought, batch.touched, batch.numbers = at["brought"], at["touched"], 0
         batch.left = at["left"] or (0 if batch.out_flags else at["parted"])  # which only flags need then
 

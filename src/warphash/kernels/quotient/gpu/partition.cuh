@@ -1,20 +1,26 @@
 // Brings the elements of a large batch to their ranges in passes over tiles, and their flags back.
 //
-//   count_ranges    counts the elements of each range
-//   arrange         gives each part and each range its places in `brought`, lists the ranges that have elements, and
-//                   cuts each part into tiles
+//   count           counts the elements of each range; or of each part, if there are many ranges
+//   arrange_parts   gives each part its places, and cuts it into tiles
+//   arrange_ranges  gives each range its places in `brought`, and lists the ranges that have elements
+//   arrange         both at once
 //   to_parts        copies hashes and values to the places of their parts
+//   count_ranges    counts the elements of each range, tile by tile of the parts
 //   to_ranges       copies them from there to the places of their ranges
 //   restore_flags   copies flags from the order that a pass has made to the order that it found
 //
 // It does the work of count, reserve and scatter (quotient/bring.cuh), and leaves what they leave: the elements in the
 // order of ranges, and for each range its start, its number of elements and, if it has some, its place in the list.
-// storage/quotient/passes.py launches it.
+// storage/quotient/passes.py launches it, in one of three ways:
+//
+//   few ranges    count, arrange, to_parts
+//   more          count, arrange, to_parts, to_ranges
+//   many          count, arrange_parts, to_parts, count_ranges, arrange_ranges, to_ranges
 //
 // Layout. A part is 2^part_shift ranges in a row. A batch has the elements of a part in one piece, and in that piece
 // those of a range. A table of few ranges has parts of one range, and to_parts is the only pass.
 //
-//   the caller's order   [   tile 0   |   tile 1   | ... ]     kTileBytes of elements each
+//   the caller's order   [   tile 0   |   tile 1   | ... ]     kPassTileBytes of elements each
 //   order of parts       [ part 5            | part 0    | ... ]
 //   `tiles`              [ tile | tile | til | tile | ti | ... ]   each a u64: [ part 16 | elements 16 | first 32 ]
 //   `brought`            [ range 42 | range 40 |...| range 3 |... ]
@@ -25,15 +31,25 @@
 //   2. The threads sum up: where a bin begins in the tile; where in the output, by one addition a bin and tile.
 //   3. The elements go to their places in the tile, and from there to the output: neighbours to neighbouring places.
 //
-// The counter of a range counts its elements, starts again at arrange, and hands out places to the last pass. So it is
-// the number of elements again when `apply` reads it.
+// Protocol of a count, a block and its share of the caller's keys, or its tile of a part:
+//   1. Each thread adds its elements to the block's counters of their bins.
+//   2. The threads add each of these that is not zero to the counter of its bin in memory.
+//
+// The counter of a range counts its elements, starts again when ranges are arranged, and hands out places to the last
+// pass. So it is the number of elements again when `apply` reads it. If parts are counted, the counter of a part does
+// the same for to_parts.
 //
 // Why passes. Elements that go to their ranges one by one each write to a sector of 32 bytes of their own. A tile has
 // about 40 elements for each of 107 parts, and then for each of 128 ranges: whole sectors but for their ends.
 // No part of memory has a fixed capacity, so all elements may go to one range.
 //
 // Bytes, for each pair of 4 + 4: 4 to count, 8 + 8 for the first pass and 8 + 8 for the second. The hash of a key is
-// computed to count and again in the first pass; to write it down would cost more.
+// computed to count and again in the first pass; to write it down would cost more. With many ranges, 8 more to count
+// these.
+//
+// Why many ranges are counted behind the first pass. A block has room for the counters of kMostCountedBins ranges. Of
+// 271,000 ranges, all keys were read once for each of 12 slices of them: 22.5 ms for 1 G pairs, longer than both passes
+// (H200). The elements of a tile of a part go to at most kMostBins ranges, so they are read once more instead.
 //
 // Why flags go back in steps. `apply` knows the number of an element only if it travels along: 4 bytes to write and to
 // read in each pass. Its flag would then be a sector of the second-level cache, read and written for one byte; 50 M of
@@ -57,9 +73,12 @@ namespace warphash {
 constexpr u32 kPassTileBytes = 32 << 10;  // of elements
 constexpr u32 kMostBins = 1024;           // parts of a table, and ranges of a part
 constexpr u32 kPassThreads = block_threads(512);
-constexpr u32 kSliceRanges = 24576;  // of 16 bits: they fill the 48 KB that a kernel may have of its own
-constexpr u32 kMostCounted = 65535;  // elements of a block that counts, so that no 16 bits overflow
+constexpr u32 kMostCountedBins = 24576;  // of 16 bits: they fill the 48 KB that a kernel may have of its own
+constexpr u32 kMostCounted = 65535;      // elements of a block that counts, so that no 16 bits overflow
 constexpr u32 kRestoringThreads = block_threads(256), kRestoringItems = 8;
+
+template <class Word, bool kHasValue>
+constexpr u32 kPassTile = kPassTileBytes / sizeof(Slot<Word, kHasValue>);  // elements
 
 struct OverPasses {
   using Table = QuotientTable;
@@ -73,50 +92,73 @@ WARPHASH_FN u32 range_of_hash(const QuotientTable& t, Word hash) {
   return static_cast<u32>(multiply_high(hash, static_cast<Word>(t.ranges)));
 }
 
-// ---- count_ranges
-// A block counts the elements of its share that go to the ranges of its slice. The blocks of one share are neighbours,
-// so the second-level cache has the keys for all but the first of them.
+// ---- count, count_ranges
+// The bins of `count`: ranges, or parts. The counters of parts then hand out their places.
+WARPHASH_FN u32 bin_shift(const PassBatch& b) { return first_bit(static_cast<u32>(b.slice)); }
+WARPHASH_FN u32 bins_of(const QuotientTable& t, const PassBatch& b) {
+  return (static_cast<u32>(t.ranges - 1) >> bin_shift(b)) + 1;
+}
+WARPHASH_FN u32* counters_of(const QuotientTable& t, const PassBatch& b) {
+  return in_global(pointer<u32>(b.slice > 1 ? b.given : t.counters));
+}
+
+// A share of the caller's keys.
 template <class Word>
-struct CountRanges : OverPasses {
-  static constexpr u32 kThreads = block_threads(1024), kBlocks = 2;
-  static constexpr u32 kAtOnce = 32 / sizeof(Word);  // keys of a thread that are on their way
+struct CallersShare {
+  static constexpr u32 kThreads = block_threads(1024), kBlocks = 2, kBins = kMostCountedBins;
+  const QuotientTable& t;
+  const PassBatch& b;
+  const u64 first;
+  const u32 n;
+  WARPHASH_FN CallersShare(const QuotientTable& table, const PassBatch& batch, u32 block)
+      : t(table),
+        b(batch),
+        first(block * b.share),
+        n(first < b.n ? static_cast<u32>(b.n - first < b.share ? b.n - first : b.share) : 0) {
+    WARPHASH_ASSERT(b.share <= kMostCounted && bins() <= kBins);
+  }
+  WARPHASH_FN Word load(u32 k) const { return load_once(pointer<const Word>(b.keys) + first + k); }
+  WARPHASH_FN u32 bin(Word key) const { return range_of_hash(t, permuted(t, key)) >> bin_shift(b); }
+  WARPHASH_FN u32 bins() const { return bins_of(t, b); }
+  WARPHASH_FN u32* counters() const { return counters_of(t, b); }
+};
+
+// A block counts the elements of a source, and adds what it has of each bin to the counter of that bin.
+template <class Source>
+struct Count : OverPasses {
+  static constexpr u32 kThreads = Source::kThreads, kBlocks = Source::kBlocks;
   struct Memory {
-    u32 counts[kSliceRanges / 2];  // two ranges in a word
+    u32 counts[Source::kBins / 2];  // two bins in a word
   };
   WARPHASH_FN static void run(const QuotientTable& t, const PassBatch& b) {
-    const u32 slice = static_cast<u32>(b.slice), ranges = static_cast<u32>(t.ranges);
-    const u32 slices = (ranges + slice - 1) / slice;
-    const u64 first = block() / slices * b.share;
-    if (first >= b.n) return;
-    WARPHASH_ASSERT(b.share <= kMostCounted && slice <= kSliceRanges);
-    const u32 n = static_cast<u32>(b.n - first < b.share ? b.n - first : b.share);
-    const u32 first_range = block() % slices * slice;
-    const u32 mine = ranges - first_range < slice ? ranges - first_range : slice;
-    const Word* const keys = pointer<const Word>(b.keys) + first;
+    const Source source(t, b, block());
+    if (source.n == 0) return;  // the whole block
+    const u32 bins = source.bins();
+    using Item = decltype(source.load(0));
+    constexpr u32 kAtOnce = 32 / sizeof(Item);  // elements of a thread that are on their way
     u32* const counts = static_cast<Memory*>(block_memory<sizeof(Memory)>())->counts;
 
-    for (u32 k = thread_in_block(); 2 * k < mine; k += threads_in_block()) counts[k] = 0;
+    for (u32 k = thread_in_block(); 2 * k < bins; k += threads_in_block()) counts[k] = 0;
     block_barrier();
-    for (u32 at = thread_in_block(); at < n; at += kAtOnce * threads_in_block()) {
-      Word key[kAtOnce];
+    for (u32 at = thread_in_block(); at < source.n; at += kAtOnce * threads_in_block()) {
+      Item item[kAtOnce];
 #pragma unroll
       for (u32 k = 0; k < kAtOnce; ++k)
-        if (at + k * threads_in_block() < n) key[k] = load_once(keys + at + k * threads_in_block());
+        if (at + k * threads_in_block() < source.n) item[k] = source.load(at + k * threads_in_block());
 #pragma unroll
       for (u32 k = 0; k < kAtOnce; ++k) {
-        if (at + k * threads_in_block() >= n) continue;
-        const u32 range = range_of_hash(t, permuted(t, key[k])) - first_range;
-        if (range < mine) atomic_add(counts + range / 2, 1u << 16 * (range % 2));
+        if (at + k * threads_in_block() >= source.n) continue;
+        const u32 bin = source.bin(item[k]);
+        atomic_add(counts + bin / 2, 1u << 16 * (bin % 2));
       }
     }
     block_barrier();
-    for (u32 range = thread_in_block(); range < mine; range += threads_in_block())
-      if (const u32 count = counts[range / 2] >> 16 * (range % 2) & 0xffffu)
-        atomic_add(counter_of(t, first_range + range), count);
+    for (u32 bin = thread_in_block(); bin < bins; bin += threads_in_block())
+      if (const u32 count = counts[bin / 2] >> 16 * (bin % 2) & 0xffffu) atomic_add(source.counters() + bin, count);
   }
 };
 
-// ---- arrange
+// ---- arrange_parts, arrange_ranges, arrange
 // Elements of a part, at most a tile.
 struct PartTile {
   u32 first, n, part;
@@ -126,36 +168,59 @@ struct PartTile {
   WARPHASH_FN u64 word() const { return static_cast<u64>(part) << 48 | static_cast<u64>(n) << 32 | first; }
 };
 
-// A warp arranges a part. kTile is the number of elements of a tile.
-template <u32 kTile>
-struct ArrangeParts : OverPasses {
-  static_assert(kTile < 1u << 16);
+// A warp arranges a part.
+struct ByParts : OverPasses {
   static constexpr u32 kThreads = block_threads(256);
+  WARPHASH_FN static u64 part() { return thread_in_grid() / kWarpLanes; }
+};
+
+// Gives a part its places, and cuts it into tiles of kTile elements.
+template <u32 kTile>
+struct ArrangeParts : ByParts {
+  static_assert(kTile < 1u << 16);
 
   WARPHASH_FN static void run(const QuotientTable& t, const PassBatch& b) {
-    const u64 part = thread_in_grid() / kWarpLanes;
+    const u64 part = ByParts::part();
     if (part >= b.parts) return;
-    const u32 first = static_cast<u32>(part << b.part_shift), next = static_cast<u32>((part + 1) << b.part_shift);
-    const u32 end = next < t.ranges ? next : static_cast<u32>(t.ranges);
-    u32 elements = 0, listed = 0;
-    for (u32 range = first + lane(); range < end; range += kWarpLanes) {
-      const u32 count = *counter_of(t, range);
-      elements += count, listed += count != 0;
-    }
-    elements = warp_sum(elements), listed = warp_sum(listed);
-    const u32 tiles = b.tiles ? (elements + kTile - 1) / kTile : 0;
-    u32 start = 0, list = 0, tile = 0;
+    const u32 shift = static_cast<u32>(b.part_shift) - bin_shift(b), bins = bins_of(t, b);
+    const u32 first = static_cast<u32>(part << shift), next = static_cast<u32>((part + 1) << shift);
+    u32 elements = 0;
+    for (u32 bin = first + lane(); bin < (next < bins ? next : bins); bin += kWarpLanes)
+      elements += counters_of(t, b)[bin];
+    elements = warp_sum(elements);
+    const u32 tiles = b.tiles ? elements / kTile + (elements % kTile != 0) : 0;
+    u32 start = 0, tile = 0;
     if (lane() == 0) {
       start = static_cast<u32>(fetch_add(&report_of(b)->losers, static_cast<u64>(elements)));
-      list = static_cast<u32>(fetch_add(&report_of(b)->winners, static_cast<u64>(listed)));
       if (tiles) tile = fetch_add(pointer<u32>(b.given) + b.parts, tiles);
+      pointer<u32>(t.starts)[part << b.part_shift] = start;
+      if (b.slice > 1) pointer<u32>(b.given)[part] = 0;
     }
-    start = shuffle(start, 0, kWarpLanes), list = shuffle(list, 0, kWarpLanes), tile = shuffle(tile, 0, kWarpLanes);
+    start = shuffle(start, 0, kWarpLanes), tile = shuffle(tile, 0, kWarpLanes);
     for (u32 k = lane(); k < tiles; k += kWarpLanes) {
       const u32 before = k * kTile, left = elements - before;
       store_once(pointer<u64>(b.tiles) + tile + k,
                  PartTile{start + before, left < kTile ? left : kTile, static_cast<u32>(part)}.word());
     }
+  }
+};
+
+// Gives the ranges of a part their places, and lists those that have elements.
+struct ArrangeRanges : ByParts {
+  WARPHASH_FN static void run(const QuotientTable& t, const PassBatch& b) {
+    const u64 part = ByParts::part();
+    if (part >= b.parts) return;
+    const u32 first = static_cast<u32>(part << b.part_shift), next = static_cast<u32>((part + 1) << b.part_shift);
+    const u32 end = next < t.ranges ? next : static_cast<u32>(t.ranges);
+    u32 listed = 0;
+    for (u32 range = first + lane(); range < end; range += kWarpLanes) listed += *counter_of(t, range) != 0;
+    listed = warp_sum(listed);
+    u32 start = 0, list = 0;
+    if (lane() == 0) {
+      start = pointer<const u32>(t.starts)[first];
+      list = static_cast<u32>(fetch_add(&report_of(b)->winners, static_cast<u64>(listed)));
+    }
+    start = shuffle(start, 0, kWarpLanes), list = shuffle(list, 0, kWarpLanes);
     for (u32 range = first + lane(); range - lane() < end; range += kWarpLanes) {
       const u32 count = range < end ? *counter_of(t, range) : 0;
       const u32 before = sum_before(count), having = ballot(count != 0);
@@ -167,6 +232,15 @@ struct ArrangeParts : OverPasses {
       start += shuffle(before + count, kWarpLanes - 1, kWarpLanes);
       list += bit_count(having);
     }
+  }
+};
+
+// Both at once, where `count` has counted ranges. (The first lane reads the start that it has written.)
+template <u32 kTile>
+struct Arrange : ByParts {
+  WARPHASH_FN static void run(const QuotientTable& t, const PassBatch& b) {
+    ArrangeParts<kTile>::run(t, b);
+    ArrangeRanges::run(t, b);
   }
 };
 
@@ -218,13 +292,14 @@ struct CallersTile {
   }
 
  private:
-  static constexpr u32 kTile = kPassTileBytes / sizeof(Brought);
+  static constexpr u32 kTile = kPassTile<Word, kHasValue>;
 };
 
 // From a part to its ranges. There are as many blocks as there could be tiles; those behind the last one find zeros.
 template <class Word, bool kHasValue>
 struct TileOfPart {
   using Brought = Slot<Word, kHasValue>;
+  static constexpr u32 kThreads = kPassThreads, kBlocks = 3, kBins = kMostBins;
   const QuotientTable& t;
   const PassBatch& b;
   u32 first, n, first_range;
@@ -236,6 +311,8 @@ struct TileOfPart {
   }
   WARPHASH_FN Brought load(u32 k) const { return load_brought(pointer<const Brought>(b.source) + first + k); }
   WARPHASH_FN u32 bin(const Brought& x) const { return range_of_hash(t, x.key) - first_range; }
+  WARPHASH_FN u32 bins() const { return 1u << b.part_shift; }
+  WARPHASH_FN u32* counters() const { return counter_of(t, first_range); }
   WARPHASH_FN u32 reserve(u32 bin, u32 count) const {
     return pointer<const u32>(t.starts)[first_range + bin] + fetch_add(counter_of(t, first_range + bin), count);
   }
@@ -362,16 +439,18 @@ struct RestoreFlags : OverPasses {
 }  // namespace warphash
 
 // By the bytes of a key and of a value.
-#define WARPHASH_PASS_ENTRIES(BYTES, WORD, VALUED)                                     \
-  WARPHASH_ENTRY(to_parts##BYTES, warphash::Pass<warphash::CallersTile<WORD, VALUED>>) \
-  WARPHASH_ENTRY(to_ranges##BYTES, warphash::Pass<warphash::TileOfPart<WORD, VALUED>>) \
-  WARPHASH_ENTRY(arrange##BYTES,                                                       \
-                 warphash::ArrangeParts<warphash::kPassTileBytes / sizeof(warphash::Slot<WORD, VALUED>)>)
-#define WARPHASH_PLAIN_ENTRIES                                        \
-  WARPHASH_ENTRY(count_ranges4, warphash::CountRanges<warphash::u32>) \
-  WARPHASH_ENTRY(count_ranges8, warphash::CountRanges<warphash::u64>) \
-  WARPHASH_PASS_ENTRIES(40, warphash::u32, false)                     \
-  WARPHASH_PASS_ENTRIES(44, warphash::u32, true)                      \
-  WARPHASH_PASS_ENTRIES(80, warphash::u64, false)                     \
-  WARPHASH_PASS_ENTRIES(88, warphash::u64, true)                      \
+#define WARPHASH_PASS_ENTRIES(BYTES, WORD, VALUED)                                         \
+  WARPHASH_ENTRY(to_parts##BYTES, warphash::Pass<warphash::CallersTile<WORD, VALUED>>)     \
+  WARPHASH_ENTRY(count_ranges##BYTES, warphash::Count<warphash::TileOfPart<WORD, VALUED>>) \
+  WARPHASH_ENTRY(to_ranges##BYTES, warphash::Pass<warphash::TileOfPart<WORD, VALUED>>)     \
+  WARPHASH_ENTRY(arrange##BYTES, warphash::Arrange<warphash::kPassTile<WORD, VALUED>>)     \
+  WARPHASH_ENTRY(arrange_parts##BYTES, warphash::ArrangeParts<warphash::kPassTile<WORD, VALUED>>)
+#define WARPHASH_PLAIN_ENTRIES                                                   \
+  WARPHASH_ENTRY(count4, warphash::Count<warphash::CallersShare<warphash::u32>>) \
+  WARPHASH_ENTRY(count8, warphash::Count<warphash::CallersShare<warphash::u64>>) \
+  WARPHASH_PASS_ENTRIES(40, warphash::u32, false)                                \
+  WARPHASH_PASS_ENTRIES(44, warphash::u32, true)                                 \
+  WARPHASH_PASS_ENTRIES(80, warphash::u64, false)                                \
+  WARPHASH_PASS_ENTRIES(88, warphash::u64, true)                                 \
+  WARPHASH_ENTRY(arrange_ranges, warphash::ArrangeRanges)                        \
   WARPHASH_ENTRY(restore_flags, warphash::RestoreFlags)
