@@ -21,6 +21,7 @@ import numpy as np
 from warphash import HashMap, HashSet, MultiMap, Operation
 from warphash.designs import registry
 from warphash.storage import aggregate, lookup_partition
+from warphash.storage.policies import MOST_PARTS
 from warphash.storage.quotient import passes
 
 TYPES = [("u4", "u4"), ("u8", "u8"), ("u4", "u8"), ("u4", None), ("V16", "u4"), ("V24", "V40")]
@@ -47,12 +48,14 @@ HOT = 3 << 10
 """Elements of a batch with few keys."""
 
 PART_SHIFT = 7
-"""Logarithm of the buckets of a part of a table. Lookups on a GPU go by parts, however small the table is."""
+"""Logarithm of the buckets of a part of a table; larger tables have larger parts. Lookups on a GPU go by parts, however
+small the table is."""
 
 
 def parts_of_any_table(buckets: int, bucket_bytes: int, reach_bytes: int, *_: int) -> tuple[int, int] | None:
     """In place of `policies.lookup_parts_of`."""
-    return ((buckets - 1 >> PART_SHIFT) + 1, PART_SHIFT) if reach_bytes else None
+    shift = max(PART_SHIFT, (buckets // MOST_PARTS).bit_length())
+    return ((buckets - 1 >> shift) + 1, shift) if reach_bytes else None
 
 
 def rows(ids: Any, dtype: str) -> np.ndarray[Any, Any]:
@@ -166,7 +169,8 @@ def main() -> None:
     options.add_argument("--design", choices=registry.names(), action="append")
     given = options.parse_args()
     by_parts = mock.patch.multiple(lookup_partition, FEWEST_PARTITIONED=1, lookup_parts_of=parts_of_any_table)
-    in_passes = mock.patch.multiple(passes, _FEWEST_ELEMENTS=1, _FEWEST_PER_RANGE=0, _ONE_PASS_RANGES=2)
+    few = {"_FEWEST_ELEMENTS": 1, "_FEWEST_PER_RANGE": 0, "_ONE_PASS_RANGES": 2, "MOST_COUNTED_BINS": 100}
+    in_passes = mock.patch.multiple(passes, **few)
     for design in given.design or registry.names():
         made = list(tables(design, given.device))
         for key, value, chosen in made:
