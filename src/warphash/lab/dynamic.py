@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import turns
-from .workloads import Workload, distinct, first_of_each
+from .workloads import Workload, first_of_each, scrambled
 
 if TYPE_CHECKING:
     from .runner import Lab
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["Dynamic", "Held", "Plan", "Step", "draw"]
 
 Array = npt.NDArray[Any]
-Ids = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -80,47 +79,43 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """All calls in order, their distinct keys, and the number of pairs in the largest batch."""
+    """All calls in order, their distinct keys (of `Lab.arrays`), and the number of pairs in the largest batch."""
 
     steps: list[Step]
-    distinct: Array
+    distinct: Any
     largest: int
 
 
 def draw(lab: Lab, workload: Workload, shape: Dynamic, batch: int, seed: int) -> Plan:
-    """Draw the calls for a workload's pairs, ``batch`` pairs at a time."""
+    """Draw the calls for a workload's pairs, ``batch`` pairs at a time.
+
+    The plan is drawn where `Lab.arrays` are. On a GPU it stays there: a plan of 100 million pairs takes the host a
+    minute.
+    """
     assert workload.values is not None
-    rng = np.random.default_rng(seed)
+    arrays, random = lab.arrays, _Random(lab.arrays, seed)
     ids, keys = _numbered(workload.keys, lab)
+    all_values = arrays.asarray(workload.values)
     ends = [*range(batch, len(ids), batch), len(ids)]
-    there, held = np.zeros(len(keys), bool), 0
+    there, marks = arrays.zeros(len(keys), bool), arrays.zeros(len(keys), np.int32)
     once: list[Step] = []
     again: list[Step] = []
     for number, (begin, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
-        taken = ids[begin:end]
-        # A key that occurs several times in a batch counts once.
-        held += len(distinct(taken[~there[taken]]))
+        taken, values = ids[begin:end], all_values[begin:end]
         there[taken] = True
-        with turns.away():
-            gone = _some_held(rng, ids[:end], there, held, round(shape.erases_per_insert * len(taken)))
-        there[gone] = False
-        held -= len(gone)
-        asked = ids[rng.integers(0, end, round(shape.finds_per_insert * len(taken)))]
-        new = lab.columns(Workload("", workload.keys[begin:end], workload.values[begin:end], workload.keys[:0]))
-        fresh = rng.integers(0, 1 << 31, len(gone)).astype(workload.values.dtype)
-        gone_keys, asked_keys = lab.here(keys[gone]), lab.here(keys[asked])
-        taken, asked, gone, values, fresh_values = map(
-            lab.arrays.asarray, (taken, asked, gone, workload.values[begin:end], fresh)
-        )
+        gone = _taken_away(random, ids[:end], there, marks, round(shape.erases_per_insert * len(taken)), lab)
+        asked = ids[random.below(end, round(shape.finds_per_insert * len(taken)))]
+        fresh = random.below(1 << 31, len(gone)).astype(values.dtype)
+        new_keys, gone_keys, asked_keys = (lab.here(keys[chosen]) for chosen in (taken, gone, asked))
         once += [
-            Step(number, False, "insert", taken, values, new),
+            Step(number, False, "insert", taken, values, [new_keys, lab.here(values)]),
             Step(number, False, "find", asked, None, [asked_keys]),
             Step(number, False, "erase", gone, None, [gone_keys]),
         ]
         again += [
-            Step(len(ends) + number, True, "erase", taken, None, new[:1]),
+            Step(len(ends) + number, True, "erase", taken, None, [new_keys]),
             Step(len(ends) + number, True, "find", asked, None, [asked_keys]),
-            Step(len(ends) + number, True, "insert", gone, fresh_values, [gone_keys, lab.here(fresh)]),
+            Step(len(ends) + number, True, "insert", gone, fresh, [gone_keys, lab.here(fresh)]),
         ]
     steps = [step for step in once + (again if shape.again else []) if len(step.ids)]
     return Plan(steps, keys, min(batch, len(ids)))
@@ -133,80 +128,127 @@ class Held:
     won. The flags are right if exactly one element of each absent key is flagged. The oracle shares no code with a
     table.
 
+    Nothing here waits for a GPU: numbers are arrays without axes.
+
     Parameters
     ----------
     distinct, value
         The distinct keys, and the type of values.
     arrays
         NumPy, or CuPy if the answers are on a GPU. There the check takes a hundredth of the time.
+
+    Attributes
+    ----------
+    size
+        Number of keys.
     """
 
-    def __init__(self, distinct: Array, value: np.dtype[Any], arrays: Any = np) -> None:
+    def __init__(self, distinct: Any, value: np.dtype[Any], arrays: Any = np) -> None:
         self._arrays = arrays
-        self._distinct = distinct
-        self._there = arrays.zeros(len(distinct), bool)
-        self._values = arrays.zeros(len(distinct), value)
-        self._last = arrays.zeros(len(distinct), np.int32)
-        self.size = 0
+        self._distinct, self._nobody = distinct, len(distinct)
+        # Behind the keys is one entry more, for elements that change nothing (`_ids_of`).
+        self._there = arrays.zeros(self._nobody + 1, bool)
+        self._values = arrays.zeros(self._nobody + 1, value)
+        self._marks = arrays.zeros(self._nobody + 1, np.int32)
+        self.size: Any = arrays.zeros((), np.int64)
 
     def to_arrays(self) -> tuple[Any, Any]:
         """All pairs."""
-        return self._arrays.asarray(self._distinct)[self._there], self._values[self._there]
+        there = self._there[: self._nobody]
+        return self._arrays.asarray(self._distinct)[there], self._values[: self._nobody][there]
 
-    def mismatches(self, step: Step, answer: tuple[Any, ...]) -> int:
+    def mismatches(self, step: Step, answer: tuple[Any, ...]) -> Any:
         """Count the wrong answers to a step, and apply the step. A wrong answer is replaced by the right one."""
         if any(len(column) != len(step.ids) for column in answer):
             return max(len(step.ids), *map(len, answer))
-        ids = step.ids
         if step.verb == "find":
             values, found = answer
-            there = self._there[ids]
-            return int(((found.astype(bool) != there) | (there & (values != self._values[ids]))).sum())
-        (flags,) = answer
-        told, before = self._arrays.flatnonzero(flags), step.verb == "erase"
-        values = step.values
-        right, last = self._there[ids[told]] == before, self._is_last(ids[told])
-        wrong = int((~right).sum()) + int((~last).sum())
-        self._change(ids, values, told[right], int((right & last).sum()), before)
-        untold = self._arrays.flatnonzero(self._there[ids] == before)
-        missed = int(self._is_last(ids[untold]).sum())
-        self._change(ids, values, untold, missed, before)
-        return wrong + missed
+            there = self._there[step.ids]
+            return ((found.astype(bool) != there) | (there & (values != self._values[step.ids]))).sum()
+        told = answer[0].astype(bool)
+        chosen, right = self._one_of_each(step.ids, told), told & self._can_change(step)
+        wrong = (told & ~right).sum() + (told & ~chosen).sum()
+        self._change(step, right, (right & chosen).sum())
+        missed = self._can_change(step)
+        keys_missed = self._one_of_each(step.ids, missed).sum()
+        self._change(step, missed, keys_missed)
+        return wrong + keys_missed
 
-    def _change(self, ids: Any, values: Any, elements: Any, keys: int, before: bool) -> None:
+    def _can_change(self, step: Step) -> Any:
+        """Which elements have a key that an insert would add, or an erase take away."""
+        return self._there[step.ids] == (step.verb == "erase")
+
+    def _ids_of(self, ids: Any, which: Any) -> Any:
+        """The ids of some elements. The others have an entry that belongs to no key."""
+        return self._arrays.where(which, ids, self._nobody)
+
+    def _one_of_each(self, ids: Any, which: Any) -> Any:
+        """One element of each key that some elements have."""
+        return which & is_marked(self._ids_of(ids, which), self._marks, self._arrays)
+
+    def _change(self, step: Step, which: Any, keys: Any) -> None:
         """Apply some elements of a step. ``keys`` is the number of distinct keys among them."""
-        changed = ids[elements]
-        if values is not None:
-            self._values[changed] = values[elements]
-        self.size += -keys if before else keys
-        self._there[changed] = not before
-
-    def _is_last(self, ids: Any) -> Any:
-        """Choose one element of each key that occurs in ``ids``: the element that was written last."""
-        at = self._arrays.arange(len(ids), dtype=np.int32)
-        self._last[ids] = at
-        return self._last[ids] == at
+        changed, erases = self._ids_of(step.ids, which), step.verb == "erase"
+        if step.values is not None:
+            self._values[changed] = step.values
+        self.size = self.size - keys if erases else self.size + keys
+        self._there[changed] = not erases
 
 
-def _numbered(keys: Array, lab: Lab) -> tuple[Ids, Array]:
-    """The index of each key among the distinct keys, and the distinct keys."""
+def is_marked(ids: Any, marks: Any, arrays: Any) -> Any:
+    """Choose one element of each key that occurs in ``ids``: the element whose mark was written last.
+
+    Parameters
+    ----------
+    marks
+        An int32 for each id, of any value.
+    """
+    at = arrays.arange(len(ids), dtype=np.int32)
+    marks[ids] = at
+    return marks[ids] == at
+
+
+class _Random:
+    """Random numbers, the same in each array library."""
+
+    def __init__(self, arrays: Any, seed: int) -> None:
+        self._arrays, self._next = arrays, seed << 40
+
+    def below(self, bound: int, n: int) -> Any:
+        """``n`` numbers from 0 to ``bound - 1``, of fewer than 32 bits."""
+        words = scrambled(self._arrays.arange(n, dtype=np.uint64) + np.uint64(self._next))
+        self._next += n
+        return ((words >> np.uint64(32)) * np.uint64(bound) >> np.uint64(32)).astype(np.int64)
+
+
+def _numbered(keys: Array, lab: Lab) -> tuple[Any, Any]:
+    """The index of each key among the distinct keys, and the distinct keys. Both are arrays of `Lab.arrays`."""
     arrays = lab.arrays
     here = arrays.asarray(keys)
     order = lab.argsort(here)
     with turns.away_with(arrays):
         ordered = here[order]
         first = first_of_each(ordered, arrays)
-        ids = arrays.empty(len(here), np.int64)
-        ids[order] = arrays.cumsum(first) - 1
-    return lab.back(ids), lab.back(ordered[first])
+        ids = arrays.empty(len(here), np.int32)
+        ids[order] = (arrays.cumsum(first) - 1).astype(np.int32)
+        return ids, ordered[first]
 
 
-def _some_held(rng: np.random.Generator, seen: Ids, there: npt.NDArray[np.bool_], held: int, n: int) -> Ids:
-    """Up to ``n`` different keys that are present, in random order."""
-    if 2 * n >= held:
-        return np.asarray(rng.permutation(np.flatnonzero(there))[:n])
-    chosen = np.empty(0, np.int64)
-    while len(chosen) < n:  # drawing and rejecting is faster than listing all present keys
-        candidates = seen[rng.integers(0, len(seen), 2 * (n - len(chosen)) + 16)]
-        chosen = distinct(np.concatenate([chosen, candidates[there[candidates]]]))
-    return np.asarray(rng.permutation(chosen)[:n])
+def _taken_away(random: _Random, seen: Any, there: Any, marks: Any, n: int, lab: Lab) -> Any:
+    """Up to ``n`` different keys that are present, in random order. They are present no more."""
+    arrays = lab.arrays
+    with turns.away_with(arrays):
+        if 2 * n >= int(there.sum()):
+            left = arrays.flatnonzero(there).astype(np.int32)
+            chosen = [left[arrays.argsort(random.below(1 << 32, len(left)))][:n]]
+            there[chosen[0]] = False
+            return chosen[0]
+        chosen, missing = [seen[:0]], n
+        while missing:  # drawing and rejecting is faster than listing all present keys
+            some = seen[random.below(len(seen), 2 * missing + 16)]
+            some = some[there[some]]
+            some = some[is_marked(some, marks, arrays)][:missing]
+            there[some] = False
+            chosen.append(some)
+            missing -= len(some)
+        return arrays.concatenate(chosen)

@@ -22,7 +22,7 @@ __all__ = ["VERBS", "Lap", "Run", "bounded", "measure_dynamic"]
 
 VERBS = ("insert", "find", "erase")
 
-_MOST_PASSES, _ENOUGH_S = 2, 0.5
+_MOST_PASSES, _ENOUGH_S = 2, 0.25
 """Limits: passes for each requested repetition, and seconds after which no further pass begins. The fastest pass
 counts, because other work of the host disturbs short runs."""
 
@@ -103,11 +103,12 @@ def measure_dynamic(lab: Lab, workload: Workload, plan: Plan, setting: Setting, 
     def mismatches(done: _Pass, sizes: list[int], whole: bool) -> int:
         """Wrong answers, and wrong sizes after the steps. ``whole`` also checks all pairs after the last step."""
         held = Held(plan.distinct, value, lab.arrays)
-        wrong = 0
+        counts = []
         for number, (step, answer) in enumerate(zip(plan.steps, done.answers, strict=True)):
-            wrong += held.mismatches(step, answer if lab.arrays is not np else tuple(map(lab.back, answer)))
-            wrong += number < len(sizes) and sizes[number] != held.size
-        wrong += len(done.table) != held.size
+            counts.append(held.mismatches(step, answer if lab.arrays is not np else tuple(map(lab.back, answer))))
+            if number < len(sizes):
+                counts.append(held.size != sizes[number])
+        wrong = sum(map(int, counts)) + (len(done.table) != int(held.size))
         if not whole:
             return wrong
         return wrong + lab.oracle(*held.to_arrays()).check_items(*lab.items(done.table))
