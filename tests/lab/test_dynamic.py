@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support.engines import one_of_each
 from warphash import HashMap
 from warphash.lab.dynamic import Dynamic, Held, Plan, draw
 from warphash.lab.dynamic_run import bounded, measure_dynamic
@@ -114,6 +115,26 @@ def test_tables_are_measured_and_verified(design: str, alpha: float, beta: float
     if design in ("linear_probing", "dynamic_cuckoo"):  # these two keep the requested bounds
         erased = [lap.load_factor for lap in run.of("erase") if lap.size > 500]
         assert min(erased) >= min(alpha, beta / 2) and max(lap.load_factor for lap in run.laps) <= beta + 0.01
+
+
+@pytest.mark.parametrize("device", one_of_each("cuda"))
+def test_a_gpu_draws_the_same_batches_and_sees_a_wrong_answer(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = Lab(device, repetitions=1)
+    drawn, here = draw(lab, COM, SHAPE, 700, seed=5), plan()
+    for there, step in zip(drawn.steps, here.steps, strict=True):
+        assert (there.verb, len(there.ids)) == (step.verb, len(step.ids))
+        if step.verb == ("erase" if step.again else "insert"):
+            assert (lab.back(there.arguments[0]) == step.arguments[0]).all()
+    assert measure_dynamic(lab, COM, drawn, Setting("dynamic_cuckoo", {}), SHAPE).mismatches == 0
+    insert, lost = HashMap.insert, lab.here(COM.keys[1000:1001])
+
+    def forget_one(self: Any, *columns: Any, **options: Any) -> Any:
+        flags = insert(self, *columns, **options)
+        self.erase(lost)
+        return flags
+
+    monkeypatch.setattr(HashMap, "insert", forget_one)
+    assert measure_dynamic(lab, COM, drawn, Setting("dynamic_cuckoo", {}), SHAPE).mismatches >= 1
 
 
 def test_a_table_that_loses_a_key_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
