@@ -13,7 +13,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from support.engines import one_of_each
+from support.engines import missing, one_of_each
 from support.faults import STORAGE_AND_TABLE, Interrupt
 from support.hashing import MIXER, permuted
 from support.passes import in_passes
@@ -314,7 +314,8 @@ def test_only_lines_without_a_trace_are_built(device: str, monkeypatch: pytest.M
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("op", [Op.KEEP, Op.REPLACE])
 def test_a_build_of_several_launches(device: str, op: Op, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quotient, "_LAUNCH_ELEMENTS", 1100)
+    for limit in ("_LAUNCH_ELEMENTS", "_MOST_ELEMENTS"):
+        monkeypatch.setattr(quotient, limit, 1100)
     table = made("u4", "u4", 7 * 1000, device=device)
     launched = noted_launches(table, monkeypatch)
     keys = np.random.default_rng(3).permutation(np.arange(5000, dtype=np.uint32) % np.uint32(3000))
@@ -508,7 +509,8 @@ def test_a_batch_of_one_key_adds_it_once(device: str) -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_batch_of_several_launches_is_one_batch(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quotient, "_LAUNCH_ELEMENTS", 1100)
+    for limit in ("_LAUNCH_ELEMENTS", "_MOST_ELEMENTS"):
+        monkeypatch.setattr(quotient, limit, 1100)
     monkeypatch.setattr(quotient, "_MOVED_BUCKETS", 100)
     table = made("u4", "u4", 7, device=device)
     keys = np.random.default_rng(3).permutation(np.arange(5000, dtype=np.uint32) % np.uint32(3000))
@@ -521,13 +523,46 @@ def test_a_batch_of_several_launches_is_one_batch(device: str, monkeypatch: pyte
     table.check()
 
 
+@pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
+@pytest.mark.parametrize(("refused", "sizes"), [(0, [5000]), (1, [2500] * 2), (2, [1250] * 4), (3, [])])
+def test_where_a_gpu_is_short_of_memory_fewer_elements_are_brought(
+    refused: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quotient, "_LAUNCH_ELEMENTS", 1300)
+    keys = np.random.default_rng(3).permutation(np.arange(5000, dtype=np.uint32) % np.uint32(3000))
+    table = made("u4", "u4", 8000, device="emulated")
+    array, went = array_of(table), list[int]()
+    run, make = array.program.run, array._scratch_for
+    tries = iter(range(9))
+
+    def refuse(*arguments: Any) -> Any:
+        with refusing(array.engine, 1) if next(tries) < refused else nullcontext():
+            return make(*arguments)
+
+    def noted(entry: str, table: Any, batch: Any, n: int, *stream: Any) -> None:
+        went.extend([n] * (entry == "count"))
+        run(entry, table, batch, n, *stream)
+
+    monkeypatch.setattr(array, "_scratch_for", refuse)
+    monkeypatch.setattr(array.program, "run", noted)
+    if sizes:
+        assert table.insert(keys, keys).sum() == 3000 and (table.find(keys)[0] == keys).all()
+        table.check()
+    else:
+        with pytest.raises(MemoryError):
+            table.insert(keys, keys)
+        assert len(table) == 0
+    assert went == sizes
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_one_launch_erases_all_rows_of_a_list_on_the_device(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has memory for all of them, though they are more than a launch mostly has."""
     keys = np.array([f"key {i}" for i in range(5000)], "S24")
     table = made("S24", "u4", 5000, device=device)
     assert table.insert(keys, np.arange(5000, dtype=np.uint32)).all()
-    monkeypatch.setattr(quotient, "_LAUNCH_ELEMENTS", 1100)
+    for limit in ("_LAUNCH_ELEMENTS", "_MOST_ELEMENTS"):
+        monkeypatch.setattr(quotient, limit, 1100)
     assert table.erase(keys[:4000]).all() and (table.contains(keys) == (np.arange(5000) >= 4000)).all()
     table.check()
 

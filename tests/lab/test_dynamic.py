@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from support.engines import one_of_each
 from warphash import HashMap
+from warphash.lab import dynamic_run
 from warphash.lab.dynamic import Dynamic, Held, Plan, draw
 from warphash.lab.dynamic_run import bounded, measure_dynamic
 from warphash.lab.dynamic_sets import pairs_of
@@ -169,11 +171,12 @@ def test_what_resizing_took_is_measured_from_its_begin_to_its_end(monkeypatch: p
         return enlarge(self, *arguments)
 
     monkeypatch.setattr(SubtableArray, "enlarge", slow)
+    monkeypatch.setattr(dynamic_run, "_ENOUGH_S", math.inf)
     shape = replace(SHAPE, erases_per_insert=0.0, again=False)
     workload = pairs_of("random", 20_000, 1)
     drawn = draw(LAB, workload, shape, 1000, 1)
     run = measure_dynamic(LAB, workload, drawn, Setting("dynamic_cuckoo", {}), shape)
-    resizes = len(calls) // 3  # a pass that waits, and two that are timed
+    resizes = len(calls) // 4  # a pass that waits, and three that are timed
     inserts = run.of("insert")
     assert run.mismatches == 0 and resizes > 3
     assert 3e-3 * resizes <= run.resizing("insert") <= sum(lap.seconds for lap in inserts)

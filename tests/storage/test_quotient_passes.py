@@ -218,7 +218,7 @@ def test_a_batch_in_passes_grows_a_table_or_is_taken_back(device: str) -> None:
 
 
 def test_a_batch_in_passes_of_several_launches(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quotient, "_PASSED_ELEMENTS", 1100)
+    monkeypatch.setattr(quotient, "_MOST_ELEMENTS", 1100)
     keys = np.random.default_rng(3).permutation(np.arange(5000, dtype=np.uint32) % np.uint32(3000))
     with in_passes(64):
         table = made("u4", "u4", 7, device, load_factor=0.7)
@@ -326,7 +326,7 @@ class TestEmulated:
     @pytest.mark.parametrize("lines", ["some", pytest.param("more", marks=pytest.mark.slow)])
     def test_an_interrupted_upsert_adds_all_values_of_a_key_or_none(self, lines: str) -> None:
         scenario = Repeating(FAMILIES["quotients"], VERBS["upsert"], "emulated")
-        with in_passes(), mock.patch.object(quotient, "_PASSED_ELEMENTS", 64):
+        with in_passes(), mock.patch.object(quotient, "_MOST_ELEMENTS", 64):
             harms = [
                 f"line {fault.number}, {fault.place}: {harm}"
                 for fault in interrupts(scenario, every=31 if lines == "some" else 5)

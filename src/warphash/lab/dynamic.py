@@ -128,7 +128,7 @@ class Held:
     won. The flags are right if exactly one element of each absent key is flagged. The oracle shares no code with a
     table.
 
-    Nothing here waits for a GPU: numbers are arrays without axes.
+    Numbers are arrays without axes: the host need not wait for a GPU to read each of them.
 
     Parameters
     ----------
@@ -166,13 +166,16 @@ class Held:
             there = self._there[step.ids]
             return ((found.astype(bool) != there) | (there & (values != self._values[step.ids]))).sum()
         told = answer[0].astype(bool)
-        chosen, right = self._one_of_each(step.ids, told), told & self._can_change(step)
-        wrong = (told & ~right).sum() + (told & ~chosen).sum()
-        self._change(step, right, (right & chosen).sum())
+        right = told & self._can_change(step)
+        right &= is_marked(self._ids_of(step.ids, right), self._marks, self._arrays)
+        self._change(step, right, right.sum())
         missed = self._can_change(step)
-        keys_missed = self._one_of_each(step.ids, missed).sum()
-        self._change(step, missed, keys_missed)
-        return wrong + keys_missed
+        wrong = told.sum() - right.sum()
+        if not missed.any():
+            return wrong
+        missed &= is_marked(self._ids_of(step.ids, missed), self._marks, self._arrays)
+        self._change(step, missed, missed.sum())
+        return wrong + missed.sum()
 
     def _can_change(self, step: Step) -> Any:
         """Which elements have a key that an insert would add, or an erase take away."""
@@ -182,12 +185,8 @@ class Held:
         """The ids of some elements. The others have an entry that belongs to no key."""
         return self._arrays.where(which, ids, self._nobody)
 
-    def _one_of_each(self, ids: Any, which: Any) -> Any:
-        """One element of each key that some elements have."""
-        return which & is_marked(self._ids_of(ids, which), self._marks, self._arrays)
-
     def _change(self, step: Step, which: Any, keys: Any) -> None:
-        """Apply some elements of a step. ``keys`` is the number of distinct keys among them."""
+        """Apply some elements of a step, each of another key: ``keys`` is their number."""
         changed, erases = self._ids_of(step.ids, which), step.verb == "erase"
         if step.values is not None:
             self._values[changed] = step.values

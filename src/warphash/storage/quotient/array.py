@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import zip_longest
 from typing import Any, NamedTuple, Self
 
 from ...designs.base import Design
@@ -43,7 +44,7 @@ from ..scratch import DeviceList, Elements, pieces
 from ..snapshots import Snapshot
 from ..storage import MemoryUse, Outcome
 from ..uninterrupted import uninterrupted
-from .passes import Passes, plan_for
+from .passes import Passes, Plan, plan_for
 
 __all__ = ["MOST_RANGE_BUCKETS", "SPARE_ELEMENTS", "Form", "QuotientArray", "form_for"]
 
@@ -60,11 +61,11 @@ _FEWEST_ALIKE = 1 << 22
 """Flags from which on the host asks whether all are alike: their way back takes longer than that."""
 
 _LAUNCH_ELEMENTS = 1 << 26
-"""Most elements of a launch that brings them one by one: it has memory for a copy of each."""
+"""Most elements of a launch on a CPU: it has memory for a copy of each."""
 
-_PASSED_ELEMENTS = 1 << 30
-"""Most elements of a launch that brings them in passes. Each launch goes over the whole table. Where the device has no
-memory for copies of so many, half as many go in a launch, down to `_LAUNCH_ELEMENTS`."""
+_MOST_ELEMENTS = 1 << 30
+"""Most elements of a launch on a GPU, where each launch goes over all ranges of the table that the elements go to. If
+the device has no memory for copies of so many, half as many go in a launch, down to `_LAUNCH_ELEMENTS`."""
 
 _MOVED_BUCKETS = 1 << 20
 """Buckets that a scan reads at a time; and whose pairs go to another array at a time, if memory is short."""
@@ -275,7 +276,7 @@ class QuotientArray:
             Before a kernel is launched.
         """
         walked = listed.n if listed else n
-        scratch = self._scratch(walked, _LAUNCH_ELEMENTS, flags, listed is None, True, stream)
+        scratch = self._scratch(walked, flags, listed is None, True, stream)
         launches = (
             # The numbers of listed elements count from the first element of the batch.
             (0 if listed else at, min(scratch.n, walked - at), listed.numbers.ptr + 4 * at if listed else 0, 0)
@@ -293,8 +294,8 @@ class QuotientArray:
             Before a kernel is launched, if ``only`` is no list on the host.
         """
         # The length of a list on the device is not known here, so one launch has all of it.
-        most = n if isinstance(only, DeviceList) else _LAUNCH_ELEMENTS
-        scratch = self._scratch(n, most, flags, only is None, False, stream)
+        whole = isinstance(only, DeviceList)
+        scratch = self._scratch(n, flags, only is None, False, stream, whole=whole)
         launches = pieces(self.engine, n, scratch.n, only, stream)
         return self._run(scratch, launches, keys, 0, flags, self._erasing(scratch), stream).changed
 
@@ -462,28 +463,40 @@ class QuotientArray:
         """Whether a launch may build lines that have no trace of a key, and need not read them."""
         return self._is_blank and not (batch.erases or batch.count_probes)
 
-    def _scratch(self, n: int, most: int, flags: int, in_order: bool, valued: bool, stream: Any) -> _Scratch:
+    def _scratch(
+        self, n: int, flags: int, in_order: bool, valued: bool, stream: Any, *, whole: bool = False
+    ) -> _Scratch:
         """Memory for launches of up to ``n`` elements, or of as many as one may have.
 
         Parameters
         ----------
-        most
-            Elements of a launch that brings them one by one.
         in_order
             All elements of the batch take part.
         valued
             Whether they may have values.
+        whole
+            One launch has all elements.
         """
         if n <= SPARE_ELEMENTS:
             return self._spare
-        for size in _halves(min(n, _PASSED_ELEMENTS)) if in_order else ():
-            plan = plan_for(self.engine, self.spec, self.ranges, size, valued=valued)
-            if plan is None:
-                break
+        most = _MOST_ELEMENTS if self.engine.window_bytes else _LAUNCH_ELEMENTS
+        sizes = [n] if whole else list(_halves(min(n, most)))
+        plans = [plan_for(self.engine, self.spec, self.ranges, size, valued=valued) for size in sizes if in_order]
+        ways: list[int | Plan] = [plan or size for size, plan in zip_longest(sizes, plans)]
+        if isinstance(ways[-1], Plan):
+            ways.append(sizes[-1])
+        *first, last = ways
+        for way in first:
             with suppress(MemoryError):
-                passes = Passes(self.engine, self.spec, plan, bool(flags), self._is_blank, stream)
-                return _Scratch(passes, QuotientBatch(report=self._report.ptr), size, plan.element_bytes)
-        return self._scratch_for(min(n, most), bool(flags), self._is_blank, stream)
+                return self._scratch_by(way, flags, stream)
+        return self._scratch_by(last, flags, stream)
+
+    def _scratch_by(self, way: int | Plan, flags: int, stream: Any) -> _Scratch:
+        """Memory for launches by a plan, or of so many elements that are brought one by one."""
+        if not isinstance(way, Plan):
+            return self._scratch_for(way, bool(flags), self._is_blank, stream)
+        passes = Passes(self.engine, self.spec, way, bool(flags), self._is_blank, stream)
+        return _Scratch(passes, QuotientBatch(report=self._report.ptr), way.n, way.element_bytes)
 
     def _scratch_for(self, n: int, numbered: bool, builds: bool, stream: Any) -> _Scratch:
         """Memory for launches of ``n`` elements that are brought one by one.
