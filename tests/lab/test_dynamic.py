@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support.elsewhere import ELSEWHERE, LabElsewhere, bare, there
 from support.engines import one_of_each
 from warphash import HashMap
 from warphash.lab import dynamic_run
@@ -103,6 +104,32 @@ def test_every_wrong_answer_is_counted() -> None:
     assert held.mismatches(drawn.steps[found], (values[1:], there[1:])) == len(there)
 
 
+@pytest.mark.parametrize("r", [0.0, 0.3, 1.0])
+def test_a_plan_is_the_same_wherever_it_is_drawn(r: float) -> None:
+    shape = Dynamic(erases_per_insert=r)
+    here, elsewhere = plan(shape), draw(LabElsewhere("cpu"), COM, shape, 700, seed=5)
+    assert (bare(elsewhere.distinct) == here.distinct).all() and elsewhere.largest == here.largest
+    for one, other in zip(here.steps, elsewhere.steps, strict=True):
+        assert (one.batch, one.again, one.verb) == (other.batch, other.again, other.verb)
+        columns = [[step.ids, *([] if step.values is None else [step.values])] for step in (one, other)]
+        for mine, its in zip(*columns, strict=True):
+            assert type(its) is type(there(its)) and its.dtype == mine.dtype and (bare(its) == mine).all()
+        for mine, its in zip(one.arguments, other.arguments, strict=True):
+            assert its.dtype == mine.dtype and (its == mine).all()
+
+
+def test_answers_are_checked_where_they_are() -> None:
+    drawn, right = draw(LabElsewhere("cpu"), COM, SHAPE, 700, seed=5), answers(plan())
+    for wrong in (None, 0, 13, 14, len(right) - 1):
+        held = Held(drawn.distinct, np.dtype(np.uint32), ELSEWHERE)
+        found = 0
+        for number, (step, answer) in enumerate(zip(drawn.steps, right, strict=True)):
+            *values, flags = (there(column.copy()) for column in answer)
+            flags[:3] ^= number == wrong
+            found += held.mismatches(step, (*values, flags))
+        assert found == (0 if wrong is None else 3)
+
+
 @pytest.mark.parametrize("design", ["linear_probing", "megakv", "slab", "bucketed_cuckoo", "dynamic_cuckoo"])
 @pytest.mark.parametrize(("alpha", "beta"), [(0.4, 0.9), (0.4, 0.75)])
 def test_tables_are_measured_and_verified(design: str, alpha: float, beta: float) -> None:
@@ -123,10 +150,10 @@ def test_tables_are_measured_and_verified(design: str, alpha: float, beta: float
 def test_a_gpu_draws_the_same_batches_and_sees_a_wrong_answer(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     lab = Lab(device, repetitions=1)
     drawn, here = draw(lab, COM, SHAPE, 700, seed=5), plan()
-    for there, step in zip(drawn.steps, here.steps, strict=True):
-        assert (there.verb, len(there.ids)) == (step.verb, len(step.ids))
-        if step.verb == ("erase" if step.again else "insert"):
-            assert (lab.back(there.arguments[0]) == step.arguments[0]).all()
+    for its, step in zip(drawn.steps, here.steps, strict=True):
+        assert its.verb == step.verb
+        for one, other in zip([its.ids, *its.arguments], [step.ids, *step.arguments], strict=True):
+            assert one.dtype == other.dtype and (lab.back(one) == other).all()
     assert measure_dynamic(lab, COM, drawn, Setting("dynamic_cuckoo", {}), SHAPE).mismatches == 0
     insert, lost = HashMap.insert, lab.here(COM.keys[1000:1001])
 
@@ -149,6 +176,12 @@ def test_a_table_that_loses_a_key_is_seen(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(HashMap, "insert", forget_one)
     assert measure_dynamic(LAB, COM, plan(), Setting("linear_probing", {}), SHAPE).mismatches >= 1
+
+
+def test_a_table_that_tells_a_wrong_size_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    stats, drawn = HashMap.stats, plan()
+    monkeypatch.setattr(HashMap, "stats", lambda self: replace(stats(self), size=len(self) + 1))
+    assert measure_dynamic(LAB, COM, drawn, Setting("linear_probing", {}), SHAPE).mismatches == len(drawn.steps)
 
 
 def test_bounds_are_parameters_or_load_bounds() -> None:

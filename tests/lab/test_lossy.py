@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support.elsewhere import LabElsewhere
 from support.engines import one_of_each
 from warphash import ParameterError
 from warphash.lab import workloads
@@ -41,9 +42,10 @@ def test_shares_that_are_dropped(device: str, design: str, load_factor: float, p
     assert made.build_per_s > 0 and made.find_per_s > 0
 
 
-def test_keys_that_repeat_count_once() -> None:
+@pytest.mark.parametrize("lab", [Lab, LabElsewhere])
+def test_keys_that_repeat_count_once(lab: type[Lab]) -> None:
     pairs = pairs_of("com", 200_000, seed=1)
-    made = measure_lossy(Lab("cpu", repetitions=1), pairs, Setting("megakv", {}), 0.9)
+    made = measure_lossy(lab("cpu", repetitions=1), pairs, Setting("megakv", {}), 0.9)
     assert made.keys == len(np.unique(pairs.keys)) < len(pairs.keys) and made.mismatches == 0
 
 

@@ -1,11 +1,9 @@
 """Tests of the oracle: it counts every kind of wrong answer."""
 
-from types import SimpleNamespace
-from typing import Any
-
 import numpy as np
 import pytest
 
+from support.elsewhere import ELSEWHERE
 from warphash.lab.oracle import Oracle
 
 KEYS = np.array([9, 3, 7, 2**32 - 1, 0], np.uint32)
@@ -76,40 +74,11 @@ def test_a_set_has_no_values():
     assert oracle.check_items(KEYS, None) == 0
 
 
-class Elsewhere(np.ndarray):
-    """An array that NumPy's functions refuse, as they refuse those of a GPU. Its own methods and operators work."""
-
-    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        raise TypeError(f"{func.__name__} of an array that lies elsewhere")
-
-
-def elsewhere(name: str) -> Any:
-    """A function of NumPy for arrays of both kinds, with answers elsewhere."""
-
-    def bare(x: Any) -> Any:
-        return x.view(np.ndarray) if isinstance(x, Elsewhere) else x
-
-    def there(x: Any) -> Any:
-        return x.view(Elsewhere) if isinstance(x, np.ndarray) else x
-
-    def function(*args: Any, **options: Any) -> Any:
-        found = getattr(np, name)(*map(bare, args), **options)
-        return tuple(map(there, found)) if isinstance(found, tuple) else there(found)
-
-    return function
-
-
-NAMES = (
-    *("argsort", "asarray", "ones", "zeros", "cumsum"),
-    *("unique", "searchsorted", "where", "flatnonzero", "intersect1d"),
-)
-
-
 @pytest.mark.parametrize("repeats", [1, 3])
 def test_an_oracle_works_where_its_arrays_are(repeats: int) -> None:
-    rng, module = np.random.default_rng(2), SimpleNamespace(**{name: elsewhere(name) for name in NAMES})
+    rng = np.random.default_rng(2)
     keys, values = np.repeat(rng.permutation(500).astype(np.uint32), repeats), rng.integers(0, 9, 500 * repeats)
-    oracle, other = Oracle(keys, values), Oracle(keys, values, arrays=module)
+    oracle, other = Oracle(keys, values), Oracle(keys, values, arrays=ELSEWHERE)
     asked, found = np.arange(1000, dtype=np.uint32), np.arange(1000) < 500
     right = np.zeros(1000, int)
     right[keys] = values  # the last one of each key

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support.elsewhere import LabElsewhere
 from warphash import HashMap, ParameterError
 from warphash.lab import workloads
 from warphash.lab.datasets import hashed_line
@@ -70,10 +71,11 @@ def test_keys_without_a_slot_are_those_of_the_paper(
     assert abs(100 * made.failed / made.keys - per_cent) <= within
 
 
-def test_keys_that_a_refused_batch_names_are_counted_once() -> None:
+@pytest.mark.parametrize("lab", [LAB, LabElsewhere("cpu")])
+def test_keys_that_a_refused_batch_names_are_counted_once(lab: Lab) -> None:
     """Linear as the paper has it: about as many keys as `tests/designs/test_linear_probing.py` counts."""
     setting = Setting("linear_probing", {"slots_per_bucket": 1, "probe_limit": 512})
-    made = measure_failures(LAB, pairs_of("rand", 400_000, seed=1), setting, 0.95)
+    made = measure_failures(lab, pairs_of("rand", 400_000, seed=1), setting, 0.95)
     assert made.mismatches == 0 and 0.03 < 100 * made.failed / made.keys < 0.5
 
 

@@ -59,8 +59,8 @@ class HostClock:
         threads = get_num_threads()
         return f"{processor()}, {threads} thread{'s' if threads > 1 else ''}"
 
-    def here(self, array: Array) -> Any:
-        """Copy an array of the host to the table's device."""
+    def here(self, array: Any) -> Any:
+        """Copy an array of the host or of `arrays` to the table's device, unless it is there."""
         return array
 
     def back(self, array: Any) -> Array:
@@ -152,7 +152,7 @@ class _CupyClock(_EventClock):
     def machine(self) -> str:
         return str(self._cupy.cuda.runtime.getDeviceProperties(self._cupy.cuda.Device().id)["name"].decode())
 
-    def here(self, array: Array) -> Any:
+    def here(self, array: Any) -> Any:
         return self._cupy.asarray(array)
 
     def back(self, array: Any) -> Array:

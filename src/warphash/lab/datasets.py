@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ..errors import ParameterError, WarphashError
 from ..settings import cache_directory
+from .workloads import first_of_each
 
 __all__ = ["generator", "hashed_line", "pack_line", "parquet_column", "tpch_line"]
 
@@ -75,7 +76,9 @@ def hashed_line(n: int) -> npt.NDArray[np.uint32]:
             continue
         packed = tpch_line(scale)
         hashed = ((packed ^ packed >> np.uint64(29)) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(32)).astype(np.uint32)
-        _, first = np.unique(hashed, return_index=True)
+        # The first row of each hash. Words of a hash and its row are sorted sooner than rows are by their hashes.
+        ordered = np.sort(hashed.astype(np.uint64) << np.uint64(32) | np.arange(len(hashed), dtype=np.uint64))
+        first: npt.NDArray[np.uint32] = ordered[first_of_each(ordered >> np.uint64(32))].astype(np.uint32)
         first.sort()
         return hashed[first[:n]]
     raise ParameterError(f"scale factor {LINE_SCALES[-1]:g} of TPC-H has no {n:,} distinct LINE keys")

@@ -6,21 +6,22 @@ keys that are present, each once. A find takes keys of the batches so far; some 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from . import turns
-from .workloads import Workload, first_of_each, scrambled
+from .random_words import RandomWords
+from .workloads import first_of_each
 
 if TYPE_CHECKING:
     from .runner import Lab
+    from .workloads import Workload
 
 __all__ = ["Dynamic", "Held", "Plan", "Step", "draw"]
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Step:
     verb
         ``"insert"``, ``"find"`` or ``"erase"``.
     ids, values
-        Indices of the elements' keys among the distinct keys, and the values of an insert. Both are arrays of
+        Indices of the elements' keys among the distinct keys, int32, and the values of an insert. Both are arrays of
         `Lab.arrays`, which checks the answers.
     arguments
         Arguments of the verb, on the device.
@@ -79,7 +80,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """All calls in order, their distinct keys (of `Lab.arrays`), and the number of pairs in the largest batch."""
+    """All calls in order, their distinct keys in `Lab.arrays`, and the number of pairs in the largest batch."""
 
     steps: list[Step]
     distinct: Any
@@ -89,36 +90,34 @@ class Plan:
 def draw(lab: Lab, workload: Workload, shape: Dynamic, batch: int, seed: int) -> Plan:
     """Draw the calls for a workload's pairs, ``batch`` pairs at a time.
 
-    The plan is drawn where `Lab.arrays` are. On a GPU it stays there: a plan of 100 million pairs takes the host a
-    minute.
+    `Lab.arrays` draws everything, and the plan stays there: on a GPU, the host moves no keys.
     """
-    assert workload.values is not None
-    arrays, random = lab.arrays, _Random(lab.arrays, seed)
-    ids, keys = _numbered(workload.keys, lab)
-    all_values = arrays.asarray(workload.values)
-    ends = [*range(batch, len(ids), batch), len(ids)]
-    there, marks = arrays.zeros(len(keys), bool), arrays.zeros(len(keys), np.int32)
+    arrays = lab.arrays
+    keys, values = arrays.asarray(workload.keys), arrays.asarray(workload.values)
+    ids, distinct = _numbered(keys, lab)
+    spans = list(pairwise([*range(0, len(keys), batch), len(keys)]))
+    with turns.away_with(arrays):
+        drawn = [
+            (asked, gone, words.astype(values.dtype), distinct[asked], distinct[gone])
+            for asked, gone, words in _batches(RandomWords(seed, arrays), ids, len(distinct), spans, shape)
+        ]
     once: list[Step] = []
     again: list[Step] = []
-    for number, (begin, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
-        taken, values = ids[begin:end], all_values[begin:end]
-        there[taken] = True
-        gone = _taken_away(random, ids[:end], there, marks, round(shape.erases_per_insert * len(taken)), lab)
-        asked = ids[random.below(end, round(shape.finds_per_insert * len(taken)))]
-        fresh = random.below(1 << 31, len(gone)).astype(values.dtype)
-        new_keys, gone_keys, asked_keys = (lab.here(keys[chosen]) for chosen in (taken, gone, asked))
+    for number, ((begin, end), (asked, gone, fresh, *columns)) in enumerate(zip(spans, drawn, strict=True)):
+        taken, taken_values = ids[begin:end], values[begin:end]
+        asked_keys, gone_keys, new = map(lab.here, (*columns, keys[begin:end]))
         once += [
-            Step(number, False, "insert", taken, values, [new_keys, lab.here(values)]),
+            Step(number, False, "insert", taken, taken_values, [new, lab.here(taken_values)]),
             Step(number, False, "find", asked, None, [asked_keys]),
             Step(number, False, "erase", gone, None, [gone_keys]),
         ]
         again += [
-            Step(len(ends) + number, True, "erase", taken, None, [new_keys]),
-            Step(len(ends) + number, True, "find", asked, None, [asked_keys]),
-            Step(len(ends) + number, True, "insert", gone, fresh, [gone_keys, lab.here(fresh)]),
+            Step(len(spans) + number, True, "erase", taken, None, [new]),
+            Step(len(spans) + number, True, "find", asked, None, [asked_keys]),
+            Step(len(spans) + number, True, "insert", gone, fresh, [gone_keys, lab.here(fresh)]),
         ]
     steps = [step for step in once + (again if shape.again else []) if len(step.ids)]
-    return Plan(steps, keys, min(batch, len(ids)))
+    return Plan(steps, distinct, min(batch, len(keys)))
 
 
 class Held:
@@ -128,7 +127,7 @@ class Held:
     won. The flags are right if exactly one element of each absent key is flagged. The oracle shares no code with a
     table.
 
-    Numbers are arrays without axes: the host need not wait for a GPU to read each of them.
+    Counts are numbers of ``arrays``, so on a GPU the host waits for none of them: a plan has hundreds of steps.
 
     Parameters
     ----------
@@ -140,114 +139,95 @@ class Held:
     Attributes
     ----------
     size
-        Number of keys.
+        Number of keys that the table must hold.
     """
 
     def __init__(self, distinct: Any, value: np.dtype[Any], arrays: Any = np) -> None:
         self._arrays = arrays
-        self._distinct, self._nobody = distinct, len(distinct)
-        # Behind the keys is one entry more, for elements that change nothing (`_ids_of`).
-        self._there = arrays.zeros(self._nobody + 1, bool)
-        self._values = arrays.zeros(self._nobody + 1, value)
-        self._marks = arrays.zeros(self._nobody + 1, np.int32)
-        self.size: Any = arrays.zeros((), np.int64)
+        self._distinct = distinct
+        self._there = arrays.zeros(len(distinct), bool)
+        self._values = arrays.zeros(len(distinct), value)
+        self._written = arrays.zeros(len(distinct) + 1, np.int32)
+        self.size: Any = 0
 
     def to_arrays(self) -> tuple[Any, Any]:
         """All pairs."""
-        there = self._there[: self._nobody]
-        return self._arrays.asarray(self._distinct)[there], self._values[: self._nobody][there]
+        return self._distinct[self._there], self._values[self._there]
 
     def mismatches(self, step: Step, answer: tuple[Any, ...]) -> Any:
-        """Count the wrong answers to a step, and apply the step. A wrong answer is replaced by the right one."""
+        """Count the wrong answers to a step, and apply the step as it should have been."""
         if any(len(column) != len(step.ids) for column in answer):
             return max(len(step.ids), *map(len, answer))
         if step.verb == "find":
-            values, found = answer
-            there = self._there[step.ids]
-            return ((found.astype(bool) != there) | (there & (values != self._values[step.ids]))).sum()
-        told = answer[0].astype(bool)
-        right = told & self._can_change(step)
-        right &= is_marked(self._ids_of(step.ids, right), self._marks, self._arrays)
-        self._change(step, right, right.sum())
-        missed = self._can_change(step)
-        wrong = told.sum() - right.sum()
-        if not missed.any():
-            return wrong
-        missed &= is_marked(self._ids_of(step.ids, missed), self._marks, self._arrays)
-        self._change(step, missed, missed.sum())
-        return wrong + missed.sum()
+            return self._wrong_values(step.ids, *answer)
+        return self._wrong_flags(step, answer[0].astype(bool))
 
-    def _can_change(self, step: Step) -> Any:
-        """Which elements have a key that an insert would add, or an erase take away."""
-        return self._there[step.ids] == (step.verb == "erase")
+    def _wrong_values(self, ids: Any, values: Any, found: Any) -> Any:
+        there = self._there[ids]
+        return ((found.astype(bool) != there) | (there & (values != self._values[ids]))).sum()
 
-    def _ids_of(self, ids: Any, which: Any) -> Any:
-        """The ids of some elements. The others have an entry that belongs to no key."""
-        return self._arrays.where(which, ids, self._nobody)
-
-    def _change(self, step: Step, which: Any, keys: Any) -> None:
-        """Apply some elements of a step, each of another key: ``keys`` is their number."""
-        changed, erases = self._ids_of(step.ids, which), step.verb == "erase"
+    def _wrong_flags(self, step: Step, flags: Any) -> Any:
+        ids, erases = step.ids, step.verb == "erase"
+        due = self._there[ids] == erases
+        winner = self._winners(ids, due & flags)
+        wins = due & (winner == self._arrays.arange(len(ids), dtype=np.int32))
         if step.values is not None:
-            self._values[changed] = step.values
-        self.size = self.size - keys if erases else self.size + keys
-        self._there[changed] = not erases
+            self._values[ids] = self._arrays.where(due, step.values[winner], self._values[ids])
+        self._there[ids] = not erases
+        self.size = self.size - wins.sum() if erases else self.size + wins.sum()
+        return (flags != wins).sum()
+
+    def _winners(self, ids: Any, told: Any) -> Any:
+        """The number of one element of the key of each element: of one that is ``told``, if any is.
+
+        Of several elements that write to one place, one stays there. Elements that are not told write to a spare place.
+        """
+        numbers = self._arrays.arange(len(ids), dtype=np.int32)
+        self._written[ids] = numbers
+        self._written[self._arrays.where(told, ids, len(self._distinct))] = numbers
+        return self._written[ids]
 
 
-def is_marked(ids: Any, marks: Any, arrays: Any) -> Any:
-    """Choose one element of each key that occurs in ``ids``: the element whose mark was written last.
+def _numbered(keys: Any, lab: Lab) -> tuple[Any, Any]:
+    """The index of each key among the distinct keys, int32, and the distinct keys."""
+    arrays = lab.arrays
+    order = lab.argsort(keys)
+    with turns.away_with(arrays):
+        ordered = keys[order]
+        first = first_of_each(ordered, arrays)
+        ids = arrays.empty(len(keys), np.int32)
+        ids[order] = arrays.cumsum(first) - 1
+    return ids, ordered[first]
+
+
+def _batches(
+    random: RandomWords, ids: Any, keys: int, spans: list[tuple[int, int]], shape: Dynamic
+) -> Iterator[tuple[Any, Any, Any]]:
+    """Draw each batch's keys to find and keys to erase, as ids, and new values of the erased keys, below 2^31.
 
     Parameters
     ----------
-    marks
-        An int32 for each id, of any value.
+    ids, keys
+        The ids of all inserts, and the number of distinct keys.
+    spans
+        The inserts of each batch.
     """
-    at = arrays.arange(len(ids), dtype=np.int32)
-    marks[ids] = at
-    return marks[ids] == at
+    there = random.arrays.zeros(keys, bool)
+    for begin, end in spans:
+        there[ids[begin:end]] = True
+        gone = _some_held(random, ids[:end], there, round(shape.erases_per_insert * (end - begin)))
+        there[gone] = False
+        asked = ids[random.below(end, round(shape.finds_per_insert * (end - begin)))]
+        yield asked, gone, random.words(len(gone)) >> np.uint64(33)
 
 
-class _Random:
-    """Random numbers, the same in each array library."""
-
-    def __init__(self, arrays: Any, seed: int) -> None:
-        self._arrays, self._next = arrays, seed << 40
-
-    def below(self, bound: int, n: int) -> Any:
-        """``n`` numbers from 0 to ``bound - 1``, of fewer than 32 bits."""
-        words = scrambled(self._arrays.arange(n, dtype=np.uint64) + np.uint64(self._next))
-        self._next += n
-        return ((words >> np.uint64(32)) * np.uint64(bound) >> np.uint64(32)).astype(np.int64)
-
-
-def _numbered(keys: Array, lab: Lab) -> tuple[Any, Any]:
-    """The index of each key among the distinct keys, and the distinct keys. Both are arrays of `Lab.arrays`."""
-    arrays = lab.arrays
-    here = arrays.asarray(keys)
-    order = lab.argsort(here)
-    with turns.away_with(arrays):
-        ordered = here[order]
-        first = first_of_each(ordered, arrays)
-        ids = arrays.empty(len(here), np.int32)
-        ids[order] = (arrays.cumsum(first) - 1).astype(np.int32)
-        return ids, ordered[first]
-
-
-def _taken_away(random: _Random, seen: Any, there: Any, marks: Any, n: int, lab: Lab) -> Any:
-    """Up to ``n`` different keys that are present, in random order. They are present no more."""
-    arrays = lab.arrays
-    with turns.away_with(arrays):
-        if 2 * n >= int(there.sum()):
-            left = arrays.flatnonzero(there).astype(np.int32)
-            chosen = [left[arrays.argsort(random.below(1 << 32, len(left)))][:n]]
-            there[chosen[0]] = False
-            return chosen[0]
-        chosen, missing = [seen[:0]], n
-        while missing:  # drawing and rejecting is faster than listing all present keys
-            some = seen[random.below(len(seen), 2 * missing + 16)]
-            some = some[there[some]]
-            some = some[is_marked(some, marks, arrays)][:missing]
-            there[some] = False
-            chosen.append(some)
-            missing -= len(some)
-        return arrays.concatenate(chosen)
+def _some_held(random: RandomWords, seen: Any, there: Any, n: int) -> Any:
+    """Up to ``n`` different keys that are present, in random order."""
+    arrays = random.arrays
+    if 2 * n >= int(arrays.count_nonzero(there)):
+        return random.shuffled(arrays.flatnonzero(there).astype(seen.dtype))[:n]
+    chosen = seen[:0]
+    while len(chosen) < n:  # drawing and rejecting is faster than listing all present keys
+        candidates = seen[random.below(len(seen), 2 * (n - len(chosen)) + 16)]
+        chosen = random.shuffled(arrays.concatenate([chosen, candidates[there[candidates]]]))
+    return chosen[:n]

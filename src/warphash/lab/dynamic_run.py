@@ -11,6 +11,7 @@ import numpy as np
 
 from ..designs import registry
 from ..storage import resize_log
+from . import turns
 from .dynamic import Dynamic, Held, Plan, Step
 from .runner import Setting
 
@@ -102,16 +103,17 @@ def measure_dynamic(lab: Lab, workload: Workload, plan: Plan, setting: Setting, 
 
     def mismatches(done: _Pass, sizes: list[int], whole: bool) -> int:
         """Wrong answers, and wrong sizes after the steps. ``whole`` also checks all pairs after the last step."""
-        held = Held(plan.distinct, value, lab.arrays)
-        counts = []
-        for number, (step, answer) in enumerate(zip(plan.steps, done.answers, strict=True)):
-            counts.append(held.mismatches(step, answer if lab.arrays is not np else tuple(map(lab.back, answer))))
-            if number < len(sizes):
-                counts.append(held.size != sizes[number])
-        wrong = sum(map(int, counts)) + (len(done.table) != int(held.size))
-        if not whole:
-            return wrong
-        return wrong + lab.oracle(*held.to_arrays()).check_items(*lab.items(done.table))
+        answers = [tuple(map(lab.back, answer)) for answer in done.answers] if lab.arrays is np else done.answers
+        size = len(done.table)
+        with turns.away_with(lab.arrays):
+            held = Held(plan.distinct, value, lab.arrays)
+            wrong: Any = 0
+            for number, (step, answer) in enumerate(zip(plan.steps, answers, strict=True)):
+                wrong = wrong + held.mismatches(step, answer)
+                if number < len(sizes):
+                    wrong = wrong + (held.size != sizes[number])
+            counted = int(wrong) + int(held.size != size)
+        return counted + (lab.oracle(*held.to_arrays()).check_items(*lab.items(done.table)) if whole else 0)
 
     first, behind = begin(), []
     for step in plan.steps:

@@ -14,8 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from .. import TableFull
 from ..designs import registry
 from .lossy import DROPPING, distinct_pairs, measure_lossy
@@ -49,9 +47,8 @@ def measure_failures(
     keys, values = distinct_pairs(workload, lab)
     options: dict[str, Any] = {"on_full": "raise", "attempts": 1, "capacity": len(keys), "seed": seed}
     table = lab.empty(workload, setting, load_factor, **options)
-    arrays = lab.arrays  # a GPU compares all keys with the refused ones sooner
-    held = arrays.asarray(keys)
-    kept, failed = np.ones(len(keys), bool), 0
+    arrays = lab.arrays
+    kept, failed = arrays.ones(len(keys), bool), 0
     while True:
         try:
             table.insert(lab.here(keys[kept]), lab.here(values[kept]), assume_unique=True)
@@ -59,6 +56,6 @@ def measure_failures(
         except TableFull as error:
             # The table is as it was. What is left is inserted to check it; another order may refuse further keys.
             failed = failed or len(error.keys)
-            kept &= ~lab.back(arrays.isin(held, arrays.asarray(lab.back(error.keys))))
+            kept &= ~arrays.isin(keys, arrays.asarray(lab.back(error.keys)))
     wrong = lab.oracle(keys[kept], values[kept]).check_items(*lab.items(table))
     return Failures(len(keys), failed, wrong)

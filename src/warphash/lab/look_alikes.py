@@ -92,11 +92,11 @@ def normal_keys(n: int, dtype: npt.DTypeLike, seed: int) -> npt.NDArray[np.gener
     if n > 1 << (bits - 3):
         raise ParameterError(f"{n:,} distinct keys of a normal distribution are too many for {kind}")
     rng = np.random.default_rng(seed)
-    drawn = np.empty(0, np.int64)
+    drawn = np.empty(0, f"i{kind.itemsize}")
     while len(drawn) < n:
         deviations = rng.standard_normal(n + n // 4 + 64)
         within = deviations[np.abs(deviations) < 2]
-        drawn = distinct(np.concatenate([drawn, np.rint(within * 2.0 ** (bits - 3)).astype(np.int64)]))
+        drawn = distinct(np.concatenate([drawn, np.rint(within * 2.0 ** (bits - 3)).astype(drawn.dtype)]))
     rng.shuffle(drawn)
     middle = 0 if kind.kind == "i" else 1 << (bits - 1)
     return (drawn[:n].astype(np.uint64) + np.uint64(middle)).astype(kind)

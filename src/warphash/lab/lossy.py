@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..designs import registry
 from ..errors import ParameterError
@@ -36,8 +35,6 @@ DROPPING = {"megakv": "drop_megakv", "cuckoo": "drop_cuckoo"}
 _STREAM = 0
 """The stream on which the clock records its events."""
 
-Array = npt.NDArray[Any]
-
 
 @dataclass(frozen=True)
 class Lossy:
@@ -61,17 +58,16 @@ class Lossy:
     mismatches: int
 
 
-def distinct_pairs(workload: Workload, lab: Lab) -> tuple[Array, Array]:
-    """One pair of each key of a workload, in the order of the workload: keys and values."""
+def distinct_pairs(workload: Workload, lab: Lab) -> tuple[Any, Any]:
+    """One pair of each key of a workload, in the order of the workload: keys and values, of `Lab.arrays`."""
     assert workload.values is not None
     arrays = lab.arrays
-    keys = arrays.asarray(workload.keys)
+    keys, values = arrays.asarray(workload.keys), arrays.asarray(workload.values)
     order = lab.argsort(keys)
     with turns.away_with(arrays):
         kept = arrays.zeros(len(keys), bool)
         kept[order[first_of_each(keys[order], arrays)]] = True
-    chosen = lab.back(kept)
-    return workload.keys[chosen], workload.values[chosen]
+        return keys[kept], values[kept]
 
 
 def measure_lossy(lab: Lab, workload: Workload, setting: Setting, load_factor: float | None, seed: int = 1) -> Lossy:
@@ -91,7 +87,7 @@ def measure_lossy(lab: Lab, workload: Workload, setting: Setting, load_factor: f
     n, engine = len(keys), engine_for(lab.device)
     table: Any = lab.empty(workload, setting, load_factor, capacity=n, on_full="raise", seed=seed)
     array: Any = table._storage.store.array
-    words = [engine.from_host(np.ascontiguousarray(column).view(np.uint32), _STREAM) for column in (keys, values)]
+    words = [engine.from_host(lab.back(column).view(np.uint32), _STREAM) for column in (keys, values)]
     report = engine.allocate(8 * REPORT_WORDS, _STREAM)
     program = engine.program(LOSSY)
 
@@ -108,9 +104,9 @@ def measure_lossy(lab: Lab, workload: Workload, setting: Setting, load_factor: f
     out, flags = engine.allocate(4 * n, _STREAM), engine.allocate(n, _STREAM)
     batch = BucketBatch(n=n, keys=words[0].ptr, out_values=out.ptr, out_flags=flags.ptr)
     find_s = float(np.median(lab.timed(lambda: array.program.run("find", array.table, batch, n, _STREAM))))
-    found = engine.to_host(flags.ptr, np.uint8, n, _STREAM).astype(bool)
-    answers = engine.to_host(out.ptr, np.uint32, n, _STREAM).view(values.dtype)
-    wrong = abs(n - dropped - int(found.sum())) + int((answers[found] != values[found]).sum())
+    found = lab.arrays.asarray(engine.to_host(flags.ptr, np.uint8, n, _STREAM)).astype(bool)
+    answers = lab.arrays.asarray(engine.to_host(out.ptr, np.uint32, n, _STREAM).view(values.dtype))
+    wrong = abs(n - dropped - int(found.sum())) + int((found & (answers != values)).sum())
     held_keys, held_values = words[0], out  # their memory is free now
     held = min(n, array.scan(n, held_keys.ptr, held_values.ptr, _STREAM))
     there = engine.to_host(held_keys.ptr, np.uint32, held, _STREAM).view(keys.dtype)

@@ -15,6 +15,7 @@ from . import turns
 from .ceilings import Ceiling, Ceilings, reads_of
 from .clocks import HostClock, clock_of
 from .oracle import Answers, Oracle
+from .random_words import mixed
 from .workloads import Workload, queries
 
 __all__ = ["Lab", "Measurement", "Setting"]
@@ -142,8 +143,8 @@ class Lab:
         """The ceilings that were measured so far."""
         return self.memory.measured
 
-    def here(self, array: Array) -> Any:
-        """Copy an array of the host to the device."""
+    def here(self, array: Any) -> Any:
+        """Copy an array of the host or of `arrays` to the device, unless it is there."""
         return self._clock.here(array)
 
     def columns(self, workload: Workload) -> list[Any]:
@@ -448,21 +449,12 @@ def _sum_of(keys: Any, values: Any, piece: int) -> int:
     """
     total = 0
     for at in range(0, len(keys), max(1, piece)):
-        x = _mixed(_bits(keys[at : at + piece]))
+        x = mixed(_bits(keys[at : at + piece]))
         if values is not None:
-            x = _mixed(x + _bits(values[at : at + piece]))
+            x = mixed(x + _bits(values[at : at + piece]))
         total += int(x.sum())
     return total % (1 << 64)
 
 
 def _bits(items: Any) -> Any:
     return items.view(f"u{items.itemsize}").astype(np.uint64)
-
-
-def _mixed(x: Any) -> Any:
-    """Apply the finalizer of SplitMix64 in place."""
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        x ^= x >> np.uint64(shift)
-        x *= np.uint64(factor)
-    x ^= x >> np.uint64(31)
-    return x

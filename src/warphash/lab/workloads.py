@@ -100,7 +100,7 @@ def make(n: int, key: npt.DTypeLike, value: npt.DTypeLike | None, seed: int) -> 
 def of_keys(name: str, keys: Array, value: npt.DTypeLike | None, seed: int) -> Workload:
     """A workload of given keys. The absent keys are random keys that are not among them."""
     candidates = random_keys(min(2 * len(keys) + 64, 1 << 31), keys.dtype, seed)
-    absent = candidates[~np.isin(candidates, keys)][: len(keys)]
+    absent = candidates[~np.isin(candidates, distinct(keys), assume_unique=True)][: len(keys)]
     return Workload(name, keys, _values(len(keys), value, seed), absent)
 
 
