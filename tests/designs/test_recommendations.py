@@ -20,11 +20,15 @@ def test_a_cell_of_the_table_chooses_the_design_of_the_paper(cell: tuple[str, st
         assert table.stats().parameters["slots_per_bucket"] == DEPARTURES.get(cell, slots_per_bucket)
 
 
-@pytest.mark.parametrize("first", ["load_factor", "insertion", "query"])
-def test_without_stability_all_cells_are_one_design(first: str) -> None:
+@pytest.mark.parametrize("priorities", [(), ("load_factor",), ("insertion",), ("load_factor", "insertion", "query")])
+def test_without_stability_all_cells_are_one_design(priorities: tuple[str, ...]) -> None:
     """The three priorities together, and each alone, are no cells of the table."""
-    for priorities in ((first,), ("load_factor", "insertion", "query")):
-        assert HashSet("uint32", priorities=priorities, device="cpu").design == "bucketed_cuckoo"
+    assert HashSet("uint32", priorities=priorities, device="cpu").design == "bucketed_cuckoo"
+
+
+@pytest.mark.parametrize("priorities", ["query", ("query",), ("query", "query")])
+def test_lookups_alone_choose_the_design_that_is_found_in_fastest(priorities: str | tuple[str, ...]) -> None:
+    assert HashSet("uint32", priorities=priorities, device="cpu").design == "quotient_cuckoo"
 
 
 def test_stability_alone_keeps_every_key_in_its_place() -> None:
