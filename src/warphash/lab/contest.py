@@ -76,9 +76,10 @@ def workloads_of(measured: Sequence[Workload], seed: int) -> list[Workload]:
 
 
 def hold(workload: Workload, load_factor: float, note: Callable[[str], None] = lambda _: None) -> Iterator[Contest]:
-    """Measure warphash, then every installed rival that can take so many keys."""
+    """Measure warphash by default and for lookups alone, then every installed rival that can take so many keys."""
     lookups = lookups_of(workload)
-    for contestant in (_warphash(load_factor), *available()):
+    ours = _warphash("warphash", load_factor), _warphash("warphash for queries", load_factor, priorities=("query",))
+    for contestant in (*ours, *available()):
         if len(workload.keys) <= contestant.most_keys:
             note(f"{workload.name}: {contestant.name}")
             yield contest_of(contestant, workload, lookups)
@@ -113,11 +114,11 @@ def contest_of(
     return Contest(workload.name, contestant.name, n, build, present, half, absent, wrong, get_num_threads())
 
 
-def _warphash(load_factor: float) -> Rival:
+def _warphash(name: str, load_factor: float, **options: Any) -> Rival:
     def build(keys: Any, values: Any) -> Any:
-        return HashMap.from_arrays(keys, values, device="cpu", load_factor=load_factor)
+        return HashMap.from_arrays(keys, values, device="cpu", load_factor=load_factor, **options)
 
-    return Rival("warphash", build, lambda table, keys: table.find(keys)[1])
+    return Rival(name, build, lambda table, keys: table.find(keys)[1])
 
 
 def faster_of_two(run: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:

@@ -28,6 +28,7 @@ PALETTE = {
     "linear_probing": "#7f6a4f",
     "megakv": "#5b6c9e",
     "warphash": "#1f77b4",
+    "warphash for queries": "#1f77b4",
 }
 """The colour of each design, the same in every picture; and of this library beside others, which are grey."""
 
