@@ -62,6 +62,12 @@ def update_without_flags(table: Any, keys: Any, values: Any, op: Op) -> None:
     table._storage.update(held[0].ptr, values_at, len(keys), op=op, **how)
 
 
+def launch_at_most(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a launch have no more elements than this, on any device."""
+    for limit in ("_LAUNCH_ELEMENTS", "_MOST_ELEMENTS"):
+        monkeypatch.setattr(quotient, limit, n)
+
+
 def noted_launches(table: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the kernels that work on ranges, as they are launched from now on."""
     launched: list[str] = []
@@ -314,8 +320,7 @@ def test_only_lines_without_a_trace_are_built(device: str, monkeypatch: pytest.M
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("op", [Op.KEEP, Op.REPLACE])
 def test_a_build_of_several_launches(device: str, op: Op, monkeypatch: pytest.MonkeyPatch) -> None:
-    for limit in ("_LAUNCH_ELEMENTS", "_MOST_ELEMENTS"):
-        monkeypatch.setattr(quotient, limit, 1100)
+    launch_at_most(1100, monkeypatch)
     table = made("u4", "u4", 7 * 1000, device=device)
     launched = noted_launches(table, monkeypatch)
     keys = np.random.default_rng(3).permutation(np.arange(5000, dtype=np.uint32) % np.uint32(3000))
@@ -509,8 +514,7 @@ def test_a_batch_of_one_key_adds_it_once(device: str) -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_batch_of_several_launches_is_one_batch(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for limit in ("_LAUNCH_ELEMENTS", "_MOST_ELEMENTS"):
-        monkeypatch.setattr(quotient, limit, 1100)
+    launch_at_most(1100, monkeypatch)
     monkeypatch.setattr(quotient, "_MOVED_BUCKETS", 100)
     table = made("u4", "u4", 7, device=device)
     keys = np.random.default_rng(3).permutation(np.arange(5000, dtype=np.uint32) % np.uint32(3000))
@@ -561,8 +565,7 @@ def test_one_launch_erases_all_rows_of_a_list_on_the_device(device: str, monkeyp
     keys = np.array([f"key {i}" for i in range(5000)], "S24")
     table = made("S24", "u4", 5000, device=device)
     assert table.insert(keys, np.arange(5000, dtype=np.uint32)).all()
-    for limit in ("_LAUNCH_ELEMENTS", "_MOST_ELEMENTS"):
-        monkeypatch.setattr(quotient, limit, 1100)
+    launch_at_most(1100, monkeypatch)
     assert table.erase(keys[:4000]).all() and (table.contains(keys) == (np.arange(5000) >= 4000)).all()
     table.check()
 

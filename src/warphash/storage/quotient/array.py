@@ -18,7 +18,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import zip_longest
 from typing import Any, NamedTuple, Self
 
 from ...designs.base import Design
@@ -44,7 +43,7 @@ from ..scratch import DeviceList, Elements, pieces
 from ..snapshots import Snapshot
 from ..storage import MemoryUse, Outcome
 from ..uninterrupted import uninterrupted
-from .passes import Passes, Plan, plan_for
+from .passes import Passes, plan_for
 
 __all__ = ["MOST_RANGE_BUCKETS", "SPARE_ELEMENTS", "Form", "QuotientArray", "form_for"]
 
@@ -481,22 +480,17 @@ class QuotientArray:
             return self._spare
         most = _MOST_ELEMENTS if self.engine.window_bytes else _LAUNCH_ELEMENTS
         sizes = [n] if whole else list(_halves(min(n, most)))
-        plans = [plan_for(self.engine, self.spec, self.ranges, size, valued=valued) for size in sizes if in_order]
-        ways: list[int | Plan] = [plan or size for size, plan in zip_longest(sizes, plans)]
-        if isinstance(ways[-1], Plan):
-            ways.append(sizes[-1])
-        *first, last = ways
-        for way in first:
-            with suppress(MemoryError):
-                return self._scratch_by(way, flags, stream)
-        return self._scratch_by(last, flags, stream)
-
-    def _scratch_by(self, way: int | Plan, flags: int, stream: Any) -> _Scratch:
-        """Memory for launches by a plan, or of so many elements that are brought one by one."""
-        if not isinstance(way, Plan):
-            return self._scratch_for(way, bool(flags), self._is_blank, stream)
-        passes = Passes(self.engine, self.spec, way, bool(flags), self._is_blank, stream)
-        return _Scratch(passes, QuotientBatch(report=self._report.ptr), way.n, way.element_bytes)
+        needs = bool(flags), self._is_blank, stream
+        for size in sizes:
+            plan = plan_for(self.engine, self.spec, self.ranges, size, valued=valued) if in_order else None
+            if plan:
+                with suppress(MemoryError):
+                    passes = Passes(self.engine, self.spec, plan, *needs)
+                    return _Scratch(passes, QuotientBatch(report=self._report.ptr), size, plan.element_bytes)
+            elif size > sizes[-1]:
+                with suppress(MemoryError):
+                    return self._scratch_for(size, *needs)
+        return self._scratch_for(sizes[-1], *needs)
 
     def _scratch_for(self, n: int, numbered: bool, builds: bool, stream: Any) -> _Scratch:
         """Memory for launches of ``n`` elements that are brought one by one.
