@@ -7,8 +7,6 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..designs import registry
 from ..storage import resize_log
 from . import turns
@@ -103,7 +101,7 @@ def measure_dynamic(lab: Lab, workload: Workload, plan: Plan, setting: Setting, 
 
     def mismatches(done: _Pass, sizes: list[int], whole: bool) -> int:
         """Wrong answers, and wrong sizes after the steps. ``whole`` also checks all pairs after the last step."""
-        answers = [tuple(map(lab.back, answer)) for answer in done.answers] if lab.arrays is np else done.answers
+        answers = list(map(lab.collected, done.answers))
         size = len(done.table)
         with turns.away_with(lab.arrays):
             held = Held(plan.distinct, value, lab.arrays)

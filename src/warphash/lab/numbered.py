@@ -78,9 +78,7 @@ class Numbered:
         return wrong
 
     def _wrong(self, keys: Any, expected: Any, answers: Any) -> int:
-        if self._arrays is np:
-            answers = [self._lab.back(answer) for answer in answers]
-        *values, found = answers
+        *values, found = self._lab.collected(answers)
         wrong = found.astype(bool) != expected
         for value in values:
             wrong |= expected & (value != self._values_of(keys))

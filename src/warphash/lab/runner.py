@@ -186,6 +186,10 @@ class Lab:
         """The indices that sort an array of integers. Both are of `arrays`."""
         return self._clock.argsort(array)
 
+    def collected(self, columns: Iterable[Any]) -> tuple[Any, ...]:
+        """Arrays of the device, where `arrays` are."""
+        return tuple(map(self.back, columns) if self.arrays is np else columns)
+
     def items(self, table: Any) -> tuple[Any, Any]:
         """The keys of a table and their values, None of a set, where `arrays` are."""
         like = str(self.arrays.__name__)
@@ -319,7 +323,7 @@ class Lab:
         asked, answers = subject.questions(present_share, n or len(workload.keys), exponent)
 
         def wrong(*got: Any) -> int:
-            *values, found = map(self.back, got) if self.arrays is np else got
+            *values, found = self.collected(got)
             return answers.mismatches(values[0] if values else None, found)
 
         return self.measure_asked(workload, table, f"find {100 * present_share:g}", asked, wrong)
