@@ -20,8 +20,7 @@ import numpy as np
 
 from warphash import HashMap, HashSet, MultiMap, Operation
 from warphash.designs import registry
-from warphash.storage import aggregate, lookup_partition
-from warphash.storage.policies import MOST_PARTS
+from warphash.storage import aggregate, lookup_partition, policies
 from warphash.storage.quotient import passes
 
 TYPES = [("u4", "u4"), ("u8", "u8"), ("u4", "u8"), ("u4", None), ("V16", "u4"), ("V24", "V40")]
@@ -54,8 +53,7 @@ small the table is."""
 
 def parts_of_any_table(buckets: int, bucket_bytes: int, reach_bytes: int, *_: int) -> tuple[int, int] | None:
     """In place of `policies.lookup_parts_of`."""
-    shift = max(PART_SHIFT, (buckets // MOST_PARTS).bit_length())
-    return ((buckets - 1 >> shift) + 1, shift) if reach_bytes else None
+    return policies._at_most(policies.MOST_PARTS, buckets, PART_SHIFT) if reach_bytes else None
 
 
 def rows(ids: Any, dtype: str) -> np.ndarray[Any, Any]:
