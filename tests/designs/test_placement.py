@@ -14,7 +14,7 @@ from support.engines import one_of_each
 from support.hashing import buckets_under
 from warphash import HashMap, HashSet, TableFull
 
-N = 100_000
+N = 500_000
 
 
 def measured(
@@ -112,10 +112,11 @@ def test_iceberg_goes_back_to_the_primary_only_if_both_secondaries_are_full(devi
 @pytest.mark.parametrize("load_factor", [0.8, 0.9])
 def test_a_threshold_above_the_mean_load_reads_less(load_factor: float, present: Keys, absent: Keys) -> None:
     """Section III-C: t a little larger than the mean load of a bucket, which is 26 or 29 of 32 slots here."""
-    keys, buckets = present[:N], int(np.ceil(N / load_factor / 32))
-    below = measured("iceberg", load_factor, keys, absent[:N], slots_per_bucket=32, threshold=0.8)
-    above = measured("iceberg", load_factor, keys, absent[:N], slots_per_bucket=32, threshold=0.9)
-    simulated = oracle.iceberg(buckets, 32, N, 29, True, np.random.default_rng(4), early_exit=True)
+    n = len(present)  # what an absent key reads depends on the hash constants and on the order of the keys
+    below = measured("iceberg", load_factor, present, absent, slots_per_bucket=32, threshold=0.8)
+    above = measured("iceberg", load_factor, present, absent, slots_per_bucket=32, threshold=0.9)
+    buckets = int(np.ceil(n / load_factor / 32))
+    simulated = oracle.iceberg(buckets, 32, n, 29, True, np.random.default_rng(4), early_exit=True)
     assert above == pytest.approx((simulated.insert, simulated.present, simulated.absent), rel=0.01)
     assert all(more > less for more, less in zip(below, above, strict=True))
 
