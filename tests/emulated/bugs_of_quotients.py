@@ -74,8 +74,8 @@ BUGS = [
     ),
     bug(
         "elements of a tile learn their ranks in two steps",
-        "const u32 rank = number(k) < tile.n ? fetch_add(m.starts + tile.bin(item[k]), 1u) : 0;",
-        "u32 rank = 0; if (number(k) < tile.n) { u32* const at = m.starts + tile.bin(item[k]); "
+        "const u32 rank = number(k) < tile.n ? fetch_add(counts + tile.bin(item[k]), 1u) : 0;",
+        "u32 rank = 0; if (number(k) < tile.n) { u32* const at = counts + tile.bin(item[k]); "
         "rank = load_relaxed(at); store_relaxed(at, rank + 1); }",
         erased_in_passes,
         among="struct PassTile",

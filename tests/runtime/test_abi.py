@@ -264,6 +264,7 @@ def test_tiles_of_passes(tmp_path: Path) -> None:
     expected = {
         "kPassTileBytes": passes.TILE_BYTES,
         "kMostBins": passes.MOST_BINS,
+        "kMostRanges": passes.MOST_RANGES,
         "kMostCountedBins": passes.MOST_COUNTED_BINS,
         "kMostCounted": passes.MOST_COUNTED,
         "kRestoringThreads * kRestoringItems": passes.RESTORED,

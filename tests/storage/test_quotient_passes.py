@@ -23,7 +23,7 @@ from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine, EmulationError
 from warphash.storage.quotient import array as quotient
 from warphash.storage.quotient import passes as module
-from warphash.storage.quotient.passes import MOST_BINS, Passes, plan_for
+from warphash.storage.quotient.passes import MOST_BINS, MOST_RANGES, Passes, plan_for
 from warphash.storage.reports import read_report, zeroed_report
 
 DEVICES = one_of_each("emulated", "cuda")
@@ -63,7 +63,7 @@ class Brought:
     def __init__(self, array: Any, keys: Any, values: Any, flagged: bool) -> None:
         engine, n, self.array = array.engine, len(keys), array
         plan = plan_for(engine, array.spec, array.ranges, n)
-        assert plan is not None and plan.parts <= MOST_BINS and 1 << plan.shift <= MOST_BINS
+        assert plan is not None and plan.parts <= MOST_BINS and 1 << plan.shift <= MOST_RANGES
         self.held = [engine.from_host(column) for column in (keys, values) if column is not None]
         self.passes = Passes(engine, array.spec, plan, flagged, False)
         report = zeroed_report(engine, None)
@@ -131,10 +131,36 @@ def test_all_elements_come_to_their_ranges(
 
 
 @pytest.mark.parametrize(("key", "value"), TYPES)
-@pytest.mark.parametrize(("ranges", "n"), [(1, 1), (1, 4099), (5, 2047), (5, 9001), (257, 6002)])
-def test_flags_come_back_to_their_elements(device: str, key: str, value: str | None, ranges: int, n: int) -> None:
+@pytest.mark.parametrize(("ranges", "n"), [(5, 1), (5, 9001), (16, 4097), (17, 9001), (32, 20_000)])
+@pytest.mark.parametrize("counted", [2, 32])
+def test_all_elements_are_scattered_to_their_ranges(
+    device: str, key: str, value: str | None, ranges: int, n: int, counted: int
+) -> None:
+    with in_passes(counted_bins=counted, scatter=True):
+        array = with_ranges(key, value, ranges, device)
+        for keys in batches(array, key, n):
+            for values in (None, np.arange(n, dtype=key)) if value else (None,):
+                Brought(array, keys, values, flagged=False).check(keys, values)
+
+
+@pytest.mark.parametrize(("key", "value"), TYPES)
+@pytest.mark.parametrize(
+    ("ranges", "n", "scatter"),
+    [
+        (1, 1, False),
+        (1, 4099, False),
+        (5, 2047, False),
+        (5, 9001, False),
+        (257, 6002, False),
+        (5, 2047, True),
+        (17, 9001, True),
+    ],
+)
+def test_flags_come_back_to_their_elements(
+    device: str, key: str, value: str | None, ranges: int, n: int, scatter: bool
+) -> None:
     """At addresses of all remainders, and not a byte beyond."""
-    with in_passes():
+    with in_passes(scatter=scatter):
         array = with_ranges(key, value, ranges, device)
         engine, keys = array.engine, next(batches(array, key, n))
         for shift in range(4):
@@ -148,11 +174,13 @@ def test_flags_come_back_to_their_elements(device: str, key: str, value: str | N
 
 
 @pytest.mark.parametrize(("key", "value"), TYPES)
-@pytest.mark.parametrize(("one_pass", "counted"), [(2, 5), (2, 512), (512, 5)])
+@pytest.mark.parametrize(
+    ("one_pass", "counted", "scatter"), [(2, 5, False), (2, 512, False), (512, 5, False), (2, 5, True)]
+)
 def test_verbs_whose_batches_go_in_passes(
-    device: str, key: str, value: str | None, one_pass: int, counted: int
+    device: str, key: str, value: str | None, one_pass: int, counted: int, scatter: bool
 ) -> None:
-    with in_passes(64, one_pass, counted):
+    with in_passes(64, one_pass, counted, scatter=scatter):
         table = made(key, value, SLOTS[key, value] * 900, device, load_factor=0.7)
         keys = np.random.default_rng(3).permutation(np.arange(5000) % 3000).astype(key)
         pairs = [keys, ~keys] if value else [keys]
@@ -240,7 +268,13 @@ def test_which_batches_go_in_passes() -> None:
     assert plan and (plan.shift, plan.parts) == (5, 17)
     plan = plan_for(engine, spec, 1 << 20, 1 << 26)
     assert plan and (1 << plan.shift, plan.parts) == (MOST_BINS, MOST_BINS)
-    assert plan_for(engine, spec, (1 << 20) + 1, 1 << 27) is None  # more ranges than two passes tell apart
+    assert not plan.scatters and plan_for(engine, spec, 1 << 20, (1 << 26) - 1) is None
+    plan = plan_for(engine, spec, 3_041_114, 1 << 25)  # a table of 100 GB
+    assert plan and plan.scatters and plan.counts_parts and (plan.shift, plan.parts) == (13, 372)
+    plan = plan_for(engine, spec, 1 << 23, 1 << 26)
+    assert plan and plan.scatters and plan.parts == MOST_BINS
+    assert plan_for(engine, spec, (1 << 23) + 1, 1 << 28) is None  # more ranges than all parts can have
+    assert plan_for(engine, spec, 3_041_114, 24_000_000) is None
     assert plan_for(engine, spec, 1, (1 << 16) - 1) is None and plan_for(engine, spec, 13_564, 800_000) is None
     assert plan_for(mock.Mock(window_bytes=0), spec, 512, 1 << 20) is None  # a CPU
 
@@ -349,14 +383,15 @@ class TestEmulated:
                 assert not harms, "\n".join(harms)
 
 
-def disorder(engine: EmulatedEngine, seed: int, monkeypatch: pytest.MonkeyPatch) -> bool:
+def disorder(engine: EmulatedEngine, seed: int, monkeypatch: pytest.MonkeyPatch, *, scatter: bool = False) -> bool:
     """Whether elements were lost, or torn from their values or flags, in one schedule."""
     monkeypatch.setattr(emulated, "schedule_seed", seed)
     monkeypatch.setattr(emulated, "engine", lambda: engine)
     keys = np.random.default_rng(seed).integers(0, 1 << 32, 15_000, np.uint32)
     values = np.arange(len(keys), dtype=np.uint32)
-    with in_passes(counted_bins=2 + seed % 2):  # parts are counted first, or ranges alone
-        array = with_ranges("u4", "u4", 3, "emulated")  # two parts, of several tiles each
+    ranges = 20 if scatter else 3  # two parts, of several tiles each
+    with in_passes(counted_bins=2 + seed % 2 * ranges, scatter=scatter):  # parts are counted first, or ranges alone
+        array = with_ranges("u4", "u4", ranges, "emulated")
         try:
             brought = Brought(array, keys, values, flagged=True)
             brought.check(keys, values)
@@ -373,6 +408,7 @@ class TestSchedules:
     def test_all_of_many(self, monkeypatch: pytest.MonkeyPatch) -> None:
         engine = EmulatedEngine()
         assert not any(disorder(engine, seed, monkeypatch) for seed in range(30))
+        assert not any(disorder(engine, seed, monkeypatch, scatter=True) for seed in range(10))
 
     @pytest.mark.parametrize(
         ("right", "wrong"),
@@ -384,11 +420,16 @@ class TestSchedules:
             ("atomic_add(source.counters() + bin, ", "store_relaxed(source.counters() + bin, "),
             ("return counter_of(t, first_range);", "return counter_of(t, 0);"),
             ("start = pointer<const u32>(t.starts)[first];", "start = 0;"),
-            ("if (b.slice > 1) pointer<u32>(b.given)[part] = 0;", ""),
+            ("if (b.bin_ranges > 1) pointer<u32>(b.given)[part] = 0;", ""),
             ("fetch_add(in_global(pointer<u32>(b.given)) + bin, count)", "pointer<u32>(b.given)[bin]"),
             ("fetch_add(counter_of(t, first_range + bin), count)", "*counter_of(t, first_range + bin)"),
             ("      start += count;\n    }\n    block_barrier();\n", "      start += count;\n    }\n"),
             ("tile = fetch_add(pointer<u32>(b.given) + b.parts, tiles)", "tile = pointer<u32>(b.given)[b.parts]"),
+            ("bins[bin] = tile.reserve(bin, count);\n    block_barrier();", "bins[bin] = tile.reserve(bin, count);"),
+            (
+                "u32 place = bins[tile.bin(elements.item[k])] + elements.rank(k)",
+                "u32 place = bins[tile.bin(elements.item[k])]",
+            ),
         ],
         ids=[
             "two count one element",
@@ -400,6 +441,8 @@ class TestSchedules:
             "two tiles have one place in a range",
             "places are taken before they are known",
             "two parts have one tile",
+            "an element is scattered before its place is known",
+            "the elements of a range are scattered to one place",
         ],
     )
     def test_a_planted_bug_shows(self, right: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -407,7 +450,8 @@ class TestSchedules:
             return planted(source, right, wrong) if "struct PassTile" in source else source
 
         engine = EmulatedEngine(with_bug)
-        assert any(disorder(engine, seed, monkeypatch) for seed in range(30))
+        scatter = "bins[" in right
+        assert any(disorder(engine, seed, monkeypatch, scatter=scatter) for seed in range(30))
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -12,12 +12,15 @@ __all__ = ["in_passes"]
 
 
 @contextmanager
-def in_passes(range_buckets: int = 4, one_pass_ranges: int = 2, counted_bins: int = 5) -> Iterator[None]:
+def in_passes(
+    range_buckets: int = 4, one_pass_ranges: int = 2, counted_bins: int = 5, *, scatter: bool = False
+) -> Iterator[None]:
     """Make all batches but the smallest go in passes, through ranges of a few buckets.
 
-    Blocks count few elements. Of more than ``counted_bins`` ranges, the parts are counted first. Tables have to be made
-    inside.
+    Blocks count few elements. Of more than ``counted_bins`` ranges, the parts are counted first. With ``scatter``,
+    elements are scattered to 5 to 32 ranges, from parts of 16. Tables have to be made inside.
     """
+    of_a_part = {"MOST_BINS": 2, "MOST_RANGES": 16} if scatter else {}
     with (
         mock.patch.multiple(array, SPARE_ELEMENTS=8, MOST_RANGE_BUCKETS=range_buckets, _FEWEST_ALIKE=200),
         mock.patch.multiple(store, SPARE_ELEMENTS=8),
@@ -25,9 +28,11 @@ def in_passes(range_buckets: int = 4, one_pass_ranges: int = 2, counted_bins: in
             passes,
             _FEWEST_ELEMENTS=1,
             _FEWEST_PER_RANGE=0,
+            _FEWEST_PER_SCATTERED_RANGE=0,
             _FEWEST_COUNTED=300,
             _ONE_PASS_RANGES=one_pass_ranges,
             MOST_COUNTED_BINS=counted_bins,
+            **of_a_part,
         ),
     ):
         yield

@@ -205,7 +205,7 @@ class QuotientTable(Table):
 class QuotientBatch(Batch):
     """An operation on a quotient table."""
 
-    _fields_ = _words("brought", "numbers", "left", "touched", "erases", "first_bucket", "heavy")
+    _fields_ = _words("brought", "numbers", "left", "touched", "erases", "first_bucket", "heavy", "unique")
 
 
 class TakeOverBatch(QuotientBatch):
@@ -219,7 +219,7 @@ class PassBatch(Launch):
 
     _fields_ = [
         *_words("keys", "values", "source", "target", "places", "touched", "parts", "part_shift", "given"),
-        *_words("tiles", "most_tiles", "share", "slice"),
+        *_words("tiles", "most_tiles", "share", "bin_ranges"),
     ]
 
 

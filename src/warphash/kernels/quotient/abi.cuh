@@ -22,6 +22,7 @@ struct QuotientBatch : Batch {
                 // no value
   u64 first_bucket;  // scan: the bucket of the first slot
   u64 heavy;         // u32 list of ranges that apply_in_place leaves to apply, its length in Report::leftover; or 0
+  u64 unique;        // build: whether no key repeats
 };
 
 // What take_over reads (quotient/gpu/take_over.cuh): the buckets of another table with the same hash constants.
@@ -46,7 +47,7 @@ struct PassBatch : Launch {
   u64 tiles;       // u64 per tile of a part, zero before parts are arranged; 0 if parts are ranges
   u64 most_tiles;  // that it has room for
   u64 share;       // count: elements of a block, at most kMostCounted
-  u64 slice;       // count: ranges that it counts together: one, or those of a part
+  u64 bin_ranges;  // count: ranges that it counts together: one, or those of a part
 };
 
 // What a quotient design takes.

@@ -11,8 +11,8 @@ from ..scratch import starts_of
 
 __all__ = ["Passes", "Plan", "plan_for"]
 
-TILE_BYTES, MOST_BINS, MOST_COUNTED_BINS, MOST_COUNTED = 32 << 10, 1024, 24576, 65535
-"""``kPassTileBytes``, ``kMostBins``, ``kMostCountedBins``, ``kMostCounted``."""
+TILE_BYTES, MOST_BINS, MOST_RANGES, MOST_COUNTED_BINS, MOST_COUNTED = 32 << 10, 1024, 8192, 24576, 65535
+"""``kPassTileBytes``, ``kMostBins``, ``kMostRanges``, ``kMostCountedBins``, ``kMostCounted``."""
 
 _COUNTING_THREADS, _ARRANGING_THREADS = 1024, 32
 """Threads of a block that counts, and for a part."""
@@ -31,6 +31,9 @@ guess, as the next one; no device has decided."""
 _FEWEST_PER_RANGE = 64
 """Elements for each range of the table that a batch in passes has at least. Each range is counted and arranged, and a
 tile that goes to more ranges than it has elements for writes parts of sectors."""
+
+_FEWEST_PER_SCATTERED_RANGE = 8
+"""The same, where the second pass scatters: eight pairs of 8 + 8 bytes are four sectors. A guess, too."""
 
 _FEWEST_COUNTED = 1 << 13
 """Elements that a block counts at least before it adds its counts to those of all ranges."""
@@ -54,6 +57,11 @@ class Plan(NamedTuple):
         return self.shift > 0 and self.ranges > MOST_COUNTED_BINS
 
     @property
+    def scatters(self) -> bool:
+        """Whether elements go to their ranges one by one: a tile cannot be arranged by all ranges of a part."""
+        return 1 << self.shift > MOST_BINS
+
+    @property
     def tile(self) -> int:
         """Elements of a tile."""
         return TILE_BYTES // self.element_bytes
@@ -72,11 +80,14 @@ def plan_for(engine: Engine, spec: KernelSpec, ranges: int, n: int, *, valued: b
     valued
         Whether values, if the table has some, go with the keys.
     """
-    pays = n >= max(_FEWEST_ELEMENTS, _FEWEST_PER_RANGE * ranges)
-    if not engine.window_bytes or not pays or ranges > MOST_BINS * MOST_BINS:
+    if not engine.window_bytes or ranges > MOST_BINS * MOST_RANGES:
         return None
     shift = 0 if ranges <= _ONE_PASS_RANGES else -(-(ranges - 1).bit_length() // 2)
-    return Plan(n, ranges, shift, spec.word_bytes + valued * spec.value_word_bytes)
+    if ranges > MOST_BINS * MOST_BINS:
+        shift = MOST_RANGES.bit_length() - 1
+    plan = Plan(n, ranges, shift, spec.word_bytes + valued * spec.value_word_bytes)
+    fewest = _FEWEST_PER_SCATTERED_RANGE if plan.scatters else _FEWEST_PER_RANGE
+    return plan if n >= max(_FEWEST_ELEMENTS, fewest * ranges) else None
 
 
 class Passes:
@@ -126,7 +137,7 @@ class Passes:
         passes = PassBatch(n=batch.n, report=batch.report, keys=batch.keys, values=batch.values)
         passes.touched, passes.parts, passes.part_shift = at["touched"], plan.parts, plan.shift
         passes.given, passes.tiles, passes.most_tiles = at["given"] or table.counters, at["tiles"], plan.tiles
-        passes.share, passes.slice = self._share(batch.n), 1 << plan.shift if plan.counts_parts else 1
+        passes.share, passes.bin_ranges = self._share(batch.n), 1 << plan.shift if plan.counts_parts else 1
         if plan.shift:
             self._engine.fill(at["given"], 0, at["tiles"] + 8 * plan.tiles - at["given"], stream)
 
@@ -146,7 +157,7 @@ class Passes:
             run(f"count_ranges{widths}", tiles)
             arrange("arrange_ranges")
         if plan.shift:
-            run(f"to_ranges{widths}", tiles)
+            run(f"{'scatter_' * plan.scatters}to_ranges{widths}", tiles)
         batch.brought, batch.touched, batch.numbers = at["brought"], at["touched"], 0
         batch.left = at["left"] or (0 if batch.out_flags else at["parted"])  # which only flags need then
 

@@ -150,3 +150,12 @@ struct RestoreOrder {
 };
 
 }  // namespace warphash
+
+// Of a family's parts, by the bytes of a key.
+#define WARPHASH_LOOKUP_PARTITION_ENTRIES(PARTS)                                 \
+  WARPHASH_ENTRY(count_parts4, warphash::CountParts<warphash::u32, PARTS>)       \
+  WARPHASH_ENTRY(count_parts8, warphash::CountParts<warphash::u64, PARTS>)       \
+  WARPHASH_ENTRY(partition_keys4, warphash::PartitionKeys<warphash::u32, PARTS>) \
+  WARPHASH_ENTRY(partition_keys8, warphash::PartitionKeys<warphash::u64, PARTS>) \
+  WARPHASH_ENTRY(restore_order4, warphash::RestoreOrder<warphash::u32, PARTS>)   \
+  WARPHASH_ENTRY(restore_order8, warphash::RestoreOrder<warphash::u64, PARTS>)

@@ -20,10 +20,4 @@ struct LookupPartsOfRanges {
 
 }  // namespace warphash
 
-#define WARPHASH_PLAIN_ENTRIES                                                                           \
-  WARPHASH_ENTRY(count_parts4, warphash::CountParts<warphash::u32, warphash::LookupPartsOfRanges>)       \
-  WARPHASH_ENTRY(count_parts8, warphash::CountParts<warphash::u64, warphash::LookupPartsOfRanges>)       \
-  WARPHASH_ENTRY(partition_keys4, warphash::PartitionKeys<warphash::u32, warphash::LookupPartsOfRanges>) \
-  WARPHASH_ENTRY(partition_keys8, warphash::PartitionKeys<warphash::u64, warphash::LookupPartsOfRanges>) \
-  WARPHASH_ENTRY(restore_order4, warphash::RestoreOrder<warphash::u32, warphash::LookupPartsOfRanges>)   \
-  WARPHASH_ENTRY(restore_order8, warphash::RestoreOrder<warphash::u64, warphash::LookupPartsOfRanges>)
+#define WARPHASH_PLAIN_ENTRIES WARPHASH_LOOKUP_PARTITION_ENTRIES(warphash::LookupPartsOfRanges)

@@ -1,21 +1,23 @@
 // Brings the elements of a large batch to their ranges in passes over tiles, and their flags back.
 //
-//   count           counts the elements of each range; or of each part, if there are many ranges
-//   arrange_parts   gives each part its places, and cuts it into tiles
-//   arrange_ranges  gives each range its places in `brought`, and lists the ranges that have elements
-//   arrange         both at once
-//   to_parts        copies hashes and values to the places of their parts
-//   count_ranges    counts the elements of each range, tile by tile of the parts
-//   to_ranges       copies them from there to the places of their ranges
-//   restore_flags   copies flags from the order that a pass has made to the order that it found
+//   count              counts the elements of each range; or of each part, if there are many ranges
+//   arrange_parts      gives each part its places, and cuts it into tiles
+//   arrange_ranges     gives each range its places in `brought`, and lists the ranges that have elements
+//   arrange            both at once
+//   to_parts           copies hashes and values to the places of their parts
+//   count_ranges       counts the elements of each range, tile by tile of the parts
+//   to_ranges          copies them from there to the places of their ranges
+//   scatter_to_ranges  does so one by one, for parts of more ranges
+//   restore_flags      copies flags from the order that a pass has made to the order that it found
 //
 // It does the work of count, reserve and scatter (quotient/bring.cuh), and leaves what they leave: the elements in the
 // order of ranges, and for each range its start, its number of elements and, if it has some, its place in the list.
-// storage/quotient/passes.py launches it, in one of three ways:
+// storage/quotient/passes.py launches it, in one of four ways:
 //
 //   few ranges    count, arrange, to_parts
 //   more          count, arrange, to_parts, to_ranges
 //   many          count, arrange_parts, to_parts, count_ranges, arrange_ranges, to_ranges
+//   very many     count, arrange_parts, to_parts, count_ranges, arrange_ranges, scatter_to_ranges
 //
 // Layout. A part is 2^part_shift ranges in a row. A batch has the elements of a part in one piece, and in that piece
 // those of a range. A table of few ranges has parts of one range, and to_parts is the only pass.
@@ -49,7 +51,12 @@
 //
 // Why many ranges are counted behind the first pass. A block has room for the counters of kMostCountedBins ranges. Of
 // 271,000 ranges, all keys were read once for each of 12 slices of them: 22.5 ms for 1 G pairs, longer than both passes
-// (H200). The elements of a tile of a part go to at most kMostBins ranges, so they are read once more instead.
+// (H200). The elements of a tile go to the ranges of one part, so they are read once more instead.
+//
+// Why very many ranges are scattered to. Two passes tell apart 2^20 ranges, 34 GB of lines. Beyond that, a part has more
+// ranges than a tile has elements, so a tile that arranged them would have no neighbours to write. But the elements of
+// a part go to a few megabytes, which stay in the second-level cache until their sectors are whole. From the caller's
+// order, each element is a sector of memory, read and written: 42 of the 86 ms of 2^28 pairs (H200, 3 M ranges).
 //
 // Why flags go back in steps. `apply` knows the number of an element only if it travels along: 4 bytes to write and to
 // read in each pass. Its flag would then be a sector of the second-level cache, read and written for one byte; 50 M of
@@ -71,7 +78,8 @@
 namespace warphash {
 
 constexpr u32 kPassTileBytes = 32 << 10;  // of elements
-constexpr u32 kMostBins = 1024;           // parts of a table, and ranges of a part
+constexpr u32 kMostBins = 1024;           // that a tile is arranged by: parts of a table, or ranges of a part
+constexpr u32 kMostRanges = 8192;         // of a part
 constexpr u32 kPassThreads = block_threads(512);
 constexpr u32 kMostCountedBins = 24576;  // of 16 bits: they fill the 48 KB that a kernel may have of its own
 constexpr u32 kMostCounted = 65535;      // elements of a block that counts, so that no 16 bits overflow
@@ -94,12 +102,12 @@ WARPHASH_FN u32 range_of_hash(const QuotientTable& t, Word hash) {
 
 // ---- count, count_ranges
 // The bins of `count`: ranges, or parts. The counters of parts then hand out their places.
-WARPHASH_FN u32 bin_shift(const PassBatch& b) { return first_bit(static_cast<u32>(b.slice)); }
+WARPHASH_FN u32 bin_shift(const PassBatch& b) { return first_bit(static_cast<u32>(b.bin_ranges)); }
 WARPHASH_FN u32 bins_of(const QuotientTable& t, const PassBatch& b) {
   return (static_cast<u32>(t.ranges - 1) >> bin_shift(b)) + 1;
 }
 WARPHASH_FN u32* counters_of(const QuotientTable& t, const PassBatch& b) {
-  return in_global(pointer<u32>(b.slice > 1 ? b.given : t.counters));
+  return in_global(pointer<u32>(b.bin_ranges > 1 ? b.given : t.counters));
 }
 
 // A share of the caller's keys.
@@ -194,7 +202,7 @@ struct ArrangeParts : ByParts {
       start = static_cast<u32>(fetch_add(&report_of(b)->losers, static_cast<u64>(elements)));
       if (tiles) tile = fetch_add(pointer<u32>(b.given) + b.parts, tiles);
       pointer<u32>(t.starts)[part << b.part_shift] = start;
-      if (b.slice > 1) pointer<u32>(b.given)[part] = 0;
+      if (b.bin_ranges > 1) pointer<u32>(b.given)[part] = 0;
     }
     start = shuffle(start, 0, kWarpLanes), tile = shuffle(tile, 0, kWarpLanes);
     for (u32 k = lane(); k < tiles; k += kWarpLanes) {
@@ -244,7 +252,7 @@ struct Arrange : ByParts {
   }
 };
 
-// ---- to_parts, to_ranges
+// ---- to_parts, to_ranges, scatter_to_ranges
 // What a block shares.
 struct PassTile {
   alignas(16) u8 elements[kPassTileBytes];
@@ -255,6 +263,10 @@ struct PassTile {
 
 template <class Brought>
 constexpr u32 kPassItems = kPassTileBytes / sizeof(Brought) / kPassThreads;  // of a thread
+
+// On a processor: a thread that has 16 elements needs 64 registers.
+template <class Brought>
+constexpr u32 kPassBlocks = sizeof(Brought) == 4 ? 2 : 3;
 
 template <class Brought>
 WARPHASH_FN Brought load_brought(const Brought* p) {
@@ -299,7 +311,7 @@ struct CallersTile {
 template <class Word, bool kHasValue>
 struct TileOfPart {
   using Brought = Slot<Word, kHasValue>;
-  static constexpr u32 kThreads = kPassThreads, kBlocks = 3, kBins = kMostBins;
+  static constexpr u32 kThreads = kPassThreads, kBlocks = 3, kBins = kMostRanges;
   const QuotientTable& t;
   const PassBatch& b;
   u32 first, n, first_range;
@@ -318,46 +330,63 @@ struct TileOfPart {
   }
 };
 
+// The elements of a tile that this thread has, and their ranks among those of their bins.
+template <class Tile>
+struct Ranked {
+  using Brought = typename Tile::Brought;
+  static constexpr u32 kItems = kPassItems<Brought>;
+  Brought item[kItems];
+
+  WARPHASH_FN static u32 number(u32 k) { return k * kPassThreads + thread_in_block(); }
+
+  // Counts the elements of each bin. All threads call it; a barrier ends it.
+  WARPHASH_FN Ranked(const Tile& tile, u32* counts, u32 bins) {
+#pragma unroll
+    for (u32 k = 0; k < kItems; ++k)
+      if (number(k) < tile.n) item[k] = tile.load(number(k));
+    for (u32 bin = thread_in_block(); bin < bins; bin += kPassThreads) counts[bin] = 0;
+    block_barrier();
+#pragma unroll
+    for (u32 k = 0; k < kItems; ++k) {
+      const u32 rank = number(k) < tile.n ? fetch_add(counts + tile.bin(item[k]), 1u) : 0;
+      ranks_[k / 2] = k % 2 ? ranks_[k / 2] | rank << 16 : rank;
+    }
+    block_barrier();
+  }
+  WARPHASH_FN u32 rank(u32 k) const { return ranks_[k / 2] >> 16 * (k % 2) & 0xffffu; }
+
+ private:
+  u32 ranks_[kItems / 2];  // two in a word
+};
+
 template <class Tile>
 struct Pass : OverPasses {
   using Brought = typename Tile::Brought;
-  static constexpr u32 kItems = kPassItems<Brought>;
-  static constexpr u32 kThreads = kPassThreads, kBlocks = sizeof(Brought) == 4 ? 2 : 3;
-
-  WARPHASH_FN static u32 number(u32 k) { return k * kPassThreads + thread_in_block(); }
+  using Elements = Ranked<Tile>;
+  static constexpr u32 kThreads = kPassThreads, kBlocks = kPassBlocks<Brought>;
 
   WARPHASH_FN static void run(const QuotientTable& t, const PassBatch& b) {
     const Tile tile(t, b, block());
     if (tile.n == 0) return;  // the whole block
     PassTile& m = *static_cast<PassTile*>(block_memory<sizeof(PassTile)>());
-    Brought item[kItems];
-    u32 ranks[kItems / 2];  // two in a word
-#pragma unroll
-    for (u32 k = 0; k < kItems; ++k)
-      if (number(k) < tile.n) item[k] = tile.load(number(k));
-    for (u32 bin = thread_in_block(); bin < kMostBins; bin += kPassThreads) m.starts[bin] = 0;
-    block_barrier();
-#pragma unroll
-    for (u32 k = 0; k < kItems; ++k) {
-      const u32 rank = number(k) < tile.n ? fetch_add(m.starts + tile.bin(item[k]), 1u) : 0;
-      ranks[k / 2] = k % 2 ? ranks[k / 2] | rank << 16 : rank;
-    }
-    block_barrier();
+    const Elements elements(tile, m.starts, kMostBins);
     arrange_bins(tile, m);
     Brought* const staged = reinterpret_cast<Brought*>(m.elements);
 #pragma unroll
-    for (u32 k = 0; k < kItems; ++k) {
-      if (number(k) >= tile.n) continue;
-      const u32 bin = tile.bin(item[k]), place = m.starts[bin] + (ranks[k / 2] >> 16 * (k % 2) & 0xffffu);
-      staged[place] = item[k];
-      if (b.places) store_once(pointer<u32>(b.places) + tile.first + number(k), m.shifts[bin] + place);
+    for (u32 k = 0; k < Elements::kItems; ++k) {
+      const u32 number = Elements::number(k);
+      if (number >= tile.n) continue;
+      const u32 bin = tile.bin(elements.item[k]), place = m.starts[bin] + elements.rank(k);
+      staged[place] = elements.item[k];
+      if (b.places) store_once(pointer<u32>(b.places) + tile.first + number, m.shifts[bin] + place);
     }
     block_barrier();
 #pragma unroll
-    for (u32 k = 0; k < kItems; ++k) {
-      if (number(k) >= tile.n) continue;
-      const Brought x = staged[number(k)];
-      pointer<Brought>(b.target)[m.shifts[tile.bin(x)] + number(k)] = x;
+    for (u32 k = 0; k < Elements::kItems; ++k) {
+      const u32 number = Elements::number(k);
+      if (number >= tile.n) continue;
+      const Brought x = staged[number];
+      pointer<Brought>(b.target)[m.shifts[tile.bin(x)] + number] = x;
     }
   }
 
@@ -386,6 +415,35 @@ struct Pass : OverPasses {
       start += count;
     }
     block_barrier();
+  }
+};
+
+// As a pass, without a tile that is put in order.
+template <class Tile>
+struct Scatter : OverPasses {
+  using Brought = typename Tile::Brought;
+  using Elements = Ranked<Tile>;
+  static constexpr u32 kThreads = kPassThreads, kBlocks = kPassBlocks<Brought>;
+  struct Memory {
+    u32 bins[kMostRanges];  // elements of a bin, then the place of the first
+  };
+
+  WARPHASH_FN static void run(const QuotientTable& t, const PassBatch& b) {
+    const Tile tile(t, b, block());
+    if (tile.n == 0) return;  // the whole block
+    u32* const bins = static_cast<Memory*>(block_memory<sizeof(Memory)>())->bins;
+    const Elements elements(tile, bins, tile.bins());
+    for (u32 bin = thread_in_block(); bin < tile.bins(); bin += kPassThreads)
+      if (const u32 count = bins[bin]) bins[bin] = tile.reserve(bin, count);
+    block_barrier();
+#pragma unroll
+    for (u32 k = 0; k < Elements::kItems; ++k) {
+      const u32 number = Elements::number(k);
+      if (number >= tile.n) continue;
+      const u32 place = bins[tile.bin(elements.item[k])] + elements.rank(k);
+      pointer<Brought>(b.target)[place] = elements.item[k];
+      if (b.places) store_once(pointer<u32>(b.places) + tile.first + number, place);
+    }
   }
 };
 
@@ -439,11 +497,12 @@ struct RestoreFlags : OverPasses {
 }  // namespace warphash
 
 // By the bytes of a key and of a value.
-#define WARPHASH_PASS_ENTRIES(BYTES, WORD, VALUED)                                         \
-  WARPHASH_ENTRY(to_parts##BYTES, warphash::Pass<warphash::CallersTile<WORD, VALUED>>)     \
-  WARPHASH_ENTRY(count_ranges##BYTES, warphash::Count<warphash::TileOfPart<WORD, VALUED>>) \
-  WARPHASH_ENTRY(to_ranges##BYTES, warphash::Pass<warphash::TileOfPart<WORD, VALUED>>)     \
-  WARPHASH_ENTRY(arrange##BYTES, warphash::Arrange<warphash::kPassTile<WORD, VALUED>>)     \
+#define WARPHASH_PASS_ENTRIES(BYTES, WORD, VALUED)                                                \
+  WARPHASH_ENTRY(to_parts##BYTES, warphash::Pass<warphash::CallersTile<WORD, VALUED>>)            \
+  WARPHASH_ENTRY(count_ranges##BYTES, warphash::Count<warphash::TileOfPart<WORD, VALUED>>)        \
+  WARPHASH_ENTRY(to_ranges##BYTES, warphash::Pass<warphash::TileOfPart<WORD, VALUED>>)            \
+  WARPHASH_ENTRY(scatter_to_ranges##BYTES, warphash::Scatter<warphash::TileOfPart<WORD, VALUED>>) \
+  WARPHASH_ENTRY(arrange##BYTES, warphash::Arrange<warphash::kPassTile<WORD, VALUED>>)            \
   WARPHASH_ENTRY(arrange_parts##BYTES, warphash::ArrangeParts<warphash::kPassTile<WORD, VALUED>>)
 #define WARPHASH_PLAIN_ENTRIES                                                   \
   WARPHASH_ENTRY(count4, warphash::Count<warphash::CallersShare<warphash::u32>>) \

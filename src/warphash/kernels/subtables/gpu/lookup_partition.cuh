@@ -13,10 +13,4 @@ struct LookupPartsOfSubtables : PartsOfSubtables {
 }  // namespace warphash
 
 #undef WARPHASH_PLAIN_ENTRIES  // of a unit that partitions updates
-#define WARPHASH_PLAIN_ENTRIES                                                                              \
-  WARPHASH_ENTRY(count_parts4, warphash::CountParts<warphash::u32, warphash::LookupPartsOfSubtables>)       \
-  WARPHASH_ENTRY(count_parts8, warphash::CountParts<warphash::u64, warphash::LookupPartsOfSubtables>)       \
-  WARPHASH_ENTRY(partition_keys4, warphash::PartitionKeys<warphash::u32, warphash::LookupPartsOfSubtables>) \
-  WARPHASH_ENTRY(partition_keys8, warphash::PartitionKeys<warphash::u64, warphash::LookupPartsOfSubtables>) \
-  WARPHASH_ENTRY(restore_order4, warphash::RestoreOrder<warphash::u32, warphash::LookupPartsOfSubtables>)   \
-  WARPHASH_ENTRY(restore_order8, warphash::RestoreOrder<warphash::u64, warphash::LookupPartsOfSubtables>)
+#define WARPHASH_PLAIN_ENTRIES WARPHASH_LOOKUP_PARTITION_ENTRIES(warphash::LookupPartsOfSubtables)
