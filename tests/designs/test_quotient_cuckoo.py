@@ -391,6 +391,34 @@ def test_a_build_whose_memory_is_refused_adds_nothing(once: bool, device: str) -
     assert not refusals.refused and number > 1
 
 
+@pytest.mark.parametrize("device", one_of_each("cpu", "emulated", "cuda"))
+@pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("u4", None), ("u8", "u8"), ("u8", None)])
+@pytest.mark.parametrize("flagged", [False, True])
+def test_a_build_compares_no_keys_that_are_said_to_differ(
+    device: str, key: str, value: str | None, flagged: bool
+) -> None:
+    n = 20_000 if device == "cpu" else 3000
+    keys = np.random.default_rng(7).permutation(np.arange(n, dtype=key))
+    options: Any = {"design": "quotient_cuckoo", "device": device, "seed": 5}
+
+    def built(given: Any) -> Any:
+        pairs = (given, ~given) if value else (given,)
+        if not flagged:
+            return (HashMap if value else HashSet).from_arrays(*pairs, assume_unique=True, **options)  # type: ignore[attr-defined]
+        table = HashMap(key, value, capacity=n, **options) if value else HashSet(key, capacity=n, **options)
+        assert table.insert(*pairs, assume_unique=True).all()
+        return table
+
+    table = built(keys)
+    table.check()
+    assert sorted(table.keys().tolist()) == list(range(n)) and not table.contains(keys + keys.dtype.type(n)).any()
+    if value:
+        assert (table.find(keys)[0] == ~keys).all()
+    if not flagged:
+        twice = np.resize(keys[: n // 2], n)
+        assert len(built(twice)) > n // 2 and built(twice).contains(twice).all()
+
+
 @contextmanager
 def noted_fills(array: Any) -> Iterator[list[int]]:
     """How many bytes are filled each time."""

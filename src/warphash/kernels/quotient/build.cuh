@@ -6,7 +6,7 @@
 //   2. Threads take elements, kAtOnce at a time, so that several loads and atomics of each are under way. An element
 //      sets the bit of its hash in a map that the block shares. If the bit was clear, no other element with this key
 //      has come before. The element takes the next slot of its home by a counter, and puts its key there with plain
-//      stores: it compares with no key, and waits for no other thread.
+//      stores: it compares with no key, and waits for no other thread. If no key repeats, there is no map.
 //   3. Elements whose bit was set, and those whose home was full, have listed their numbers in step 2. They are
 //      inserted in rounds, as in any batch (quotient/range.cuh).
 //
@@ -54,7 +54,8 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
   WARPHASH_FN void run() {
     WARPHASH_ASSERT(!b.erases);
     Base::lines = Lines::open_vacant(m.range, line_at(t, Base::first_bucket), Base::size, id, threads);
-    for (u32 k = id; k < Seen::kWords; k += threads) m.before.words[k] = 0;
+    if (!b.unique)
+      for (u32 k = id; k < Seen::kWords; k += threads) m.before.words[k] = 0;
     Base::set_heads(m, 0);  // there are no lists yet: the heads count the slots that are taken
     if (id == 0) m.listed = 0;
     block_barrier();
@@ -112,6 +113,7 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
 
   // Sets the bit of a hash. False if it was set: another element may have the same key.
   WARPHASH_FN bool mark(Word hash) {
+    if (b.unique) return true;
     const u32 at = multiply_high(D::mixed(hash), Seen::kBits), bit = 1u << at % 32;
     return !(Lines::set_bits(m.before.words + at / 32, bit) & bit);
   }

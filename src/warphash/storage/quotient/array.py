@@ -257,6 +257,7 @@ class QuotientArray:
         kind: int = 0,
         flags: int = 0,
         count_probes: bool = False,
+        unique: bool = False,
         listed: Listed | None = None,
         stream: Any = None,
     ) -> Outcome:
@@ -266,6 +267,8 @@ class QuotientArray:
         ----------
         keys, values, flags
             Addresses of ``n`` words, words and bytes; ``flags`` (`abi.Flag`) may be 0.
+        unique
+            No key repeats. An array without pairs is then built without comparing keys.
         listed
             Elements to take part; all of them if None.
 
@@ -281,7 +284,7 @@ class QuotientArray:
             (0 if listed else at, min(scratch.n, walked - at), listed.numbers.ptr + 4 * at if listed else 0, 0)
             for at in range(0, walked, scratch.n)
         )
-        fields = {"op": op, "kind": kind, "count_probes": count_probes, "erases": 0}
+        fields = {"op": op, "kind": kind, "count_probes": count_probes, "unique": unique, "erases": 0}
         return self._run(scratch, launches, keys, values, flags, fields, stream)
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int:
@@ -308,7 +311,7 @@ class QuotientArray:
 
     def _erasing(self, scratch: _Scratch) -> dict[str, int]:
         """Fields of a batch that erases."""
-        return {"erases": scratch.element_bytes, "count_probes": 0}
+        return {"erases": scratch.element_bytes, "count_probes": 0, "unique": 0}
 
     def take_over(self, other: QuotientArray, size: int, stream: Any = None) -> Outcome:
         """Add the ``size`` pairs of an array to this one, which has none. Waits.

@@ -188,7 +188,7 @@ class QuotientStore:
         unique: bool = False,
         stream: Any = None,
     ) -> None:
-        """As `Store.update`; returns when the batch is done. Keys may repeat even if they are said to be ``unique``."""
+        """As `Store.update`; returns when the batch is done. Only a build makes use of ``unique`` keys."""
         if n == 0:
             return
         if self.recovery.step != self._clear_new:
@@ -197,7 +197,7 @@ class QuotientStore:
         if not fits:
             self._grow_ahead(keys, n, unique, stream)
         builds = not (self.size or flags or self._options.counts_probes) and op in (Op.KEEP, Op.REPLACE)
-        if builds and self._build(keys, values, n, op, stream):
+        if builds and self._build(keys, values, n, op, unique, stream):
             return self._keep_in_bounds(stream)
         before, resting = self.state, self.recovery.step
         flags, _own_flags = flags_at(self.engine, flags, n, stream)
@@ -218,6 +218,7 @@ class QuotientStore:
                 kind=kind,
                 flags=flags,
                 count_probes=counts_probes,
+                unique=unique,
                 listed=listed,
                 stream=stream,
             )
@@ -244,14 +245,14 @@ class QuotientStore:
         self._new_share = (self.state.size - before.size) / n
         self._keep_in_bounds(stream)
 
-    def _build(self, keys: int, values: int, n: int, op: Op, stream: Any) -> bool:
+    def _build(self, keys: int, values: int, n: int, op: Op, unique: bool, stream: Any) -> bool:
         """Do a batch for a table without keys, whose elements need no flags: whether it is done.
 
         If some keys find no slot, the table is cleared, and the batch has to be done with flags.
         """
         before, self.recovery.step = self.recovery.step, self._clear
         try:
-            outcome = self.state.array.update(keys, values, n, op=op, stream=stream)
+            outcome = self.state.array.update(keys, values, n, op=op, unique=unique, stream=stream)
         except MemoryError:  # before a kernel was launched
             self.recovery.step = before
             raise

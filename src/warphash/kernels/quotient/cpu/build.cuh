@@ -3,7 +3,7 @@
 //   1. The lines of the range begin vacant in memory of the thread's own, which stays in its cache.
 //   2. The homes of a block of elements are computed together, by SIMD. An element sets the bit of its hash in a map. If
 //      the bit was clear, no other element with this key has come before: the element takes the next slot of its home by
-//      a counter, and compares with no key.
+//      a counter, and compares with no key. If no key repeats, there is no map.
 //   3. Elements whose bit was set, and those whose home was full, are inserted one by one, as in any batch.
 //   4. The finished lines are written past the caches.
 //
@@ -60,11 +60,8 @@ struct BuildOnStage : RangeOfOneThread<D, LinesOnStage, HashesSeen<typename D::S
   void run() {
     std::memset(m.range.lines, 0, Base::size * sizeof(Line));
     Base::lines = m.range.lines->words;
-    std::memset(&m.before, 0, sizeof(m.before));
     Base::set_heads(m, 0);  // there are no lists yet: the heads count the slots that are taken
-    u32 left = 0;
-    for (u32 first = 0; first < elements; first += kBlock)
-      left = put_first_keys(first, elements - first < kBlock ? elements - first : kBlock, left);
+    const u32 left = b.unique ? put_first_keys<true>() : put_first_keys<false>();
     Base::set_heads(m, Base::kNobody);
     for (u32 k = 0; k < left; ++k) Base::insert(list()[k], Base::brought(list()[k]));
     Base::finish();
@@ -73,7 +70,23 @@ struct BuildOnStage : RangeOfOneThread<D, LinesOnStage, HashesSeen<typename D::S
  private:
   u32* list() const { return pointer<u32>(b.left) + Base::start; }
 
+  // Step 2. Returns how many elements are left.
+  template <bool kUnique>
+  WARPHASH_FN u32 put_first_keys() {
+    if (!kUnique) std::memset(&m.before, 0, sizeof(m.before));
+    u32 left = 0;
+    for (u32 first = 0; first < elements; first += kBlock)
+      left = put_first_keys<kUnique>(first, elements - first < kBlock ? elements - first : kBlock, left);
+    return left;
+  }
+  // Sets a bit. Whether it was clear.
+  WARPHASH_FN static bool is_first(u32* words, u32 at) {
+    const u32 bit = 1u << at % 32, seen = words[at / 32];
+    words[at / 32] = seen | bit;
+    return !(seen & bit);
+  }
   // Of `n` elements. Returns how many are left, with those that were before.
+  template <bool kUnique>
   WARPHASH_FN u32 put_first_keys(u32 first, u32 n, u32 left) {
     const QuotientTable table = t;
     const Brought* const items = pointer<const Brought>(b.brought) + Base::start + first;
@@ -84,7 +97,7 @@ struct BuildOnStage : RangeOfOneThread<D, LinesOnStage, HashesSeen<typename D::S
       const auto home = D::home_of(table, items[k].key);
       buckets[k] = home.bucket - first_bucket;
       remainders[k] = home.remainder;
-      bits[k] = D::mixed(items[k].key) % Seen::kBits;
+      if (!kUnique) bits[k] = D::mixed(items[k].key) % Seen::kBits;
     }
     const bool flags = b.out_flags && !flags_ahead(b);
     if (flags)
@@ -95,9 +108,8 @@ struct BuildOnStage : RangeOfOneThread<D, LinesOnStage, HashesSeen<typename D::S
     u32* const numbers = list();
     u32 changed = 0;
     for (u32 k = 0; k < n; ++k) {
-      const u32 bit = 1u << bits[k] % 32, seen = words[bits[k] / 32], slot = taken[buckets[k]];
-      words[bits[k] / 32] = seen | bit;
-      if (!(seen & bit) && slot < S::kSlots) [[likely]] {
+      const u32 slot = taken[buckets[k]];
+      if ((kUnique || is_first(words, bits[k])) && slot < S::kSlots) [[likely]] {
         taken[buckets[k]] = slot + 1;
         u32* const w = lines + buckets[k] * kLineWords;
         LinesOnStage::put<S>(w, slot, remainders[k]);
