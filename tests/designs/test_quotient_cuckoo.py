@@ -781,7 +781,7 @@ def test_a_move_whose_memory_is_refused_moves_nothing(device: str, same_size: bo
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_pairs_that_fit_into_one_launch_move_in_one(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quotient, "_LAUNCH_ELEMENTS", 1100)
+    launch_at_most(1100, monkeypatch)
     table, keys = made("u4", "u4", 7 * 500, device=device), np.arange(1100, dtype=np.uint32)
     add(table, keys)
     launched = noted_launches(table, monkeypatch)
@@ -794,6 +794,33 @@ def test_pairs_that_fit_into_one_launch_move_in_one(device: str, monkeypatch: py
     assert launched[0] == "build" and set(launched[1:]) == {"apply"} and len(table) == 2200
     assert sorted(table.keys().tolist()) == list(range(2200))
     table.check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("refused", range(5))
+def test_where_memory_is_short_pairs_move_in_smaller_pieces(
+    device: str, refused: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quotient, "_MOVED_BUCKETS", 100)
+    table, keys = made("u4", "u4", 7 * 500, device=device), np.arange(2000, dtype=np.uint32)
+    add(table, keys)
+    array, tried = array_of(table), list[int]()
+    new = array.sibling(array.slots, array.seed + 1)
+    take_over = new._take_over
+
+    def noted(other: Any, size: int, buckets: int, stream: Any) -> Any:
+        tried.append(buckets)
+        with refusing(array.engine, 1, once=False) if len(tried) <= refused else nullcontext():
+            return take_over(other, size, buckets, stream)
+
+    monkeypatch.setattr(new, "_take_over", noted)
+    if refused < 4:
+        assert new.take_over(array, 2000).changed == 2000 and new.broken_buckets() == 0
+    else:
+        with pytest.raises(MemoryError):
+            new.take_over(array, 2000)
+        assert not new.cleared
+    assert array.buckets == 500 and tried == [500, 250, 125, 63][: refused + 1]
 
 
 def test_other_sizes_keep_the_hash_constants_and_the_same_size_draws_new_ones() -> None:

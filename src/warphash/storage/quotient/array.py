@@ -67,7 +67,7 @@ _MOST_ELEMENTS = 1 << 30
 the device has no memory for copies of so many, half as many go in a launch, down to `_LAUNCH_ELEMENTS`."""
 
 _MOVED_BUCKETS = 1 << 20
-"""Buckets that a scan reads at a time; and whose pairs go to another array at a time, if memory is short."""
+"""Buckets that a scan reads at a time; and of those whose pairs go to another array at a time, if memory is short."""
 
 SPARE_ELEMENTS = 1 << 10
 """Of a batch for which an array always has memory: to undo a batch where the device has none left."""
@@ -101,10 +101,10 @@ class Form(NamedTuple):
     range_buckets: int
 
 
-def _halves(n: int) -> Iterator[int]:
-    """``n``, half of it, and so on: the last is no more than `_LAUNCH_ELEMENTS`."""
+def _halves(n: int, enough: int) -> Iterator[int]:
+    """``n``, half of it, and so on: the last is no more than ``enough``."""
     yield n
-    while n > _LAUNCH_ELEMENTS:
+    while n > enough:
         n = -(-n // 2)
         yield n
 
@@ -322,14 +322,21 @@ class QuotientArray:
         """
         if self.engine.window_bytes and self._order == other._order:
             return self._take_over_lines(other, stream)
-        per_launch = _LAUNCH_ELEMENTS // other.spec.slots_per_bucket
-        buckets = other.buckets if size <= _LAUNCH_ELEMENTS else min(other.buckets, per_launch)
-        try:
-            return self._take_over(other, size, buckets, stream)
-        except MemoryError:  # of the first piece, before a kernel has changed this array
-            if not self._is_blank or buckets <= _MOVED_BUCKETS:
-                raise
-            return self._take_over(other, size, _MOVED_BUCKETS, stream)
+        most = self._most_elements
+        share = other.buckets if size <= most else min(other.buckets, most // other.spec.slots_per_bucket)
+        *many, fewest = _halves(share, _MOVED_BUCKETS)
+        for buckets in many:
+            try:
+                return self._take_over(other, size, buckets, stream)
+            except MemoryError:  # mostly of the first piece, before a kernel has changed this array
+                if not self._is_blank:
+                    raise
+        return self._take_over(other, size, fewest, stream)
+
+    @property
+    def _most_elements(self) -> int:
+        """Of a launch."""
+        return _MOST_ELEMENTS if self.engine.window_bytes else _LAUNCH_ELEMENTS
 
     @property
     def _order(self) -> tuple[int, str, int]:
@@ -481,8 +488,7 @@ class QuotientArray:
         """
         if n <= SPARE_ELEMENTS:
             return self._spare
-        most = _MOST_ELEMENTS if self.engine.window_bytes else _LAUNCH_ELEMENTS
-        sizes = [n] if whole else list(_halves(min(n, most)))
+        sizes = [n] if whole else list(_halves(min(n, self._most_elements), _LAUNCH_ELEMENTS))
         needs = bool(flags), self._is_blank, stream
         for size in sizes:
             plan = plan_for(self.engine, self.spec, self.ranges, size, valued=valued) if in_order else None
