@@ -246,11 +246,11 @@ class TestSchedules:
     @pytest.mark.parametrize(
         ("right", "wrong"),
         [
-            ("    block_barrier();  // before the flags are written over\n", ""),
+            ("gather(b, elements, tile);\n    block_barrier();\n", "gather(b, elements, tile);\n"),
             ("fetch_add(tile.counts + part, 1u);\n    }\n    block_barrier();", "tile.counts[part]++;\n    }\n"),
             ("static_cast<u64>(static_cast<u32>(run)) - start", "static_cast<u64>(static_cast<u32>(run))"),
         ],
-        ids=["values overtake flags", "a tile is arranged too early", "a run begins too late"],
+        ids=["answers are taken before they are there", "a tile is arranged too early", "a run begins too late"],
     )
     def test_a_planted_bug_shows(self, right: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
         engine = EmulatedEngine(lambda unit: planted(unit, right, wrong) if "RestoreOrder" in unit else unit)

@@ -15,8 +15,9 @@
 //
 // Protocol of restore_order, a block and its tile:
 //   1. A thread reads the run of a part. Warps write, for each place of the tile, the part that it belongs to.
-//   2. Each thread reads answers at the places of the tile: neighbours read neighbours in a run.
-//   3. The answers meet in shared memory, where each element of the tile finds its own by its place.
+//   2. Each thread reads answers at the places of the tile, values and flags: neighbours read neighbours in a run.
+//   3. The answers meet in shared memory, where each element of the tile finds its own by its place. A flag takes the
+//      room of the part of its place.
 //
 // Why. A table may be larger than the memory that a processor can reach without waiting for the translation of an
 // address. Behind a partition, all processors are in one or two parts at a time, whose translations stay known. In a
@@ -113,39 +114,47 @@ struct RestoreOrder {
     block_barrier();
   }
 
-  // Answers from the address `from` to the address `to`, by way of the tile. All threads call it.
-  template <class Answer>
-  WARPHASH_FN static void restore(const Batch& b, const TileElements& elements, PartsTile& tile, u64 from, u64 to) {
-    Answer* const staged = reinterpret_cast<Answer*>(tile.words);
-    const u16* const places = reinterpret_cast<const u16*>(b.places) + elements.first;
-    Answer* const output = reinterpret_cast<Answer*>(to) + elements.first;
+  // The answers at the places of the tile: values to `words`, flags to `parts`. A thread reads the part of a place
+  // before it writes a flag there, and no other thread does either.
+  WARPHASH_FN static void gather(const Batch& b, const TileElements& elements, PartsTile& tile) {
+    Word* const words = reinterpret_cast<Word*>(tile.words);
     for (u32 first = 0; first < kItems; first += kAtOnce) {
-      Answer answer[kAtOnce];
+      Word value[kAtOnce];
+      u8 flag[kAtOnce];
 #pragma unroll
       for (u32 k = 0; k < kAtOnce; ++k) {
         if (!elements.has(first + k)) continue;
         const u32 at = TileElements::number(first + k);
-        answer[k] = load_once(reinterpret_cast<const Answer*>(from) + (tile.shifts[tile.parts[at]] + at));
+        const u64 source = tile.shifts[tile.parts[at]] + at;
+        if (b.out_values) value[k] = load_once(reinterpret_cast<const Word*>(b.values) + source);
+        if (b.out_flags) flag[k] = load_once(reinterpret_cast<const u8*>(b.flags) + source);
       }
 #pragma unroll
-      for (u32 k = 0; k < kAtOnce; ++k)
-        if (elements.has(first + k)) staged[TileElements::number(first + k)] = answer[k];
+      for (u32 k = 0; k < kAtOnce; ++k) {
+        if (!elements.has(first + k)) continue;
+        const u32 at = TileElements::number(first + k);
+        if (b.out_values) words[at] = value[k];
+        if (b.out_flags) tile.parts[at] = flag[k];
+      }
     }
-    block_barrier();
-#pragma unroll
-    for (u32 k = 0; k < kItems; ++k)
-      if (elements.has(k))
-        store_once(output + TileElements::number(k), staged[load_once(places + TileElements::number(k))]);
   }
 
   WARPHASH_FN static void run(const Table&, const Batch& b) {
     PartsTile& tile = empty_tile(b);
     const auto elements = TileElements::of<Word>(b);
     read_runs(b, elements, tile);
-    if (b.out_flags) restore<u8>(b, elements, tile, b.flags, b.out_flags);
-    if (!b.out_values) return;
-    block_barrier();  // before the flags are written over
-    restore<Word>(b, elements, tile, b.values, b.out_values);
+    gather(b, elements, tile);
+    block_barrier();
+    const u16* const places = reinterpret_cast<const u16*>(b.places) + elements.first;
+    Word* const values = reinterpret_cast<Word*>(b.out_values) + elements.first;
+    u8* const flags = reinterpret_cast<u8*>(b.out_flags) + elements.first;
+#pragma unroll
+    for (u32 k = 0; k < kItems; ++k) {
+      if (!elements.has(k)) continue;
+      const u32 number = TileElements::number(k), place = load_once(places + number);
+      if (b.out_values) store_once(values + number, reinterpret_cast<const Word*>(tile.words)[place]);
+      if (b.out_flags) store_once(flags + number, tile.parts[place]);
+    }
   }
 };
 
