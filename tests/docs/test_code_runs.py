@@ -5,8 +5,10 @@ from __future__ import annotations
 import doctest
 import importlib
 import importlib.util
+import logging
 import re
 import runpy
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,6 +38,15 @@ EXAMPLES = [
     path for path in sorted((ROOT / "examples").glob("*.py")) if not lacks_framework(path.read_text(encoding="utf-8"))
 ]
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+
+
+@pytest.fixture(autouse=True)
+def level_of_the_log() -> Iterator[None]:
+    """A document may set it, and it is that of the whole process."""
+    log = logging.getLogger("warphash")
+    level = log.level
+    yield
+    log.setLevel(level)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
