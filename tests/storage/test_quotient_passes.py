@@ -103,6 +103,13 @@ def batches(array: Any, dtype: str, n: int) -> Iterator[Any]:
     yield np.full(n, 5, dtype)
 
 
+def check_batches(array: Any, key: str, value: str | None, n: int) -> None:
+    """Bring batches of ``n`` elements, with values and without, and check what is left of each."""
+    for keys in batches(array, key, n):
+        for values in (None, np.arange(n, dtype=key)) if value else (None,):
+            Brought(array, keys, values, flagged=False).check(keys, values)
+
+
 @pytest.mark.parametrize(("key", "value"), TYPES)
 @pytest.mark.parametrize(
     ("ranges", "one_pass", "counted", "n"),
@@ -124,10 +131,7 @@ def test_all_elements_come_to_their_ranges(
     device: str, key: str, value: str | None, ranges: int, one_pass: int, counted: int, n: int
 ) -> None:
     with in_passes(one_pass_ranges=one_pass, counted_bins=counted):
-        array = with_ranges(key, value, ranges, device)
-        for keys in batches(array, key, n):
-            for values in (None, np.arange(n, dtype=key)) if value else (None,):
-                Brought(array, keys, values, flagged=False).check(keys, values)
+        check_batches(with_ranges(key, value, ranges, device), key, value, n)
 
 
 @pytest.mark.parametrize(("key", "value"), TYPES)
@@ -137,10 +141,7 @@ def test_all_elements_are_scattered_to_their_ranges(
     device: str, key: str, value: str | None, ranges: int, n: int, counted: int
 ) -> None:
     with in_passes(counted_bins=counted, scatter=True):
-        array = with_ranges(key, value, ranges, device)
-        for keys in batches(array, key, n):
-            for values in (None, np.arange(n, dtype=key)) if value else (None,):
-                Brought(array, keys, values, flagged=False).check(keys, values)
+        check_batches(with_ranges(key, value, ranges, device), key, value, n)
 
 
 @pytest.mark.parametrize(("key", "value"), TYPES)
