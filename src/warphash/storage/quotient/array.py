@@ -67,7 +67,8 @@ _MOST_ELEMENTS = 1 << 30
 the device has no memory for copies of so many, half as many go in a launch, down to `_LAUNCH_ELEMENTS`."""
 
 _MOVED_BUCKETS = 1 << 20
-"""Buckets that a scan reads at a time; and of those whose pairs go to another array at a time, if memory is short."""
+"""Buckets that a scan reads at a time. Where memory is short, the pairs of no more buckets go to another array at a
+time."""
 
 SPARE_ELEMENTS = 1 << 10
 """Of a batch for which an array always has memory: to undo a batch where the device has none left."""

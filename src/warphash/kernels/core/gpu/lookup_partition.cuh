@@ -114,8 +114,8 @@ struct RestoreOrder {
     block_barrier();
   }
 
-  // The answers at the places of the tile: values to `words`, flags to `parts`. A thread reads the part of a place
-  // before it writes a flag there, and no other thread does either.
+  // Copies the answers at the places of the tile: values to `words`, flags to `parts`. One thread has each place. It
+  // reads the part there, and then writes the flag.
   WARPHASH_FN static void gather(const Batch& b, const TileElements& elements, PartsTile& tile) {
     Word* const words = reinterpret_cast<Word*>(tile.words);
     for (u32 first = 0; first < kItems; first += kAtOnce) {

@@ -7,7 +7,7 @@
 //   to_parts           copies hashes and values to the places of their parts
 //   count_ranges       counts the elements of each range, tile by tile of the parts
 //   to_ranges          copies them from there to the places of their ranges
-//   scatter_to_ranges  does so one by one, for parts of more ranges
+//   scatter_to_ranges  copies each straight to its place, where a part has more ranges than a tile is arranged by
 //   restore_flags      copies flags from the order that a pass has made to the order that it found
 //
 // It does the work of count, reserve and scatter (quotient/bring.cuh), and leaves what they leave: the elements in the
@@ -53,10 +53,11 @@
 // 271,000 ranges, all keys were read once for each of 12 slices of them: 22.5 ms for 1 G pairs, longer than both passes
 // (H200). The elements of a tile go to the ranges of one part, so they are read once more instead.
 //
-// Why very many ranges are scattered to. Two passes tell apart 2^20 ranges, 34 GB of lines. Beyond that, a part has more
-// ranges than a tile has elements, so a tile that arranged them would have no neighbours to write. But the elements of
-// a part go to a few megabytes, which stay in the second-level cache until their sectors are whole. From the caller's
-// order, each element is a sector of memory, read and written: 42 of the 86 ms of 2^28 pairs (H200, 3 M ranges).
+// Why very many ranges have no arranged tiles. Two passes tell apart 2^20 ranges, 34 GB of lines. In a larger table, a
+// part has about as many ranges as a tile has elements, or more. Few elements of a tile would go to one range, so an
+// arranged tile would have few neighbours to write. But all elements of a part go to a few megabytes of `brought`. These
+// stay in the second-level cache until their sectors are whole. Without parts, each element reads and writes a sector of
+// memory: 42 of the 86 ms of 2^28 pairs (H200, 3 M ranges).
 //
 // Why flags go back in steps. `apply` knows the number of an element only if it travels along: 4 bytes to write and to
 // read in each pass. Its flag would then be a sector of the second-level cache, read and written for one byte; 50 M of
@@ -264,7 +265,7 @@ struct PassTile {
 template <class Brought>
 constexpr u32 kPassItems = kPassTileBytes / sizeof(Brought) / kPassThreads;  // of a thread
 
-// On a processor: a thread that has 16 elements needs 64 registers.
+// Blocks on a processor. A thread has 16 elements of 4 bytes, and needs 64 registers for them.
 template <class Brought>
 constexpr u32 kPassBlocks = sizeof(Brought) == 4 ? 2 : 3;
 
@@ -418,7 +419,7 @@ struct Pass : OverPasses {
   }
 };
 
-// As a pass, without a tile that is put in order.
+// A pass that does not arrange its tile: step 3 copies elements from registers to the output.
 template <class Tile>
 struct Scatter : OverPasses {
   using Brought = typename Tile::Brought;
