@@ -200,6 +200,43 @@ def test_parts_of_an_insert_that_fills_lines_lie_in_the_cache_if_they_are_few_en
     assert policies.parts_of(100 * GB // 64, 64, WINDOW_BYTES, H200["lanes"], 50_000_000) is None  # all is within reach
 
 
+def test_parts_that_lie_in_the_cache() -> None:
+    """Where several elements read each bucket of a table that is much larger than the cache."""
+
+    def parts(keys: int, n: int) -> tuple[int, int] | None:
+        return policies.lookup_parts_of(round(keys / 7.2), 80, n=n, window_bytes=WINDOW_BYTES, **H200)
+
+    assert parts(50_000_000, 50_000_000) == (27, 18)  # of 16 MiB
+    assert parts(50_000_000, 1 << 25) == (27, 18)
+    assert parts(50_000_000, (1 << 25) - 1) is None  # the launches take longer than the cache saves
+    assert parts(400_000_000, 170_000_000) == (212, 18)
+    assert parts(400_000_000, 160_000_000) is None  # few elements for each bucket
+    assert parts(40_000_000, 50_000_000) is None  # a good part of the table lies in the cache as it is
+    assert parts(500_000_000, 1 << 30) is None  # parts would be larger than the cache
+
+
+@pytest.mark.parametrize(
+    ("design", "key", "value", "gains"),
+    [
+        ("quotient_cuckoo", "uint32", "uint32", True),
+        ("quotient_cuckoo", "int32", "int16", True),
+        ("quotient_cuckoo", "uint64", "uint64", False),
+        ("bucketed_cuckoo", "uint32", "uint32", False),
+        ("dynamic_cuckoo", "uint32", "uint32", False),
+    ],
+)
+def test_which_lookups_gain_by_the_cache(
+    device: str, design: str, key: str, value: str, gains: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(lookup_partition, "lookup_parts_of", lambda *arguments: asked.append(arguments[-1]))
+    table, keys = HashMap(key, value, capacity=100, design=design, device=device), np.arange(50).astype(key)
+    table.insert(keys, keys.astype(value))
+    asked.clear()
+    assert table.find(keys)[1].all() and table.contains(keys).all()
+    assert asked == [gains * engine_for(device).window_bytes, 0]
+
+
 @pytest.mark.parametrize("device_name", ["cpu", "emulated"])
 def test_where_translation_does_not_matter(device_name: str) -> None:
     reach_bytes = {"cpu": CpuEngine.reach_bytes, "emulated": EmulatedEngine.reach_bytes}[device_name]

@@ -117,6 +117,9 @@ class Layout(Protocol):
     lookup_partition
         The header of the kernels that count the keys of each part for a lookup, copy the keys in that order, and bring
         the answers back; empty where lookups go as they come.
+    cached_lookup_bytes
+        Bytes of the widest pair that pays for the way to a part of a table in the cache and back, in a find; 0 if no
+        pair does.
     refilling
         Entries of which a lane takes up one element after another (``kRefills``): no grid has a lane for each.
     companions
@@ -138,6 +141,7 @@ class Layout(Protocol):
     cpu_entries: str
     partition: str
     lookup_partition: str
+    cached_lookup_bytes: int
     refilling: frozenset[str]
     companions: Mapping[str, Sequence[str]]
     in_place: bool
@@ -201,7 +205,7 @@ class Buckets:
     family = "buckets"
     entries, cpu_entries = "buckets/gpu/entries.cuh", "buckets/cpu/entries.cuh"
     partition = "buckets/gpu/partition.cuh"
-    lookup_partition = "buckets/gpu/lookup_partition.cuh"
+    lookup_partition, cached_lookup_bytes = "buckets/gpu/lookup_partition.cuh", 0
     refilling = frozenset[str]()
     companions: Mapping[str, Sequence[str]] = MappingProxyType(
         {
@@ -246,7 +250,7 @@ class Chains:
 
     family = "chains"
     entries = cpu_entries = "chains/entries.cuh"
-    partition, lookup_partition = Buckets.partition, ""
+    partition, lookup_partition, cached_lookup_bytes = Buckets.partition, "", 0
     refilling = frozenset(
         ["append", "append_reusing", "append_runs", "execute", "execute_pairs", "execute_reusing", "place", "relist"]
     )
@@ -291,6 +295,7 @@ class Subtables:
     family = "subtables"
     cpu_entries = "subtables/cpu/entries.cuh"
     partition, lookup_partition = "subtables/gpu/partition.cuh", "subtables/gpu/lookup_partition.cuh"
+    cached_lookup_bytes = 0
     refilling = frozenset(["claim", "place"])
     companions: Mapping[str, Sequence[str]] = MappingProxyType({"settle": ("claim", "place", "hand_over", "find")})
     in_place, keys_apart, keeps_duplicates = True, True, False
@@ -332,7 +337,7 @@ class Tickets:
 
     family = "tickets"
     cpu_entries = "tickets/entries.cuh"
-    partition, lookup_partition = Buckets.partition, ""
+    partition, lookup_partition, cached_lookup_bytes = Buckets.partition, "", 0
     in_place, keys_apart, keeps_duplicates = True, False, False
     composed = False
 
@@ -372,6 +377,7 @@ class Tiers:
 
     family = "tiered"
     entries = cpu_entries = partition = lookup_partition = ""
+    cached_lookup_bytes = 0
     refilling = frozenset[str]()
     companions: Mapping[str, Sequence[str]] = MappingProxyType({})
     in_place = keys_apart = keeps_duplicates = False
@@ -401,7 +407,7 @@ class TwoLevel:
 
     family = "two_level"
     entries, cpu_entries = "two_level/gpu/entries.cuh", "two_level/cpu/entries.cuh"
-    partition, lookup_partition = Buckets.partition, ""
+    partition, lookup_partition, cached_lookup_bytes = Buckets.partition, "", 0
     refilling = frozenset[str]()
     companions: Mapping[str, Sequence[str]] = MappingProxyType(
         {"settle": ("claim", "link", "place", "find"), "scatter": ("place_all", "find")}
@@ -442,6 +448,7 @@ class Quotients:
     family = "quotient"
     entries, cpu_entries = "quotient/gpu/entries.cuh", "quotient/cpu/entries.cuh"
     partition, lookup_partition = "quotient/gpu/partition.cuh", "quotient/gpu/lookup_partition.cuh"
+    cached_lookup_bytes = 8  # measured: docs/performance/find.md
     refilling = frozenset[str]()
     companions: Mapping[str, Sequence[str]] = MappingProxyType(
         {"count": ("reserve", "scatter", "apply", "build", "find")}

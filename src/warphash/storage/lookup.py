@@ -73,7 +73,7 @@ def launch_find(
         flags, counts = flags and flags + more, counts and counts + more * 4
         return launch_find(array, keys, n - more, values, flags, default, stream, counts, entry)
     may_part = n >= lookup_partition.FEWEST_PARTITIONED and not counts
-    parted = lookup_partition.partition_keys(array, keys, n, stream) if may_part else None
+    parted = lookup_partition.partition_keys(array, keys, n, stream, valued=values != 0) if may_part else None
     batch = array.batch_type()  # and then its fields: a third of the time that keywords take
     batch.n, batch.keys, batch.out_values, batch.out_flags = n, keys, values, flags
     if parted:

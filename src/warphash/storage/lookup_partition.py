@@ -14,6 +14,7 @@ from ..runtime.engine import Buffer
 from ..runtime.source import partition
 from .partition import TILE_BYTES, TILE_THREADS
 from .policies import lookup_parts_of
+from .scratch import starts_of
 
 __all__ = ["FEWEST_PARTITIONED", "PartitionedKeys", "partition_keys"]
 
@@ -37,7 +38,7 @@ class PartitionedKeys:
     flags: int
     _array: Any
     _batch: LookupPartitionBatch
-    _memory: list[Buffer]
+    _memory: Buffer
 
     def restore(self, values: int, flags: int, stream: Any) -> None:
         """Bring the answers at ``keys`` and ``flags`` to words and bytes in the caller's order; 0 for none."""
@@ -46,13 +47,18 @@ class PartitionedKeys:
         _launch(self._array, "restore_order", batch, stream)
 
 
-def partition_keys(array: Any, keys: int, n: int, stream: Any) -> PartitionedKeys | None:
+def partition_keys(array: Any, keys: int, n: int, stream: Any, *, valued: bool = False) -> PartitionedKeys | None:
     """Copy the ``n`` keys of a large lookup in the order of the parts of an array.
 
     There are from `FEWEST_PARTITIONED` to `lookup.LAUNCH_ELEMENTS` keys.
 
     None where that would not help, where keys or values have widths of their own, where there is no memory for it, or
     where a CUDA graph captures the stream: a graph cannot own memory.
+
+    Parameters
+    ----------
+    valued
+        Whether the lookup is for values, for which it reads more of a bucket than for flags.
     """
     spec = array.spec
     words = spec.word_bytes in (4, 8) and spec.value_word_bytes in (0, spec.word_bytes)
@@ -60,16 +66,19 @@ def partition_keys(array: Any, keys: int, n: int, stream: Any) -> PartitionedKey
         return None
     engine, width = array.engine, spec.word_bytes
     bucket_bytes = spec.slots_per_bucket * spec.slot_bytes
-    parts = lookup_parts_of(array.buckets, bucket_bytes, engine.reach_bytes, engine.lanes, n)
+    gains = valued and spec.word_bytes + spec.value_word_bytes <= spec.layout.cached_lookup_bytes
+    window = engine.window_bytes if gains else 0
+    parts = lookup_parts_of(array.buckets, bucket_bytes, engine.reach_bytes, engine.lanes, n, window)
     if parts is None or engine.is_captured(stream):
         return None
     count, shift = parts
     tiles = -(-n * width // TILE_BYTES)
+    *starts, end = starts_of((n * width, n, 2 * n, 8 * count * tiles, 16 * count))
     try:
-        memory = [engine.allocate(nbytes, stream) for nbytes in (n * width, n, 2 * n, 8 * count * tiles, 16 * count)]
+        memory = engine.allocate(end, stream)
     except MemoryError:
         return None
-    copies, flags, places, runs, sizes = (buffer.ptr for buffer in memory)
+    copies, flags, places, runs, sizes = (memory.ptr + at for at in starts)
     engine.fill(sizes, 0, 16 * count, stream)
     batch = LookupPartitionBatch(n=n, keys=keys, out_keys=copies, places=places, runs=runs)
     batch.part_sizes, batch.parts, batch.part_shift = sizes, count, shift

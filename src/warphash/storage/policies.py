@@ -250,14 +250,30 @@ def parts_of(
     return _at_most(MOST_PARTS, buckets, shift)
 
 
-def lookup_parts_of(buckets: int, bucket_bytes: int, reach_bytes: int, lanes: int, n: int) -> tuple[int, int] | None:
+_FEWEST_CACHED_LOOKUPS, _FEWEST_FOR_A_BUCKET, _FEWEST_CACHED_PARTS = 1 << 25, 3, 24
+"""Of lookups by parts that lie in the cache: elements, elements for each bucket, and parts of the table."""
+
+
+def lookup_parts_of(
+    buckets: int, bucket_bytes: int, reach_bytes: int, lanes: int, n: int, window_bytes: int = 0
+) -> tuple[int, int] | None:
     """Parts of a table that ``n`` elements are brought in the order of, and the logarithm of the buckets of each.
 
-    Beyond ``reach_bytes`` of memory, address translation slows each access down. Parts of a quarter of that at most
-    keep all ``lanes`` within reach, if there are as many elements for each part as lanes that run at once. None
-    otherwise: in a smaller table, the way there and back takes longer than the cache saves. (Measured:
-    docs/performance/find.md.)
+    With parts of up to ``window_bytes``, elements find their buckets in the cache, if there are several elements for
+    each bucket. Beyond ``reach_bytes`` of memory, address translation slows each access down. Parts of a quarter of
+    that at most keep all ``lanes`` within reach, if there are as many elements for each part as lanes that run at once.
+    None otherwise: the way there and back takes longer than the cache saves. (Measured: docs/performance/find.md.)
+
+    Parameters
+    ----------
+    window_bytes
+        Of the cache; 0 if the elements do not gain by it.
     """
+    if window_bytes and n >= max(_FEWEST_CACHED_LOOKUPS, _FEWEST_FOR_A_BUCKET * buckets):
+        shift = (window_bytes // bucket_bytes).bit_length() - 1
+        parts = _at_most(MOST_PARTS, buckets, shift)
+        if parts[1] == shift and parts[0] >= _FEWEST_CACHED_PARTS:
+            return parts
     if not 0 < reach_bytes < buckets * bucket_bytes:
         return None
     parts = _at_most(MOST_PARTS, buckets, (reach_bytes // 4 // bucket_bytes).bit_length() - 1)

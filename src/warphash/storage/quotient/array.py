@@ -14,7 +14,7 @@ kernel that takes over the lines of another array.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -39,7 +39,7 @@ from ..hash_constants import buckets_for, draw_constants
 from ..listed import Listed
 from ..lookup import NO_FIELDS
 from ..reports import read_report, zeroed_report
-from ..scratch import DeviceList, Elements, pieces
+from ..scratch import DeviceList, Elements, pieces, starts_of
 from ..snapshots import Snapshot
 from ..storage import MemoryUse, Outcome
 from ..uninterrupted import uninterrupted
@@ -164,7 +164,10 @@ class QuotientArray:
         self.slots = each * self.buckets
         self.program = engine.program(self.spec)
         self._lines = engine.allocate(LINE_BYTES * self.buckets, stream)
-        self._counters = engine.allocate(8 * self.ranges, stream)
+        spare_bytes = self._scratch_sizes(SPARE_ELEMENTS, True, True)
+        counters, report, *spare, end = starts_of((8 * self.ranges, 8 * REPORT_WORDS, *spare_bytes))
+        beside = engine.allocate(end, stream)
+        self._counters, self._report = beside.ptr + counters, beside.ptr + report
         constants = draw_constants(random.Random(seed), family, spec.word_bytes)
         self.table = QuotientTable(
             slots=self._lines.ptr,
@@ -172,20 +175,19 @@ class QuotientArray:
             ranges=self.ranges,
             range_buckets=range_buckets,
             inverse=pow(constants["multiplier"][0] | 1, -1, 1 << 64),
-            counters=self._counters.ptr,
-            starts=self._counters.ptr + 4 * self.ranges,
+            counters=self._counters,
+            starts=self._counters + 4 * self.ranges,
             **constants,
             **dict(spec.constants),
         )
-        self._report = zeroed_report(engine, stream)
-        self._spare = self._scratch_for(SPARE_ELEMENTS, True, True, stream)
+        self._spare = self._scratch_at(beside, spare, spare_bytes, SPARE_ELEMENTS)
         self.forget_elements(stream)
         self.cleared, self._is_blank = False, True
 
     @property
     def nbytes(self) -> int:
         """Bytes of the lines and of the counters."""
-        return self._lines.nbytes + self._counters.nbytes
+        return self._lines.nbytes + 8 * self.ranges
 
     def memory_use(self) -> MemoryUse:
         """The lines: all of them are in use."""
@@ -212,7 +214,7 @@ class QuotientArray:
 
     def forget_elements(self, stream: Any = None) -> None:
         """Forget the elements that a batch which stopped half way has brought to ranges."""
-        self.engine.fill(self._counters.ptr, 0, self._counters.nbytes, stream)
+        self.engine.fill(self._counters, 0, 8 * self.ranges, stream)
 
     def snapshot(self, stream: Any = None) -> Snapshot:
         """A copy of the lines; on the host, where the device has no memory for one."""
@@ -346,7 +348,7 @@ class QuotientArray:
 
     def _take_over_lines(self, other: QuotientArray, stream: Any) -> Outcome:
         """Write all lines anew, of the pairs in those of an array with the same order. Allocates nothing."""
-        batch, source = TakeOverBatch(report=self._report.ptr), other.table
+        batch, source = TakeOverBatch(report=self._report), other.table
         batch.source_slots, batch.source_buckets = source.slots, source.buckets
         batch.source_range_buckets = source.range_buckets
         self.engine.fill(batch.report, 0, 8 * REPORT_WORDS, stream)
@@ -496,7 +498,7 @@ class QuotientArray:
             if plan:
                 with suppress(MemoryError):
                     passes = Passes(self.engine, self.spec, plan, *needs)
-                    return _Scratch(passes, QuotientBatch(report=self._report.ptr), size, plan.element_bytes)
+                    return _Scratch(passes, QuotientBatch(report=self._report), size, plan.element_bytes)
             elif size > sizes[-1]:
                 with suppress(MemoryError):
                     return self._scratch_for(size, *needs)
@@ -512,17 +514,21 @@ class QuotientArray:
         builds
             Whether the lines may have no trace of a key.
         """
+        sizes = self._scratch_sizes(n, numbered, builds)
+        *starts, end = starts_of(sizes)
+        return self._scratch_at(self.engine.allocate(end, stream), starts, sizes, n)
 
-        def in_lines(nbytes: int) -> int:  # a CPU writes whole lines of an array
-            return -(-nbytes // LINE_BYTES) * LINE_BYTES
+    def _scratch_sizes(self, n: int, numbered: bool, builds: bool) -> tuple[int, int, int, int]:
+        """Bytes of the elements that are brought, of their numbers, of the list of a build, and of the lists of ranges.
 
-        element_bytes = self.spec.word_bytes + self.spec.value_word_bytes
-        brought_bytes = in_lines(n * element_bytes)
-        numbers_bytes, left_bytes = numbered * in_lines(4 * n), builds * in_lines(4 * n)
-        touched_bytes = 2 * 4 * min(n, self.ranges)  # and as many heavy ranges
-        memory = self.engine.allocate(brought_bytes + numbers_bytes + left_bytes + touched_bytes, stream)
-        batch = QuotientBatch(report=self._report.ptr, brought=memory.ptr)
-        batch.numbers = memory.ptr + brought_bytes if numbered else 0
-        left = memory.ptr + brought_bytes + numbers_bytes
-        batch.touched = left + left_bytes
-        return _Scratch(memory, batch, n, element_bytes, left if builds else 0)
+        A CPU writes whole lines of the first three.
+        """
+        elements, words = n * (self.spec.word_bytes + self.spec.value_word_bytes), 4 * n
+        return elements, words * numbered, words * builds, 2 * 4 * min(n, self.ranges)  # and as many heavy ranges
+
+    def _scratch_at(self, memory: Buffer, starts: Sequence[int], sizes: Sequence[int], n: int) -> _Scratch:
+        """Scratch memory for launches of ``n`` elements, whose arrays begin at ``starts`` of a buffer."""
+        addresses = (memory.ptr + at if size else 0 for at, size in zip(starts, sizes, strict=True))
+        brought, numbers, left, touched = addresses
+        batch = QuotientBatch(report=self._report, brought=brought, numbers=numbers, touched=touched)
+        return _Scratch(memory, batch, n, self.spec.word_bytes + self.spec.value_word_bytes, left)
