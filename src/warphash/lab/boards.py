@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import HashMap
 from ..runtime.abi import TicketBatch
@@ -20,7 +21,9 @@ from ..runtime.engine import KernelSpec
 if TYPE_CHECKING:
     from .runner import Lab, Setting
 
-__all__ = ["BOARDLESS", "Boards", "measure_boards"]
+__all__ = ["BOARDLESS", "Boards", "Drawn", "Questions", "draw_boards", "measure_boards"]
+
+Array = npt.NDArray[np.uint64]
 
 BOARDLESS = KernelSpec("boardless", 0, 0, 0, header="boardless.cuh", package="warphash.lab")
 """The kernel of a find that reads no ticket."""
@@ -49,12 +52,40 @@ class Boards:
     mismatches: int
 
 
-def measure_boards(lab: Lab, setting: Setting, load_factor: float, n: int, seed: int = 1) -> Boards:
-    """Fill a table with ``n`` pairs in one batch, and find ``n`` keys with and without the ticket board."""
-    engine = engine_for(lab.device)
+@dataclass(frozen=True)
+class Questions:
+    """Keys to look up, in random order: whether each is present, and its value, or 0."""
+
+    asked: Array
+    there: npt.NDArray[np.bool_]
+    answers: Array
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The keys of a table, whose values are their complements; and finds of which all, or half, are present."""
+
+    keys: Array
+    present: Questions
+    half: Questions
+
+
+def draw_boards(n: int, seed: int = 1) -> Drawn:
+    """Draw ``n`` keys of a table, and finds of as many keys."""
     drawn = np.random.default_rng(seed).integers(0, (1 << 64) - 1, n + n // 2, np.uint64)  # never all ones
-    held, absent = drawn[:n], drawn[n:]
-    keys, values = engine.from_host(held, _STREAM), engine.from_host(~held, _STREAM)
+    order = np.random.default_rng(seed).permutation(n)
+
+    def questions(present: int) -> Questions:
+        asked, there = np.concatenate([drawn[:present], drawn[n:][: n - present]])[order], order < present
+        return Questions(asked, there, np.where(there, ~asked, np.uint64(0)))
+
+    return Drawn(drawn[:n], questions(n), questions(n - n // 2))
+
+
+def measure_boards(lab: Lab, drawn: Drawn, setting: Setting, load_factor: float, seed: int = 1) -> Boards:
+    """Fill a table in one batch, and find as many keys with and without the ticket board."""
+    engine, n = engine_for(lab.device), len(drawn.keys)
+    keys, values = engine.from_host(drawn.keys, _STREAM), engine.from_host(~drawn.keys, _STREAM)
     table: Any = HashMap(
         "uint64",
         "uint64",
@@ -78,18 +109,14 @@ def measure_boards(lab: Lab, setting: Setting, load_factor: float, n: int, seed:
     out, flags = engine.allocate(8 * n, _STREAM), engine.allocate(n, _STREAM)
     seconds: list[float] = []
     wrong = 0
-    for present in (n, n - n // 2):
-        order = np.random.default_rng(seed).permutation(n)
-        there = order < present
-        asked = np.concatenate([held[:present], absent[: n - present]])[order]
-        expected = np.where(there, ~asked, np.uint64(0))
-        questions = engine.from_host(asked, _STREAM)
+    for finds in (drawn.present, drawn.half):
+        questions = engine.from_host(finds.asked, _STREAM)
         batch = TicketBatch(n=n, keys=questions.ptr, out_values=out.ptr, out_flags=flags.ptr)
         for program, entry in ((array.program, "find"), (engine.program(BOARDLESS), "find_unaided")):
             find = partial(program.run, entry, array.table, batch, n, _STREAM)
             seconds.append(min(lab.timed(find)))
             answers = engine.to_host(out.ptr, np.uint64, n, _STREAM)
             found = engine.to_host(flags.ptr, np.uint8, n, _STREAM)
-            wrong += int(((found != there) | (answers != expected)).sum())
+            wrong += int(((found != finds.there) | (answers != finds.answers)).sum())
     present_s, unaided_present_s, half_s, unaided_half_s = seconds
     return Boards(n / insert_s, n / present_s, n / half_s, n / unaided_present_s, n / unaided_half_s, wrong)

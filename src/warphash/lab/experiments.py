@@ -14,7 +14,7 @@ from ..designs import registry
 from . import turns
 from .allocators import measure_allocator
 from .batches import add_in_batches
-from .boards import measure_boards
+from .boards import Drawn, draw_boards, measure_boards
 from .bus import measure_bus
 from .ceilings import reads_of
 from .chunks import measure_chunks
@@ -75,6 +75,7 @@ class _Spot:
     share: float
     plans: dict[tuple[float, ...], Plan]
     drawn: dict[tuple[float, ...], Operations]
+    boards: Callable[[], Drawn]
 
     @property
     def workload(self) -> Workload:
@@ -117,6 +118,7 @@ def measured(figure: Figure, lab: Lab, n: int, seed: int, note: Callable[[str], 
         draw_pairs = cache(turns.away()(partial(pairs_of, data, n, seed)))
         plans: dict[tuple[float, ...], Plan] = {}
         drawn: dict[tuple[float, ...], Operations] = {}
+        boards = cache(turns.away()(partial(draw_boards, n, seed)))
         failed: set[str] = set()  # series of which no build succeeds any more: a fuller table takes much longer to fail
         for x in xs:
             fill = figure.fill(x)
@@ -126,7 +128,7 @@ def measured(figure: Figure, lab: Lab, n: int, seed: int, note: Callable[[str], 
                     continue
                 note(f"{data}: {series.label} at {x:,}")
                 pairs, share = cache(partial(_drawn, draw_pairs, here, series.value)), min(1, n / figure.keys)
-                spot = _Spot(figure, panels, series, x, fill, here, pairs, lab, seed, share, plans, drawn)
+                spot = _Spot(figure, panels, series, x, fill, here, pairs, lab, seed, share, plans, drawn, boards)
                 by_metric = {"success": _success, "failures": _failures}
                 experiment = by_metric.get(figure.metric) or EXPERIMENTS[panels[0].split()[0]]
                 for point, wrong in experiment(spot):
@@ -273,7 +275,7 @@ def _sizes(spot: _Spot) -> Points:
 
 
 def _boards(spot: _Spot) -> Points:
-    made = measure_boards(spot.lab, spot.setting, spot.load_factor, spot.n, spot.seed)
+    made = measure_boards(spot.lab, spot.boards(), spot.setting, spot.load_factor, spot.seed)
     for panel in spot.panels:
         rate_per_s = getattr(made, panel.removeprefix("board ").replace(" ", "_"))
         yield spot.point(panel, rate_per_s / 1e6), made.mismatches

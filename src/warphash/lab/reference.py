@@ -64,6 +64,7 @@ _KEYS = {
     20_000_000: ("dy7",),
     10_000_000: ("dy10",),
     8_000_000: ("stash18a",),
+    4_000_000: ("stash19b",),
 }
 """Most keys of figures: of one, or of all with a prefix of letters. Other figures have the number of their paper."""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .ceilings import reads_of
+from .workloads import random_keys
 
 if TYPE_CHECKING:
     from .runner import Lab, Setting
@@ -87,7 +88,7 @@ def measure_widths(
     """
     value_bytes = value_bytes or VALUE_BYTES[key_bytes]
     arrays = lab.arrays
-    numbers = arrays.asarray(np.random.default_rng(seed).permutation(2 * n).astype(np.uint64))
+    numbers = random_keys(2 * n, "uint32", seed, arrays).astype(np.uint64)
 
     def rows(of: Any, nbytes: int) -> Any:
         return rows_of(of, nbytes, seed + nbytes, arrays)

@@ -57,15 +57,18 @@ def key_type(dtype: npt.DTypeLike) -> np.dtype[Any]:
     return kind
 
 
-def random_keys(n: int, dtype: npt.DTypeLike, seed: int) -> Array:
-    """``n`` distinct keys, uniform over all values of an integer type of 4 or 8 bytes, in random order."""
+def random_keys(n: int, dtype: npt.DTypeLike, seed: int, arrays: Any = np) -> Any:
+    """``n`` distinct keys, uniform over all values of an integer type of 4 or 8 bytes, in random order.
+
+    ``arrays`` is NumPy or CuPy; the keys are the same.
+    """
     kind = key_type(dtype)
     if kind.itemsize == 4 and n > 1 << 31:
         raise ParameterError(f"{n:,} distinct keys of 4 bytes leave too few absent ones: take 8-byte keys")
     # A bijection maps consecutive numbers to keys, so the keys are distinct without a check for repeats.
     word = np.dtype(f"uint{8 * kind.itemsize}").type
     first = np.random.default_rng(seed).integers(0, 1 << 62, dtype=np.uint64).astype(word)
-    return np.asarray(scrambled(np.arange(n, dtype=word) + first).view(kind))
+    return scrambled(arrays.arange(n, dtype=word) + first).view(kind)
 
 
 def scrambled(words: Any) -> Any:
