@@ -7,17 +7,23 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from support.engines import missing, one_of_each
 from support.hashing import first_buckets
 from support.planting import planted
+from support.refusals import refusing
 from warphash import HashMap, HashSet
+from warphash.arrays.adapters.engine import ENGINE_MEMORY
+from warphash.arrays.library import ArrayView
+from warphash.errors import ParameterError
 from warphash.runtime.cpu import CpuEngine
 from warphash.runtime.devices import engine_for
 from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine, EmulationError
 from warphash.storage import lookup_partition, policies
+from warphash.storage.codec import WordStorage
 from warphash.storage.hash_constants import MAX_BUCKETS
 from warphash.storage.lookup_partition import partition_keys
 
@@ -174,6 +180,175 @@ def test_where_a_lookup_goes_as_it_came(why: str, restored: list[int], monkeypat
     table._storage.find(held.ptr, 4000, out.ptr, out.ptr + 16000, b"\0", None)
     assert (engine.to_host(out.ptr, np.uint32, 4000) == ~keys).all()
     assert array.erase(held.ptr, 4000, out.ptr) == 4000 and not restored
+
+
+def on_device(device: str, array: np.ndarray) -> ArrayView:
+    """The array in memory of the device's engine."""
+    held = engine_for(device).from_host(array.view(np.uint8))
+    return ENGINE_MEMORY.of(held, array.shape, array.dtype, device)
+
+
+def on_host(seen: ArrayView) -> np.ndarray:
+    content: np.ndarray = engine_for(seen.device).to_host(seen.ptr, np.uint8, seen.nbytes)
+    return content.view(seen.dtype)
+
+
+@pytest.fixture
+def chosen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bool]]:
+    """The lookups whose order a table could choose: their numbers of keys, and whether the table chose."""
+    lookups: list[tuple[int, bool]] = []
+    find_by_parts = WordStorage.find_by_parts
+
+    def noted(self: Any, keys: int, n: int, *rest: Any) -> bool:
+        lookups.append((n, find_by_parts(self, keys, n, *rest)))
+        return lookups[-1][1]
+
+    monkeypatch.setattr(WordStorage, "find_by_parts", noted)
+    return lookups
+
+
+@pytest.mark.parametrize("setting", DESIGNS, ids=lambda setting: setting["design"])
+@pytest.mark.parametrize(("key", "value"), [("uint32", "uint32"), ("int64", "float64"), ("S4", "int32")])
+def test_answers_in_any_order(
+    device: str, setting: dict[str, Any], key: str, value: str, chosen: list[tuple[int, bool]], restored: list[int]
+) -> None:
+    n = 3001
+    drawn = some_keys(2 * n, "uint32" if np.dtype(key).itemsize == 4 else "uint64")
+    keys = np.char.mod("%04d", np.arange(2 * n)).astype(key) if key == "S4" else drawn.view(key)
+    inside, values = keys[:n], np.arange(n).astype(value)
+    table = HashMap.from_arrays(inside, values, device=device, **setting)
+    restored.clear()
+    asked = np.random.default_rng(5).permutation(np.concatenate([keys, inside[:7]]))
+    numbers = {k: i for i, k in enumerate(keys.tolist())}
+    held = on_device(device, asked)
+    answered, found_values, found = map(on_host, table.find(held, default=9, order="any"))
+    assert (np.sort(answered) == np.sort(asked)).all() and not (answered == asked).all()
+    number = np.array([numbers[k] for k in answered.tolist()])
+    assert (found == (number < n)).all()
+    assert (found_values == np.where(found, number, 9).astype(value)).all()
+    answered, found = map(on_host, table.contains(held, order="any"))
+    assert (np.sort(answered) == np.sort(asked)).all()
+    assert (found == (np.array([numbers[k] for k in answered.tolist()]) < n)).all()
+    assert chosen == [(len(asked), True)] * 2 and not restored
+
+
+def test_several_launches_in_any_order(
+    device: str, chosen: list[tuple[int, bool]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("warphash.storage.lookup.LAUNCH_ELEMENTS", 5000)
+    keys = some_keys(9001, "uint32")
+    table = HashMap.from_arrays(keys[:6000], ~keys[:6000], device=device, **DESIGNS[0])
+    partition = lookup_partition.partition_keys
+    for refused in (10, 2):  # the second piece, in the second round
+        pieces: list[int] = []
+
+        def some(*arguments: Any, **options: Any) -> Any:
+            pieces.append(arguments[2])  # noqa: B023
+            return None if len(pieces) == refused else partition(*arguments, **options)  # noqa: B023
+
+        monkeypatch.setattr(lookup_partition, "partition_keys", some)
+        answered, values, found = map(on_host, table.find(on_device(device, keys), order="any"))
+        assert (np.sort(answered[:5000]) == np.sort(keys[:5000])).all() and pieces == [5000, 4001]
+        assert ((answered[5000:] == keys[5000:]).all()) == (refused == 2)
+        assert (found == np.isin(answered, keys[:6000])).all() and (values == np.where(found, ~answered, 0)).all()
+    assert chosen == [(9001, True)] * 2
+
+
+def test_an_order_that_is_kept(device: str, chosen: list[tuple[int, bool]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The keys come back as they were given where no order would help, or none may be chosen."""
+    keys = some_keys(4000, "uint32")
+    table = HashMap.from_arrays(keys, ~keys, device=device, **DESIGNS[0])
+    few, many = keys[:9].tolist(), on_device(device, keys)
+    monkeypatch.setattr(lookup_partition, "FEWEST_PARTITIONED", 10)
+    given, values, found = table.find(few, order="any")
+    assert given is few and (values == ~keys[:9]).all() and found.all() and not chosen
+    monkeypatch.setattr(lookup_partition, "lookup_parts_of", lambda *_: None)
+    given, found = table.contains(many, order="any")
+    assert given is many and on_host(found).all() and chosen == [(4000, False)]
+    given, values, found = table.find(keys, order="any")
+    assert given is keys and (values == ~keys).all() and found.all()  # of the host, in pieces
+    assert chosen == [(4000, False)] * (1 if device == "emulated" else 2)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "options"),
+    [
+        ("uint16", "uint32", {}),
+        ("uint32", "uint16", {}),
+        ("S20", "uint32", {}),
+        ("uint32", "uint32", {"max_size": 3000, "evict": "lru"}),
+    ],
+)
+def test_tables_whose_order_is_never_chosen(
+    key: str, value: str, options: dict[str, Any], device: str, chosen: list[tuple[int, bool]]
+) -> None:
+    numbers = np.arange(3000)
+    keys = np.char.mod("%020d", numbers).astype(key) if key == "S20" else numbers.astype(key)
+    table = HashMap.from_arrays(keys, numbers.astype(value), device=device, **options)
+    held = on_device(device, keys)
+    given, values, found = table.find(held, order="any")
+    assert given is held and (on_host(values) == numbers).all() and on_host(found).all()
+    assert not any(done for _, done in chosen)
+
+
+def test_tables_on_the_cpu_keep_the_order(chosen: list[tuple[int, bool]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup_partition, "FEWEST_PARTITIONED", 1)
+    for keys, options in (
+        (np.array([7, 8, 9]), {}),
+        (["a", "b", "c"], {}),
+        (pa.array([7, None, 9], pa.int32()), {"nulls": "key"}),
+    ):
+        table = HashMap.from_arrays(keys, np.arange(3, dtype=np.uint32), device="cpu", **options)
+        given, values, found = table.find(keys, order="any")
+        assert given is keys and np.asarray(values).tolist() == [0, 1, 2] and np.asarray(found).all()
+    assert not chosen
+
+
+@pytest.mark.parametrize("order", ["table", None, "Any", 1])
+def test_an_order_that_is_none(order: Any) -> None:
+    table = HashMap.from_arrays([1], [2], device="cpu")
+    for verb in (table.find, table.contains):
+        with pytest.raises(ParameterError, match='order must be "given" or "any", got'):
+            verb([1], order=order)
+
+
+def test_sets_ask_each_other_in_any_order(device: str, chosen: list[tuple[int, bool]], restored: list[int]) -> None:
+    keys = some_keys(9000, "uint32")
+    left, right = keys[:6000], keys[3000:]
+    one, two = (HashSet.from_arrays(half, device=device, **DESIGNS[0]) for half in (left, right))
+    chosen.clear()
+    restored.clear()
+    for made, expected in [
+        (one & two, np.intersect1d(left, right)),
+        (one - two, np.setdiff1d(left, right)),
+        (one ^ two, np.setxor1d(left, right)),
+        (one | two, np.unique(keys)),
+    ]:
+        assert (np.sort(made.keys()) == expected).all()
+    assert not one.isdisjoint(two) and not one <= two and (one & two) <= two
+    one -= two
+    assert (np.sort(one.keys()) == np.setdiff1d(left, right)).all()
+    assert len(chosen) > 5 and all(done for _, done in chosen) and not restored
+
+
+def test_every_allocation_of_a_comparison_of_sets_is_refused_in_turn(device: str) -> None:
+    """An order that costs memory is given up; what the answer itself needs is named by an error."""
+    keys = some_keys(5000, "uint32")
+    one, two = (HashSet.from_arrays(half, device=device, **DESIGNS[0]) for half in (keys[:4000], keys[1000:]))
+    engine, answers = engine_for(device), 0
+    for first in range(1, 100):
+        with refusing(engine, first) as count:
+            try:
+                assert not one.isdisjoint(two)
+                answers += count.refused
+            except MemoryError:
+                assert count.refused
+        if not count.refused:
+            break
+    assert count.asked > 3 and answers >= 2  # the copies, and the room of their order
+    for table, half in ((one, keys[:4000]), (two, keys[1000:])):
+        table.check()
+        assert (np.sort(table.keys()) == np.sort(half)).all()
 
 
 GB, WINDOW_BYTES, H200 = 10**9, 37_748_736, {"reach_bytes": 60 << 30, "lanes": 132 * 2048}

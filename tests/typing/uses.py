@@ -75,6 +75,9 @@ assert_type(HashMap.from_arrays(tensor, tensor), HashMap[Any, Any])
 named: HashMap[np.uint64, np.float32] = HashMap("uint64", "float32")
 
 assert_type(built.find(keys), tuple[Values, Bools])
+assert_type(built.find(keys, order="any"), tuple[Keys, Values, Bools])
+assert_type(built.find(tensor, order="any"), tuple[Tensor, Tensor, Tensor])
+assert_type(built.contains(keys, order="any"), tuple[Keys, Bools])
 assert_type(built.find([1, 2], default=5), tuple[Values, Bools])
 assert_type(built.find(tensor), tuple[Tensor, Tensor])
 assert_type(built.find(series), tuple[Series, Series])
@@ -155,6 +158,7 @@ warphash.Hashmap("u8", "f4")  # type: ignore[attr-defined]
 built.find(object())  # type: ignore[call-overload]
 built.contains({1, 2})  # type: ignore[call-overload]
 built.find(keys, defualt=1)  # type: ignore[call-overload]
+built.find(keys, order="none")  # type: ignore[call-overload]
 built.insert(keys)  # type: ignore[call-overload]
 built.get(keys)  # type: ignore[call-overload]
 built.keys(tensor)  # type: ignore[call-overload]

@@ -8,10 +8,10 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from ..runtime.abi import Batch
-from ..runtime.engine import KernelSpec, Program
+from ..runtime.engine import Engine, KernelSpec, Program
 from . import lookup_partition
 
-__all__ = ["LAUNCH_ELEMENTS", "NO_FIELDS", "Searchable", "launch_find"]
+__all__ = ["LAUNCH_ELEMENTS", "NO_FIELDS", "Searchable", "find_by_parts", "launch_find"]
 
 NO_FIELDS: Mapping[str, int] = MappingProxyType({})
 """Of a find while no insert is under way."""
@@ -27,10 +27,13 @@ class Searchable(Protocol):
     ----------
     batch_type
         What the kernels take beside the table.
+    engine
+        Whose memory it is.
     find_fields
         Fields that the batch of a find has besides: where displaced pairs are, while an insert is under way.
     """
 
+    engine: Engine
     program: Program
     spec: KernelSpec
 
@@ -74,13 +77,42 @@ def launch_find(
         return launch_find(array, keys, n - more, values, flags, default, stream, counts, entry)
     may_part = n >= lookup_partition.FEWEST_PARTITIONED and not counts
     parted = lookup_partition.partition_keys(array, keys, n, stream, valued=values != 0) if may_part else None
+    if parted is None:
+        return _launch(array, keys, n, values, flags, default, stream, counts, entry)
+    _launch(array, parted.keys, n, values and parted.keys, flags and parted.flags, default, stream, counts, entry)
+    parted.restore(values, flags, stream)
+
+
+def find_by_parts(
+    array: Searchable, keys: int, n: int, out_keys: int, values: int, flags: int, default: int, stream: Any
+) -> bool:
+    """As `launch_find`, with the keys copied to ``out_keys`` and answered in the order of the parts of the table.
+
+    Returns
+    -------
+    bool
+        False if that order would not help: then nothing is answered.
+    """
+    spec = array.spec
+    for at in range(0, n, LAUNCH_ELEMENTS):
+        count, first = min(LAUNCH_ELEMENTS, n - at), at * spec.word_bytes
+        copies = out_keys + first
+        parted = lookup_partition.partition_keys(array, keys + first, count, stream, valued=values != 0, out=copies)
+        if parted is None:
+            if not at:
+                return False
+            array.engine.copy(copies, keys + first, count * spec.word_bytes, stream)  # no memory, or a short last piece
+        out = values and values + at * spec.value_word_bytes
+        _launch(array, copies, count, out, flags and flags + at, default, stream, 0, "find")
+    return True
+
+
+def _launch(
+    array: Searchable, keys: int, n: int, values: int, flags: int, default: int, stream: Any, counts: int, entry: str
+) -> None:
     batch = array.batch_type()  # and then its fields: a third of the time that keywords take
     batch.n, batch.keys, batch.out_values, batch.out_flags = n, keys, values, flags
-    if parted:
-        batch.keys, batch.out_values, batch.out_flags = parted.keys, values and parted.keys, flags and parted.flags
     batch.out_counts, batch.default_value = counts, default
     for name, value in array.find_fields.items():
         setattr(batch, name, value)
     array.program.run(entry, array.table, batch, n, stream)
-    if parted:
-        parted.restore(values, flags, stream)

@@ -1,4 +1,4 @@
-"""A large lookup in the order of the parts of a table, with its answers in the order of the caller.
+"""A large lookup in the order of the parts of a table, with its answers in the order of the caller, or in that order.
 
 The kernels are those of ``core/gpu/lookup_partition.cuh``, which says why this pays, and what it costs in bytes.
 `policies.lookup_parts_of` decides. Nothing here waits for the device.
@@ -29,7 +29,8 @@ class PartitionedKeys:
     Attributes
     ----------
     keys
-        Address of the copies. The lookup may write values there: a lane reads its key before it answers.
+        Address of the copies. Where the answers come back to the caller's order, the lookup may write values there: a
+        lane reads its key before it answers.
     flags
         Address for a byte of each element, in the same order.
     """
@@ -47,7 +48,9 @@ class PartitionedKeys:
         _launch(self._array, "restore_order", batch, stream)
 
 
-def partition_keys(array: Any, keys: int, n: int, stream: Any, *, valued: bool = False) -> PartitionedKeys | None:
+def partition_keys(
+    array: Any, keys: int, n: int, stream: Any, *, valued: bool = False, out: int = 0
+) -> PartitionedKeys | None:
     """Copy the ``n`` keys of a large lookup in the order of the parts of an array.
 
     There are from `FEWEST_PARTITIONED` to `lookup.LAUNCH_ELEMENTS` keys.
@@ -59,6 +62,8 @@ def partition_keys(array: Any, keys: int, n: int, stream: Any, *, valued: bool =
     ----------
     valued
         Whether the lookup is for values, for which it reads more of a bucket than for flags.
+    out
+        Where the copies go; 0 for memory of the lookup's own.
     """
     spec = array.spec
     words = spec.word_bytes in (4, 8) and spec.value_word_bytes in (0, spec.word_bytes)
@@ -73,12 +78,13 @@ def partition_keys(array: Any, keys: int, n: int, stream: Any, *, valued: bool =
         return None
     count, shift = parts
     tiles = -(-n * width // TILE_BYTES)
-    *starts, end = starts_of((n * width, n, 2 * n, 8 * count * tiles, 16 * count))
+    *starts, end = starts_of((0 if out else n * width, n, 2 * n, 8 * count * tiles, 16 * count))
     try:
         memory = engine.allocate(end, stream)
     except MemoryError:
         return None
-    copies, flags, places, runs, sizes = (memory.ptr + at for at in starts)
+    own, flags, places, runs, sizes = (memory.ptr + at for at in starts)
+    copies = out or own
     engine.fill(sizes, 0, 16 * count, stream)
     batch = LookupPartitionBatch(n=n, keys=keys, out_keys=copies, places=places, runs=runs)
     batch.part_sizes, batch.parts, batch.part_shift = sizes, count, shift

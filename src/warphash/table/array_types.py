@@ -36,6 +36,7 @@ __all__ = [
     "Keys",
     "Like",
     "OneKey",
+    "Order",
     "TypeSpec",
     "V",
     "ValueT",
@@ -57,6 +58,9 @@ Like: TypeAlias = Literal["numpy"] | Batch | None
 With None they are of the kind that the table was first given, which a checker takes for NumPy if it knows the types of
 the table, and else for ``Any``.
 """
+
+Order: TypeAlias = Literal["given", "any"]
+"""The order of answers: that of the keys of the call, or an order of the table's choice."""
 
 TypeSpec: TypeAlias = str | tuple[Any, Any] | list[Any] | type[int]
 """A type of keys or values from which a checker learns no NumPy type.

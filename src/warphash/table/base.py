@@ -20,9 +20,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Never, Self, TypeVar, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -52,12 +53,13 @@ from ..errors import (
 )
 from ..runtime.abi import Op, Operation, kind_of
 from ..runtime.devices import engine_for
-from ..storage import selection
+from ..storage import lookup_partition, selection
 from ..storage.bounded.bound import RANKED_ROWS
+from ..storage.codec import WordStorage
 from ..storage.make import make_storage
 from ..storage.storage import Storage, StoreOptions
 from . import captured, copies, notebook
-from .array_types import A, Bools, Counts, K, Keys, Like
+from .array_types import A, Bools, Counts, K, Keys, Like, Order
 from .closed import ClosedStorage
 from .locks import ReadWriteLock
 from .options import (
@@ -277,14 +279,33 @@ class BaseTable(Generic[K]):
 
     # ---- verbs that look keys up
     @overload
-    def contains(self, keys: Keys) -> Bools: ...
+    def contains(self, keys: Keys, *, order: Literal["given"] = "given") -> Bools: ...
 
     @overload
-    def contains(self, keys: A) -> A: ...
+    def contains(self, keys: A, *, order: Literal["given"] = "given") -> A: ...
 
-    def contains(self, keys: Any) -> Any:
-        """Which keys are there: bool[n]. Reads at most one bucket per hash function and key."""
+    @overload
+    def contains(self, keys: Keys, *, order: Literal["any"]) -> tuple[npt.NDArray[K], Bools]: ...
+
+    @overload
+    def contains(self, keys: A, *, order: Literal["any"]) -> tuple[A, A]: ...
+
+    def contains(self, keys: Any, *, order: Order = "given") -> Any:
+        """Which keys are there: bool[n]. Reads at most one bucket per hash function and key.
+
+        Parameters
+        ----------
+        keys
+            Array of length n.
+        order
+            ``"any"`` lets the table choose the order of the answers: ``(keys[n], found[n])``, where ``keys`` are the
+            given ones in that order. A large batch is then answered in the order in which its keys lie in the table,
+            where this saves time.
+        """
         self._need("contains")
+        if order != "given":
+            keys, _, found = self._look_up_in_any_order(keys, None, 0, order)
+            return keys, found
         return self._look_up(keys, None, 0)[1]
 
     def __contains__(self, key: Any) -> bool:
@@ -840,6 +861,37 @@ class BaseTable(Generic[K]):
         self._find(seen, values, found, absent)
         return None if values is None else library.export(values), library.export(found)
 
+    def _look_up_in_any_order(self, keys: Any, column: Column | None, default: Any, order: str) -> tuple[Any, Any, Any]:
+        """Keys, values and presence, in an order that the table chooses; None for the values without a ``column``."""
+        if order != "any":
+            raise ParameterError(f'order must be "given" or "any", got {order!r}')
+        absent = b"\0" if column is None else column.default(default)
+        seen = self._key.view(keys, "keys")
+        if self._may_choose_order(seen):
+            library, rows, engine = seen.library, seen.shape[:1], self._engine
+            moved = library.empty(seen, rows + self._key.shape, self._key.dtype, engine)
+            values = None if column is None else library.empty(seen, rows + column.shape, column.dtype, engine)
+            found = library.empty(seen, rows, BOOL, engine)
+            if self._lock.read(self._find_by_parts_locked, seen, moved, values, found, absent):
+                given = None if values is None else library.export(values)
+                return library.export(moved), given, library.export(found)
+        return keys, *self._look_up(seen, column, default)
+
+    def _may_choose_order(self, keys: ArrayView) -> bool:
+        """Whether an order of the table's choice could save time: keys are many, in memory of a GPU."""
+        large = keys.rows >= lookup_partition.FEWEST_PARTITIONED and keys.device == self._device
+        return large and self._engine.reach_bytes > 0 and isinstance(self._storage, WordStorage)
+
+    def _find_by_parts_locked(
+        self, keys: ArrayView, moved: ArrayView, values: ArrayView | None, found: ArrayView, absent: bytes
+    ) -> bool:
+        """As `WordStorage.find_by_parts`; False also if an update has to be finished first."""
+        storage = self._storage
+        if storage.store.recovery.step is not None or not isinstance(storage, WordStorage):
+            return False
+        out = 0 if values is None else values.ptr
+        return storage.find_by_parts(keys.ptr, keys.rows, moved.ptr, out, found.ptr, absent, keys.stream)
+
     def _find(self, keys: ArrayView, values: ArrayView | None, found: ArrayView, absent: bytes) -> None:
         """Look up keys: values, unless they are None, and presence."""
         if keys.device != self._device:
@@ -876,6 +928,16 @@ class BaseTable(Generic[K]):
 
         self._transfer.run(body, [keys], [found] if values is None else [found, values], keys.stream, in_pieces=True)
         return True
+
+    def _present_in_any_order_locked(self, keys: ArrayView) -> tuple[ArrayView, ArrayView]:
+        """Keys in an order that the table chooses, and which of them are there; in the same kind of memory."""
+        if self._may_choose_order(keys):
+            found = keys.library.empty(keys, keys.shape[:1], BOOL, self._engine)
+            with suppress(MemoryError):  # an order that costs memory is not worth an error
+                moved = keys.library.empty(keys, keys.shape, self._key.dtype, self._engine)
+                if self._find_by_parts_locked(keys, moved, None, found, b"\0"):
+                    return moved, found
+        return keys, self._present_locked(keys)
 
     def _present_locked(self, keys: ArrayView) -> ArrayView:
         """Which keys are there, in the same kind of memory as the keys."""

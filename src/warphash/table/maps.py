@@ -14,7 +14,7 @@ from ..arrays.view import view
 from ..errors import DtypeError, ParameterError, UnsupportedVerb
 from ..runtime.abi import Op
 from . import bounded, mapping, mixed_batch, set_algebra
-from .array_types import A, Batch, Bools, D, Foreign, K, Keys, KeyT, Like, OneKey, TypeSpec, V, ValueT
+from .array_types import A, Batch, Bools, D, Foreign, K, Keys, KeyT, Like, OneKey, Order, TypeSpec, V, ValueT
 from .base import BOOL, BaseTable
 from .items import PairTable
 from .keywords import Comparison, Operator, TableOptions, TableOptionsWithCapacity
@@ -335,14 +335,46 @@ class HashMap(PairTable[K, V]):
         return bounded.erase_if(self, column, comparison, bound)
 
     @overload
-    def find(self, keys: Keys, default: Any = 0) -> tuple[npt.NDArray[V], Bools]: ...
+    def find(
+        self, keys: Keys, default: Any = 0, *, order: Literal["given"] = "given"
+    ) -> tuple[npt.NDArray[V], Bools]: ...
 
     @overload
-    def find(self, keys: A, default: Any = 0) -> tuple[A, A]: ...
+    def find(self, keys: A, default: Any = 0, *, order: Literal["given"] = "given") -> tuple[A, A]: ...
 
-    def find(self, keys: Any, default: Any = 0) -> tuple[Any, Any]:
-        """Values of keys: ``(values[n], found[n])``, with ``default`` for absent keys. Does not wait for the device."""
+    @overload
+    def find(
+        self, keys: Keys, default: Any = 0, *, order: Literal["any"]
+    ) -> tuple[npt.NDArray[K], npt.NDArray[V], Bools]: ...
+
+    @overload
+    def find(self, keys: A, default: Any = 0, *, order: Literal["any"]) -> tuple[A, A, A]: ...
+
+    def find(self, keys: Any, default: Any = 0, *, order: Order = "given") -> tuple[Any, ...]:
+        """Values of keys: ``(values[n], found[n])``, with ``default`` for absent keys. Does not wait for the device.
+
+        Parameters
+        ----------
+        keys
+            Array of length n.
+        default
+            The value of a key that is not there.
+        order
+            ``"any"`` lets the table choose the order of the answers: ``(keys[n], values[n], found[n])``, where ``keys``
+            are the given ones in that order. A large batch is then answered in the order in which its keys lie in the
+            table, where this saves time.
+
+        Examples
+        --------
+        >>> import numpy as np, warphash
+        >>> m = warphash.HashMap.from_arrays(np.array([10, 20]), np.array([1, 2]), device="cpu")
+        >>> keys, values, found = m.find(np.array([20, 99]), order="any")
+        >>> sorted(zip(keys.tolist(), values.tolist(), found.tolist()))
+        [(20, 2, True), (99, 0, False)]
+        """
         self._need("find")
+        if order != "given":
+            return self._look_up_in_any_order(keys, self._value, default, order)
         return self._look_up(keys, self._value, default)
 
     @overload

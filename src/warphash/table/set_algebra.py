@@ -70,24 +70,28 @@ class Side:
         """Number of keys."""
         return self.table._storage.store.size
 
-    def held_by(self, other: Side) -> ArrayView:
-        """Which of the keys the other set has, too."""
-        return other.table._present_locked(self.keys)
+    def held_by(self, other: Side) -> tuple[ArrayView, ArrayView]:
+        """The keys in any order, and which of them the other set has, too."""
+        return other.table._present_in_any_order_locked(self.keys)
 
     def count_held_by(self, other: Side) -> int:
         """How many of the keys the other set has, too."""
-        return selection.count(self.table._engine, self.held_by(other), self.keys.rows)
+        return selection.count(self.table._engine, self.held_by(other)[1], self.keys.rows)
 
-    def with_flag(self, flags: Buffer) -> ArrayView:
-        """The keys whose flag is set."""
-        keys, column = self.keys, self.table._key
-        packed, n = selection.select(self.table._engine, keys, column.nbytes, keys.rows, flags)
-        return ENGINE_MEMORY.of(packed, (n, *column.shape), column.dtype, keys.device)
+    def shared_with(self, other: Side) -> ArrayView:
+        """The keys that the other set has, too."""
+        return self._selected(*self.held_by(other))
 
     def without(self, other: Side) -> ArrayView:
         """The keys that the other set does not have."""
-        opposite = selection.inverted(self.table._engine, self.held_by(other), self.keys.rows)
-        return self.with_flag(opposite)
+        keys, held = self.held_by(other)
+        return self._selected(keys, selection.inverted(self.table._engine, held, keys.rows))
+
+    def _selected(self, keys: ArrayView, flags: Buffer) -> ArrayView:
+        """The keys whose flag is set."""
+        column = self.table._key
+        packed, n = selection.select(self.table._engine, keys, column.nbytes, keys.rows, flags)
+        return ENGINE_MEMORY.of(packed, (n, *column.shape), column.dtype, keys.device)
 
 
 Choice: TypeAlias = Callable[[Side, Side], list[ArrayView]]
@@ -106,7 +110,7 @@ def union(left: Side, right: Side) -> list[ArrayView]:
 
 def intersection(left: Side, right: Side) -> list[ArrayView]:
     """The keys that both have."""
-    return [left.with_flag(left.held_by(right))]
+    return [left.shared_with(right)]
 
 
 def difference(left: Side, right: Side) -> list[ArrayView]:
