@@ -326,25 +326,39 @@ def compile(
 @app.command()
 def tune(
     keys: Annotated[str, typer.Option(help="Type of keys.")] = "uint64",
-    values: Annotated[str, typer.Option(help="Type of values.")] = "uint64",
-    ticket_bits: Annotated[int, typer.Option(help="Bits of a ticket: 1, 2, 4 or 8.")] = 8,
+    values: Annotated[str, typer.Option(help="Type of values; none for a set.")] = "uint64",
+    ticket_bits: Annotated[int, typer.Option(help="Bits of a ticket, of design stadium: 1, 2, 4 or 8.")] = 8,
     n: Annotated[int, typer.Option(min=1 << 16, max=1 << 30, help="Pairs in the tables that are measured.")] = 1 << 26,
+    design: Annotated[str, typer.Option(help="stadium, or a design whose large lookups can go by parts.")] = "stadium",
     device: Annotated[str, typer.Option(help="cuda or cuda:1.")] = "cuda",
 ) -> None:
-    """Measure and store the load factor from which the lanes of design stadium should collaborate on this GPU."""
-    from . import HashMap
+    """Measure and store what is faster on this GPU: when lanes of stadium collaborate, when lookups go by parts."""
+    from . import HashMap, HashSet
     from .errors import ParameterError
     from .lab import turns
+    from .storage import lookup_costs
     from .storage.tickets.threshold import NEVER, calibrate
 
-    table = HashMap(keys, values, design="stadium", device=device, capacity=1, ticket_bits=ticket_bits)
+    stadium = design == "stadium"
+    options: dict[str, Any] = {"ticket_bits": ticket_bits} if stadium else {}
+    options |= {"design": design, "device": device, "capacity": 1}
+    table = HashSet(keys, **options) if values == "none" else HashMap(keys, values, **options)
+    store: Any = table._storage.store
+    if not stadium and not store.spec.layout.lookup_partition:
+        raise ParameterError(f"lookups of design {table.design} have one way, got --design {design}: name another one")
     if not table.device.startswith("cuda"):
-        raise ParameterError(f"only the lanes of a GPU can collaborate, got --device {device}: give cuda")
-    array: Any = table._storage.store.state.array
-    turns.take(array.engine.synchronize)
-    threshold = calibrate(array, n)
-    said = "at no load factor" if threshold == NEVER else f"from load factor {threshold:.2f} on"
-    _console.print(f"{table.device}, {keys} to {values}: lanes collaborate {said}", highlight=False)
+        what = "lanes of a GPU can collaborate" if stadium else "lookups of a GPU have two ways"
+        raise ParameterError(f"only the {what}, got --device {device}: give cuda")
+    turns.take(store.engine.synchronize)
+    if stadium:
+        threshold = calibrate(store.state.array, n)
+        said = "at no load factor" if threshold == NEVER else f"from load factor {threshold:.2f} on"
+        said = f"lanes collaborate {said}"
+    else:
+        number = lookup_costs.calibrate(store, n)
+        said = "in no table" if number == lookup_costs.NEVER else f"in tables of {number:.0f} parts and more"
+        said = f"large lookups go by parts {said}"
+    _console.print(f"{table.device}, {table.design}, {keys} to {values}: {said}", highlight=False)
 
 
 @app.command()

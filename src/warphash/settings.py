@@ -12,8 +12,10 @@ from .errors import ParameterError
 
 __all__ = [
     "CACHE_VARIABLE",
+    "ORDER_VARIABLE",
     "SEED_VARIABLE",
     "THREADS_VARIABLE",
+    "batch_order",
     "cache_directory",
     "get_num_threads",
     "set_num_threads",
@@ -21,6 +23,7 @@ __all__ = [
 
 THREADS_VARIABLE = "WARPHASH_NUM_THREADS"
 CACHE_VARIABLE = "WARPHASH_CACHE_DIR"
+ORDER_VARIABLE = "WARPHASH_BATCH_ORDER"
 SEED_VARIABLE = "WARPHASH_SCHEDULE_SEED"
 """The seed of the schedules of the emulated engine, which tests use."""
 
@@ -60,6 +63,16 @@ def get_num_threads() -> int:
     if given.isdecimal() and int(given) > 0:
         return int(given)
     return len(os.sched_getaffinity(0))
+
+
+def batch_order() -> str:
+    """The order in which a GPU takes the elements of a large batch, from ``WARPHASH_BATCH_ORDER``.
+
+    ``"given"`` is the order of the caller, and ``"parts"`` that of the parts of the table. ``"auto"``, which any other
+    value counts as, leaves the choice to the table. The answers come in the order of the caller.
+    """
+    given = os.environ.get(ORDER_VARIABLE, "")
+    return given if given in ("given", "parts") else "auto"
 
 
 def cache_directory() -> Path:

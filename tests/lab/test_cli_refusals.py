@@ -66,6 +66,9 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     (("compile", "--keys", "u4", "--arch", "sm_90", "--design", "nope"), "there is no design"),
     (("tune", "--device", "cpu"), "only the lanes of a GPU can collaborate"),
     (("tune", "--device", "cpu", "--ticket-bits", "3"), "ticket_bits must be one of"),
+    (("tune", "--device", "cpu", "--design", "iceberg"), "only the lookups of a GPU have two ways"),
+    (("tune", "--device", "cpu", "--design", "none"), "design"),
+    (("tune", "--device", "cpu", "--design", "slab"), "lookups of design slab have one way"),
     # options of bench
     ((*SMALL, "--n", "0"), "'--n'"),
     ((*SMALL, "--n", "-5"), "'--n'"),

@@ -22,7 +22,7 @@ from warphash.runtime.cpu import CpuEngine
 from warphash.runtime.devices import engine_for
 from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine, EmulationError
-from warphash.storage import lookup_partition, policies
+from warphash.storage import lookup_costs, lookup_partition, partition, policies
 from warphash.storage.codec import WordStorage
 from warphash.storage.hash_constants import MAX_BUCKETS
 from warphash.storage.lookup_partition import partition_keys
@@ -72,17 +72,14 @@ def some_keys(n: int, dtype: str, seed: int = 1) -> np.ndarray:
 @pytest.mark.parametrize("dtype", ["uint32", "uint64"])
 @pytest.mark.parametrize("n", [1, 2047, 4096, 9001])
 @pytest.mark.parametrize("buckets_of_part", [1, 64])
-def test_keys_go_by_parts_and_answers_come_back(
-    device: str, dtype: str, n: int, buckets_of_part: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_keys_go_by_parts_and_answers_come_back(device: str, dtype: str, n: int, buckets_of_part: int) -> None:
     table = HashMap(dtype, dtype, capacity=1500, device=device, **DESIGNS[0])
     array, engine, shift = table._storage.store.array, engine_for(device), buckets_of_part.bit_length() - 1
     parts = (array.buckets - 1 >> shift) + 1
     assert (buckets_of_part == 1) == (parts > 128) and parts <= policies.MOST_PARTS
-    monkeypatch.setattr(lookup_partition, "lookup_parts_of", lambda *_: (parts, shift))
     keys = np.random.default_rng(n).integers(0, 999, n).astype(dtype)
     held = engine.from_host(keys)
-    parted = partition_keys(array, held.ptr, n, None)
+    parted = partition_keys(array, held.ptr, n, (parts, shift), None)
     assert parted is not None
     copies = engine.to_host(parted.keys, dtype, n)
     assert (np.sort(copies) == np.sort(keys)).all()
@@ -197,13 +194,13 @@ def on_host(seen: ArrayView) -> np.ndarray:
 def chosen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bool]]:
     """The lookups whose order a table could choose: their numbers of keys, and whether the table chose."""
     lookups: list[tuple[int, bool]] = []
-    find_by_parts = WordStorage.find_by_parts
+    find_in_any_order = WordStorage.find_in_any_order
 
     def noted(self: Any, keys: int, n: int, *rest: Any) -> bool:
-        lookups.append((n, find_by_parts(self, keys, n, *rest)))
+        lookups.append((n, find_in_any_order(self, keys, n, *rest)))
         return lookups[-1][1]
 
-    monkeypatch.setattr(WordStorage, "find_by_parts", noted)
+    monkeypatch.setattr(WordStorage, "find_in_any_order", noted)
     return lookups
 
 
@@ -412,6 +409,146 @@ def test_which_lookups_gain_by_the_cache(
     assert asked == [gains * engine_for(device).window_bytes, 0]
 
 
+@pytest.fixture
+def small_window(device: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A device with a cache of 4 KB, and numbers of its own."""
+    engine = engine_for(device)
+    monkeypatch.setattr(engine, "window_bytes", 4096)
+    monkeypatch.setattr(engine, "reach_bytes", 1 << 40)
+    monkeypatch.setattr(policies, "_FEWEST_CACHED_LOOKUPS", 1000)
+    numbers: dict[Any, float] = {}
+    monkeypatch.setattr(engine, "recall", numbers.get)
+    monkeypatch.setattr(engine, "remember", numbers.__setitem__)
+    return device
+
+
+@pytest.mark.parametrize("value", ["uint32", None])
+def test_a_measured_number_decides(small_window: str, value: str | None, restored: list[int]) -> None:
+    keys = some_keys(5000, "uint32")
+    options = {"device": small_window, **DESIGNS[0]}
+    table: Any = HashMap.from_arrays(keys, ~keys, **options) if value else HashSet.from_arrays(keys, **options)
+    array, asked = table._storage.store.array, np.tile(keys, 3)
+    count = parts_of_window(array)
+    assert count > 3
+    for number, by_parts in ((None, False), (count, True), (count + 1, False), (1, True), (lookup_costs.NEVER, False)):
+        if number is not None:
+            array.engine.remember(array.spec, number)
+        restored.clear()
+        if value:
+            assert (table.find(asked)[0] == ~asked).all()
+        else:
+            assert table.contains(asked).all()
+        assert restored == [15000] * by_parts
+    if value:  # a number of lookups for values says nothing of lookups for presence alone
+        array.engine.remember(array.spec, 1)
+        assert table.contains(asked).all() and not restored
+
+
+def parts_of_window(array: Any) -> int:
+    spec = array.spec
+    parts = policies.cached_parts_of(array.buckets, spec.slots_per_bucket * spec.slot_bytes, array.engine.window_bytes)
+    assert parts is not None
+    return parts[0]
+
+
+@pytest.mark.parametrize("setting", DESIGNS, ids=lambda setting: setting["design"])
+@pytest.mark.parametrize(("key", "value"), [("uint32", "uint32"), ("uint64", "uint64"), ("uint32", None)])
+def test_the_number_is_measured_and_kept(
+    small_window: str, setting: dict[str, Any], key: str, value: str | None, restored: list[int]
+) -> None:
+    options = {"capacity": 1, "device": small_window, **setting}
+    table: Any = HashMap(key, value, **options) if value else HashSet(key, **options)
+    store = table._storage.store
+    number = lookup_costs.calibrate(store, 4000)
+    assert number == lookup_costs.NEVER or number > 1
+    assert store.engine.recall(store.state.array.spec) == number
+    sizes = [4000 >> halved for halved in range(6)]
+    assert set(restored) <= set(sizes) and restored.count(4000) == 5
+    timed = lookup_costs.time_lookups(store, 4000)
+    assert timed is not None and timed.parts > 1 and timed.as_given > 0 and timed.by_parts > 0
+    assert lookup_costs.time_lookups(store, 8) is None or setting["design"] == "cuckoo"
+
+
+def test_lookups_that_are_timed_are_answered(small_window: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    answered: list[bool] = []
+    by_parts, as_given = lookup_costs.find_by_parts, lookup_costs.find_as_given
+
+    def checked(find: Any) -> Any:
+        def call(array: Any, keys: int, n: int, values: int, flags: int, *rest: Any) -> Any:
+            done = find(array, keys, n, values, flags, *rest)
+            engine = array.engine
+            asked, found = engine.to_host(keys, np.uint64, n), engine.to_host(values, np.uint64, n)
+            answered.append(bool((found == asked).all() and engine.to_host(flags, np.uint8, n).all()))
+            assert len(np.unique(asked)) == n
+            engine.fill(values, 0, 8 * n)
+            engine.fill(flags, 0, n)
+            return done
+
+        return call
+
+    monkeypatch.setattr(lookup_costs, "find_by_parts", checked(by_parts))
+    monkeypatch.setattr(lookup_costs, "find_as_given", checked(as_given))
+    table = HashMap("uint64", "uint64", device=small_window, **DESIGNS[0])
+    assert lookup_costs.time_lookups(table._storage.store, 3000, rounds=2) is not None
+    assert answered == [True] * 4
+
+
+@pytest.mark.parametrize(
+    ("seconds", "number"),
+    [
+        ([(2, 1, 2), (4, 1, 2)], lookup_costs.NEVER),
+        ([(2, 2, 1), (4, 2, 1), (8, 2, 1)], 2),
+        ([(2, 1, 2), (4, 2, 1), (8, 2, 1)], 4),
+        ([(2, 2, 1), (4, 1, 1), (8, 2, 1)], 8),
+        ([(2, 2, 1), (4, 2, 1), (8, 1, 2)], lookup_costs.NEVER),
+        ([], lookup_costs.NEVER),
+    ],
+)
+def test_the_fewest_parts_of_some_times(seconds: list[tuple[int, float, float]], number: float) -> None:
+    assert lookup_costs.fewest_parts([lookup_costs.LookupTimes(*each) for each in seconds]) == number
+
+
+def test_no_memory_for_what_is_measured(small_window: str) -> None:
+    table = HashMap("uint32", "uint32", device=small_window, **DESIGNS[0])
+    engine, spec = engine_for(small_window), table._storage.store.state.array.spec
+    for first in range(1, 1000):
+        engine.remember(spec, 7.5)
+        with refusing(engine, first) as count:
+            try:
+                lookup_costs.calibrate(table._storage.store, 2000)
+                assert engine.recall(spec) != 7.5
+            except MemoryError:
+                assert count.refused and engine.recall(spec) == 7.5
+        if not count.refused:
+            break
+    assert engine.recall(spec) != 7.5 and not len(table)
+
+
+@pytest.mark.parametrize("order", ["given", "parts", "auto", "", "other"])
+def test_the_order_of_batches_can_be_forced(
+    small_window: str, order: str, restored: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved: list[bool] = []
+    in_parts = partition.in_parts
+
+    def noted(*arguments: Any) -> Any:
+        copies = in_parts(*arguments)
+        moved.append(copies is not None)
+        return copies
+
+    monkeypatch.setattr("warphash.storage.buckets.store.in_parts", noted)
+    monkeypatch.setenv("WARPHASH_BATCH_ORDER", order)
+    keys = some_keys(6000, "uint32")
+    table = HashMap("uint32", "uint32", capacity=9000, device=small_window, **DESIGNS[0])
+    table.insert(keys[:5000], ~keys[:5000], assume_unique=True)
+    values, found = table.find(keys)
+    assert (found == (np.arange(6000) < 5000)).all() and (values[:5000] == ~keys[:5000]).all()
+    assert table.contains(keys).sum() == 5000 and table.erase(keys).sum() == 5000 and not len(table)
+    assert restored == ([6000] * 3 if order == "parts" else [])
+    if order in ("given", "parts"):
+        assert moved == [order == "parts"]
+
+
 @pytest.mark.parametrize("device_name", ["cpu", "emulated"])
 def test_where_translation_does_not_matter(device_name: str) -> None:
     reach_bytes = {"cpu": CpuEngine.reach_bytes, "emulated": EmulatedEngine.reach_bytes}[device_name]
@@ -434,7 +571,7 @@ def disorder(engine: EmulatedEngine, seed: int, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(array, "engine", engine)
     held, out = engine.from_host(keys), engine.from_host(np.zeros(5 * 9100, np.uint8))
     try:
-        parted = partition_keys(array, held.ptr, 9100, None)
+        parted = partition_keys(array, held.ptr, 9100, ((array.buckets - 1 >> 5) + 1, 5), None)
         assert parted is not None
         copies = engine.to_host(parted.keys, np.uint32, 9100)
         engine.upload(parted.flags, copies.astype(np.uint8))
@@ -447,10 +584,6 @@ def disorder(engine: EmulatedEngine, seed: int, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
 class TestSchedules:
-    @pytest.fixture(autouse=True)
-    def always_by_parts(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(lookup_partition, "lookup_parts_of", lambda buckets, *_: ((buckets - 1 >> 5) + 1, 5))
-
     def test_all_of_many(self, monkeypatch: pytest.MonkeyPatch) -> None:
         engine = EmulatedEngine()
         assert not any(disorder(engine, seed, monkeypatch) for seed in range(30))

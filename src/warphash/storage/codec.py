@@ -11,7 +11,7 @@ from ..runtime.abi import Op, StoredRows, WordBatch, bytes_of
 from ..runtime.engine import Buffer, Engine
 from ..runtime.source import ROWS
 from . import aggregate
-from .lookup import find_by_parts, launch_find
+from .lookup import find_in_any_order, launch_find
 from .storage import MemoryUse, MixedBatch, Store
 
 __all__ = ["WordStorage"]
@@ -57,7 +57,7 @@ class WordStorage:
         if held is not None:
             self._narrow(out, n, values, self.value_bytes, self._value_word, stream)
 
-    def find_by_parts(
+    def find_in_any_order(
         self, keys: int, n: int, out_keys: int, values: int, flags: int, default: bytes, stream: Any
     ) -> bool:
         """As `find`, with the keys copied to ``out_keys`` and answered in the order of the parts of the table.
@@ -71,7 +71,7 @@ class WordStorage:
         if (keys | out_keys) & self._key_slack or (values and self.value_bytes != self._value_word):
             return False
         absent, _absent = self._default(default, stream)
-        return find_by_parts(self.store.state.array, keys, n, out_keys, values, flags, absent, stream)
+        return find_in_any_order(self.store.state.array, keys, n, out_keys, values, flags, absent, stream)
 
     def present(self, keys: int, n: int, flags: int, stream: Any) -> None:
         self.find(keys, n, 0, flags, b"\0", stream)

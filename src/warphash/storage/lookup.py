@@ -11,7 +11,15 @@ from ..runtime.abi import Batch
 from ..runtime.engine import Engine, KernelSpec, Program
 from . import lookup_partition
 
-__all__ = ["LAUNCH_ELEMENTS", "NO_FIELDS", "Searchable", "find_by_parts", "launch_find"]
+__all__ = [
+    "LAUNCH_ELEMENTS",
+    "NO_FIELDS",
+    "Searchable",
+    "find_as_given",
+    "find_by_parts",
+    "find_in_any_order",
+    "launch_find",
+]
 
 NO_FIELDS: Mapping[str, int] = MappingProxyType({})
 """Of a find while no insert is under way."""
@@ -76,17 +84,34 @@ def launch_find(
         flags, counts = flags and flags + more, counts and counts + more * 4
         return launch_find(array, keys, n - more, values, flags, default, stream, counts, entry)
     may_part = n >= lookup_partition.FEWEST_PARTITIONED and not counts
-    parted = lookup_partition.partition_keys(array, keys, n, stream, valued=values != 0) if may_part else None
-    if parted is None:
-        return _launch(array, keys, n, values, flags, default, stream, counts, entry)
-    _launch(array, parted.keys, n, values and parted.keys, flags and parted.flags, default, stream, counts, entry)
-    parted.restore(values, flags, stream)
+    parts = lookup_partition.parts_for(array, n, valued=values != 0) if may_part else None
+    if parts is None or not find_by_parts(array, keys, n, values, flags, default, parts, stream):
+        find_as_given(array, keys, n, values, flags, default, stream, counts, entry)
 
 
 def find_by_parts(
+    array: Searchable, keys: int, n: int, values: int, flags: int, default: int, parts: tuple[int, int], stream: Any
+) -> bool:
+    """As `launch_find`, of one launch, by way of copies of the keys in the order of the parts of the table.
+
+    Returns
+    -------
+    bool
+        False if there can be no copies: then nothing is answered.
+    """
+    parted = lookup_partition.partition_keys(array, keys, n, parts, stream)
+    if parted is None:
+        return False
+    out_values, out_flags = values and parted.keys, flags and parted.flags
+    find_as_given(array, parted.keys, n, out_values, out_flags, default, stream)
+    parted.restore(values, flags, stream)
+    return True
+
+
+def find_in_any_order(
     array: Searchable, keys: int, n: int, out_keys: int, values: int, flags: int, default: int, stream: Any
 ) -> bool:
-    """As `launch_find`, with the keys copied to ``out_keys`` and answered in the order of the parts of the table.
+    """As `launch_find`, with the keys copied to ``out_keys``, and answered, in the order of the parts of the table.
 
     Returns
     -------
@@ -97,19 +122,29 @@ def find_by_parts(
     for at in range(0, n, LAUNCH_ELEMENTS):
         count, first = min(LAUNCH_ELEMENTS, n - at), at * spec.word_bytes
         copies = out_keys + first
-        parted = lookup_partition.partition_keys(array, keys + first, count, stream, valued=values != 0, out=copies)
+        parts = lookup_partition.parts_for(array, count, valued=values != 0)
+        parted = parts and lookup_partition.partition_keys(array, keys + first, count, parts, stream, out=copies)
         if parted is None:
             if not at:
                 return False
             array.engine.copy(copies, keys + first, count * spec.word_bytes, stream)  # no memory, or a short last piece
         out = values and values + at * spec.value_word_bytes
-        _launch(array, copies, count, out, flags and flags + at, default, stream, 0, "find")
+        find_as_given(array, copies, count, out, flags and flags + at, default, stream)
     return True
 
 
-def _launch(
-    array: Searchable, keys: int, n: int, values: int, flags: int, default: int, stream: Any, counts: int, entry: str
+def find_as_given(
+    array: Searchable,
+    keys: int,
+    n: int,
+    values: int,
+    flags: int,
+    default: int,
+    stream: Any,
+    counts: int = 0,
+    entry: str = "find",
 ) -> None:
+    """As `launch_find`, of one launch, in the order of the keys."""
     batch = array.batch_type()  # and then its fields: a third of the time that keywords take
     batch.n, batch.keys, batch.out_values, batch.out_flags = n, keys, values, flags
     batch.out_counts, batch.default_value = counts, default

@@ -1,7 +1,7 @@
 """A large lookup in the order of the parts of a table, with its answers in the order of the caller, or in that order.
 
 The kernels are those of ``core/gpu/lookup_partition.cuh``, which says why this pays, and what it costs in bytes.
-`policies.lookup_parts_of` decides. Nothing here waits for the device.
+`parts_for` decides. Nothing here waits for the device.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from typing import Any
 from ..runtime.abi import LookupPartitionBatch, PartitionBatch
 from ..runtime.engine import Buffer
 from ..runtime.source import partition
+from ..settings import batch_order
 from .partition import TILE_BYTES, TILE_THREADS
-from .policies import lookup_parts_of
+from .policies import FEWEST_CACHED_PARTS, cached_parts_of, lookup_parts_of
 from .scratch import starts_of
 
-__all__ = ["FEWEST_PARTITIONED", "PartitionedKeys", "partition_keys"]
+__all__ = ["FEWEST_PARTITIONED", "PartitionedKeys", "partition_keys", "parts_for"]
 
 FEWEST_PARTITIONED = 1 << 21
 """Elements below which no lookup is partitioned. Small calls do not pay for the question whether it would help."""
@@ -48,33 +49,55 @@ class PartitionedKeys:
         _launch(self._array, "restore_order", batch, stream)
 
 
-def partition_keys(
-    array: Any, keys: int, n: int, stream: Any, *, valued: bool = False, out: int = 0
-) -> PartitionedKeys | None:
-    """Copy the ``n`` keys of a large lookup in the order of the parts of an array.
+def parts_for(array: Any, n: int, *, valued: bool = False) -> tuple[int, int] | None:
+    """Parts of an array in whose order ``n`` keys are looked up, and the logarithm of the buckets of each.
 
-    There are from `FEWEST_PARTITIONED` to `lookup.LAUNCH_ELEMENTS` keys.
-
-    None where that would not help, where keys or values have widths of their own, where there is no memory for it, or
-    where a CUDA graph captures the stream: a graph cannot own memory.
+    None where that order would not help, where keys or values have widths of their own, or where
+    `settings.batch_order` says so. Whether it helps in the cache was measured on this device (`lookup_costs`), or else
+    on another one (`DesignLayout.cached_lookup_bytes`).
 
     Parameters
     ----------
+    n
+        From `FEWEST_PARTITIONED` to `lookup.LAUNCH_ELEMENTS`.
     valued
         Whether the lookup is for values, for which it reads more of a bucket than for flags.
+    """
+    spec, engine = array.spec, array.engine
+    words = spec.word_bytes in (4, 8) and spec.value_word_bytes in (0, spec.word_bytes)
+    order = batch_order()
+    if not words or not spec.layout.lookup_partition or order == "given":
+        return None
+    bucket_bytes = spec.slots_per_bucket * spec.slot_bytes
+    if order == "parts":
+        return cached_parts_of(array.buckets, bucket_bytes, engine.window_bytes)
+    fewest = None
+    if engine.window_bytes and (valued or not spec.value_word_bytes):
+        fewest = engine.recall(spec)
+        if fewest is None and valued and spec.word_bytes + spec.value_word_bytes <= spec.layout.cached_lookup_bytes:
+            fewest = FEWEST_CACHED_PARTS
+    window = 0 if fewest is None else engine.window_bytes
+    return lookup_parts_of(array.buckets, bucket_bytes, engine.reach_bytes, engine.lanes, n, fewest or 0, window)
+
+
+def partition_keys(
+    array: Any, keys: int, n: int, parts: tuple[int, int], stream: Any, *, out: int = 0
+) -> PartitionedKeys | None:
+    """Copy the ``n`` keys of a large lookup in the order of the parts of an array.
+
+    None where there is no memory for it, or where a CUDA graph captures the stream: a graph cannot own memory.
+
+    Parameters
+    ----------
+    n
+        At most `lookup.LAUNCH_ELEMENTS`.
+    parts
+        As `parts_for` answers.
     out
         Where the copies go; 0 for memory of the lookup's own.
     """
-    spec = array.spec
-    words = spec.word_bytes in (4, 8) and spec.value_word_bytes in (0, spec.word_bytes)
-    if not words or not spec.layout.lookup_partition:
-        return None
-    engine, width = array.engine, spec.word_bytes
-    bucket_bytes = spec.slots_per_bucket * spec.slot_bytes
-    gains = valued and spec.word_bytes + spec.value_word_bytes <= spec.layout.cached_lookup_bytes
-    window = engine.window_bytes if gains else 0
-    parts = lookup_parts_of(array.buckets, bucket_bytes, engine.reach_bytes, engine.lanes, n, window)
-    if parts is None or engine.is_captured(stream):
+    engine, width = array.engine, array.spec.word_bytes
+    if engine.is_captured(stream):
         return None
     count, shift = parts
     tiles = -(-n * width // TILE_BYTES)

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from ..runtime.abi import Flag, PartitionBatch
 from ..runtime.engine import Buffer, Engine
 from ..runtime.source import partition
-from .policies import parts_of
+from ..settings import batch_order
+from .policies import cached_parts_of, parts_of
 
 __all__ = ["TILE_BYTES", "TILE_THREADS", "Copies", "in_parts"]
 
@@ -65,9 +66,13 @@ def in_parts(store: Any, keys: int, values: int, n: int, stream: Any = None) -> 
     bucket_bytes = spec.slots_per_bucket * spec.slot_bytes
     apart = spec.layout.keys_apart or store.design.keeps_columns(spec.slots_per_bucket, spec.slot_bytes)
     lanes = engine.lanes // 4 if apart else engine.lanes  # each insert writes to two places, and a swap lost costs less
-    parts = parts_of(store.buckets, bucket_bytes, engine.window_bytes, lanes, n, engine.reach_bytes)
+    order = batch_order()
+    if order == "parts":
+        parts = cached_parts_of(store.buckets, bucket_bytes, engine.window_bytes)
+    else:
+        parts = parts_of(store.buckets, bucket_bytes, engine.window_bytes, lanes, n, engine.reach_bytes)
     words = spec.word_bytes in (4, 8) and spec.value_word_bytes in (0, spec.word_bytes)
-    if parts is None or not words or not store.design.fills_first_bucket(store.parameters):
+    if parts is None or order == "given" or not words or not store.design.fills_first_bucket(store.parameters):
         return None
     count, shift = parts
     nbytes = n * spec.word_bytes

@@ -6,7 +6,9 @@ import math
 from collections.abc import Sequence
 
 __all__ = [
+    "FEWEST_CACHED_PARTS",
     "build_parts_of",
+    "cached_parts_of",
     "capacity_of",
     "expected_nodes",
     "is_risky",
@@ -250,19 +252,38 @@ def parts_of(
     return _at_most(MOST_PARTS, buckets, shift)
 
 
-_FEWEST_CACHED_LOOKUPS, _FEWEST_FOR_A_BUCKET, _FEWEST_CACHED_PARTS = 1 << 25, 3, 24
-"""Of lookups by parts that lie in the cache: elements, elements for each bucket, and parts of the table."""
+_FEWEST_CACHED_LOOKUPS, _FEWEST_FOR_A_BUCKET = 1 << 25, 3
+"""Of lookups by parts that lie in the cache: elements, and elements for each bucket."""
+
+FEWEST_CACHED_PARTS = 24
+"""Parts of a table for such lookups, where nobody has measured the number on the device."""
+
+
+def cached_parts_of(buckets: int, bucket_bytes: int, window_bytes: int) -> tuple[int, int] | None:
+    """Parts of a table of up to ``window_bytes`` each, and the logarithm of the buckets of each.
+
+    The parts are larger if there would be more than `MOST_PARTS`. None without a window, or with less than two parts.
+    """
+    shift = (window_bytes // bucket_bytes).bit_length() - 1
+    return None if shift < 0 or buckets <= 1 << shift else _at_most(MOST_PARTS, buckets, shift)
 
 
 def lookup_parts_of(
-    buckets: int, bucket_bytes: int, reach_bytes: int, lanes: int, n: int, window_bytes: int = 0
+    buckets: int,
+    bucket_bytes: int,
+    reach_bytes: int,
+    lanes: int,
+    n: int,
+    fewest_parts: float = FEWEST_CACHED_PARTS,
+    window_bytes: int = 0,
 ) -> tuple[int, int] | None:
     """Parts of a table that ``n`` elements are brought in the order of, and the logarithm of the buckets of each.
 
     With parts of up to ``window_bytes``, elements find their buckets in the cache, if there are several elements for
-    each bucket. Beyond ``reach_bytes`` of memory, address translation slows each access down. Parts of a quarter of
-    that at most keep all ``lanes`` within reach, if there are as many elements for each part as lanes that run at once.
-    None otherwise: the way there and back takes longer than the cache saves. (Measured: docs/performance/find.md.)
+    each bucket, and ``fewest_parts`` of the table or more. Beyond ``reach_bytes`` of memory, address translation slows
+    each access down. Parts of a quarter of that at most keep all ``lanes`` within reach, if there are as many elements
+    for each part as lanes that run at once. None otherwise: the way there and back takes longer than the cache saves.
+    (Measured: docs/performance/find.md.)
 
     Parameters
     ----------
@@ -270,9 +291,8 @@ def lookup_parts_of(
         Of the cache; 0 if the elements do not gain by it.
     """
     if window_bytes and n >= max(_FEWEST_CACHED_LOOKUPS, _FEWEST_FOR_A_BUCKET * buckets):
-        shift = (window_bytes // bucket_bytes).bit_length() - 1
-        parts = _at_most(MOST_PARTS, buckets, shift)
-        if parts[1] == shift and parts[0] >= _FEWEST_CACHED_PARTS:
+        parts = cached_parts_of(buckets, bucket_bytes, window_bytes)
+        if parts is not None and parts[0] >= fewest_parts and bucket_bytes << parts[1] <= window_bytes:
             return parts
     if not 0 < reach_bytes < buckets * bucket_bytes:
         return None

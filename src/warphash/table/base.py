@@ -872,7 +872,7 @@ class BaseTable(Generic[K]):
             moved = library.empty(seen, rows + self._key.shape, self._key.dtype, engine)
             values = None if column is None else library.empty(seen, rows + column.shape, column.dtype, engine)
             found = library.empty(seen, rows, BOOL, engine)
-            if self._lock.read(self._find_by_parts_locked, seen, moved, values, found, absent):
+            if self._lock.read(self._find_in_any_order_locked, seen, moved, values, found, absent):
                 given = None if values is None else library.export(values)
                 return library.export(moved), given, library.export(found)
         return keys, *self._look_up(seen, column, default)
@@ -882,15 +882,15 @@ class BaseTable(Generic[K]):
         large = keys.rows >= lookup_partition.FEWEST_PARTITIONED and keys.device == self._device
         return large and self._engine.reach_bytes > 0 and isinstance(self._storage, WordStorage)
 
-    def _find_by_parts_locked(
+    def _find_in_any_order_locked(
         self, keys: ArrayView, moved: ArrayView, values: ArrayView | None, found: ArrayView, absent: bytes
     ) -> bool:
-        """As `WordStorage.find_by_parts`; False also if an update has to be finished first."""
+        """As `WordStorage.find_in_any_order`; False also if an update has to be finished first."""
         storage = self._storage
         if storage.store.recovery.step is not None or not isinstance(storage, WordStorage):
             return False
         out = 0 if values is None else values.ptr
-        return storage.find_by_parts(keys.ptr, keys.rows, moved.ptr, out, found.ptr, absent, keys.stream)
+        return storage.find_in_any_order(keys.ptr, keys.rows, moved.ptr, out, found.ptr, absent, keys.stream)
 
     def _find(self, keys: ArrayView, values: ArrayView | None, found: ArrayView, absent: bytes) -> None:
         """Look up keys: values, unless they are None, and presence."""
@@ -935,7 +935,7 @@ class BaseTable(Generic[K]):
             found = keys.library.empty(keys, keys.shape[:1], BOOL, self._engine)
             with suppress(MemoryError):  # an order that costs memory is not worth an error
                 moved = keys.library.empty(keys, keys.shape, self._key.dtype, self._engine)
-                if self._find_by_parts_locked(keys, moved, None, found, b"\0"):
+                if self._find_in_any_order_locked(keys, moved, None, found, b"\0"):
                     return moved, found
         return keys, self._present_locked(keys)
 

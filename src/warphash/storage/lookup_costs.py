@@ -1,0 +1,98 @@
+"""From which size of a table lookups by parts in the cache pay (`lookup_partition`), measured on a device.
+
+Procedure. Tables of one kind are filled with random keys, each table with twice as many as the table before. Each table
+is asked for all of its keys in another order, once as the keys come and once by parts. The least time of a few rounds
+counts. The answer is the fewest parts of a table from which the way by parts is faster, in this table and in all larger
+ones. The number is kept beside the compiled kernels (`Engine.remember`), so another device, another compiler or other
+kernels have no number until they are measured. Until then, `lookup_partition.parts_for` takes a number of another
+device.
+"""
+
+from __future__ import annotations
+
+import math
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..runtime.abi import Op
+from .lookup import find_as_given, find_by_parts
+from .policies import cached_parts_of
+
+__all__ = ["NEVER", "LookupTimes", "calibrate", "fewest_parts", "time_lookups"]
+
+NEVER = math.inf
+"""The number of a device on which lookups by parts are slower, however large the table is."""
+
+
+class LookupTimes(NamedTuple):
+    """Seconds of as many lookups as a table has keys, of a table with so many parts."""
+
+    parts: int
+    as_given: float
+    by_parts: float
+
+
+def time_lookups(store: Any, keys: int, rounds: int = 5, seed: int = 1) -> LookupTimes | None:
+    """Time lookups of a table like ``store`` with so many keys; None if the table has less than two parts.
+
+    Raises
+    ------
+    MemoryError
+        If there is no memory for the table, and for the lookups.
+    """
+    engine, spec = store.engine, store.spec
+    sibling = store.sibling(keys)
+    bucket_bytes = spec.slots_per_bucket * spec.slot_bytes
+    if cached_parts_of(sibling.state.array.buckets, bucket_bytes, engine.window_bytes) is None:
+        return None
+    drawn = _random_keys(keys, spec.word_bytes, seed)
+    held, asked = engine.from_host(drawn), engine.from_host(np.random.default_rng(seed).permutation(drawn))
+    width = spec.value_word_bytes
+    values, flags = engine.allocate(max(1, keys * width)), engine.allocate(keys)
+    sibling.update(held.ptr, held.ptr if width else 0, keys, op=Op.KEEP, kind=0, flags=0, unique=True)
+    sibling.finish()
+    array, out = sibling.state.array, values.ptr if width else 0
+    parts = cached_parts_of(array.buckets, bucket_bytes, engine.window_bytes)
+    assert parts is not None
+    times = [math.inf, math.inf]
+    for _ in range(rounds):
+        for way in (0, 1):
+            engine.synchronize()
+            start = perf_counter()
+            if way == 0:
+                find_as_given(array, asked.ptr, keys, out, flags.ptr, 0, None)
+            elif not find_by_parts(array, asked.ptr, keys, out, flags.ptr, 0, parts, None):
+                raise MemoryError("there is no memory for copies of the keys")
+            engine.synchronize()
+            times[way] = min(times[way], perf_counter() - start)
+    return LookupTimes(parts[0], *times)
+
+
+def _random_keys(n: int, word_bytes: int, seed: int) -> npt.NDArray[Any]:
+    """Different keys in no order: numbers in a row times an odd number, or with random bits above."""
+    rng = np.random.default_rng(seed)
+    numbers: npt.NDArray[Any] = rng.permutation(np.arange(n, dtype=np.uint32)) * np.uint32(0x9E3779B1)
+    if word_bytes == 8:
+        numbers = numbers.astype(np.uint64) << np.uint64(32) | rng.integers(0, 1 << 32, n, np.uint64)
+    return numbers
+
+
+def fewest_parts(times: list[LookupTimes]) -> float:
+    """The fewest parts from which all measured tables are asked faster by parts; `NEVER` if the largest is not."""
+    number = NEVER
+    for each in sorted(times, reverse=True):
+        if each.by_parts >= each.as_given:
+            break
+        number = each.parts
+    return number
+
+
+def calibrate(store: Any, keys: int = 1 << 27) -> float:
+    """Measure tables like ``store`` of up to ``keys`` keys, and keep the number for the lookups from now on."""
+    sizes = [keys >> halved for halved in range(5, -1, -1)]
+    number = fewest_parts([timed for size in sizes if (timed := time_lookups(store, size)) is not None])
+    store.engine.remember(store.state.array.spec, number)
+    return number
