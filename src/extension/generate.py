@@ -3,7 +3,8 @@
 Usage: generate.py OUTPUT_FOLDER
 
 For each design, and for each set of kernels that no design changes, ``NAME.cpp`` lists the entry points of the layouts
-that are compiled ahead of time. ``units.inc`` has a ``WARPHASH_UNIT(NAME)`` for each, and ``units.cmake`` their names.
+that are compiled ahead of time. ``units.inc`` has a ``WARPHASH_UNIT(NAME)`` for each, ``wide_units.inc`` for those of
+`WIDE`, and ``units.cmake`` has their names.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ PLAIN_HEADERS = {
     "lossy": "lossy.cuh",
 }
 """Of the kernels that no design changes."""
+
+WIDE = ("quotient_cuckoo",)
+"""Units that AVX-512 makes faster (docs/performance/cpu.md)."""
 
 UNIT = """// Written by src/extension/generate.py.
 #include "entries.hpp"
@@ -80,8 +84,9 @@ def main(folder: Path) -> None:
     """Write the files; those that would not change are left alone, so that nothing is compiled again."""
     sources = dict(units())
     files = {f"{name}.cpp": source for name, source in sources.items()}
-    files["units.inc"] = "".join(f"WARPHASH_UNIT({name})\n" for name in sources)
-    files["units.cmake"] = f"set(UNITS {' '.join(sources)})\n"
+    for file, names in (("units.inc", sources), ("wide_units.inc", WIDE)):
+        files[file] = "".join(f"WARPHASH_UNIT({name})\n" for name in names)
+    files["units.cmake"] = f"set(UNITS {' '.join(sources)})\nset(WIDE_UNITS {' '.join(WIDE)})\n"
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         path = folder / name

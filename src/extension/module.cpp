@@ -26,21 +26,43 @@ using warphash_cpu::ThreadPool;
 #define WARPHASH_UNIT(NAME) Groups groups_##NAME##_fast();
 #include "units.inc"
 #undef WARPHASH_UNIT
+#define WARPHASH_UNIT(NAME) Groups groups_##NAME##_wide();
+#include "wide_units.inc"
+#undef WARPHASH_UNIT
 #endif
 
 namespace {
 
+// The instruction sets of this processor, the best one first, separated by spaces.
+std::string isas() {
 #if defined(__x86_64__)
-bool has_fast_isa() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"); }
-#define WARPHASH_CHOOSE(NAME) (fast ? groups_##NAME##_fast() : groups_##NAME##_base())
-#else
-bool has_fast_isa() { return false; }
-#define WARPHASH_CHOOSE(NAME) groups_##NAME##_base()
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2")) {
+    const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    return wide ? "wide fast base" : "fast base";
+  }
 #endif
+  return "base";
+}
 
-Groups groups_of(const std::string& design, [[maybe_unused]] bool fast) {
+// The operations of a design for an instruction set, or for the next one that the design is compiled for.
+Groups groups_of(const std::string& design, [[maybe_unused]] const std::string& isa) {
+#if defined(__x86_64__)
+  if (isa == "wide") {
 #define WARPHASH_UNIT(NAME) \
-  if (design == #NAME) return WARPHASH_CHOOSE(NAME);
+  if (design == #NAME) return groups_##NAME##_wide();
+#include "wide_units.inc"
+#undef WARPHASH_UNIT
+  }
+  if (isa != "base") {
+#define WARPHASH_UNIT(NAME) \
+  if (design == #NAME) return groups_##NAME##_fast();
+#include "units.inc"
+#undef WARPHASH_UNIT
+  }
+#endif
+#define WARPHASH_UNIT(NAME) \
+  if (design == #NAME) return groups_##NAME##_base();
 #include "units.inc"
 #undef WARPHASH_UNIT
   throw nb::key_error(("no design is compiled under the name " + design).c_str());
@@ -49,7 +71,7 @@ Groups groups_of(const std::string& design, [[maybe_unused]] bool fast) {
 // The address of an operation, to be handed back to run().
 std::uintptr_t entry(const std::string& design, int key_bytes, int value_bytes, int slots_per_bucket,
                      const std::string& name, const std::string& isa) {
-  const Groups groups = groups_of(design, isa == "fast");
+  const Groups groups = groups_of(design, isa);
   for (int g = 0; g < groups.count; ++g) {
     const auto& group = groups.first[g];
     if (group.key_bytes != key_bytes || group.value_bytes != value_bytes || group.slots_per_bucket != slots_per_bucket)
@@ -157,7 +179,7 @@ const char warphash_cpu_engine = 1;
 NB_MODULE(_cpu, m) {
   nb::set_leak_warnings(false);  // a daemon thread that sleeps at the end keeps its objects
   ThreadPool::get();
-  m.def("isas", [] { return has_fast_isa() ? std::string("fast base") : std::string("base"); });
+  m.def("isas", &isas);
   m.def("entry", &entry);
   m.def("run", &run);
   m.def("fill", &fill);

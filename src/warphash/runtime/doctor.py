@@ -26,7 +26,7 @@ EXTRAS = ("typer", "rich", "matplotlib", "pyarrow")
 NUMPY_MEND = "pip install --force-reinstall 'numpy>=1.26'"
 EXTENSION_MEND = "pip install --force-reinstall --no-deps warphash"
 
-SIMD_LEVELS = {"fast": "AVX2", "base": "the processor family's baseline"}
+SIMD_LEVELS = {"wide": "AVX-512", "fast": "AVX2", "base": "the processor family's baseline"}
 """The extension's builds (``CMakeLists.txt``), by what they need."""
 
 
