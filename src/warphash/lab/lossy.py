@@ -16,7 +16,7 @@ from ..designs import registry
 from ..errors import ParameterError
 from ..runtime.abi import COUNT_WORDS, REPORT_WORDS, BucketBatch, Report
 from ..runtime.devices import engine_for
-from ..runtime.engine import KernelSpec
+from ..runtime.engine import Buffer, Engine, KernelSpec
 from . import turns
 from .workloads import first_of_each
 
@@ -87,7 +87,7 @@ def measure_lossy(lab: Lab, workload: Workload, setting: Setting, load_factor: f
     n, engine = len(keys), engine_for(lab.device)
     table: Any = lab.empty(workload, setting, load_factor, capacity=n, on_full="raise", seed=seed)
     array: Any = table._storage.store.array
-    words = [engine.from_host(lab.back(column).view(np.uint32), _STREAM) for column in (keys, values)]
+    words = [_copied(lab, engine, column) for column in (keys, values)]
     report = engine.allocate(8 * REPORT_WORDS, _STREAM)
     program = engine.program(LOSSY)
 
@@ -104,12 +104,30 @@ def measure_lossy(lab: Lab, workload: Workload, setting: Setting, load_factor: f
     out, flags = engine.allocate(4 * n, _STREAM), engine.allocate(n, _STREAM)
     batch = BucketBatch(n=n, keys=words[0].ptr, out_values=out.ptr, out_flags=flags.ptr)
     find_s = float(np.median(lab.timed(lambda: array.program.run("find", array.table, batch, n, _STREAM))))
-    found = lab.arrays.asarray(engine.to_host(flags.ptr, np.uint8, n, _STREAM)).astype(bool)
-    answers = lab.arrays.asarray(engine.to_host(out.ptr, np.uint32, n, _STREAM).view(values.dtype))
+    found = _array_of(lab, engine, flags, n, np.uint8).astype(bool)
+    answers = _array_of(lab, engine, out, n, values.dtype)
     wrong = abs(n - dropped - int(found.sum())) + int((found & (answers != values)).sum())
     held_keys, held_values = words[0], out  # their memory is free now
     held = min(n, array.scan(n, held_keys.ptr, held_values.ptr, _STREAM))
-    there = engine.to_host(held_keys.ptr, np.uint32, held, _STREAM).view(keys.dtype)
-    theirs = engine.to_host(held_values.ptr, np.uint32, held, _STREAM).view(values.dtype)
+    there = _array_of(lab, engine, held_keys, held, keys.dtype)
+    theirs = _array_of(lab, engine, held_values, held, values.dtype)
     wrong += lab.oracle(keys[found], values[found]).check_items(there, theirs)
     return Lossy(n, dropped, n / build_s, n / find_s, wrong)
+
+
+def _copied(lab: Lab, engine: Engine, column: Any) -> Buffer:
+    """A copy of an array of `Lab.arrays` in memory of the engine."""
+    if lab.arrays is np:
+        return engine.from_host(column, _STREAM)
+    held = engine.allocate(column.nbytes, _STREAM)
+    engine.copy(held.ptr, lab.address_of(column), column.nbytes, _STREAM)
+    return held
+
+
+def _array_of(lab: Lab, engine: Engine, held: Buffer, n: int, dtype: Any) -> Any:
+    """The first ``n`` items in memory of the engine, as an array of `Lab.arrays`."""
+    if lab.arrays is np:
+        return engine.to_host(held.ptr, dtype, n, _STREAM)
+    made = lab.arrays.empty(n, dtype)
+    engine.copy(lab.address_of(made), held.ptr, made.nbytes, _STREAM)
+    return made

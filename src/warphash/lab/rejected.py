@@ -100,7 +100,7 @@ def measure_sorted(lab: Lab, setting: Setting, load_factor: float, n: int, seed:
     engine, array, arrays = engine_for(lab.device), _array(lab, setting, load_factor, n, seed), lab.arrays
     keys, values = map(arrays.asarray, pairs(n))
     ids, program = arrays.empty(n, "uint32"), engine.program(REJECTED)
-    batch = TwoLevelBatch(n=n, keys=_address(keys), out_counts=_address(ids))
+    batch = TwoLevelBatch(n=n, keys=lab.address_of(keys), out_counts=lab.address_of(ids))
     made: dict[str, Any] = {}
 
     def sort() -> None:
@@ -110,7 +110,7 @@ def measure_sorted(lab: Lab, setting: Setting, load_factor: float, n: int, seed:
         made["columns"] = [keys[made["order"]], values[made["order"]]]
 
     def build(columns: Any) -> None:
-        made["outcome"] = array.build(_address(columns[0]), _address(columns[1]), n, _STREAM)
+        made["outcome"] = array.build(lab.address_of(columns[0]), lab.address_of(columns[1]), n, _STREAM)
 
     without_s = min(lab.timed(partial(build, (keys, values))))
     wrong = n - made["outcome"].changed
@@ -134,9 +134,3 @@ def _array(lab: Lab, setting: Setting, load_factor: float, n: int, seed: int) ->
 
 def _counts(engine: Engine, report: int) -> Report:
     return Report.of(engine.to_host(report, np.uint64, COUNT_WORDS, _STREAM))
-
-
-def _address(array: Any) -> int:
-    """Where an array of NumPy or CuPy begins."""
-    address: int = array.ctypes.data if hasattr(array, "ctypes") else array.data.ptr
-    return address

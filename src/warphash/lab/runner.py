@@ -160,6 +160,12 @@ class Lab:
         """Copy an array of the device to the host, as a NumPy array."""
         return self._clock.back(array)
 
+    @staticmethod
+    def address_of(array: Any) -> int:
+        """Where an array of `arrays` begins."""
+        address: int = array.ctypes.data if hasattr(array, "ctypes") else array.data.ptr
+        return address
+
     def wrong_pairs(self, table: Any, columns: Sequence[Any]) -> int:
         """Look up all keys of a table that was built from distinct keys: how many pairs are lost, changed or invented.
 
