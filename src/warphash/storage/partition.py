@@ -66,10 +66,11 @@ def in_parts(store: Any, keys: int, values: int, n: int, stream: Any = None) -> 
     bucket_bytes = spec.slots_per_bucket * spec.slot_bytes
     apart = spec.layout.keys_apart or store.design.keeps_columns(spec.slots_per_bucket, spec.slot_bytes)
     lanes = engine.lanes // 4 if apart else engine.lanes  # each insert writes to two places, and a swap lost costs less
+    parts = cached_parts_of(store.buckets, bucket_bytes, engine.window_bytes)
+    if parts is None:
+        return None
     order = batch_order()
-    if order == "parts":
-        parts = cached_parts_of(store.buckets, bucket_bytes, engine.window_bytes)
-    else:
+    if order == "auto":
         parts = parts_of(store.buckets, bucket_bytes, engine.window_bytes, lanes, n, engine.reach_bytes)
     words = spec.word_bytes in (4, 8) and spec.value_word_bytes in (0, spec.word_bytes)
     if parts is None or order == "given" or not words or not store.design.fills_first_bucket(store.parameters):
