@@ -336,7 +336,7 @@ def tune(
     from . import HashMap, HashSet
     from .errors import ParameterError
     from .lab import turns
-    from .storage import lookup_costs
+    from .storage import lookup_costs, lookup_partition
     from .storage.tickets.threshold import NEVER, calibrate
 
     stadium = design == "stadium"
@@ -344,8 +344,11 @@ def tune(
     options |= {"design": design, "device": device, "capacity": 1}
     table = HashSet(keys, **options) if values == "none" else HashMap(keys, values, **options)
     store: Any = table._storage.store
-    if not stadium and not store.spec.layout.lookup_partition:
-        raise ParameterError(f"lookups of design {table.design} have one way, got --design {design}: name another one")
+    if not stadium and (table._design.layout.composed or not lookup_partition.has_parts(store.spec)):
+        raise ParameterError(
+            f"lookups of {table.design} with these types have one way: name another design, or keys of 4 or 8 bytes "
+            f"and values as wide"
+        )
     if not table.device.startswith("cuda"):
         what = "lanes of a GPU can collaborate" if stadium else "lookups of a GPU have two ways"
         raise ParameterError(f"only the {what}, got --device {device}: give cuda")

@@ -68,7 +68,12 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     (("tune", "--device", "cpu", "--ticket-bits", "3"), "ticket_bits must be one of"),
     (("tune", "--device", "cpu", "--design", "iceberg"), "only the lookups of a GPU have two ways"),
     (("tune", "--device", "cpu", "--design", "none"), "design"),
-    (("tune", "--device", "cpu", "--design", "slab"), "lookups of design slab have one way"),
+    (("tune", "--device", "cpu", "--design", "slab"), "lookups of slab with these types have one way"),
+    (("tune", "--device", "cpu", "--design", "tiered"), "lookups of tiered with these types have one way"),
+    (
+        ("tune", "--device", "cpu", "--design", "dynamic_cuckoo", "--keys", "S20"),
+        "lookups of dynamic_cuckoo with these",
+    ),
     # options of bench
     ((*SMALL, "--n", "0"), "'--n'"),
     ((*SMALL, "--n", "-5"), "'--n'"),

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from ..runtime.abi import Op
 from .lookup import find_as_given, find_by_parts
+from .lookup_partition import has_parts
 from .policies import cached_parts_of
 
 __all__ = ["NEVER", "LookupTimes", "calibrate", "fewest_parts", "time_lookups"]
@@ -36,7 +37,7 @@ class LookupTimes(NamedTuple):
 
 
 def time_lookups(store: Any, keys: int, rounds: int = 5, seed: int = 1) -> LookupTimes | None:
-    """Time lookups of a table like ``store`` with so many keys; None if the table has less than two parts.
+    """Time lookups of a table like ``store`` with so many keys; None if there are less than two parts, or no kernels.
 
     Raises
     ------
@@ -46,7 +47,8 @@ def time_lookups(store: Any, keys: int, rounds: int = 5, seed: int = 1) -> Looku
     engine, spec = store.engine, store.spec
     sibling = store.sibling(keys)
     bucket_bytes = spec.slots_per_bucket * spec.slot_bytes
-    if cached_parts_of(sibling.state.array.buckets, bucket_bytes, engine.window_bytes) is None:
+    parts = cached_parts_of(sibling.state.array.buckets, bucket_bytes, engine.window_bytes)
+    if parts is None or not has_parts(spec):
         return None
     drawn = _random_keys(keys, spec.word_bytes, seed)
     held, asked = engine.from_host(drawn), engine.from_host(np.random.default_rng(seed).permutation(drawn))

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..runtime.abi import LookupPartitionBatch, PartitionBatch
-from ..runtime.engine import Buffer
+from ..runtime.engine import Buffer, KernelSpec
 from ..runtime.source import partition
 from ..settings import batch_order
 from .partition import TILE_BYTES, TILE_THREADS
 from .policies import FEWEST_CACHED_PARTS, cached_parts_of, lookup_parts_of
 from .scratch import starts_of
 
-__all__ = ["FEWEST_PARTITIONED", "PartitionedKeys", "partition_keys", "parts_for"]
+__all__ = ["FEWEST_PARTITIONED", "PartitionedKeys", "has_parts", "partition_keys", "parts_for"]
 
 FEWEST_PARTITIONED = 1 << 21
 """Elements below which no lookup is partitioned. Small calls do not pay for the question whether it would help."""
@@ -49,12 +49,18 @@ class PartitionedKeys:
         _launch(self._array, "restore_order", batch, stream)
 
 
+def has_parts(spec: KernelSpec) -> bool:
+    """Whether there are kernels that bring the keys of such a table in the order of its parts."""
+    words = spec.word_bytes in (4, 8) and spec.value_word_bytes in (0, spec.word_bytes)
+    return words and bool(spec.layout.lookup_partition)
+
+
 def parts_for(array: Any, n: int, *, valued: bool = False) -> tuple[int, int] | None:
     """Parts of an array in whose order ``n`` keys are looked up, and the logarithm of the buckets of each.
 
-    None where that order would not help, where keys or values have widths of their own, or where
-    `settings.batch_order` says so. Whether it helps in the cache was measured on this device (`lookup_costs`), or else
-    on another one (`DesignLayout.cached_lookup_bytes`).
+    None where that order would not help, where there are no kernels for it, or where `settings.batch_order` says so.
+    Whether the order helps in the cache was measured on this device (`lookup_costs`), or else on another one
+    (`DesignLayout.cached_lookup_bytes`).
 
     Parameters
     ----------
@@ -64,9 +70,8 @@ def parts_for(array: Any, n: int, *, valued: bool = False) -> tuple[int, int] | 
         Whether the lookup is for values, for which it reads more of a bucket than for flags.
     """
     spec, engine = array.spec, array.engine
-    words = spec.word_bytes in (4, 8) and spec.value_word_bytes in (0, spec.word_bytes)
     order = batch_order()
-    if not words or not spec.layout.lookup_partition or order == "given":
+    if order == "given" or not has_parts(spec):
         return None
     bucket_bytes = spec.slots_per_bucket * spec.slot_bytes
     if order == "parts":

@@ -70,7 +70,7 @@ def in_parts(store: Any, keys: int, values: int, n: int, stream: Any = None) -> 
     if parts is None:
         return None
     order = batch_order()
-    if order == "auto":
+    if order == "auto" or 64 * n < store.buckets * bucket_bytes:
         parts = parts_of(store.buckets, bucket_bytes, engine.window_bytes, lanes, n, engine.reach_bytes)
     words = spec.word_bytes in (4, 8) and spec.value_word_bytes in (0, spec.word_bytes)
     if parts is None or order == "given" or not words or not store.design.fills_first_bucket(store.parameters):
