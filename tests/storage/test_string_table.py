@@ -214,8 +214,8 @@ def test_a_string_is_copied() -> None:
     data = bytearray(b"abcdef")
     table = StringTable(ENGINE, 1)
     held = StringArray(np.array([0, 3, 6]), np.frombuffer(data, np.uint8), True)
-    numbers = np.empty(2, np.uint32)
-    table.intern(held.rows.rows.ctypes.data, 2, numbers.ctypes.data)
+    rows, numbers = held.rows.rows, np.empty(2, np.uint32)
+    table.intern(rows.ctypes.data, 2, numbers.ctypes.data)
     data[:] = b"zzzzzz"
     assert strings_of(table, numbers) == ["abc", "def"]
 

@@ -43,6 +43,9 @@ __all__ = ["EmulatedEngine", "EmulationError", "engine", "schedule_seed"]
 _BLOCK_LANES = 256
 """Lanes of every block: ``kBlockLanes`` in ``platform/fibers.cuh``."""
 
+_launching = threading.Lock()
+"""A library has one scheduler, and so one launch at a time; the process has one handler of faults."""
+
 schedule_seed = int(os.environ.get(SEED_VARIABLE, "1"))
 """Seed of all schedules; 0 runs the lanes in order. Set it to see other schedules."""
 
@@ -195,12 +198,13 @@ class EmulatedProgram:
         function.restype = ctypes.c_char_p
         seed = launch_seed(entry, table, batch)
         given = [part for it in (table, batch) for part in (ctypes.byref(it), ctypes.c_uint64(ctypes.sizeof(it)))]
-        message = function(*given, ctypes.c_uint64(n), ctypes.c_uint64(seed))
-        (idle, busy), (idle_before, busy_before) = self._lane_rounds()[:2], self.lane_steps.get(entry, (0, 0))
-        self.lane_steps[entry] = idle_before + idle, busy_before + busy
-        said = [message.decode()] if message else []
-        if address := self._fault_address():
-            said.append(self._engine.memory.place(address.contents.value))
+        with _launching:
+            message = function(*given, ctypes.c_uint64(n), ctypes.c_uint64(seed))
+            (idle, busy), (idle_before, busy_before) = self._lane_rounds()[:2], self.lane_steps.get(entry, (0, 0))
+            self.lane_steps[entry] = idle_before + idle, busy_before + busy
+            said = [message.decode()] if message else []
+            if address := self._fault_address():
+                said.append(self._engine.memory.place(address.contents.value))
         said += self._engine.memory.overwritten()
         if said:
             where = f"kernel {entry!r} over {n:,} elements, schedule_seed {schedule_seed}"
@@ -222,7 +226,7 @@ def launch_seed(entry: str, table: ctypes.Structure, batch: Launch) -> int:
 
 def load(source: str) -> ctypes.PyDLL:
     """The library of ``source``, compiled unless the cache has it; raises as `compiled`."""
-    # PyDLL keeps the interpreter's lock: a library has one scheduler, and runs one launch at a time.
+    # PyDLL keeps the interpreter's lock, where Python has one: nothing else happens during a launch.
     return ctypes.PyDLL(str(compiled(source, OPTIONS, "emulated")))
 
 
