@@ -117,7 +117,7 @@ def test_it_has_the_conformance_suite(tree: Path, file: str) -> None:
 
 
 def test_the_extension_is_generated_with_it(tree: Path, tmp_path: Path) -> None:
-    run(tree, "src/extension/generate.py", str(tmp_path))
+    run(tree, "-B", "-S", "src/extension/generate.py", str(tmp_path))
     assert "WARPHASH_UNIT(toy_table)" in (tmp_path / "units.inc").read_text()
     assert "toy_table" in (tmp_path / "units.cmake").read_text()
     unit = (tmp_path / "toy_table.cpp").read_text()
