@@ -202,14 +202,15 @@ def of_type(answer: Any, dtype: np.dtype[Any]) -> Any:
     return array.reshape(-1, *dtype.shape)
 
 
+def is_empty_row(value: Any) -> bool:
+    """Whether a value is a tuple, an array or a Series without items."""
+    return hasattr(value, "__len__") and not isinstance(value, str | bytes) and len(value) == 0
+
+
 def known(container: Any, dtype: np.dtype[Any]) -> list[Any] | None:
     """The plain forms of what a container holds, if a table of ``dtype`` is to take it; None if it is to refuse."""
     if isinstance(container, list | tuple):
-        if (
-            container
-            and all(isinstance(value, tuple) and not value for value in container)
-            and dtype.subdtype is dtype.names is None
-        ):
+        if container and all(map(is_empty_row, container)) and dtype.subdtype is dtype.names is None:
             return []  # a batch of shape (n, 0)
         forms = [plain(value, dtype) for value in container]
         return None if any(form is NOT_HELD for form in forms) else forms
