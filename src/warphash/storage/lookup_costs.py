@@ -15,9 +15,9 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ..runtime.abi import Op
+from .different_keys import different_keys
 from .lookup import find_as_given, find_by_parts
 from .lookup_partition import has_parts
 from .policies import cached_parts_of
@@ -50,7 +50,7 @@ def time_lookups(store: Any, keys: int, rounds: int = 5, seed: int = 1) -> Looku
     parts = cached_parts_of(sibling.state.array.buckets, bucket_bytes, engine.window_bytes)
     if parts is None or not has_parts(spec):
         return None
-    drawn = _random_keys(keys, spec.word_bytes, seed)
+    drawn = different_keys(keys, spec.word_bytes, seed)
     held, asked = engine.from_host(drawn), engine.from_host(np.random.default_rng(seed).permutation(drawn))
     width = spec.value_word_bytes
     values, flags = engine.allocate(max(1, keys * width)), engine.allocate(keys)
@@ -71,15 +71,6 @@ def time_lookups(store: Any, keys: int, rounds: int = 5, seed: int = 1) -> Looku
             engine.synchronize()
             times[way] = min(times[way], perf_counter() - start)
     return LookupTimes(parts[0], *times)
-
-
-def _random_keys(n: int, word_bytes: int, seed: int) -> npt.NDArray[Any]:
-    """Different keys in no order: numbers in a row times an odd number, or with random bits above."""
-    rng = np.random.default_rng(seed)
-    numbers: npt.NDArray[Any] = rng.permutation(np.arange(n, dtype=np.uint32)) * np.uint32(0x9E3779B1)
-    if word_bytes == 8:
-        numbers = numbers.astype(np.uint64) << np.uint64(32) | rng.integers(0, 1 << 32, n, np.uint64)
-    return numbers
 
 
 def fewest_parts(times: list[LookupTimes]) -> float:

@@ -99,14 +99,15 @@ def partition_keys(
     parts
         As `parts_for` answers.
     out
-        Where the copies go; 0 for memory of the lookup's own.
+        Where the copies go, if no answer goes back to the caller's order; 0 for memory of the lookup's own.
     """
     engine, width = array.engine, array.spec.word_bytes
     if engine.is_captured(stream):
         return None
     count, shift = parts
     tiles = -(-n * width // TILE_BYTES)
-    *starts, end = starts_of((0 if out else n * width, n, 2 * n, 8 * count * tiles, 16 * count))
+    answered = 0 if out else n  # here, before the answers go back to the caller's order
+    *starts, end = starts_of((answered * width, answered, 2 * n, 8 * count * tiles, 16 * count))
     try:
         memory = engine.allocate(end, stream)
     except MemoryError:

@@ -300,7 +300,7 @@ class BaseTable(Generic[K]):
         order
             ``"any"`` lets the table choose the order of the answers: ``(keys[n], found[n])``, where ``keys`` are the
             given ones in that order. A large batch is then answered in the order in which its keys lie in the table,
-            where this saves time.
+            where this saves time. Where the order is kept, ``keys`` is the object that was given.
         """
         self._need("contains")
         if order != "given":

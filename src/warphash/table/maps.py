@@ -362,7 +362,7 @@ class HashMap(PairTable[K, V]):
         order
             ``"any"`` lets the table choose the order of the answers: ``(keys[n], values[n], found[n])``, where ``keys``
             are the given ones in that order. A large batch is then answered in the order in which its keys lie in the
-            table, where this saves time.
+            table, where this saves time. Where the order is kept, ``keys`` is the object that was given.
 
         Examples
         --------

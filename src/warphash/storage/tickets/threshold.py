@@ -12,11 +12,12 @@ another compiler or other kernels have no number until they are measured.
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from ..different_keys import different_keys
 from .array import TicketArray
 from .lanes import collaborating
 
@@ -47,7 +48,7 @@ def time_chunks(
         If there is no memory for a table of ``pairs`` pairs, and for as many pairs beside it.
     """
     engine, spec, each = array.engine, array.spec, pairs // chunks
-    keys = engine.from_host(_random_keys(each * chunks, spec.word_bytes, seed))
+    keys = engine.from_host(different_keys(each * chunks, spec.word_bytes, seed))
     values = engine.allocate(max(1, each * chunks * spec.value_word_bytes))
     slots = int(each * chunks / load_factor)
     tables = {lanes: array.like(lanes, slots) for lanes in ("stash", "clstash")}
@@ -69,13 +70,6 @@ def time_chunks(
                 best[lanes][chunk] = min(best[lanes][chunk], perf_counter() - start)
     middles = (np.arange(chunks) + 0.5) * each / tables["stash"].slots
     return FillTimes(middles, best["stash"], best["clstash"])
-
-
-def _random_keys(n: int, word_bytes: int, seed: int) -> npt.NDArray[Any]:
-    """Different keys: of 4 bytes, a permutation of numbers in a row; wider ones are random."""
-    if word_bytes == 4:
-        return np.random.default_rng(seed).permutation(np.arange(n, dtype=np.uint32) * np.uint32(0x9E3779B1))
-    return np.random.default_rng(seed).integers(0, 1 << 64, (n, word_bytes // 8), np.uint64)
 
 
 def crossing(times: FillTimes) -> float:
