@@ -84,7 +84,7 @@ def launch_find(
         flags, counts = flags and flags + more, counts and counts + more * 4
         return launch_find(array, keys, n - more, values, flags, default, stream, counts, entry)
     may_part = n >= lookup_partition.FEWEST_PARTITIONED and not counts
-    parts = lookup_partition.parts_for(array, n, valued=values != 0) if may_part else None
+    parts = lookup_partition.parts_for(array, n) if may_part else None
     if parts is None or not find_by_parts(array, keys, n, values, flags, default, parts, stream):
         find_as_given(array, keys, n, values, flags, default, stream, counts, entry)
 
@@ -122,7 +122,7 @@ def find_in_any_order(
     for at in range(0, n, LAUNCH_ELEMENTS):
         count, first = min(LAUNCH_ELEMENTS, n - at), at * spec.word_bytes
         copies = out_keys + first
-        parts = lookup_partition.parts_for(array, count, valued=values != 0)
+        parts = lookup_partition.parts_for(array, count)
         parted = parts and lookup_partition.partition_keys(array, keys + first, count, parts, stream, out=copies)
         if parted is None:
             if not at:

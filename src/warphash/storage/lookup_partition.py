@@ -55,7 +55,7 @@ def has_parts(spec: KernelSpec) -> bool:
     return words and bool(spec.layout.lookup_partition)
 
 
-def parts_for(array: Any, n: int, *, valued: bool = False) -> tuple[int, int] | None:
+def parts_for(array: Any, n: int, *, erases: bool = False) -> tuple[int, int] | None:
     """Parts of an array in whose order ``n`` keys are looked up, and the logarithm of the buckets of each.
 
     None where that order would not help, where there are no kernels for it, or where `settings.batch_order` says so.
@@ -66,8 +66,8 @@ def parts_for(array: Any, n: int, *, valued: bool = False) -> tuple[int, int] | 
     ----------
     n
         From `FEWEST_PARTITIONED` to `lookup.LAUNCH_ELEMENTS`.
-    valued
-        Whether the lookup is for values, for which it reads more of a bucket than for flags.
+    erases
+        Whether the keys are erased. Erases gain nothing by the cache (measured: docs/performance/find.md).
     """
     spec, engine = array.spec, array.engine
     order = batch_order()
@@ -77,9 +77,10 @@ def parts_for(array: Any, n: int, *, valued: bool = False) -> tuple[int, int] | 
     if order == "parts":
         return cached_parts_of(array.buckets, bucket_bytes, engine.window_bytes)
     fewest = None
-    if engine.window_bytes and (valued or not spec.value_word_bytes):
+    if engine.window_bytes and not erases:
         fewest = engine.recall(spec)
-        if fewest is None and valued and spec.word_bytes + spec.value_word_bytes <= spec.layout.cached_lookup_bytes:
+        is_map, width = spec.value_word_bytes > 0, spec.word_bytes + spec.value_word_bytes
+        if fewest is None and is_map and width <= spec.layout.cached_lookup_bytes:
             fewest = FEWEST_CACHED_PARTS
     window = 0 if fewest is None else engine.window_bytes
     return lookup_parts_of(array.buckets, bucket_bytes, engine.reach_bytes, engine.lanes, n, fewest or 0, window)

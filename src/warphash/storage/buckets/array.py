@@ -482,7 +482,7 @@ class BucketArray:
         for at, count, indices, length in pieces(self.engine, n, min(n, LAUNCH_ELEMENTS), only, stream):
             at_keys, at_flags = keys + at * self.spec.word_bytes, flags and flags + at
             may_part = count >= lookup_partition.FEWEST_PARTITIONED and not small and not indices
-            parts = lookup_partition.parts_for(self, count) if may_part else None
+            parts = lookup_partition.parts_for(self, count, erases=True) if may_part else None
             parted = parts and lookup_partition.partition_keys(self, at_keys, count, parts, stream)
             batch = BucketBatch(
                 n=count,
