@@ -68,6 +68,11 @@ def launch_at_most(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(quotient, limit, n)
 
 
+def bring_to_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a GPU do no batch under locks of buckets."""
+    monkeypatch.setattr(quotient, "_LOCKED_SHARE", 0)
+
+
 def noted_launches(table: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the kernels that work on ranges, as they are launched from now on."""
     launched: list[str] = []
@@ -222,6 +227,7 @@ def test_the_filters_of_small_batches_do_not_fill_up(device: str) -> None:
 def test_ranges_with_few_elements_stay_in_place(
     device: str, key: str, value: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    bring_to_ranges(monkeypatch)
     slots = {"u4u4": 7, "u8u8": 3, "u4None": 14}[f"{key}{value}"] * 3000
     table = made(key, value, slots, device=device)
     keys, added = np.arange(1500, dtype=key), np.arange(1500, 1900, dtype=key)
@@ -292,6 +298,7 @@ def test_a_build_adds_each_key_once(
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_only_lines_without_a_trace_are_built(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    bring_to_ranges(monkeypatch)
     table = made("u4", "u4", 7 * 1500, device=device)
     launched, keys = noted_launches(table, monkeypatch), np.arange(3000, dtype=np.uint32)
 
@@ -782,6 +789,7 @@ def test_a_move_whose_memory_is_refused_moves_nothing(device: str, same_size: bo
 @pytest.mark.parametrize("device", DEVICES)
 def test_pairs_that_fit_into_one_launch_move_in_one(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     launch_at_most(1100, monkeypatch)
+    bring_to_ranges(monkeypatch)
     table, keys = made("u4", "u4", 7 * 500, device=device), np.arange(1100, dtype=np.uint32)
     add(table, keys)
     launched = noted_launches(table, monkeypatch)

@@ -19,7 +19,7 @@ from support.cases import Case, MultiCase
 from support.mixed import Recorder
 from support.model import Model
 from support.multi_model import MultiModel
-from support.passes import in_passes
+from support.passes import in_passes, under_locks
 from support.types import Array, special_keys
 from warphash import Operation
 from warphash.errors import TableFull, WarphashError
@@ -184,6 +184,26 @@ def erased_in_passes(case: Case, rng: np.random.Generator) -> None:
     """The same in a quotient table, whose batches come to the ranges in passes."""
     with in_passes():
         erased_and_inserted_again(case, rng)
+
+
+def copies_under_locks(case: Case, rng: np.random.Generator) -> None:
+    """Copies of keys that are new, and of keys that are there, for a quotient table in which each takes locks."""
+    with under_locks():
+        hot_keys(case, rng)
+        copies_of_new_keys(case, rng)
+        sums_of_new_keys(case, rng)
+
+
+def crowds_under_locks(case: Case, rng: np.random.Generator) -> None:
+    """Distinct keys that fill the last slots of a quotient table: many move for others, or are left to the ranges."""
+    with under_locks():
+        keys = pool(case, rng, 400)
+        table, model = case.table(capacity=len(keys), load_factor=0.85), Model()
+        for few in np.split(keys, 8):
+            values = numbers(case, len(few))
+            model.inserted(few, values, table.insert(few, values))
+            table.check()
+        model.agrees(table, keys)
 
 
 def churned(case: Case, rng: np.random.Generator) -> None:

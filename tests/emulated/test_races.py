@@ -16,6 +16,8 @@ from emulated.scenarios import (
     batches_as_large_as_the_pool,
     batches_of_many_rows,
     copies_of_lists,
+    copies_under_locks,
+    crowds_under_locks,
     erased_slots_used_again,
     evictions_from_lines_of_one_key,
     moves,
@@ -210,3 +212,10 @@ def test_no_schedule_loses_a_number_of_a_row(seeds: range) -> None:
 @pytest.mark.parametrize("races", crossed([Races("quotient_cuckoo", word, {}) for word in ("u4", "u8")]))
 def test_no_schedule_loses_a_pair_that_moves(races: Races, seeds: range) -> None:
     assert_no_failure(moves, races, seeds)
+
+
+@schedules(SCHEDULES)
+@pytest.mark.parametrize("scenario", [copies_under_locks, crowds_under_locks])
+@pytest.mark.parametrize("races", crossed([Races("quotient_cuckoo", word, {}) for word in ("u4", "u8")]))
+def test_no_schedule_loses_a_key_under_locks(races: Races, scenario: Scenario, seeds: range) -> None:
+    assert_no_failure(scenario, races, seeds)

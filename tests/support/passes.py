@@ -1,4 +1,4 @@
-"""Batches of a few elements that go to the ranges of a quotient table in passes (`storage/quotient/passes.py`)."""
+"""Batches of a few elements that a GPU does in passes through the ranges of a quotient table, or under locks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from unittest import mock
 
 from warphash.storage.quotient import array, passes, store
 
-__all__ = ["in_passes"]
+__all__ = ["in_passes", "under_locks"]
 
 
 @contextmanager
@@ -22,7 +22,9 @@ def in_passes(
     """
     of_a_part = {"MOST_BINS": 2, "MOST_RANGES": 16} if scatter else {}
     with (
-        mock.patch.multiple(array, SPARE_ELEMENTS=8, MOST_RANGE_BUCKETS=range_buckets, _FEWEST_ALIKE=200),
+        mock.patch.multiple(
+            array, SPARE_ELEMENTS=8, MOST_RANGE_BUCKETS=range_buckets, _FEWEST_ALIKE=200, _LOCKED_SHARE=0
+        ),
         mock.patch.multiple(store, SPARE_ELEMENTS=8),
         mock.patch.multiple(
             passes,
@@ -34,5 +36,18 @@ def in_passes(
             MOST_COUNTED_BINS=counted_bins,
             **of_a_part,
         ),
+    ):
+        yield
+
+
+@contextmanager
+def under_locks(spare: int = 8) -> Iterator[None]:
+    """Make all batches for a table that is not blank take locks, however many elements there are for each bucket.
+
+    An array always has memory for ``spare`` elements. Tables have to be made inside.
+    """
+    with (
+        mock.patch.multiple(array, SPARE_ELEMENTS=spare, _LOCKED_SHARE=1000),
+        mock.patch.multiple(store, SPARE_ELEMENTS=spare),
     ):
         yield

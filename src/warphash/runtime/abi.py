@@ -214,6 +214,12 @@ class TakeOverBatch(QuotientBatch):
     _fields_ = _words("source_slots", "source_buckets", "source_range_buckets")
 
 
+class LockedBatch(QuotientBatch):
+    """An update of a quotient table under locks of buckets."""
+
+    _fields_ = _words("locks", "left_out")
+
+
 class PassBatch(Launch):
     """A pass over the elements of a large batch for a quotient table."""
 

@@ -1,10 +1,12 @@
 """The lines of a quotient table in the memory of one engine, and the kernels that run over them.
 
-A batch that changes the table is brought to its ranges: a large one in passes (`passes`), others element by element
-(``kernels/quotient/bring.cuh``). Then a kernel works on the elements, a block for each range: `build` if no line has
-been written yet, otherwise `apply`. On a GPU, a range with few elements has `apply_in_place` instead. The kernels leave
-every range whole, so no pair is ever displaced. Between two kernels the counters of ranges are in use;
-`forget_elements` resets them after an interrupt.
+On a GPU, an update of a table with pairs is one launch if it has too few elements for passes. There each element takes
+the locks of its buckets (``kernels/quotient/gpu/locked.cuh``). The elements that this launch leaves are brought to
+their ranges, and so are those of all other batches that change the table: a large batch in passes (`passes`), others
+element by element (``kernels/quotient/bring.cuh``). Then a kernel works on the elements, a block for each range:
+`build` if no line has been written yet, otherwise `apply`. On a GPU, a range with few elements has `apply_in_place`
+instead. The kernels leave every range whole, so no pair is ever displaced. Between two kernels the counters of ranges
+are in use; `forget_elements` resets them after an interrupt.
 
 A new array is not `cleared`: its lines hold anything. `update` and `take_over` take it so; all else needs `clear`
 first. A build of elements that came in passes writes all lines, also those of ranges without elements. So does the
@@ -27,6 +29,7 @@ from ...runtime.abi import (
     REPORT_WORDS,
     WINNERS,
     Flag,
+    LockedBatch,
     Op,
     QuotientBatch,
     QuotientTable,
@@ -55,6 +58,9 @@ _MOST_IN_PLACE = 256
 
 _IN_PLACE_SHARE = 128
 """Elements for each range of a batch up to which ranges may be left in place."""
+
+_LOCKED_SHARE = 1
+"""Elements for each bucket of a table up to which a batch is done under locks of buckets, on a GPU."""
 
 _FEWEST_ALIKE = 1 << 22
 """Flags from which on the host asks whether all are alike: their way back takes longer than that."""
@@ -165,9 +171,12 @@ class QuotientArray:
         self.program = engine.program(self.spec)
         self._lines = engine.allocate(LINE_BYTES * self.buckets, stream)
         spare_bytes = self._scratch_sizes(SPARE_ELEMENTS, True, True)
-        counters, report, *spare, end = starts_of((8 * self.ranges, 8 * REPORT_WORDS, *spare_bytes))
+        lock_bytes = 4 * -(-self.buckets // 32) if engine.window_bytes else 0
+        self._beside_bytes = 8 * self.ranges + lock_bytes
+        counters, report, *spare, end = starts_of((self._beside_bytes, 8 * REPORT_WORDS, *spare_bytes))
         beside = engine.allocate(end, stream)
         self._counters, self._report = beside.ptr + counters, beside.ptr + report
+        self._locks = self._counters + 8 * self.ranges if lock_bytes else 0
         constants = draw_constants(random.Random(seed), family, spec.word_bytes)
         self.table = QuotientTable(
             slots=self._lines.ptr,
@@ -186,8 +195,8 @@ class QuotientArray:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the lines and of the counters."""
-        return self._lines.nbytes + 8 * self.ranges
+        """Bytes of the lines, of the counters and of the locks."""
+        return self._lines.nbytes + self._beside_bytes
 
     def memory_use(self) -> MemoryUse:
         """The lines: all of them are in use."""
@@ -213,8 +222,8 @@ class QuotientArray:
         self.cleared = self._is_blank = True  # no pair has been written since
 
     def forget_elements(self, stream: Any = None) -> None:
-        """Forget the elements that a batch which stopped half way has brought to ranges."""
-        self.engine.fill(self._counters, 0, 8 * self.ranges, stream)
+        """Forget the elements that a batch which stopped half way has brought to ranges. No bucket is locked."""
+        self.engine.fill(self._counters, 0, self._beside_bytes, stream)
 
     def snapshot(self, stream: Any = None) -> Snapshot:
         """A copy of the lines; on the host, where the device has no memory for one."""
@@ -281,6 +290,10 @@ class QuotientArray:
             Before a kernel is launched.
         """
         walked = listed.n if listed else n
+        if self._takes_locks(walked):
+            numbers = listed.numbers.ptr if listed else 0
+            fields = {"op": op, "kind": kind, "count_probes": count_probes}
+            return self._update_locked(walked, numbers, keys, values, flags, fields, stream)
         scratch = self._scratch(walked, flags, listed is None, True, stream)
         launches = (
             # The numbers of listed elements count from the first element of the batch.
@@ -289,6 +302,48 @@ class QuotientArray:
         )
         fields = {"op": op, "kind": kind, "count_probes": count_probes, "unique": unique, "erases": 0}
         return self._run(scratch, launches, keys, values, flags, fields, stream)
+
+    def _takes_locks(self, n: int) -> bool:
+        """Whether an update of ``n`` elements is done under locks: they are few, and the table has pairs."""
+        few = self._locks and not self._is_blank and n <= _LOCKED_SHARE * self.buckets
+        return bool(few) and plan_for(self.engine, self.spec, self.ranges, n) is None
+
+    def _update_locked(
+        self, n: int, numbers: int, keys: int, values: int, flags: int, fields: Mapping[str, int], stream: Any
+    ) -> Outcome:
+        """Update in one launch; the elements that it leaves, if any, go to their ranges. Waits.
+
+        Parameters
+        ----------
+        numbers
+            Address of the numbers (uint32) of the ``n`` elements; 0 for the first ``n``.
+
+        Raises
+        ------
+        MemoryError
+            Before a kernel is launched.
+        """
+        engine = self.engine
+        memory = engine.allocate(4 * n, stream) if n > SPARE_ELEMENTS else None
+        left_out = memory.ptr if memory else self._spare.left  # which only a build needs
+        engine.fill(self._report, 0, 8 * REPORT_WORDS, stream)
+        batch = LockedBatch(n=n, indices=numbers, report=self._report, keys=keys, values=values, out_flags=flags)
+        batch.locks, batch.left_out = self._locks, left_out
+        for name, value in fields.items():
+            setattr(batch, name, value)
+        self.program.run("update_locked", self.table, batch, n, stream)
+        report = read_report(engine, self._report, stream)
+        if not report.leftover:
+            return Outcome(report.changed, 0, 0, report.probes)
+        scratch = self._spare
+        with suppress(MemoryError):  # without memory, a few at a time
+            scratch = self._scratch(report.leftover, flags, False, True, stream)
+        launches = (
+            (0, min(scratch.n, report.leftover - at), left_out + 4 * at, 0)
+            for at in range(0, report.leftover, scratch.n)
+        )
+        rest = self._run(scratch, launches, keys, values, flags, {**fields, "unique": 0, "erases": 0}, stream)
+        return Outcome(report.changed + rest.changed, 0, rest.unplaced, report.probes + rest.probes)
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int:
         """Erase keys; how many were there. Waits.

@@ -1,0 +1,190 @@
+"""Updates of a quotient table under locks of buckets: which batches take them, and what each element comes to."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from support.engines import missing, one_of_each
+from support.faults import interrupts, refusals, scenarios
+from support.passes import under_locks
+from support.refusals import refusing
+from warphash import HashMap, HashSet, TableFull
+
+DEVICES = one_of_each("emulated", "cuda")
+KINDS = [  # types of keys and of values, slots, slots of a bucket
+    ("u4", "u4", 10 * ((1 << 18) + 300), 10),
+    ("u4", None, 30 * ((1 << 18) + 300), 30),
+    ("u4", "u4", 9 * 1027, 9),
+    ("u4", None, 20 * 1027, 20),
+    ("u4", "u4", 7 * 600, 7),
+    ("u4", None, 14 * 600, 14),
+    ("u8", "u8", 4 * ((1 << 18) + 300), 4),
+    ("u8", "u8", 3 * 600, 3),
+    ("u8", None, 7 * 600, 7),
+]
+
+
+def made(key: str, value: str | None, capacity: int, device: str, **options: Any) -> Any:
+    options = {"design": "quotient_cuckoo", "device": device, "seed": 5, "load_factor": 1.0, **options}
+    return HashMap(key, value, capacity=capacity, **options) if value else HashSet(key, capacity=capacity, **options)
+
+
+def add(table: Any, keys: Any) -> Any:
+    """Insert keys; the value of a key is its complement."""
+    return table.insert(keys, ~keys) if isinstance(table, HashMap) else table.insert(keys)
+
+
+def launches(table: Any) -> Any:
+    """A mock of the launches of a table's kernels, which launches them."""
+    program = table._storage.store.array.program
+    return mock.patch.object(program, "run", side_effect=program.run)
+
+
+def entries(launched: Any) -> list[str]:
+    return [call.args[0] for call in launched.call_args_list]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("key", "value", "slots", "each"), KINDS)
+def test_keys_that_are_new_and_keys_that_are_there(
+    device: str, key: str, value: str | None, slots: int, each: int
+) -> None:
+    table = made(key, value, slots, device)
+    assert table._storage.store.spec.slots_per_bucket == each
+    rng = np.random.default_rng(1)
+    keys = np.unique(rng.integers(0, np.iinfo(key).max, 1300, key, endpoint=True))
+    old, new = keys[::2], keys[1::2]
+    assert add(table, old).all()
+    batch = rng.permutation(np.concatenate([old[:150], new[:200]]))
+    with launches(table) as launched:
+        assert (add(table, batch) == np.isin(batch, new)).all() and not add(table, batch).any()
+        assert entries(launched).count("update_locked") == 2
+        if slots > 1 << 20:  # where neither a lock nor a bucket is wanted twice
+            assert set(entries(launched)) == {"update_locked"}
+    assert len(table) == len(old) + 200 and table.contains(batch).all() and not table.contains(new[200:]).any()
+    if value:
+        assert (table.find(batch)[0] == ~batch).all()
+        asked = rng.permutation(np.concatenate([batch, batch[:50], new[200:]]))
+        there = np.isin(asked, keys[::2]) | np.isin(asked, batch)
+        assert np.count_nonzero(table.upsert(asked, np.ones_like(asked), "add")) == len(new) - 200
+        times = np.array([np.count_nonzero(asked == k) for k in asked])
+        before = np.where(there, ~asked, np.array(0, key))
+        assert (table.find(asked)[0] == (before + times.astype(key)).astype(key)).all()
+        assert not table.assign(asked, asked).any() and (table.find(asked)[0] == asked).all()
+    table.check()
+    assert sorted(table.keys().tolist()) == sorted({*old.tolist(), *batch.tolist(), *(new.tolist() if value else ())})
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("op", ["add", "min", "max", "or", "and", "xor"])
+def test_one_key_in_a_whole_batch(device: str, op: str) -> None:
+    """Locks are not for such a batch: most of its elements are left to the ranges, and each of them counts."""
+    with under_locks():
+        table = made("u4", "u4", 7 * 100, device)
+        add(table, np.arange(40, dtype=np.uint32))
+        values = np.random.default_rng(2).integers(0, 1 << 32, 700, np.uint32)
+        crowd = np.where(np.arange(700) % 7 > 0, 5, 1000).astype(np.uint32)
+        with launches(table) as launched:
+            added = table.upsert(crowd, values, op)
+            assert {"update_locked", "apply"} <= set(entries(launched))
+        assert np.count_nonzero(added) == 1 and crowd[added] == 1000
+        function: Any = {"add": np.add, "min": np.minimum, "max": np.maximum}.get(op) or getattr(np, f"bitwise_{op}")
+        for key, start in ((5, [~np.uint32(5)]), (1000, [])):
+            expected = function.reduce(np.concatenate([np.array(start, np.uint32), values[crowd == key]]), dtype="u4")
+            assert table.find(np.array([key], np.uint32))[0] == expected
+        table.check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("key", "value", "slots"), [("u4", "u4", 7 * 60), ("u4", None, 14 * 60), ("u8", "u8", 3 * 60)])
+def test_full_buckets_make_room(device: str, key: str, value: str | None, slots: int) -> None:
+    """Keys move for others until a tenth of the slots is left, and no lock is kept."""
+    with under_locks(1 << 10):
+        table = made(key, value, slots, device, on_full="raise")
+        array, added = table._storage.store.array, 0
+        keys = np.random.default_rng(3).permutation(np.arange(slots)).astype(key)
+        for few in np.split(keys[: slots * 9 // 10], 6):
+            assert add(table, few).all()
+            added += len(few)
+            assert len(table) == added and table.contains(keys[:added]).all()
+            table.check()
+            locks = array.engine.to_host(array._locks, np.uint32, -(-array.buckets // 32))
+            assert not locks.any()
+        assert not table.contains(keys[added:]).any() and (
+            not value or (table.find(keys[:added])[0] == ~keys[:added]).all()
+        )
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_batch_that_does_not_fit_is_taken_back(device: str) -> None:
+    with under_locks():
+        table = made("u4", "u4", 7 * 20, device, on_full="raise")
+        keys = np.arange(300, dtype=np.uint32)
+        add(table, keys[:60])
+        with pytest.raises(TableFull):
+            add(table, keys)
+        assert len(table) == 60 and (table.find(keys[:60])[0] == ~keys[:60]).all()
+        assert not table.contains(keys[60:]).any()
+        table.check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_table_of_one_bucket(device: str) -> None:
+    """The second bucket of each key is its home."""
+    table = made("u4", "u4", 7, device, on_full="raise")
+    assert table._storage.store.array.buckets == 1
+    for k in range(7):
+        assert add(table, np.array([k], np.uint32)).all()
+    with pytest.raises(TableFull):
+        add(table, np.array([7], np.uint32))
+    assert sorted(table.keys().tolist()) == list(range(7))
+    table.check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_which_batches_take_locks(device: str) -> None:
+    table = made("u4", "u4", 7 * 600, device)
+    array = table._storage.store.array
+    keys = np.arange(3000, dtype=np.uint32)
+    for first, end, locked in ((0, 10, False), (10, 20, True), (20, 20 + array.buckets, True), (700, 2000, False)):
+        with launches(table) as launched:
+            add(table, keys[first:end])
+            assert ("update_locked" in entries(launched)) == locked, (first, end)
+    table.clear()
+    with launches(table) as launched:
+        assert add(table, keys[:10]).all() and "build" in entries(launched)  # without pairs, there is more to gain
+    table.check()
+
+
+@pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
+class TestEmulated:
+    def test_without_memory_the_elements_that_are_left_go_a_few_at_a_time(self) -> None:
+        with under_locks():
+            table = made("u4", "u4", 7 * 100, "emulated")
+            array = table._storage.store.array
+            add(table, np.arange(40, dtype=np.uint32))
+            rows = array.engine.from_host(np.repeat(np.arange(100, 103, dtype=np.uint32), 30))
+            with refusing(array.engine, 2) as refused, launches(table) as launched:
+                outcome = array.update(rows.ptr, rows.ptr, 90)
+            assert refused.refused and outcome.changed == 3 and entries(launched).count("count") > 3
+            with refusing(array.engine, 1), launches(table) as launched, pytest.raises(MemoryError):
+                array.update(rows.ptr, rows.ptr, 90)
+            assert not launched.called
+
+    @pytest.mark.parametrize("lines", ["some", pytest.param("more", marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("verb", ["insert", "assign", "upsert"])
+    def test_a_fault_leaves_the_table_whole(self, verb: str, lines: str) -> None:
+        with under_locks():
+            for scenario in scenarios("emulated", ["quotients"], [verb]):
+                faults = (
+                    refusals(scenario, once=True),
+                    refusals(scenario, once=False),
+                    interrupts(scenario, every=31 if lines == "some" else 5),
+                )
+                harms = [f"{fault.place}: {harm}" for fault in chain(*faults) if (harm := fault.harm())]
+                assert not harms, "\n".join(harms)
