@@ -264,7 +264,7 @@ def test_an_order_that_is_kept(device: str, chosen: list[tuple[int, bool]], monk
     assert given is many and on_host(found).all() and chosen == [(4000, False)]
     given, values, found = table.find(keys, order="any")
     assert given is keys and (values == ~keys).all() and found.all()  # of the host, in pieces
-    assert chosen == [(4000, False)] * (1 if device == "emulated" else 2)
+    assert chosen == [(4000, False)]
 
 
 @pytest.mark.parametrize(
