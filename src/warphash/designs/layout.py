@@ -451,7 +451,7 @@ class Quotients:
     cached_lookup_bytes = 8  # measured: docs/performance/find.md
     refilling = frozenset[str]()
     companions: Mapping[str, Sequence[str]] = MappingProxyType(
-        {"count": ("reserve", "scatter", "apply", "build", "find")}
+        {"count": ("reserve", "scatter", "build", "find"), "apply_in_place": ("apply",)}
     )
     in_place = keys_apart = keeps_duplicates = composed = False
 
