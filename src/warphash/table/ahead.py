@@ -54,7 +54,7 @@ def compile_ahead(
         If there is no compiler, the compiler does not know the architecture, or there is no GPU and no ``arch``.
     """
     keys, values = Column.of_keys(key), None if value is None else Column.of_values(value)
-    made, resolved = chosen(design, dict(parameters))
+    made, resolved = chosen(design, dict(parameters), on_gpu=evict is None)
     if hash not in HASHES:
         raise ParameterError(f"hash must be one of {HASHES}, got {hash!r}")
     wanted = list(

@@ -36,11 +36,18 @@ LEAST_LOAD_FACTOR = 1e-9
 """With a lower load factor, the slots of one key would exceed the memory of any computer."""
 
 
-def chosen(name: str, parameters: dict[str, Any]) -> tuple[Design, dict[str, Any]]:
-    """The design that a name stands for, also of ``"auto"``, and all parameters of the design."""
+def chosen(name: str, parameters: dict[str, Any], *, on_gpu: bool = False) -> tuple[Design, dict[str, Any]]:
+    """The design that a name stands for, also of ``"auto"``, and all parameters of the design.
+
+    Parameters
+    ----------
+    on_gpu
+        The table is on a GPU, and no option of all designs says how it should be (`auto.choose`).
+    """
     if name == "auto":
         given = dict(parameters)
-        name, chosen = auto.choose(given.pop("priorities", ()))
+        priorities = given.pop("priorities", ())
+        name, chosen = auto.choose(priorities, on_gpu=on_gpu and not given)
         parameters = {**chosen, **given}
     design = registry.get(name)
     return design, design.resolve(parameters)
