@@ -70,7 +70,7 @@ def launch_at_most(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def bring_to_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a GPU do no batch under locks of buckets."""
-    monkeypatch.setattr(quotient, "_LOCKED_SHARE", 0)
+    monkeypatch.setattr(quotient, "_FEW_FOR_A_BUCKET", 0)
 
 
 def noted_launches(table: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -19,7 +19,7 @@ from support.cases import Case, MultiCase
 from support.mixed import Recorder
 from support.model import Model
 from support.multi_model import MultiModel
-from support.passes import in_passes, under_locks
+from support.passes import in_one_launch, in_passes
 from support.types import Array, special_keys
 from warphash import Operation
 from warphash.errors import TableFull, WarphashError
@@ -188,7 +188,7 @@ def erased_in_passes(case: Case, rng: np.random.Generator) -> None:
 
 def copies_under_locks(case: Case, rng: np.random.Generator) -> None:
     """Copies of keys that are new, and of keys that are there, for a quotient table in which each takes locks."""
-    with under_locks():
+    with in_one_launch():
         hot_keys(case, rng)
         copies_of_new_keys(case, rng)
         sums_of_new_keys(case, rng)
@@ -196,7 +196,7 @@ def copies_under_locks(case: Case, rng: np.random.Generator) -> None:
 
 def crowds_under_locks(case: Case, rng: np.random.Generator) -> None:
     """Distinct keys that fill the last slots of a quotient table: many move for others, or are left to the ranges."""
-    with under_locks():
+    with in_one_launch():
         keys = pool(case, rng, 400)
         table, model = case.table(capacity=len(keys), load_factor=0.85), Model()
         for few in np.split(keys, 8):
@@ -204,6 +204,26 @@ def crowds_under_locks(case: Case, rng: np.random.Generator) -> None:
             model.inserted(few, values, table.insert(few, values))
             table.check()
         model.agrees(table, keys)
+
+
+def guests_that_come_again(case: Case, rng: np.random.Generator) -> None:
+    """Homes of guests get vacant slots, and then the guests are inserted again: each is there already."""
+    with in_one_launch():
+        keys = pool(case, rng, 300)
+        table, model = case.table(capacity=len(keys), load_factor=0.85), Model()
+        for few in (keys[:100], keys[100:]):
+            model.inserted(few, numbers(case, len(few)), table.insert(few, numbers(case, len(few))))
+        model.erased(keys[:120], table.erase(keys[:120]))
+        rest = rng.permutation(keys[120:])
+        values = numbers(case, len(rest))
+        model.inserted(rest, values, table.insert(rest, values))
+        model.agrees(table, keys)
+
+
+def erased_alone(case: Case, rng: np.random.Generator) -> None:
+    """Copies of a key race to erase it from a quotient table, each in a lane of its own."""
+    with in_one_launch():
+        erased_and_inserted_again(case, rng)
 
 
 def churned(case: Case, rng: np.random.Generator) -> None:

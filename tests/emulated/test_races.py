@@ -18,6 +18,7 @@ from emulated.scenarios import (
     copies_of_lists,
     copies_under_locks,
     crowds_under_locks,
+    erased_alone,
     erased_slots_used_again,
     evictions_from_lines_of_one_key,
     moves,
@@ -215,7 +216,7 @@ def test_no_schedule_loses_a_pair_that_moves(races: Races, seeds: range) -> None
 
 
 @schedules(SCHEDULES)
-@pytest.mark.parametrize("scenario", [copies_under_locks, crowds_under_locks])
+@pytest.mark.parametrize("scenario", [copies_under_locks, crowds_under_locks, erased_alone])
 @pytest.mark.parametrize("races", crossed([Races("quotient_cuckoo", word, {}) for word in ("u4", "u8")]))
-def test_no_schedule_loses_a_key_under_locks(races: Races, scenario: Scenario, seeds: range) -> None:
+def test_no_schedule_loses_a_key_in_one_launch(races: Races, scenario: Scenario, seeds: range) -> None:
     assert_no_failure(scenario, races, seeds)

@@ -1,4 +1,4 @@
-"""Batches of a few elements that a GPU does in passes through the ranges of a quotient table, or under locks."""
+"""Batches of a few elements that a GPU does in passes through the ranges of a quotient table, or in one launch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from unittest import mock
 
 from warphash.storage.quotient import array, passes, store
 
-__all__ = ["in_passes", "under_locks"]
+__all__ = ["in_one_launch", "in_passes"]
 
 
 @contextmanager
@@ -23,7 +23,7 @@ def in_passes(
     of_a_part = {"MOST_BINS": 2, "MOST_RANGES": 16} if scatter else {}
     with (
         mock.patch.multiple(
-            array, SPARE_ELEMENTS=8, MOST_RANGE_BUCKETS=range_buckets, _FEWEST_ALIKE=200, _LOCKED_SHARE=0
+            array, SPARE_ELEMENTS=8, MOST_RANGE_BUCKETS=range_buckets, _FEWEST_ALIKE=200, _FEW_FOR_A_BUCKET=0
         ),
         mock.patch.multiple(store, SPARE_ELEMENTS=8),
         mock.patch.multiple(
@@ -41,13 +41,13 @@ def in_passes(
 
 
 @contextmanager
-def under_locks(spare: int = 8) -> Iterator[None]:
-    """Make all batches for a table that is not blank take locks, however many elements there are for each bucket.
+def in_one_launch(spare: int = 8) -> Iterator[None]:
+    """Make all batches for a quotient table that is not blank one launch, however many elements there are.
 
     An array always has memory for ``spare`` elements. Tables have to be made inside.
     """
     with (
-        mock.patch.multiple(array, SPARE_ELEMENTS=spare, _LOCKED_SHARE=1000),
+        mock.patch.multiple(array, SPARE_ELEMENTS=spare, _FEW_FOR_A_BUCKET=1000),
         mock.patch.multiple(store, SPARE_ELEMENTS=spare),
     ):
         yield

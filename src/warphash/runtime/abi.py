@@ -214,8 +214,8 @@ class TakeOverBatch(QuotientBatch):
     _fields_ = _words("source_slots", "source_buckets", "source_range_buckets")
 
 
-class LockedBatch(QuotientBatch):
-    """An update of a quotient table under locks of buckets."""
+class OneLaunchBatch(QuotientBatch):
+    """A batch for a quotient table that is one launch, but for elements that it leaves."""
 
     _fields_ = _words("locks", "left_out")
 

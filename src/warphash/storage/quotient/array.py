@@ -1,12 +1,13 @@
 """The lines of a quotient table in the memory of one engine, and the kernels that run over them.
 
-On a GPU, an update of a table with pairs is one launch if it has too few elements for passes. There each element takes
-the locks of its buckets (``kernels/quotient/gpu/locked.cuh``). The elements that this launch leaves are brought to
-their ranges, and so are those of all other batches that change the table: a large batch in passes (`passes`), others
-element by element (``kernels/quotient/bring.cuh``). Then a kernel works on the elements, a block for each range:
-`build` if no line has been written yet, otherwise `apply`. On a GPU, a range with few elements has `apply_in_place`
-instead. The kernels leave every range whole, so no pair is ever displaced. Between two kernels the counters of ranges
-are in use; `forget_elements` resets them after an interrupt.
+On a GPU, a batch for a table with pairs is one launch if it has too few elements for passes. Elements of an update take
+locks of their buckets there (``kernels/quotient/gpu/locked.cuh``), those of an erase take none
+(``kernels/quotient/gpu/erase.cuh``). The elements that this launch leaves are brought to their ranges, and so are those
+of all other batches that change the table: a large batch in passes (`passes`), others element by element
+(``kernels/quotient/bring.cuh``). Then a kernel works on the elements, a block for each range: `build` if no line has
+been written yet, otherwise `apply`. On a GPU, a range with few elements has `apply_in_place` instead. The kernels leave
+every range whole, so no pair is ever displaced. Between two kernels the counters of ranges are in use;
+`forget_elements` resets them after an interrupt.
 
 A new array is not `cleared`: its lines hold anything. `update` and `take_over` take it so; all else needs `clear`
 first. A build of elements that came in passes writes all lines, also those of ranges without elements. So does the
@@ -29,7 +30,7 @@ from ...runtime.abi import (
     REPORT_WORDS,
     WINNERS,
     Flag,
-    LockedBatch,
+    OneLaunchBatch,
     Op,
     QuotientBatch,
     QuotientTable,
@@ -59,8 +60,11 @@ _MOST_IN_PLACE = 256
 _IN_PLACE_SHARE = 128
 """Elements for each range of a batch up to which ranges may be left in place."""
 
-_LOCKED_SHARE = 1
-"""Elements for each bucket of a table up to which a batch is done under locks of buckets, on a GPU."""
+_FEW_FOR_A_BUCKET = 1
+"""Elements for each bucket of a table up to which a batch may be one launch, on a GPU."""
+
+_ERASE: Mapping[str, int] = {"count_probes": 0, "unique": 0}
+"""Fields of a batch that erases."""
 
 _FEWEST_ALIKE = 1 << 22
 """Flags from which on the host asks whether all are alike: their way back takes longer than that."""
@@ -290,10 +294,10 @@ class QuotientArray:
             Before a kernel is launched.
         """
         walked = listed.n if listed else n
-        if self._takes_locks(walked):
+        if self._is_one_launch(walked):
             numbers = listed.numbers.ptr if listed else 0
-            fields = {"op": op, "kind": kind, "count_probes": count_probes}
-            return self._update_locked(walked, numbers, keys, values, flags, fields, stream)
+            fields = {"op": op, "kind": kind, "count_probes": count_probes, "unique": 0}
+            return self._launch_once("update_locked", walked, numbers, keys, values, flags, fields, stream)
         scratch = self._scratch(walked, flags, listed is None, True, stream)
         launches = (
             # The numbers of listed elements count from the first element of the batch.
@@ -303,18 +307,28 @@ class QuotientArray:
         fields = {"op": op, "kind": kind, "count_probes": count_probes, "unique": unique, "erases": 0}
         return self._run(scratch, launches, keys, values, flags, fields, stream)
 
-    def _takes_locks(self, n: int) -> bool:
-        """Whether an update of ``n`` elements is done under locks: they are few, and the table has pairs."""
-        few = self._locks and not self._is_blank and n <= _LOCKED_SHARE * self.buckets
+    def _is_one_launch(self, n: int) -> bool:
+        """Whether a batch of ``n`` elements is one launch: they are few, and the table has pairs."""
+        few = self._locks and not self._is_blank and n <= _FEW_FOR_A_BUCKET * self.buckets
         return bool(few) and plan_for(self.engine, self.spec, self.ranges, n) is None
 
-    def _update_locked(
-        self, n: int, numbers: int, keys: int, values: int, flags: int, fields: Mapping[str, int], stream: Any
+    def _launch_once(
+        self,
+        entry: str,
+        n: int,
+        numbers: int,
+        keys: int,
+        values: int,
+        flags: int,
+        fields: Mapping[str, int],
+        stream: Any,
     ) -> Outcome:
-        """Update in one launch; the elements that it leaves, if any, go to their ranges. Waits.
+        """Launch a kernel for all elements; those that it leaves, if any, go to their ranges. Waits.
 
         Parameters
         ----------
+        entry
+            ``"update_locked"`` or ``"erase_alone"``.
         numbers
             Address of the numbers (uint32) of the ``n`` elements; 0 for the first ``n``.
 
@@ -327,11 +341,11 @@ class QuotientArray:
         memory = engine.allocate(4 * n, stream) if n > SPARE_ELEMENTS else None
         left_out = memory.ptr if memory else self._spare.left  # which only a build needs
         engine.fill(self._report, 0, 8 * REPORT_WORDS, stream)
-        batch = LockedBatch(n=n, indices=numbers, report=self._report, keys=keys, values=values, out_flags=flags)
+        batch = OneLaunchBatch(n=n, indices=numbers, report=self._report, keys=keys, values=values, out_flags=flags)
         batch.locks, batch.left_out = self._locks, left_out
         for name, value in fields.items():
             setattr(batch, name, value)
-        self.program.run("update_locked", self.table, batch, n, stream)
+        self.program.run(entry, self.table, batch, n, stream)
         report = read_report(engine, self._report, stream)
         if not report.leftover:
             return Outcome(report.changed, 0, 0, report.probes)
@@ -342,7 +356,8 @@ class QuotientArray:
             (0, min(scratch.n, report.leftover - at), left_out + 4 * at, 0)
             for at in range(0, report.leftover, scratch.n)
         )
-        rest = self._run(scratch, launches, keys, values, flags, {**fields, "unique": 0, "erases": 0}, stream)
+        fields = {**fields, "erases": scratch.element_bytes if entry == "erase_alone" else 0}
+        rest = self._run(scratch, launches, keys, values, flags, fields, stream)
         return Outcome(report.changed + rest.changed, 0, rest.unplaced, report.probes + rest.probes)
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> int:
@@ -353,6 +368,8 @@ class QuotientArray:
         MemoryError
             Before a kernel is launched, if ``only`` is no list on the host.
         """
+        if only is None and self._is_one_launch(n):
+            return self._launch_once("erase_alone", n, 0, keys, 0, flags, _ERASE, stream).changed
         # The length of a list on the device is not known here, so one launch has all of it.
         whole = isinstance(only, DeviceList)
         scratch = self._scratch(n, flags, only is None, False, stream, whole=whole)
@@ -369,7 +386,7 @@ class QuotientArray:
 
     def _erasing(self, scratch: _Scratch) -> dict[str, int]:
         """Fields of a batch that erases."""
-        return {"erases": scratch.element_bytes, "count_probes": 0, "unique": 0}
+        return {**_ERASE, "erases": scratch.element_bytes}
 
     def take_over(self, other: QuotientArray, size: int, stream: Any = None) -> Outcome:
         """Add the ``size`` pairs of an array to this one, which has none. Waits.

@@ -2,6 +2,7 @@
 #pragma once
 #include "quotient/entries.cuh"
 #include "quotient/gpu/bring.cuh"
+#include "quotient/gpu/erase.cuh"
 #include "quotient/gpu/lines.cuh"
 #include "quotient/gpu/locked.cuh"
 #include "quotient/gpu/take_over.cuh"
@@ -35,5 +36,6 @@ struct BlockARange : OverQuotients {
   WARPHASH_ENTRY(                                                                                                  \
       apply_in_place,                                                                                              \
       warphash::BlockARange<warphash::ApplyToRange<WARPHASH_DESIGN(D, WORD, VALUED, N), warphash::LinesInGlobal>>) \
+  WARPHASH_ENTRY(erase_alone, warphash::EraseAlone<WARPHASH_DESIGN(D, WORD, VALUED, N)>)                           \
   WARPHASH_ENTRY(update_locked, warphash::UpdateLocked<WARPHASH_DESIGN(D, WORD, VALUED, N)>)                       \
   WARPHASH_ENTRY(take_over, warphash::BlockARange<warphash::TakeOverRange<WARPHASH_DESIGN(D, WORD, VALUED, N)>>)

@@ -84,6 +84,17 @@ struct LinesByQuads {
   }
 };
 
+// The words before the values of a line that threads of other blocks change meanwhile.
+template <class S>
+WARPHASH_FN void read_shared(const Line* line, u32 (&w)[kLineWords]) {
+#pragma unroll
+  for (u32 q = 0; q < (S::kReadWords + 3) / 4; ++q) {
+    const Quad quad = load_16_bytes<false>(line->words + 4 * q);
+#pragma unroll
+    for (u32 k = 0; k < 4; ++k) w[4 * q + k] = quad.w[k];
+  }
+}
+
 // For a range with few elements: its lines stay where they are. A barrier of the block orders what its threads write
 // there, as in memory that they share.
 struct LinesInGlobal {

@@ -35,6 +35,7 @@
 #include "core/gpu/schedule.cuh"
 #include "platform/bit_locks.cuh"
 #include "quotient/gpu/abi.cuh"
+#include "quotient/gpu/lines.cuh"
 #include "quotient/place.cuh"
 
 namespace warphash {
@@ -42,7 +43,7 @@ namespace warphash {
 template <class D>
 struct UpdateLocked {
   using Table = QuotientTable;
-  using Batch = LockedBatch;
+  using Batch = OneLaunchBatch;
   using S = typename D::S;
   using Word = typename S::Word;
   static constexpr bool kWalks = true, kCounts = true;
@@ -59,7 +60,7 @@ struct UpdateLocked {
   };
   enum Result : u8 { kAgain, kFound, kAdded, kLeft };
 
-  WARPHASH_FN static void run(const QuotientTable& t, const LockedBatch& b) {
+  WARPHASH_FN static void run(const QuotientTable& t, const OneLaunchBatch& b) {
     const u64 i = thread_in_grid();
     const bool live = i < b.n;
     Element e = {};
@@ -96,7 +97,7 @@ struct UpdateLocked {
     return rank;
   }
 
-  WARPHASH_FN static Result has_turn(const QuotientTable& t, const LockedBatch& b, Element& e, u32& refusals,
+  WARPHASH_FN static Result has_turn(const QuotientTable& t, const OneLaunchBatch& b, Element& e, u32& refusals,
                                      Tally& tally) {
     const BitLocks locks = {pointer<u32>(b.locks)};
     const u32 home = e.home.bucket;
@@ -117,12 +118,12 @@ struct UpdateLocked {
   }
 
   // With the lock of the home, and with that of the second bucket, if there is one.
-  WARPHASH_FN static Result update(const QuotientTable& t, const LockedBatch& b, const BitLocks& locks, Element& e,
+  WARPHASH_FN static Result update(const QuotientTable& t, const OneLaunchBatch& b, const BitLocks& locks, Element& e,
                                    u32& second, u32& refusals, Tally& tally) {
     const Home<Word>& home = e.home;
     Line* const first_line = line_at(t, home.bucket);
     u32 first[kLineWords];
-    read(first_line, first);
+    read_shared<S>(first_line, first);
     ++tally.probes;
     if (const u32 hits = S::matches(first, home.remainder, false)) return combine_in(first_line, hits, b, e);
     const u32 vacant = ~S::occupied(first) & S::kAllSlots;
@@ -136,7 +137,7 @@ struct UpdateLocked {
     }
     Line* const second_line = line_at(t, second);
     u32 other[kLineWords];
-    read(second_line, other);
+    read_shared<S>(second_line, other);
     ++tally.probes;
     if (const u32 hits = S::matches(other, home.remainder, true)) return combine_in(second_line, hits, b, e);
     if (vacant) return put(first_line, vacant, false, e);
@@ -151,14 +152,14 @@ struct UpdateLocked {
   WARPHASH_FN static Result make_room(const QuotientTable& t, const BitLocks& locks, const Element& e, u32 second) {
     Line* const line = line_at(t, e.home.bucket);
     u32 here[kLineWords], there[kLineWords];
-    read(line, here);
+    read_shared<S>(line, here);
     for (u32 slot = 0; slot < S::kSlots; ++slot) {
       if (S::is_guest(here, slot)) continue;
       const Element other = {0, {e.home.bucket, S::remainder(here, slot)}, value_in(line, slot), false};
       const u32 to = second_of(t, other.home);
       if (to == second || to == e.home.bucket || !locks.try_lock(to)) continue;
       Line* const target = line_at(t, to);
-      read(target, there);
+      read_shared<S>(target, there);
       const u32 free = ~S::occupied(there) & S::kAllSlots;
       if (free) {
         put(target, free, true, other);
@@ -180,16 +181,6 @@ struct UpdateLocked {
     return D::second_of(t, D::first_of_range(t, home.bucket), home);
   }
 
-  // All words but the values.
-  WARPHASH_FN static void read(const Line* line, u32 (&w)[kLineWords]) {
-#pragma unroll
-    for (u32 q = 0; q < (S::kReadWords + 3) / 4; ++q) {
-      const Quad quad = load_16_bytes<false>(line->words + 4 * q);
-#pragma unroll
-      for (u32 k = 0; k < 4; ++k) w[4 * q + k] = quad.w[k];
-    }
-  }
-
   // Puts the key into the first of some vacant slots of a line.
   WARPHASH_FN static Result put(Line* line, u32 vacant, bool guest, const Element& e) {
     const u32 slot = first_bit(vacant);
@@ -209,7 +200,7 @@ struct UpdateLocked {
     }
   }
 
-  WARPHASH_FN static Result combine_in(Line* line, u32 hits, const LockedBatch& b, const Element& e) {
+  WARPHASH_FN static Result combine_in(Line* line, u32 hits, const OneLaunchBatch& b, const Element& e) {
     if constexpr (S::kHasValue) combine(S::value(line->words, first_bit(hits)), e.operand, b.op, b.kind);
     return kFound;
   }

@@ -1,4 +1,4 @@
-"""Updates of a quotient table under locks of buckets: which batches take them, and what each element comes to."""
+"""Batches for a quotient table that are one launch: which ones are, and what each of their elements comes to."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from support.engines import missing, one_of_each
 from support.faults import interrupts, refusals, scenarios
-from support.passes import under_locks
+from support.passes import in_one_launch
 from support.refusals import refusing
 from warphash import HashMap, HashSet, TableFull
 
@@ -77,14 +77,22 @@ def test_keys_that_are_new_and_keys_that_are_there(
         assert (table.find(asked)[0] == (before + times.astype(key)).astype(key)).all()
         assert not table.assign(asked, asked).any() and (table.find(asked)[0] == asked).all()
     table.check()
-    assert sorted(table.keys().tolist()) == sorted({*old.tolist(), *batch.tolist(), *(new.tolist() if value else ())})
+    left = {*old.tolist(), *batch.tolist(), *(new.tolist() if value else ())}
+    assert set(table.keys().tolist()) == left and len(table) == len(left)
+    gone = rng.permutation(np.concatenate([old[:100], old[:100], new[-40:], new[:30]]))
+    with launches(table) as launched:
+        erased = table.erase(gone)
+        assert entries(launched)[0] == "erase_alone"
+    assert sorted(gone[erased].tolist()) == sorted(left & set(gone.tolist())) and not table.erase(gone).any()
+    assert set(table.keys().tolist()) == left - set(gone.tolist())
+    table.check()
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("op", ["add", "min", "max", "or", "and", "xor"])
 def test_one_key_in_a_whole_batch(device: str, op: str) -> None:
     """Locks are not for such a batch: most of its elements are left to the ranges, and each of them counts."""
-    with under_locks():
+    with in_one_launch():
         table = made("u4", "u4", 7 * 100, device)
         add(table, np.arange(40, dtype=np.uint32))
         values = np.random.default_rng(2).integers(0, 1 << 32, 700, np.uint32)
@@ -104,7 +112,7 @@ def test_one_key_in_a_whole_batch(device: str, op: str) -> None:
 @pytest.mark.parametrize(("key", "value", "slots"), [("u4", "u4", 7 * 60), ("u4", None, 14 * 60), ("u8", "u8", 3 * 60)])
 def test_full_buckets_make_room(device: str, key: str, value: str | None, slots: int) -> None:
     """Keys move for others until a tenth of the slots is left, and no lock is kept."""
-    with under_locks(1 << 10):
+    with in_one_launch(1 << 10):
         table = made(key, value, slots, device, on_full="raise")
         array, added = table._storage.store.array, 0
         keys = np.random.default_rng(3).permutation(np.arange(slots)).astype(key)
@@ -121,8 +129,28 @@ def test_full_buckets_make_room(device: str, key: str, value: str | None, slots:
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("key", "value", "slots"), [("u4", "u4", 7 * 60), ("u4", None, 14 * 60), ("u8", "u8", 3 * 60)])
+def test_guests_leave(device: str, key: str, value: str | None, slots: int) -> None:
+    """Many keys are in their second buckets. Some of those that leave have the ranges make their filters anew."""
+    with in_one_launch(1 << 10):
+        table = made(key, value, slots, device)
+        keys = np.random.default_rng(3).permutation(np.arange(slots * 9 // 10)).astype(key)
+        add(table, keys)
+        launched: list[str] = []
+        for few in np.array_split(keys[: len(keys) // 2], 20):
+            with launches(table) as noted:
+                assert table.erase(np.concatenate([few, few[:3]])).sum() == len(few)
+                launched += entries(noted)
+            assert not table.contains(few).any()
+            table.check()
+        rest = keys[len(keys) // 2 :]
+        assert launched.count("erase_alone") == 20 and table.contains(rest).all() and len(table) == len(rest)
+        assert not value or (table.find(rest)[0] == ~rest).all()
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_a_batch_that_does_not_fit_is_taken_back(device: str) -> None:
-    with under_locks():
+    with in_one_launch():
         table = made("u4", "u4", 7 * 20, device, on_full="raise")
         keys = np.arange(300, dtype=np.uint32)
         add(table, keys[:60])
@@ -147,7 +175,7 @@ def test_a_table_of_one_bucket(device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_which_batches_take_locks(device: str) -> None:
+def test_which_batches_are_one_launch(device: str) -> None:
     table = made("u4", "u4", 7 * 600, device)
     array = table._storage.store.array
     keys = np.arange(3000, dtype=np.uint32)
@@ -155,6 +183,9 @@ def test_which_batches_take_locks(device: str) -> None:
         with launches(table) as launched:
             add(table, keys[first:end])
             assert ("update_locked" in entries(launched)) == locked, (first, end)
+    for first, end, alone in ((0, 10, True), (700, 2000, False)):
+        with launches(table) as launched:
+            assert table.erase(keys[first:end]).all() and ("erase_alone" in entries(launched)) == alone
     table.clear()
     with launches(table) as launched:
         assert add(table, keys[:10]).all() and "build" in entries(launched)  # without pairs, there is more to gain
@@ -164,7 +195,7 @@ def test_which_batches_take_locks(device: str) -> None:
 @pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
 class TestEmulated:
     def test_without_memory_the_elements_that_are_left_go_a_few_at_a_time(self) -> None:
-        with under_locks():
+        with in_one_launch():
             table = made("u4", "u4", 7 * 100, "emulated")
             array = table._storage.store.array
             add(table, np.arange(40, dtype=np.uint32))
@@ -177,9 +208,9 @@ class TestEmulated:
             assert not launched.called
 
     @pytest.mark.parametrize("lines", ["some", pytest.param("more", marks=pytest.mark.slow)])
-    @pytest.mark.parametrize("verb", ["insert", "assign", "upsert"])
+    @pytest.mark.parametrize("verb", ["insert", "assign", "upsert", "erase"])
     def test_a_fault_leaves_the_table_whole(self, verb: str, lines: str) -> None:
-        with under_locks():
+        with in_one_launch():
             for scenario in scenarios("emulated", ["quotients"], [verb]):
                 faults = (
                     refusals(scenario, once=True),
