@@ -383,7 +383,8 @@ def test_parts_that_lie_in_the_cache() -> None:
     assert parts(50_000_000, (1 << 25) - 1) is None  # the launches take longer than the cache saves
     assert parts(400_000_000, 170_000_000) == (212, 18)
     assert parts(400_000_000, 160_000_000) is None  # few elements for each bucket
-    assert parts(40_000_000, 50_000_000) is None  # a good part of the table lies in the cache as it is
+    assert parts(40_000_000, 50_000_000) == (22, 18)
+    assert parts(32_000_000, 50_000_000) is None  # a good part of the table lies in the cache as it is
     assert parts(500_000_000, 1 << 30) is None  # parts would be larger than the cache
 
 
