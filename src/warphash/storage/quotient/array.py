@@ -20,7 +20,7 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, Self
 
 from ...designs.base import Design
@@ -120,6 +120,12 @@ def _halves(n: int, enough: int) -> Iterator[int]:
         yield n
 
 
+@lru_cache(maxsize=64)
+def _with_slots(spec: KernelSpec, slots_per_bucket: int) -> KernelSpec:
+    """The kernels of other lines. The object is kept, since it keeps what follows from its fields."""
+    return replace(spec, slots_per_bucket=slots_per_bucket)
+
+
 def form_for(slots: int, layout: Quotients, key_bytes: int, value_bytes: int) -> Form:
     """The form of the smallest table with at least ``slots`` slots: ranges are equal, and as few as possible."""
 
@@ -169,7 +175,7 @@ class QuotientArray:
         self.seed, self.family = seed, family
         layout: Any = design.layout
         each, self.ranges, range_buckets = form_for(slots, layout, spec.key_bytes, spec.value_bytes)
-        self.spec = spec if spec.slots_per_bucket == each else replace(spec, slots_per_bucket=each)
+        self.spec = spec if spec.slots_per_bucket == each else _with_slots(spec, each)
         self.buckets = self.ranges * range_buckets
         self.slots = each * self.buckets
         self.program = engine.program(self.spec)
