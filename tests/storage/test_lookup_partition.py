@@ -381,11 +381,13 @@ def test_parts_that_lie_in_the_cache() -> None:
     assert parts(50_000_000, 50_000_000) == (27, 18)  # of 16 MiB
     assert parts(50_000_000, 1 << 25) == (27, 18)
     assert parts(50_000_000, (1 << 25) - 1) is None  # the launches take longer than the cache saves
-    assert parts(400_000_000, 170_000_000) == (212, 18)
+    assert parts(200_000_000, 170_000_000) == (106, 18)
+    assert parts(400_000_000, 170_000_000) == (106, 19)  # with 212 parts, the way there and back takes longer
+    assert parts(1_000_000_000, 1 << 30) == (133, 20)
     assert parts(400_000_000, 160_000_000) is None  # few elements for each bucket
     assert parts(40_000_000, 50_000_000) == (22, 18)
     assert parts(32_000_000, 50_000_000) is None  # a good part of the table lies in the cache as it is
-    assert parts(500_000_000, 1 << 30) is None  # parts would be larger than the cache
+    assert parts(2_000_000_000, 1 << 30) is None  # parts would be far larger than the cache
 
 
 @pytest.mark.parametrize(

@@ -252,6 +252,9 @@ def parts_of(
     return _at_most(MOST_PARTS, buckets, shift)
 
 
+_MANY_PARTS, _MOST_WINDOWS = 128, 4
+"""Of parts that lie in the cache: from which number on they are larger, and how many times the cache they may have."""
+
 _FEWEST_CACHED_LOOKUPS, _FEWEST_FOR_A_BUCKET = 1 << 25, 3
 """Of lookups by parts that lie in the cache: elements, and elements for each bucket."""
 
@@ -262,10 +265,13 @@ FEWEST_CACHED_PARTS = 18
 def cached_parts_of(buckets: int, bucket_bytes: int, window_bytes: int) -> tuple[int, int] | None:
     """Parts of a table of up to ``window_bytes`` each, and the logarithm of the buckets of each.
 
-    The parts are larger if there would be more than `MOST_PARTS`. None without a window, or with less than two parts.
+    The parts are twice as large if there would be many, and larger still if there would be more than `MOST_PARTS`: the
+    way there and back takes longer, the more parts there are. None without a window, or with less than two parts.
     """
     shift = (window_bytes // bucket_bytes).bit_length() - 1
-    return None if shift < 0 or buckets <= 1 << shift else _at_most(MOST_PARTS, buckets, shift)
+    if shift < 0 or buckets <= 1 << shift:
+        return None
+    return _at_most(MOST_PARTS, buckets, shift + ((buckets - 1 >> shift) >= _MANY_PARTS))
 
 
 def lookup_parts_of(
@@ -292,7 +298,7 @@ def lookup_parts_of(
     """
     if window_bytes and n >= max(_FEWEST_CACHED_LOOKUPS, _FEWEST_FOR_A_BUCKET * buckets):
         parts = cached_parts_of(buckets, bucket_bytes, window_bytes)
-        if parts is not None and parts[0] >= fewest_parts and bucket_bytes << parts[1] <= window_bytes:
+        if parts and parts[0] >= fewest_parts and bucket_bytes << parts[1] <= _MOST_WINDOWS * window_bytes:
             return parts
     if not 0 < reach_bytes < buckets * bucket_bytes:
         return None
