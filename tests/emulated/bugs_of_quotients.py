@@ -88,12 +88,6 @@ BUGS = [
         erased_alone,
     ),
     bug(
-        "guests leave and no filter is made anew",
-        "s.guest && D::mixed(s.hash) % (2 * static_cast<u32>(t.range_buckets)) == 0;",
-        "false;",
-        churned,
-    ),
-    bug(
         "a list is opened in two steps",
         "const u32 old = Lines::swap(m.heads + (bucket - first_bucket), id);",
         "u32* const at = m.heads + (bucket - first_bucket); const u32 old = load_relaxed(at); store_relaxed(at, id);",

@@ -203,6 +203,8 @@ def crowds_under_locks(case: Case, rng: np.random.Generator) -> None:
             values = numbers(case, len(few))
             model.inserted(few, values, table.insert(few, values))
             table.check()
+            array = table._storage.store.array
+            assert not array.engine.to_host(array._locks, np.uint32, -(-array.buckets // 32)).any(), "a lock is held"
         model.agrees(table, keys)
 
 

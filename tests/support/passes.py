@@ -47,7 +47,7 @@ def in_one_launch(spare: int = 8) -> Iterator[None]:
     An array always has memory for ``spare`` elements. Tables have to be made inside.
     """
     with (
-        mock.patch.multiple(array, SPARE_ELEMENTS=spare, _FEW_FOR_A_BUCKET=1000),
+        mock.patch.multiple(array, SPARE_ELEMENTS=spare, _FEW_FOR_A_BUCKET=1000, _ERASES_FOR_A_RANGE=1 << 20),
         mock.patch.multiple(store, SPARE_ELEMENTS=spare),
     ):
         yield

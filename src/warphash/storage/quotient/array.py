@@ -1,12 +1,12 @@
 """The lines of a quotient table in the memory of one engine, and the kernels that run over them.
 
 On a GPU, a batch for a table with pairs is one launch if it has too few elements for passes. Elements of an update take
-locks of their buckets there (``kernels/quotient/gpu/locked.cuh``), those of an erase take none
-(``kernels/quotient/gpu/erase.cuh``). The elements that this launch leaves are brought to their ranges, and so are those
-of all other batches that change the table: a large batch in passes (`passes`), others element by element
-(``kernels/quotient/bring.cuh``). Then a kernel works on the elements, a block for each range: `build` if no line has
-been written yet, otherwise `apply`. On a GPU, a range with few elements has `apply_in_place` instead. The kernels leave
-every range whole, so no pair is ever displaced. Between two kernels the counters of ranges are in use;
+locks of their buckets there (``kernels/quotient/gpu/locked.cuh``), those of an erase, of which there must be fewer
+still, take none (``kernels/quotient/gpu/erase.cuh``). The elements that this launch leaves are brought to their ranges,
+and so are those of all other batches that change the table: a large batch in passes (`passes`), others element by
+element (``kernels/quotient/bring.cuh``). Then a kernel works on the elements, a block for each range: `build` if no
+line has been written yet, otherwise `apply`. On a GPU, a range with few elements has `apply_in_place` instead. The
+kernels leave every range whole, so no pair is ever displaced. Between two kernels the counters of ranges are in use;
 `forget_elements` resets them after an interrupt.
 
 A new array is not `cleared`: its lines hold anything. `update` and `take_over` take it so; all else needs `clear`
@@ -62,6 +62,10 @@ _IN_PLACE_SHARE = 128
 
 _FEW_FOR_A_BUCKET = 1
 """Elements for each bucket of a table up to which a batch may be one launch, on a GPU."""
+
+_ERASES_FOR_A_RANGE = 1
+"""Elements for each range of a table up to which an erase may be one launch. With more of them, the ranges make their
+filters anew more often than that launch has them do it, so absent keys read fewer lines."""
 
 _ERASE: Mapping[str, int] = {"count_probes": 0, "unique": 0}
 """Fields of a batch that erases."""
@@ -374,7 +378,7 @@ class QuotientArray:
         MemoryError
             Before a kernel is launched, if ``only`` is no list on the host.
         """
-        if only is None and self._is_one_launch(n):
+        if only is None and n <= _ERASES_FOR_A_RANGE * self.ranges and self._is_one_launch(n):
             return self._launch_once("erase_alone", n, 0, keys, 0, flags, _ERASE, stream).changed
         # The length of a list on the device is not known here, so one launch has all of it.
         whole = isinstance(only, DeviceList)
