@@ -17,6 +17,7 @@ from support.engines import missing, one_of_each
 from support.faults import STORAGE_AND_TABLE, Interrupt
 from support.hashing import MIXER, permuted
 from support.passes import in_passes
+from support.quotients import FORMS, add, array_of, made
 from support.refusals import refusing
 from warphash import HashMap, HashSet, TableFull
 from warphash.runtime.abi import Op, kind_of
@@ -25,33 +26,6 @@ from warphash.storage.quotient.array import MOST_RANGE_BUCKETS, form_for
 from warphash.storage.resize_log import Cause
 
 DEVICES = one_of_each("cpu", "emulated")
-FORMS = [  # type of keys, type of values, slots of a bucket, buckets, bits of a remainder
-    ("u4", "u4", 10, (1 << 18) + 300, 14),
-    ("u4", None, 30, (1 << 18) + 300, 14),
-    ("u4", "u4", 9, 1027, 22),
-    ("u4", None, 20, 1027, 22),
-    ("u4", "u4", 7, 600, 32),
-    ("u4", None, 14, 600, 32),
-    ("u8", "u8", 4, (1 << 18) + 300, 46),
-    ("u8", None, 10, (1 << 18) + 300, 46),
-    ("u8", "u8", 3, 600, 64),
-    ("u8", None, 7, 600, 64),
-]
-
-
-def made(key: str, value: str | None, slots: int, **options: Any) -> Any:
-    """A table with at least so many slots."""
-    options = {"design": "quotient_cuckoo", "device": "cpu", "seed": 5, "load_factor": 1.0, **options}
-    return HashMap(key, value, capacity=slots, **options) if value else HashSet(key, capacity=slots, **options)
-
-
-def array_of(table: Any) -> Any:
-    return table._storage.store.array
-
-
-def add(table: Any, keys: Any, **options: Any) -> Any:
-    """Insert keys; the value of a key is its complement."""
-    return table.insert(keys, ~keys, **options) if isinstance(table, HashMap) else table.insert(keys, **options)
 
 
 def update_without_flags(table: Any, keys: Any, values: Any, op: Op) -> None:

@@ -12,37 +12,17 @@ import pytest
 from support.engines import missing, one_of_each
 from support.faults import interrupts, refusals, scenarios
 from support.passes import in_one_launch
+from support.quotients import FORMS, add, array_of, held_locks, made
 from support.refusals import refusing
-from warphash import HashMap, HashSet, TableFull
+from warphash import TableFull
 from warphash.storage.quotient import array as quotient
 
 DEVICES = one_of_each("emulated", "cuda")
-KINDS = [  # types of keys and of values, slots, slots of a bucket
-    ("u4", "u4", 10 * ((1 << 18) + 300), 10),
-    ("u4", None, 30 * ((1 << 18) + 300), 30),
-    ("u4", "u4", 9 * 1027, 9),
-    ("u4", None, 20 * 1027, 20),
-    ("u4", "u4", 7 * 600, 7),
-    ("u4", None, 14 * 600, 14),
-    ("u8", "u8", 4 * ((1 << 18) + 300), 4),
-    ("u8", "u8", 3 * 600, 3),
-    ("u8", None, 7 * 600, 7),
-]
-
-
-def made(key: str, value: str | None, capacity: int, device: str, **options: Any) -> Any:
-    options = {"design": "quotient_cuckoo", "device": device, "seed": 5, "load_factor": 1.0, **options}
-    return HashMap(key, value, capacity=capacity, **options) if value else HashSet(key, capacity=capacity, **options)
-
-
-def add(table: Any, keys: Any) -> Any:
-    """Insert keys; the value of a key is its complement."""
-    return table.insert(keys, ~keys) if isinstance(table, HashMap) else table.insert(keys)
 
 
 def launches(table: Any) -> Any:
     """A mock of the launches of a table's kernels, which launches them."""
-    program = table._storage.store.array.program
+    program = array_of(table).program
     return mock.patch.object(program, "run", side_effect=program.run)
 
 
@@ -51,12 +31,12 @@ def entries(launched: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize(("key", "value", "slots", "each"), KINDS)
+@pytest.mark.parametrize(("key", "value", "slots", "buckets"), [form[:4] for form in FORMS])
 def test_keys_that_are_new_and_keys_that_are_there(
-    device: str, key: str, value: str | None, slots: int, each: int
+    device: str, key: str, value: str | None, slots: int, buckets: int
 ) -> None:
-    table = made(key, value, slots, device)
-    assert table._storage.store.spec.slots_per_bucket == each
+    table, is_large = made(key, value, slots * buckets, device), buckets > 1 << 18
+    assert table._storage.store.spec.slots_per_bucket == slots
     rng = np.random.default_rng(1)
     keys = np.unique(rng.integers(0, np.iinfo(key).max, 1300, key, endpoint=True))
     old, new = keys[::2], keys[1::2]
@@ -65,7 +45,7 @@ def test_keys_that_are_new_and_keys_that_are_there(
     with launches(table) as launched:
         assert (add(table, batch) == np.isin(batch, new)).all() and not add(table, batch).any()
         assert entries(launched).count("update_locked") == 2
-        if slots > 1 << 20:  # where neither a lock nor a bucket is wanted twice
+        if is_large:  # where neither a lock nor a bucket is wanted twice
             assert set(entries(launched)) == {"update_locked"}
     assert len(table) == len(old) + 200 and table.contains(batch).all() and not table.contains(new[200:]).any()
     if value:
@@ -82,7 +62,7 @@ def test_keys_that_are_new_and_keys_that_are_there(
     gone = rng.permutation(np.concatenate([old[:100], old[:100], new[-40:], new[:30]]))
     with launches(table) as launched:
         erased = table.erase(gone)
-        assert (entries(launched)[0] == "erase_alone") == (slots > 1 << 20)  # there are ranges enough
+        assert (entries(launched)[0] == "erase_alone") == is_large  # there are ranges enough
     assert sorted(gone[erased].tolist()) == sorted(left & set(gone.tolist())) and not table.erase(gone).any()
     assert set(keys[table.contains(keys)].tolist()) == left - set(gone.tolist())
     table.check()
@@ -114,15 +94,14 @@ def test_full_buckets_make_room(device: str, key: str, value: str | None, slots:
     """Keys move for others until a tenth of the slots is left, and no lock is kept."""
     with in_one_launch(1 << 10):
         table = made(key, value, slots, device, on_full="raise")
-        array, added = table._storage.store.array, 0
+        added = 0
         keys = np.random.default_rng(3).permutation(np.arange(slots)).astype(key)
         for few in np.split(keys[: slots * 9 // 10], 6):
             assert add(table, few).all()
             added += len(few)
             assert len(table) == added and table.contains(keys[:added]).all()
             table.check()
-            locks = array.engine.to_host(array._locks, np.uint32, -(-array.buckets // 32))
-            assert not locks.any()
+            assert not len(held_locks(table))
         assert not table.contains(keys[added:]).any() and (
             not value or (table.find(keys[:added])[0] == ~keys[:added]).all()
         )
@@ -172,7 +151,7 @@ def test_a_batch_that_does_not_fit_is_taken_back(device: str) -> None:
 def test_a_table_of_one_bucket(device: str) -> None:
     """The second bucket of each key is its home."""
     table = made("u4", "u4", 7, device, on_full="raise")
-    assert table._storage.store.array.buckets == 1
+    assert array_of(table).buckets == 1
     for k in range(7):
         assert add(table, np.array([k], np.uint32)).all()
     with pytest.raises(TableFull):
@@ -184,7 +163,7 @@ def test_a_table_of_one_bucket(device: str) -> None:
 @pytest.mark.parametrize("device", DEVICES)
 def test_which_batches_are_one_launch(device: str) -> None:
     table = made("u4", "u4", 7 * 600, device)
-    array = table._storage.store.array
+    array = array_of(table)
     keys = np.arange(3000, dtype=np.uint32)
     for first, end, locked in ((0, 10, False), (10, 20, True), (20, 20 + array.buckets, True), (700, 2000, False)):
         with launches(table) as launched:
@@ -204,7 +183,7 @@ class TestEmulated:
     def test_without_memory_the_elements_that_are_left_go_a_few_at_a_time(self) -> None:
         with in_one_launch():
             table = made("u4", "u4", 7 * 100, "emulated")
-            array = table._storage.store.array
+            array = array_of(table)
             add(table, np.arange(40, dtype=np.uint32))
             rows = array.engine.from_host(np.repeat(np.arange(100, 103, dtype=np.uint32), 30))
             with refusing(array.engine, 2) as refused, launches(table) as launched:

@@ -16,8 +16,9 @@ from support.faults import FAMILIES, VERBS, Repeating, interrupts, refusals, sce
 from support.hashing import permuted
 from support.passes import in_passes
 from support.planting import planted
+from support.quotients import made
 from support.refusals import refusing
-from warphash import HashMap, HashSet, TableFull
+from warphash import TableFull
 from warphash.runtime.abi import LISTS_BYTES, QuotientBatch
 from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine, EmulationError
@@ -35,12 +36,6 @@ SLOTS = {("u4", "u4"): 7, ("u4", None): 14, ("u8", "u8"): 3, ("u8", None): 7}
 @pytest.fixture(params=DEVICES)
 def device(request: pytest.FixtureRequest) -> str:
     return str(request.param)
-
-
-def made(key: str, value: str | None, slots: int, device: str, **options: Any) -> Any:
-    options = {"design": "quotient_cuckoo", "seed": 5, "load_factor": 1.0, **options}
-    options |= {"capacity": slots, "device": device}
-    return HashMap(key, value, **options) if value else HashSet(key, **options)
 
 
 def with_ranges(key: str, value: str | None, ranges: int, device: str) -> Any:

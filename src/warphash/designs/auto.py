@@ -7,9 +7,9 @@ either engine (docs/performance/find.md); 16 stays the choice where the load fac
 
 Lookups alone are no priority of the paper's table. Quotient cuckoo hashing is the choice for them: on either engine it
 finds absent keys faster than bucketed cuckoo does, and present keys of 4 bytes, too, in fewer bytes. On a GPU it is
-also the choice where nothing is asked for: there it is built and erased from at twice the rate and more, too, and takes
-batches of a thousand keys and more about as fast. On a CPU it is not: bucketed cuckoo is built faster there
-(docs/performance/quotient.md).
+also the choice where nothing is asked for. Builds and erases of large batches run at twice the rate of bucketed cuckoo
+there, or more, and batches of 100,000 keys take about as long. On a CPU bucketed cuckoo is built faster, so it stays
+the choice (docs/performance/quotient.md).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def choose(priorities: Iterable[str] = (), *, on_gpu: bool = False) -> tuple[str
     Parameters
     ----------
     on_gpu
-        The table is on a GPU, and nothing else says how it should be: no load factor, no bound, no parameter.
+        The table is on a GPU, and the caller gave no load factor, no bounds and no parameter.
 
     Raises
     ------

@@ -253,7 +253,7 @@ def parts_of(
 
 
 _MANY_PARTS, _MOST_WINDOWS = 128, 4
-"""Of parts that lie in the cache: from which number on they are larger, and how many times the cache they may have."""
+"""Of parts for the cache: more than so many are made larger, and none is larger than so many times the cache."""
 
 _FEWEST_CACHED_LOOKUPS, _FEWEST_FOR_A_BUCKET = 1 << 25, 3
 """Of lookups by parts that lie in the cache: elements, and elements for each bucket."""
@@ -263,10 +263,11 @@ FEWEST_CACHED_PARTS = 18
 
 
 def cached_parts_of(buckets: int, bucket_bytes: int, window_bytes: int) -> tuple[int, int] | None:
-    """Parts of a table of up to ``window_bytes`` each, and the logarithm of the buckets of each.
+    """Parts of a table for a cache of ``window_bytes``, and the logarithm of the buckets of each.
 
-    The parts are twice as large if there would be many, and larger still if there would be more than `MOST_PARTS`: the
-    way there and back takes longer, the more parts there are. None without a window, or with less than two parts.
+    The parts are up to as large as the window. If there would be many, they are twice as large, and if there would be
+    more than `MOST_PARTS`, larger still: the way there and back takes longer, the more parts there are. None without a
+    window, or with less than two parts.
     """
     shift = (window_bytes // bucket_bytes).bit_length() - 1
     if shift < 0 or buckets <= 1 << shift:
@@ -285,7 +286,7 @@ def lookup_parts_of(
 ) -> tuple[int, int] | None:
     """Parts of a table that ``n`` elements are brought in the order of, and the logarithm of the buckets of each.
 
-    With parts of up to ``window_bytes``, elements find their buckets in the cache, if there are several elements for
+    With parts for the cache (`cached_parts_of`), elements find their buckets there, if there are several elements for
     each bucket, and ``fewest_parts`` of the table or more. Beyond ``reach_bytes`` of memory, address translation slows
     each access down. Parts of a quarter of that at most keep all ``lanes`` within reach, if there are as many elements
     for each part as lanes that run at once. None otherwise: the way there and back takes longer than the cache saves.

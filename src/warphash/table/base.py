@@ -158,8 +158,9 @@ class BaseTable(Generic[K]):
         self._value = None if value is None else Column.of_values(value)
         self._value_kind = kind_of(self._value.dtype) if self._value else 0
         self._engine: Any = engine_for(device)
+        self._device: str = self._engine.device
         plain = load_factor is None and load_bounds is None and max_size is None
-        on_gpu = plain and self._engine.device.startswith("cuda")
+        on_gpu = plain and self._device.startswith("cuda")
         self._design, self._parameters = chosen(design, parameters, on_gpu=on_gpu)
         self._check_design()
         self._load_factor = load_factor_of(load_factor, self._design, self._parameters)
@@ -178,7 +179,6 @@ class BaseTable(Generic[K]):
                 )
         opens = isinstance(memory, ExistingFile)
         self._seed = int.from_bytes(os.urandom(8)) >> 1 if seed is None else integer("seed", seed, 0)
-        self._device: str = self._engine.device
         self._transfer = Transfer(self._engine)
         self._lock = ReadWriteLock()
         self._captures: list[captured.Capture] = []  # of CUDA graphs

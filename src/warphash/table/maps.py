@@ -46,9 +46,9 @@ class HashMap(PairTable[K, V]):
         ``ceil(capacity / load_factor)`` slots.
     design
         Name or alias of a table design (`warphash.designs.registry.names`), or ``"auto"``, which takes
-        ``priorities=`` out of ``"load_factor"``, ``"insertion"``, ``"query"`` and ``"stability"``. Without them it is
-        ``"bucketed_cuckoo"``; and ``"quotient_cuckoo"`` for a table on a GPU whose load factor, bound and parameters
-        are not given, either.
+        ``priorities=`` out of ``"load_factor"``, ``"insertion"``, ``"query"`` and ``"stability"``. Without priorities,
+        ``"auto"`` is ``"bucketed_cuckoo"``. On a GPU it is ``"quotient_cuckoo"``, if the caller gives no load factor,
+        no bounds, no ``max_size`` and no parameter.
     device
         ``"cpu"``, ``"cuda"``, ``"cuda:1"``; None takes a GPU if one is usable.
     load_factor

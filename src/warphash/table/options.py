@@ -42,7 +42,7 @@ def chosen(name: str, parameters: dict[str, Any], *, on_gpu: bool = False) -> tu
     Parameters
     ----------
     on_gpu
-        The table is on a GPU, and no option of all designs says how it should be (`auto.choose`).
+        The table is on a GPU, and has neither a load factor nor bounds that the caller gave (`auto.choose`).
     """
     if name == "auto":
         given = dict(parameters)

@@ -67,9 +67,6 @@ _ERASES_FOR_A_RANGE = 1
 """Elements for each range of a table up to which an erase may be one launch. With more of them, the ranges make their
 filters anew more often than that launch has them do it, so absent keys read fewer lines."""
 
-_ERASE: Mapping[str, int] = {"count_probes": 0, "unique": 0}
-"""Fields of a batch that erases."""
-
 _FEWEST_ALIKE = 1 << 22
 """Flags from which on the host asks whether all are alike: their way back takes longer than that."""
 
@@ -122,6 +119,19 @@ def _halves(n: int, enough: int) -> Iterator[int]:
     while n > enough:
         n = -(-n // 2)
         yield n
+
+
+def _launches(n: int, most: int, numbers: int) -> Iterator[tuple[int, int, int, int]]:
+    """Launches of up to ``most`` of ``n`` elements, as of `scratch.pieces`.
+
+    Parameters
+    ----------
+    numbers
+        Address of the numbers (uint32) of listed elements, which count from the first element of the batch; 0 for the
+        first ``n`` elements.
+    """
+    for at in range(0, n, most):
+        yield 0 if numbers else at, min(most, n - at), numbers and numbers + 4 * at, 0
 
 
 @lru_cache(maxsize=64)
@@ -303,19 +313,12 @@ class QuotientArray:
         MemoryError
             Before a kernel is launched.
         """
-        walked = listed.n if listed else n
+        walked, numbers = (listed.n, listed.numbers.ptr) if listed else (n, 0)
+        fields = {"op": op, "kind": kind, "count_probes": count_probes, "unique": unique, "erases": 0}
         if self._is_one_launch(walked):
-            numbers = listed.numbers.ptr if listed else 0
-            fields = {"op": op, "kind": kind, "count_probes": count_probes, "unique": 0}
             return self._launch_once("update_locked", walked, numbers, keys, values, flags, fields, stream)
         scratch = self._scratch(walked, flags, listed is None, True, stream)
-        launches = (
-            # The numbers of listed elements count from the first element of the batch.
-            (0 if listed else at, min(scratch.n, walked - at), listed.numbers.ptr + 4 * at if listed else 0, 0)
-            for at in range(0, walked, scratch.n)
-        )
-        fields = {"op": op, "kind": kind, "count_probes": count_probes, "unique": unique, "erases": 0}
-        return self._run(scratch, launches, keys, values, flags, fields, stream)
+        return self._run(scratch, _launches(walked, scratch.n, numbers), keys, values, flags, fields, stream)
 
     def _is_one_launch(self, n: int) -> bool:
         """Whether a batch of ``n`` elements is one launch: they are few, and the table has pairs."""
@@ -350,11 +353,9 @@ class QuotientArray:
         engine = self.engine
         memory = engine.allocate(4 * n, stream) if n > SPARE_ELEMENTS else None
         left_out = memory.ptr if memory else self._spare.left  # which only a build needs
-        engine.fill(self._report, 0, 8 * REPORT_WORDS, stream)
         batch = OneLaunchBatch(n=n, indices=numbers, report=self._report, keys=keys, values=values, out_flags=flags)
         batch.locks, batch.left_out = self._locks, left_out
-        for name, value in fields.items():
-            setattr(batch, name, value)
+        self._begin(batch, fields, stream)
         self.program.run(entry, self.table, batch, n, stream)
         report = read_report(engine, self._report, stream)
         if not report.leftover:
@@ -362,11 +363,7 @@ class QuotientArray:
         scratch = self._spare
         with suppress(MemoryError):  # without memory, a few at a time
             scratch = self._scratch(report.leftover, flags, False, True, stream)
-        launches = (
-            (0, min(scratch.n, report.leftover - at), left_out + 4 * at, 0)
-            for at in range(0, report.leftover, scratch.n)
-        )
-        fields = {**fields, "erases": scratch.element_bytes if entry == "erase_alone" else 0}
+        launches = _launches(report.leftover, scratch.n, left_out)
         rest = self._run(scratch, launches, keys, values, flags, fields, stream)
         return Outcome(report.changed + rest.changed, 0, rest.unplaced, report.probes + rest.probes)
 
@@ -379,7 +376,10 @@ class QuotientArray:
             Before a kernel is launched, if ``only`` is no list on the host.
         """
         if only is None and n <= _ERASES_FOR_A_RANGE * self.ranges and self._is_one_launch(n):
-            return self._launch_once("erase_alone", n, 0, keys, 0, flags, _ERASE, stream).changed
+            fields = self._erasing(
+                self._spare
+            )  # elements that are left are as wide as those of any batch not in passes
+            return self._launch_once("erase_alone", n, 0, keys, 0, flags, fields, stream).changed
         # The length of a list on the device is not known here, so one launch has all of it.
         whole = isinstance(only, DeviceList)
         scratch = self._scratch(n, flags, only is None, False, stream, whole=whole)
@@ -391,12 +391,12 @@ class QuotientArray:
 
         Allocates nothing.
         """
-        launches = [(0, n, numbers, 0)]
+        launches = _launches(n, n, numbers)
         return self._run(self._spare, launches, keys, 0, 0, self._erasing(self._spare), stream).changed
 
     def _erasing(self, scratch: _Scratch) -> dict[str, int]:
         """Fields of a batch that erases."""
-        return {**_ERASE, "erases": scratch.element_bytes}
+        return {"erases": scratch.element_bytes, "count_probes": 0, "unique": 0}
 
     def take_over(self, other: QuotientArray, size: int, stream: Any = None) -> Outcome:
         """Add the ``size`` pairs of an array to this one, which has none. Waits.
@@ -474,9 +474,7 @@ class QuotientArray:
             As of `scratch.pieces`.
         """
         engine, spec, batch = self.engine, self.spec, scratch.batch
-        engine.fill(batch.report, 0, 8 * REPORT_WORDS, stream)
-        for name, value in fields.items():
-            setattr(batch, name, value)
+        self._begin(batch, fields, stream)
         if not self.cleared and not (isinstance(scratch.memory, Passes) and self._builds(batch)):
             self.clear(stream)
         report: Report | None = None
@@ -492,6 +490,12 @@ class QuotientArray:
                 self._go_directly(batch, scratch.left, stream)
         report = report or read_report(engine, batch.report, stream)
         return Outcome(report.changed, 0, report.unplaced, report.probes)
+
+    def _begin(self, batch: QuotientBatch, fields: Mapping[str, int], stream: Any) -> None:
+        """Give a batch its fields, and let its report count from 0."""
+        self.engine.fill(batch.report, 0, 8 * REPORT_WORDS, stream)
+        for name, value in fields.items():
+            setattr(batch, name, value)
 
     def _go_directly(self, batch: QuotientBatch, left: int, stream: Any) -> None:
         """Bring each element of a launch by itself, and apply them."""
