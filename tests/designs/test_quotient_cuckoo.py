@@ -15,9 +15,9 @@ import pytest
 
 from support.engines import missing, one_of_each
 from support.faults import STORAGE_AND_TABLE, Interrupt
-from support.hashing import MIXER, permuted
+from support.hashing import permuted
 from support.passes import in_passes
-from support.quotients import FORMS, add, array_of, made
+from support.quotients import FORMS, add, array_of, keys_with, made
 from support.refusals import refusing
 from warphash import HashMap, HashSet, TableFull
 from warphash.runtime.abi import Op, kind_of
@@ -44,7 +44,8 @@ def launch_at_most(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def bring_to_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a GPU do no batch under locks of buckets."""
-    monkeypatch.setattr(quotient, "_FEW_FOR_A_BUCKET", 0)
+    for limit in ("_FEW_FOR_A_BUCKET", "_MOST_FOR_A_BUCKET"):
+        monkeypatch.setattr(quotient, limit, 0)
 
 
 def noted_launches(table: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -63,16 +64,6 @@ def noted_launches(table: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 # ---- the hash function, written again
-def keys_with(table: Any, hashes: Any) -> Any:
-    """The keys of some hash values."""
-    bits = 8 * hashes.itemsize
-    word, x = hashes.dtype.type, hashes.copy()
-    for shift, multiplier in reversed(MIXER[bits]):
-        x = x * word(pow(multiplier, -1, 1 << bits))
-        x = x ^ (x >> word(shift)) ^ (x >> word(2 * shift) if 2 * shift < bits else word(0))
-    return x ^ word(array_of(table).table.multiplier[0] % (1 << bits))
-
-
 # ---- the bits of a line
 def slots_in(lines: Any, slots: int, remainder_bits: int, is_map: bool, word_bits: int) -> Any:
     """Occupied and guest bits and remainders of all slots, read as ``kernels/quotient/bucket.cuh`` draws them."""
@@ -662,6 +653,7 @@ def test_a_table_grows_and_shrinks_across_all_forms(value: str | None) -> None:
 def moved(table: Any, buckets: int) -> int:
     """Move all pairs to an array of so many buckets or a few more; how many it has."""
     array = array_of(table)
+    table._storage.store.finish()
     table._storage.store._replace(array.spec.slots_per_bucket * buckets, Cause.ASKED, None)
     assert array_of(table) is not array and array_of(table).spec.slots_per_bucket == array.spec.slots_per_bucket
     return int(array_of(table).buckets)

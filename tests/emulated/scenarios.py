@@ -20,13 +20,15 @@ from support.mixed import Recorder
 from support.model import Model
 from support.multi_model import MultiModel
 from support.passes import in_one_launch, in_passes
-from support.quotients import held_locks
+from support.quotients import array_of, held_locks, keys_with
 from support.types import Array, special_keys
 from warphash import Operation
 from warphash.errors import TableFull, WarphashError
+from warphash.runtime.abi import FEW_REPORT_WORDS
 from warphash.runtime.cuda.nvrtc import CompileError
 from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine
+from warphash.storage.quotient import array as quotient_array
 from warphash.storage.tickets import array as ticket_array
 
 Scenario = Callable[[Case, np.random.Generator], None]
@@ -208,6 +210,45 @@ def crowds_under_locks(case: Case, rng: np.random.Generator) -> None:
         model.agrees(table, keys)
 
 
+def by_ranges(case: Case, rng: np.random.Generator) -> None:
+    """Batches whose elements all come to the ranges of a quotient table, one by one."""
+    with mock.patch.multiple(quotient_array, _FEW_FOR_A_BUCKET=0, _MOST_FOR_A_BUCKET=0):
+        for scenario in (copies_of_new_keys, sums_of_new_keys, hot_keys, evictions, builds, erased_and_inserted_again):
+            scenario(case, rng)
+
+
+def crowds_of_few(case: Case, rng: np.random.Generator) -> None:
+    """Batches that are one launch each: copies of few keys, and keys that fill most slots of a quotient table."""
+    hot_keys(case, rng)
+    copies_of_new_keys(case, rng)
+    keys = pool(case, rng, 400)
+    table, model = case.table(capacity=len(keys), load_factor=0.85), Model()
+    for few in np.split(keys, 8):
+        batch = np.concatenate([few, rng.choice(few, 10)])
+        values = numbers(case, len(batch))
+        model.inserted(batch, values, table.insert(batch, values))
+        report = array_of(table)._few._batch.report
+        words = array_of(table).engine.to_host(report, np.uint64, FEW_REPORT_WORDS)
+        assert not words[:-1].any(), "the report is not as the next launch needs it"
+        assert not len(held_locks(table)), "a lock is held"
+    model.agrees(table, keys)
+
+
+def adopted_pairs(case: Case, rng: np.random.Generator) -> None:
+    """More keys than a range has slots, in batches of few, each key twice: a quotient table adopts the others."""
+    with mock.patch.object(quotient_array, "MOST_RANGE_BUCKETS", 2):
+        table, model = case.table(capacity=300, load_factor=1.0), Model()
+        ranges = array_of(table).ranges
+        assert ranges > 10
+        of_first_range = np.arange(40) * ((1 << 8 * case.key_dtype.itemsize) // ranges // 41)
+        keys = rng.permutation(np.repeat(keys_with(table, of_first_range.astype(case.key_dtype)), 2))
+        values = numbers(case, len(keys))
+        added = table.insert(keys, values)
+        assert table._storage.store.state.awaited == len(keys)
+        model.inserted(keys, values, added)
+        model.agrees(table, keys)
+
+
 def guests_that_come_again(case: Case, rng: np.random.Generator) -> None:
     """Homes of guests get vacant slots, and then the guests are inserted again: each is there already."""
     with in_one_launch():
@@ -245,13 +286,14 @@ def churned(case: Case, rng: np.random.Generator) -> None:
 
 def crowded_range(case: Case, rng: np.random.Generator) -> None:
     """Few keys for a table of several ranges, and one that most of the elements have."""
-    keys = pool(case, rng, 100)
-    table, model = case.table(capacity=20_000, on_full="raise"), Model()
-    for op in ("add", "max"):
-        batch = rng.permutation(np.concatenate([keys, np.repeat(keys[:1], 400)]))
-        values = numbers(case, len(batch))
-        model.upserted(batch, values, op, table.upsert(batch, values, op), table)
-    model.agrees(table)
+    with mock.patch.object(quotient_array, "_MOST_FOR_A_BUCKET", 0):
+        keys = pool(case, rng, 100)
+        table, model = case.table(capacity=20_000, on_full="raise"), Model()
+        for op in ("add", "max"):
+            batch = rng.permutation(np.concatenate([keys, np.repeat(keys[:1], 400)]))
+            values = numbers(case, len(batch))
+            model.upserted(batch, values, op, table.upsert(batch, values, op), table)
+        model.agrees(table)
 
 
 def all_erased_at_once(case: Case, rng: np.random.Generator) -> None:

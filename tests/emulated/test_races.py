@@ -12,11 +12,14 @@ from emulated.scenarios import (
     SCENARIOS,
     Races,
     Scenario,
+    adopted_pairs,
     assert_no_failure,
     batches_as_large_as_the_pool,
     batches_of_many_rows,
+    by_ranges,
     copies_of_lists,
     copies_under_locks,
+    crowds_of_few,
     crowds_under_locks,
     erased_alone,
     erased_slots_used_again,
@@ -216,7 +219,9 @@ def test_no_schedule_loses_a_pair_that_moves(races: Races, seeds: range) -> None
 
 
 @schedules(SCHEDULES)
-@pytest.mark.parametrize("scenario", [copies_under_locks, crowds_under_locks, erased_alone])
+@pytest.mark.parametrize(
+    "scenario", [copies_under_locks, crowds_under_locks, erased_alone, crowds_of_few, adopted_pairs, by_ranges]
+)
 @pytest.mark.parametrize("races", crossed([Races("quotient_cuckoo", word, {}) for word in ("u4", "u8")]))
 def test_no_schedule_loses_a_key_in_one_launch(races: Races, scenario: Scenario, seeds: range) -> None:
     assert_no_failure(scenario, races, seeds)

@@ -1,4 +1,4 @@
-"""Batches for a quotient table that are one launch: which ones are, and what each of their elements comes to."""
+"""Batches for a quotient table that begin with one launch: which ones do, and what each of their elements comes to."""
 
 from __future__ import annotations
 
@@ -18,6 +18,12 @@ from warphash import TableFull
 from warphash.storage.quotient import array as quotient
 
 DEVICES = one_of_each("emulated", "cuda")
+
+
+@pytest.fixture(autouse=True)
+def no_update_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no update be one launch to its end: `test_quotient_few` is about these."""
+    monkeypatch.setattr(quotient, "_MOST_FOR_A_BUCKET", 0)
 
 
 def launches(table: Any) -> Any:

@@ -23,7 +23,12 @@ def in_passes(
     of_a_part = {"MOST_BINS": 2, "MOST_RANGES": 16} if scatter else {}
     with (
         mock.patch.multiple(
-            array, SPARE_ELEMENTS=8, MOST_RANGE_BUCKETS=range_buckets, _FEWEST_ALIKE=200, _FEW_FOR_A_BUCKET=0
+            array,
+            SPARE_ELEMENTS=8,
+            MOST_RANGE_BUCKETS=range_buckets,
+            _FEWEST_ALIKE=200,
+            _FEW_FOR_A_BUCKET=0,
+            _MOST_FOR_A_BUCKET=0,
         ),
         mock.patch.multiple(store, SPARE_ELEMENTS=8),
         mock.patch.multiple(
@@ -42,12 +47,14 @@ def in_passes(
 
 @contextmanager
 def in_one_launch(spare: int = 8) -> Iterator[None]:
-    """Make all batches for a quotient table that is not blank one launch, however many elements there are.
+    """Make all batches for a quotient table that is not blank begin with one launch, however many elements there are.
 
-    An array always has memory for ``spare`` elements. Tables have to be made inside.
+    No update is one launch to its end. An array always has memory for ``spare`` elements. Tables have to be made
+    inside.
     """
+    of_array = {"_FEW_FOR_A_BUCKET": 1000, "_MOST_FOR_A_BUCKET": 0, "_ERASES_FOR_A_RANGE": 1 << 20}
     with (
-        mock.patch.multiple(array, SPARE_ELEMENTS=spare, _FEW_FOR_A_BUCKET=1000, _ERASES_FOR_A_RANGE=1 << 20),
+        mock.patch.multiple(array, SPARE_ELEMENTS=spare, **of_array),
         mock.patch.multiple(store, SPARE_ELEMENTS=spare),
     ):
         yield

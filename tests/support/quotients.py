@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from support.hashing import MIXER
 from warphash import HashMap, HashSet
 
-__all__ = ["FORMS", "add", "array_of", "held_locks", "made"]
+__all__ = ["FORMS", "add", "array_of", "held_locks", "keys_with", "made"]
 
 FORMS = [  # type of keys, type of values, slots of a bucket, buckets, bits of a remainder
     ("u4", "u4", 10, (1 << 18) + 300, 14),
@@ -44,3 +45,13 @@ def held_locks(table: Any) -> Any:
     array = array_of(table)
     words = array.engine.to_host(array._locks, np.uint32, -(-array.buckets // 32))
     return words[words != 0]
+
+
+def keys_with(table: Any, hashes: Any) -> Any:
+    """The keys of some hash values."""
+    bits = 8 * hashes.itemsize
+    word, x = hashes.dtype.type, hashes.copy()
+    for shift, multiplier in reversed(MIXER[bits]):
+        x = x * word(pow(multiplier, -1, 1 << bits))
+        x = x ^ (x >> word(shift)) ^ (x >> word(2 * shift) if 2 * shift < bits else word(0))
+    return x ^ word(array_of(table).table.multiplier[0] % (1 << bits))

@@ -451,7 +451,11 @@ class Quotients:
     cached_lookup_bytes = 8  # measured: docs/performance/find.md
     refilling = frozenset[str]()
     companions: Mapping[str, Sequence[str]] = MappingProxyType(
-        {"count": ("reserve", "scatter", "build", "find"), "apply_in_place": ("apply",)}
+        {
+            "count": ("reserve", "scatter", "build", "find"),
+            "apply_in_place": ("apply",),
+            "update_few": ("find",),
+        }
     )
     in_place = keys_apart = keeps_duplicates = composed = False
 

@@ -220,6 +220,12 @@ class OneLaunchBatch(QuotientBatch):
     _fields_ = _words("locks", "left_out")
 
 
+class FewBatch(OneLaunchBatch):
+    """An update of few elements of a quotient table, which leaves none."""
+
+    _fields_ = _words("adopted_keys", "adopted_values", "answer", "ticket")
+
+
 class PassBatch(Launch):
     """A pass over the elements of a large batch for a quotient table."""
 
@@ -372,6 +378,9 @@ COUNT_WORDS = 8 + 8 * REPORT_LINES
 
 REPORT_WORDS = COUNT_WORDS + 8 * REPORT_LINES
 """Words of a report."""
+
+FEW_REPORT_WORDS = REPORT_WORDS + 2
+"""Words of a ``FewReport``: a report, the number of finished blocks, and that of adopted pairs."""
 
 LEFTOVER, WINNERS, LOSERS = 0, 8, 16
 """Where the lengths of a report's lists are, in bytes."""

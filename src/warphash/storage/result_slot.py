@@ -1,7 +1,7 @@
 """A line of host memory in which a kernel leaves its outcome: the host looks there instead of asking for a copy.
 
 A copy of the report costs an operation of the device and a wait of the driver; together they take longer than a small
-update itself. The kernel's side is ``kernels/buckets/gpu/one_block.cuh``.
+update itself. The kernels' side is ``kernels/buckets/gpu/one_block.cuh`` and ``kernels/quotient/gpu/few.cuh``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import ctypes
 import itertools
 from typing import Any
 
-from ..runtime.abi import BucketBatch
+from ..runtime.abi import BucketBatch, FewBatch
 from ..runtime.engine import Engine
 
 __all__ = ["ResultSlot"]
@@ -39,7 +39,7 @@ class ResultSlot:
         self._memory = engine.allocate_pinned(8 * _WORDS)
         self._words = (ctypes.c_uint64 * _WORDS).from_address(self._memory.ptr)
 
-    def address(self, batch: BucketBatch) -> None:
+    def address(self, batch: BucketBatch | FewBatch) -> None:
         """Have the kernel of ``batch`` write its outcome here."""
         self._ticket = next(_tickets)
         batch.answer, batch.ticket = self._memory.ptr, self._ticket

@@ -1,10 +1,11 @@
 """The lines of a quotient table in the memory of one engine, and the kernels that run over them.
 
-On a GPU, a batch for a table with pairs is one launch if it has too few elements for passes. Elements of an update take
-locks of their buckets there (``kernels/quotient/gpu/locked.cuh``), those of an erase, of which there must be fewer
-still, take none (``kernels/quotient/gpu/erase.cuh``). The elements that this launch leaves are brought to their ranges,
-and so are those of all other batches that change the table: a large batch in passes (`passes`), others element by
-element (``kernels/quotient/bring.cuh``). Then a kernel works on the elements, a block for each range: `build` if no
+On a GPU, an update of few elements is one launch (`few`). A larger batch for a table with pairs begins with one launch,
+if it has too few elements for passes. Elements of an update take locks of their buckets there
+(``kernels/quotient/gpu/locked.cuh``), those of an erase, of which there must be fewer still, take none
+(``kernels/quotient/gpu/erase.cuh``). The elements that this launch leaves are brought to their ranges, and so are those
+of all other batches that change the table: a large batch in passes (`passes`), others element by element
+(``kernels/quotient/bring.cuh``). Then a kernel works on the elements, a block for each range: `build` if no
 line has been written yet, otherwise `apply`. On a GPU, a range with few elements has `apply_in_place` instead. The
 kernels leave every range whole, so no pair is ever displaced. Between two kernels the counters of ranges are in use;
 `forget_elements` resets them after an interrupt.
@@ -47,6 +48,7 @@ from ..scratch import DeviceList, Elements, pieces, starts_of
 from ..snapshots import Snapshot
 from ..storage import MemoryUse, Outcome
 from ..uninterrupted import uninterrupted
+from .few import Adopted, FewUpdates
 from .passes import Passes, plan_for
 
 __all__ = ["MOST_RANGE_BUCKETS", "SPARE_ELEMENTS", "Form", "QuotientArray", "form_for"]
@@ -61,7 +63,14 @@ _IN_PLACE_SHARE = 128
 """Elements for each range of a batch up to which ranges may be left in place."""
 
 _FEW_FOR_A_BUCKET = 1
-"""Elements for each bucket of a table up to which a batch may be one launch, on a GPU."""
+"""Elements for each bucket of a table up to which a batch may begin with one launch under locks, on a GPU."""
+
+_MOST_FOR_A_BUCKET = 5
+"""Elements for each bucket of a table up to which an update of up to `SPARE_ELEMENTS` is one launch, on a GPU. With
+more of them, most are not done under locks."""
+
+_FEWEST_LANES = 128
+"""Of an update of few elements: whole blocks (``kThreadsInPlace``), since a block of it works on ranges, too."""
 
 _ERASES_FOR_A_RANGE = 1
 """Elements for each range of a table up to which an erase may be one launch. With more of them, the ranges make their
@@ -214,6 +223,7 @@ class QuotientArray:
             **dict(spec.constants),
         )
         self._spare = self._scratch_at(beside, spare, spare_bytes, SPARE_ELEMENTS)
+        self._few: FewUpdates | None = None  # once there was one
         self.forget_elements(stream)
         self.cleared, self._is_blank = False, True
 
@@ -246,8 +256,13 @@ class QuotientArray:
         self.cleared = self._is_blank = True  # no pair has been written since
 
     def forget_elements(self, stream: Any = None) -> None:
-        """Forget the elements that a batch which stopped half way has brought to ranges. No bucket is locked."""
+        """Forget the elements that a batch which stopped half way has brought to ranges, and the adopted pairs.
+
+        No bucket is locked.
+        """
         self.engine.fill(self._counters, 0, self._beside_bytes, stream)
+        if self._few is not None:
+            self._few.forget(stream)
 
     def snapshot(self, stream: Any = None) -> Snapshot:
         """A copy of the lines; on the host, where the device has no memory for one."""
@@ -314,14 +329,74 @@ class QuotientArray:
             Before a kernel is launched.
         """
         walked, numbers = (listed.n, listed.numbers.ptr) if listed else (n, 0)
+        if self.is_few(walked):
+            self.begin(
+                keys,
+                values,
+                walked,
+                op=op,
+                kind=kind,
+                flags=flags,
+                numbers=numbers,
+                count_probes=count_probes,
+                stream=stream,
+            )
+            return self.outcome(stream)
         fields = {"op": op, "kind": kind, "count_probes": count_probes, "unique": unique, "erases": 0}
         if self._is_one_launch(walked):
             return self._launch_once("update_locked", walked, numbers, keys, values, flags, fields, stream)
         scratch = self._scratch(walked, flags, listed is None, True, stream)
         return self._run(scratch, _launches(walked, scratch.n, numbers), keys, values, flags, fields, stream)
 
+    def is_few(self, n: int) -> bool:
+        """Whether an update of ``n`` elements is one launch that leaves none."""
+        return bool(self._locks) and 0 < n <= min(SPARE_ELEMENTS, _MOST_FOR_A_BUCKET * self.buckets)
+
+    def begin(
+        self,
+        keys: int,
+        values: int,
+        n: int,
+        *,
+        op: Op,
+        kind: int,
+        flags: int,
+        numbers: int = 0,
+        count_probes: bool = False,
+        adopts: bool = False,
+        stream: Any = None,
+    ) -> None:
+        """Launch an update of few elements, as of `FewUpdates.batch_of`; `outcome` waits for it.
+
+        Raises
+        ------
+        MemoryError
+            Before the kernel is launched.
+        """
+        few = self._few
+        if few is None:
+            spare = self._spare
+            few = FewUpdates(self.engine, self.spec, SPARE_ELEMENTS, spare.batch, spare.left, self._locks, stream)
+            self._few = few
+        if not self.cleared:
+            self.clear(stream)
+        batch = few.batch_of(
+            keys, values, n, op=op, kind=kind, flags=flags, numbers=numbers, count_probes=count_probes, adopts=adopts
+        )
+        self._is_blank = False
+        self.program.run("update_few", self.table, batch, max(n, _FEWEST_LANES), stream)
+
+    def outcome(self, stream: Any = None) -> Outcome:
+        """The outcome of the update that `begin` has launched; adopted pairs count as displaced ones. Waits."""
+        assert self._few is not None
+        return self._few.outcome(stream)
+
+    def adopted(self, stream: Any = None) -> Adopted | None:
+        """Copies of the pairs that were adopted, and not forgotten since; None before the first `begin`. Waits."""
+        return None if self._few is None else self._few.adopted(stream)
+
     def _is_one_launch(self, n: int) -> bool:
-        """Whether a batch of ``n`` elements is one launch: they are few, and the table has pairs."""
+        """Whether a batch of ``n`` elements begins with one launch: they are few, and the table has pairs."""
         few = self._locks and not self._is_blank and n <= _FEW_FOR_A_BUCKET * self.buckets
         return bool(few) and plan_for(self.engine, self.spec, self.ranges, n) is None
 

@@ -9,8 +9,14 @@ What an update may leave undone, and what follows:
    is large enough to fail by its size (`policies.is_risky`), a snapshot was taken before it, and is put back. A smaller
    batch fails only with a freak of the hash constants: its keys are erased.
 
-No pair is ever displaced (``kernels/quotient/range.cuh``). So the recovery of an interrupted update
+No pair of the table is ever displaced (``kernels/quotient/range.cuh``). So the recovery of an interrupted update
 (`storage.Recovery`) puts the snapshot back or, without one, resets the counters of the ranges and counts the keys anew.
+
+A batch of few elements is left, if the table would be half full with it at most: `update` returns when the launch is
+made. The table adopts pairs of the batch that find no slot (``kernels/quotient/gpu/few.cuh``), and the next call that
+needs the end of the batch (`finish`) reads the outcome. If there are adopted pairs, the recovery gives them slots. In a
+fuller table, this could take more memory than there is, and a later call would fail for it. Only tables that may grow
+leave batches.
 
 A build in passes writes all lines of a new table. So these are cleared by the first call that is no build: until then,
 to clear them is the step of the recovery.
@@ -19,6 +25,7 @@ to clear them is the step of the recovery.
 from __future__ import annotations
 
 import ctypes
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -42,15 +49,23 @@ from ..shielded import shielded
 from ..snapshots import Snapshot
 from ..storage import MemoryUse, Outcome, Recovery, StoreOptions, TableKind
 from .array import SPARE_ELEMENTS, QuotientArray
+from .few import Adopted
 
 __all__ = ["QuotientStore", "make_store", "more_programs"]
 
 
 class _State(NamedTuple):
-    """What a commit replaces."""
+    """What a commit replaces.
+
+    Attributes
+    ----------
+    awaited
+        Elements of the batch that was left; 0 if there is none. The keys that it added are not counted yet.
+    """
 
     array: QuotientArray
     size: int
+    awaited: int = 0
 
 
 class _Undo(NamedTuple):
@@ -104,6 +119,10 @@ class QuotientStore:
         self._options = options
         self._safe_load_factor = array.design.safe_load_factor(array.parameters)
         self._growth = Growth(options.load_factor, self._safe_load_factor, options.bounds)
+        self._leaves = options.leaves and options.grows and options.bounds is None and not options.counts_probes
+        # Of a batch that was left. It does not hold the store: a table that nobody uses any more is freed at once.
+        self._recover_left = partial(QuotientStore._recover, weakref.proxy(self))
+        self._adopted: Adopted | None = None  # pairs that a recovery has taken from the array
         self._new_share = 1.0  # of the elements of the last update
         self.rebuilds = self.probes = self.inserted = 0
         self.state = _State(array, 0)
@@ -151,7 +170,18 @@ class QuotientStore:
         return self.state.array.memory_use()
 
     def finish(self, stream: Any = None) -> None:
+        if self.state.awaited:
+            self._end(stream)
         self.recovery.run(self.engine, stream)
+
+    def _end(self, stream: Any) -> None:
+        """Count the keys of the batch that was left. If there are adopted pairs, the recovery stays noted. Waits."""
+        array, size, awaited = self.state
+        outcome = array.outcome(stream)
+        self.state = _State(array, size + outcome.changed)
+        self._new_share = outcome.changed / awaited
+        if outcome.complete:
+            self.recovery.step = None
 
     # ---- other stores
     def sibling(self, keys: int, stream: Any = None) -> QuotientStore:
@@ -188,7 +218,7 @@ class QuotientStore:
         unique: bool = False,
         stream: Any = None,
     ) -> None:
-        """As `Store.update`; returns when the batch is done. Only a build makes use of ``unique`` keys."""
+        """As `Store.update`; returns when the batch is done, or left. Only a build makes use of ``unique`` keys."""
         if n == 0:
             return
         if self.recovery.step != self._clear_new:
@@ -201,6 +231,8 @@ class QuotientStore:
             return self._keep_in_bounds(stream)
         before, resting = self.state, self.recovery.step
         flags, _own_flags = flags_at(self.engine, flags, n, stream)
+        if fits and self._leaves and op in (Op.KEEP, Op.REPLACE) and before.array.is_few(n):
+            return self._leave(keys, values, n, op, kind, flags, stream)
         undo = None if fits else self._undo(n, stream)
         adds_up = op not in (Op.KEEP, Op.REPLACE) and undo is None
         if adds_up:
@@ -209,7 +241,7 @@ class QuotientStore:
 
         def launch(listed: Listed | None) -> Outcome:
             nonlocal launched
-            array, size = self.state
+            array, size, _ = self.state
             outcome = array.update(
                 keys,
                 values,
@@ -244,6 +276,17 @@ class QuotientStore:
         self.recovery.step = None
         self._new_share = (self.state.size - before.size) / n
         self._keep_in_bounds(stream)
+
+    def _leave(self, keys: int, values: int, n: int, op: Op, kind: int, flags: int, stream: Any) -> None:
+        """Launch a batch, and do not wait for it."""
+        (array, size, _), resting = self.state, self.recovery.step
+        self.recovery.step = self._recover_left
+        try:
+            array.begin(keys, values, n, op=op, kind=kind, flags=flags, adopts=True, stream=stream)
+        except MemoryError:  # before the kernel was launched
+            self.recovery.step = resting
+            raise
+        self.state = _State(array, size, n)
 
     def _build(self, keys: int, values: int, n: int, op: Op, unique: bool, stream: Any) -> bool:
         """Do a batch for a table without keys, whose elements need no flags: whether it is done.
@@ -305,13 +348,14 @@ class QuotientStore:
         self._keep_in_bounds(stream, erased=True)
 
     def clear(self, stream: Any = None) -> None:
+        self.state = self.state._replace(awaited=0)
         self.recovery.step = self._clear
         self.finish(stream)
 
     def _clear(self, stream: Any) -> None:
         array = self.state.array
         array.clear(stream)
-        self.state = _State(array, 0)
+        self.state, self._adopted = _State(array, 0), None
 
     def _clear_new(self, stream: Any) -> None:
         """Clear an array that nothing has been done with. No batch began, so a build need not wait for it."""
@@ -346,7 +390,7 @@ class QuotientStore:
         TableFull, MemoryError
             If none is allowed.
         """
-        array, size = self.state
+        array, size, _ = self.state
         slots = array.slots
         if self._options.grows:
             slots = policies.slots_after_failure(size, missing, slots, self._options.load_factor)
@@ -356,20 +400,20 @@ class QuotientStore:
                 f"{size + missing:,} keys do not fit into {slots:,} slots of design {self.design.name!r} "
                 f"(tried {attempt} times); allow on_full='grow', or give a larger capacity"
             )
-        self._replace(slots, Cause.NO_SLOT, stream)
+        self._replace(slots, Cause.NO_SLOT, stream, rehashes=attempt > 1)
 
-    def _replace(self, slots: int, cause: Cause, stream: Any) -> None:
-        """Move all pairs into a new array.
+    def _replace(self, slots: int, cause: Cause, stream: Any, *, rehashes: bool = False) -> None:
+        """Move all pairs into a new array, with the same hash constants if they are not to be others.
 
         Raises
         ------
         MemoryError, TableFull
             The array is the old one, with the pairs that it had.
         """
-        old, size = self.state
+        old, size, _ = self.state
         resize = Resize(self.design.name, self.slots, cause)
         # With the same hash constants, pairs lie in the new ranges in the order in which they lie in the old ones.
-        first_seed = old.seed if slots != old.slots else old.seed + 1
+        first_seed = old.seed + (rehashes or slots == old.slots)
         for attempt in count():
             new = old.sibling(slots, first_seed + attempt, stream)
             if size == 0 and self.recovery.step != self._clear_new:
@@ -427,12 +471,37 @@ class QuotientStore:
             self.state.array.erase_listed(keys, self._listed.ptr, len(some), stream)
 
     def _recover(self, stream: Any) -> None:
-        """Drop what an update without a snapshot has brought to ranges, and count the keys.
+        """Drop what an update without a snapshot has brought to ranges, count the keys, and place adopted pairs.
 
-        Allocates a report alone, as a scan does.
+        Without adopted pairs, this allocates a report alone, as a scan does.
+
+        Raises
+        ------
+        MemoryError, TableFull
+            If adopted pairs have no slot. They stay, and the next call tries again.
         """
         array = self.state.array
         if not array.cleared:  # its first build has not been launched
             return self._clear(stream)
+        if self._adopted is None:
+            self._adopted = array.adopted(stream)
         array.forget_elements(stream)
         self.state = _State(array, array.scan(0, 0, 0, stream))
+        if self._adopted is not None and len(self._adopted[0]):
+            self._place(*self._adopted, stream)
+        self._adopted = None
+
+    def _place(self, keys: npt.NDArray[Any], values: npt.NDArray[Any] | None, stream: Any) -> None:
+        """Add pairs, of which some may be there already."""
+        engine, n = self.engine, len(keys)
+        at_keys, flags = engine.from_host(keys, stream), engine.allocate(n, stream)
+        at_values = None if values is None else engine.from_host(values, stream)
+
+        def launch(listed: Listed | None) -> Outcome:
+            array, size, _ = self.state
+            given = at_keys.ptr, at_values.ptr if at_values else 0, n
+            outcome = array.update(*given, flags=flags.ptr, listed=listed, stream=stream)
+            self.state = _State(array, size + outcome.changed)
+            return outcome
+
+        self._complete(launch, n, flags.ptr, stream)

@@ -3,6 +3,7 @@
 #include "quotient/entries.cuh"
 #include "quotient/gpu/bring.cuh"
 #include "quotient/gpu/erase.cuh"
+#include "quotient/gpu/few.cuh"
 #include "quotient/gpu/lines.cuh"
 #include "quotient/gpu/locked.cuh"
 #include "quotient/gpu/take_over.cuh"
@@ -37,5 +38,6 @@ struct BlockARange : OverQuotients {
       apply_in_place,                                                                                              \
       warphash::BlockARange<warphash::ApplyToRange<WARPHASH_DESIGN(D, WORD, VALUED, N), warphash::LinesInGlobal>>) \
   WARPHASH_ENTRY(erase_alone, warphash::EraseAlone<WARPHASH_DESIGN(D, WORD, VALUED, N)>)                           \
+  WARPHASH_ENTRY(update_few, warphash::UpdateFew<WARPHASH_DESIGN(D, WORD, VALUED, N)>)                             \
   WARPHASH_ENTRY(update_locked, warphash::UpdateLocked<WARPHASH_DESIGN(D, WORD, VALUED, N)>)                       \
   WARPHASH_ENTRY(take_over, warphash::BlockARange<warphash::TakeOverRange<WARPHASH_DESIGN(D, WORD, VALUED, N)>>)

@@ -1,0 +1,103 @@
+"""Updates of few elements of a quotient table, each one launch (``kernels/quotient/gpu/few.cuh``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...runtime.abi import FEW_REPORT_WORDS, FewBatch, QuotientBatch
+from ...runtime.engine import Engine, KernelSpec
+from ..result_slot import ResultSlot
+from ..scratch import starts_of
+from ..storage import Outcome
+
+__all__ = ["Adopted", "FewUpdates"]
+
+_ADOPTED = FEW_REPORT_WORDS - 1
+"""Word of the report: the number of adopted pairs."""
+
+Adopted = tuple[npt.NDArray[Any], npt.NDArray[Any] | None]
+"""Words of pairs that a table adopted: keys, and values if there are any."""
+
+
+class FewUpdates:
+    """The memory and the batch of such updates. Its caller holds the lock of the table.
+
+    Parameters
+    ----------
+    most
+        Elements of a batch.
+    spare
+        A batch that has memory for so many elements that are brought to their ranges.
+    left_out
+        Address of so many uint32.
+    locks
+        Address of the locks of the buckets.
+
+    Raises
+    ------
+    MemoryError
+    """
+
+    def __init__(
+        self, engine: Engine, spec: KernelSpec, most: int, spare: QuotientBatch, left_out: int, locks: int, stream: Any
+    ) -> None:
+        self._engine, self._spec = engine, spec
+        report, keys, values, end = starts_of(
+            (8 * FEW_REPORT_WORDS, most * spec.word_bytes, most * spec.value_word_bytes)
+        )
+        self._memory = engine.allocate(end, stream)
+        self._result_slot = ResultSlot(engine)
+        self._keys, at = self._memory.ptr + keys, self._memory.ptr
+        self._batch = FewBatch(report=at + report, locks=locks, left_out=left_out, adopted_values=at + values)
+        self._batch.brought, self._batch.numbers, self._batch.touched = spare.brought, spare.numbers, spare.touched
+        self.forget(stream)
+
+    def batch_of(
+        self,
+        keys: int,
+        values: int,
+        n: int,
+        *,
+        op: int,
+        kind: int,
+        flags: int,
+        numbers: int,
+        count_probes: bool,
+        adopts: bool,
+    ) -> FewBatch:
+        """The batch of a launch. Its outcome will be in the result slot.
+
+        Parameters
+        ----------
+        numbers
+            Address of the numbers (uint32) of the ``n`` elements; 0 for the first ``n``.
+        adopts
+            Pairs that find no slot become the table's. Every element has a flag, and no values are combined.
+        """
+        batch = self._batch
+        batch.n, batch.indices, batch.count_probes = n, numbers, count_probes
+        batch.keys, batch.values, batch.out_flags, batch.op, batch.kind = keys, values, flags, op, kind
+        batch.adopted_keys = self._keys if adopts else 0
+        self._result_slot.address(batch)
+        return batch
+
+    def outcome(self, stream: Any) -> Outcome:
+        """The outcome of the last launch; adopted pairs count as displaced ones. Waits."""
+        adopted, unplaced, changed, probes = self._result_slot.outcome(stream)
+        return Outcome(changed, adopted, unplaced, probes)
+
+    def adopted(self, stream: Any) -> Adopted:
+        """Copies of the pairs that the table has adopted, until they are forgotten. Waits."""
+        engine, spec, batch = self._engine, self._spec, self._batch
+        n = int(engine.to_host(batch.report + 8 * _ADOPTED, np.uint64, 1, stream)[0])
+        keys = engine.to_host(self._keys, f"u{spec.word_bytes}", n, stream)
+        if not spec.value_word_bytes:
+            return keys, None
+        return keys, engine.to_host(batch.adopted_values, f"u{spec.value_word_bytes}", n, stream)
+
+    def forget(self, stream: Any) -> None:
+        """Forget the adopted pairs, and what a launch that failed has left in the report."""
+        self._engine.fill(self._batch.report, 0, 8 * FEW_REPORT_WORDS, stream)

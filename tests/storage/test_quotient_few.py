@@ -1,0 +1,246 @@
+"""Updates of few elements of a quotient table: one launch, for which the host need not wait."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from support.engines import missing, one_of_each
+from support.faults import STORAGE_AND_TABLE, Interrupt
+from support.quotients import FORMS, add, array_of, keys_with, made
+from support.refusals import refusing
+from warphash import TableFull
+from warphash.runtime.abi import Op
+from warphash.storage.quotient import array as quotient
+
+DEVICES = one_of_each("emulated", "cuda")
+
+
+def store_of(table: Any) -> Any:
+    return table._storage.store
+
+
+def awaited(table: Any) -> int:
+    """Elements of the batch that nobody has waited for."""
+    return int(store_of(table).state.awaited)
+
+
+def launches(table: Any) -> Any:
+    """A mock of the launches of a table's kernels, which launches them."""
+    program = array_of(table).program
+    return mock.patch.object(program, "run", side_effect=program.run)
+
+
+def entries(launched: Any) -> list[str]:
+    return [call.args[0] for call in launched.call_args_list]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("key", "value", "slots", "buckets"), [form[:4] for form in FORMS])
+def test_every_form(device: str, key: str, value: str | None, slots: int, buckets: int) -> None:
+    table = made(key, value, slots * buckets, device)
+    assert store_of(table).spec.slots_per_bucket == slots
+    rng = np.random.default_rng(1)
+    keys = np.unique(rng.integers(0, np.iinfo(key).max, 1800, key, endpoint=True))
+    old, new, absent = np.split(keys[:1000], [200, 350])
+    with launches(table) as launched:
+        assert add(table, old).all() and awaited(table) == len(old)
+        batch = rng.permutation(np.concatenate([old[:50], new, new[:30]]))
+        added = add(table, batch)
+        assert awaited(table) == len(batch) and entries(launched) == ["update_few"] * 2
+    assert sorted(batch[added]) == sorted(new) and len(table) == 350 and not awaited(table)
+    assert table.contains(keys[:350]).all() and not table.contains(absent).any()
+    if value:
+        assert (table.find(keys[:350])[0] == ~keys[:350]).all()
+        asked = rng.permutation(np.concatenate([batch, absent[:20], absent[:20]]))
+        assert np.count_nonzero(table.upsert(asked, np.ones_like(asked), "add")) == 20 and not awaited(table)
+        times = np.array([np.count_nonzero(asked == k) for k in asked])
+        before = np.where(np.isin(asked, absent), np.array(0, key), ~asked)
+        assert (table.find(asked)[0] == (before + times.astype(key)).astype(key)).all()
+        assert not table.assign(asked, asked).any() and awaited(table) and (table.find(asked)[0] == asked).all()
+    table.check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("op", ["add", "min", "max", "or", "and", "xor"])
+def test_one_key_in_a_whole_batch(device: str, op: str) -> None:
+    """Most elements are left by the locks, and each of them counts."""
+    table = made("u4", "u4", 7 * 300, device)
+    add(table, np.arange(40, dtype=np.uint32))
+    values = np.random.default_rng(2).integers(0, 1 << 32, 700, np.uint32)
+    crowd = np.where(np.arange(700) % 7 > 0, 5, 1000).astype(np.uint32)
+    with launches(table) as launched:
+        added = table.upsert(crowd, values, op)
+        assert entries(launched) == ["update_few"]
+    assert np.count_nonzero(added) == 1 and crowd[added] == 1000
+    function: Any = {"add": np.add, "min": np.minimum, "max": np.maximum}.get(op) or getattr(np, f"bitwise_{op}")
+    for key, start in ((5, [~np.uint32(5)]), (1000, [])):
+        expected = function.reduce(np.concatenate([np.array(start, np.uint32), values[crowd == key]]), dtype="u4")
+        assert table.find(np.array([key], np.uint32))[0] == expected
+    table.check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_which_batches_are_left(device: str) -> None:
+    """Those of up to 1,024 elements, and of five for each bucket, that surely fit, of a table that may grow."""
+    keys = np.arange(4000, dtype=np.uint32)
+    table = made("u4", "u4", 7 * 900, device)
+    for first, end, left in ((0, 1024, True), (1024, 1024 + 1025, False), (2049, 2060, True), (2060, 3000, False)):
+        add(table, keys[first:end])
+        assert bool(awaited(table)) == left, (first, end)
+    assert len(table) == 3000
+    small = made("u4", "u4", 7 * 10, device)
+    add(small, keys[:20])
+    assert awaited(small)
+    for _ in range(2):
+        with launches(small) as launched:
+            assert not add(small, np.repeat(keys[:20], 3)).any()  # six for each bucket
+            assert "update_few" not in entries(launched) and not awaited(small)
+    for options in ({"on_full": "raise"}, {"load_bounds": (0.1, 0.9)}, {"count_probes": True}):
+        waits = made("u4", "u4", 7 * 900, device, **options)
+        with launches(waits) as launched:
+            assert add(waits, keys[:100]).all() and not awaited(waits) and entries(launched) == ["update_few"]
+        assert len(waits) == 100
+        waits.check()
+    for some in (table, small):
+        some.check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_what_comes_behind_a_batch_that_was_left(device: str) -> None:
+    keys = np.arange(500, dtype=np.uint32)
+    table = made("u4", "u4", 7 * 300, device)
+    add(table, keys[:300])
+    assert awaited(table) and len(table) == 300
+    table.assign(keys[:300], keys[:300])
+    twin = table.copy()
+    assert len(twin) == 300 and (twin.find(keys[:300])[0] == keys[:300]).all()
+    add(table, keys[300:400])
+    assert awaited(table) and table.erase(keys[:100]).all() and len(table) == 300
+    add(table, keys[400:])
+    assert awaited(table) and sorted(table.keys().tolist()) == list(range(100, 500))
+    add(table, keys[:10])
+    table.clear()
+    assert not awaited(table) and len(table) == 0 and not table.contains(keys).any()
+    assert add(table, keys[:50]).all() and len(table) == 50
+    table.check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_table_that_is_dropped_behind_a_batch_is_freed_at_once(device: str) -> None:
+    table = made("u4", "u4", 7 * 300, device)
+    add(table, np.arange(100, dtype=np.uint32))
+    store = weakref.ref(store_of(table))
+    assert awaited(table)
+    del table
+    assert store() is None
+
+
+@pytest.fixture
+def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranges of two buckets: a few more keys than a range has slots are found soon."""
+    monkeypatch.setattr(quotient, "MOST_RANGE_BUCKETS", 2)
+
+
+def overfull(device: str, key: str = "u4", value: str | None = "u4") -> tuple[Any, Any]:
+    """A table, and more keys of its first range than that has slots."""
+    table = made(key, value, 7 * 60, device)
+    bits = 8 * int(key[1])
+    hashes = np.arange(40) * ((1 << bits) // array_of(table).ranges // 41)
+    assert array_of(table).table.range_buckets == 2
+    return table, keys_with(table, hashes.astype(key))
+
+
+@pytest.mark.usefixtures("small_ranges")
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("u4", None), ("u8", "u8"), ("u8", None)])
+def test_pairs_that_find_no_slot_are_adopted(device: str, key: str, value: str | None) -> None:
+    """The caller may overwrite the batch as soon as the call returns."""
+    table, keys = overfull(device, key, value)
+    engine, twice = array_of(table).engine, np.random.default_rng(3).permutation(np.repeat(keys, 2))
+    at, values, flags = engine.from_host(twice), engine.from_host(~twice), engine.from_host(np.full(80, 9, np.uint8))
+    how = {"op": Op.KEEP, "kind": 0, "flags": flags.ptr, "held": 0, "unique": False, "stream": None}
+    table._storage.update(at.ptr, values.ptr if value else 0, 80, **how)
+    for overwritten in (at, values):
+        engine.fill(overwritten.ptr, 0xFF, overwritten.nbytes)
+    assert awaited(table) == 80 and store_of(table).rebuilds == 0
+    assert len(table) == 40 and store_of(table).rebuilds > 0
+    added = engine.to_host(flags.ptr, np.uint8, 80)
+    assert sorted(twice[added == 1].tolist()) == sorted(keys.tolist()) and set(added.tolist()) == {0, 1}
+    assert table.contains(keys).all() and (not value or (table.find(keys)[0] == ~keys).all())
+    table.check()
+
+
+@pytest.mark.usefixtures("small_ranges")
+@pytest.mark.parametrize("device", DEVICES)
+def test_one_of_the_values_of_an_adopted_key_is_kept_whole(device: str) -> None:
+    table, keys = overfull(device)
+    twice = np.random.default_rng(3).permutation(np.repeat(keys, 2))
+    numbers = np.arange(80, dtype=np.uint32)
+    assert np.count_nonzero(table.assign(twice, numbers)) == 40 and awaited(table)
+    kept = table.find(keys)[0]
+    assert (twice[kept] == keys).all() and len(table) == 40
+    table.check()
+
+
+@pytest.mark.usefixtures("small_ranges")
+@pytest.mark.parametrize("device", DEVICES)
+def test_other_hash_constants_part_keys_that_larger_tables_do_not(device: str) -> None:
+    """Keys of one range, however many ranges there are."""
+    table = made("u4", "u4", 7 * 60, device)
+    keys = keys_with(table, np.arange(40, dtype=np.uint32))
+    assert add(table, keys).all() and awaited(table) and len(table) == 40
+    assert (table.find(keys)[0] == ~keys).all() and store_of(table).slots < 7 * 6000
+    table.check()
+
+
+def overfull_tables(device: str) -> Iterator[tuple[Any, Any]]:
+    """Tables with adopted pairs, whose batch nobody has waited for."""
+    while True:
+        table, keys = overfull(device)
+        assert add(table, keys).all() and awaited(table) == 40
+        yield table, keys
+
+
+@pytest.mark.usefixtures("small_ranges")
+@pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
+class TestFaults:
+    @pytest.mark.parametrize("once", [True, False])
+    def test_a_refused_allocation_loses_no_adopted_pair(self, once: bool) -> None:
+        refused = 0
+        for number, (table, keys) in enumerate(overfull_tables("emulated"), 1):
+            with refusing(array_of(table).engine, number, once=once) as count:
+                try:
+                    len(table)
+                except (MemoryError, TableFull):
+                    refused += 1
+            assert len(table) == 40 and (table.find(keys)[0] == ~keys).all()
+            table.check()
+            if not count.refused:
+                break
+        assert refused > 3
+
+    @pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.slow)])
+    def test_an_interrupt_loses_no_adopted_pair(self, every: int) -> None:
+        number = 1
+        for table, keys in overfull_tables("emulated"):
+            interrupt, before = Interrupt(number, STORAGE_AND_TABLE), sys.gettrace()
+            sys.settrace(interrupt)
+            try:
+                len(table)
+            except KeyboardInterrupt:
+                pass
+            finally:
+                sys.settrace(before)
+            assert len(table) == 40 and (table.find(keys)[0] == ~keys).all(), interrupt.place
+            table.check()
+            if not interrupt.place:
+                break
+            number += every
+        assert number > 50
