@@ -269,8 +269,10 @@ def test_an_operation_that_raises_ends(engine: cuda.CudaEngine, stream: int | No
 def test_a_launch_that_is_refused(
     engine: cuda.CudaEngine, program: cuda.CudaProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    function, *_ = program._find("scale_add")
-    monkeypatch.setitem(program._functions, "scale_add", (function, 1 << 20, 1))  # no block has so many threads
+    function = program._find("scale_add").function
+    monkeypatch.setitem(
+        program.kernels, "scale_add", engine.kernel(function, 1 << 20, 1)
+    )  # no block has so many threads
     with pytest.raises(cuda.DriverError, match=r"launching a kernel on cuda:0: .* CUDA_ERROR_INVALID_VALUE \(\w+"):
         program.run("scale_add", toy.table(1), Batch(n=1 << 20), 1 << 20)
 
@@ -362,29 +364,21 @@ def test_the_heap_for_malloc_in_kernels_never_shrinks(engine: cuda.CudaEngine) -
 def test_a_launch_allocates_nothing_and_waits_for_nothing(
     engine: cuda.CudaEngine, program: cuda.CudaProgram, foreign: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is one order to the driver, for which both structures are copied: the next launch may change them."""
+    """It is one call of compiled code, which copies both structures: the next launch may change them."""
     launches, table = 2000, toy.table(1)
-    order, orders = engine.order, list[Any]()
-
-    def noted(stream: Any, function: Any, *arguments: Any) -> Any:
-        orders.append(function)
-        return order(stream, function, *arguments)
 
     def refuse(*_: Any, **__: Any) -> None:
-        raise AssertionError("a launch needs more than its order")
+        raise AssertionError("a launch is more than one call of compiled code")
 
     for stream in (None, 0, foreign):
         buffer = engine.from_host(np.zeros(1000, np.uint64), stream)
         batch = Batch(n=1000, keys=buffer.ptr, out_values=buffer.ptr)
         program.run("scale_add", table, batch, 1000, stream)  # finds the entry
-        orders.clear()
         with monkeypatch.context() as patch:
-            for name in ("allocate", "allocate_pinned", "synchronize", "call"):
+            for name in ("allocate", "allocate_pinned", "synchronize", "call", "order"):
                 patch.setattr(engine, name, refuse)
-            patch.setattr(engine, "order", noted)
             for batch.default_value in range(launches):
                 program.run("scale_add", table, batch, 1000, stream)
-        assert orders == [program._launch] * launches
         assert (engine.to_host(buffer.ptr, np.uint64, 1000, stream) == sum(range(launches))).all()
 
 

@@ -112,7 +112,7 @@ def test_two_threads_that_need_one_kernel_load_it_once(monkeypatch: pytest.Monke
     both = threading.Barrier(2, timeout=60)
 
     class Engine:
-        _driver, _streams = None, type("Streams", (), {"launch": None})
+        _driver = None
 
     def load(names: Any) -> list[str]:
         loaded.append(list(names))

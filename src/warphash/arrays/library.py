@@ -18,6 +18,7 @@ __all__ = [
     "Allocator",
     "ArrayView",
     "Dtype",
+    "KnownArrays",
     "Library",
     "Shape",
     "alignment_of",
@@ -115,6 +116,29 @@ array_view: Callable[[tuple[Any, ...]], ArrayView] = partial(tuple.__new__, Arra
 """A view of all of its fields, in order: what ``ArrayView(...)`` makes, in two thirds of the time."""
 
 
+class KnownArrays(NamedTuple):
+    """How compiled code tells an array from all others, and makes one (``src/extension/lookups.hpp``).
+
+    In a way from an array, names of methods end in ``"()"``.
+
+    Attributes
+    ----------
+    kind
+        The type of the array.
+    rules
+        Of what an array has to be: the way to something, and what that has to equal.
+    address
+        The way to the address.
+    stream
+        Answers the stream on which arrays are ready now; or `ELSEWHERE`.
+    """
+
+    kind: type
+    rules: tuple[tuple[tuple[str, ...], Any], ...]
+    address: tuple[str, ...]
+    stream: Callable[[], int | None]
+
+
 class Library(Protocol):
     """The adapter of one array library.
 
@@ -123,6 +147,10 @@ class Library(Protocol):
     contiguous, of this shape and type, on the device of ``like`` and, if ``is_written``, writable and aligned
     (`alignment_of`); and None for any other object. ``current_stream(like)`` makes a function that answers on which
     stream arrays are ready now, as ``ArrayView.stream``; or `ELSEWHERE`.
+
+    An adapter of arrays on a GPU may also have two functions for compiled code. ``known(like, dtype)`` answers the
+    `KnownArrays` of this type on the device of ``like``, which is the current one. ``maker(like, dtype)`` makes a
+    function that answers a new array of a shape.
 
     Attributes
     ----------

@@ -29,6 +29,11 @@ class WordStorage:
     ----------
     key_bytes, value_bytes
         Width of a row; ``value_bytes`` may be 0.
+
+    Attributes
+    ----------
+    key_slack
+        The bits that are not all 0 in an address of keys which kernels cannot take as words.
     """
 
     def __init__(self, store: Store, key_bytes: int, value_bytes: int) -> None:
@@ -39,12 +44,16 @@ class WordStorage:
         self._engine: Engine = store.engine
         self._rows = self._engine.program(ROWS)
         self._aggregator = aggregate.Aggregator()
-        self._key_slack = _slack(key_bytes, self._key_word, _KEY_ALIGNMENT_BYTES)
+        self.key_slack = _slack(key_bytes, self._key_word, _KEY_ALIGNMENT_BYTES)
         self._value_slack = _slack(value_bytes, self._value_word, _VALUE_ALIGNMENT_BYTES)
 
     @property
     def nbytes(self) -> int:
         return self.store.nbytes
+
+    def answers_words(self, *, is_value: bool) -> bool:
+        """Whether kernels write the answers of a find where they are to go: words, if values are asked for."""
+        return not is_value or (self.value_bytes == self._value_word and not self._value_is_row)
 
     def memory_use(self) -> MemoryUse:
         return self.store.memory_use()
@@ -68,7 +77,7 @@ class WordStorage:
             False if that order would not help, or if keys or values are narrower than the words of the table: then
             nothing is answered.
         """
-        if (keys | out_keys) & self._key_slack or (values and self.value_bytes != self._value_word):
+        if (keys | out_keys) & self.key_slack or (values and self.value_bytes != self._value_word):
             return False
         absent, _absent = self._default(default, stream)
         return find_in_any_order(self.store.state.array, keys, n, out_keys, values, flags, absent, stream)
@@ -168,7 +177,7 @@ class WordStorage:
 
     def _keys(self, rows: int, n: int, stream: Any) -> tuple[int, Buffer | None]:
         """Address of keys as words, and what keeps that memory."""
-        if rows & self._key_slack == 0:
+        if rows & self.key_slack == 0:
             return rows, None
         return self._widened(rows, n, self.key_bytes, self._key_word, stream)
 

@@ -13,7 +13,7 @@ Reading changes nothing. A batch may be under way when a call returns. Verbs tha
 
 The walk of ``m.find(keys)``: ``maps.py`` names the verb. This module has the keys seen as an address and the results
 allocated (``arrays/row_type.py``, ``arrays/adapters/``), takes the lock (``locks.py``), and hands the addresses to the
-storage, which launches ``kernels/core/bulk.cuh``.
+storage, which launches ``kernels/core/bulk.cuh``. A small batch on a GPU takes a shorter way (``known_lookups.py``).
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ from ..storage.storage import Storage, StoreOptions
 from . import captured, copies, notebook
 from .array_types import A, Bools, Counts, K, Keys, Like, Order
 from .closed import ClosedStorage
+from .known_lookups import known_lookups
 from .locks import ReadWriteLock
 from .options import (
     ExistingFile,
@@ -88,6 +89,9 @@ T = TypeVar("T")
 
 BOOL, COUNT = np.dtype(np.bool_), np.dtype(np.uint32)
 
+PRESENCE = Column(BOOL, ())
+"""Whether each key is there."""
+
 RANKS = Column(np.dtype(np.uint64), ())
 """The ranks that a bounded table keeps beside its pairs."""
 
@@ -113,6 +117,7 @@ class BaseTable(Generic[K]):
         "_like",
         "_load_factor",
         "_lock",
+        "_lookups",
         "_memory",
         "_options",
         "_parameters",
@@ -181,6 +186,8 @@ class BaseTable(Generic[K]):
         self._seed = int.from_bytes(os.urandom(8)) >> 1 if seed is None else integer("seed", seed, 0)
         self._transfer = Transfer(self._engine)
         self._lock = ReadWriteLock()
+        # Of each type of arrays that were looked up in the table's memory, for find (True) and for contains.
+        self._lookups: dict[tuple[type, bool], Any] = {}
         self._captures: list[captured.Capture] = []  # of CUDA graphs
         self._like: tuple[Library, str] | None = None  # of the first keys given to keep: library and device
         self._storage: Storage = make_storage(
@@ -854,6 +861,14 @@ class BaseTable(Generic[K]):
     def _look_up(self, keys: Any, column: Column | None, default: Any) -> tuple[Any, Any]:
         """Values and presence of keys; None for the values without a ``column``."""
         absent = b"\0" if column is None else column.default(default)
+        which = type(keys), column is not None
+        known = self._lookups.get(which)
+        if known is not None and (made := known.see(keys)) is not None:
+            status = self._lock.read(known.launch, self._storage, int.from_bytes(absent, "little"), made)
+            if status == 0:
+                return made[0], made[1]
+            if status > 0:
+                self._engine.refuse_launch(status)
         seen = self._key.view(keys, "keys")
         if seen.device != self._device and seen.device != "cpu":
             self._transfer.refuse(seen, "keys")
@@ -861,6 +876,8 @@ class BaseTable(Generic[K]):
         values = None if column is None else library.empty(seen, rows + column.shape, column.dtype, engine)
         found = library.empty(seen, rows, BOOL, engine)
         self._find(seen, values, found, absent)
+        if which not in self._lookups and seen.device == self._device:
+            self._lookups[which] = known_lookups(self, type(keys), seen, column, PRESENCE)
         return None if values is None else library.export(values), library.export(found)
 
     def _look_up_in_any_order(self, keys: Any, column: Column | None, default: Any, order: str) -> tuple[Any, Any, Any]:

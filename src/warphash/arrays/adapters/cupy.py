@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ...errors import DeviceError, DtypeError
@@ -14,6 +15,7 @@ from ..library import (
     Allocator,
     ArrayView,
     Dtype,
+    KnownArrays,
     Shape,
     alignment_of,
     array_view,
@@ -91,6 +93,19 @@ class CupyLibrary:
             return current().ptr or LEGACY_STREAM if current_device() == index else ELSEWHERE
 
         return handle
+
+    def known(self, like: ArrayView, dtype: Dtype) -> KnownArrays:
+        """As `Library`."""
+        rules = (
+            (("dtype",), dtype),
+            (("flags", "c_contiguous"), True),
+            (("data", "device_id"), device_index(like.device)),
+        )
+        return KnownArrays(sys.modules["cupy"].ndarray, rules, ("data", "ptr"), self.current_stream(like))
+
+    def maker(self, like: ArrayView, dtype: Dtype) -> Callable[[Shape], Any]:
+        """As `Library`."""
+        return partial(sys.modules["cupy"].ndarray, dtype=dtype)
 
     def example(self, device: str) -> Any:
         """An empty array."""

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
 from ...errors import DeviceError, DtypeError, ShapeError
 from ..dlpack import LEGACY_STREAM
-from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Shape, alignment_of, array_view, refuse_rows
+from ..library import (
+    MAX_ROWS,
+    Allocator,
+    ArrayView,
+    Dtype,
+    KnownArrays,
+    Shape,
+    alignment_of,
+    array_view,
+    refuse_rows,
+)
 from .numpy import address_of, no_stream
 
 __all__ = ["LIBRARY", "torch_type"]
@@ -82,6 +92,23 @@ class TorchLibrary:
     def current_stream(self, like: ArrayView) -> Callable[[], int | None]:
         """As `Library.current_stream`."""
         return _device_and_stream(like.place.index)[1] if like.host is None else no_stream
+
+    def known(self, like: ArrayView, dtype: Dtype) -> KnownArrays:
+        """As `Library`."""
+        torch = sys.modules["torch"]
+        rules = (
+            (("dtype",), torch_type(dtype)),
+            (("device",), like.place),
+            (("layout",), torch.strided),
+            (("is_contiguous()",), True),
+            (("is_conj()",), False),
+            (("is_neg()",), False),
+        )
+        return KnownArrays(torch.Tensor, rules, ("data_ptr()",), self.current_stream(like))
+
+    def maker(self, like: ArrayView, dtype: Dtype) -> Callable[[Shape], Any]:
+        """As `Library`."""
+        return partial(sys.modules["torch"].empty, dtype=torch_type(dtype), device=like.place)
 
     def example(self, device: str) -> Any:
         """An empty tensor."""

@@ -11,7 +11,7 @@ and asked on another, and memory is freed behind its last use, with no synchroni
 An event is recorded behind every operation on a stream of the caller's, since that stream may be gone when the next
 operation needs to wait for it (0.5 us). The legacy stream and the engine's own are for ever: there the event waits
 until it is wanted, and between the two none is needed.
-`CudaEngine.order` keeps this order. It is compiled (``src/extension/streams.cpp``), as it is a part of every launch.
+`CudaEngine.order` keeps this order. It is compiled (``src/extension/streams.hpp``), as it is a part of every launch.
 
 An operation on a stream that a CUDA graph captures takes no part in this order: it runs whenever the graph does. Only
 launches, fills and copies between addresses can be captured; `CudaEngine.allocate` refuses.
@@ -75,7 +75,7 @@ _STREAM_FUNCTIONS = (
     *("cuCtxGetCurrent", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2"),
     *("cuEventRecord", "cuStreamWaitEvent", "cuLaunchKernelEx", "cuStreamIsCapturing"),
 )
-"""Of the driver, in the order in which ``Streams`` takes their addresses (``src/extension/streams.cpp``)."""
+"""Of the driver, in the order in which ``Streams`` takes their addresses (``src/extension/streams.hpp``)."""
 
 _LEAST_HEAP_BYTES = 256 << 20
 
@@ -113,7 +113,7 @@ def reason_unavailable() -> str | None:
     except ImportError as error:
         return f"the CUDA bindings are not installed ({error}): {nvrtc.MEND}"
     try:
-        from . import _streams  # noqa: F401
+        from . import _streams  # type: ignore[attr-defined]  # noqa: F401
     except ImportError as error:
         from ..doctor import EXTENSION_MEND
 
@@ -209,6 +209,10 @@ class CudaEngine:
         the stream waits for the operation, too.
     is_captured
         ``is_captured(stream)`` tells whether a CUDA graph captures what the stream is given.
+    compiled
+        The extension module ``_streams``.
+    kernel
+        ``kernel(function, threads, most_blocks)`` makes a ``Kernel`` (``src/extension/kernel.hpp``).
     """
 
     asynchronous: bool = True
@@ -239,7 +243,9 @@ class CudaEngine:
         self.name = check(driver.cuDeviceGetName(256, handle), what).split(b"\0")[0].decode()
         self.total_bytes = int(check(driver.cuDeviceTotalMem(handle), what))
         self._context = check(driver.cuDevicePrimaryCtxRetain(handle), what)  # the one that every library shares
+        self.compiled = _compiled()
         self._streams = self._make_streams(what)
+        self.kernel = partial(self.compiled.Kernel, self._streams)
         self.call, self.order, self.join = self._streams.call, self._streams.order, self._streams.join
         self.is_captured = self._streams.is_captured
         self._pinned = PinnedPages(self)
@@ -332,6 +338,10 @@ class CudaEngine:
             self._reclaim(self._streams.lasting())
             answer = self._driver.cuModuleLoadData(cubin)
         return answer
+
+    def refuse_launch(self, status: int) -> NoReturn:
+        """Raise the exception for the status of a launch."""
+        raise error(status, f"launching a kernel on {self.device}")
 
     def allocate(self, nbytes: int, stream: Any = None) -> DeviceBuffer:
         """Uninitialised device memory, aligned to 256 bytes, ready in the order of ``stream``.
@@ -463,8 +473,6 @@ class CudaEngine:
 
     def _make_streams(self, what: str) -> Any:
         """The engine's stream and event, with the functions of the driver that a launch calls."""
-        from ._streams import Streams
-
         driver = self._driver
         check(driver.cuCtxPushCurrent(self._context), what)
         try:
@@ -475,7 +483,9 @@ class CudaEngine:
         library = ctypes.CDLL(_LIBRARY)
         addresses = tuple(ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in _STREAM_FUNCTIONS)
         handles = int(self._context), self._own, int(self._behind_last)
-        return Streams(addresses, *handles, self.overlaps_kernels, partial(_refuse, f"using {self.device}"))
+        return self.compiled.Streams(
+            addresses, *handles, self.overlaps_kernels, partial(_refuse, f"using {self.device}")
+        )
 
     def _make_pool(self, index: int) -> Any:
         driver = self._driver
@@ -523,6 +533,13 @@ class CudaEngine:
             self._driver.cuMemFree(ptr)
         else:  # behind the last operation there was, but never on a caller's stream, which may be gone by now
             self._driver.cuMemFreeAsync(ptr, self._streams.lasting())
+
+
+def _compiled() -> Any:
+    """The extension module, imported when a GPU is first asked for."""
+    from . import _streams  # type: ignore[attr-defined]
+
+    return _streams
 
 
 def _refuse(what: str, status: int) -> NoReturn:

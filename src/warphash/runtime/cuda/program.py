@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .driver import check, error, outside_of_captures
+from .driver import check, outside_of_captures
 
 if TYPE_CHECKING:
     from .engine import CudaEngine
@@ -27,6 +27,11 @@ class CudaProgram:
         Gives the modules that have the kernels of some names.
     refilling, companions
         As of `Layout`.
+
+    Attributes
+    ----------
+    kernels
+        Those that are loaded (``Kernel`` of ``src/extension/kernel.hpp``).
     """
 
     block_threads = 1024
@@ -42,40 +47,34 @@ class CudaProgram:
         self._engine = engine
         self._driver = engine._driver
         self._load, self._refilling, self._companions = load, refilling, companions
-        self._functions: dict[str, tuple[int, int, int]] = {}
-        self._launch = engine._streams.launch
+        self.kernels: dict[str, Any] = {}
         self._finding = threading.Lock()
 
     def run(self, entry: str, table: ctypes.Structure, batch: ctypes.Structure, n: int, stream: Any = None) -> None:
         """Launch kernel ``entry`` over at most ``n`` elements; returns before it ends, with both structures copied."""
         if n > 0:
-            function, most_threads, most_blocks = self._functions.get(entry) or self._find(entry)
-            threads = most_threads if n >= most_threads else -(-n // 32) * 32
-            blocks = min(-(-n // threads), most_blocks)
-            status = self._engine.order(stream, self._launch, function, blocks, threads, table, batch)
+            status = (self.kernels.get(entry) or self._find(entry)).run(table, batch, n, stream)
             if status:
-                raise error(status, f"launching a kernel on {self._engine.device}")
+                self._engine.refuse_launch(status)
 
     def run_blocks(
         self, entry: str, table: ctypes.Structure, batch: ctypes.Structure, blocks: int, stream: Any = None
     ) -> None:
         """As `run`, over whole blocks of as many threads as the kernel's launch bounds say."""
-        _, threads, _ = self._functions.get(entry) or self._find(entry)
-        self.run(entry, table, batch, blocks * threads, stream)
+        kernel = self.kernels.get(entry) or self._find(entry)
+        self.run(entry, table, batch, blocks * kernel.threads, stream)
 
-    def _find(self, entry: str) -> tuple[int, int, int]:
-        """A kernel, the most threads that a block of it may have (its launch bounds), and the most blocks of use.
-
-        Its companions are loaded, too.
-        """
+    def _find(self, entry: str) -> Any:
+        """A kernel. Its companions are loaded, too."""
         with self._finding:
-            names = [name for name in (entry, *self._companions.get(entry, ())) if name not in self._functions]
+            names = [name for name in (entry, *self._companions.get(entry, ())) if name not in self.kernels]
             if entry in names:
                 for name, module in zip(names, self._load(names), strict=True):
-                    self._functions[name] = self._found(name, module)
-        return self._functions[entry]
+                    self.kernels[name] = self._found(name, module)
+        return self.kernels[entry]
 
-    def _found(self, entry: str, module: Any) -> tuple[int, int, int]:
+    def _found(self, entry: str, module: Any) -> Any:
+        """A kernel of a module: its launch bounds say how many threads a block may have."""
         call, driver, what = self._engine.call, self._driver, f"finding kernel {entry!r}"
         with outside_of_captures():  # the driver may load the kernel just now
             function = check(call(driver.cuModuleGetFunction, module, entry.encode()), what)
@@ -85,4 +84,4 @@ class CudaProgram:
         if entry in self._refilling:
             at_once = driver.cuOccupancyMaxActiveBlocksPerMultiprocessor
             blocks = self._engine.processors * int(check(call(at_once, function, threads, 0), what))
-        return int(function), threads, blocks
+        return self._engine.kernel(int(function), threads, blocks)
