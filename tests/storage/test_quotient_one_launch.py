@@ -115,7 +115,7 @@ def test_full_buckets_make_room(device: str, key: str, value: str | None, slots:
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(
-    ("key", "value", "slots"), [("u4", "u4", 7 * 600), ("u4", None, 14 * 600), ("u8", "u8", 3 * 600)]
+    ("key", "value", "slots"), [("u4", "u4", 7 * 3600), ("u4", None, 14 * 3600), ("u8", "u8", 3 * 3600)]
 )
 def test_guests_leave(device: str, key: str, value: str | None, slots: int) -> None:
     """Many keys are in their second buckets. Some of those that leave have the ranges make their filters anew."""
