@@ -24,7 +24,7 @@ from warphash.runtime.source import amalgamate, kernel_root
 from warphash.storage import partition, policies
 from warphash.storage.chains import node_pool
 from warphash.storage.quotient import array as quotient
-from warphash.storage.quotient import passes
+from warphash.storage.quotient import few, passes
 from warphash.storage.two_level import array as two_level
 
 pytestmark = pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
@@ -37,7 +37,7 @@ ENTRIES = {
     "two_level": "two_level/cpu/entries.cuh",
     "quotient": "quotient/cpu/entries.cuh",
 }
-REPORTS = {"CountLine", "SignalLine", "Report"}
+REPORTS = {"CountLine", "SignalLine", "Report", "FewReport"}
 """Structures that kernels write, and are not given."""
 
 KERNELS, LAB = Path(str(kernel_root())), Path(str(kernel_root("warphash.lab")))
@@ -101,6 +101,8 @@ def report() -> dict[str, int]:
         "offsetof(CountLine, placed)": 8 * len(counts),
         "sizeof(CountLine)": 64,
         "kReportLines": abi.REPORT_LINES,
+        "sizeof(FewReport)": 8 * abi.FEW_REPORT_WORDS,
+        "offsetof(FewReport, adopted)": 8 * few.ADOPTED,
     }
 
 

@@ -13,9 +13,9 @@ from ..result_slot import ResultSlot
 from ..scratch import starts_of
 from ..storage import Outcome
 
-__all__ = ["Adopted", "FewUpdates"]
+__all__ = ["ADOPTED", "Adopted", "FewUpdates"]
 
-_ADOPTED = FEW_REPORT_WORDS - 1
+ADOPTED = FEW_REPORT_WORDS - 1
 """Word of the report: the number of adopted pairs."""
 
 Adopted = tuple[npt.NDArray[Any], npt.NDArray[Any] | None]
@@ -92,7 +92,7 @@ class FewUpdates:
     def adopted(self, stream: Any) -> Adopted:
         """Copies of the pairs that the table has adopted, until they are forgotten. Waits."""
         engine, spec, batch = self._engine, self._spec, self._batch
-        n = int(engine.to_host(batch.report + 8 * _ADOPTED, np.uint64, 1, stream)[0])
+        n = int(engine.to_host(batch.report + 8 * ADOPTED, np.uint64, 1, stream)[0])
         keys = engine.to_host(self._keys, f"u{spec.word_bytes}", n, stream)
         if not spec.value_word_bytes:
             return keys, None
