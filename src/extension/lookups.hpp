@@ -1,14 +1,14 @@
 // Lookups of small batches in one kind of array: all that a verb does of them, but for the lock of the table.
 // table/known_lookups.py makes them, and says which batches they are for.
 //
-// Protocol. `see` compares the caller's array with what is known, and makes the arrays of the answer. `launch`, which the
-// lock of the table calls, reads where the table lies now, and launches the kernel. Both answer "not for me" for what they
-// do not know, before anything has happened: then the verb goes its usual way.
+// Protocol. `see` compares the caller's array with what is known, and makes the arrays of the answer. The lock of the table
+// calls `launch`, which reads where the table lies now, and launches the kernel. Both leave what they do not know to the
+// usual way of the verb. Then the table and the device are as they were.
 //
 // Why. A find of 1,000 keys is one launch, which takes the driver 2 to 3 us. Seven functions of Python, two views and
 // a batch took as long again.
 //
-// Nothing is kept from one call to the next but what cannot change. So lookups of several threads share this object.
+// No call changes this object. So several threads share it.
 #pragma once
 #include <array>
 #include <string>
@@ -16,8 +16,9 @@
 
 #include "kernel.hpp"
 
-// What the arrays of a library have in common that a kernel can read: `rules` of (names, is_called, expected), where
-// the names lead from an array to an attribute, which is called if it is a method; and the way to the address.
+// The arrays of one library, type and device that a kernel can read. A way is the names of attributes, one after another,
+// from an array on. A name that ends in "()" is that of a method, which is called. A rule is a way and what has to be found
+// there. `address` is the way to the address.
 class KnownArrays {
  public:
   KnownArrays(nb::type_object kind, nb::tuple rules, nb::tuple address) : kind_(kind), address_(way_of(address)) {
@@ -48,7 +49,7 @@ class KnownArrays {
     nb::object expected;
   };
 
-  // Names, of which those of methods end in "()".
+  // As of the constructor.
   static Way way_of(nb::tuple names) {
     Way way;
     for (const nb::handle name : names) {
@@ -83,10 +84,11 @@ struct Places {
 
 class Lookups {
  public:
-  // stream(): the handle in whose order arrays are ready; `elsewhere` if they are not known. make_values(shape),
-  // make_found(shape): arrays of the answer; make_values is None if only presence is asked for. An address of keys has
-  // no bit of `slack`. `fewer`: than so many keys. `no_fields`: of an array of the table that a find needs nothing more
-  // of than its structure.
+  // stream(): the handle of the stream on which arrays are ready; below 0 on another device. make_values(shape) and
+  // make_found(shape): arrays of the answer; make_values is None if only presence is asked for. `slack`: bits that are 0
+  // in an address of keys. `fewer`: batches have fewer keys than this. `storage`: the type of the storages that are known.
+  // `no_fields`: what `find_fields` is while a find needs the structure of the table alone. `places`: offsets of words in
+  // a batch, in bytes, and the size of a batch.
   Lookups(KnownArrays known, nb::object stream, nb::object make_values, nb::object make_found, std::uint64_t slack,
           std::uint64_t fewer, nb::type_object storage, nb::object no_fields, nb::tuple places)
       : known_(std::move(known)),

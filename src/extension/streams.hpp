@@ -115,7 +115,7 @@ class Streams {
     const Context context(*this);
     check(context);
     if (captures(handle)) return answer(given, 1, number.ptr());
-    if (handle != last_ || handle == kPerThreadStream) {
+    if (!is_last(handle)) {
       nb::gil_scoped_release release;  // the driver waits for room in its queue
       follow(handle);
     }
@@ -134,7 +134,7 @@ class Streams {
     check(context);
     if (captures(handle)) return handle;
     const nb::gil_scoped_release release;
-    if (handle != last_ || handle == kPerThreadStream) follow(handle);
+    if (!is_last(handle)) follow(handle);
     if (may_vanish(handle)) {
       driver_.record_event(event_, handle);  // behind what another library gave the stream, too
     } else {
@@ -177,7 +177,7 @@ class Streams {
     const Context context(*this);
     if (context.status()) return context.status();
     const bool captured = captures(stream);
-    if (!captured && (stream != last_ || stream == kPerThreadStream)) follow(stream);
+    if (!captured && !is_last(stream)) follow(stream);
     const Status status = driver_.launch(&config, function, arguments, nullptr);
     if (!captured && may_vanish(stream)) driver_.record_event(event_, stream);
     return status;
@@ -232,6 +232,9 @@ class Streams {
     refuse_(context.status());
     throw nb::python_error();
   }
+
+  // Whether the last operation was on this stream. The per-thread stream is another stream in every thread.
+  bool is_last(Handle stream) const { return stream == last_ && stream != kPerThreadStream; }
 
   bool may_vanish(Handle stream) const { return stream != own_ && stream != kLegacyStream; }
 

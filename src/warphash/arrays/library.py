@@ -117,20 +117,21 @@ array_view: Callable[[tuple[Any, ...]], ArrayView] = partial(tuple.__new__, Arra
 
 
 class KnownArrays(NamedTuple):
-    """How compiled code tells an array from all others, and makes one (``src/extension/lookups.hpp``).
+    """How compiled code knows arrays of one library, type and device (``src/extension/lookups.hpp``).
 
-    In a way from an array, names of methods end in ``"()"``.
+    A way is the names of attributes, one after another, from an array on. A name that ends in ``"()"`` is that of a
+    method, which is called.
 
     Attributes
     ----------
     kind
         The type of the array.
     rules
-        Of what an array has to be: the way to something, and what that has to equal.
+        Pairs of a way and of what has to be found there.
     address
         The way to the address.
     stream
-        Answers the stream on which arrays are ready now; or `ELSEWHERE`.
+        Answers the handle of the stream on which arrays are ready now; or `ELSEWHERE`.
     """
 
     kind: type
@@ -149,8 +150,8 @@ class Library(Protocol):
     stream arrays are ready now, as ``ArrayView.stream``; or `ELSEWHERE`.
 
     An adapter of arrays on a GPU may also have two functions for compiled code. ``known(like, dtype)`` answers the
-    `KnownArrays` of this type on the device of ``like``, which is the current one. ``maker(like, dtype)`` makes a
-    function that answers a new array of a shape.
+    `KnownArrays` of a type on the device of ``like``. ``maker(like, dtype)`` makes a function of a shape, which answers
+    a new array on that device. The caller sees to it that this device is the current one.
 
     Attributes
     ----------

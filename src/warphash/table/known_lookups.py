@@ -1,9 +1,10 @@
 """Lookups of small batches on a GPU by compiled code (``src/extension/lookups.hpp``).
 
-A find of 1,000 keys is one launch. The usual way of a verb to its launch takes the host longer than the driver does. So
-a table keeps, for each type of arrays that it was asked with, what compiled code needs to know of them beforehand. The
-code answers batches of one axis, of fewer than `lookup_partition.FEWEST_PARTITIONED` keys that are as wide as the words
-of the table, where no update has to be finished and no CUDA graph captures the stream. All others go the usual way.
+A find of 1,000 keys is one launch. The usual way of a verb to its launch takes the host longer than the launch takes
+the driver. So a table keeps what compiled code has to know of each type of arrays that it was asked with. Compiled code
+answers batches of one axis, of fewer than `lookup_partition.FEWEST_PARTITIONED` keys, if keys and values are as wide as
+the words of the table, no update has to be finished, and no CUDA graph captures the stream. All other batches go the
+usual way.
 """
 
 from __future__ import annotations
