@@ -60,7 +60,7 @@ class Brought:
         plan = plan_for(engine, array.spec, array.ranges, n)
         assert plan is not None and plan.parts <= MOST_BINS and 1 << plan.shift <= MOST_RANGES
         self.held = [engine.from_host(column) for column in (keys, values) if column is not None]
-        self.passes = Passes(engine, array.spec, plan, flagged, False)
+        self.passes = Passes(engine, array.spec, plan, flagged)
         report = zeroed_report(engine, None)
         engine.fill(report.ptr, 0, LISTS_BYTES)
         batch = QuotientBatch(n=n, report=report.ptr, keys=self.held[0].ptr)
@@ -282,7 +282,7 @@ def test_the_share_of_a_block_that_counts() -> None:
     def share(n: int) -> int:
         plan = plan_for(engine, spec, 1000, n)
         assert plan
-        return Passes(engine, spec, plan, False, False)._share(n)
+        return Passes(engine, spec, plan, False)._share(n)
 
     engine.allocate.return_value.ptr = 256
     assert share(50_000_000) == -(-50_000_000 // (3 * 264)) and share(1 << 26) <= module.MOST_COUNTED

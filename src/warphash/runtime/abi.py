@@ -205,7 +205,14 @@ class QuotientTable(Table):
 class QuotientBatch(Batch):
     """An operation on a quotient table."""
 
-    _fields_ = _words("brought", "numbers", "left", "touched", "erases", "first_bucket", "heavy", "unique")
+    _fields_ = [
+        *_words("brought", "numbers", "left", "touched", "erases", "first_bucket", "heavy", "unique"),
+        *_words("crowds", "rest"),
+    ]
+
+
+RANGE_LISTS_BYTES = 4 + 4 + 16
+"""For each range that a batch may touch: its number in the lists ``touched`` and ``heavy``, and a ``Crowd``."""
 
 
 class TakeOverBatch(QuotientBatch):
@@ -385,7 +392,7 @@ FEW_REPORT_WORDS = REPORT_WORDS + 2
 LEFTOVER, WINNERS, LOSERS = 0, 8, 16
 """Where the lengths of a report's lists are, in bytes."""
 
-LISTS_BYTES = 3 * 8
+LISTS_BYTES = 4 * 8
 """So many bytes of a report are zeroed to restart the lists for the next piece of a batch."""
 
 
@@ -402,15 +409,19 @@ class Report(NamedTuple):
     erased: int
     placed: tuple[int, ...] = ()
     """Keys added to, or erased from, each subtable."""
+    crowds: int = 0
+    chunks: int = 0
+    """Crowded ranges of a quotient table, and the chunks of their elements (``quotient/crowds.cuh``)."""
 
     @classmethod
     def of(cls, words: npt.NDArray[np.uint64]) -> Report:
         """Read the first `COUNT_WORDS` words of ``struct Report``."""
-        leftover, winners, _, displaced, unplaced = words[:5].tolist()
+        leftover, winners, _, crowds, displaced, unplaced = words[:6].tolist()
         sums = np.add.reduce(words[8:].reshape(REPORT_LINES, 8), axis=0)
         changed, probes, mismatches, erased = sums[:4].tolist()
         placed = tuple(sums[4:].view(np.uint32).tolist())  # two counts in each word, the lower one first
-        return cls(leftover, winners, displaced, unplaced, changed + sum(placed), probes, mismatches, erased, placed)
+        counts = leftover, winners, displaced, unplaced, changed + sum(placed), probes, mismatches, erased
+        return cls(*counts, placed, *divmod(crowds, 1 << 32))
 
 
 class Op(IntEnum):

@@ -7,8 +7,10 @@
 //      sets the bit of its hash in a map that the block shares. If the bit was clear, no other element with this key
 //      has come before. The element takes the next slot of its home by a counter, and puts its key there with plain
 //      stores: it compares with no key, and waits for no other thread. If no key repeats, there is no map.
-//   3. Elements whose bit was set, and those whose home was full, have listed their numbers in step 2. They are
-//      inserted in rounds, as in any batch (quotient/range.cuh).
+//   3. Elements whose bit was set, and those whose home was full, have listed their numbers in step 2. If there are more
+//      than a round has, those whose keys are there by now combine their values, and leave the list. Again the loads of
+//      several elements of a thread are under way.
+//   4. The listed elements are inserted in rounds, as in any batch (quotient/range.cuh).
 //
 // Why. With ten slots a bucket and 0.72 of them to be filled, one element of thirty finds its bit set by another key,
 // and one of thirty a full home. So mostly one round follows instead of fifteen. (By Poisson's law: 3,700 elements of a
@@ -61,6 +63,7 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
     block_barrier();
     for (u32 first = 0; first < elements; first += kAtOnce * threads) put_first_keys(first);
     block_barrier();
+    if (m.listed > threads && !b.unique) settle_present(m.listed);
     Base::set_heads(m, Base::kNobody);
     block_barrier();
     Base::in_rounds(
@@ -74,10 +77,10 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
  private:
   WARPHASH_FN u32* list() const { return pointer<u32>(b.left) + Base::start; }
 
-  // All threads of the block call it.
+  // Step 2. All threads of the block call it.
   WARPHASH_FN void put_first_keys(u32 first) {
     Brought items[kAtOnce];
-    u32 slots[kAtOnce], live = 0, firsts = 0, left = 0, total = 0;  // bits of elements; a count of the warp's
+    u32 slots[kAtOnce], live = 0, firsts = 0, left = 0;  // bits of elements
 #pragma unroll
     for (u32 j = 0; j < kAtOnce; ++j) {
       const u32 element = first + j * threads + id;
@@ -98,15 +101,53 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
         Base::flag(first + j * threads + id, kChanged);
       }
       left |= static_cast<u32>(is_left) << j;
-      total += bit_count(ballot(is_left));
     }
+    list_left(left, [&](u32 j) { return first + j * threads + id; });
+  }
+
+  // Step 3. All threads of the block call it, between two barriers.
+  WARPHASH_FN void settle_present(u32 listed) {
+    block_barrier();  // all have read the length
+    if (id == 0) m.listed = 0;
+    for (u32 first = 0; first < listed; first += kAtOnce * threads) {
+      u32 numbers[kAtOnce], left = 0;
+      Brought items[kAtOnce];
+#pragma unroll
+      for (u32 j = 0; j < kAtOnce; ++j)
+        if (first + j * threads + id < listed) numbers[j] = list()[first + j * threads + id];
+#pragma unroll
+      for (u32 j = 0; j < kAtOnce; ++j)
+        if (first + j * threads + id < listed) items[j] = Base::brought(numbers[j]);
+#pragma unroll
+      for (u32 j = 0; j < kAtOnce; ++j) {
+        if (first + j * threads + id >= listed) continue;
+        const auto spot = Base::look(D::home_of(t, items[j].key));
+        if (spot.found()) {
+          Base::combine_at(spot, items[j]);
+          Base::flag(numbers[j], kPresent);
+        } else {
+          left |= 1u << j;
+        }
+      }
+      block_barrier();  // all have read this part of the list, and may write there
+      list_left(left, [&](u32 j) { return numbers[j]; });
+    }
+    block_barrier();
+  }
+
+  // Lists the elements of some bits. number(j) is that of bit j. Whole warps call it.
+  template <class Number>
+  WARPHASH_FN void list_left(u32 left, const Number& number) {
+    u32 total = 0;
+#pragma unroll
+    for (u32 j = 0; j < kAtOnce; ++j) total += bit_count(ballot(left >> j & 1));
     if (total == 0) return;
     u32 place = shuffle(lane() == 0 ? Lines::add(&m.listed, total) : 0u, 0, kWarpLanes);
 #pragma unroll
     for (u32 j = 0; j < kAtOnce; ++j) {
       const bool is_left = left >> j & 1;
       const u32 votes = ballot(is_left);
-      if (is_left) list()[place + bit_count(votes & ((1u << lane()) - 1))] = first + j * threads + id;
+      if (is_left) list()[place + bit_count(votes & ((1u << lane()) - 1))] = number(j);
       place += bit_count(votes);
     }
   }

@@ -27,7 +27,7 @@
 //
 // Memory order: relaxed. Barriers order the steps of a block, and no other block has the range.
 #pragma once
-#include "quotient/bring.cuh"
+#include "quotient/crowds.cuh"
 
 namespace warphash {
 
@@ -89,6 +89,7 @@ struct InRange : OverQuotients {
     u32 claimed[kMostRangeBuckets / 32];  // a bit for each bucket, in step 6a
     u32 with_fresh[2];  // the last round that had an absent key, by where its elements begin in `brought`
     u32 with_deferred;  // the last round that had a deferred one
+    Sampled sampled;    // the elements that the block works on
     u32 stale;          // a guest has left a bucket, so its bit in a filter may be one too many
     u32 changed;
   };
@@ -102,7 +103,7 @@ struct InRange : OverQuotients {
   const u32 id, threads;
   const u32 range, size;  // its number, and its buckets
   const u32 first_bucket;
-  const u32 start, elements;  // where its elements begin in `brought`, and how many these are
+  const u32 start, elements;  // where its elements begin in `brought`, and how many the block works on
   u32* lines;
   u32 changed, probes;
   bool odd;  // the number of the round
@@ -117,14 +118,17 @@ struct InRange : OverQuotients {
         size(static_cast<u32>(t.range_buckets)),
         first_bucket(number * size),
         start(pointer<const u32>(t.starts)[number]),
-        elements(*counter_of(t, number)),
+        elements(sampled().count(*counter_of(t, number))),
         changed(0),
         probes(0),
         odd(false) {
-    if (id == 0) m.stale = m.changed = 0;  // a barrier follows before a round
+    if (id != 0) return;
+    m.stale = m.changed = 0;  // a barrier follows before a round
+    m.sampled = sampled();
   }
 
-  // The ranges that have elements: how many, which has a number, and whether this kernel works on one.
+  // The ranges that have elements, or that have elements left: how many, which has a number, and whether this kernel
+  // works on one.
   WARPHASH_FN static u64 ranges_of(const QuotientTable&, const QuotientBatch& b) { return report_of(b)->winners; }
   WARPHASH_FN static u32 range_at(const QuotientBatch& b, u64 number) { return pointer<const u32>(b.touched)[number]; }
   WARPHASH_FN static bool takes(const QuotientTable&, const QuotientBatch&, u32) { return true; }
@@ -164,17 +168,33 @@ struct InRange : OverQuotients {
     Lines::close(m.range, line_at(t, first_bucket), size, id, threads);
     if (b.count_probes) atomic_add(&count_line(b, range).probes, static_cast<u64>(probes));
     if (id != 0) return;
+    if constexpr (Lines::kSplitsCrowds)
+      if (m.sampled.is_part()) enter_crowd(b, range, *counter_of(t, range));
     *counter_of(t, range) = 0;
     if (m.changed) atomic_add(&count_line(b, range).changed, static_cast<u64>(m.changed));
   }
 
-  // ---- the elements
-  WARPHASH_FN Brought brought(u32 element) const { return pointer<const Brought>(b.brought)[start + element]; }
-  WARPHASH_FN Word brought_hash(u32 element) const {
-    return *pointer<const Word>(b.brought + u64(start + element) * (b.erases ? b.erases : sizeof(Brought)));
+  // ---- the elements, by their numbers among those that the block works on
+  WARPHASH_FN Sampled sampled() const {
+    return Lines::kSplitsCrowds && !b.rest ? Sampled::of(*counter_of(t, range), size * S::kSlots) : Sampled{0};
+  }
+  WARPHASH_FN u32 place(u32 element) const {
+    if constexpr (Lines::kSplitsCrowds) {
+      if (b.rest) return start + pointer<const u32>(b.rest)[start + element];
+      if (m.sampled.is_part()) return start + m.sampled.place(element);
+    }
+    return start + element;
+  }
+  WARPHASH_FN Brought brought(u32 element) const { return pointer<const Brought>(b.brought)[place(element)]; }
+  WARPHASH_FN Word brought_hash(u32 element) const { return hash_at(b, place(element)); }
+  WARPHASH_FN static Word hash_at(const QuotientBatch& b, u32 place) {
+    return *pointer<const Word>(b.brought + u64(place) * (b.erases ? b.erases : sizeof(Brought)));
   }
   WARPHASH_FN void flag(u32 element, u8 with) const {
-    if (b.out_flags) set_flag(b, b.numbers ? pointer<const u32>(b.numbers)[start + element] : start + element, with);
+    if (b.out_flags) flag_at(b, place(element), with);
+  }
+  WARPHASH_FN static void flag_at(const QuotientBatch& b, u32 place, u8 with) {
+    set_flag(b, b.numbers ? pointer<const u32>(b.numbers)[place] : place, with);
   }
 
   // ---- the buckets

@@ -6,8 +6,9 @@ if it has too few elements for passes. Elements of an update take locks of their
 (``kernels/quotient/gpu/erase.cuh``). The elements that this launch leaves are brought to their ranges, and so are those
 of all other batches that change the table: a large batch in passes (`passes`), others element by element
 (``kernels/quotient/bring.cuh``). Then a kernel works on the elements, a block for each range: `build` if no
-line has been written yet, otherwise `apply`. On a GPU, a range with few elements has `apply_in_place` instead. The
-kernels leave every range whole, so no pair is ever displaced. Between two kernels the counters of ranges are in use;
+line has been written yet, otherwise `apply`. On a GPU, a range with few elements has `apply_in_place` instead, and most
+elements of a crowded range have `apply_crowds` (``kernels/quotient/crowds.cuh``). The kernels leave every range whole,
+so no pair is ever displaced. Between two kernels the counters of ranges are in use;
 `forget_elements` resets them after an interrupt.
 
 A new array is not `cleared`: its lines hold anything. `update` and `take_over` take it so; all else needs `clear`
@@ -28,6 +29,7 @@ from ...designs.base import Design
 from ...designs.layout import LINE_BYTES, Quotients
 from ...runtime.abi import (
     LISTS_BYTES,
+    RANGE_LISTS_BYTES,
     REPORT_WORDS,
     WINNERS,
     Flag,
@@ -79,6 +81,9 @@ filters anew more often than that launch has them do it, so absent keys read few
 _FEWEST_ALIKE = 1 << 22
 """Flags from which on the host asks whether all are alike: their way back takes longer than that."""
 
+_CROWD_THREADS = 256
+"""Of a block that works on the elements of crowded ranges."""
+
 _LAUNCH_ELEMENTS = 1 << 26
 """Most elements of a launch on a CPU: it has memory for a copy of each."""
 
@@ -104,7 +109,7 @@ class _Scratch(NamedTuple):
     element_bytes
         Of an element that is brought.
     left
-        Address of the list of a build (``kernels/quotient/build.cuh``); 0 if there is none, or if passes have it.
+        Address of the list of a build (``kernels/quotient/build.cuh``) and of crowded ranges; 0 if passes have it.
     """
 
     memory: Buffer | Passes
@@ -203,7 +208,7 @@ class QuotientArray:
         self.slots = each * self.buckets
         self.program = engine.program(self.spec)
         self._lines = engine.allocate(LINE_BYTES * self.buckets, stream)
-        spare_bytes = self._scratch_sizes(SPARE_ELEMENTS, True, True)
+        spare_bytes = self._scratch_sizes(SPARE_ELEMENTS, True)
         lock_bytes = 4 * -(-self.buckets // 32) if engine.window_bytes else 0
         self._beside_bytes = 8 * self.ranges + lock_bytes
         counters, report, *spare, end = starts_of((self._beside_bytes, 8 * REPORT_WORDS, *spare_bytes))
@@ -562,7 +567,7 @@ class QuotientArray:
             if isinstance(scratch.memory, Passes):
                 report = self._go_in_passes(scratch.memory, batch, not done, stream)
             else:
-                self._go_directly(batch, scratch.left, stream)
+                report = self._go_directly(batch, scratch.left, stream)
         report = report or read_report(engine, batch.report, stream)
         return Outcome(report.changed, 0, report.unplaced, report.probes)
 
@@ -572,8 +577,8 @@ class QuotientArray:
         for name, value in fields.items():
             setattr(batch, name, value)
 
-    def _go_directly(self, batch: QuotientBatch, left: int, stream: Any) -> None:
-        """Bring each element of a launch by itself, and apply them."""
+    def _go_directly(self, batch: QuotientBatch, left: int, stream: Any) -> Report:
+        """Bring each element of a launch by itself, and apply them. The report of all launches so far."""
         run, n, indices, length = self.program.run, batch.n, batch.indices, batch.count
         batch.left = left if self._builds(batch) else 0
         run("count", self.table, batch, n, stream)
@@ -583,9 +588,10 @@ class QuotientArray:
         run("scatter", self.table, batch, n, stream)
         batch.indices, batch.count = 0, 0
         self._apply(batch, stream)
+        return self._settled(batch, left, stream)
 
-    def _go_in_passes(self, passes: Passes, batch: QuotientBatch, is_first: bool, stream: Any) -> Report | None:
-        """Bring the elements of a launch in passes, and apply them. The report of all launches, if it was read.
+    def _go_in_passes(self, passes: Passes, batch: QuotientBatch, is_first: bool, stream: Any) -> Report:
+        """Bring the elements of a launch in passes, and apply them. The report of all launches so far.
 
         The flags of the elements are the caller's when the last pass has brought them back. Where values are added, an
         interrupt must find the flags of all elements that were applied.
@@ -594,25 +600,53 @@ class QuotientArray:
         flags = batch.out_flags
         if not flags:
             self._apply(batch, stream)
-            return None
+            return self._settled(batch, passes.rest, stream)
         batch.out_flags = passes.flags
         apply = partial(self._apply_and_restore, passes, batch, flags, is_first, stream)
         return apply() if batch.op in (Op.KEEP, Op.REPLACE) else uninterrupted(apply)
 
     def _apply_and_restore(
         self, passes: Passes, batch: QuotientBatch, flags: int, is_first: bool, stream: Any
-    ) -> Report | None:
+    ) -> Report:
         """As `_go_in_passes`, behind the passes.
 
-        Mostly all keys of a large batch are new, or none is. Then all flags are alike, and need no way back.
+        Mostly all keys of a large batch are new, or none is. Then all flags are alike, and need no way back. Those of a
+        smaller batch are on their way back while the host waits, which is in vain if there are crowded ranges.
         """
         self._apply(batch, stream)
-        report = read_report(self.engine, batch.report, stream) if is_first and batch.n >= _FEWEST_ALIKE else None
-        if report and not report.unplaced and report.changed in (0, batch.n):
+        goes_ahead = batch.n < _FEWEST_ALIKE
+        if goes_ahead:
+            passes.restore_flags(self.table, batch.n, flags, stream)
+        report = read_report(self.engine, batch.report, stream)
+        if report.crowds:
+            report = self._settle_crowds(batch, passes.rest, report, stream)
+        elif goes_ahead:
+            return report
+        if is_first and not report.unplaced and report.changed in (0, batch.n):
             self.engine.fill(flags, Flag.CHANGED if report.changed else Flag.PRESENT, batch.n, stream)
         else:
             passes.restore_flags(self.table, batch.n, flags, stream)
         return report
+
+    def _settled(self, batch: QuotientBatch, rest: int, stream: Any) -> Report:
+        """The report of a launch, behind what is left of its crowded ranges. Waits."""
+        report = read_report(self.engine, batch.report, stream)
+        return self._settle_crowds(batch, rest, report, stream) if report.crowds else report
+
+    def _settle_crowds(self, batch: QuotientBatch, rest: int, report: Report, stream: Any) -> Report:
+        """Apply what is left of crowded ranges (``kernels/quotient/crowds.cuh``, steps 2 and 3). Waits.
+
+        Parameters
+        ----------
+        rest
+            Address of a list (uint32) of as many elements as the launch has.
+        """
+        run, lanes = self.program.run_blocks, self.engine.lanes
+        batch.rest, batch.heavy = rest, 0
+        run("apply_crowds", self.table, batch, min(report.chunks, max(1, lanes // _CROWD_THREADS)), stream)
+        run("apply", self.table, batch, report.crowds, stream)
+        batch.rest = 0
+        return read_report(self.engine, batch.report, stream)
 
     def _apply(self, batch: QuotientBatch, stream: Any) -> None:
         builds = batch.left and self._builds(batch)
@@ -653,7 +687,7 @@ class QuotientArray:
         if n <= SPARE_ELEMENTS:
             return self._spare
         sizes = [n] if whole else list(_halves(min(n, self._most_elements), _LAUNCH_ELEMENTS))
-        needs = bool(flags), self._is_blank, stream
+        needs = bool(flags), stream
         for size in sizes:
             plan = plan_for(self.engine, self.spec, self.ranges, size, valued=valued) if in_order else None
             if plan:
@@ -665,31 +699,30 @@ class QuotientArray:
                     return self._scratch_for(size, *needs)
         return self._scratch_for(sizes[-1], *needs)
 
-    def _scratch_for(self, n: int, numbered: bool, builds: bool, stream: Any) -> _Scratch:
+    def _scratch_for(self, n: int, numbered: bool, stream: Any) -> _Scratch:
         """Memory for launches of ``n`` elements that are brought one by one.
 
         Parameters
         ----------
         numbered
             Whether elements have flags, which the numbers of the elements lead to.
-        builds
-            Whether the lines may have no trace of a key.
         """
-        sizes = self._scratch_sizes(n, numbered, builds)
+        sizes = self._scratch_sizes(n, numbered)
         *starts, end = starts_of(sizes)
         return self._scratch_at(self.engine.allocate(end, stream), starts, sizes, n)
 
-    def _scratch_sizes(self, n: int, numbered: bool, builds: bool) -> tuple[int, int, int, int]:
-        """Bytes of the elements that are brought, of their numbers, of the list of a build, and of the lists of ranges.
+    def _scratch_sizes(self, n: int, numbered: bool) -> tuple[int, int, int, int]:
+        """Bytes of the elements that are brought, of their numbers, of `_Scratch.left`, and of the lists of ranges.
 
         A CPU writes whole lines of the first three.
         """
         elements, words = n * (self.spec.word_bytes + self.spec.value_word_bytes), 4 * n
-        return elements, words * numbered, words * builds, 2 * 4 * min(n, self.ranges)  # and as many heavy ranges
+        return elements, words * numbered, words, RANGE_LISTS_BYTES * min(n, self.ranges)
 
     def _scratch_at(self, memory: Buffer, starts: Sequence[int], sizes: Sequence[int], n: int) -> _Scratch:
         """Scratch memory for launches of ``n`` elements, whose arrays begin at ``starts`` of a buffer."""
         addresses = (memory.ptr + at if size else 0 for at, size in zip(starts, sizes, strict=True))
         brought, numbers, left, touched = addresses
         batch = QuotientBatch(report=self._report, brought=brought, numbers=numbers, touched=touched)
+        batch.crowds = touched + 8 * min(n, self.ranges)
         return _Scratch(memory, batch, n, self.spec.word_bytes + self.spec.value_word_bytes, left)

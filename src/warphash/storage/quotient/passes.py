@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ...runtime.abi import PassBatch, QuotientBatch, QuotientTable
+from ...runtime.abi import RANGE_LISTS_BYTES, PassBatch, QuotientBatch, QuotientTable
 from ...runtime.engine import Engine, KernelSpec
 from ...runtime.source import partition
 from ..scratch import starts_of
@@ -97,8 +97,6 @@ class Passes:
     ----------
     flagged
         Whether elements have flags.
-    builds
-        Whether the table may be without keys (``kernels/quotient/build.cuh``).
 
     Raises
     ------
@@ -106,9 +104,7 @@ class Passes:
         If there is none.
     """
 
-    def __init__(
-        self, engine: Engine, spec: KernelSpec, plan: Plan, flagged: bool, builds: bool, stream: Any = None
-    ) -> None:
+    def __init__(self, engine: Engine, spec: KernelSpec, plan: Plan, flagged: bool, stream: Any = None) -> None:
         self._engine, self._plan = engine, plan
         self._program = engine.program(partition(spec.layout.partition))
         self._widths = f"{spec.word_bytes}{plan.element_bytes - spec.word_bytes}"
@@ -119,8 +115,8 @@ class Passes:
             "parted": pairs if two else plan.n * flagged,
             "part_places": numbers,
             "range_places": numbers * two,
-            "left": 4 * plan.n * (builds and (flagged or not two)),
-            "touched": 2 * 4 * plan.ranges,  # and as many heavy ranges
+            "left": 4 * plan.n * (flagged or not two),
+            "touched": RANGE_LISTS_BYTES * plan.ranges,
             "given": 4 * (plan.parts + 1) * two,
             "tiles": 8 * plan.tiles,
         }
@@ -159,7 +155,12 @@ class Passes:
         if plan.shift:
             run(f"{'scatter_' * plan.scatters}to_ranges{widths}", tiles)
         batch.brought, batch.touched, batch.numbers = at["brought"], at["touched"], 0
-        batch.left = at["left"] or (0 if batch.out_flags else at["parted"])  # which only flags need then
+        batch.crowds, batch.left = at["touched"] + 8 * plan.ranges, self.rest
+
+    @property
+    def rest(self) -> int:
+        """Address of room for a list of elements: of those left by a build, then of those left of crowded ranges."""
+        return self._at["left"] or self._at["parted"]  # which only flags need then
 
     @property
     def flags(self) -> int:

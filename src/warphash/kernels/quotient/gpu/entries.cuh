@@ -2,6 +2,7 @@
 #pragma once
 #include "quotient/entries.cuh"
 #include "quotient/gpu/bring.cuh"
+#include "quotient/gpu/crowds.cuh"
 #include "quotient/gpu/erase.cuh"
 #include "quotient/gpu/few.cuh"
 #include "quotient/gpu/lines.cuh"
@@ -37,6 +38,7 @@ struct BlockARange : OverQuotients {
   WARPHASH_ENTRY(                                                                                                  \
       apply_in_place,                                                                                              \
       warphash::BlockARange<warphash::ApplyToRange<WARPHASH_DESIGN(D, WORD, VALUED, N), warphash::LinesInGlobal>>) \
+  WARPHASH_ENTRY(apply_crowds, warphash::ApplyCrowds<WARPHASH_DESIGN(D, WORD, VALUED, N)>)                         \
   WARPHASH_ENTRY(erase_alone, warphash::EraseAlone<WARPHASH_DESIGN(D, WORD, VALUED, N)>)                           \
   WARPHASH_ENTRY(update_few, warphash::UpdateFew<WARPHASH_DESIGN(D, WORD, VALUED, N)>)                             \
   WARPHASH_ENTRY(update_locked, warphash::UpdateLocked<WARPHASH_DESIGN(D, WORD, VALUED, N)>)                       \

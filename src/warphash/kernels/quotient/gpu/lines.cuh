@@ -9,7 +9,7 @@
 namespace warphash {
 
 struct LinesByQuads {
-  static constexpr bool kCopiesRanges = true;
+  static constexpr bool kCopiesRanges = true, kSplitsCrowds = true;
   static constexpr u32 kThreads = kApplyingThreads;  // of a block
   template <class Word>
   static constexpr u32 kStrideWords = kLineWords + sizeof(Word) / 4;
@@ -98,7 +98,7 @@ WARPHASH_FN void read_shared(const Line* line, u32 (&w)[kLineWords]) {
 // For a range with few elements: its lines stay where they are. A barrier of the block orders what its threads write
 // there, as in memory that they share.
 struct LinesInGlobal {
-  static constexpr bool kCopiesRanges = false;
+  static constexpr bool kCopiesRanges = false, kSplitsCrowds = false;
   static constexpr u32 kThreads = kThreadsInPlace;
   template <class Word>
   static constexpr u32 kStrideWords = kLineWords;

@@ -28,10 +28,15 @@
 
 namespace warphash {
 
+// No batch brings elements.
+struct LinesWithoutCrowds : LinesByQuads {
+  static constexpr bool kSplitsCrowds = false;
+};
+
 template <class D>
-struct TakeOverRange : InRange<D, LinesByQuads> {
+struct TakeOverRange : InRange<D, LinesWithoutCrowds> {
   using Batch = TakeOverBatch;
-  using Lines = LinesByQuads;
+  using Lines = LinesWithoutCrowds;
   using Base = InRange<D, Lines>;
   using S = typename D::S;
   using Word = typename S::Word;

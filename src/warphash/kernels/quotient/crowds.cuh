@@ -1,0 +1,88 @@
+// Crowded ranges of a quotient table: those to which a batch brings many times more elements than they have slots.
+//
+// Why. A block has a range for itself, and does about a thousand million elements a second. So a batch with one key in
+// half of its elements would wait for one block: 20 million such inserts took 65 times as long as ones with different
+// keys (H200). But most elements of such a range have keys that others brought before. These need the block no more.
+//
+// Protocol, a kernel for each step. The host launches steps 2 and 3 if there are crowded ranges.
+//   1. The block of a crowded range works on a sample of its elements: one of 2^shift, at a random place among these. The
+//      sample has kSampledForASlot elements for each slot, or up to twice as many. It has no fewer than kFewestSampled,
+//      and no more than twice kMostSampled. The block enters the range into a list.
+//   2. The blocks of a grid share all other elements of these ranges (quotient/gpu/crowds.cuh). Elements whose keys are
+//      in the table are done there, and so are those that erase keys which are not. The others are listed by ranges.
+//   3. `apply` has a block for each range once more, for its listed elements.
+//
+// Step 3 has few elements: mostly those of keys that are rare in the batch. A key that k elements have is not in a
+// sample of one of s with probability (1 - 1/s)^k, and k elements are then left. For any k, that is less than s / e on
+// average. A range has as many keys as slots at most. So whatever the keys are, less than a tenth of the elements are
+// left, and less than a third in sets of 4 bytes, which have the most slots.
+//
+// Layout. The list `crowds` has a Crowd for each crowded range. Step 2 goes by chunks of kChunk elements, and a Crowd
+// says which chunk is its first. One word counts crowds and chunks together, so their orders agree.
+//
+//   Report::crowds   bit  63      32 31      0
+//                        +----------+---------+
+//                        | crowds   | chunks  |
+//                        +----------+---------+
+//
+// Between steps 2 and 3, the counter of a range counts its listed elements. Their numbers lie in `rest`, where the range
+// has as many places as it has elements.
+#pragma once
+#include "quotient/bring.cuh"
+
+namespace warphash {
+
+constexpr u32 kSampledForASlot = 4;  // elements
+constexpr u32 kFewestSampled = 2048, kMostSampled = 20480;
+constexpr u32 kChunk = 4096;  // elements
+
+// One element of every 2^shift.
+struct Sampled {
+  u32 shift;
+  // Of `total` elements of a range.
+  WARPHASH_FN static Sampled of(u32 total, u32 slots) {
+    const u32 wanted = kSampledForASlot * slots;
+    const u32 enough = wanted < kFewestSampled ? kFewestSampled : wanted < kMostSampled ? wanted : kMostSampled;
+    u32 shift = 0;
+    while (total >> shift >= 2 * enough) ++shift;
+    return {shift};
+  }
+  WARPHASH_FN bool is_part() const { return shift > 0; }
+  WARPHASH_FN u32 count(u32 total) const { return total >> shift; }
+  // The number in the range of element `k` of the sample.
+  WARPHASH_FN u32 place(u32 k) const { return (k << shift) + multiply_high(k * 0x9E3779B9u, 1u << shift); }
+  // Whether element `number` of `total` is in the sample.
+  WARPHASH_FN bool has(u32 number, u32 total) const {
+    const u32 k = number >> shift;
+    return k < count(total) && place(k) == number;
+  }
+};
+
+struct Crowd {
+  u32 range;
+  u32 total;        // elements of the range
+  u32 first_chunk;  // of the range
+  u32 unused;
+};
+
+WARPHASH_FN u32 crowds_of(const QuotientBatch& b) { return static_cast<u32>(report_of(b)->crowds >> 32); }
+WARPHASH_FN u32 chunks_of(const QuotientBatch& b) { return static_cast<u32>(report_of(b)->crowds); }
+WARPHASH_FN Crowd& crowd_at(const QuotientBatch& b, u32 number) { return pointer<Crowd>(b.crowds)[number]; }
+
+WARPHASH_FN void enter_crowd(const QuotientBatch& b, u32 range, u32 total) {
+  const u64 more = 1ull << 32 | (total + kChunk - 1) / kChunk;
+  const u64 before = fetch_add(&report_of(b)->crowds, more);
+  crowd_at(b, static_cast<u32>(before >> 32)) = {range, total, static_cast<u32>(before), 0};
+}
+
+// The crowd of a chunk.
+WARPHASH_FN Crowd crowd_with(const QuotientBatch& b, u32 chunk) {
+  u32 first = 0, end = crowds_of(b);
+  while (end - first > 1) {
+    const u32 middle = (first + end) / 2;
+    (crowd_at(b, middle).first_chunk <= chunk ? first : end) = middle;
+  }
+  return crowd_at(b, first);
+}
+
+}  // namespace warphash
