@@ -60,6 +60,7 @@ def specs() -> Iterator[KernelSpec]:
     yield source.ROWS
     yield source.BOUNDED
     yield source.AGGREGATES
+    yield source.SKETCH
     yield CEILING
     yield LOOKUPS
     yield source.SLABS

@@ -87,11 +87,10 @@ def fields_of(structure: type[ctypes.Structure]) -> list[str]:
 
 
 def report() -> dict[str, int]:
-    lengths = {"leftover": abi.LEFTOVER, "winners": abi.WINNERS, "losers": abi.LOSERS}
+    lengths = {"leftover": abi.LEFTOVER, "winners": abi.WINNERS, "losers": abi.LOSERS, "unused": abi.CROWDS}
     first, counts = abi.Report._fields[:4], abi.Report._fields[4:8]
-    words = {"leftover": 0, "winners": 1, "displaced": 4, "unplaced": 5}
+    words = {"leftover": 0, "winners": 1, "displaced": 3, "unplaced": 4}
     assert first == tuple(words) and counts == ("changed", "probes", "mismatches", "erased")
-    words |= {"crowds": 3}  # two numbers in one word
     return {
         "sizeof(Report)": 8 * abi.REPORT_WORDS,
         "offsetof(Report, signals)": 8 * abi.COUNT_WORDS,

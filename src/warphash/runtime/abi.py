@@ -389,10 +389,10 @@ REPORT_WORDS = COUNT_WORDS + 8 * REPORT_LINES
 FEW_REPORT_WORDS = REPORT_WORDS + 2
 """Words of a ``FewReport``: a report, the number of finished blocks, and that of adopted pairs."""
 
-LEFTOVER, WINNERS, LOSERS = 0, 8, 16
+LEFTOVER, WINNERS, LOSERS, CROWDS = 0, 8, 16, 40
 """Where the lengths of a report's lists are, in bytes."""
 
-LISTS_BYTES = 4 * 8
+LISTS_BYTES = 3 * 8
 """So many bytes of a report are zeroed to restart the lists for the next piece of a batch."""
 
 
@@ -416,7 +416,7 @@ class Report(NamedTuple):
     @classmethod
     def of(cls, words: npt.NDArray[np.uint64]) -> Report:
         """Read the first `COUNT_WORDS` words of ``struct Report``."""
-        leftover, winners, _, crowds, displaced, unplaced = words[:6].tolist()
+        leftover, winners, _, displaced, unplaced, crowds = words[:6].tolist()
         sums = np.add.reduce(words[8:].reshape(REPORT_LINES, 8), axis=0)
         changed, probes, mismatches, erased = sums[:4].tolist()
         placed = tuple(sums[4:].view(np.uint32).tolist())  # two counts in each word, the lower one first

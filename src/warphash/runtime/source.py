@@ -24,6 +24,7 @@ __all__ = [
     "BOUNDED",
     "PLATFORMS",
     "ROWS",
+    "SKETCH",
     "SLABS",
     "STRINGS",
     "KernelSource",
@@ -47,6 +48,9 @@ _PLATFORM_HEADERS = {"cpu": "platform/host.cuh", "cuda": "platform/cuda.cuh", "e
 
 ROWS = KernelSpec("rows", 0, 0, 0, header="rows/rows.cuh")
 """The kernels that no design changes: widening, narrowing, and wide rows."""
+
+SKETCH = KernelSpec("sketch", 0, 0, 0, header="rows/gpu/sketch.cuh")
+"""How many rows differ; for a GPU alone. A CPU has the kernel among `ROWS`."""
 
 AGGREGATES = KernelSpec("aggregates", 0, 0, 0, header="aggregates/aggregates.cuh")
 """Repeated keys of an update, combined ahead of a table; for a GPU alone."""

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..runtime.abi import FingerprintBatch, SampleBatch, StoredRows
-from ..runtime.source import ROWS
+from ..runtime.source import ROWS, SKETCH
 from .lookup import launch_find
 from .storage import Store
 
@@ -35,6 +35,9 @@ FEWEST_SKETCHED = 1 << 13
 
 _SAMPLE = 1 << 10
 """Elements that are looked up."""
+
+_BLOCK_ROWS, _BLOCK_THREADS = 1 << 14, 1 << 10
+"""Fewest rows of a block of a GPU that sketches, whose own registers take as long as so many; and its threads."""
 
 _REGISTERS = 1 << 13
 """Of a sketch; ``kSketchBits`` in ``kernels/rows``."""
@@ -107,7 +110,11 @@ def _sketch(store: Store, keys: int, n: int, stream: Any) -> npt.NDArray[np.uint
     registers = engine.allocate(4 * _REGISTERS, stream)
     engine.fill(registers.ptr, 0, registers.nbytes, stream)
     batch = FingerprintBatch(n=n, rows=keys, row_bytes=store.spec.word_bytes, registers=registers.ptr)
-    engine.program(ROWS).run("sketch", StoredRows(), batch, n, stream)
+    if engine.lanes == 1:
+        engine.program(ROWS).run("sketch", StoredRows(), batch, n, stream)
+    else:
+        blocks = min(-(-n // _BLOCK_ROWS), max(1, engine.lanes // _BLOCK_THREADS))
+        engine.program(SKETCH).run_blocks("sketch", StoredRows(), batch, blocks, stream)
     return engine.to_host(registers.ptr, np.uint32, _REGISTERS, stream)
 
 

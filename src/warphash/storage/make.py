@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..designs import auto, registry
 from ..designs.base import Design
 from ..runtime.engine import Engine, KernelSpec
-from ..runtime.source import BOUNDED, ROWS, partition
+from ..runtime.source import AGGREGATES, BOUNDED, ROWS, SKETCH, partition
 from .bounded.bound import RANKED_ROWS, Bound
 from .hash_constants import HASHES
 from .storage import Storage, Store, StoreOptions, TableKind
@@ -111,8 +111,8 @@ def programs(
     _, *stored = _stored_widths(design, key_bytes, value_bytes, ranked)
     spec = _spec(design, tuple(parameters.items()), *stored, family)
     yield spec
-    yield ROWS
-    yield partition(design.layout.partition)
+    yield from (ROWS, SKETCH, AGGREGATES)
+    yield from map(partition, filter(None, (design.layout.partition, design.layout.lookup_partition)))
     module = import_module(f".{design.layout.family}.store", __package__)
     yield from getattr(module, "more_programs", lambda spec, parameters: ())(spec, parameters)
 

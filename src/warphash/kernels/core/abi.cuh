@@ -93,10 +93,9 @@ struct Report {
   u64 leftover;   // elements that settle could not decide
   u64 winners;    // of these, the one per key that is to be placed
   u64 losers;     // and its duplicates
-  u64 crowds;     // quotient tables: of crowded ranges, as one number (quotient/crowds.cuh)
   u64 displaced;  // pairs whose eviction chain ended without a slot
   u64 unplaced;   // elements that found no slot and moved nobody
-  u64 unused[2];
+  u64 unused[3];  // the first: crowds of a quotient table (quotient/crowds.cuh)
   CountLine counts[kReportLines];
   SignalLine signals[kReportLines];
 };

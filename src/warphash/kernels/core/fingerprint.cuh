@@ -12,7 +12,6 @@
 namespace warphash {
 
 WARPHASH_FN u64 read_word(const u8* p, u64 bytes) {
-  if (bytes == 4 && (reinterpret_cast<u64>(p) & 3) == 0) return *reinterpret_cast<const u32*>(p);
   u64 x = 0;
   for (u64 j = 0; j < bytes; ++j) x |= static_cast<u64>(p[j]) << (8 * j);
   return x;

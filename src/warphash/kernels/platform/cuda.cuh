@@ -161,11 +161,6 @@ WARPHASH_FN u32 load_kept(const u32* p) {
   asm volatile("ld.relaxed.gpu.global.L2::cache_hint.u32 %0, [%1], %2;" : "=r"(x) : "l"(p), "l"(policy) : "memory");
   return x;
 }
-WARPHASH_FN u32 load_cached(const u32* p) {
-  u32 x;
-  asm volatile("ld.global.u32 %0, [%1];" : "=r"(x) : "l"(p));
-  return x;
-}
 WARPHASH_FN void store_relaxed(u32* p, u32 x) {
   asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(x) : "memory");
 }

@@ -144,7 +144,6 @@ inline Word load_relaxed(const Word* p) {
   return load_slot<false>(p);
 }
 inline u32 load_kept(const u32* p) { return load_relaxed(p); }
-inline u32 load_cached(const u32* p) { return load_relaxed(p); }
 template <class Word>
 inline void store_relaxed(Word* p, Word x) {
   emulation::change(p, [&](Word) { return x; });

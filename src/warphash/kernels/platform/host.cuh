@@ -75,7 +75,6 @@ WARPHASH_FN Word load_relaxed(const Word* p) {
   return std::atomic_ref<Word>(*const_cast<Word*>(p)).load(kRelaxed);
 }
 WARPHASH_FN u32 load_kept(const u32* p) { return load_relaxed(p); }
-WARPHASH_FN u32 load_cached(const u32* p) { return load_relaxed(p); }
 template <class Word>
 WARPHASH_FN void store_relaxed(Word* p, Word x) {
   std::atomic_ref<Word>(*p).store(x, kRelaxed);

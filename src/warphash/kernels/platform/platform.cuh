@@ -7,7 +7,6 @@
 //   in_global(p)                            the same address, known to be of global memory
 //   load_relaxed, store_relaxed             one word that others may change meanwhile; or two, each by itself
 //   load_kept                               load_relaxed of a word that the cache is to keep when lines go through it
-//   load_cached                             one word as it is, or as it was since the kernel began
 //   compare_exchange_acquire, store_release a lock: what its last owner wrote is seen by the next
 //   acquire_fence, acquire_release_fence   order the accesses before and behind them, at device scope
 //   release_to_host(p, word)                the host that sees the word sees all that this thread wrote before

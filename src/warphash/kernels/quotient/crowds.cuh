@@ -20,10 +20,10 @@
 // Layout. The list `crowds` has a Crowd for each crowded range. Step 2 goes by chunks of kChunk elements, and a Crowd
 // says which chunk is its first. One word counts crowds and chunks together, so their orders agree.
 //
-//   Report::crowds   bit  63      32 31      0
-//                        +----------+---------+
-//                        | crowds   | chunks  |
-//                        +----------+---------+
+//   Report::unused[0]   bit  63      32 31      0
+//                           +----------+---------+
+//                           | crowds   | chunks  |
+//                           +----------+---------+
 //
 // Between steps 2 and 3, the counter of a range counts its listed elements. Their numbers lie in `rest`, where the range
 // has as many places as it has elements.
@@ -65,13 +65,14 @@ struct Crowd {
   u32 unused;
 };
 
-WARPHASH_FN u32 crowds_of(const QuotientBatch& b) { return static_cast<u32>(report_of(b)->crowds >> 32); }
-WARPHASH_FN u32 chunks_of(const QuotientBatch& b) { return static_cast<u32>(report_of(b)->crowds); }
+WARPHASH_FN u64& crowd_count(const QuotientBatch& b) { return report_of(b)->unused[0]; }
+WARPHASH_FN u32 crowds_of(const QuotientBatch& b) { return static_cast<u32>(crowd_count(b) >> 32); }
+WARPHASH_FN u32 chunks_of(const QuotientBatch& b) { return static_cast<u32>(crowd_count(b)); }
 WARPHASH_FN Crowd& crowd_at(const QuotientBatch& b, u32 number) { return pointer<Crowd>(b.crowds)[number]; }
 
 WARPHASH_FN void enter_crowd(const QuotientBatch& b, u32 range, u32 total) {
   const u64 more = 1ull << 32 | (total + kChunk - 1) / kChunk;
-  const u64 before = fetch_add(&report_of(b)->crowds, more);
+  const u64 before = fetch_add(&crowd_count(b), more);
   crowd_at(b, static_cast<u32>(before >> 32)) = {range, total, static_cast<u32>(before), 0};
 }
 

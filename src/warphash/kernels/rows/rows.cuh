@@ -162,7 +162,6 @@ struct Sample : Straight<StoredRows, SampleBatch> {
 // fall to it; the rank is the number of trailing zeros in the upper half of a fingerprint, plus one. The greatest rank
 // tells how many different rows there were (Flajolet et al., HyperLogLog, 2007). Relaxed: a register publishes nothing,
 // and only rises.
-// So a register that was high enough a while ago still is, and most rows ask the nearest cache alone.
 constexpr u32 kSketchBits = 13;
 
 struct Sketch : Straight<StoredRows, FingerprintBatch> {
@@ -171,7 +170,6 @@ struct Sketch : Straight<StoredRows, FingerprintBatch> {
     u32* const at = reinterpret_cast<u32*>(b.registers) + (print & ((1u << kSketchBits) - 1));
     const u32 rest = static_cast<u32>(print >> 32);
     const u32 rank = rest ? first_bit(rest) + 1 : 33;
-    if (load_cached(at) >= rank) return false;
     u32 seen = load_relaxed(at);
     while (seen < rank) {
       const u32 before = compare_exchange_word(at, seen, rank);

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple, Self
 from ...designs.base import Design
 from ...designs.layout import LINE_BYTES, Quotients
 from ...runtime.abi import (
+    CROWDS,
     LISTS_BYTES,
     RANGE_LISTS_BYTES,
     REPORT_WORDS,
@@ -646,7 +647,9 @@ class QuotientArray:
         run("apply_crowds", self.table, batch, min(report.chunks, max(1, lanes // _CROWD_THREADS)), stream)
         run("apply", self.table, batch, report.crowds, stream)
         batch.rest = 0
-        return read_report(self.engine, batch.report, stream)
+        report = read_report(self.engine, batch.report, stream)
+        self.engine.fill(batch.report + CROWDS, 0, 8, stream)  # for the next launch
+        return report
 
     def _apply(self, batch: QuotientBatch, stream: Any) -> None:
         builds = batch.left and self._builds(batch)
