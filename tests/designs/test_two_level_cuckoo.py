@@ -18,6 +18,7 @@ from support.refusals import refusing
 from warphash import HashMap, HashSet, TableFull
 from warphash.errors import ParameterError
 from warphash.runtime.devices import engine_for
+from warphash.storage import aggregate
 from warphash.storage.two_level import array as two_level
 
 DEVICES = one_of_each("cpu", "emulated")
@@ -340,3 +341,27 @@ def test_the_load_of_a_regular_bucket_is_the_default_of_the_load_factor() -> Non
 def test_a_single_function_needs_squared_buckets(given: dict[str, Any]) -> None:
     with pytest.raises(ParameterError, match="hashes=1 needs sizing='squared'"):
         HashMap("u4", "u4", design="two_level_cuckoo", device="cpu", hashes=1, **given)
+
+
+@pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
+@pytest.mark.parametrize("key", ["u4", "u8"])
+def test_keys_that_repeat_often_are_inserted_and_not_built(
+    device: str, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a GPU, where all elements of a key go to one bucket."""
+    monkeypatch.setattr(aggregate, "FEWEST_AGGREGATED", 1 << 10)
+    numbers = np.random.default_rng(3).permutation(np.arange(4000) % 400)
+    build, built = two_level.TwoLevelArray.build, list[int]()
+
+    def noted(self: Any, keys: int, values: int, n: int, stream: Any = None) -> Any:
+        built.append(n)
+        return build(self, keys, values, n, stream)
+
+    monkeypatch.setattr(two_level.TwoLevelArray, "build", noted)
+    for repeats, batch in ((True, numbers), (False, np.arange(4000))):
+        keys = batch.astype(key)
+        table = HashMap.from_arrays(keys, batch.astype("u4"), design="two_level_cuckoo", device=device)
+        assert bool(built) != repeats
+        assert len(table) == len(np.unique(batch))
+        assert (table.find(keys)[0] == batch).all()
+        table.check()

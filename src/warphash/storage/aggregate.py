@@ -19,7 +19,7 @@ from ..runtime.source import AGGREGATES
 from .scratch import starts_of
 from .storage import Store
 
-__all__ = ["FEWEST_AGGREGATED", "Aggregated", "Aggregator"]
+__all__ = ["FEWEST_AGGREGATED", "Aggregated", "Aggregator", "Samples"]
 
 FEWEST_AGGREGATED = 1 << 17
 """Elements from which on a batch is sampled. Equal keys then take a third of the time, and different ones a fifteenth
@@ -71,11 +71,41 @@ class Aggregated:
         return self.engine.to_host(self.elements, np.uint32, self.n, stream)[left].astype(np.int64)
 
 
+class Samples:
+    """Samples the batches of one table on a GPU. Its caller holds the table's lock alone."""
+
+    def __init__(self) -> None:
+        self._answer: Answer | None = None  # two words
+
+    def repeat_often(self, store: Store, keys: int, n: int, stream: Any) -> bool:
+        """Whether keys of a batch of ``n`` words of 4 or 8 bytes, at least 2^10, repeat often. Waits.
+
+        Raises
+        ------
+        MemoryError
+            If there is no memory for the answer.
+        """
+        engine = store.engine
+        answer = self._answer = self._answer or engine.answer(2)
+        batch = AggregateBatch(n=n, keys=keys, length=answer.ptr)
+        entry = f"repeats{store.spec.word_bytes}"
+        engine.program(AGGREGATES).run(entry, _seed(store), batch, _BLOCK_THREADS, stream)
+        answer.follow(stream)
+        answer.wait()
+        return max(map(int, answer.words)) >= _LEAST_REPEATED * _SAMPLE
+
+
+def _seed(store: Store) -> Aggregation:
+    """What the kernels hash with."""
+    return Aggregation(seed=store.seed * _ODD & (1 << 64) - 1)
+
+
 class Aggregator:
     """Combines the batches of one table. Its caller holds the table's lock alone."""
 
     def __init__(self) -> None:
-        self._answer: Answer | None = None  # two words
+        self._samples = Samples()
+        self._answer: Answer | None = None  # a word
 
     def left_of(
         self, store: Store, keys: int, values: int, n: int, *, op: Op, kind: int, flags: bool, stream: Any
@@ -88,16 +118,10 @@ class Aggregator:
         widths = spec.word_bytes, spec.value_word_bytes
         if engine.lanes == 1 or not set(widths) <= {4, 8}:
             return None
-        program, seed = engine.program(AGGREGATES), Aggregation(seed=store.seed * _ODD & (1 << 64) - 1)
-        batch = AggregateBatch(n=n, keys=keys, op=op, kind=kind)
         try:
-            answer = self._answer = self._answer or engine.answer(2)
-            batch.length = answer.ptr
-            program.run(f"repeats{widths[0]}", seed, batch, _BLOCK_THREADS, stream)
-            answer.follow(stream)
-            answer.wait()
-            if max(map(int, answer.words)) < _LEAST_REPEATED * _SAMPLE:
+            if not self._samples.repeat_often(store, keys, n, stream):
                 return None
+            answer = self._answer = self._answer or engine.answer(1)
             *starts, end = starts_of(width * n for width in (*widths, 4, int(flags)))
             memory = engine.allocate(end, stream)  # once: an allocation takes a GPU's host 30 us
             length = engine.allocate(16, stream)
@@ -105,10 +129,11 @@ class Aggregator:
             return None
         engine.fill(length.ptr, 0, 16, stream)
         out_keys, out_values, elements, out_flags = (memory.ptr + start for start in starts)
-        batch.values, batch.out_keys, batch.out_values, batch.elements = values, out_keys, out_values, elements
-        batch.length = length.ptr
+        batch = AggregateBatch(n=n, keys=keys, values=values, op=op, kind=kind, length=length.ptr)
+        batch.out_keys, batch.out_values, batch.elements = out_keys, out_values, elements
         threads = max(2, engine.lanes // _LANES_OF_BLOCK) * _BLOCK_THREADS
-        program.run("aggregate" + "".join(map(str, widths)), seed, batch, threads, stream)
+        entry = "aggregate" + "".join(map(str, widths))
+        engine.program(AGGREGATES).run(entry, _seed(store), batch, threads, stream)
         answer.ask(length.ptr, stream)
         answer.wait()
         left = int(answer.words[0])

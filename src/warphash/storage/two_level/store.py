@@ -34,7 +34,7 @@ import numpy.typing as npt
 
 from ...errors import TableFull
 from ...runtime.abi import Flag, Op
-from .. import policies
+from .. import aggregate, policies
 from ..giving_up import check_slots
 from ..growth import Growth
 from ..listed import Listed, list_unplaced
@@ -116,6 +116,7 @@ class TwoLevelStore:
         self._growth = Growth(options.load_factor, self._safe_load_factor, options.bounds)
         self._new_share = 1.0  # of the elements of the last update
         self.rebuilds = self.probes = self.inserted = 0
+        self._samples = aggregate.Samples()
         self.state = _State(array, 0, 0, False)
         self.recovery = Recovery()
         if not array.cleared:
@@ -286,11 +287,16 @@ class TwoLevelStore:
     def _build(self, keys: int, values: int, n: int, flags: int, unique: bool, stream: Any) -> bool:
         """Do a batch for a table without keys in one build, if all of it can be done so: whether it is done.
 
-        A batch that may not fit is not tried: the work would be done twice.
+        A batch that may not fit is not tried: the work would be done twice. Nor is a batch whose keys repeat often, on
+        a GPU: the elements of a key go to one bucket, one after another.
         """
         array, size, *_ = self.state
         if size or self._options.counts_probes or n > self._safe_load_factor * array.slots:
             return False
+        if not unique and n >= aggregate.FEWEST_AGGREGATED and self.engine.lanes > 1:
+            with suppress(MemoryError):
+                if self._samples.repeat_often(self, keys, n, stream):
+                    return False
         self.recovery.step = self._clear
         outcome = self._mended(array, array.build(keys, values, n, stream), stream)
         # Keys may repeat that should not. Then nobody knows which element was added.
