@@ -221,7 +221,7 @@ class TestSchedules:
             ("{range, total, static_cast<u32>(before), 0}", "{range, total, 0, 0}"),
             ("if (!b.erases) return combine_in(line, first_bit(hits), b, place);", "if (!b.erases) return kThere;"),
             ("return b.erases ? kThere : kListed;", "return kThere;"),
-            ("if (b.rest) return start + pointer<const u32>(b.rest)[start + element];", ""),
+            ("(b.rest ? pointer<const u32>(b.rest)[start + element] : m.sampled.place(element))", "element"),
         ],
         ids=[
             "an element of the sample is done twice",
@@ -230,7 +230,7 @@ class TestSchedules:
             "all ranges begin with one chunk",
             "a value is forgotten",
             "an absent key is forgotten",
-            "other elements are applied than those listed",
+            "other elements are applied than those of the sample and the list",
         ],
     )
     def test_a_planted_bug_shows(self, right: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:

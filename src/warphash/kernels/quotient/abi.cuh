@@ -24,8 +24,8 @@ struct QuotientBatch : Batch {
   u64 heavy;         // u32 list of ranges that apply_in_place leaves to apply, its length in Report::leftover; or 0
   u64 unique;        // build: whether no key repeats
   u64 crowds;        // Crowd per range, for the crowded ones, which Report::unused[0] counts; on a GPU
-  u64 rest;          // u32 per element of `brought`, for the elements of crowded ranges that are left to `apply`; in
-                     // `apply`: the ranges and elements to take, if not 0
+  u64 rest;          // u32 per element of `brought`, for the elements of crowded ranges that are listed; apply_some and
+                     // build_some: 0 for a sample of the elements
 };
 
 // What take_over reads (quotient/gpu/take_over.cuh): the buckets of another table with the same hash constants.

@@ -10,8 +10,8 @@
 // however few elements there are. `apply_in_place` works on the lines where they are, and reads only those of its
 // elements. A batch with few elements for each range goes to `apply_in_place` first. If one key is everywhere in the
 // batch, the range of that key still has many elements. Such a range is entered into the list `heavy`, and `apply` takes
-// the ranges of that list. Where a range has many times more elements than slots, both leave most of these to other
-// kernels (quotient/crowds.cuh).
+// the ranges of that list. It leaves ranges with many times more elements than slots to other kernels
+// (quotient/crowds.cuh).
 //
 // Memory order: relaxed, as in quotient/range.cuh. The end of a kernel publishes the list `heavy` to the next.
 #pragma once
@@ -35,16 +35,15 @@ struct ApplyToRange : InRange<D, Lines> {
   static constexpr bool kInPlace = !Lines::kCopiesRanges;
 
   WARPHASH_FN static u64 ranges_of(const QuotientTable& t, const QuotientBatch& b) {
-    if (Lines::kSplitsCrowds && b.rest) return crowds_of(b);
-    return !kInPlace && b.heavy ? report_of(b)->leftover : Base::ranges_of(t, b);
+    return Lines::kLeavesCrowds && b.heavy ? report_of(b)->leftover : Base::ranges_of(t, b);
   }
   WARPHASH_FN static u32 range_at(const QuotientBatch& b, u64 number) {
-    if (Lines::kSplitsCrowds && b.rest) return crowd_at(b, static_cast<u32>(number)).range;
-    return !kInPlace && b.heavy ? pointer<const u32>(b.heavy)[number] : Base::range_at(b, number);
+    return Lines::kLeavesCrowds && b.heavy ? pointer<const u32>(b.heavy)[number] : Base::range_at(b, number);
   }
   // A block that works in place leaves a range with many elements to one that copies it.
   WARPHASH_FN static bool takes(const QuotientTable& t, const QuotientBatch& b, u32 range) {
-    if (!kInPlace || *counter_of(t, range) <= kMostInPlace) return true;
+    if constexpr (!kInPlace) return Base::takes(t, b, range);
+    if (*counter_of(t, range) <= kMostInPlace) return true;
     if (thread_in_block() == 0) pointer<u32>(b.heavy)[fetch_add(&report_of(b)->leftover, u64(1))] = range;
     return false;
   }

@@ -46,10 +46,10 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
 
   // The listed ranges or, without a list, all.
   WARPHASH_FN static u64 ranges_of(const QuotientTable& t, const QuotientBatch& b) {
-    return b.touched ? Base::ranges_of(t, b) : t.ranges;
+    return Lines::kIsForCrowds || b.touched ? Base::ranges_of(t, b) : t.ranges;
   }
   WARPHASH_FN static u32 range_at(const QuotientBatch& b, u64 number) {
-    return b.touched ? Base::range_at(b, number) : static_cast<u32>(number);
+    return Lines::kIsForCrowds || b.touched ? Base::range_at(b, number) : static_cast<u32>(number);
   }
 
   // The memory is prepared.

@@ -4,20 +4,24 @@
 // half of its elements would wait for one block: 20 million such inserts took 65 times as long as ones with different
 // keys (H200). But most elements of such a range have keys that others brought before. These need the block no more.
 //
-// Protocol, a kernel for each step. The host launches steps 2 and 3 if there are crowded ranges.
-//   1. The block of a crowded range works on a sample of its elements: one of 2^shift, at a random place among these. The
-//      sample has kSampledForASlot elements for each slot, or up to twice as many. It has no fewer than kFewestSampled,
-//      and no more than twice kMostSampled. The block enters the range into a list.
-//   2. The blocks of a grid share all other elements of these ranges (quotient/gpu/crowds.cuh). Elements whose keys are
+// Protocol, a kernel for each step. The host launches steps 2 to 4 if there are crowded ranges.
+//   1. `build` or `apply` enters a crowded range into a list, and leaves it.
+//   2. `build_some` or `apply_some` has a block for each range of that list, for a sample of its elements: one of 2^shift,
+//      at a random place among these. The sample has kSampledForASlot elements for each slot, or up to twice as many. It
+//      has no fewer than kFewestSampled, and no more than twice kMostSampled.
+//   3. The blocks of a grid share all other elements of these ranges (quotient/gpu/crowds.cuh). Elements whose keys are
 //      in the table are done there, and so are those that erase keys which are not. The others are listed by ranges.
-//   3. `apply` has a block for each range once more, for its listed elements.
+//   4. `apply_some` has a block for each range once more, for its listed elements.
 //
-// Step 3 has few elements: mostly those of keys that are rare in the batch. A key that k elements have is not in a
+// Why other kernels in steps 2 and 4. They find their elements through a list or a sample. A `build` that could do so took 1.2
+// times as long for ranges that are not crowded (H100).
+//
+// Step 4 has few elements: mostly those of keys that are rare in the batch. A key that k elements have is not in a
 // sample of one of s with probability (1 - 1/s)^k, and k elements are then left. For any k, that is less than s / e on
 // average. A range has as many keys as slots at most. So whatever the keys are, less than a tenth of the elements are
 // left, and less than a third in sets of 4 bytes, which have the most slots.
 //
-// Layout. The list `crowds` has a Crowd for each crowded range. Step 2 goes by chunks of kChunk elements, and a Crowd
+// Layout. The list `crowds` has a Crowd for each crowded range. Step 3 goes by chunks of kChunk elements, and a Crowd
 // says which chunk is its first. One word counts crowds and chunks together, so their orders agree.
 //
 //   Report::unused[0]   bit  63      32 31      0
@@ -25,7 +29,7 @@
 //                           | crowds   | chunks  |
 //                           +----------+---------+
 //
-// Between steps 2 and 3, the counter of a range counts its listed elements. Their numbers lie in `rest`, where the range
+// Between steps 3 and 4, the counter of a range counts its listed elements. Their numbers lie in `rest`, where the range
 // has as many places as it has elements.
 #pragma once
 #include "quotient/bring.cuh"

@@ -124,14 +124,28 @@ struct InRange : OverQuotients {
         odd(false) {
     if (id != 0) return;
     m.stale = m.changed = 0;  // a barrier follows before a round
-    m.sampled = sampled();
+    if constexpr (Lines::kIsForCrowds) m.sampled = sampled();
   }
 
-  // The ranges that have elements, or that have elements left: how many, which has a number, and whether this kernel
-  // works on one.
-  WARPHASH_FN static u64 ranges_of(const QuotientTable&, const QuotientBatch& b) { return report_of(b)->winners; }
-  WARPHASH_FN static u32 range_at(const QuotientBatch& b, u64 number) { return pointer<const u32>(b.touched)[number]; }
-  WARPHASH_FN static bool takes(const QuotientTable&, const QuotientBatch&, u32) { return true; }
+  // The ranges that have elements, or those of them that are crowded: how many, which has a number, and whether this
+  // kernel works on one.
+  WARPHASH_FN static u64 ranges_of(const QuotientTable&, const QuotientBatch& b) {
+    return Lines::kIsForCrowds ? crowds_of(b) : report_of(b)->winners;
+  }
+  WARPHASH_FN static u32 range_at(const QuotientBatch& b, u64 number) {
+    if constexpr (Lines::kIsForCrowds) return crowd_at(b, static_cast<u32>(number)).range;
+    return pointer<const u32>(b.touched)[number];
+  }
+  WARPHASH_FN static bool takes(const QuotientTable& t, const QuotientBatch& b, u32 range) {
+    if constexpr (Lines::kLeavesCrowds) {
+      const u32 total = *counter_of(t, range);
+      if (Sampled::of(total, static_cast<u32>(t.range_buckets) * S::kSlots).is_part()) {
+        if (thread_in_block() == 0) enter_crowd(b, range, total);
+        return false;
+      }
+    }
+    return true;
+  }
 
   // Once for the memory of a block, before its first range.
   WARPHASH_FN static void prepare(void* memory) {
@@ -168,21 +182,17 @@ struct InRange : OverQuotients {
     Lines::close(m.range, line_at(t, first_bucket), size, id, threads);
     if (b.count_probes) atomic_add(&count_line(b, range).probes, static_cast<u64>(probes));
     if (id != 0) return;
-    if constexpr (Lines::kSplitsCrowds)
-      if (m.sampled.is_part()) enter_crowd(b, range, *counter_of(t, range));
     *counter_of(t, range) = 0;
     if (m.changed) atomic_add(&count_line(b, range).changed, static_cast<u64>(m.changed));
   }
 
   // ---- the elements, by their numbers among those that the block works on
   WARPHASH_FN Sampled sampled() const {
-    return Lines::kSplitsCrowds && !b.rest ? Sampled::of(*counter_of(t, range), size * S::kSlots) : Sampled{0};
+    return Lines::kIsForCrowds && !b.rest ? Sampled::of(*counter_of(t, range), size * S::kSlots) : Sampled{0};
   }
   WARPHASH_FN u32 place(u32 element) const {
-    if constexpr (Lines::kSplitsCrowds) {
-      if (b.rest) return start + pointer<const u32>(b.rest)[start + element];
-      if (m.sampled.is_part()) return start + m.sampled.place(element);
-    }
+    if constexpr (Lines::kIsForCrowds)
+      return start + (b.rest ? pointer<const u32>(b.rest)[start + element] : m.sampled.place(element));
     return start + element;
   }
   WARPHASH_FN Brought brought(u32 element) const { return pointer<const Brought>(b.brought)[place(element)]; }

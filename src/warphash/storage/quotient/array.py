@@ -588,8 +588,7 @@ class QuotientArray:
         batch.indices, batch.count = indices, length
         run("scatter", self.table, batch, n, stream)
         batch.indices, batch.count = 0, 0
-        self._apply(batch, stream)
-        return self._settled(batch, left, stream)
+        return self._settled(batch, left, self._apply(batch, stream), stream)[0]
 
     def _go_in_passes(self, passes: Passes, batch: QuotientBatch, is_first: bool, stream: Any) -> Report:
         """Bring the elements of a launch in passes, and apply them. The report of all launches so far.
@@ -600,8 +599,7 @@ class QuotientArray:
         passes.bring(self.table, batch, stream)
         flags = batch.out_flags
         if not flags:
-            self._apply(batch, stream)
-            return self._settled(batch, passes.rest, stream)
+            return self._settled(batch, passes.rest, self._apply(batch, stream), stream)[0]
         batch.out_flags = passes.flags
         apply = partial(self._apply_and_restore, passes, batch, flags, is_first, stream)
         return apply() if batch.op in (Op.KEEP, Op.REPLACE) else uninterrupted(apply)
@@ -614,14 +612,12 @@ class QuotientArray:
         Mostly all keys of a large batch are new, or none is. Then all flags are alike, and need no way back. Those of a
         smaller batch are on their way back while the host waits, which is in vain if there are crowded ranges.
         """
-        self._apply(batch, stream)
+        built = self._apply(batch, stream)
         goes_ahead = batch.n < _FEWEST_ALIKE
         if goes_ahead:
             passes.restore_flags(self.table, batch.n, flags, stream)
-        report = read_report(self.engine, batch.report, stream)
-        if report.crowds:
-            report = self._settle_crowds(batch, passes.rest, report, stream)
-        elif goes_ahead:
+        report, had_crowds = self._settled(batch, passes.rest, built, stream)
+        if goes_ahead and not had_crowds:
             return report
         if is_first and not report.unplaced and report.changed in (0, batch.n):
             self.engine.fill(flags, Flag.CHANGED if report.changed else Flag.PRESENT, batch.n, stream)
@@ -629,30 +625,34 @@ class QuotientArray:
             passes.restore_flags(self.table, batch.n, flags, stream)
         return report
 
-    def _settled(self, batch: QuotientBatch, rest: int, stream: Any) -> Report:
-        """The report of a launch, behind what is left of its crowded ranges. Waits."""
-        report = read_report(self.engine, batch.report, stream)
-        return self._settle_crowds(batch, rest, report, stream) if report.crowds else report
+    def _settled(self, batch: QuotientBatch, rest: int, built: bool, stream: Any) -> tuple[Report, bool]:
+        """The report of a launch behind its crowded ranges, and whether there were some. Waits.
 
-    def _settle_crowds(self, batch: QuotientBatch, rest: int, report: Report, stream: Any) -> Report:
-        """Apply what is left of crowded ranges (``kernels/quotient/crowds.cuh``, steps 2 and 3). Waits.
+        The kernels for crowded ranges are those of ``kernels/quotient/crowds.cuh``, steps 2 to 4.
 
         Parameters
         ----------
         rest
             Address of a list (uint32) of as many elements as the launch has.
+        built
+            Whether the launch was a build. Then all lines are written at the end.
         """
-        run, lanes = self.program.run_blocks, self.engine.lanes
-        batch.rest, batch.heavy = rest, 0
-        run("apply_crowds", self.table, batch, min(report.chunks, max(1, lanes // _CROWD_THREADS)), stream)
-        run("apply", self.table, batch, report.crowds, stream)
-        batch.rest = 0
         report = read_report(self.engine, batch.report, stream)
-        self.engine.fill(batch.report + CROWDS, 0, 8, stream)  # for the next launch
-        return report
+        crowds, run, lanes = report.crowds, self.program.run_blocks, self.engine.lanes
+        if crowds:
+            batch.rest = 0
+            run("build_some" if built else "apply_some", self.table, batch, crowds, stream)
+            batch.rest = rest
+            run("apply_crowds", self.table, batch, min(report.chunks, max(1, lanes // _CROWD_THREADS)), stream)
+            run("apply_some", self.table, batch, crowds, stream)
+            report = read_report(self.engine, batch.report, stream)
+            self.engine.fill(batch.report + CROWDS, 0, 8, stream)  # for the next launch
+        self.cleared |= built
+        return report, crowds > 0
 
-    def _apply(self, batch: QuotientBatch, stream: Any) -> None:
-        builds = batch.left and self._builds(batch)
+    def _apply(self, batch: QuotientBatch, stream: Any) -> bool:
+        """Apply the elements of a launch that are brought, but for crowded ranges. Whether it is a build."""
+        builds = bool(batch.left) and self._builds(batch)
         self._is_blank = False
         blocks = min(batch.n, self.ranges)
         run = self.program.run_blocks
@@ -660,14 +660,14 @@ class QuotientArray:
             if not self.cleared:
                 blocks, batch.touched = self.ranges, 0
             run("build", self.table, batch, blocks, stream)
-            self.cleared = True
-            return
-        if not self.engine.window_bytes or batch.n > _IN_PLACE_SHARE * blocks:
+        elif not self.engine.window_bytes or batch.n > _IN_PLACE_SHARE * blocks:
             batch.heavy = 0
-            return run("apply", self.table, batch, blocks, stream)
-        batch.heavy = batch.touched + 4 * blocks
-        run("apply_in_place", self.table, batch, blocks, stream)
-        run("apply", self.table, batch, min(blocks, batch.n // (_MOST_IN_PLACE + 1)), stream)
+            run("apply", self.table, batch, blocks, stream)
+        else:
+            batch.heavy = batch.touched + 4 * blocks
+            run("apply_in_place", self.table, batch, blocks, stream)
+            run("apply", self.table, batch, min(blocks, batch.n // (_MOST_IN_PLACE + 1)), stream)
+        return builds
 
     def _builds(self, batch: QuotientBatch) -> bool:
         """Whether a launch may build lines that have no trace of a key, and need not read them."""

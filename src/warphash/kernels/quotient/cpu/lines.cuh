@@ -6,7 +6,7 @@
 namespace warphash {
 
 struct LinesInPlace {
-  static constexpr bool kCopiesRanges = false, kSplitsCrowds = false;
+  static constexpr bool kCopiesRanges = false, kLeavesCrowds = false, kIsForCrowds = false;
   static constexpr u32 kThreads = 1;
   template <class Word>
   static constexpr u32 kStrideWords = kLineWords;

@@ -1,11 +1,11 @@
-// What the blocks of a grid share of the elements of crowded ranges (quotient/crowds.cuh, step 2).
+// What the blocks of a grid share of the elements of crowded ranges (quotient/crowds.cuh, step 3).
 //
 // Protocol of an element that is not in the sample of its range.
 //   1. Look for its key, in its home bucket and, if the filter says so, in its second one.
 //   2. If the key is there: combine the value by an atomic operation. Or vacate its slot, if the key is to be erased
 //      and is no guest. An atomic operation tells whether this element was the one that vacated the slot; otherwise
 //      look again, as in quotient/gpu/erase.cuh.
-//   3. A guest that is to be erased, and a key that is to be added, is listed for `apply`. An absent key that is to be
+//   3. A guest that is to be erased, and a key that is to be added, is listed for step 4. An absent key that is to be
 //      erased needs nothing.
 //
 // No key comes to a bucket in this kernel. While keys are added, none leaves its slot, and lines are read through the

@@ -38,6 +38,12 @@ struct BlockARange : OverQuotients {
   WARPHASH_ENTRY(                                                                                                  \
       apply_in_place,                                                                                              \
       warphash::BlockARange<warphash::ApplyToRange<WARPHASH_DESIGN(D, WORD, VALUED, N), warphash::LinesInGlobal>>) \
+  WARPHASH_ENTRY(                                                                                                  \
+      apply_some,                                                                                                  \
+      warphash::BlockARange<warphash::ApplyToRange<WARPHASH_DESIGN(D, WORD, VALUED, N), warphash::LinesOfCrowds>>) \
+  WARPHASH_ENTRY(                                                                                                  \
+      build_some,                                                                                                  \
+      warphash::BlockARange<warphash::BuildRange<WARPHASH_DESIGN(D, WORD, VALUED, N), warphash::LinesOfCrowds>>)   \
   WARPHASH_ENTRY(apply_crowds, warphash::ApplyCrowds<WARPHASH_DESIGN(D, WORD, VALUED, N)>)                         \
   WARPHASH_ENTRY(erase_alone, warphash::EraseAlone<WARPHASH_DESIGN(D, WORD, VALUED, N)>)                           \
   WARPHASH_ENTRY(update_few, warphash::UpdateFew<WARPHASH_DESIGN(D, WORD, VALUED, N)>)                             \

@@ -9,7 +9,7 @@
 namespace warphash {
 
 struct LinesByQuads {
-  static constexpr bool kCopiesRanges = true, kSplitsCrowds = true;
+  static constexpr bool kCopiesRanges = true, kLeavesCrowds = true, kIsForCrowds = false;
   static constexpr u32 kThreads = kApplyingThreads;  // of a block
   template <class Word>
   static constexpr u32 kStrideWords = kLineWords + sizeof(Word) / 4;
@@ -84,6 +84,11 @@ struct LinesByQuads {
   }
 };
 
+// For a range that others leave, since it is crowded (quotient/crowds.cuh).
+struct LinesOfCrowds : LinesByQuads {
+  static constexpr bool kLeavesCrowds = false, kIsForCrowds = true;
+};
+
 // The words before the values of a line that threads of other blocks change meanwhile.
 template <class S>
 WARPHASH_FN void read_shared(const Line* line, u32 (&w)[kLineWords]) {
@@ -98,7 +103,7 @@ WARPHASH_FN void read_shared(const Line* line, u32 (&w)[kLineWords]) {
 // For a range with few elements: its lines stay where they are. A barrier of the block orders what its threads write
 // there, as in memory that they share.
 struct LinesInGlobal {
-  static constexpr bool kCopiesRanges = false, kSplitsCrowds = false;
+  static constexpr bool kCopiesRanges = false, kLeavesCrowds = false, kIsForCrowds = false;
   static constexpr u32 kThreads = kThreadsInPlace;
   template <class Word>
   static constexpr u32 kStrideWords = kLineWords;

@@ -28,15 +28,10 @@
 
 namespace warphash {
 
-// No batch brings elements.
-struct LinesWithoutCrowds : LinesByQuads {
-  static constexpr bool kSplitsCrowds = false;
-};
-
 template <class D>
-struct TakeOverRange : InRange<D, LinesWithoutCrowds> {
+struct TakeOverRange : InRange<D, LinesByQuads> {
   using Batch = TakeOverBatch;
-  using Lines = LinesWithoutCrowds;
+  using Lines = LinesByQuads;
   using Base = InRange<D, Lines>;
   using S = typename D::S;
   using Word = typename S::Word;
