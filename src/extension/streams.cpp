@@ -2,7 +2,8 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
-#include "lookups.hpp"
+#include "find.hpp"
+#include "known_batch.hpp"
 
 NB_MODULE(_streams, m) {
   nb::set_leak_warnings(false);  // an engine lives as long as its process
@@ -20,10 +21,8 @@ NB_MODULE(_streams, m) {
       .def("run", nb::overload_cast<nb::handle, nb::handle, std::uint64_t, nb::handle>(&Kernel::run), nb::arg(),
            nb::arg(), nb::arg(), nb::arg().none());
   nb::class_<KnownArrays>(m, "KnownArrays").def(nb::init<nb::type_object, nb::tuple, nb::tuple>());
-  nb::class_<Lookups>(m, "Lookups")
-      .def(nb::init<KnownArrays, nb::object, nb::object, nb::object, std::uint64_t, std::uint64_t, nb::type_object,
-                    nb::object, nb::tuple>(),
-           nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg())
-      .def("see", &Lookups::see, nb::arg().none())
-      .def("launch", &Lookups::launch);
+  nb::class_<KnownBatch>(m, "KnownBatch")
+      .def(nb::init<nb::list, nb::object, nb::list, std::uint64_t, std::uint64_t>())
+      .def("see", &KnownBatch::see);
+  nb::class_<Find>(m, "Find").def(nb::init<nb::type_object, nb::object, nb::tuple>()).def("launch", &Find::launch);
 }

@@ -117,7 +117,7 @@ array_view: Callable[[tuple[Any, ...]], ArrayView] = partial(tuple.__new__, Arra
 
 
 class KnownArrays(NamedTuple):
-    """How compiled code knows arrays of one library, type and device (``src/extension/lookups.hpp``).
+    """How compiled code knows arrays of one library, type and device (``src/extension/known_batch.hpp``).
 
     A way is the names of attributes, one after another, from an array on. A name that ends in ``"()"`` is that of a
     method, which is called.

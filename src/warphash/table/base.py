@@ -13,7 +13,7 @@ Reading changes nothing. A batch may be under way when a call returns. Verbs tha
 
 The walk of ``m.find(keys)``: ``maps.py`` names the verb. This module has the keys seen as an address and the results
 allocated (``arrays/row_type.py``, ``arrays/adapters/``), takes the lock (``locks.py``), and hands the addresses to the
-storage, which launches ``kernels/core/bulk.cuh``. A small batch on a GPU takes a shorter way (``known_lookups.py``).
+storage, which launches ``kernels/core/bulk.cuh``. A small batch on a GPU takes a shorter way (``known_batches.py``).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from ..storage.storage import Storage, StoreOptions
 from . import captured, copies, notebook
 from .array_types import A, Bools, Counts, K, Keys, Like, Order
 from .closed import ClosedStorage
-from .known_lookups import known_lookups
+from .known_batches import KnownLookups, See, known_lookups, known_updates
 from .locks import ReadWriteLock
 from .options import (
     ExistingFile,
@@ -125,6 +125,7 @@ class BaseTable(Generic[K]):
         "_seed",
         "_storage",
         "_transfer",
+        "_updates",
         "_value",
         "_value_kind",
     )
@@ -187,7 +188,8 @@ class BaseTable(Generic[K]):
         self._transfer = Transfer(self._engine)
         self._lock = ReadWriteLock()
         # Of each type of arrays that were looked up in the table's memory, for find (True) and for contains.
-        self._lookups: dict[tuple[type, bool], Any] = {}
+        self._lookups: dict[tuple[type, bool], KnownLookups | None] = {}
+        self._updates: dict[type, See | None] = {}  # of each type of arrays that were kept
         self._captures: list[captured.Capture] = []  # of CUDA graphs
         self._like: tuple[Library, str] | None = None  # of the first keys given to keep: library and device
         self._storage: Storage = make_storage(
@@ -991,6 +993,15 @@ class BaseTable(Generic[K]):
         self, keys: Any, values: Any, op: Op, *, scores: Any = None, unique: bool = False, answers: bool = True
     ) -> Any:
         """Insert, assign or combine: bool[n], True where this element added its key; None without ``answers``."""
+        see = self._updates.get(type(keys))
+        if see is not None and scores is None and answers:
+            known = see(keys) if self._value is None else see(keys, values)
+            if known is not None:
+                made, n, at_stream, *at, made_at = known
+                self._lock.write(
+                    self._update_at_locked, at[0], at[1] if len(at) > 1 else 0, n, op, made_at, unique, at_stream, keys
+                )
+                return made
         pairs = self._view_pairs(keys, values)
         seen = pairs[0]
         given = None if self._score is scores is None else self._view_scores(seen, scores)
@@ -1003,6 +1014,8 @@ class BaseTable(Generic[K]):
             self._lock.write(
                 self._update_at_locked, seen.ptr, values_at, seen.shape[0], op, added_at, unique, stream, seen
             )
+            if type(keys) not in self._updates:
+                self._updates[type(keys)] = known_updates(self, type(keys), pairs, PRESENCE)
         else:
             self._lock.write(self._update_locked, pairs, op, added, unique=unique, scores=given)
         return None if added is None else added.library.export(added)

@@ -1,8 +1,9 @@
-"""Lookups by compiled code: which arrays it knows, which tables it leaves alone, and what it answers on a GPU."""
+"""Batches that compiled code knows: which arrays they have, which tables it leaves alone, and what comes of them."""
 
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -11,11 +12,12 @@ import numpy as np
 import pytest
 
 from support.engines import missing
-from warphash import HashMap, HashSet
-from warphash.arrays.library import ELSEWHERE
+from warphash import HashMap, HashSet, TableFull, WarphashError
+from warphash.arrays.library import ELSEWHERE, KnownArrays
 from warphash.runtime.cuda import _streams  # type: ignore[attr-defined]
 from warphash.storage.lookup import NO_FIELDS
-from warphash.table.base import BaseTable
+from warphash.table.base import PRESENCE, BaseTable
+from warphash.table.known_batches import known_lookups, known_updates
 
 PLACES = (0, 8, 16, 24, 32, 40)
 """Of words in a batch of five."""
@@ -44,20 +46,39 @@ class Storage:
         self.store = SimpleNamespace(recovery=SimpleNamespace(step=step), state=SimpleNamespace(array=array))
 
 
+def known(dtype: str = "u4") -> Any:
+    return _streams.KnownArrays(Array, ((("dtype",), dtype), (("is_contiguous()",), True)), ("data", "ptr"))
+
+
 def lookups(makes_values: bool = True, stream: int = 7) -> Any:
-    known = _streams.KnownArrays(Array, ((("dtype",), "u4"), (("is_contiguous()",), True)), ("data", "ptr"))
     make_values = (lambda shape: Array(shape, "f4", 512)) if makes_values else None
-    return _streams.Lookups(
-        known, lambda: stream, make_values, lambda shape: Array(shape, "?", 256), 3, 1000, Storage, NO_FIELDS, PLACES
-    )
+    makers = [make_values, lambda shape: Array(shape, "?", 256)]
+    return _streams.KnownBatch([known()], lambda: stream, makers, 3, 1000)
+
+
+def updates() -> Any:
+    return _streams.KnownBatch([known(), known("f8")], lambda: 7, [lambda shape: Array(shape, "?", 256)], 0, 1000)
 
 
 def test_what_is_seen_of_known_arrays() -> None:
     values, found, *rest = lookups().see(Array((5,)))
     assert (values.dtype, found.dtype, values.shape, found.shape) == ("f4", "?", (5,), (5,))
-    assert rest == [4096, 5, 512, 256, 7]
+    assert rest == [5, 7, 4096, 512, 256]
     values, found, *rest = lookups(makes_values=False).see(Array((999,)))
-    assert values is None and found.shape == (999,) and rest == [4096, 999, 0, 256, 7]
+    assert values is None and found.shape == (999,) and rest == [999, 7, 4096, 0, 256]
+    added, *rest = updates().see(Array((5,), at=4098), Array((5,), "f8", 8192))
+    assert (added.dtype, added.shape) == ("?", (5,)) and rest == [5, 7, 4098, 8192, 256]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [Array((6,), "f8"), Array((5, 1), "f8"), Array((5,)), Array((5,), "f8", is_dense=False), None],
+    ids=["of another length", "of rows", "of another type", "with gaps", "none"],
+)
+def test_pairs_that_do_not_fit_go_the_usual_way(values: Any) -> None:
+    assert updates().see(Array((5,)), values) is None
+    with pytest.raises(TypeError, match="as many arrays"):
+        updates().see(Array((5,)))
 
 
 @pytest.mark.parametrize(
@@ -96,8 +117,8 @@ def test_arrays_of_another_device_go_the_usual_way() -> None:
     ids=["of another type", "with an update to finish", "with displaced pairs", "without a loaded kernel"],
 )
 def test_other_storages_go_the_usual_way(storage: Any) -> None:
-    made = lookups()
-    assert made.launch(storage, 0, made.see(Array((5,)))) == -1
+    find = _streams.Find(Storage, NO_FIELDS, PLACES)
+    assert find.launch(storage, 0, lookups().see(Array((5,)))) == -1
 
 
 def test_an_error_of_an_array_comes_out() -> None:
@@ -110,16 +131,37 @@ def test_an_error_of_an_array_comes_out() -> None:
         def dtype(self, _: Any) -> None:
             pass
 
-    known = _streams.KnownArrays(Broken, ((("dtype",), "u4"),), ("data", "ptr"))
-    made = _streams.Lookups(known, lambda: 0, None, Array, 3, 10, Storage, NO_FIELDS, PLACES)
+    broken = _streams.KnownArrays(Broken, ((("dtype",), "u4"),), ("data", "ptr"))
     with pytest.raises(ZeroDivisionError):
-        made.see(Broken((5,)))
+        _streams.KnownBatch([broken], lambda: 0, [None, Array], 3, 10).see(Broken((5,)))
+
+
+def test_an_error_of_a_maker_comes_out() -> None:
+    def without_memory(shape: Any) -> Any:
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        _streams.KnownBatch([known()], lambda: 0, [Array, without_memory], 3, 10).see(Array((5,)))
 
 
 def test_tables_of_host_memory_have_none() -> None:
     table = HashMap.from_arrays(np.arange(9), np.arange(9), device="cpu")
     for _ in range(2):
-        assert table.find(np.arange(9))[1].all() and not any(table._lookups.values())
+        assert table.find(np.arange(9))[1].all() and not table.assign(np.arange(9), np.arange(9)).any()
+    assert not any(table._lookups.values()) and not any(table._updates.values())
+
+
+@pytest.mark.parametrize(("dtype", "known_to"), [("i2", (False, True)), ("i4", (True, True)), ("S4", (True, True))])
+def test_which_types_of_keys_are_known(dtype: str, known_to: tuple[bool, bool]) -> None:
+    """A lookup goes to its launch if keys are as wide as words."""
+    table = HashMap(dtype, "i4", device="cpu")
+    of_type = lambda view, dtype: KnownArrays(Array, (), ("data", "ptr"), lambda: 0)  # noqa: E731
+    library = SimpleNamespace(known=of_type, maker=lambda view, dtype: Array)
+    seen: Any = SimpleNamespace(library=library)
+    with mock.patch.object(table, "_engine", SimpleNamespace(compiled=_streams)):
+        lookups = known_lookups(table, Array, seen, table._value, PRESENCE)
+        updates = known_updates(table, Array, [seen, seen], PRESENCE)
+    assert (lookups is not None, updates is not None) == known_to
 
 
 # ---- on a GPU
@@ -165,6 +207,64 @@ class TestOnGpu:
                     assert on_host(flags).tolist() == [k in expected for k in asked.tolist()]
                 if design in ("quotient_cuckoo", "cuckoo"):
                     assert went.call_count <= 1  # the first one of contains
+
+    @pytest.mark.parametrize("design", ["quotient_cuckoo", "bucketed_cuckoo", "slab", "stadium"])
+    @pytest.mark.parametrize(("key", "value"), [("int32", "float32"), ("int64", "int16"), ("int32", None)])
+    def test_updates(self, library: str, design: str, key: str, value: str | None) -> None:
+        rng = np.random.default_rng(1)
+        make: Any = HashMap if value else HashSet
+        table = make(key, *([value] if value else []), design=design, capacity=100)
+        expected: dict[int, Any] = {}
+        for n in (1, 300, 1000, 1000, 20_000):  # in which the table grows
+            host = rng.integers(0, 15_000, n).astype(key)
+            values = (host % 100).astype(value or "u1")
+            given = [arrays_of(library, host), *([arrays_of(library, values)] if value else [])]
+            with mock.patch.object(BaseTable, "_view_pairs", autospec=True, side_effect=BaseTable._view_pairs) as went:
+                added = table.insert(*given)
+            assert type(added) is type(given[0]) and went.call_count == (n == 1)
+            assert sorted(host[on_host(added)].tolist()) == sorted(set(host.tolist()) - set(expected))
+            expected |= dict.fromkeys(host.tolist(), 0)
+            assert len(table) == len(expected)
+            if value:
+                with mock.patch.object(BaseTable, "_view_pairs") as went:
+                    assert not on_host(table.assign(*given)).any()
+                    assert not on_host(table.upsert(*given, "max")).any()
+                assert not went.called and (on_host(table.find(given[0])[0]) == values).all()
+        table.check()
+
+    @pytest.mark.parametrize("key", ["int8", "int16"])
+    def test_keys_narrower_than_words(self, library: str, key: str) -> None:
+        host = np.arange(100).astype(key)
+        keys = arrays_of(library, host)
+        table, members = HashMap(key, key), HashSet(key)
+        for _ in range(3):
+            table.assign(keys, keys)
+            members.insert(keys)
+            assert (on_host(table.find(keys)[0]) == host).all() and on_host(table.contains(keys)).all()
+            assert on_host(members.contains(keys)).all() and not on_host(members.contains(keys - 100)).any()
+
+    def test_updates_in_arrays_that_it_does_not_know(self, library: str) -> None:
+        host = np.arange(3000, dtype=np.int32)
+        keys = arrays_of(library, host)
+        table = HashMap("int32", "int32")
+        assert on_host(table.insert(keys, keys)).all()
+        assert not on_host(table.assign(keys[::3], keys[::3])).any()
+        assert not on_host(table.assign(keys[:0], keys[:0])).any()
+        assert on_host(table.assign(keys.reshape(50, 60), keys.reshape(50, 60))).shape == (50, 60)
+        assert not on_host(table.assign(keys, arrays_of(library, host.astype(np.int16)))).any()
+        assert not on_host(table.assign(keys, host)).any() and not table.assign(host, host).any()
+        assert (on_host(table.find(keys)[0]) == host).all()
+        for values in (keys[1:], None):
+            with pytest.raises(WarphashError):
+                table.insert(keys, values)
+        with pytest.raises(WarphashError):
+            table.insert(keys, arrays_of(library, host.astype(np.int64) << 32))
+        full = HashMap("int32", "int32", capacity=100, on_full="raise")
+        for n in (10, 3000):
+            with pytest.raises(TableFull) if n > 10 else nullcontext() as raised:
+                full.insert(keys[:n], keys[:n])
+        assert len(full) == 10 and raised is not None and len(raised.value.keys)
+        assert (on_host(table.find(keys)[0]) == host).all()
 
     def test_what_changes_between_two_lookups(self, library: str) -> None:
         host = np.arange(20_000, dtype=np.int32)
@@ -241,4 +341,5 @@ class TestOnGpu:
         for _ in range(3):
             assert on_host(members.contains(keys)).all() and not on_host(members.contains(keys + 1000)).any()
             assert (on_host(bounded.find(keys)[0]) == host).all()
+            assert not on_host(bounded.assign(keys, keys)).any() and not on_host(members.insert(keys)).any()
         assert not any(bounded._lookups.values())

@@ -1,0 +1,128 @@
+"""What compiled code does of small batches on a GPU (``src/extension/known_batch.hpp``, ``src/extension/find.hpp``).
+
+A find of 1,000 keys is one launch, and so are most updates of as many. The usual way of a verb to its launch takes the
+host longer than the launch takes the driver. So a table keeps what compiled code has to know of each type of arrays
+that it was asked with. Compiled code then compares the arrays of a batch with that, finds their addresses, and makes
+the arrays of the answer. It knows batches of one axis, if keys and values have the types of the table.
+
+Lookups of fewer than `lookup_partition.FEWEST_PARTITIONED` keys are compiled to their launch, if keys and values are as
+wide as the words of the table, no update has to be finished, and no CUDA graph captures the stream. All other batches
+go the usual way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from ctypes import sizeof
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..arrays.library import MAX_ROWS, ArrayView
+from ..arrays.row_type import Column
+from ..storage import lookup_partition
+from ..storage.codec import WordStorage
+from ..storage.lookup import NO_FIELDS
+
+if TYPE_CHECKING:
+    from .base import BaseTable
+
+__all__ = ["KnownLookups", "See", "known_lookups", "known_updates"]
+
+See = Callable[..., tuple[Any, ...] | None]
+"""Arrays of a batch -> arrays of the answer, number of elements, stream, addresses of both in this order; None for
+arrays that are not known."""
+
+
+class KnownLookups(NamedTuple):
+    """Finds, or questions for presence, of one type of arrays.
+
+    Attributes
+    ----------
+    see
+        As `See`, of keys; the answer has values (None where only presence is asked for) and flags.
+    launch
+        ``launch(storage, absent, seen)`` answers the status of the driver; -1 if the storage, or what it is doing, is
+        not known. ``absent`` is the value of an absent key. Its caller holds the table's lock.
+    """
+
+    see: See
+    launch: Callable[[Any, int, tuple[Any, ...]], int]
+
+
+def known_lookups(
+    table: BaseTable[Any], kind: type, keys: ArrayView, values: Column | None, found: Column
+) -> KnownLookups | None:
+    """The compiled lookups of arrays like ``keys``; None for arrays, tables and engines that have none.
+
+    Parameters
+    ----------
+    kind
+        Type of the arrays.
+    values, found
+        Of the arrays of the answer: ``values`` is None if only presence is asked for.
+    """
+    storage = table._storage
+    if type(storage) is not WordStorage or storage.key_slack < 0:  # keys are narrower than words
+        return None
+    if not storage.answers_words(is_value=values is not None):
+        return None
+    most = lookup_partition.FEWEST_PARTITIONED
+    see = _see(table, kind, [keys], [table._key], [values, found], storage.key_slack, most)
+    if see is None:
+        return None
+    batch = storage.store.state.array.batch_type
+    fields = batch.n, batch.keys, batch.out_values, batch.out_flags, batch.default_value
+    places = (*(field.offset for field in fields), sizeof(batch))
+    return KnownLookups(see, table._engine.compiled.Find(WordStorage, NO_FIELDS, places).launch)
+
+
+def known_updates(table: BaseTable[Any], kind: type, pairs: Sequence[ArrayView], added: Column) -> See | None:
+    """How compiled code sees batches for an update in arrays like ``pairs``; None where it does not.
+
+    Parameters
+    ----------
+    kind
+        Type of the arrays.
+    pairs
+        Keys, and values if the table has values.
+    added
+        Of the array of the answer.
+    """
+    if table._score is not None:
+        return None
+    columns = [table._key, *([] if table._value is None else [table._value])]
+    return _see(table, kind, pairs, columns, [added], 0, MAX_ROWS + 1)
+
+
+def _see(
+    table: BaseTable[Any],
+    kind: type,
+    given: Sequence[ArrayView],
+    columns: Sequence[Any],
+    made: Sequence[Column | None],
+    slack: int,
+    fewer: int,
+) -> See | None:
+    """How compiled code sees arrays of some columns, all of one type; None if it does not know such arrays.
+
+    Parameters
+    ----------
+    made
+        Of the arrays of the answer; None for one that nobody asks for.
+    slack
+        The bits that are 0 in the addresses of given arrays.
+    fewer
+        A batch has fewer elements.
+    """
+    library: Any = given[0].library
+    compiled = getattr(table._engine, "compiled", None)
+    if compiled is None or not hasattr(library, "known") or any(view.library is not library for view in given):
+        return None
+    if any(type(column) is not Column or column.shape for column in [*columns, *filter(None, made)]):
+        return None
+    known = [library.known(view, column.dtype) for view, column in zip(given, columns, strict=True)]
+    if known[0].kind is not kind:
+        return None
+    arrays = [compiled.KnownArrays(*each[:3]) for each in known]
+    makers = [None if column is None else library.maker(given[0], column.dtype) for column in made]
+    see: See = compiled.KnownBatch(arrays, known[0].stream, makers, slack, fewer).see
+    return see
