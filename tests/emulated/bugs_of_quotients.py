@@ -229,7 +229,8 @@ BUGS = [
     ),
     bug(
         "rounds begin before the slots are handed out",
-        "block_barrier();\n    Base::set_heads(m, Base::kNobody);\n    block_barrier();",
+        "block_barrier();\n    if (m.listed > threads && !b.unique) settle_present(m.listed);\n    "
+        "Base::set_heads(m, Base::kNobody);\n    block_barrier();",
         "Base::set_heads(m, Base::kNobody);",
         builds,
     ),

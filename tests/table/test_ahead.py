@@ -17,6 +17,9 @@ from warphash.table.ahead import compile_ahead, parsed
 
 DEFAULTS: dict[str, Any] = {"design": "iceberg", "arch": ["sm_90"], "evict": None, "hash": "mixer", "parameters": {}}
 
+SHARED = ["rows", "sketch", "aggregates", "partition"]
+"""Programs of tables of all designs."""
+
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
@@ -36,12 +39,12 @@ def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
 def test_kernels_are_compiled_once(compiled: list[str], caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "warphash"):
         first = list(compile_ahead("u8", "f4", **DEFAULTS))
-    assert [code.program for code in first] == ["iceberg", "rows", "partition"]
-    assert all(code.compiled for code in first) and compiled == ["sm_90"] * 3
+    assert [code.program for code in first] == ["iceberg", *SHARED, "partition"]  # of updates, then of lookups
+    assert all(code.compiled for code in first) and compiled == ["sm_90"] * 6
     assert "compiling the kernels of iceberg for 8 + 4 bytes for sm_90" in caplog.text
-    assert CubinCache().use().entries == 3
+    assert CubinCache().use().entries == 6
     again = list(compile_ahead("i8", "i4", **DEFAULTS))  # keys and values are words of the same widths
-    assert not any(code.compiled for code in again) and len(compiled) == 3
+    assert not any(code.compiled for code in again) and len(compiled) == 6
 
 
 def test_other_kinds_of_tables_need_other_kernels(compiled: list[str]) -> None:
@@ -49,10 +52,10 @@ def test_other_kinds_of_tables_need_other_kernels(compiled: list[str]) -> None:
         return [code.program for code in compile_ahead(key, value, **DEFAULTS | options)]
 
     assert "bounded" in programs("u8", "f4", evict="lru")
-    assert programs("u8", None, design="stadium") == ["stadium", "rows", "partition", "stadium", "stadium"]
+    assert programs("u8", None, design="stadium") == ["stadium", *SHARED, "stadium", "stadium"]
     assert "slabs" in programs("u4", "u4", design="slab")
     assert programs("u8", "u8", design="tiered")[:2] == ["bounded", "bucketed_cuckoo"]
-    assert len(programs("u8", "f4", arch=["sm_80", "sm_100"])) == 6 and {"sm_80", "sm_100"} <= set(compiled)
+    assert len(programs("u8", "f4", arch=["sm_80", "sm_100"])) == 12 and {"sm_80", "sm_100"} <= set(compiled)
     before = len(compiled)
     programs("u8", "f4", parameters={"slots_per_bucket": 32})
     programs("u8", "f4", hash="universal")
@@ -80,7 +83,7 @@ def test_without_a_gpu_an_architecture_is_needed(compiled: list[str]) -> None:
         with pytest.raises(EngineUnavailable):
             list(compile_ahead("u8", "f4", **DEFAULTS | {"arch": None}))
     else:
-        assert len(list(compile_ahead("u8", "f4", **DEFAULTS | {"arch": None}))) == 3
+        assert len(list(compile_ahead("u8", "f4", **DEFAULTS | {"arch": None}))) == 6
 
 
 @pytest.mark.parametrize(
