@@ -91,7 +91,7 @@ class KnownBatch {
   }
 
   // (arrays of the answer…, number of elements, stream, addresses of given arrays…, addresses of the others…), where an
-  // address is 0 for None. None for arrays that are not known, or have no axis of their own length.
+  // address is 0 for None. None for arrays that are not known, that differ in length, or that have not exactly one axis.
   nb::object see(nb::args arrays) const {
     if (arrays.size() != given_.size()) throw nb::type_error("expected as many arrays as are known");
     for (std::size_t i = 0; i < given_.size(); ++i)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from support.engines import missing, one_of_each
-from support.faults import FAMILIES, VERBS, Repeating, interrupts, refusals
+from support.faults import FAMILIES, VERBS, Repeating, all_faults, check_harmless
 from support.planting import planted
 from support.types import Array
 from warphash import HashMap, TableFull
@@ -146,9 +146,8 @@ def test_a_batch_that_does_not_fit_names_its_keys(device: str, aggregates: list[
 @pytest.mark.parametrize("family", ["buckets", "subtables", "tickets"])
 def test_faults_add_all_values_of_a_key_or_none(family: str, aggregates: list[int]) -> None:
     scenario = Repeating(FAMILIES[family], VERBS["upsert"], "emulated")
-    faults = [*interrupts(scenario, every=61), *refusals(scenario, once=True), *refusals(scenario, once=False)]
-    harms = [f"line {fault.number}, {fault.place}: {harm}" for fault in faults if (harm := fault.harm())]
-    assert not harms, "\n".join(harms)
+    faults = [*all_faults(scenario, every=61)]
+    check_harmless(faults)
     assert aggregates and len(faults) > 10
 
 

@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 
 from support.engines import missing
-from support.faults import FAMILIES, VERBS, Family, Repeating, interrupts
+from support.faults import FAMILIES, VERBS, Family, Repeating, check_harmless, interrupts
 from warphash.storage.buckets import array as bucket_array
 from warphash.storage.buckets.store import BucketStore
 from warphash.storage.subtables.store import SubtableStore
@@ -59,12 +59,7 @@ STRIDES = {"some": {"cpu": 19, "emulated": 97}, "all": {"cpu": 1, "emulated": 5}
 def test_an_interrupted_upsert_adds_all_values_of_a_key_or_none(family: Family, device: str, lines: str) -> None:
     scenario = Repeating(family, VERBS["upsert"], device)
     with in_small_pieces():
-        harms = [
-            f"line {fault.number}, {fault.place}: {harm}"
-            for fault in interrupts(scenario, every=STRIDES[lines][device])
-            if (harm := fault.harm())
-        ]
-    assert not harms, "\n".join(harms)
+        check_harmless(interrupts(scenario, every=STRIDES[lines][device]))
 
 
 @pytest.mark.usefixtures("ctrl_c")
@@ -81,10 +76,5 @@ def test_a_second_interrupt_at_the_end_of_an_interrupted_batch(family: str, stor
         return whole(*arguments)
 
     with in_small_pieces(), mock.patch.object(store, end, interrupted):
-        harms = [
-            f"line {fault.number}, {fault.place}: {harm}"
-            for fault in interrupts(scenario, every=7 if device == "cpu" else 37)
-            if (harm := fault.harm())
-        ]
+        check_harmless(interrupts(scenario, every=7 if device == "cpu" else 37))
     assert ends, "no interrupted batch was finished"
-    assert not harms, "\n".join(harms)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, nullcontext
-from itertools import chain
 from typing import Any
 from unittest import mock
 
@@ -12,10 +11,10 @@ import numpy as np
 import pytest
 
 from support.engines import missing, one_of_each
-from support.faults import FAMILIES, VERBS, Repeating, interrupts, refusals, scenarios
+from support.faults import FAMILIES, VERBS, Repeating, all_faults, check_harmless, interrupts, scenarios
 from support.passes import in_passes
 from support.planting import planted
-from support.quotients import add, array_of, made
+from support.quotients import add, array_of, check_combined, entries, launches, made
 from support.types import Array
 from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine, EmulationError
@@ -47,16 +46,6 @@ def batch(name: str, n: int, dtype: str) -> Array:
         "first hot, then different": np.concatenate([np.zeros(n - n // 4, np.int64), np.arange(n // 4)]),
     }
     return (numbers[name].astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)).astype(dtype)
-
-
-def launches(table: Any) -> Any:
-    """A mock of the launches of a table's kernels, which launches them."""
-    program = array_of(table).program
-    return mock.patch.object(program, "run", side_effect=program.run)
-
-
-def entries(launched: Any) -> list[str]:
-    return [call.args[0] for call in launched.call_args_list]
 
 
 def check_verbs(key: str, value: str | None, slots: int, device: str, keys: Array) -> bool:
@@ -125,10 +114,7 @@ def test_operations_on_one_value(device: str, op: str) -> None:
     with launches(table) as launched:
         added = table.upsert(keys, values, op)
     assert "apply_crowds" in entries(launched) and np.count_nonzero(added) == 1 and keys[added] == 1000
-    function: Any = {"add": np.add, "min": np.minimum, "max": np.maximum}.get(op) or getattr(np, f"bitwise_{op}")
-    for key, start in ((5, [~np.uint32(5)]), (1000, [])):
-        expected = function.reduce(np.concatenate([np.array(start, np.uint32), values[keys == key]]), dtype="u4")
-        assert table.find(np.array([key], np.uint32))[0] == expected
+    check_combined(table, op, keys, values, {5: ~np.uint32(5)})
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -163,25 +149,14 @@ class TestFaults:
     def test_a_fault_leaves_the_table_whole(self, verb: str, passes: bool, lines: str) -> None:
         with in_passes() if passes else nullcontext():
             for scenario in scenarios("emulated", ["quotients"], [verb]):
-                faults = (
-                    refusals(scenario, once=True),
-                    refusals(scenario, once=False),
-                    interrupts(scenario, every=31 if lines == "some" else 5),
-                )
-                harms = [f"{fault.place}: {harm}" for fault in chain(*faults) if (harm := fault.harm())]
-                assert not harms, "\n".join(harms)
+                check_harmless(all_faults(scenario, every=31 if lines == "some" else 5))
 
     @pytest.mark.parametrize("lines", ["some", pytest.param("more", marks=pytest.mark.slow)])
     @pytest.mark.parametrize("passes", [False, True], ids=["one by one", "in passes"])
     def test_an_interrupted_upsert_adds_all_values_of_a_key_or_none(self, passes: bool, lines: str) -> None:
         scenario = Repeating(FAMILIES["quotients"], VERBS["upsert"], "emulated")
         with in_passes() if passes else nullcontext():
-            harms = [
-                f"line {fault.number}, {fault.place}: {harm}"
-                for fault in interrupts(scenario, every=31 if lines == "some" else 5)
-                if (harm := fault.harm())
-            ]
-        assert not harms, "\n".join(harms)
+            check_harmless(interrupts(scenario, every=31 if lines == "some" else 5))
 
 
 SPLIT_ADDITION = """[&] {

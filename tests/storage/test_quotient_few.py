@@ -6,14 +6,13 @@ import sys
 import weakref
 from collections.abc import Iterator
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytest
 
 from support.engines import missing, one_of_each
 from support.faults import STORAGE_AND_TABLE, Interrupt
-from support.quotients import FORMS, add, array_of, keys_with, made
+from support.quotients import FORMS, add, array_of, check_combined, entries, keys_with, launches, made
 from support.refusals import refusing
 from warphash import TableFull
 from warphash.runtime.abi import Op
@@ -29,16 +28,6 @@ def store_of(table: Any) -> Any:
 def awaited(table: Any) -> int:
     """Elements of the batch that nobody has waited for."""
     return int(store_of(table).state.awaited)
-
-
-def launches(table: Any) -> Any:
-    """A mock of the launches of a table's kernels, which launches them."""
-    program = array_of(table).program
-    return mock.patch.object(program, "run", side_effect=program.run)
-
-
-def entries(launched: Any) -> list[str]:
-    return [call.args[0] for call in launched.call_args_list]
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -79,10 +68,7 @@ def test_one_key_in_a_whole_batch(device: str, op: str) -> None:
         added = table.upsert(crowd, values, op)
         assert entries(launched) == ["update_few"]
     assert np.count_nonzero(added) == 1 and crowd[added] == 1000
-    function: Any = {"add": np.add, "min": np.minimum, "max": np.maximum}.get(op) or getattr(np, f"bitwise_{op}")
-    for key, start in ((5, [~np.uint32(5)]), (1000, [])):
-        expected = function.reduce(np.concatenate([np.array(start, np.uint32), values[crowd == key]]), dtype="u4")
-        assert table.find(np.array([key], np.uint32))[0] == expected
+    check_combined(table, op, crowd, values, {5: ~np.uint32(5)})
     table.check()
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import chain
-from typing import Any
 from unittest import mock
 
 import numpy as np
 import pytest
 
 from support.engines import missing, one_of_each
-from support.faults import interrupts, refusals, scenarios
+from support.faults import all_faults, check_harmless, scenarios
 from support.passes import in_one_launch
-from support.quotients import FORMS, add, array_of, held_locks, made
+from support.quotients import FORMS, add, array_of, check_combined, entries, held_locks, launches, made
 from support.refusals import refusing
 from warphash import TableFull
 from warphash.storage.quotient import array as quotient
@@ -24,16 +22,6 @@ DEVICES = one_of_each("emulated", "cuda")
 def no_update_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no update be one launch to its end: `test_quotient_few` is about these."""
     monkeypatch.setattr(quotient, "_MOST_FOR_A_BUCKET", 0)
-
-
-def launches(table: Any) -> Any:
-    """A mock of the launches of a table's kernels, which launches them."""
-    program = array_of(table).program
-    return mock.patch.object(program, "run", side_effect=program.run)
-
-
-def entries(launched: Any) -> list[str]:
-    return [call.args[0] for call in launched.call_args_list]
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -87,10 +75,7 @@ def test_one_key_in_a_whole_batch(device: str, op: str) -> None:
             added = table.upsert(crowd, values, op)
             assert {"update_locked", "apply"} <= set(entries(launched))
         assert np.count_nonzero(added) == 1 and crowd[added] == 1000
-        function: Any = {"add": np.add, "min": np.minimum, "max": np.maximum}.get(op) or getattr(np, f"bitwise_{op}")
-        for key, start in ((5, [~np.uint32(5)]), (1000, [])):
-            expected = function.reduce(np.concatenate([np.array(start, np.uint32), values[crowd == key]]), dtype="u4")
-            assert table.find(np.array([key], np.uint32))[0] == expected
+        check_combined(table, op, crowd, values, {5: ~np.uint32(5)})
         table.check()
 
 
@@ -204,10 +189,4 @@ class TestEmulated:
     def test_a_fault_leaves_the_table_whole(self, verb: str, lines: str) -> None:
         with in_one_launch():
             for scenario in scenarios("emulated", ["quotients"], [verb]):
-                faults = (
-                    refusals(scenario, once=True),
-                    refusals(scenario, once=False),
-                    interrupts(scenario, every=31 if lines == "some" else 5),
-                )
-                harms = [f"{fault.place}: {harm}" for fault in chain(*faults) if (harm := fault.harm())]
-                assert not harms, "\n".join(harms)
+                check_harmless(all_faults(scenario, every=31 if lines == "some" else 5))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
-from itertools import chain
 from typing import Any
 from unittest import mock
 
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 
 from support.engines import missing, one_of_each
-from support.faults import FAMILIES, VERBS, Repeating, interrupts, refusals, scenarios
+from support.faults import FAMILIES, VERBS, Repeating, all_faults, check_harmless, interrupts, scenarios
 from support.hashing import permuted
 from support.passes import in_passes
 from support.planting import planted
@@ -357,26 +356,14 @@ class TestEmulated:
     def test_an_interrupted_upsert_adds_all_values_of_a_key_or_none(self, lines: str) -> None:
         scenario = Repeating(FAMILIES["quotients"], VERBS["upsert"], "emulated")
         with in_passes(), mock.patch.object(quotient, "_MOST_ELEMENTS", 64):
-            harms = [
-                f"line {fault.number}, {fault.place}: {harm}"
-                for fault in interrupts(scenario, every=31 if lines == "some" else 5)
-                if (harm := fault.harm())
-            ]
-        assert not harms, "\n".join(harms)
+            check_harmless(interrupts(scenario, every=31 if lines == "some" else 5))
 
     @pytest.mark.parametrize("lines", ["some", pytest.param("more", marks=pytest.mark.slow)])
     @pytest.mark.parametrize("verb", ["insert", "assign", "erase", "reserve", "shrink"])
     def test_a_fault_leaves_the_table_whole(self, verb: str, lines: str) -> None:
         with in_passes(), mock.patch.object(quotient, "_LAUNCH_ELEMENTS", 32):
             for scenario in scenarios("emulated", ["quotients"], [verb]):
-                every = 31 if lines == "some" else 5
-                faults = (
-                    refusals(scenario, once=True),
-                    refusals(scenario, once=False),
-                    interrupts(scenario, every=every),
-                )
-                harms = [f"{fault.place}: {harm}" for fault in chain(*faults) if (harm := fault.harm())]
-                assert not harms, "\n".join(harms)
+                check_harmless(all_faults(scenario, every=31 if lines == "some" else 5))
 
 
 def disorder(engine: EmulatedEngine, seed: int, monkeypatch: pytest.MonkeyPatch, *, scatter: bool = False) -> bool:

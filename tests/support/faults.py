@@ -46,6 +46,8 @@ __all__ = [
     "Interrupt",
     "Scenario",
     "Verb",
+    "all_faults",
+    "check_harmless",
     "faulty_call",
     "interrupts",
     "lines_of",
@@ -662,6 +664,19 @@ def interrupts(
             return
         yield Fault(scenario, number, interrupt.place, table, done, False)
         number += every
+
+
+def all_faults(scenario: Scenario, *, every: int) -> Iterator[Fault]:
+    """Refuse each allocation of the call, alone and with all that follow; interrupt at every ``every``-th line."""
+    yield from refusals(scenario, once=True)
+    yield from refusals(scenario, once=False)
+    yield from interrupts(scenario, every=every)
+
+
+def check_harmless(faults: Iterable[Fault]) -> None:
+    """Raise AssertionError if some faults did harm; it names each of them."""
+    harms = [f"{fault.number}, {fault.place}: {harm}" for fault in faults if (harm := fault.harm())]
+    assert not harms, "\n".join(harms)
 
 
 def lines_of(scenario: Scenario, files: re.Pattern[str] = STORAGE_AND_TABLE) -> int:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 from support.hashing import MIXER
+from support.types import Array
 from warphash import HashMap, HashSet
 
-__all__ = ["FORMS", "add", "array_of", "held_locks", "keys_with", "made"]
+__all__ = ["FORMS", "add", "array_of", "check_combined", "entries", "held_locks", "keys_with", "launches", "made"]
 
 FORMS = [  # type of keys, type of values, slots of a bucket, buckets, bits of a remainder
     ("u4", "u4", 10, (1 << 18) + 300, 14),
@@ -38,6 +40,28 @@ def array_of(table: Any) -> Any:
 def add(table: Any, keys: Any, **options: Any) -> Any:
     """Insert keys; the value of a key is its complement."""
     return table.insert(keys, ~keys, **options) if isinstance(table, HashMap) else table.insert(keys, **options)
+
+
+def check_combined(table: Any, op: str, keys: Array, values: Array, before: dict[int, Any]) -> None:
+    """Check each value: that before the batch, if its key was there, combined with those of the key's elements."""
+    function: Any = {"add": np.add, "min": np.minimum, "max": np.maximum}.get(op) or getattr(np, f"bitwise_{op}")
+    for key in np.unique(keys):
+        there = [before[int(key)]] if int(key) in before else []
+        expected = function.reduce(
+            np.concatenate([np.array(there, values.dtype), values[keys == key]]), dtype=values.dtype
+        )
+        assert table.find(np.array([key]))[0] == expected
+
+
+def launches(table: Any) -> Any:
+    """A mock of the launches of a table's kernels, which launches them."""
+    program = array_of(table).program
+    return mock.patch.object(program, "run", side_effect=program.run)
+
+
+def entries(launched: Any) -> list[str]:
+    """The kernels that such a mock has seen, in order."""
+    return [call.args[0] for call in launched.call_args_list]
 
 
 def held_locks(table: Any) -> Any:

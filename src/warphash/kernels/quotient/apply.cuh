@@ -10,8 +10,8 @@
 // however few elements there are. `apply_in_place` works on the lines where they are, and reads only those of its
 // elements. A batch with few elements for each range goes to `apply_in_place` first. If one key is everywhere in the
 // batch, the range of that key still has many elements. Such a range is entered into the list `heavy`, and `apply` takes
-// the ranges of that list. It leaves ranges with many times more elements than slots to other kernels
-// (quotient/crowds.cuh).
+// the ranges of that list. Ranges with many times more elements than slots have kernels of their own
+// (quotient/crowds.cuh): `apply` leaves these ranges.
 //
 // Memory order: relaxed, as in quotient/range.cuh. The end of a kernel publishes the list `heavy` to the next.
 #pragma once

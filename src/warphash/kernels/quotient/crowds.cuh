@@ -2,15 +2,16 @@
 //
 // Why. A block has a range for itself, and does about a thousand million elements a second. So a batch with one key in
 // half of its elements would wait for one block: 20 million such inserts took 65 times as long as ones with different
-// keys (H200). But most elements of such a range have keys that others brought before. These need the block no more.
+// keys (H200). But most elements of such a range have a key that another element has brought. Once the key is there, any
+// thread of any block can do the rest.
 //
 // Protocol, a kernel for each step. The host launches steps 2 to 4 if there are crowded ranges.
 //   1. `build` or `apply` enters a crowded range into a list, and leaves it.
 //   2. `build_some` or `apply_some` has a block for each range of that list, for a sample of its elements: one of 2^shift,
 //      at a random place among these. The sample has kSampledForASlot elements for each slot, or up to twice as many. It
 //      has no fewer than kFewestSampled, and no more than twice kMostSampled.
-//   3. The blocks of a grid share all other elements of these ranges (quotient/gpu/crowds.cuh). Elements whose keys are
-//      in the table are done there, and so are those that erase keys which are not. The others are listed by ranges.
+//   3. The blocks of a grid share all other elements of these ranges (quotient/gpu/crowds.cuh). An element is done there if
+//      its key is in the table. An element that erases an absent key needs nothing. All others are listed by ranges.
 //   4. `apply_some` has a block for each range once more, for its listed elements.
 //
 // Why other kernels in steps 2 and 4. They find their elements through a list or a sample. A `build` that could do so took 1.2

@@ -8,8 +8,8 @@ of all other batches that change the table: a large batch in passes (`passes`), 
 (``kernels/quotient/bring.cuh``). Then a kernel works on the elements, a block for each range: `build` if no
 line has been written yet, otherwise `apply`. On a GPU, a range with few elements has `apply_in_place` instead, and most
 elements of a crowded range have `apply_crowds` (``kernels/quotient/crowds.cuh``). The kernels leave every range whole,
-so no pair is ever displaced. Between two kernels the counters of ranges are in use;
-`forget_elements` resets them after an interrupt.
+so no pair is ever displaced. Between two kernels the counters of ranges are in use; `forget_elements` resets these
+counters after an interrupt.
 
 A new array is not `cleared`: its lines hold anything. `update` and `take_over` take it so; all else needs `clear`
 first. A build of elements that came in passes writes all lines, also those of ranges without elements. So does the
@@ -588,7 +588,7 @@ class QuotientArray:
         batch.indices, batch.count = indices, length
         run("scatter", self.table, batch, n, stream)
         batch.indices, batch.count = 0, 0
-        return self._settled(batch, left, self._apply(batch, stream), stream)[0]
+        return self._settled(batch, left, self._apply(batch, stream), stream)
 
     def _go_in_passes(self, passes: Passes, batch: QuotientBatch, is_first: bool, stream: Any) -> Report:
         """Bring the elements of a launch in passes, and apply them. The report of all launches so far.
@@ -599,7 +599,7 @@ class QuotientArray:
         passes.bring(self.table, batch, stream)
         flags = batch.out_flags
         if not flags:
-            return self._settled(batch, passes.rest, self._apply(batch, stream), stream)[0]
+            return self._settled(batch, passes.rest, self._apply(batch, stream), stream)
         batch.out_flags = passes.flags
         apply = partial(self._apply_and_restore, passes, batch, flags, is_first, stream)
         return apply() if batch.op in (Op.KEEP, Op.REPLACE) else uninterrupted(apply)
@@ -616,8 +616,8 @@ class QuotientArray:
         goes_ahead = batch.n < _FEWEST_ALIKE
         if goes_ahead:
             passes.restore_flags(self.table, batch.n, flags, stream)
-        report, had_crowds = self._settled(batch, passes.rest, built, stream)
-        if goes_ahead and not had_crowds:
+        report = self._settled(batch, passes.rest, built, stream)
+        if goes_ahead and not report.crowds:
             return report
         if is_first and not report.unplaced and report.changed in (0, batch.n):
             self.engine.fill(flags, Flag.CHANGED if report.changed else Flag.PRESENT, batch.n, stream)
@@ -625,8 +625,8 @@ class QuotientArray:
             passes.restore_flags(self.table, batch.n, flags, stream)
         return report
 
-    def _settled(self, batch: QuotientBatch, rest: int, built: bool, stream: Any) -> tuple[Report, bool]:
-        """The report of a launch behind its crowded ranges, and whether there were some. Waits.
+    def _settled(self, batch: QuotientBatch, rest: int, built: bool, stream: Any) -> Report:
+        """The report of all launches so far, behind the crowded ranges of the last one. Waits.
 
         The kernels for crowded ranges are those of ``kernels/quotient/crowds.cuh``, steps 2 to 4.
 
@@ -638,21 +638,21 @@ class QuotientArray:
             Whether the launch was a build. Then all lines are written at the end.
         """
         report = read_report(self.engine, batch.report, stream)
-        crowds, run, lanes = report.crowds, self.program.run_blocks, self.engine.lanes
-        if crowds:
+        if report.crowds:
+            run, at_once = self.program.run_blocks, max(1, self.engine.lanes // _CROWD_THREADS)
             batch.rest = 0
-            run("build_some" if built else "apply_some", self.table, batch, crowds, stream)
+            run("build_some" if built else "apply_some", self.table, batch, report.crowds, stream)
             batch.rest = rest
-            run("apply_crowds", self.table, batch, min(report.chunks, max(1, lanes // _CROWD_THREADS)), stream)
-            run("apply_some", self.table, batch, crowds, stream)
+            run("apply_crowds", self.table, batch, min(report.chunks, at_once), stream)
+            run("apply_some", self.table, batch, report.crowds, stream)
             report = read_report(self.engine, batch.report, stream)
             self.engine.fill(batch.report + CROWDS, 0, 8, stream)  # for the next launch
         self.cleared |= built
-        return report, crowds > 0
+        return report
 
     def _apply(self, batch: QuotientBatch, stream: Any) -> bool:
         """Apply the elements of a launch that are brought, but for crowded ranges. Whether it is a build."""
-        builds = bool(batch.left) and self._builds(batch)
+        builds = self._builds(batch)
         self._is_blank = False
         blocks = min(batch.n, self.ranges)
         run = self.program.run_blocks
