@@ -1,4 +1,4 @@
-"""Hot keys of an upsert that combines values: summed up a block at a time, ahead of the table."""
+"""Hot keys of an update or erase: combined a block at a time, ahead of the table."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from support.engines import missing, one_of_each
 from support.faults import FAMILIES, VERBS, Repeating, all_faults, check_harmless
 from support.planting import planted
 from support.types import Array
-from warphash import HashMap, TableFull
+from warphash import HashMap, HashSet, MultiMap, TableFull
 from warphash.runtime.abi import Op
 from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine, EmulationError
-from warphash.storage import aggregate
+from warphash.storage import aggregate, codec
 from warphash.storage.aggregate import Aggregator
 
 DEVICES = one_of_each("emulated", "cuda")
@@ -119,6 +119,74 @@ def test_of_values_that_replace_each_other_one_stays(device: str, shape: str, ag
     assert aggregates
 
 
+@pytest.fixture
+def for_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take every batch for one with many more elements than the table has slots."""
+    monkeypatch.setattr(codec, "_ELEMENTS_FOR_FEW", 0)
+
+
+@pytest.mark.parametrize("shape", ["equal", "one is hot", "few", "sorted"])
+@pytest.mark.parametrize("design", [*DESIGNS, "power_of_two", "linear_probing"])
+@pytest.mark.parametrize("device", DEVICES)
+def test_each_key_goes_in_and_out_once(
+    device: str, design: str, shape: str, for_few: None, aggregates: list[int]
+) -> None:
+    n, old = (1511, 30) if device == "emulated" else (2_600_011, 3000)
+    ids = batches(n)[shape]
+    there = np.union1d(np.arange(old), ids)
+    for key, value in [("u8", "u8"), ("u4", "u4"), ("u2", "u1"), ("i8", None)]:
+        if key == "u2" and ids.max() >= 1 << 16:
+            continue
+        kind: Any = HashSet if value is None else lambda key, **how: HashMap(key, value, **how)  # noqa: B023
+        keys, numbers = ids.astype(key), np.arange(n)
+        values = [] if value is None else [numbers.astype(value)]
+        table = kind(key, design=design, capacity=n, device=device, seed=5)
+        table.insert(np.arange(old).astype(key), *[np.full(old, 200, value) for _ in values])
+        aggregates.clear()
+        added = table.insert(keys, *values)
+        assert len(aggregates) == 1
+        assert added.sum() == len(there) - old and set(ids[added]) == set(there[there >= old])
+        table.check()
+        assert len(table) == len(there) and table.contains(there.astype(key)).all()
+        if values:
+            given = {int(i): set(values[0][ids == i].tolist()) for i in there[there >= old][:20]}
+            assert all(table[np.array([i], key)][0] in given[i] for i in given)
+            assert (table[np.arange(old).astype(key)] == np.full(old, 200, value)).all()
+        aggregates.clear()
+        erased = table.erase(keys)
+        assert len(aggregates) == 1 and max(aggregates) < n
+        gone = np.unique(ids)
+        assert erased.sum() == len(gone) and set(ids[erased]) == set(gone.tolist())
+        assert len(table) == len(there) - len(gone) and not table.contains(keys).any()
+        assert not table.erase(keys).any()
+        table.check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_every_element_of_a_multimap_counts(device: str, for_few: None, aggregates: list[int]) -> None:
+    keys = np.repeat(np.arange(4, dtype="u8"), 300)
+    table = MultiMap("u8", "u8", design="slab", device=device)
+    table.insert(keys, np.arange(1200, dtype="u8"))
+    assert len(table) == 1200
+    assert table.erase(keys[100:]).sum() == 1100 and len(table) == 100
+    assert not aggregates
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_verbs_that_hot_keys_would_hold_up(device: str, aggregates: list[int]) -> None:
+    keys = np.arange(4000, dtype="u8") // 1000
+    wide, small = (HashMap("u8", "u8", capacity=capacity, device=device) for capacity in (4000, 4))
+    chosen = HashMap("u8", "u8", capacity=4000, device=device, design="power_of_two")
+    wide.insert(keys, keys)
+    wide.erase(keys)
+    assert not aggregates  # elements that find their key, and change nothing, do not wait for each other
+    chosen.insert(keys, keys)
+    assert len(aggregates) == 1
+    small.insert(keys, keys)
+    small.erase(keys)
+    assert len(aggregates) == 3 and not len(small)
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_batches_that_nothing_would_help(device: str, aggregates: list[int]) -> None:
     keys = np.arange(2000, dtype="u8")
@@ -146,6 +214,16 @@ def test_a_batch_that_does_not_fit_names_its_keys(device: str, aggregates: list[
 @pytest.mark.parametrize("family", ["buckets", "subtables", "tickets"])
 def test_faults_add_all_values_of_a_key_or_none(family: str, aggregates: list[int]) -> None:
     scenario = Repeating(FAMILIES[family], VERBS["upsert"], "emulated")
+    faults = [*all_faults(scenario, every=61)]
+    check_harmless(faults)
+    assert aggregates and len(faults) > 10
+
+
+@pytest.mark.skipif(bool(missing("emulated")), reason=missing("emulated") or "it runs")
+@pytest.mark.parametrize("verb", ["insert", "erase"])
+@pytest.mark.parametrize("family", ["buckets", "subtables", "tickets", "lists", "quotients"])
+def test_faults_of_a_batch_for_few_keys(family: str, verb: str, for_few: None, aggregates: list[int]) -> None:
+    scenario = Repeating(FAMILIES[family], VERBS[verb], "emulated")
     faults = [*all_faults(scenario, every=61)]
     check_harmless(faults)
     assert aggregates and len(faults) > 10

@@ -142,6 +142,11 @@ class Design:
         """The class that the header defines."""
         return class_name(self.name)
 
+    @property
+    def claims_first(self) -> bool:
+        """Every element of an insert first claims its key (core/insert.cuh): elements with one key are a queue."""
+        return self.layout is BUCKETS and not self.settles
+
     def compiled(self) -> Iterator[SlotTypes]:
         """Yield the slots that an engine compiles ahead of time."""
         choices = next((p.choices for p in self.parameters if p.name == "slots_per_bucket"), None)

@@ -1,8 +1,8 @@
-"""Hot keys of an update that changes values: combined ahead of the table (``kernels/aggregates/aggregates.cuh``).
+"""Hot keys of an update or erase: combined ahead of the table (``kernels/aggregates/aggregates.cuh``).
 
-All elements of a key write one word. On a GPU these writes are a queue, so a batch with a hot key takes as long as its
-queue. A sample tells whether a batch repeats its keys often enough, and few of them often enough: of 2^10
-keys from all over the batch, and of as many neighbours. Different keys cost the sample alone.
+All elements of a key write one word, or wait for one. On a GPU such accesses are a queue, so a batch with a hot key
+takes as long as its queue. A sample tells whether a batch repeats its keys often enough, and few of them often enough:
+of 2^10 keys from all over the batch, and of as many neighbours. Different keys cost the sample alone.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ _SAMPLE = 1 << 10
 _LEAST_REPEATED = 1 / 4
 """Of the keys of a sample, the share that repeats another."""
 
+_NO_VALUE_BYTES = 4
+"""What the kernel writes for each element of a batch without values."""
+
 _ODD = 0x9E3779B97F4A7C15
 _LANES_OF_BLOCK, _BLOCK_THREADS = 512, 256
 """A block for so many lanes of the device, and its threads."""
@@ -45,7 +48,7 @@ class Aggregated:
     n
         Elements.
     keys, values, flags
-        Addresses of their words, and of room for their flags; 0 if nobody asks for flags.
+        Addresses of their words, and of room for their flags; 0 without values, and if nobody asks for flags.
     elements
         Address of the number, uint32, of one element of the batch that has the key.
     memory
@@ -112,10 +115,15 @@ class Aggregator:
     ) -> Aggregated | None:
         """Combine what repeats in a batch of ``n`` words, at least `FEWEST_AGGREGATED`. Waits.
 
-        None where that would not help, or where there is no memory for it.
+        With `Op.KEEP` and `Op.REPLACE`, the first value that a block sees of a key stays. ``values`` may be 0.
+
+        Returns
+        -------
+        Aggregated or None
+            None where that would not help, or where there is no memory for it.
         """
         engine, spec = store.engine, store.spec
-        widths = spec.word_bytes, spec.value_word_bytes
+        widths = spec.word_bytes, spec.value_word_bytes if values else _NO_VALUE_BYTES
         if engine.lanes == 1 or not set(widths) <= {4, 8}:
             return None
         try:
@@ -129,7 +137,8 @@ class Aggregator:
             return None
         engine.fill(length.ptr, 0, 16, stream)
         out_keys, out_values, elements, out_flags = (memory.ptr + start for start in starts)
-        batch = AggregateBatch(n=n, keys=keys, values=values, op=op, kind=kind, length=length.ptr)
+        batch = AggregateBatch(n=n, keys=keys, values=values, kind=kind, length=length.ptr)
+        batch.op = Op.REPLACE if op == Op.KEEP else op
         batch.out_keys, batch.out_values, batch.elements = out_keys, out_values, elements
         threads = max(2, engine.lanes // _LANES_OF_BLOCK) * _BLOCK_THREADS
         entry = "aggregate" + "".join(map(str, widths))
@@ -137,4 +146,6 @@ class Aggregator:
         answer.ask(length.ptr, stream)
         answer.wait()
         left = int(answer.words[0])
-        return Aggregated(engine, left, out_keys, out_values, out_flags if flags else 0, elements, memory)
+        return Aggregated(
+            engine, left, out_keys, out_values if values else 0, out_flags if flags else 0, elements, memory
+        )

@@ -16,6 +16,10 @@ from .storage import MemoryUse, MixedBatch, Store
 
 __all__ = ["WordStorage"]
 
+_ELEMENTS_FOR_FEW = 4
+"""Elements of a batch for each slot, from which on its keys are sampled, whatever the verb does. Then all threads of a
+GPU want a few lines of memory, and each design has a verb that this makes slow (docs/performance/insert.md)."""
+
 _KEY_ALIGNMENT_BYTES = 16
 """At most: so much of a wide key is read at once (``kernels/core/wide.cuh``)."""
 _VALUE_ALIGNMENT_BYTES = 8
@@ -29,6 +33,8 @@ class WordStorage:
     ----------
     key_bytes, value_bytes
         Width of a row; ``value_bytes`` may be 0.
+    multi
+        Keys repeat, as in a `Store` of a `MultiMap`: each element of a batch counts.
 
     Attributes
     ----------
@@ -36,9 +42,9 @@ class WordStorage:
         The bits that are not all 0 in an address of keys which kernels cannot take as words.
     """
 
-    def __init__(self, store: Store, key_bytes: int, value_bytes: int) -> None:
+    def __init__(self, store: Store, key_bytes: int, value_bytes: int, multi: bool = False) -> None:
         self.store = store
-        self.key_bytes, self.value_bytes = key_bytes, value_bytes
+        self.key_bytes, self.value_bytes, self._multi = key_bytes, value_bytes, multi
         spec = store.spec
         self._key_word, self._value_word, self._value_is_row = spec.word_bytes, spec.value_word_bytes, spec.value_is_row
         self._engine: Engine = store.engine
@@ -118,12 +124,11 @@ class WordStorage:
             self._narrow(out, n, held, self.value_bytes, self._value_word, stream)
 
     def _update(self, keys: int, values: int, n: int, op: Op, kind: int, flags: int, unique: bool, stream: Any) -> None:
-        """Update the store with the words of a batch; of hot keys whose values change, with few elements for each."""
+        """Update the store with the words of a batch; of its hot keys, if they would be a queue, with few elements."""
         left = None
-        if op != Op.KEEP and not unique and n >= aggregate.FEWEST_AGGREGATED:
-            left = self._aggregator.left_of(
-                self.store, keys, values, n, op=op, kind=kind, flags=flags != 0, stream=stream
-            )
+        if n >= aggregate.FEWEST_AGGREGATED and not unique:
+            waits = op != Op.KEEP or self.store.design.claims_first or self._is_for_few(n)
+            left = self._combined(keys, values, n, op, kind, flags, stream) if waits else None
         if left is None:
             return self.store.update(keys, values, n, op=op, kind=kind, flags=flags, unique=unique, stream=stream)
         try:
@@ -135,7 +140,26 @@ class WordStorage:
 
     def erase(self, keys: int, n: int, flags: int, stream: Any) -> None:
         words = self._keys(keys, n, stream)
-        self.store.erase(words[0], n, flags, stream=stream)
+        left = None
+        if n >= aggregate.FEWEST_AGGREGATED and self._is_for_few(n):
+            left = self._combined(words[0], 0, n, Op.KEEP, 0, flags, stream)
+        if left is None:
+            return self.store.erase(words[0], n, flags, stream=stream)
+        self.store.erase(left.keys, left.n, left.flags, stream=stream)
+        if flags:
+            left.spread(flags, n, stream)
+
+    def _is_for_few(self, n: int) -> bool:
+        """Whether a batch has many more elements than the table has slots: keys repeat, or are absent."""
+        return n >= _ELEMENTS_FOR_FEW * self.store.slots
+
+    def _combined(
+        self, keys: int, values: int, n: int, op: Op, kind: int, flags: int, stream: Any
+    ) -> aggregate.Aggregated | None:
+        """What is left of a batch whose hot keys were combined; None if they were not."""
+        if self._multi:
+            return None
+        return self._aggregator.left_of(self.store, keys, values, n, op=op, kind=kind, flags=flags != 0, stream=stream)
 
     def execute(self, batch: MixedBatch, default: bytes, stream: Any) -> None:
         """As `Storage.execute`; see `ChainStore.execute` and `TicketStore.execute`."""
@@ -160,7 +184,7 @@ class WordStorage:
 
     def copy(self, stream: Any) -> WordStorage:
         """As `Storage.copy`."""
-        return WordStorage(self.store.copy(stream), self.key_bytes, self.value_bytes)
+        return WordStorage(self.store.copy(stream), self.key_bytes, self.value_bytes, self._multi)
 
     def clear(self, stream: Any) -> None:
         self.store.clear(stream)

@@ -222,7 +222,7 @@ def _of_words_or_rows(
         return RowStorage(store, key_bytes, value_bytes, ranked=ranked)
     from .codec import WordStorage
 
-    return WordStorage(store, key_bytes, value_bytes)
+    return WordStorage(store, key_bytes, value_bytes, multi)
 
 
 def make_row_storage(engine: Engine, key_bytes: int, value_bytes: int, capacity: int) -> RowStorage:
