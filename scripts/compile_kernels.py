@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from warphash.designs import registry
+from warphash.designs.layout import Layout
 from warphash.lab.allocators import MALLOC
 from warphash.lab.boards import BOARDLESS
 from warphash.lab.ceilings import CEILING, LOOKUPS
@@ -31,10 +32,18 @@ from warphash.storage.tickets.sweep import sweeping
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 WIDTHS_BYTES = ((4, 0), (4, 4), (8, 0), (8, 8))  # of key and value; other widths share these slots
-WIDTHS_IN_PLACE_BYTES = (*WIDTHS_BYTES, (4, 8), (4, 20), (16, 32), (128, 8))  # where each has a width of its own
+OWN_WIDTHS_BYTES = (*WIDTHS_BYTES, (4, 8), (8, 4))  # where each has a word of its own
+WIDTHS_IN_PLACE_BYTES = (*WIDTHS_BYTES, (4, 8), (4, 20), (16, 32), (128, 8))  # where each has any width
 MUST_NOT_SPILL = "find"
 VARIANTS = {"collaborating": " clstash", "warp": " voter"}
 """By a part of the name of their header."""
+
+
+def widths_for(layout: Layout) -> tuple[tuple[int, int], ...]:
+    """Widths of keys and values that stand for all others."""
+    if layout.in_place:
+        return WIDTHS_IN_PLACE_BYTES
+    return OWN_WIDTHS_BYTES if layout.own_widths else WIDTHS_BYTES
 
 
 def specs() -> Iterator[KernelSpec]:
@@ -47,7 +56,7 @@ def specs() -> Iterator[KernelSpec]:
         choices = next((p.choices for p in design.parameters if p.name == "slots_per_bucket"), None)
         for given in [{"slots_per_bucket": n} for n in choices] if choices else [{}]:
             parameters = design.resolve(given)
-            for widths in WIDTHS_IN_PLACE_BYTES if design.layout.in_place else WIDTHS_BYTES:
+            for widths in widths_for(design.layout):
                 spec = kernel_spec(design, parameters, *widths, "mixer")
                 yield spec
                 if design.layout.family == "quotient":

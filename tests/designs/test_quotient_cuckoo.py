@@ -17,7 +17,7 @@ from support.engines import missing, one_of_each
 from support.faults import STORAGE_AND_TABLE, Interrupt
 from support.hashing import permuted
 from support.passes import in_passes
-from support.quotients import FORMS, add, array_of, keys_with, made
+from support.quotients import FORMS, SLOTS, add, array_of, keys_with, made, value_of
 from support.refusals import refusing
 from warphash import HashMap, HashSet, TableFull
 from warphash.runtime.abi import Op, kind_of
@@ -65,7 +65,7 @@ def noted_launches(table: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 # ---- the hash function, written again
 # ---- the bits of a line
-def slots_in(lines: Any, slots: int, remainder_bits: int, is_map: bool, word_bits: int) -> Any:
+def slots_in(lines: Any, slots: int, remainder_bits: int, short_values: bool, word_bits: int) -> Any:
     """Occupied and guest bits and remainders of all slots, read as ``kernels/quotient/bucket.cuh`` draws them."""
     bits = np.unpackbits(lines, axis=1, bitorder="little").astype(object)
 
@@ -74,7 +74,7 @@ def slots_in(lines: Any, slots: int, remainder_bits: int, is_map: bool, word_bit
 
     if remainder_bits == word_bits:
         return [(bits[:, 32 + j], bits[:, 48 + j], number(64 + word_bits * j, word_bits)) for j in range(slots)]
-    first, width = 8 if remainder_bits == 22 and is_map else 32, remainder_bits + 2
+    first, width = 8 if remainder_bits == 22 and short_values else 32, remainder_bits + 2
     starts = [first + width * j for j in range(slots)]
     return [(bits[:, at], bits[:, at + 1], number(at + 2, remainder_bits)) for at in starts]
 
@@ -92,7 +92,7 @@ def test_the_bits_of_a_line_tell_home_and_remainder_of_its_keys(
     keys = np.unique(some)
     lines = array.engine.to_host(array.table.slots, np.uint8, 64 * array.buckets).reshape(-1, 64)
     used = np.flatnonzero(lines.any(axis=1))
-    decoded = slots_in(lines[used], slots, remainder_bits, value is not None, word_bits)
+    decoded = slots_in(lines[used], slots, remainder_bits, value == "u4", word_bits)
     expected = set()
     for h in permuted(array_of(table), keys).tolist():
         home, low = divmod(h * array.buckets, 1 << word_bits)
@@ -105,15 +105,17 @@ def test_the_bits_of_a_line_tell_home_and_remainder_of_its_keys(
     size = array.table.range_buckets
     assert sorted((b // size, r) for b, r in elsewhere) == sorted((b // size, r) for b, r in guests)
     if value:
-        words = lines[used].view(key)[:, -slots:]
+        words = lines[used].view(value)[:, -slots:]
         held = [words[i, j] for j, (occupied, *_) in enumerate(decoded) for i in np.flatnonzero(occupied)]
-        assert sorted(held) == sorted(~keys)
+        assert sorted(held) == sorted(value_of(keys, value))
     table.check()
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("hash", ["mixer", "universal"])
-@pytest.mark.parametrize(("key", "value", "slots", "buckets", "remainder_bits"), FORMS[2:])
+@pytest.mark.parametrize(
+    ("key", "value", "slots", "buckets", "remainder_bits"), [f for f in FORMS if f[3] < 1 << 18 or f[0] == "u8"]
+)
 def test_every_key_is_itself_again_and_no_other(
     device: str, hash: str, key: str, value: str | None, slots: int, buckets: int, remainder_bits: int
 ) -> None:
@@ -188,12 +190,12 @@ def test_the_filters_of_small_batches_do_not_fill_up(device: str) -> None:
 
 # ---- few elements for each range
 @pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
-@pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("u8", "u8"), ("u4", None)])
+@pytest.mark.parametrize(("key", "value"), [*[*SLOTS][:3], ("u8", "u4"), ("u4", "u8")])
 def test_ranges_with_few_elements_stay_in_place(
     device: str, key: str, value: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bring_to_ranges(monkeypatch)
-    slots = {"u4u4": 7, "u8u8": 3, "u4None": 14}[f"{key}{value}"] * 3000
+    slots = SLOTS[key, value] * 3000
     table = made(key, value, slots, device=device)
     keys, added = np.arange(1500, dtype=key), np.arange(1500, 1900, dtype=key)
     add(table, keys)
@@ -249,10 +251,10 @@ def test_a_build_adds_each_key_once(
     lines = 2 * array.table.range_buckets
     keys = keys_with(table, rng.integers(0, last, int(0.8 * slots * lines), key, endpoint=True))
     keys = keys[REPEATED[repeated](len(keys), rng)]
-    update_without_flags(table, keys, np.arange(len(keys), dtype=key), Op.KEEP)
+    update_without_flags(table, keys, np.arange(len(keys), dtype=value or key), Op.KEEP)
     assert launched == ["build"] and array_of(table) is array and len(table) == len(np.unique(keys))
     written = array.engine.to_host(array.table.slots, np.uint8, 64 * lines).reshape(-1, 64)
-    decoded = slots_in(written, slots, remainder_bits, value is not None, 8 * int(key[1]))
+    decoded = slots_in(written, slots, remainder_bits, value == "u4", 8 * int(key[1]))
     assert sum(np.count_nonzero(occupied) for occupied, *_ in decoded) == len(table)
     assert table.contains(keys).all()
     if value:
@@ -364,7 +366,7 @@ def test_a_build_whose_memory_is_refused_adds_nothing(once: bool, device: str) -
 
 
 @pytest.mark.parametrize("device", one_of_each("cpu", "emulated", "cuda"))
-@pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("u4", None), ("u8", "u8"), ("u8", None)])
+@pytest.mark.parametrize(("key", "value"), SLOTS)
 @pytest.mark.parametrize("flagged", [False, True])
 def test_a_build_compares_no_keys_that_are_said_to_differ(
     device: str, key: str, value: str | None, flagged: bool
@@ -374,7 +376,7 @@ def test_a_build_compares_no_keys_that_are_said_to_differ(
     options: Any = {"design": "quotient_cuckoo", "device": device, "seed": 5}
 
     def built(given: Any) -> Any:
-        pairs = (given, ~given) if value else (given,)
+        pairs = (given, value_of(given, value)) if value else (given,)
         if not flagged:
             return (HashMap if value else HashSet).from_arrays(*pairs, assume_unique=True, **options)  # type: ignore[attr-defined]
         table = HashMap(key, value, capacity=n, **options) if value else HashSet(key, capacity=n, **options)
@@ -385,7 +387,7 @@ def test_a_build_compares_no_keys_that_are_said_to_differ(
     table.check()
     assert sorted(table.keys().tolist()) == list(range(n)) and not table.contains(keys + keys.dtype.type(n)).any()
     if value:
-        assert (table.find(keys)[0] == ~keys).all()
+        assert (table.find(keys)[0] == value_of(keys, value)).all()
     if not flagged:
         twice = np.resize(keys[: n // 2], n)
         assert len(built(twice)) > n // 2 and built(twice).contains(twice).all()
@@ -453,9 +455,9 @@ def test_a_new_table_has_no_keys(device: str) -> None:
 
 # ---- evictions, and ranges that overflow
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("u4", None), ("u8", "u8"), ("u8", None)])
+@pytest.mark.parametrize(("key", "value"), SLOTS)
 def test_evictions_fill_a_range(device: str, key: str, value: str | None) -> None:
-    slots = {"u4u4": 7, "u4None": 14, "u8u8": 3, "u8None": 7}[f"{key}{value}"] * (512 if device == "cpu" else 60)
+    slots = SLOTS[key, value] * (512 if device == "cpu" else 60)
     table = made(key, value, slots, device=device, on_full="raise")
     keys = np.arange(int(0.93 * slots), dtype=key)
     for part in np.array_split(keys, 3):
@@ -588,16 +590,20 @@ def test_a_small_batch_launches_its_own_ranges_alone(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("device", one_of_each("emulated", "cuda"))
-@pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("u8", "u8"), ("u4", None)])
+@pytest.mark.parametrize(("key", "value"), [*[*SLOTS][:3], ("u8", "u4"), ("u4", "u8")])
 def test_a_batch_in_passes_whose_flags_nobody_asks_for(device: str, key: str, value: str | None) -> None:
-    slots = {"u4u4": 7, "u8u8": 3, "u4None": 14}[f"{key}{value}"] * 3000
+    slots = SLOTS[key, value] * 3000
     with in_passes(MOST_RANGE_BUCKETS):
         table, keys = made(key, value, slots, device=device, on_full="raise"), np.arange(2000, dtype=key)
         array = array_of(table)
         assert array.ranges > 4
         for op in (Op.KEEP, Op.REPLACE):  # a build; then an assignment of other values
-            update_without_flags(table, keys, ~keys if op else keys, op)
-        assert table.contains(keys).all() and len(table) == 2000 and (not value or (table.find(keys)[0] == ~keys).all())
+            update_without_flags(table, keys, (value_of(keys, value) if op else keys.astype(value or key)), op)
+        assert (
+            table.contains(keys).all()
+            and len(table) == 2000
+            and (not value or (table.find(keys)[0] == value_of(keys, value)).all())
+        )
         table.check()
         gone = array.engine.from_host(np.concatenate([keys[1::2], keys + keys.dtype.type(2000)]))
         table._storage.erase(gone.ptr, 3000, 0, None)
@@ -677,13 +683,13 @@ def test_full_ranges_move_to_other_ranges(
     keys = keys_with(table, np.unique(rng.integers(0, last, int(0.87 * slots * lines), key, endpoint=True)))
     assert add(table, keys).all() and array_of(table) is array
     written = array.engine.to_host(array.table.slots, np.uint8, 64 * lines).reshape(-1, 64)
-    decoded = slots_in(written, slots, remainder_bits, value is not None, 8 * int(key[1]))
+    decoded = slots_in(written, slots, remainder_bits, value == "u4", 8 * int(key[1]))
     assert sum(np.count_nonzero(guest) for _, guest, _ in decoded) > 20
     launched = noted_launches(table, monkeypatch)
     for more in (1.4, 1) if buckets > 1 << 18 else (1.4, 1.01, 0.97, 1.65, 1.1, 1):
         moved(table, int(more * buckets))
         assert launched == ["build" if device == "cpu" else "take_over"] and array_of(table).seed == array.seed
-        assert table.contains(keys).all() and (not value or (table.find(keys)[0] == ~keys).all())
+        assert table.contains(keys).all() and (not value or (table.find(keys)[0] == value_of(keys, value)).all())
         if device == "cpu" or buckets < 1 << 18:  # in the emulation, a look at all lines takes seconds
             assert len(table) == len(keys) and sorted(table.keys().tolist()) == sorted(keys.tolist())
             table.check()
@@ -692,12 +698,12 @@ def test_full_ranges_move_to_other_ranges(
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("hash", ["mixer", "universal"])
-@pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("u4", None), ("u8", "u8"), ("u8", None)])
+@pytest.mark.parametrize(("key", "value"), SLOTS)
 def test_many_ranges_move_to_more_and_to_fewer(
     device: str, hash: str, key: str, value: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(quotient, "MOST_RANGE_BUCKETS", 30)
-    slots = {"u4u4": 7, "u4None": 14, "u8u8": 3, "u8None": 7}[f"{key}{value}"]
+    slots = SLOTS[key, value]
     table, rng = made(key, value, slots * 200, device=device, hash=hash), np.random.default_rng(8)
     keys = np.unique(rng.integers(0, 1 << 8 * int(key[1]), int(0.4 * slots * 200), key))
     add(table, keys)
@@ -705,7 +711,7 @@ def test_many_ranges_move_to_more_and_to_fewer(
     for buckets in (210, 450, 1000, 999, 331, 200, 150, 900):
         assert buckets <= moved(table, buckets) < 1.2 * buckets
         assert len(table) == len(keys) and sorted(table.keys().tolist()) == sorted(keys.tolist())
-        assert not value or (table.find(keys)[0] == ~keys).all()
+        assert not value or (table.find(keys)[0] == value_of(keys, value)).all()
         table.check()
 
 

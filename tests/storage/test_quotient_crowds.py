@@ -14,7 +14,7 @@ from support.engines import missing, one_of_each
 from support.faults import FAMILIES, VERBS, Repeating, all_faults, check_harmless, interrupts, scenarios
 from support.passes import in_passes
 from support.planting import planted
-from support.quotients import add, array_of, check_combined, entries, launches, made
+from support.quotients import SLOTS, add, array_of, check_combined, entries, launches, made, value_of
 from support.types import Array
 from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine, EmulationError
@@ -22,7 +22,7 @@ from warphash.storage import aggregate
 from warphash.storage.quotient import array as quotient
 
 DEVICES = one_of_each("emulated", "cuda")
-TYPES = [("u4", "u4", 7), ("u4", None, 14), ("u8", "u8", 3), ("u8", None, 7)]
+TYPES = [(*types, slots) for types, slots in SLOTS.items()]
 """Types of keys and of values, and slots of a bucket."""
 
 BATCHES = ("equal", "half", "sorted", "few", "first hot, then different")
@@ -69,12 +69,12 @@ def check_verbs(key: str, value: str | None, slots: int, device: str, keys: Arra
     assert not noted(lambda: add(table, keys)).any()
     other = keys.dtype.type(12345)
     if value:
-        assert (table.find(there)[0] == ~there).all()
-        ones = np.ones_like(keys)
+        assert (table.find(there)[0] == value_of(there, value)).all()
+        ones = np.ones(len(keys), value)
         assert not noted(lambda: table.upsert(keys, ones, "add")).any()
-        times = np.unique(keys, return_counts=True)[1].astype(key)
-        assert (table.find(there)[0] == ~there + times).all()
-        values = np.arange(len(keys)).astype(key)
+        times = np.unique(keys, return_counts=True)[1].astype(value)
+        assert (table.find(there)[0] == value_of(there, value) + times).all()
+        values = np.arange(len(keys)).astype(value)
         assert not noted(lambda: table.assign(keys, values)).any()
         assert (keys[table.find(there)[0]] == there).all()  # the value of one of the elements
     erased = noted(lambda: table.erase(keys))
@@ -84,7 +84,9 @@ def check_verbs(key: str, value: str | None, slots: int, device: str, keys: Arra
     add(table, np.array([other]))
     check_new(noted(lambda: add(table, keys)), kept=1)  # into lines with a pair
     if value:
-        assert (table.find(there)[0] == ~there).all() and table.find(np.array([other]))[0] == ~other
+        assert (table.find(there)[0] == value_of(there, value)).all() and table.find(np.array([other]))[0] == value_of(
+            other, value
+        )
     return all(crowded)
 
 

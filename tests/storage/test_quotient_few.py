@@ -12,7 +12,7 @@ import pytest
 
 from support.engines import missing, one_of_each
 from support.faults import STORAGE_AND_TABLE, Interrupt
-from support.quotients import FORMS, add, array_of, check_combined, entries, keys_with, launches, made
+from support.quotients import FORMS, SLOTS, add, array_of, check_combined, entries, keys_with, launches, made, value_of
 from support.refusals import refusing
 from warphash import TableFull
 from warphash.runtime.abi import Op
@@ -46,13 +46,14 @@ def test_every_form(device: str, key: str, value: str | None, slots: int, bucket
     assert sorted(batch[added]) == sorted(new) and len(table) == 350 and not awaited(table)
     assert table.contains(keys[:350]).all() and not table.contains(absent).any()
     if value:
-        assert (table.find(keys[:350])[0] == ~keys[:350]).all()
+        assert (table.find(keys[:350])[0] == value_of(keys[:350], value)).all()
         asked = rng.permutation(np.concatenate([batch, absent[:20], absent[:20]]))
-        assert np.count_nonzero(table.upsert(asked, np.ones_like(asked), "add")) == 20 and not awaited(table)
+        assert np.count_nonzero(table.upsert(asked, np.ones(len(asked), value), "add")) == 20 and not awaited(table)
         times = np.array([np.count_nonzero(asked == k) for k in asked])
-        before = np.where(np.isin(asked, absent), np.array(0, key), ~asked)
-        assert (table.find(asked)[0] == (before + times.astype(key)).astype(key)).all()
-        assert not table.assign(asked, asked).any() and awaited(table) and (table.find(asked)[0] == asked).all()
+        before = np.where(np.isin(asked, absent), np.array(0, value), value_of(asked, value))
+        assert (table.find(asked)[0] == (before + times.astype(value)).astype(value)).all()
+        same = asked.astype(value)
+        assert not table.assign(asked, same).any() and awaited(table) and (table.find(asked)[0] == same).all()
     table.check()
 
 
@@ -145,12 +146,16 @@ def overfull(device: str, key: str = "u4", value: str | None = "u4") -> tuple[An
 
 @pytest.mark.usefixtures("small_ranges")
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("u4", None), ("u8", "u8"), ("u8", None)])
+@pytest.mark.parametrize(("key", "value"), SLOTS)
 def test_pairs_that_find_no_slot_are_adopted(device: str, key: str, value: str | None) -> None:
     """The caller may overwrite the batch as soon as the call returns."""
     table, keys = overfull(device, key, value)
     engine, twice = array_of(table).engine, np.random.default_rng(3).permutation(np.repeat(keys, 2))
-    at, values, flags = engine.from_host(twice), engine.from_host(~twice), engine.from_host(np.full(80, 9, np.uint8))
+    at, values, flags = (
+        engine.from_host(twice),
+        engine.from_host(value_of(twice, value)),
+        engine.from_host(np.full(80, 9, np.uint8)),
+    )
     how = {"op": Op.KEEP, "kind": 0, "flags": flags.ptr, "held": 0, "unique": False, "stream": None}
     table._storage.update(at.ptr, values.ptr if value else 0, 80, **how)
     for overwritten in (at, values):
@@ -159,7 +164,7 @@ def test_pairs_that_find_no_slot_are_adopted(device: str, key: str, value: str |
     assert len(table) == 40 and store_of(table).rebuilds > 0
     added = engine.to_host(flags.ptr, np.uint8, 80)
     assert sorted(twice[added == 1].tolist()) == sorted(keys.tolist()) and set(added.tolist()) == {0, 1}
-    assert table.contains(keys).all() and (not value or (table.find(keys)[0] == ~keys).all())
+    assert table.contains(keys).all() and (not value or (table.find(keys)[0] == value_of(keys, value)).all())
     table.check()
 
 

@@ -10,7 +10,7 @@ import pytest
 from support.engines import missing, one_of_each
 from support.faults import all_faults, check_harmless, scenarios
 from support.passes import in_one_launch
-from support.quotients import FORMS, add, array_of, check_combined, entries, held_locks, launches, made
+from support.quotients import FORMS, SLOTS, add, array_of, check_combined, entries, held_locks, launches, made, value_of
 from support.refusals import refusing
 from warphash import TableFull
 from warphash.storage.quotient import array as quotient
@@ -43,14 +43,15 @@ def test_keys_that_are_new_and_keys_that_are_there(
             assert set(entries(launched)) == {"update_locked"}
     assert len(table) == len(old) + 200 and table.contains(batch).all() and not table.contains(new[200:]).any()
     if value:
-        assert (table.find(batch)[0] == ~batch).all()
+        assert (table.find(batch)[0] == value_of(batch, value)).all()
         asked = rng.permutation(np.concatenate([batch, batch[:50], new[200:]]))
         there = np.isin(asked, keys[::2]) | np.isin(asked, batch)
-        assert np.count_nonzero(table.upsert(asked, np.ones_like(asked), "add")) == len(new) - 200
+        assert np.count_nonzero(table.upsert(asked, np.ones(len(asked), value), "add")) == len(new) - 200
         times = np.array([np.count_nonzero(asked == k) for k in asked])
-        before = np.where(there, ~asked, np.array(0, key))
-        assert (table.find(asked)[0] == (before + times.astype(key)).astype(key)).all()
-        assert not table.assign(asked, asked).any() and (table.find(asked)[0] == asked).all()
+        before = np.where(there, value_of(asked, value), np.array(0, value))
+        assert (table.find(asked)[0] == (before + times.astype(value)).astype(value)).all()
+        same = asked.astype(value)
+        assert not table.assign(asked, same).any() and (table.find(asked)[0] == same).all()
     left = {*old.tolist(), *batch.tolist(), *(new.tolist() if value else ())}
     assert set(table.keys().tolist()) == left and len(table) == len(left)
     gone = rng.permutation(np.concatenate([old[:100], old[:100], new[-40:], new[:30]]))
@@ -80,7 +81,7 @@ def test_one_key_in_a_whole_batch(device: str, op: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize(("key", "value", "slots"), [("u4", "u4", 7 * 60), ("u4", None, 14 * 60), ("u8", "u8", 3 * 60)])
+@pytest.mark.parametrize(("key", "value", "slots"), [(*types, 60 * slots) for types, slots in SLOTS.items()])
 def test_full_buckets_make_room(device: str, key: str, value: str | None, slots: int) -> None:
     """Keys move for others until a tenth of the slots is left, and no lock is kept."""
     with in_one_launch(1 << 10):
@@ -94,14 +95,12 @@ def test_full_buckets_make_room(device: str, key: str, value: str | None, slots:
             table.check()
             assert not len(held_locks(table))
         assert not table.contains(keys[added:]).any() and (
-            not value or (table.find(keys[:added])[0] == ~keys[:added]).all()
+            not value or (table.find(keys[:added])[0] == value_of(keys[:added], value)).all()
         )
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize(
-    ("key", "value", "slots"), [("u4", "u4", 7 * 3600), ("u4", None, 14 * 3600), ("u8", "u8", 3 * 3600)]
-)
+@pytest.mark.parametrize(("key", "value", "slots"), [(*types, 3600 * slots) for types, slots in SLOTS.items()])
 def test_guests_leave(device: str, key: str, value: str | None, slots: int) -> None:
     """Many keys are in their second buckets. Some of those that leave have the ranges make their filters anew."""
     with in_one_launch(1 << 10), mock.patch.object(quotient, "MOST_RANGE_BUCKETS", 20):
@@ -122,7 +121,7 @@ def test_guests_leave(device: str, key: str, value: str | None, slots: int) -> N
             and table.contains(rest).all()
             and len(table) == len(rest)
         )
-        assert not value or (table.find(rest)[0] == ~rest).all()
+        assert not value or (table.find(rest)[0] == value_of(rest, value)).all()
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -15,7 +15,7 @@ from support.faults import FAMILIES, VERBS, Repeating, all_faults, check_harmles
 from support.hashing import permuted
 from support.passes import in_passes
 from support.planting import planted
-from support.quotients import made
+from support.quotients import SLOTS, made, value_of
 from support.refusals import refusing
 from warphash import TableFull
 from warphash.runtime.abi import LISTS_BYTES, QuotientBatch
@@ -27,9 +27,7 @@ from warphash.storage.quotient.passes import MOST_BINS, MOST_RANGES, Passes, pla
 from warphash.storage.reports import read_report, zeroed_report
 
 DEVICES = one_of_each("emulated", "cuda")
-TYPES = [("u4", "u4"), ("u4", None), ("u8", "u8"), ("u8", None)]
-SLOTS = {("u4", "u4"): 7, ("u4", None): 14, ("u8", "u8"): 3, ("u8", None): 7}
-"""Of a bucket of a table of few buckets."""
+TYPES = [*SLOTS]
 
 
 @pytest.fixture(params=DEVICES)
@@ -39,9 +37,8 @@ def device(request: pytest.FixtureRequest) -> str:
 
 def with_ranges(key: str, value: str | None, ranges: int, device: str) -> Any:
     """The array of a table of so many ranges of four buckets."""
-    each = (
-        SLOTS[key, value] if ranges < 256 else {("u4", "u4"): 9, ("u4", None): 20}.get((key, value), SLOTS[key, value])
-    )
+    small = SLOTS[key, value]
+    each = small if ranges < 256 else {("u4", "u4"): 9, ("u4", None): 20, ("u4", "u8"): 5}.get((key, value), small)
     array = made(key, value, each * 4 * ranges, device)._storage.store.array
     assert array.ranges == ranges
     return array
@@ -65,8 +62,10 @@ class Brought:
         batch = QuotientBatch(n=n, report=report.ptr, keys=self.held[0].ptr)
         batch.values = 0 if values is None else self.held[1].ptr
         self.passes.bring(array.table, batch, None)
-        words = engine.to_host(batch.brought, keys.dtype, n * (1 if array.spec.value_bytes == 0 else 2))
-        self.hashes, self.values = (words, None) if array.spec.value_bytes == 0 else (words[::2], words[1::2])
+        width = max(array.spec.word_bytes, array.spec.value_word_bytes)
+        words = engine.to_host(batch.brought, f"u{width}", n * array.spec.slot_bytes // width)
+        hashes, self.values = (words, None) if array.spec.value_bytes == 0 else (words[::2], words[1::2])
+        self.hashes = hashes.astype(keys.dtype)
         self.starts = engine.to_host(array.table.starts, np.uint32, array.ranges)
         self.counts = engine.to_host(array.table.counters, np.uint32, array.ranges)
         self.listed = engine.to_host(batch.touched, np.uint32, read_report(engine, report.ptr, None).winners)
@@ -100,7 +99,7 @@ def batches(array: Any, dtype: str, n: int) -> Iterator[Any]:
 def check_batches(array: Any, key: str, value: str | None, n: int) -> None:
     """Bring batches of ``n`` elements, with values and without, and check what is left of each."""
     for keys in batches(array, key, n):
-        for values in (None, np.arange(n, dtype=key)) if value else (None,):
+        for values in (None, np.arange(n, dtype=value)) if value else (None,):
             Brought(array, keys, values, flagged=False).check(keys, values)
 
 
@@ -159,7 +158,7 @@ def test_flags_come_back_to_their_elements(
         array = with_ranges(key, value, ranges, device)
         engine, keys = array.engine, next(batches(array, key, n))
         for shift in range(4):
-            brought = Brought(array, keys, np.arange(n, dtype=key) if value else None, flagged=True)
+            brought = Brought(array, keys, np.arange(n, dtype=value) if value else None, flagged=True)
             engine.upload(brought.passes.flags, (brought.hashes % 251).astype(np.uint8))
             room = engine.from_host(np.full(n + 8, 255, np.uint8))
             brought.passes.restore_flags(array.table, n, room.ptr + shift, None)
@@ -178,16 +177,16 @@ def test_verbs_whose_batches_go_in_passes(
     with in_passes(64, one_pass, counted, scatter=scatter):
         table = made(key, value, SLOTS[key, value] * 900, device, load_factor=0.7)
         keys = np.random.default_rng(3).permutation(np.arange(5000) % 3000).astype(key)
-        pairs = [keys, ~keys] if value else [keys]
+        pairs = [keys, value_of(keys, value)] if value else [keys]
         added = table.insert(*pairs)
         assert added.sum() == len(table) == 3000 and len(np.unique(keys[added])) == 3000
         assert not table.insert(*pairs).any() and table.contains(keys).all()
         if value:
-            assert (table.find(keys)[0] == ~keys).all()
-            assert not table.upsert(keys, np.ones_like(keys), "add").any()
-            times = np.bincount(keys.astype(np.int64)).astype(key)
-            assert (table[np.arange(3000, dtype=key)] == ~np.arange(3000, dtype=key) + times).all()
-            table.assign(keys, keys)
+            assert (table.find(keys)[0] == value_of(keys, value)).all()
+            assert not table.upsert(keys, np.ones(len(keys), value), "add").any()
+            times = np.bincount(keys.astype(np.int64)).astype(value)
+            assert (table[np.arange(3000, dtype=key)] == value_of(np.arange(3000, dtype=key), value) + times).all()
+            table.assign(keys, keys.astype(value))
             assert (table[keys] == keys).all()
         table.check()
         gone = np.concatenate([keys[:2000], keys[:500], keys + keys.dtype.type(3000)])
@@ -201,9 +200,9 @@ def test_verbs_whose_batches_go_in_passes(
 @pytest.mark.parametrize("one_pass", [2, 512])
 def test_a_batch_with_flags_builds_a_new_table(device: str, key: str, value: str | None, one_pass: int) -> None:
     keys = np.random.default_rng(5).permutation(np.arange(4000) % 2500).astype(key)
-    pairs = [keys, np.arange(4000, dtype=key)] if value else [keys]
+    pairs = [keys, np.arange(4000, dtype=value)] if value else [keys]
     with in_passes(64, one_pass):
-        table = made(key, value, SLOTS[key, value] * 600, device, load_factor=0.7)
+        table = made(key, value, SLOTS[key, value] * 900, device, load_factor=0.7)
         program, launched = table._storage.store.array.program, list[str]()
         run = program.run
         noted = lambda entry, *rest: (launched.append(entry), run(entry, *rest))  # noqa: E731
@@ -214,8 +213,8 @@ def test_a_batch_with_flags_builds_a_new_table(device: str, key: str, value: str
         table.check()
         if value:
             assert (table[keys[added]] == pairs[1][added]).all()
-            table = made(key, value, SLOTS[key, value] * 600, device, load_factor=0.7)
-            assert table.upsert(keys, np.ones_like(keys), "add").sum() == 2500
+            table = made(key, value, SLOTS[key, value] * 900, device, load_factor=0.7)
+            assert table.upsert(keys, np.ones(len(keys), value), "add").sum() == 2500
             assert (table[np.arange(2500, dtype=key)] == np.bincount(keys.astype(np.int64))).all()
             table.check()
         full = made(key, value, SLOTS[key, value] * 100, device, on_full="raise")
@@ -448,7 +447,7 @@ def test_flags_that_are_alike_need_no_way_back(device: str, key: str, value: str
         table = made(key, value, 4000, device)
 
         def add(keys: Any) -> Any:
-            return table.insert(keys, ~keys) if value else table.insert(keys)
+            return table.insert(keys, value_of(keys, value)) if value else table.insert(keys)
 
         assert add(keys[:500]).all() and table.erase(keys[:500]).all() and not table.erase(keys[:500]).any()
         assert add(keys[:500]).all() and not add(keys[:500]).any() and back.call_count == 0

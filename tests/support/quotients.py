@@ -11,7 +11,19 @@ from support.hashing import MIXER
 from support.types import Array
 from warphash import HashMap, HashSet
 
-__all__ = ["FORMS", "add", "array_of", "check_combined", "entries", "held_locks", "keys_with", "launches", "made"]
+__all__ = [
+    "FORMS",
+    "SLOTS",
+    "add",
+    "array_of",
+    "check_combined",
+    "entries",
+    "held_locks",
+    "keys_with",
+    "launches",
+    "made",
+    "value_of",
+]
 
 FORMS = [  # type of keys, type of values, slots of a bucket, buckets, bits of a remainder
     ("u4", "u4", 10, (1 << 18) + 300, 14),
@@ -24,7 +36,15 @@ FORMS = [  # type of keys, type of values, slots of a bucket, buckets, bits of a
     ("u8", None, 10, (1 << 18) + 300, 46),
     ("u8", "u8", 3, 600, 64),
     ("u8", None, 7, 600, 64),
+    ("u8", "u4", 6, (1 << 18) + 300, 46),
+    ("u8", "u4", 4, 600, 64),
+    ("u4", "u8", 6, (1 << 18) + 300, 14),
+    ("u4", "u8", 5, 1027, 22),
+    ("u4", "u8", 4, 600, 32),
 ]
+
+SLOTS = {(key, value): slots for key, value, slots, buckets, _ in FORMS if buckets == 600}
+"""Of a bucket of a table of few buckets, by the types of keys and values."""
 
 
 def made(key: str, value: str | None, slots: int, device: str = "cpu", **options: Any) -> Any:
@@ -33,13 +53,19 @@ def made(key: str, value: str | None, slots: int, device: str = "cpu", **options
     return HashMap(key, value, capacity=slots, **options) if value else HashSet(key, capacity=slots, **options)
 
 
+def value_of(keys: Any, value: Any) -> Any:
+    """The values, of a type, that `add` gives to keys: the complements, cut off or zero-extended."""
+    return (~keys).astype(value or keys.dtype)
+
+
 def array_of(table: Any) -> Any:
     return table._storage.store.array
 
 
 def add(table: Any, keys: Any, **options: Any) -> Any:
-    """Insert keys; the value of a key is its complement."""
-    return table.insert(keys, ~keys, **options) if isinstance(table, HashMap) else table.insert(keys, **options)
+    """Insert keys, with the values of `value_of`."""
+    values = [value_of(keys, table.value_dtype)] if isinstance(table, HashMap) else []
+    return table.insert(keys, *values, **options)
 
 
 def check_combined(table: Any, op: str, keys: Array, values: Array, before: dict[int, Any]) -> None:

@@ -54,19 +54,19 @@ class SlotTypes:
         Width of a value beside it; 0 for none.
     slots_per_bucket
         Of a line of subtables, the keys that it has.
-    in_place
-        As `Layout.in_place`.
+    own_widths
+        As `Layout.own_widths`.
     """
 
     word_bytes: int
     value_bytes: int
     slots_per_bucket: int
-    in_place: bool = False
+    own_widths: bool = False
 
     @property
     def value_is_row(self) -> bool:
         """Kernels carry the address of a value, and not the value itself."""
-        return self.in_place and (self.word_bytes > 8 or self.value_bytes not in (0, 4, 8))
+        return self.own_widths and (self.word_bytes > 8 or self.value_bytes not in (0, 4, 8))
 
     @property
     def word(self) -> str:
@@ -78,7 +78,7 @@ class SlotTypes:
         """What the templates in C++ take of a value: its width if it has its own, otherwise whether there is one."""
         if self.value_is_row:
             return "warphash::kRow"
-        return str(self.value_bytes) if self.in_place else str(self.value_bytes > 0).lower()
+        return str(self.value_bytes) if self.own_widths else str(self.value_bytes > 0).lower()
 
 
 @dataclass(frozen=True)
@@ -125,6 +125,8 @@ class Layout(Protocol):
     companions
         For some entries, those that a table needs soon after it: a GPU loads them at the same time, and the compiler
         works on all of them side by side.
+    own_widths
+        A key and a value each have their own width in the table. Otherwise both have the wider of the two.
     in_place
         Keys and values of any width lie in the table itself, each in the width that it has. Otherwise a slot holds
         words of 4 or 8 bytes, and wider keys and values go to a row store.
@@ -144,6 +146,7 @@ class Layout(Protocol):
     cached_lookup_bytes: int
     refilling: frozenset[str]
     companions: Mapping[str, Sequence[str]]
+    own_widths: bool
     in_place: bool
     keys_apart: bool
     keeps_duplicates: bool
@@ -196,7 +199,7 @@ def _types_of_words(layout: Layout, choices: tuple[int, ...]) -> Iterator[SlotTy
 def _types_in_place(layout: Layout) -> Iterator[SlotTypes]:
     for word in (4, 8, 16, 32, 64, 128):
         for value in (0, 4, 8, _ROW_BYTES) if word <= 8 else (_ROW_BYTES,):
-            yield SlotTypes(word, value, layout.slots_per_bucket({}, word, value), in_place=True)
+            yield SlotTypes(word, value, layout.slots_per_bucket({}, word, value), own_widths=True)
 
 
 class Buckets:
@@ -215,7 +218,7 @@ class Buckets:
             "update_block": ("find",),
         }
     )
-    in_place = keys_apart = keeps_duplicates = composed = False
+    own_widths = in_place = keys_apart = keeps_duplicates = composed = False
 
     def slot_bytes(self, key_bytes: int, value_bytes: int) -> int:
         return _slot_of_words(key_bytes, value_bytes)
@@ -255,7 +258,7 @@ class Chains:
         ["append", "append_reusing", "append_runs", "execute", "execute_pairs", "execute_reusing", "place", "relist"]
     )
     companions: Mapping[str, Sequence[str]] = MappingProxyType({"place": ("find",)})
-    in_place, keys_apart, keeps_duplicates = False, False, True
+    own_widths, in_place, keys_apart, keeps_duplicates = False, False, False, True
     composed = False
 
     def __init__(self, node_slots: Callable[[int], int]) -> None:
@@ -298,7 +301,7 @@ class Subtables:
     cached_lookup_bytes = 0
     refilling = frozenset(["claim", "place"])
     companions: Mapping[str, Sequence[str]] = MappingProxyType({"settle": ("claim", "place", "hand_over", "find")})
-    in_place, keys_apart, keeps_duplicates = True, True, False
+    own_widths, in_place, keys_apart, keeps_duplicates = True, True, True, False
     composed = False
 
     def __init__(self, line_bytes: int, entries: str = "subtables/entries.cuh") -> None:
@@ -338,7 +341,7 @@ class Tickets:
     family = "tickets"
     cpu_entries = "tickets/entries.cuh"
     partition, lookup_partition, cached_lookup_bytes = Buckets.partition, "", 0
-    in_place, keys_apart, keeps_duplicates = True, False, False
+    own_widths, in_place, keys_apart, keeps_duplicates = True, True, False, False
     composed = False
 
     def __init__(
@@ -380,7 +383,7 @@ class Tiers:
     cached_lookup_bytes = 0
     refilling = frozenset[str]()
     companions: Mapping[str, Sequence[str]] = MappingProxyType({})
-    in_place = keys_apart = keeps_duplicates = False
+    own_widths = in_place = keys_apart = keeps_duplicates = False
     composed = True
 
     def slot_bytes(self, key_bytes: int, value_bytes: int) -> int:
@@ -412,7 +415,7 @@ class TwoLevel:
     companions: Mapping[str, Sequence[str]] = MappingProxyType(
         {"settle": ("claim", "link", "place", "find"), "scatter": ("place_all", "find")}
     )
-    in_place = keys_apart = keeps_duplicates = composed = False
+    own_widths = in_place = keys_apart = keeps_duplicates = composed = False
 
     def slot_bytes(self, key_bytes: int, value_bytes: int) -> int:
         return _slot_of_words(key_bytes, value_bytes)
@@ -457,17 +460,17 @@ class Quotients:
             "update_few": ("find",),
         }
     )
-    in_place = keys_apart = keeps_duplicates = composed = False
+    own_widths, in_place, keys_apart, keeps_duplicates, composed = True, False, False, False, False
 
     def forms(self, key_bytes: int, value_bytes: int) -> tuple[tuple[int, int], ...]:
         """Slots of a bucket, and the fewest buckets of a table that may have them; the most slots first."""
-        if max(key_bytes, value_bytes) > 4:
-            return ((4, 1 << 18), (3, 1)) if value_bytes else ((10, 1 << 18), (7, 1))
-        slots = (10, 9, 7) if value_bytes else (30, 20, 14)
+        if key_bytes == 8:
+            return tuple(zip({0: (10, 7), 4: (6, 4), 8: (4, 3)}[value_bytes], (1 << 18, 1), strict=True))
+        slots = {0: (30, 20, 14), 4: (10, 9, 7), 8: (6, 5, 4)}[value_bytes]
         return tuple(zip(slots, (1 << 18, 1 << 10, 1), strict=True))
 
     def slot_bytes(self, key_bytes: int, value_bytes: int) -> int:
-        """Bytes of a pair as the caller has it: its slot takes fewer, or more with its share of the filter."""
+        """Bytes of a pair on its way to its range. In the table it takes others, with its share of the filter."""
         return _slot_of_words(key_bytes, value_bytes)
 
     def slots_per_bucket(self, parameters: Mapping[str, Any], key_bytes: int, value_bytes: int) -> int:
@@ -485,6 +488,6 @@ class Quotients:
 
     def compiled(self, choices: tuple[int, ...]) -> Iterator[SlotTypes]:
         for word in (4, 8):
-            for value in (0, word):
+            for value in (0, 4, 8):
                 for slots_per_bucket, _ in self.forms(word, value):
-                    yield SlotTypes(word, value, slots_per_bucket)
+                    yield SlotTypes(word, value, slots_per_bucket, self.own_widths)

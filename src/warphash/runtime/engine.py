@@ -77,12 +77,12 @@ class KernelSpec:
     @cached_property
     def word_bytes(self) -> int:
         """Width of a key as kernels take it."""
-        return self.key_bytes if self.in_place else max(self.key_bytes, self.value_bytes)
+        return self.key_bytes if self.layout.own_widths else max(self.key_bytes, self.value_bytes)
 
     @cached_property
     def value_word_bytes(self) -> int:
         """Width of a value as kernels take it; 0 without one."""
-        return self.value_bytes if self.in_place or not self.value_bytes else self.word_bytes
+        return self.value_bytes if self.layout.own_widths or not self.value_bytes else self.word_bytes
 
     @cached_property
     def value_is_row(self) -> bool:

@@ -158,7 +158,7 @@ def translation_unit(spec: KernelSpec, platform: str, root: Traversable | None =
     headers = _headers_of(spec, platform)
     if spec.header:
         return _unit(platform, roots, headers, "WARPHASH_PLAIN_ENTRIES", constants)
-    types = SlotTypes(spec.word_bytes, spec.value_bytes, spec.slots_per_bucket, spec.in_place)
+    types = SlotTypes(spec.word_bytes, spec.value_bytes, spec.slots_per_bucket, spec.layout.own_widths)
     design, slots = class_name(spec.design), spec.slots_per_bucket
     entries = f"WARPHASH_ENTRIES({design}, {types.word}, {types.value}, {slots})"
     if spec.splits:

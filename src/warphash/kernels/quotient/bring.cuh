@@ -77,7 +77,7 @@ struct ScatterToParts : Straight<QuotientTable, QuotientBatch> {
     return pointer<const u32>(t.starts)[range] + fetch_add(counter_of(t, range), n);
   }
   WARPHASH_FN static void put(const QuotientBatch& b, u32 element, Word hash, u32 place) {
-    const Word value = b.values ? value_at<S>(b, element) : Word{};
+    const typename S::Value value = b.values ? S::value_at(b, element) : 0;
     pointer<typename S::Brought>(b.brought)[place] = S::Brought::make(hash, value);
     if (b.out_flags) pointer<u32>(b.numbers)[place] = element;
   }

@@ -8,16 +8,18 @@
 // B >= 2^(w - R), and bucket and remainder tell the key, for any B: h = ceil((home * 2^w + remainder * 2^(w-R)) / B).
 // With R = w, the slot keeps h itself.
 //
-// Layouts, by the number of slots (kSlots), which the host chooses by B (storage/quotient/array.py):
+// Layouts, by the number of slots (kSlots), which the host chooses by B (storage/quotient/array.py). A key and a value
+// each have a word of 4 or 8 bytes:
 //
-//   word     map   set    R   for B of
-//   4 bytes   10    30   14   2^18 and more
-//   4 bytes    9    20   22   2^10 and more
-//   4 bytes    7    14   32   any
-//   8 bytes    4    10   46   2^18 and more
-//   8 bytes    3     7   64   any
+//   key       slots with a value of 4 bytes, of 8 bytes, without one    R   for B of
+//   4 bytes                     10           6             30          14   2^18 and more
+//   4 bytes                      9           5             20          22   2^10 and more
+//   4 bytes                      7           4             14          32   any
+//   8 bytes                      6           4             10          46   2^18 and more
+//   8 bytes                      4           3              7          64   any
 //
-// Marked slots (R < w), bits of a line, low to high, for a map of 10, of 9 and of 4 slots:
+// Marked slots (R < w), bits of a line, low to high, for maps of 10 and 9 slots of 4 + 4 bytes, 4 of 8 + 8, 6 of 8 + 4,
+// and 6 and 5 of 4 + 8:
 //   0           32         48              192          512
 //   +--- 32 ----+--- 16 ---+--- ... 10 ----+--- 320 ----+
 //   |  filter   | slot 0   | slot 1 …      | 10 values  |
@@ -29,6 +31,18 @@
 //   0           32         80              256          512      bits 224 to 255 are not used
 //   +--- 32 ----+--- 48 ---+--- ... 4 -----+--- 256 ----+
 //   |  filter   | slot 0   | slot 1 …      |  4 values  |
+//   +-----------+----------+---------------+------------+
+//   0           32         80              320          512
+//   +--- 32 ----+--- 48 ---+--- ... 6 -----+--- 192 ----+
+//   |  filter   | slot 0   | slot 1 …      |  6 values  |
+//   +-----------+----------+---------------+------------+
+//   0           32         48              128          512
+//   +--- 32 ----+--- 16 ---+--- ... 6 -----+--- 384 ----+
+//   |  filter   | slot 0   | slot 1 …      |  6 values  |
+//   +-----------+----------+---------------+------------+
+//   0           32         56              192          512      bits 152 to 191 are not used
+//   +--- 32 ----+--- 24 ---+--- ... 5 -----+--- 320 ----+
+//   |  filter   | slot 0   | slot 1 …      |  5 values  |
 //   +-----------+----------+---------------+------------+
 //   a slot:  [ occupied 1 | guest 1 | remainder R ], all 0 if it is vacant. Sets have a filter of 32 bits and no
 //   values.
@@ -74,37 +88,55 @@ struct UnsignedChosen<true> {
 template <bool kLong>
 using UnsignedFor = typename UnsignedChosen<kLong>::type;
 
+// One of three numbers, by the bytes of a value: without one, of 4, of 8.
+WARPHASH_FN constexpr int by_value(u32 value_bytes, int none, int four, int eight) {
+  return value_bytes == 0 ? none : value_bytes == 4 ? four : eight;
+}
+
 // Bits of a remainder, by the slots of a bucket.
-template <class Word, bool kHasValue, int kSlots>
-constexpr u32 kRemainderBitsOf = sizeof(Word) == 8                 ? (kSlots == (kHasValue ? 4 : 10) ? 46 : 64)
-                                 : kSlots == (kHasValue ? 10 : 30) ? 14
-                                 : kSlots == (kHasValue ? 9 : 20)  ? 22
-                                                                   : 32;
+template <class Word, u32 kValueBytes, int kSlots>
+constexpr u32 kRemainderBitsOf = sizeof(Word) == 8 ? (kSlots == by_value(kValueBytes, 10, 6, 4) ? 46 : 64)
+                                 : kSlots == by_value(kValueBytes, 30, 10, 6) ? 14
+                                 : kSlots == by_value(kValueBytes, 20, 9, 5)  ? 22
+                                                                              : 32;
+
+// A key on its way to its range: its hash, with its value. Both have the wider of their two words.
+template <class Word, u32 kValueBytes>
+using BroughtOf = Slot<UnsignedFor<(sizeof(Word) == 8 || kValueBytes == 8)>, (kValueBytes > 0)>;
 
 // What layouts share. `w` is the address of the words of a line, in memory or in registers.
-template <class Word_, bool kHasValue_, int kSlots_>
+template <class Word_, u32 kValueBytes, int kSlots_>
 struct LineLayout {
   using Table = QuotientTable;
   using Word = Word_;
-  using Brought = Slot<Word, kHasValue_>;  // the hash of a key, with its value
-  static constexpr bool kHasValue = kHasValue_;
+  using Value = UnsignedFor<(kValueBytes == 8)>;
+  using Wide = UnsignedFor<(sizeof(Word) == 8 || kValueBytes == 8)>;  // the wider of the two
+  using Brought = BroughtOf<Word, kValueBytes>;
+  static constexpr bool kHasValue = kValueBytes > 0;
   static constexpr int kSlots = kSlots_;
-  static constexpr u32 kRemainderBits = kRemainderBitsOf<Word, kHasValue, kSlots>;
+  static constexpr u32 kRemainderBits = kRemainderBitsOf<Word, kValueBytes, kSlots>;
   static constexpr u32 kWordBits = 8 * sizeof(Word);
   static constexpr u32 kAllSlots = (1u << kSlots) - 1;
-  static constexpr u32 kValueWords = kHasValue ? sizeof(Word) / 4 : 0;  // of a slot
-  WARPHASH_FN static Word* value(u32* w, u32 slot) {
-    return reinterpret_cast<Word*>(w + kLineWords - kSlots * kValueWords) + slot;
+  static constexpr u32 kValueWords = kValueBytes / 4;  // of a slot
+  WARPHASH_FN static Value* value(u32* w, u32 slot) {
+    return reinterpret_cast<Value*>(w + kLineWords - kSlots * kValueWords) + slot;
   }
-  WARPHASH_FN static const Word* value(const u32* w, u32 slot) { return value(const_cast<u32*>(w), slot); }
+  WARPHASH_FN static const Value* value(const u32* w, u32 slot) { return value(const_cast<u32*>(w), slot); }
+  WARPHASH_FN static Word hash_of(const Brought& item) { return static_cast<Word>(item.key); }
+  WARPHASH_FN static Value value_of(const Brought& item) { return static_cast<Value>(item.payload()); }
+  // Of an element of a batch.
+  WARPHASH_FN static Value value_at(const QuotientBatch& b, u32 element) {
+    if constexpr (kHasValue) return load_once(reinterpret_cast<const Value*>(b.values) + element);
+    return 0;
+  }
 };
 
-template <class Word_, bool kHasValue_, int kSlots_>
-struct MarkedSlots : LineLayout<Word_, kHasValue_, kSlots_> {
-  using Base = LineLayout<Word_, kHasValue_, kSlots_>;
+template <class Word_, u32 kValueBytes, int kSlots_>
+struct MarkedSlots : LineLayout<Word_, kValueBytes, kSlots_> {
+  using Base = LineLayout<Word_, kValueBytes, kSlots_>;
   using Word = Word_;
   static constexpr u32 kFieldBits = Base::kRemainderBits + 2;
-  static constexpr u32 kFilterBits = Base::kRemainderBits == 22 && kHasValue_ ? 8 : 32;
+  static constexpr u32 kFilterBits = Base::kRemainderBits == 22 && kValueBytes == 4 ? 8 : 32;
   static constexpr u32 kReadWords = (kFilterBits + kSlots_ * kFieldBits + 31) / 32;  // all but the values
   using Field = UnsignedFor<(kFieldBits > 32)>;
   static constexpr Field kFieldMask = (static_cast<Field>(1) << kFieldBits) - 1;
@@ -168,9 +200,9 @@ struct MarkedSlots : LineLayout<Word_, kHasValue_, kSlots_> {
   }
 };
 
-template <class Word_, bool kHasValue_, int kSlots_>
-struct WholeSlots : LineLayout<Word_, kHasValue_, kSlots_> {
-  using Base = LineLayout<Word_, kHasValue_, kSlots_>;
+template <class Word_, u32 kValueBytes, int kSlots_>
+struct WholeSlots : LineLayout<Word_, kValueBytes, kSlots_> {
+  using Base = LineLayout<Word_, kValueBytes, kSlots_>;
   using Word = Word_;
   static constexpr u32 kFilterBits = 32;
   static constexpr u32 kReadWords = 2 + kSlots_ * sizeof(Word) / 4;
@@ -199,17 +231,17 @@ struct WholeSlots : LineLayout<Word_, kHasValue_, kSlots_> {
   WARPHASH_FN static bool vacate(u32* w, u32 slot) { return fetch_and(w + 1, ~(0x10001u << slot)) >> slot & 1; }
 };
 
-template <class Word, bool kHasValue, int kSlots, bool kWhole>
+template <class Word, u32 kValueBytes, int kSlots, bool kWhole>
 struct LayoutChosen {
-  using type = MarkedSlots<Word, kHasValue, kSlots>;
+  using type = MarkedSlots<Word, kValueBytes, kSlots>;
 };
-template <class Word, bool kHasValue, int kSlots>
-struct LayoutChosen<Word, kHasValue, kSlots, true> {
-  using type = WholeSlots<Word, kHasValue, kSlots>;
+template <class Word, u32 kValueBytes, int kSlots>
+struct LayoutChosen<Word, kValueBytes, kSlots, true> {
+  using type = WholeSlots<Word, kValueBytes, kSlots>;
 };
-template <class Word, bool kHasValue, int kSlots>
-using QuotientSlots =
-    typename LayoutChosen<Word, kHasValue, kSlots, kRemainderBitsOf<Word, kHasValue, kSlots> == 8 * sizeof(Word)>::type;
+template <class Word, u32 kValueBytes, int kSlots>
+using QuotientSlots = typename LayoutChosen<Word, kValueBytes, kSlots,
+                                            kRemainderBitsOf<Word, kValueBytes, kSlots> == 8 * sizeof(Word)>::type;
 
 WARPHASH_FN Line* line_at(const QuotientTable& t, u32 bucket) {
   WARPHASH_ASSERT(bucket < t.buckets);

@@ -90,9 +90,9 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
     }
 #pragma unroll
     for (u32 j = 0; j < kAtOnce; ++j)
-      if (live >> j & 1) firsts |= static_cast<u32>(mark(items[j].key)) << j;
+      if (live >> j & 1) firsts |= static_cast<u32>(mark(S::hash_of(items[j]))) << j;
 #pragma unroll
-    for (u32 j = 0; j < kAtOnce; ++j) slots[j] = firsts >> j & 1 ? take_slot(items[j].key) : S::kSlots;
+    for (u32 j = 0; j < kAtOnce; ++j) slots[j] = firsts >> j & 1 ? take_slot(S::hash_of(items[j])) : S::kSlots;
 #pragma unroll
     for (u32 j = 0; j < kAtOnce; ++j) {
       const bool has_slot = slots[j] < S::kSlots, is_left = (live >> j & 1) && !has_slot;
@@ -121,7 +121,7 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
 #pragma unroll
       for (u32 j = 0; j < kAtOnce; ++j) {
         if (first + j * threads + id >= listed) continue;
-        const auto spot = Base::look(D::home_of(t, items[j].key));
+        const auto spot = Base::look(D::home_of(t, S::hash_of(items[j])));
         if (spot.found()) {
           Base::combine_at(spot, items[j]);
           Base::flag(numbers[j], kPresent);

@@ -6,8 +6,8 @@
 #include "quotient/build.cuh"
 #include "quotient/find.cuh"
 
-// Design D over slots of WORD (u32 or u64), VALUED or not, N to a bucket.
-#define WARPHASH_DESIGN(D, WORD, VALUED, N) warphash::D<warphash::QuotientSlots<WORD, VALUED, N>>
+// Design D over slots of WORD (u32 or u64) with a value of VALUE bytes (0, 4 or 8), N to a bucket.
+#define WARPHASH_DESIGN(D, WORD, VALUE, N) warphash::D<warphash::QuotientSlots<WORD, VALUE, N>>
 
 #define WARPHASH_QUOTIENT_ENTRIES(COUNT, SCATTER, BLOCKS, LINES, ...)       \
   WARPHASH_ENTRY(find, warphash::FindInLines<__VA_ARGS__, LINES>)           \

@@ -24,13 +24,13 @@ struct FindInLines : OverQuotients {
     u32 bucket;  // that the next step reads
     bool guest;  // the key would be a guest there
     bool found;
-    Word value;
+    typename S::Value value;
   };
   WARPHASH_FN static bool start(const QuotientTable& t, const QuotientBatch& b, u64 i, State& s) {
     s.home = D::home_of(t, permuted(t, key_at<S>(b, static_cast<u32>(i))));
     s.bucket = s.home.bucket;
     s.guest = s.found = false;
-    s.value = static_cast<Word>(b.default_value);
+    s.value = static_cast<typename S::Value>(b.default_value);
     return true;
   }
   WARPHASH_FN static bool step(const QuotientTable& t, const QuotientBatch& b, State& s) {
@@ -50,7 +50,7 @@ struct FindInLines : OverQuotients {
   WARPHASH_FN static const void* next(const QuotientTable& t, const State& s) { return line_at(t, s.bucket); }
   WARPHASH_FN static void finish(const QuotientTable&, const QuotientBatch& b, u64 i, State& s, bool live, Tally&) {
     if (!live) return;
-    if (S::kHasValue && b.out_values) store_once(pointer<Word>(b.out_values) + i, s.value);
+    if (S::kHasValue && b.out_values) store_once(pointer<typename S::Value>(b.out_values) + i, s.value);
     set_flag(b, static_cast<u32>(i), s.found);
   }
 };
@@ -71,13 +71,14 @@ struct ScanLines : Straight<QuotientTable, QuotientBatch> {
   static constexpr bool kCounts = true;
   static constexpr int kLists = 1;
   struct State {
-    Word key, value;
+    Word key;
+    typename S::Value value;
     bool holds_key;
   };
   WARPHASH_FN static bool start(const QuotientTable& t, const QuotientBatch& b, u64 i, State& s) {
     const u32 bucket = static_cast<u32>(b.first_bucket + i / S::kSlots), slot = static_cast<u32>(i % S::kSlots);
     const u32* const w = line_at(t, bucket)->words;
-    s.key = s.value = 0;
+    s.key = 0, s.value = 0;
     s.holds_key = S::is_occupied(w, slot);
     if (!s.holds_key) return false;
     s.key = unpermuted(t, D::hash_of(t, D::home_in(t, D::first_of_range(t, bucket), w, bucket, slot)));
@@ -92,7 +93,7 @@ struct ScanLines : Straight<QuotientTable, QuotientBatch> {
   WARPHASH_FN static void enter(const QuotientBatch& b, int, u64 place, const Entry& e) {
     if (place >= b.room) return;
     if (b.out_keys) store_once(pointer<Word>(b.out_keys) + place, e.key);
-    if (S::kHasValue && b.out_values) store_once(pointer<Word>(b.out_values) + place, e.value);
+    if (S::kHasValue && b.out_values) store_once(pointer<typename S::Value>(b.out_values) + place, e.value);
   }
 };
 

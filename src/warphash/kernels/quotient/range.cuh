@@ -54,6 +54,7 @@ template <class D, class Lines, class Before = NothingBefore>
 struct InRange : OverQuotients {
   using S = typename D::S;
   using Word = typename S::Word;
+  using Value = typename S::Value;
   using Brought = typename S::Brought;
   static constexpr u32 kNobody = ~0u, kNoSlot = ~0u;
   static constexpr u32 kMostSeen = 256;  // buckets that a search for a vacant slot sees
@@ -78,7 +79,7 @@ struct InRange : OverQuotients {
     u8 stuck[kApplyingThreads];
   };
   struct Memory {
-    typename Lines::template Range<Word> range;
+    typename Lines::template Range<typename S::Wide> range;
     union {
       Before before;
       Rounds rounds;
@@ -209,19 +210,19 @@ struct InRange : OverQuotients {
 
   // ---- the buckets
   WARPHASH_FN u32* words(u32 bucket) const {
-    return lines + (bucket - first_bucket) * Lines::template kStrideWords<Word>;
+    return lines + (bucket - first_bucket) * Lines::template kStrideWords<typename S::Wide>;
   }
   WARPHASH_FN u32 vacant(u32 bucket) const { return ~S::occupied(words(bucket)) & S::kAllSlots; }
-  WARPHASH_FN void put(u32 bucket, u32 slot, Word remainder, bool guest, Word value) const {
+  WARPHASH_FN void put(u32 bucket, u32 slot, Word remainder, bool guest, Value value) const {
     S::put(words(bucket), slot, remainder, guest);
     if constexpr (S::kHasValue) *S::value(words(bucket), slot) = value;
   }
   // Puts a new key to a vacant slot of its home that no other thread has.
   WARPHASH_FN void put_at_home(const Brought& item, u32 slot) {
-    const auto home = D::home_of(t, item.key);
+    const auto home = D::home_of(t, S::hash_of(item));
     u32* const w = words(home.bucket);
     Lines::template put_at_home<S>(w, slot, home.remainder);
-    if constexpr (S::kHasValue) *S::value(w, slot) = item.payload();
+    if constexpr (S::kHasValue) *S::value(w, slot) = S::value_of(item);
     ++changed;
   }
   struct Spot {
@@ -240,7 +241,8 @@ struct InRange : OverQuotients {
     return {second, hits ? first_bit(hits) : kNoSlot, true};
   }
   WARPHASH_FN void combine_at(const Spot& spot, const Brought& item) const {
-    if constexpr (S::kHasValue) combine_in_range(S::value(words(spot.bucket), spot.slot), item.payload(), b.op, b.kind);
+    if constexpr (S::kHasValue)
+      combine_in_range(S::value(words(spot.bucket), spot.slot), S::value_of(item), b.op, b.kind);
   }
 
   // ---- insert
@@ -262,7 +264,7 @@ struct InRange : OverQuotients {
 
   // `element` is the number of this thread's element in the range.
   WARPHASH_FN void insert_round(u32 first, bool live, const Brought& item, u32 element) {
-    const Home<Word> home = D::home_of(t, item.key);
+    const Home<Word> home = D::home_of(t, S::hash_of(item));
     Spot spot = {0, kNoSlot, false};
     if (live) {
       spot = look(home);
@@ -329,7 +331,7 @@ struct InRange : OverQuotients {
       m.rounds.states[x] = copy ? kWaiting : left ? kPlaced : kDeferred;
       if (m.rounds.states[x] == kDeferred) Lines::swap(&m.with_deferred, start + first);
       if (copy || !left) continue;
-      put(bucket, first_bit(left), D::home_of(t, item.key).remainder, false, item.payload());
+      put(bucket, first_bit(left), D::home_of(t, S::hash_of(item)).remainder, false, S::value_of(item));
       left &= left - 1;
     }
   }
@@ -340,7 +342,7 @@ struct InRange : OverQuotients {
       m.rounds.states[x] = left ? kPlaced : kStuck;
       if (!left) continue;
       const Brought& item = m.rounds.items[x];
-      put(bucket, first_bit(left), D::home_of(t, item.key).remainder, true, item.payload());
+      put(bucket, first_bit(left), D::home_of(t, S::hash_of(item)).remainder, true, S::value_of(item));
       left &= left - 1;
     }
   }
@@ -362,7 +364,7 @@ struct InRange : OverQuotients {
     for (u32 k = id / kWarpLanes; k < m.stuck_count; k += threads / kWarpLanes) {
       const u32 element = m.rounds.stuck[k];
       if (m.rounds.states[element] == kPlaced) continue;  // in the first turn
-      const Home<Word> home = D::home_of(t, m.rounds.items[element].key);
+      const Home<Word> home = D::home_of(t, S::hash_of(m.rounds.items[element]));
       const bool found = with_move(home, [&](const Move& move) {
         const u32 own = home.bucket - first_bucket;
         // The home of a key that comes to its second bucket gets a bit.
@@ -394,7 +396,7 @@ struct InRange : OverQuotients {
   }
   WARPHASH_FN void make(const Move& x, const Brought& stuck) {
     move(first_bucket + x.bucket, x.slot, first_bucket + x.to, x.to_slot);
-    put_stuck(first_bucket + x.bucket, x.slot, D::home_of(t, stuck.key), x.is_second, stuck.payload());
+    put_stuck(first_bucket + x.bucket, x.slot, D::home_of(t, S::hash_of(stuck)), x.is_second, S::value_of(stuck));
   }
 
   // Step 6c. A warp has the range for itself.
@@ -403,12 +405,12 @@ struct InRange : OverQuotients {
       const u32 element = m.rounds.stuck[k];
       if (m.rounds.states[element] == kPlaced) continue;
       const Brought item = m.rounds.items[element];
-      const Home<Word> home = D::home_of(t, item.key);
+      const Home<Word> home = D::home_of(t, S::hash_of(item));
       bool placed = with_move(home, [&](const Move& x) {
         make(x, item);
         return true;
       });
-      if (!placed && lane() == 0) placed = make_room(home, item.payload());
+      if (!placed && lane() == 0) placed = make_room(home, S::value_of(item));
       if (lane() == 0) m.rounds.states[element] = placed ? kPlaced : kLost;
       Lines::order_warp();
     }
@@ -440,7 +442,7 @@ struct InRange : OverQuotients {
   }
 
   // One thread has the range for itself. False if the search saw no vacant slot; then no key has moved.
-  WARPHASH_FN bool make_room(const Home<Word>& home, Word value) {
+  WARPHASH_FN bool make_room(const Home<Word>& home, Value value) {
     m.rounds.steps[0] = {static_cast<u16>(home.bucket - first_bucket), 0, 0};
     m.rounds.steps[1] = {static_cast<u16>(D::second_of(t, first_bucket, home) - first_bucket), 1, 0};
     u32 seen = 2;
@@ -472,7 +474,7 @@ struct InRange : OverQuotients {
 
   // The bucket of step `at` has a vacant slot: moves each key on the path there by one, and puts the new key at its
   // start.
-  WARPHASH_FN void settle_path(u32 at, u32 slot, const Home<Word>& home, Word value) {
+  WARPHASH_FN void settle_path(u32 at, u32 slot, const Home<Word>& home, Value value) {
     for (; at > 1; at = m.rounds.steps[at].from) {
       const u32 from = first_bucket + m.rounds.steps[m.rounds.steps[at].from].bucket, of = m.rounds.steps[at].slot;
       move(from, of, first_bucket + m.rounds.steps[at].bucket, slot);
@@ -481,7 +483,7 @@ struct InRange : OverQuotients {
     put_stuck(first_bucket + m.rounds.steps[at].bucket, slot, home, at == 1, value);
   }
 
-  WARPHASH_FN void put_stuck(u32 bucket, u32 slot, const Home<Word>& home, bool guest, Word value) {
+  WARPHASH_FN void put_stuck(u32 bucket, u32 slot, const Home<Word>& home, bool guest, Value value) {
     put(bucket, slot, home.remainder, guest, value);
     if (guest) words(home.bucket)[0] |= D::filter_bit(home.remainder);
   }
@@ -491,7 +493,7 @@ struct InRange : OverQuotients {
     u32* const w = words(bucket);
     const Word remainder = S::remainder(w, slot);
     const bool guest = S::is_guest(w, slot);
-    Word value = 0;
+    Value value = 0;
     if constexpr (S::kHasValue) value = *S::value(w, slot);
     S::vacate(w, slot);
     put(to, to_slot, remainder, !guest, value);

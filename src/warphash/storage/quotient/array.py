@@ -525,15 +525,16 @@ class QuotientArray:
         """Add the pairs of an array, of so many buckets at a time."""
         engine, spec = self.engine, self.spec
         room = min(size, buckets * other.spec.slots_per_bucket)
-        words = engine.allocate(room * (spec.word_bytes + spec.value_word_bytes), stream)
-        values = words.ptr + room * spec.word_bytes if spec.value_word_bytes else 0
+        *starts, end = starts_of((room * spec.word_bytes, room * spec.value_word_bytes))
+        words = engine.allocate(end, stream)
+        keys, values = words.ptr + starts[0], words.ptr + starts[1] if spec.value_word_bytes else 0
         report, changed, unplaced = engine.allocate(8 * REPORT_WORDS, stream), 0, 0
         for at in range(0, other.buckets, buckets):
             engine.fill(report.ptr, 0, report.nbytes, stream)
-            other._scan(at, buckets, room, words.ptr, values, report.ptr, stream)
+            other._scan(at, buckets, room, keys, values, report.ptr, stream)
             n = read_report(engine, report.ptr, stream).winners
             if n:
-                outcome = self.update(words.ptr, values, n, stream=stream)
+                outcome = self.update(keys, values, n, stream=stream)
                 changed, unplaced = changed + outcome.changed, unplaced + outcome.unplaced
         return Outcome(changed, 0, unplaced, 0)
 
@@ -719,7 +720,7 @@ class QuotientArray:
 
         A CPU writes whole lines of the first three.
         """
-        elements, words = n * (self.spec.word_bytes + self.spec.value_word_bytes), 4 * n
+        elements, words = n * self.spec.slot_bytes, 4 * n
         return elements, words * numbered, words, RANGE_LISTS_BYTES * min(n, self.ranges)
 
     def _scratch_at(self, memory: Buffer, starts: Sequence[int], sizes: Sequence[int], n: int) -> _Scratch:
@@ -728,4 +729,4 @@ class QuotientArray:
         brought, numbers, left, touched = addresses
         batch = QuotientBatch(report=self._report, brought=brought, numbers=numbers, touched=touched)
         batch.crowds = touched + 8 * min(n, self.ranges)
-        return _Scratch(memory, batch, n, self.spec.word_bytes + self.spec.value_word_bytes, left)
+        return _Scratch(memory, batch, n, self.spec.slot_bytes, left)

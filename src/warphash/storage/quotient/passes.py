@@ -85,7 +85,7 @@ def plan_for(engine: Engine, spec: KernelSpec, ranges: int, n: int, *, valued: b
     shift = 0 if ranges <= _ONE_PASS_RANGES else -(-(ranges - 1).bit_length() // 2)
     if ranges > MOST_BINS * MOST_BINS:
         shift = MOST_RANGES.bit_length() - 1
-    plan = Plan(n, ranges, shift, spec.word_bytes + valued * spec.value_word_bytes)
+    plan = Plan(n, ranges, shift, spec.slot_bytes if valued else spec.word_bytes)
     fewest = _FEWEST_PER_SCATTERED_RANGE if plan.scatters else _FEWEST_PER_RANGE
     return plan if n >= max(_FEWEST_ELEMENTS, fewest * ranges) else None
 
@@ -107,7 +107,7 @@ class Passes:
     def __init__(self, engine: Engine, spec: KernelSpec, plan: Plan, flagged: bool, stream: Any = None) -> None:
         self._engine, self._plan = engine, plan
         self._program = engine.program(partition(spec.layout.partition))
-        self._widths = f"{spec.word_bytes}{plan.element_bytes - spec.word_bytes}"
+        self._widths = f"{spec.word_bytes}{spec.value_word_bytes if plan.element_bytes > spec.word_bytes else 0}"
         self._word_bytes, two = spec.word_bytes, plan.shift > 0
         pairs, numbers = plan.n * plan.element_bytes, 4 * plan.n * flagged
         sizes = {

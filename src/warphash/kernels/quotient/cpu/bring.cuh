@@ -163,7 +163,7 @@ struct ScatterByThreads : BringByThreads<D> {
       block.read(t, b, i, end);
       for (u32 k = 0; k < block.n; ++k) {
         const u32 element = element_of(b, i + k), range = block.ranges[k], place = places[range]++;
-        const auto value = b.values ? value_at<S>(b, element) : typename S::Word{};
+        const typename S::Value value = b.values ? S::value_at(b, element) : 0;
         brought.put(range, place, Brought::make(block.hashes[k], value));
         if (numbered) numbers.put(range, place, element);
       }

@@ -94,10 +94,11 @@ struct BuildOnStage : RangeOfOneThread<D, LinesOnStage, HashesSeen<typename D::S
     u32 buckets[kBlock], bits[kBlock];
     Word remainders[kBlock];
     for (u32 k = 0; k < n; ++k) {
-      const auto home = D::home_of(table, items[k].key);
+      const Word hash = S::hash_of(items[k]);
+      const auto home = D::home_of(table, hash);
       buckets[k] = home.bucket - first_bucket;
       remainders[k] = home.remainder;
-      if (!kUnique) bits[k] = D::mixed(items[k].key) % Seen::kBits;
+      if (!kUnique) bits[k] = D::mixed(hash) % Seen::kBits;
     }
     const bool flags = b.out_flags && !flags_ahead(b);
     if (flags)
@@ -113,7 +114,7 @@ struct BuildOnStage : RangeOfOneThread<D, LinesOnStage, HashesSeen<typename D::S
         taken[buckets[k]] = slot + 1;
         u32* const w = lines + buckets[k] * kLineWords;
         LinesOnStage::put<S>(w, slot, remainders[k]);
-        if constexpr (S::kHasValue) *S::value(w, slot) = items[k].payload();
+        if constexpr (S::kHasValue) *S::value(w, slot) = S::value_of(items[k]);
         if (flags) Base::flag(first + k, kChanged);
         ++changed;
       } else {

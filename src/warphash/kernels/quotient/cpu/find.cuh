@@ -20,6 +20,7 @@ template <class D>
 struct FindInPassesOverLines : OverQuotients {
   using S = typename D::S;
   using Word = typename S::Word;
+  using Value = typename S::Value;
   static constexpr bool kWalks = true;
   static constexpr u32 kBlock = 64, kListed = 16 * kBlock;
 
@@ -111,10 +112,10 @@ struct FindInPassesOverLines : OverQuotients {
       const u32 hits = S::matches(w, remainder, guest);
       const bool found = hits != 0;
       if constexpr (kWithValues) {
-        const Word mask = static_cast<Word>(0) - static_cast<Word>(found);
-        const Word value = *S::value(w, first_bit(hits | 1u << (S::kSlots - 1)));
-        store_once(pointer<Word>(b.out_values) + element,
-                   (value & mask) | (static_cast<Word>(b.default_value) & ~mask));
+        const Value mask = static_cast<Value>(0) - static_cast<Value>(found);
+        const Value value = *S::value(w, first_bit(hits | 1u << (S::kSlots - 1)));
+        store_once(pointer<Value>(b.out_values) + element,
+                   (value & mask) | (static_cast<Value>(b.default_value) & ~mask));
       }
       set_flag(b, element, found);
       return found;

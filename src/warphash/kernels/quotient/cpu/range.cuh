@@ -36,7 +36,7 @@ struct RangeOfOneThread : InRange<D, Lines, Before> {
   WARPHASH_FN void ask_ahead(u32 element) const {
     const u64 ahead = u64(Base::start) + element + kAhead;
     if (ahead >= report_of(b)->losers) return;
-    prefetch(line_at(t, D::home_of(t, pointer<const Brought>(b.brought)[ahead].key).bucket));
+    prefetch(line_at(t, D::home_of(t, S::hash_of(pointer<const Brought>(b.brought)[ahead])).bucket));
     if (b.out_flags) ask_for_flag(ahead);
   }
   // Of an element of `brought`.
@@ -44,18 +44,18 @@ struct RangeOfOneThread : InRange<D, Lines, Before> {
     prefetch(pointer<const u8>(b.out_flags) + pointer<const u32>(b.numbers)[at]);
   }
   WARPHASH_FN void insert(u32 element, const Brought& item) {
-    const auto home = D::home_of(t, item.key);
+    const auto home = D::home_of(t, S::hash_of(item));
     const auto spot = Base::look(home);
     if (spot.found()) {
       combine_alone(spot, item);
       return Base::flag(element, kPresent);
     }
     if (const u32 free = Base::vacant(home.bucket)) {
-      Base::put(home.bucket, first_bit(free), home.remainder, false, item.payload());
+      Base::put(home.bucket, first_bit(free), home.remainder, false, S::value_of(item));
     } else {
       const u32 second = D::second_of(t, Base::first_bucket, home), other_free = Base::vacant(second);
       if (!other_free) return insert_in_round(element, item);
-      Base::put(second, first_bit(other_free), home.remainder, true, item.payload());
+      Base::put(second, first_bit(other_free), home.remainder, true, S::value_of(item));
       Base::words(home.bucket)[0] |= D::filter_bit(home.remainder);
     }
     ++Base::changed;
@@ -65,8 +65,8 @@ struct RangeOfOneThread : InRange<D, Lines, Before> {
     if constexpr (S::kHasValue) {
       if (b.op == kKeep) return;
       auto* const at = S::value(Base::words(spot.bucket), spot.slot);
-      *at = b.op == kReplace ? item.payload()
-                             : static_cast<typename S::Word>(combine_bits(b.op, b.kind, *at, item.payload()));
+      const auto operand = S::value_of(item);
+      *at = b.op == kReplace ? operand : static_cast<typename S::Value>(combine_bits(b.op, b.kind, *at, operand));
     }
   }
   [[gnu::noinline]] void insert_in_round(u32 element, const Brought& item) {

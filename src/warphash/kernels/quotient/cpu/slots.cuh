@@ -8,9 +8,9 @@ namespace warphash {
 template <class Slots>
 struct SlotsOnCpu;
 
-template <class Word, bool kHasValue, int kSlots>
-struct SlotsOnCpu<MarkedSlots<Word, kHasValue, kSlots>> : MarkedSlots<Word, kHasValue, kSlots> {
-  using Base = MarkedSlots<Word, kHasValue, kSlots>;
+template <class Word, u32 kValueBytes, int kSlots>
+struct SlotsOnCpu<MarkedSlots<Word, kValueBytes, kSlots>> : MarkedSlots<Word, kValueBytes, kSlots> {
+  using Base = MarkedSlots<Word, kValueBytes, kSlots>;
   using Fields = FieldsOfLine<Base::kFilterBits / 8, Base::kFieldBits / 8, kSlots>;
 
   WARPHASH_FN static u32 matches(const u32* w, Word remainder, bool guest) {
@@ -39,9 +39,9 @@ struct SlotsOnCpu<MarkedSlots<Word, kHasValue, kSlots>> : MarkedSlots<Word, kHas
   }
 };
 
-template <class Word, bool kHasValue, int kSlots>
-struct SlotsOnCpu<WholeSlots<Word, kHasValue, kSlots>> : WholeSlots<Word, kHasValue, kSlots> {
-  using Base = WholeSlots<Word, kHasValue, kSlots>;
+template <class Word, u32 kValueBytes, int kSlots>
+struct SlotsOnCpu<WholeSlots<Word, kValueBytes, kSlots>> : WholeSlots<Word, kValueBytes, kSlots> {
+  using Base = WholeSlots<Word, kValueBytes, kSlots>;
   static constexpr int kFirstByte = 8;  // of the hash values
 
   WARPHASH_FN static u32 matches(const u32* w, Word remainder, bool guest) {

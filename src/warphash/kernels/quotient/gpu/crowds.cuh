@@ -80,7 +80,7 @@ struct ApplyCrowds : OverQuotients {
     if constexpr (S::kHasValue)
       if (b.op != kKeep) {
         const auto item = pointer<const typename S::Brought>(b.brought)[place];
-        combine(S::value(line->words, slot), item.payload(), b.op, b.kind);
+        combine(S::value(line->words, slot), S::value_of(item), b.op, b.kind);
       }
     return kThere;
   }

@@ -32,20 +32,20 @@ struct BlockARange : OverQuotients {
 
 }  // namespace warphash
 
-#define WARPHASH_ENTRIES(D, WORD, VALUED, N)                                                                       \
-  WARPHASH_QUOTIENT_ENTRIES(warphash::CountByBlocks, warphash::ScatterByBlocks, warphash::BlockARange,             \
-                            warphash::LinesByQuads, WARPHASH_DESIGN(D, WORD, VALUED, N))                           \
-  WARPHASH_ENTRY(                                                                                                  \
-      apply_in_place,                                                                                              \
-      warphash::BlockARange<warphash::ApplyToRange<WARPHASH_DESIGN(D, WORD, VALUED, N), warphash::LinesInGlobal>>) \
-  WARPHASH_ENTRY(                                                                                                  \
-      apply_some,                                                                                                  \
-      warphash::BlockARange<warphash::ApplyToRange<WARPHASH_DESIGN(D, WORD, VALUED, N), warphash::LinesOfCrowds>>) \
-  WARPHASH_ENTRY(                                                                                                  \
-      build_some,                                                                                                  \
-      warphash::BlockARange<warphash::BuildRange<WARPHASH_DESIGN(D, WORD, VALUED, N), warphash::LinesOfCrowds>>)   \
-  WARPHASH_ENTRY(apply_crowds, warphash::ApplyCrowds<WARPHASH_DESIGN(D, WORD, VALUED, N)>)                         \
-  WARPHASH_ENTRY(erase_alone, warphash::EraseAlone<WARPHASH_DESIGN(D, WORD, VALUED, N)>)                           \
-  WARPHASH_ENTRY(update_few, warphash::UpdateFew<WARPHASH_DESIGN(D, WORD, VALUED, N)>)                             \
-  WARPHASH_ENTRY(update_locked, warphash::UpdateLocked<WARPHASH_DESIGN(D, WORD, VALUED, N)>)                       \
-  WARPHASH_ENTRY(take_over, warphash::BlockARange<warphash::TakeOverRange<WARPHASH_DESIGN(D, WORD, VALUED, N)>>)
+#define WARPHASH_ENTRIES(D, WORD, VALUE, N)                                                                       \
+  WARPHASH_QUOTIENT_ENTRIES(warphash::CountByBlocks, warphash::ScatterByBlocks, warphash::BlockARange,            \
+                            warphash::LinesByQuads, WARPHASH_DESIGN(D, WORD, VALUE, N))                           \
+  WARPHASH_ENTRY(                                                                                                 \
+      apply_in_place,                                                                                             \
+      warphash::BlockARange<warphash::ApplyToRange<WARPHASH_DESIGN(D, WORD, VALUE, N), warphash::LinesInGlobal>>) \
+  WARPHASH_ENTRY(                                                                                                 \
+      apply_some,                                                                                                 \
+      warphash::BlockARange<warphash::ApplyToRange<WARPHASH_DESIGN(D, WORD, VALUE, N), warphash::LinesOfCrowds>>) \
+  WARPHASH_ENTRY(                                                                                                 \
+      build_some,                                                                                                 \
+      warphash::BlockARange<warphash::BuildRange<WARPHASH_DESIGN(D, WORD, VALUE, N), warphash::LinesOfCrowds>>)   \
+  WARPHASH_ENTRY(apply_crowds, warphash::ApplyCrowds<WARPHASH_DESIGN(D, WORD, VALUE, N)>)                         \
+  WARPHASH_ENTRY(erase_alone, warphash::EraseAlone<WARPHASH_DESIGN(D, WORD, VALUE, N)>)                           \
+  WARPHASH_ENTRY(update_few, warphash::UpdateFew<WARPHASH_DESIGN(D, WORD, VALUE, N)>)                             \
+  WARPHASH_ENTRY(update_locked, warphash::UpdateLocked<WARPHASH_DESIGN(D, WORD, VALUE, N)>)                       \
+  WARPHASH_ENTRY(take_over, warphash::BlockARange<warphash::TakeOverRange<WARPHASH_DESIGN(D, WORD, VALUE, N)>>)

@@ -94,7 +94,7 @@ struct UpdateFew {
 
   WARPHASH_FN static void adopt(const FewBatch& b, FewReport& report) {
     Word* const keys = pointer<Word>(b.adopted_keys);
-    Word* const values = pointer<Word>(b.adopted_values);
+    typename S::Value* const values = pointer<typename S::Value>(b.adopted_values);
     u8* const flags = pointer<u8>(b.out_flags);
     u64 n = report.adopted;
     for (u64 i = 0; i < report.leftover; ++i) {
@@ -106,7 +106,7 @@ struct UpdateFew {
       const bool is_new = at == n;
       keys[at] = key;
       if constexpr (S::kHasValue)
-        if (is_new || b.op == kReplace) values[at] = value_at<S>(b, element);
+        if (is_new || b.op == kReplace) values[at] = S::value_at(b, element);
       flags[element] = is_new ? kChanged : kPresent;
       n += is_new;
       report.counts[0].changed += is_new;

@@ -55,7 +55,7 @@ struct UpdateLocked {
   struct Element {
     u32 number;
     Home<Word> home;
-    Word operand;
+    typename S::Value operand;
     bool second_first;  // the second bucket is the lower one, and needed
   };
   enum Result : u8 { kAgain, kFound, kAdded, kLeft };
@@ -67,7 +67,7 @@ struct UpdateLocked {
     if (live) {
       e.number = element_of(b, i);
       e.home = D::home_of(t, permuted(t, key_at<S>(b, e.number)));
-      e.operand = value_at<S>(b, e.number);
+      e.operand = S::value_at(b, e.number);
     }
     Tally tally;
     const u32 rank = rank_of(e.home.bucket, live);
@@ -172,7 +172,7 @@ struct UpdateLocked {
     }
     return kLeft;
   }
-  WARPHASH_FN static Word value_in(Line* line, u32 slot) {
+  WARPHASH_FN static typename S::Value value_in(Line* line, u32 slot) {
     if constexpr (S::kHasValue) return load_relaxed(S::value(line->words, slot));
     return 0;
   }

@@ -86,8 +86,8 @@ constexpr u32 kMostCountedBins = 24576;  // of 16 bits: they fill the 48 KB that
 constexpr u32 kMostCounted = 65535;      // elements of a block that counts, so that no 16 bits overflow
 constexpr u32 kRestoringThreads = block_threads(256), kRestoringItems = 8;
 
-template <class Word, bool kHasValue>
-constexpr u32 kPassTile = kPassTileBytes / sizeof(Slot<Word, kHasValue>);  // elements
+template <class Word, u32 kValueBytes>
+constexpr u32 kPassTile = kPassTileBytes / sizeof(BroughtOf<Word, kValueBytes>);  // elements
 
 struct OverPasses {
   using Table = QuotientTable;
@@ -280,9 +280,10 @@ WARPHASH_FN Brought load_brought(const Brought* p) {
 }
 
 // From the caller's arrays to parts.
-template <class Word, bool kHasValue>
+template <class Word, u32 kValueBytes>
 struct CallersTile {
-  using Brought = Slot<Word, kHasValue>;
+  using Brought = BroughtOf<Word, kValueBytes>;
+  using Value = UnsignedFor<(kValueBytes == 8)>;
   const QuotientTable& t;
   const PassBatch& b;
   const u32 first, n;
@@ -292,12 +293,12 @@ struct CallersTile {
         first(block * kTile),
         n(first < b.n ? (b.n - first < kTile ? static_cast<u32>(b.n - first) : kTile) : 0) {}
   WARPHASH_FN Brought load(u32 k) const {
-    Word value = 0;
-    if constexpr (kHasValue)
-      if (b.values) value = load_once(pointer<const Word>(b.values) + first + k);
+    Value value = 0;
+    if constexpr (kValueBytes > 0)
+      if (b.values) value = load_once(pointer<const Value>(b.values) + first + k);
     return Brought::make(permuted(t, load_once(pointer<const Word>(b.keys) + first + k)), value);
   }
-  WARPHASH_FN u32 bin(const Brought& x) const { return range_of_hash(t, x.key) >> b.part_shift; }
+  WARPHASH_FN u32 bin(const Brought& x) const { return range_of_hash(t, static_cast<Word>(x.key)) >> b.part_shift; }
   // The first of `count` places for elements of a bin.
   WARPHASH_FN u32 reserve(u32 bin, u32 count) const {
     const u32 first_range = bin << b.part_shift;
@@ -305,13 +306,13 @@ struct CallersTile {
   }
 
  private:
-  static constexpr u32 kTile = kPassTile<Word, kHasValue>;
+  static constexpr u32 kTile = kPassTile<Word, kValueBytes>;
 };
 
 // From a part to its ranges. There are as many blocks as there could be tiles; those behind the last one find zeros.
-template <class Word, bool kHasValue>
+template <class Word, u32 kValueBytes>
 struct TileOfPart {
-  using Brought = Slot<Word, kHasValue>;
+  using Brought = BroughtOf<Word, kValueBytes>;
   static constexpr u32 kThreads = kPassThreads, kBlocks = 3, kBins = kMostRanges;
   const QuotientTable& t;
   const PassBatch& b;
@@ -323,7 +324,7 @@ struct TileOfPart {
     first = tile.first, n = tile.n, first_range = tile.part << b.part_shift;
   }
   WARPHASH_FN Brought load(u32 k) const { return load_brought(pointer<const Brought>(b.source) + first + k); }
-  WARPHASH_FN u32 bin(const Brought& x) const { return range_of_hash(t, x.key) - first_range; }
+  WARPHASH_FN u32 bin(const Brought& x) const { return range_of_hash(t, static_cast<Word>(x.key)) - first_range; }
   WARPHASH_FN u32 bins() const { return 1u << b.part_shift; }
   WARPHASH_FN u32* counters() const { return counter_of(t, first_range); }
   WARPHASH_FN u32 reserve(u32 bin, u32 count) const {
@@ -498,19 +499,21 @@ struct RestoreFlags : OverPasses {
 }  // namespace warphash
 
 // By the bytes of a key and of a value.
-#define WARPHASH_PASS_ENTRIES(BYTES, WORD, VALUED)                                                \
-  WARPHASH_ENTRY(to_parts##BYTES, warphash::Pass<warphash::CallersTile<WORD, VALUED>>)            \
-  WARPHASH_ENTRY(count_ranges##BYTES, warphash::Count<warphash::TileOfPart<WORD, VALUED>>)        \
-  WARPHASH_ENTRY(to_ranges##BYTES, warphash::Pass<warphash::TileOfPart<WORD, VALUED>>)            \
-  WARPHASH_ENTRY(scatter_to_ranges##BYTES, warphash::Scatter<warphash::TileOfPart<WORD, VALUED>>) \
-  WARPHASH_ENTRY(arrange##BYTES, warphash::Arrange<warphash::kPassTile<WORD, VALUED>>)            \
-  WARPHASH_ENTRY(arrange_parts##BYTES, warphash::ArrangeParts<warphash::kPassTile<WORD, VALUED>>)
+#define WARPHASH_PASS_ENTRIES(BYTES, WORD, VALUE)                                                \
+  WARPHASH_ENTRY(to_parts##BYTES, warphash::Pass<warphash::CallersTile<WORD, VALUE>>)            \
+  WARPHASH_ENTRY(count_ranges##BYTES, warphash::Count<warphash::TileOfPart<WORD, VALUE>>)        \
+  WARPHASH_ENTRY(to_ranges##BYTES, warphash::Pass<warphash::TileOfPart<WORD, VALUE>>)            \
+  WARPHASH_ENTRY(scatter_to_ranges##BYTES, warphash::Scatter<warphash::TileOfPart<WORD, VALUE>>) \
+  WARPHASH_ENTRY(arrange##BYTES, warphash::Arrange<warphash::kPassTile<WORD, VALUE>>)            \
+  WARPHASH_ENTRY(arrange_parts##BYTES, warphash::ArrangeParts<warphash::kPassTile<WORD, VALUE>>)
 #define WARPHASH_PLAIN_ENTRIES                                                   \
   WARPHASH_ENTRY(count4, warphash::Count<warphash::CallersShare<warphash::u32>>) \
   WARPHASH_ENTRY(count8, warphash::Count<warphash::CallersShare<warphash::u64>>) \
-  WARPHASH_PASS_ENTRIES(40, warphash::u32, false)                                \
-  WARPHASH_PASS_ENTRIES(44, warphash::u32, true)                                 \
-  WARPHASH_PASS_ENTRIES(80, warphash::u64, false)                                \
-  WARPHASH_PASS_ENTRIES(88, warphash::u64, true)                                 \
+  WARPHASH_PASS_ENTRIES(40, warphash::u32, 0)                                    \
+  WARPHASH_PASS_ENTRIES(44, warphash::u32, 4)                                    \
+  WARPHASH_PASS_ENTRIES(48, warphash::u32, 8)                                    \
+  WARPHASH_PASS_ENTRIES(80, warphash::u64, 0)                                    \
+  WARPHASH_PASS_ENTRIES(84, warphash::u64, 4)                                    \
+  WARPHASH_PASS_ENTRIES(88, warphash::u64, 8)                                    \
   WARPHASH_ENTRY(arrange_ranges, warphash::ArrangeRanges)                        \
   WARPHASH_ENTRY(restore_flags, warphash::RestoreFlags)

@@ -35,6 +35,7 @@ struct TakeOverRange : InRange<D, LinesByQuads> {
   using Base = InRange<D, Lines>;
   using S = typename D::S;
   using Word = typename S::Word;
+  using Value = typename S::Value;
   using Brought = typename S::Brought;
   using Base::t, Base::m, Base::id, Base::threads, Base::size, Base::first_bucket;
   static constexpr u32 kAtOnce = 4;       // slots of a thread whose loads are under way
@@ -89,7 +90,7 @@ struct TakeOverRange : InRange<D, LinesByQuads> {
   // The keys in some of the `n` slots from bucket `from` on, of the old range that begins at `first`.
   WARPHASH_FN void take_slots(u32 first, u32 from, u32 begin, u32 n) {
     Home<Word> homes[kAtOnce];
-    Word values[kAtOnce];
+    Value values[kAtOnce];
     u32 live = 0;  // bits of slots
 #pragma unroll
     for (u32 j = 0; j < kAtOnce; ++j) {
@@ -113,14 +114,14 @@ struct TakeOverRange : InRange<D, LinesByQuads> {
     for (u32 j = 0; j < kLinesAtOnce; ++j) {
       for (u32 left = guests[j]; left; left &= left - 1) {
         Home<Word> homes[1];
-        Word values[1];
+        Value values[1];
         put_keys(homes, values, take(first, buckets[j], first_bit(left), homes[0], values[0]));
       }
     }
   }
 
   // Reads a slot; false if it is vacant.
-  WARPHASH_FN bool take(u32 first, u32 bucket, u32 slot, Home<Word>& home, Word& value) const {
+  WARPHASH_FN bool take(u32 first, u32 bucket, u32 slot, Home<Word>& home, Value& value) const {
     const u32* const w = line_at(old, bucket)->words;
     value = 0;
     if constexpr (S::kHasValue) value = *S::value(w, slot);  // occupied or not: nobody waits for it yet
@@ -130,7 +131,7 @@ struct TakeOverRange : InRange<D, LinesByQuads> {
 
   // Puts those keys that are of this range. `live` has a bit for each that is a key.
   template <u32 kN>
-  WARPHASH_FN void put_keys(const Home<Word> (&homes)[kN], const Word (&values)[kN], u32 live) {
+  WARPHASH_FN void put_keys(const Home<Word> (&homes)[kN], const Value (&values)[kN], u32 live) {
     Word hashes[kN];
     u32 slots[kN];
 #pragma unroll
@@ -153,7 +154,7 @@ struct TakeOverRange : InRange<D, LinesByQuads> {
         leave(hashes[j], values[j]);
     }
   }
-  WARPHASH_FN void leave(Word hash, Word value) {
+  WARPHASH_FN void leave(Word hash, Value value) {
     const u32 place = Lines::add(&m.listed, 1u);
     if (place < most_listed())
       list()[place] = Brought::make(hash, value);
