@@ -17,6 +17,7 @@ from support.refusals import refusing
 from warphash import HashMap, HashSet
 from warphash.arrays.adapters.engine import ENGINE_MEMORY
 from warphash.arrays.library import ArrayView
+from warphash.designs import registry
 from warphash.errors import ParameterError
 from warphash.runtime.cpu import CpuEngine
 from warphash.runtime.devices import engine_for
@@ -26,6 +27,7 @@ from warphash.storage import lookup_costs, lookup_partition, partition, policies
 from warphash.storage.codec import WordStorage
 from warphash.storage.hash_constants import MAX_BUCKETS
 from warphash.storage.lookup_partition import partition_keys
+from warphash.storage.make import widths_of
 
 DESIGNS: list[dict[str, Any]] = [
     {"design": "bucketed_cuckoo", "slots_per_bucket": 8},
@@ -117,7 +119,9 @@ def test_every_lookup_is_answered_in_order(
     found_values, found = table.find(asked, default=7)
     expected = np.concatenate([order < n, np.ones(10, bool)])
     number = np.concatenate([order, np.arange(5), np.arange(5)])
-    words_differ = setting["design"] == "dynamic_cuckoo" and np.dtype(key).itemsize != np.dtype(value).itemsize
+    design = registry.get(setting["design"])
+    key_bytes, value_bytes = widths_of(design, np.dtype(key).itemsize, np.dtype(value).itemsize)
+    words_differ = design.layout.own_widths and key_bytes != value_bytes
     assert (found == expected).all() and (len(asked) in restored) != words_differ
     assert (found_values == np.where(expected, number, 7).astype(value)).all()
     assert (table.contains(asked) == expected).all() and not table.contains(outside).any()

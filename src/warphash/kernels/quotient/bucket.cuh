@@ -18,8 +18,7 @@
 //   8 bytes                      6           4             10          46   2^18 and more
 //   8 bytes                      4           3              7          64   any
 //
-// Marked slots (R < w), bits of a line, low to high, for maps of 10 and 9 slots of 4 + 4 bytes, 4 of 8 + 8, 6 of 8 + 4,
-// and 6 and 5 of 4 + 8:
+// Marked slots (R < 32), bits of a line, low to high, for maps of 10 and 9 slots of 4 + 4 bytes, and of 6 and 5 of 4 + 8:
 //   0           32         48              192          512
 //   +--- 32 ----+--- 16 ---+--- ... 10 ----+--- 320 ----+
 //   |  filter   | slot 0   | slot 1 …      | 10 values  |
@@ -28,24 +27,33 @@
 //   +---- 8 ----+--- 24 ---+--- ... 9 -----+--- 288 ----+
 //   |  filter   | slot 0   | slot 1 …      |  9 values  |
 //   +-----------+----------+---------------+------------+
-//   0           32         80              256          512      bits 224 to 255 are not used
-//   +--- 32 ----+--- 48 ---+--- ... 4 -----+--- 256 ----+
-//   |  filter   | slot 0   | slot 1 …      |  4 values  |
-//   +-----------+----------+---------------+------------+
-//   0           32         80              320          512
-//   +--- 32 ----+--- 48 ---+--- ... 6 -----+--- 192 ----+
-//   |  filter   | slot 0   | slot 1 …      |  6 values  |
-//   +-----------+----------+---------------+------------+
 //   0           32         48              128          512
 //   +--- 32 ----+--- 16 ---+--- ... 6 -----+--- 384 ----+
 //   |  filter   | slot 0   | slot 1 …      |  6 values  |
 //   +-----------+----------+---------------+------------+
-//   0           32         56              192          512      bits 152 to 191 are not used
+//   0           32         56              152          512      bits 152 to 191 are not used
 //   +--- 32 ----+--- 24 ---+--- ... 5 -----+--- 320 ----+
 //   |  filter   | slot 0   | slot 1 …      |  5 values  |
 //   +-----------+----------+---------------+------------+
 //   a slot:  [ occupied 1 | guest 1 | remainder R ], all 0 if it is vacant. Sets have a filter of 32 bits and no
 //   values.
+//
+// Split slots (R = 46), for maps of 6 slots of 8 + 4 bytes and of 4 of 8 + 8, and for sets of 10 slots of 8 bytes:
+//   0           32         48            128       160       192       224           512
+//   +--- 32 ----+--- 16 ---+--- ... 6 ---+-- 32 ---+-- 32 ---+-- 32 ---+--- ... 6 ---+
+//   |  filter   | tag 0    | tag 1 …     | rest 0  | value 0 | rest 1  | value 1 …   |
+//   +-----------+----------+-------------+---------+---------+---------+-------------+
+//   0           32         48            96        128           224          512      bits 224 to 255 are not used
+//   +--- 32 ----+--- 16 ---+--- ... 4 ---+-- 32 ---+--- ... 4 ---+--- 256 ----+
+//   |  filter   | tag 0    | tag 1 …     | rest 0  | rest 1 …    |  4 values  |
+//   +-----------+----------+-------------+---------+-------------+------------+
+//   0           32         48            192       224           512
+//   +--- 32 ----+--- 16 ---+--- ... 10 --+-- 32 ---+--- ... 10 --+
+//   |  filter   | tag 0    | tag 1 …     | rest 0  | rest 1 …    |
+//   +-----------+----------+-------------+---------+-------------+
+//   a tag:  [ occupied 1 | guest 1 | low bits of the remainder 14 ];  its rest: the other bits of the remainder 32,
+//   anything if the slot is vacant. A find of an absent key reads the first sector of 32 bytes of the line, and no
+//   more. A rest and a value of 32 bits are neighbours, so this sector has the first two slots of 8 + 4 bytes.
 //
 // Whole slots (R = w):
 //   0           32           48        64                  512 - values
@@ -122,6 +130,11 @@ struct LineLayout {
     return reinterpret_cast<Value*>(w + kLineWords - kSlots * kValueWords) + slot;
   }
   WARPHASH_FN static const Value* value(const u32* w, u32 slot) { return value(const_cast<u32*>(w), slot); }
+  // The value of a slot, in a table that no thread changes, if it is asked for.
+  WARPHASH_FN static bool read_value(const u32* line, u32 slot, bool asked, Value& at) {
+    if (kHasValue && asked) at = load_slot<true>(value(line, slot));
+    return true;
+  }
   WARPHASH_FN static Word hash_of(const Brought& item) { return static_cast<Word>(item.key); }
   WARPHASH_FN static Value value_of(const Brought& item) { return static_cast<Value>(item.payload()); }
   // Of an element of a batch.
@@ -136,20 +149,21 @@ struct MarkedSlots : LineLayout<Word_, kValueBytes, kSlots_> {
   using Base = LineLayout<Word_, kValueBytes, kSlots_>;
   using Word = Word_;
   static constexpr u32 kFieldBits = Base::kRemainderBits + 2;
+  static_assert(kFieldBits < 32);
   static constexpr u32 kFilterBits = Base::kRemainderBits == 22 && kValueBytes == 4 ? 8 : 32;
   static constexpr u32 kReadWords = (kFilterBits + kSlots_ * kFieldBits + 31) / 32;  // all but the values
-  using Field = UnsignedFor<(kFieldBits > 32)>;
-  static constexpr Field kFieldMask = (static_cast<Field>(1) << kFieldBits) - 1;
+  static constexpr u32 kLookWords = kReadWords;
+  static constexpr u32 kFieldMask = (1u << kFieldBits) - 1;
   static constexpr u32 kOccupied = 1, kGuest = 2;
 
-  WARPHASH_FN static Field field(const u32* w, u32 slot) {
+  WARPHASH_FN static u32 field(const u32* w, u32 slot) {
     const u32 bit = kFilterBits + slot * kFieldBits, word = bit / 32, shift = bit % 32;
-    Field x = static_cast<Field>(w[word]) >> shift;
-    if (shift + kFieldBits > 32) x |= static_cast<Field>(w[word + 1]) << (32 - shift);
+    u32 x = w[word] >> shift;
+    if (shift + kFieldBits > 32) x |= w[word + 1] << (32 - shift);
     return x & kFieldMask;
   }
-  WARPHASH_FN static Field field_of(Word remainder, bool guest) {
-    return static_cast<Field>(remainder) << 2 | (guest ? kGuest : 0) | kOccupied;
+  WARPHASH_FN static u32 field_of(Word remainder, bool guest) {
+    return static_cast<u32>(remainder) << 2 | (guest ? kGuest : 0) | kOccupied;
   }
   template <class Test>
   WARPHASH_FN static u32 slots_where(const u32* w, Test&& test) {
@@ -159,44 +173,131 @@ struct MarkedSlots : LineLayout<Word_, kValueBytes, kSlots_> {
     return mask;
   }
   WARPHASH_FN static u32 matches(const u32* w, Word remainder, bool guest) {
-    const Field wanted = field_of(remainder, guest);
-    return slots_where(w, [&](Field f) { return f == wanted; });
+    const u32 wanted = field_of(remainder, guest);
+    return slots_where(w, [&](u32 f) { return f == wanted; });
+  }
+  WARPHASH_FN static u32 candidates(const u32* w, Word remainder, bool guest) { return matches(w, remainder, guest); }
+  WARPHASH_FN static bool is_right(const u32* line, u32 slot, Word, bool asked, typename Base::Value& value) {
+    return Base::read_value(line, slot, asked, value);
   }
   WARPHASH_FN static u32 occupied(const u32* w) {
-    return slots_where(w, [](Field f) { return (f & kOccupied) != 0; });
+    return slots_where(w, [](u32 f) { return (f & kOccupied) != 0; });
   }
   WARPHASH_FN static u32 guests(const u32* w) {
-    return slots_where(w, [](Field f) { return (f & kGuest) != 0; });
+    return slots_where(w, [](u32 f) { return (f & kGuest) != 0; });
   }
   WARPHASH_FN static bool is_occupied(const u32* w, u32 slot) { return field(w, slot) & kOccupied; }
   WARPHASH_FN static bool is_guest(const u32* w, u32 slot) { return field(w, slot) & kGuest; }
+  WARPHASH_FN static u32 guest_bit(u32 slot) { return kFilterBits + slot * kFieldBits + 1; }  // of the line
   WARPHASH_FN static Word remainder(const u32* w, u32 slot) { return static_cast<Word>(field(w, slot) >> 2); }
   // For a vacant slot of a line that no other thread changes.
   WARPHASH_FN static void put(u32* w, u32 slot, Word remainder, bool guest) {
     const u32 bit = kFilterBits + slot * kFieldBits, word = bit / 32, shift = bit % 32;
-    const Field x = field_of(remainder, guest);
-    w[word] |= static_cast<u32>(x << shift);
-    if (shift + kFieldBits > 32) w[word + 1] |= static_cast<u32>(x >> (32 - shift));
+    const u32 x = field_of(remainder, guest);
+    w[word] |= x << shift;
+    if (shift + kFieldBits > 32) w[word + 1] |= x >> (32 - shift);
   }
   // For a vacant slot of its home that no other thread has, while others put to other slots of the line. Nobody reads
   // the line before a barrier.
   WARPHASH_FN static void put_beside(u32* w, u32 slot, Word remainder) {
     const u32 bit = kFilterBits + slot * kFieldBits, word = bit / 32, shift = bit % 32;
-    const Field x = field_of(remainder, false);
-    if constexpr (kFieldBits % 16 == 0) {
-#pragma unroll
-      for (u32 k = 0; k < kFieldBits / 16; ++k) reinterpret_cast<u16*>(w)[bit / 16 + k] = static_cast<u16>(x >> 16 * k);
+    const u32 x = field_of(remainder, false);
+    if constexpr (kFieldBits == 16) {
+      reinterpret_cast<u16*>(w)[bit / 16] = static_cast<u16>(x);
     } else {
-      fetch_or(w + word, static_cast<u32>(x << shift));
-      if (shift + kFieldBits > 32) fetch_or(w + word + 1, static_cast<u32>(x >> (32 - shift)));
+      fetch_or(w + word, x << shift);
+      if (shift + kFieldBits > 32) fetch_or(w + word + 1, x >> (32 - shift));
     }
   }
   // False if the slot is vacant already. Other threads may vacate slots of the line.
   WARPHASH_FN static bool vacate(u32* w, u32 slot) {
     const u32 bit = kFilterBits + slot * kFieldBits, word = bit / 32, shift = bit % 32;
-    const u32 old = fetch_and(w + word, ~static_cast<u32>(kFieldMask << shift));
-    if (shift + kFieldBits > 32) fetch_and(w + word + 1, ~static_cast<u32>(kFieldMask >> (32 - shift)));
+    const u32 old = fetch_and(w + word, ~(kFieldMask << shift));
+    if (shift + kFieldBits > 32) fetch_and(w + word + 1, ~(kFieldMask >> (32 - shift)));
     return old >> shift & kOccupied;
+  }
+};
+
+template <class Word_, u32 kValueBytes, int kSlots_>
+struct SplitSlots : LineLayout<Word_, kValueBytes, kSlots_> {
+  using Base = LineLayout<Word_, kValueBytes, kSlots_>;
+  using Word = Word_;
+  using Value = typename Base::Value;
+  static constexpr u32 kTagBits = 16, kTagRemainderBits = kTagBits - 2, kTagMask = (1u << kTagBits) - 1;
+  static constexpr u32 kFilterBits = 32, kRests = 1 + kSlots_ / 2;  // the word of rest 0
+  static constexpr bool kIsPaired = kValueBytes == 4;               // a value lies behind each rest
+  static constexpr u32 kStride = kIsPaired ? 2 : 1;                 // words from one rest to the next
+  static_assert(kSlots_ % 2 == 0 && Base::kRemainderBits == kTagRemainderBits + 32);
+  static_assert(kRests % kStride == 0, "a pair is aligned");
+  static constexpr u32 kReadWords = kRests + kStride * kSlots_;  // all but the values that lie apart
+  static constexpr u32 kLookWords = kRests;                      // what an absent key needs
+  static constexpr u32 kOccupied = 1, kGuest = 2;
+
+  WARPHASH_FN static u32 tag(const u32* w, u32 slot) { return w[1 + slot / 2] >> kTagBits * (slot % 2) & kTagMask; }
+  WARPHASH_FN static u32 tag_of(Word remainder, bool guest) {
+    return (static_cast<u32>(remainder) << 2 & kTagMask) | (guest ? kGuest : 0) | kOccupied;
+  }
+  WARPHASH_FN static Value* value(u32* w, u32 slot) {
+    if constexpr (kIsPaired) return w + kRests + kStride * slot + 1;
+    return Base::value(w, slot);
+  }
+  WARPHASH_FN static const Value* value(const u32* w, u32 slot) { return value(const_cast<u32*>(w), slot); }
+  WARPHASH_FN static u32 rest_of(Word remainder) { return static_cast<u32>(remainder >> kTagRemainderBits); }
+  template <class Test>
+  WARPHASH_FN static u32 slots_where(const u32* w, Test&& test) {
+    u32 mask = 0;
+#pragma unroll
+    for (int j = 0; j < kSlots_; ++j) mask |= static_cast<u32>(test(tag(w, static_cast<u32>(j)))) << j;
+    return mask;
+  }
+  // By the tags: with another remainder, one slot of 2^14 is a candidate. `w` has kLookWords words.
+  WARPHASH_FN static u32 candidates(const u32* w, Word remainder, bool guest) {
+    const u32 wanted = tag_of(remainder, guest);
+    return slots_where(w, [&](u32 tag) { return tag == wanted; });
+  }
+  // Whether a candidate has the remainder, in a table that no thread changes; and its value, if that is asked for. All
+  // loads are under way before one of them is waited for.
+  WARPHASH_FN static bool is_right(const u32* line, u32 slot, Word remainder, bool asked, Value& value) {
+    if constexpr (kIsPaired) {
+      const u64 pair = load_slot<true>(reinterpret_cast<const u64*>(line + kRests) + slot);
+      value = static_cast<Value>(pair >> 32);
+      return static_cast<u32>(pair) == rest_of(remainder);
+    } else {
+      const u32 rest = load_slot<true>(line + kRests + slot);
+      Base::read_value(line, slot, asked, value);
+      return rest == rest_of(remainder);
+    }
+  }
+  WARPHASH_FN static u32 matches(const u32* w, Word remainder, bool guest) {
+    const u32 wanted = rest_of(remainder);
+    u32 mask = 0;
+#pragma unroll
+    for (int j = 0; j < kSlots_; ++j) mask |= static_cast<u32>(w[kRests + kStride * j] == wanted) << j;
+    return mask & candidates(w, remainder, guest);
+  }
+  WARPHASH_FN static u32 occupied(const u32* w) {
+    return slots_where(w, [](u32 tag) { return (tag & kOccupied) != 0; });
+  }
+  WARPHASH_FN static u32 guests(const u32* w) {
+    return slots_where(w, [](u32 tag) { return (tag & kGuest) != 0; });
+  }
+  WARPHASH_FN static bool is_occupied(const u32* w, u32 slot) { return tag(w, slot) & kOccupied; }
+  WARPHASH_FN static bool is_guest(const u32* w, u32 slot) { return tag(w, slot) & kGuest; }
+  WARPHASH_FN static u32 guest_bit(u32 slot) { return kFilterBits + slot * kTagBits + 1; }
+  WARPHASH_FN static Word remainder(const u32* w, u32 slot) {
+    return static_cast<Word>(w[kRests + kStride * slot]) << kTagRemainderBits | tag(w, slot) >> 2;
+  }
+  WARPHASH_FN static void put(u32* w, u32 slot, Word remainder, bool guest) {
+    w[kRests + kStride * slot] = rest_of(remainder);
+    w[1 + slot / 2] |= tag_of(remainder, guest) << kTagBits * (slot % 2);
+  }
+  WARPHASH_FN static void put_beside(u32* w, u32 slot, Word remainder) {
+    w[kRests + kStride * slot] = rest_of(remainder);
+    reinterpret_cast<u16*>(w + 1)[slot] = static_cast<u16>(tag_of(remainder, false));
+  }
+  WARPHASH_FN static bool vacate(u32* w, u32 slot) {
+    const u32 shift = kTagBits * (slot % 2);
+    return fetch_and(w + 1 + slot / 2, ~(kTagMask << shift)) >> shift & kOccupied;
   }
 };
 
@@ -206,6 +307,7 @@ struct WholeSlots : LineLayout<Word_, kValueBytes, kSlots_> {
   using Word = Word_;
   static constexpr u32 kFilterBits = 32;
   static constexpr u32 kReadWords = 2 + kSlots_ * sizeof(Word) / 4;
+  static constexpr u32 kLookWords = kReadWords;
 
   WARPHASH_FN static Word* hash(u32* w, u32 slot) { return reinterpret_cast<Word*>(w + 2) + slot; }
   WARPHASH_FN static Word remainder(const u32* w, u32 slot) { return *hash(const_cast<u32*>(w), slot); }
@@ -220,6 +322,11 @@ struct WholeSlots : LineLayout<Word_, kValueBytes, kSlots_> {
       mask |= static_cast<u32>(WholeSlots::remainder(w, static_cast<u32>(j)) == remainder) << j;
     return mask & occupied(w) & (guest ? guests(w) : ~guests(w));
   }
+  WARPHASH_FN static u32 candidates(const u32* w, Word remainder, bool guest) { return matches(w, remainder, guest); }
+  WARPHASH_FN static bool is_right(const u32* line, u32 slot, Word, bool asked, typename Base::Value& value) {
+    return Base::read_value(line, slot, asked, value);
+  }
+  WARPHASH_FN static u32 guest_bit(u32 slot) { return 48 + slot; }
   WARPHASH_FN static void put(u32* w, u32 slot, Word remainder, bool guest) {
     *hash(w, slot) = remainder;
     w[1] |= (guest ? 0x10001u : 1u) << slot;
@@ -231,17 +338,25 @@ struct WholeSlots : LineLayout<Word_, kValueBytes, kSlots_> {
   WARPHASH_FN static bool vacate(u32* w, u32 slot) { return fetch_and(w + 1, ~(0x10001u << slot)) >> slot & 1; }
 };
 
-template <class Word, u32 kValueBytes, int kSlots, bool kWhole>
+template <class Word, u32 kValueBytes, int kSlots, u32 kRemainderBits>
 struct LayoutChosen {
   using type = MarkedSlots<Word, kValueBytes, kSlots>;
 };
-template <class Word, u32 kValueBytes, int kSlots>
-struct LayoutChosen<Word, kValueBytes, kSlots, true> {
-  using type = WholeSlots<Word, kValueBytes, kSlots>;
+template <u32 kValueBytes, int kSlots>
+struct LayoutChosen<u64, kValueBytes, kSlots, 46> {
+  using type = SplitSlots<u64, kValueBytes, kSlots>;
+};
+template <u32 kValueBytes, int kSlots>
+struct LayoutChosen<u32, kValueBytes, kSlots, 32> {
+  using type = WholeSlots<u32, kValueBytes, kSlots>;
+};
+template <u32 kValueBytes, int kSlots>
+struct LayoutChosen<u64, kValueBytes, kSlots, 64> {
+  using type = WholeSlots<u64, kValueBytes, kSlots>;
 };
 template <class Word, u32 kValueBytes, int kSlots>
-using QuotientSlots = typename LayoutChosen<Word, kValueBytes, kSlots,
-                                            kRemainderBitsOf<Word, kValueBytes, kSlots> == 8 * sizeof(Word)>::type;
+using QuotientSlots =
+    typename LayoutChosen<Word, kValueBytes, kSlots, kRemainderBitsOf<Word, kValueBytes, kSlots>>::type;
 
 WARPHASH_FN Line* line_at(const QuotientTable& t, u32 bucket) {
   WARPHASH_ASSERT(bucket < t.buckets);

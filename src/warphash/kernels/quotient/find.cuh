@@ -36,10 +36,13 @@ struct FindInLines : OverQuotients {
   WARPHASH_FN static bool step(const QuotientTable& t, const QuotientBatch& b, State& s) {
     const Line* const line = line_at(t, s.bucket);
     u32 words[kLineWords];
-    const u32* const w = Lines::template read<S>(line, words);
-    if (const u32 hits = S::matches(w, s.home.remainder, s.guest)) {
+    const u32* const w = Lines::template read<S::kLookWords>(line, words);
+    for (u32 left = S::candidates(w, s.home.remainder, s.guest); left; left &= left - 1) {
+      const u32 slot = first_bit(left);
+      typename S::Value value = 0;
+      if (!S::is_right(line->words, slot, s.home.remainder, b.out_values != 0, value)) continue;
       s.found = true;
-      if (S::kHasValue && b.out_values) s.value = load_slot<true>(S::value(line->words, first_bit(hits)));
+      s.value = value;
       return true;
     }
     if (s.guest || !(w[0] & D::filter_bit(s.home.remainder))) return true;

@@ -13,7 +13,7 @@ struct LinesInPlace {
   template <class Word>
   struct Range {};
 
-  template <class S>
+  template <u32 kWords>
   WARPHASH_FN static const u32* read(const Line* line, u32 (&)[kLineWords]) {
     return line->words;
   }

@@ -33,8 +33,47 @@ struct SlotsOnCpu<MarkedSlots<Word, kValueBytes, kSlots>> : MarkedSlots<Word, kV
   }
   WARPHASH_FN static bool vacate(u32* w, u32 slot) {
     const u32 bit = Base::kFilterBits + slot * Base::kFieldBits, word = bit / 32, shift = bit % 32;
-    w[word] &= ~static_cast<u32>(Base::kFieldMask << shift);
-    if (shift + Base::kFieldBits > 32) w[word + 1] &= ~static_cast<u32>(Base::kFieldMask >> (32 - shift));
+    w[word] &= ~(Base::kFieldMask << shift);
+    if (shift + Base::kFieldBits > 32) w[word + 1] &= ~(Base::kFieldMask >> (32 - shift));
+    return true;
+  }
+};
+
+template <class Word, u32 kValueBytes, int kSlots>
+struct SlotsOnCpu<SplitSlots<Word, kValueBytes, kSlots>> : SplitSlots<Word, kValueBytes, kSlots> {
+  using Base = SplitSlots<Word, kValueBytes, kSlots>;
+  using Tags = FieldsOfLine<Base::kFilterBits / 8, Base::kTagBits / 8, kSlots>;
+
+  WARPHASH_FN static u32 matches(const u32* w, Word remainder, bool guest) {
+    if constexpr (kComparesLines) {
+      constexpr int kWords = Base::kStride * kSlots;
+      const u32 equal = equal_words<u32, 4 * Base::kRests, kWords>(w, Base::rest_of(remainder));
+      return Tags::equal(w, Base::tag_of(remainder, guest)) & (Base::kIsPaired ? even_bits(equal) : equal);
+    } else {
+      return Base::matches(w, remainder, guest);
+    }
+  }
+  // Bits 0, 2, 4, … of 16 bits, in a row.
+  WARPHASH_FN static u32 even_bits(u32 x) {
+    x &= 0x5555;
+    x = (x | x >> 1) & 0x3333;
+    x = (x | x >> 2) & 0x0f0f;
+    return (x | x >> 4) & 0x00ff;
+  }
+  WARPHASH_FN static u32 occupied(const u32* w) {
+    if constexpr (kComparesLines)
+      return Tags::with_bit(w, first_bit(Base::kOccupied));
+    else
+      return Base::occupied(w);
+  }
+  WARPHASH_FN static u32 guests(const u32* w) {
+    if constexpr (kComparesLines)
+      return Tags::with_bit(w, first_bit(Base::kGuest));
+    else
+      return Base::guests(w);
+  }
+  WARPHASH_FN static bool vacate(u32* w, u32 slot) {
+    w[1 + slot / 2] &= ~(Base::kTagMask << Base::kTagBits * (slot % 2));
     return true;
   }
 };

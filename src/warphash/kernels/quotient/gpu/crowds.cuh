@@ -64,7 +64,7 @@ struct ApplyCrowds : OverQuotients {
       if (b.erases)
         read_shared<S>(line, words);
       else
-        LinesByQuads::read<S>(line, words);
+        LinesByQuads::read<S::kReadWords>(line, words);
       if (const u32 hits = S::matches(words, home.remainder, guest)) {
         if (!b.erases) return combine_in(line, first_bit(hits), b, place);
         if (guest) return kListed;

@@ -192,12 +192,8 @@ struct UpdateLocked {
 
   // The occupied slot has a guest.
   WARPHASH_FN static void mark_guest(u32* w, u32 slot) {
-    if constexpr (S::kRemainderBits == S::kWordBits) {
-      fetch_or(w + 1, 0x10000u << slot);
-    } else {
-      const u32 bit = S::kFilterBits + slot * S::kFieldBits + 1;
-      fetch_or(w + bit / 32, 1u << bit % 32);
-    }
+    const u32 bit = S::guest_bit(slot);
+    fetch_or(w + bit / 32, 1u << bit % 32);
   }
 
   WARPHASH_FN static Result combine_in(Line* line, u32 hits, const OneLaunchBatch& b, const Element& e) {

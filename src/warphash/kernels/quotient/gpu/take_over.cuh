@@ -108,7 +108,7 @@ struct TakeOverRange : InRange<D, LinesByQuads> {
       const u32 k = begin + j * threads, bucket = first + k;
       buckets[j] = bucket < from ? bucket : bucket + (to - from);
       u32 words[kLineWords];
-      guests[j] = k < n ? S::guests(Lines::template read<S>(line_at(old, buckets[j]), words)) : 0;
+      guests[j] = k < n ? S::guests(Lines::template read<S::kReadWords>(line_at(old, buckets[j]), words)) : 0;
     }
 #pragma unroll
     for (u32 j = 0; j < kLinesAtOnce; ++j) {
