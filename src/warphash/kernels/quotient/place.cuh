@@ -18,20 +18,37 @@ struct Home {
   Word remainder;
 };
 
+// hash * n in two parts. `n` has 32 bits: two products of 32 bits do, where that of two words of 64 bits takes a GPU four.
+template <class Word>
+struct Product {
+  u32 high;
+  Word low;
+};
+WARPHASH_FN Product<u32> product(u32 hash, u32 n) {
+  const u64 x = static_cast<u64>(hash) * n;
+  return {static_cast<u32>(x >> 32), static_cast<u32>(x)};
+}
+WARPHASH_FN Product<u64> product(u64 hash, u32 n) {
+  const u64 low = (hash & 0xffffffffu) * n, high = (hash >> 32) * n + (low >> 32);
+  return {static_cast<u32>(high >> 32), high << 32 | (low & 0xffffffffu)};
+}
+
+template <class Word>
+WARPHASH_FN u32 range_of_hash(const QuotientTable& t, Word hash) {
+  return product(hash, static_cast<u32>(t.ranges)).high;
+}
+
 template <class S>
 struct Places {
   using Word = typename S::Word;
   static constexpr u32 kDroppedBits = S::kWordBits - S::kRemainderBits;  // of the low half of h * B
 
   WARPHASH_FN static Home<Word> home_of(const QuotientTable& t, Word hash) {
-    const Word buckets = static_cast<Word>(t.buckets);
-    const u32 bucket = static_cast<u32>(multiply_high(hash, buckets));
-    if constexpr (kDroppedBits == 0) return {bucket, hash};
-    return {bucket, static_cast<Word>(static_cast<Word>(hash * buckets) >> kDroppedBits)};
+    const Product<Word> at = product(hash, static_cast<u32>(t.buckets));
+    if constexpr (kDroppedBits == 0) return {at.high, hash};
+    return {at.high, static_cast<Word>(at.low >> kDroppedBits)};
   }
-  WARPHASH_FN static u32 range_of(const QuotientTable& t, Word hash) {
-    return static_cast<u32>(multiply_high(hash, static_cast<Word>(t.ranges)));
-  }
+  WARPHASH_FN static u32 range_of(const QuotientTable& t, Word hash) { return range_of_hash(t, hash); }
   // Undoes home_of.
   WARPHASH_FN static Word hash_of(const QuotientTable& t, const Home<Word>& home) {
     if constexpr (kDroppedBits == 0) return home.remainder;

@@ -96,11 +96,6 @@ struct OverPasses {
   WARPHASH_FN static u32 block() { return static_cast<u32>(thread_in_grid() / threads_in_block()); }
 };
 
-template <class Word>
-WARPHASH_FN u32 range_of_hash(const QuotientTable& t, Word hash) {
-  return static_cast<u32>(multiply_high(hash, static_cast<Word>(t.ranges)));
-}
-
 // ---- count, count_ranges
 // The bins of `count`: ranges, or parts. The counters of parts then hand out their places.
 WARPHASH_FN u32 bin_shift(const PassBatch& b) { return first_bit(static_cast<u32>(b.bin_ranges)); }
