@@ -65,7 +65,7 @@ def noted_launches(table: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 # ---- the hash function, written again
 # ---- the bits of a line
-def slots_in(lines: Any, slots: int, remainder_bits: int, short_values: bool, word_bits: int) -> Any:
+def slots_in(lines: Any, slots: int, remainder_bits: int, value: str | None, word_bits: int) -> Any:
     """Occupied and guest bits and remainders of all slots, read as ``kernels/quotient/bucket.cuh`` draws them."""
     bits = np.unpackbits(lines, axis=1, bitorder="little").astype(object)
 
@@ -75,11 +75,12 @@ def slots_in(lines: Any, slots: int, remainder_bits: int, short_values: bool, wo
     if remainder_bits == word_bits:
         return [(bits[:, 32 + j], bits[:, 48 + j], number(64 + word_bits * j, word_bits)) for j in range(slots)]
     if remainder_bits == 46:
-        strides = (32, 16), (32 + 16 * slots, 64 if short_values else 32)
-        tags, rests = ([first + stride * j for j in range(slots)] for first, stride in strides)
+        tags = [32 + 16 * j for j in range(slots)]
+        first, stride = 32 + 16 * slots, 64 if value == "u4" else 32
+        rests = [448 if value == "u8" and j == 3 else first + stride * j for j in range(slots)]
         parts = zip(tags, rests, strict=True)
         return [(bits[:, at], bits[:, at + 1], number(at + 2, 14) | number(rest, 32) << 14) for at, rest in parts]
-    first, width = 8 if remainder_bits == 22 and short_values else 32, remainder_bits + 2
+    first, width = 8 if remainder_bits == 22 and value == "u4" else 32, remainder_bits + 2
     starts = [first + width * j for j in range(slots)]
     return [(bits[:, at], bits[:, at + 1], number(at + 2, remainder_bits)) for at in starts]
 
@@ -97,7 +98,7 @@ def test_the_bits_of_a_line_tell_home_and_remainder_of_its_keys(
     keys = np.unique(some)
     lines = array.engine.to_host(array.table.slots, np.uint8, 64 * array.buckets).reshape(-1, 64)
     used = np.flatnonzero(lines.any(axis=1))
-    decoded = slots_in(lines[used], slots, remainder_bits, value == "u4", word_bits)
+    decoded = slots_in(lines[used], slots, remainder_bits, value, word_bits)
     expected = set()
     for h in permuted(array_of(table), keys).tolist():
         home, low = divmod(h * array.buckets, 1 << word_bits)
@@ -111,8 +112,8 @@ def test_the_bits_of_a_line_tell_home_and_remainder_of_its_keys(
     assert sorted((b // size, r) for b, r in elsewhere) == sorted((b // size, r) for b, r in guests)
     if value:
         words = lines[used].view(value)
-        words = words[:, 5::2] if remainder_bits == 46 and value == "u4" else words[:, -slots:]
-        held = [words[i, j] for j, (occupied, *_) in enumerate(decoded) for i in np.flatnonzero(occupied)]
+        last = {"u4": words[:, 5::2], "u8": words[:, 3:7]}[value] if remainder_bits == 46 else words[:, -slots:]
+        held = [last[i, j] for j, (occupied, *_) in enumerate(decoded) for i in np.flatnonzero(occupied)]
         assert sorted(held) == sorted(value_of(keys, value))
     table.check()
 
@@ -260,7 +261,7 @@ def test_a_build_adds_each_key_once(
     update_without_flags(table, keys, np.arange(len(keys), dtype=value or key), Op.KEEP)
     assert launched == ["build"] and array_of(table) is array and len(table) == len(np.unique(keys))
     written = array.engine.to_host(array.table.slots, np.uint8, 64 * lines).reshape(-1, 64)
-    decoded = slots_in(written, slots, remainder_bits, value == "u4", 8 * int(key[1]))
+    decoded = slots_in(written, slots, remainder_bits, value, 8 * int(key[1]))
     assert sum(np.count_nonzero(occupied) for occupied, *_ in decoded) == len(table)
     assert table.contains(keys).all()
     if value:
@@ -689,7 +690,7 @@ def test_full_ranges_move_to_other_ranges(
     keys = keys_with(table, np.unique(rng.integers(0, last, int(0.87 * slots * lines), key, endpoint=True)))
     assert add(table, keys).all() and array_of(table) is array
     written = array.engine.to_host(array.table.slots, np.uint8, 64 * lines).reshape(-1, 64)
-    decoded = slots_in(written, slots, remainder_bits, value == "u4", 8 * int(key[1]))
+    decoded = slots_in(written, slots, remainder_bits, value, 8 * int(key[1]))
     assert sum(np.count_nonzero(guest) for _, guest, _ in decoded) > 20
     launched = noted_launches(table, monkeypatch)
     for more in (1.4, 1) if buckets > 1 << 18 else (1.4, 1.01, 0.97, 1.65, 1.1, 1):

@@ -43,17 +43,18 @@
 //   +--- 32 ----+--- 16 ---+--- ... 6 ---+-- 32 ---+-- 32 ---+-- 32 ---+--- ... 6 ---+
 //   |  filter   | tag 0    | tag 1 …     | rest 0  | value 0 | rest 1  | value 1 …   |
 //   +-----------+----------+-------------+---------+---------+---------+-------------+
-//   0           32         48            96        128           224          512      bits 224 to 255 are not used
-//   +--- 32 ----+--- 16 ---+--- ... 4 ---+-- 32 ---+--- ... 4 ---+--- 256 ----+
-//   |  filter   | tag 0    | tag 1 …     | rest 0  | rest 1 …    |  4 values  |
-//   +-----------+----------+-------------+---------+-------------+------------+
+//   0           32         48            96                  192          448      480
+//   +--- 32 ----+--- 16 ---+--- ... 4 ---+------ 96 ---------+--- 256 ----+-- 32 --+-- 32 ---+
+//   |  filter   | tag 0    | tag 1 …     | rests 0, 1 and 2  |  4 values  | rest 3 | unused  |
+//   +-----------+----------+-------------+-------------------+------------+--------+---------+
 //   0           32         48            192       224           512
 //   +--- 32 ----+--- 16 ---+--- ... 10 --+-- 32 ---+--- ... 10 --+
 //   |  filter   | tag 0    | tag 1 …     | rest 0  | rest 1 …    |
 //   +-----------+----------+-------------+---------+-------------+
 //   a tag:  [ occupied 1 | guest 1 | low bits of the remainder 14 ];  its rest: the other bits of the remainder 32,
 //   anything if the slot is vacant. A find of an absent key reads the first sector of 32 bytes of the line, and no
-//   more. A rest and a value of 32 bits are neighbours, so this sector has the first two slots of 8 + 4 bytes.
+//   more. This sector also has the first two slots of 8 + 4 bytes, and the first of 8 + 8: a third to a half of the
+//   present keys read no more, either.
 //
 // Whole slots (R = w):
 //   0           32           48        64                  512 - values
@@ -226,11 +227,13 @@ struct SplitSlots : LineLayout<Word_, kValueBytes, kSlots_> {
   static constexpr u32 kTagBits = 16, kTagRemainderBits = kTagBits - 2, kTagMask = (1u << kTagBits) - 1;
   static constexpr u32 kFilterBits = 32, kRests = 1 + kSlots_ / 2;  // the word of rest 0
   static constexpr bool kIsPaired = kValueBytes == 4;               // a value lies behind each rest
-  static constexpr u32 kStride = kIsPaired ? 2 : 1;                 // words from one rest to the next
+  static constexpr bool kHasWideValues = kValueBytes == 8;
+  static constexpr u32 kStride = kIsPaired ? 2 : 1;  // words from one rest to the next
+  static constexpr u32 kLastRest = kLineWords - 2;   // where values are wide
   static_assert(kSlots_ % 2 == 0 && Base::kRemainderBits == kTagRemainderBits + 32);
   static_assert(kRests % kStride == 0, "a pair is aligned");
-  static constexpr u32 kReadWords = kRests + kStride * kSlots_;  // all but the values that lie apart
-  static constexpr u32 kLookWords = kRests;                      // what an absent key needs
+  static constexpr u32 kReadWords = kHasWideValues ? kLastRest + 1 : kRests + kStride * kSlots_;  // with all rests
+  static constexpr u32 kLookWords = kRests;  // what an absent key needs
   static constexpr u32 kOccupied = 1, kGuest = 2;
 
   WARPHASH_FN static u32 tag(const u32* w, u32 slot) { return w[1 + slot / 2] >> kTagBits * (slot % 2) & kTagMask; }
@@ -238,10 +241,15 @@ struct SplitSlots : LineLayout<Word_, kValueBytes, kSlots_> {
     return (static_cast<u32>(remainder) << 2 & kTagMask) | (guest ? kGuest : 0) | kOccupied;
   }
   WARPHASH_FN static Value* value(u32* w, u32 slot) {
-    if constexpr (kIsPaired) return w + kRests + kStride * slot + 1;
+    if constexpr (kIsPaired) return w + rest_at(slot) + 1;
+    if constexpr (kHasWideValues) return reinterpret_cast<Value*>(w + kRests + kSlots_ - 1) + slot;
     return Base::value(w, slot);
   }
   WARPHASH_FN static const Value* value(const u32* w, u32 slot) { return value(const_cast<u32*>(w), slot); }
+  // The word of a rest.
+  WARPHASH_FN static u32 rest_at(u32 slot) {
+    return kHasWideValues && slot + 1 == kSlots_ ? kLastRest : kRests + kStride * slot;
+  }
   WARPHASH_FN static u32 rest_of(Word remainder) { return static_cast<u32>(remainder >> kTagRemainderBits); }
   template <class Test>
   WARPHASH_FN static u32 slots_where(const u32* w, Test&& test) {
@@ -263,8 +271,8 @@ struct SplitSlots : LineLayout<Word_, kValueBytes, kSlots_> {
       value = static_cast<Value>(pair >> 32);
       return static_cast<u32>(pair) == rest_of(remainder);
     } else {
-      const u32 rest = load_slot<true>(line + kRests + slot);
-      Base::read_value(line, slot, asked, value);
+      const u32 rest = load_slot<true>(line + rest_at(slot));
+      if (Base::kHasValue && asked) value = load_slot<true>(SplitSlots::value(line, slot));
       return rest == rest_of(remainder);
     }
   }
@@ -272,7 +280,7 @@ struct SplitSlots : LineLayout<Word_, kValueBytes, kSlots_> {
     const u32 wanted = rest_of(remainder);
     u32 mask = 0;
 #pragma unroll
-    for (int j = 0; j < kSlots_; ++j) mask |= static_cast<u32>(w[kRests + kStride * j] == wanted) << j;
+    for (int j = 0; j < kSlots_; ++j) mask |= static_cast<u32>(w[rest_at(static_cast<u32>(j))] == wanted) << j;
     return mask & candidates(w, remainder, guest);
   }
   WARPHASH_FN static u32 occupied(const u32* w) {
@@ -285,14 +293,14 @@ struct SplitSlots : LineLayout<Word_, kValueBytes, kSlots_> {
   WARPHASH_FN static bool is_guest(const u32* w, u32 slot) { return tag(w, slot) & kGuest; }
   WARPHASH_FN static u32 guest_bit(u32 slot) { return kFilterBits + slot * kTagBits + 1; }
   WARPHASH_FN static Word remainder(const u32* w, u32 slot) {
-    return static_cast<Word>(w[kRests + kStride * slot]) << kTagRemainderBits | tag(w, slot) >> 2;
+    return static_cast<Word>(w[rest_at(slot)]) << kTagRemainderBits | tag(w, slot) >> 2;
   }
   WARPHASH_FN static void put(u32* w, u32 slot, Word remainder, bool guest) {
-    w[kRests + kStride * slot] = rest_of(remainder);
+    w[rest_at(slot)] = rest_of(remainder);
     w[1 + slot / 2] |= tag_of(remainder, guest) << kTagBits * (slot % 2);
   }
   WARPHASH_FN static void put_beside(u32* w, u32 slot, Word remainder) {
-    w[kRests + kStride * slot] = rest_of(remainder);
+    w[rest_at(slot)] = rest_of(remainder);
     reinterpret_cast<u16*>(w + 1)[slot] = static_cast<u16>(tag_of(remainder, false));
   }
   WARPHASH_FN static bool vacate(u32* w, u32 slot) {

@@ -46,12 +46,18 @@ struct SlotsOnCpu<SplitSlots<Word, kValueBytes, kSlots>> : SplitSlots<Word, kVal
 
   WARPHASH_FN static u32 matches(const u32* w, Word remainder, bool guest) {
     if constexpr (kComparesLines) {
-      constexpr int kWords = Base::kStride * kSlots;
+      constexpr int kWords = Base::kReadWords - Base::kRests;
       const u32 equal = equal_words<u32, 4 * Base::kRests, kWords>(w, Base::rest_of(remainder));
-      return Tags::equal(w, Base::tag_of(remainder, guest)) & (Base::kIsPaired ? even_bits(equal) : equal);
+      return Tags::equal(w, Base::tag_of(remainder, guest)) & of_rests(equal);
     } else {
       return Base::matches(w, remainder, guest);
     }
+  }
+  // The bits of the words with rests, in a row.
+  WARPHASH_FN static u32 of_rests(u32 words) {
+    if constexpr (Base::kIsPaired) return even_bits(words);
+    if constexpr (Base::kHasWideValues) return (words & 7) | (words >> 8 & 8);
+    return words;
   }
   // Bits 0, 2, 4, … of 16 bits, in a row.
   WARPHASH_FN static u32 even_bits(u32 x) {
