@@ -44,27 +44,17 @@ struct SlotsOnCpu<SplitSlots<Word, kValueBytes, kSlots>> : SplitSlots<Word, kVal
   using Base = SplitSlots<Word, kValueBytes, kSlots>;
   using Tags = FieldsOfLine<Base::kFilterBits / 8, Base::kTagBits / 8, kSlots>;
 
+  // With a tag of its own, a key has one candidate at most: there is no branch that is hard to predict.
   WARPHASH_FN static u32 matches(const u32* w, Word remainder, bool guest) {
     if constexpr (kComparesLines) {
-      constexpr int kWords = Base::kReadWords - Base::kRests;
-      const u32 equal = equal_words<u32, 4 * Base::kRests, kWords>(w, Base::rest_of(remainder));
-      return Tags::equal(w, Base::tag_of(remainder, guest)) & of_rests(equal);
+      const u32 left = Tags::equal(w, Base::tag_of(remainder, guest));
+      if (left & (left - 1)) [[unlikely]]
+        return Base::matches(w, remainder, guest);
+      const u32 slot = first_bit(left | 1u << (kSlots - 1));
+      return w[Base::rest_at(slot)] == Base::rest_of(remainder) ? left : 0;
     } else {
       return Base::matches(w, remainder, guest);
     }
-  }
-  // The bits of the words with rests, in a row.
-  WARPHASH_FN static u32 of_rests(u32 words) {
-    if constexpr (Base::kIsPaired) return even_bits(words);
-    if constexpr (Base::kHasWideValues) return (words & 7) | (words >> 8 & 8);
-    return words;
-  }
-  // Bits 0, 2, 4, … of 16 bits, in a row.
-  WARPHASH_FN static u32 even_bits(u32 x) {
-    x &= 0x5555;
-    x = (x | x >> 1) & 0x3333;
-    x = (x | x >> 2) & 0x0f0f;
-    return (x | x >> 4) & 0x00ff;
   }
   WARPHASH_FN static u32 occupied(const u32* w) {
     if constexpr (kComparesLines)
