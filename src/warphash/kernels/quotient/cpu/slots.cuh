@@ -44,6 +44,11 @@ struct SlotsOnCpu<SplitSlots<Word, kValueBytes, kSlots>> : SplitSlots<Word, kVal
   using Base = SplitSlots<Word, kValueBytes, kSlots>;
   using Tags = FieldsOfLine<Base::kFilterBits / 8, Base::kTagBits / 8, kSlots>;
 
+  // As that of the base, without a branch on the slot: which slot a key has is hard to predict.
+  WARPHASH_FN static u32 rest_at(u32 slot) {
+    constexpr u32 kBehind = Base::kHasWideValues ? Base::kLastRest - Base::kRests - (kSlots - 1) : 0;
+    return Base::kRests + Base::kStride * slot + (slot + 1) / kSlots * kBehind;
+  }
   // With a tag of its own, a key has one candidate at most: there is no branch that is hard to predict.
   WARPHASH_FN static u32 matches(const u32* w, Word remainder, bool guest) {
     if constexpr (kComparesLines) {
@@ -51,7 +56,8 @@ struct SlotsOnCpu<SplitSlots<Word, kValueBytes, kSlots>> : SplitSlots<Word, kVal
       if (left & (left - 1)) [[unlikely]]
         return Base::matches(w, remainder, guest);
       const u32 slot = first_bit(left | 1u << (kSlots - 1));
-      return w[Base::rest_at(slot)] == Base::rest_of(remainder) ? left : 0;
+      const u32 same = w[rest_at(slot)] == Base::rest_of(remainder);
+      return left & (0u - same);
     } else {
       return Base::matches(w, remainder, guest);
     }
