@@ -176,7 +176,7 @@ def of_slots(design: Design, types: SlotTypes) -> dict[str, int]:
         return {
             f"{slots}::kSlots": types.slots_per_bucket,
             f"1ll << {dropped_bits}": fewest_buckets,
-            f"sizeof({slots}::Brought)": slot_bytes,
+            f"sizeof({slots}::Brought)": design.layout.slot_bytes(types.word_bytes, types.value_bytes),
         }
     return {
         f"{slots}::kSlots": types.slots_per_bucket,
