@@ -111,8 +111,8 @@ BUGS = [
     ),
     bug(
         "an adopted pair has no value",
-        "if (is_new || b.op == kReplace) values[at] = value_at<S>(b, element);",
-        "if (b.op == kReplace) values[at] = value_at<S>(b, element);",
+        "if (is_new || b.op == kReplace) values[at] = S::value_at(b, element);",
+        "if (b.op == kReplace) values[at] = S::value_at(b, element);",
         adopted_pairs,
     ),
     bug(
