@@ -11,7 +11,7 @@ from support.engines import one_of_each
 from support.hashing import digest, first_buckets, subtable_buckets, universal
 from support.types import Array
 from warphash import HashMap, HashSet
-from warphash.storage.hash_constants import HASHES, PRIMES
+from warphash.storage.hash_constants import HASHES, PRIMES, inverse_of
 
 HERE = one_of_each("cpu", "emulated", "cuda")
 
@@ -79,3 +79,9 @@ def test_digests_differ_where_one_bit_does() -> None:
         constant = int(random.integers(1 << 63))
         flipped = [key, *(key ^ 1 << bit for bit in range(8 * key_bytes))]
         assert len({digest(x.to_bytes(key_bytes, "little"), constant) for x in flipped}) == len(flipped)
+
+
+def test_the_inverse_of_an_odd_number() -> None:
+    numbers = np.random.default_rng(1).integers(0, 1 << 64, 1000, np.uint64, endpoint=False).tolist()
+    for odd in (1, 3, (1 << 64) - 1, *(number | 1 for number in numbers)):
+        assert 0 < inverse_of(odd) < 1 << 64 and odd * inverse_of(odd) % (1 << 64) == 1

@@ -441,6 +441,17 @@ LINE_BYTES = 64
 """Of a bucket of a quotient table."""
 
 
+_QUOTIENT_FORMS = {
+    (4, 0): ((30, 1 << 18), (20, 1 << 10), (14, 1)),
+    (4, 4): ((10, 1 << 18), (9, 1 << 10), (7, 1)),
+    (4, 8): ((6, 1 << 18), (5, 1 << 10), (4, 1)),
+    (8, 0): ((10, 1 << 18), (7, 1)),
+    (8, 4): ((6, 1 << 18), (4, 1)),
+    (8, 8): ((4, 1 << 18), (3, 1)),
+}
+"""Of keys and values of such widths: what `Quotients.forms` gives."""
+
+
 class Quotients:
     """Lines of slots that keep the part of a hash which the bucket does not tell (``kernels/quotient/bucket.cuh``).
 
@@ -464,10 +475,7 @@ class Quotients:
 
     def forms(self, key_bytes: int, value_bytes: int) -> tuple[tuple[int, int], ...]:
         """Slots of a bucket, and the fewest buckets of a table that may have them; the most slots first."""
-        if key_bytes == 8:
-            return tuple(zip({0: (10, 7), 4: (6, 4), 8: (4, 3)}[value_bytes], (1 << 18, 1), strict=True))
-        slots = {0: (30, 20, 14), 4: (10, 9, 7), 8: (6, 5, 4)}[value_bytes]
-        return tuple(zip(slots, (1 << 18, 1 << 10, 1), strict=True))
+        return _QUOTIENT_FORMS[key_bytes, value_bytes]
 
     def slot_bytes(self, key_bytes: int, value_bytes: int) -> int:
         """Bytes of a pair on its way to its range. In the table it takes others, with its share of the filter."""

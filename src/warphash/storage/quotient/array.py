@@ -22,7 +22,7 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple, Self
 
 from ...designs.base import Design
@@ -43,7 +43,7 @@ from ...runtime.abi import (
 )
 from ...runtime.engine import Buffer, Engine, KernelSpec
 from .. import snapshots
-from ..hash_constants import buckets_for, draw_constants
+from ..hash_constants import buckets_for, draw_constants, inverse_of
 from ..listed import Listed
 from ..lookup import NO_FIELDS
 from ..reports import read_report, zeroed_report
@@ -120,6 +120,13 @@ class _Scratch(NamedTuple):
     left: int = 0
 
 
+class _Lines(NamedTuple):
+    """Where the lines are in the memory of an array."""
+
+    ptr: int
+    nbytes: int
+
+
 class Form(NamedTuple):
     """Slots of a bucket, ranges, and buckets of a range."""
 
@@ -157,13 +164,11 @@ def _with_slots(spec: KernelSpec, slots_per_bucket: int) -> KernelSpec:
 
 def form_for(slots: int, layout: Quotients, key_bytes: int, value_bytes: int) -> Form:
     """The form of the smallest table with at least ``slots`` slots: ranges are equal, and as few as possible."""
-
-    def of(slots_per_bucket: int, fewest: int) -> Form:
+    forms = []
+    for slots_per_bucket, fewest in layout.forms(key_bytes, value_bytes):
         buckets = max(fewest, buckets_for(slots, slots_per_bucket))
         ranges = -(-buckets // MOST_RANGE_BUCKETS)
-        return Form(slots_per_bucket, ranges, -(-buckets // ranges))
-
-    forms = [of(*form) for form in layout.forms(key_bytes, value_bytes)]
+        forms.append(Form(slots_per_bucket, ranges, -(-buckets // ranges)))
     return min(forms, key=lambda form: form.ranges * form.range_buckets)
 
 
@@ -208,30 +213,36 @@ class QuotientArray:
         self.buckets = self.ranges * range_buckets
         self.slots = each * self.buckets
         self.program = engine.program(self.spec)
-        self._lines = engine.allocate(LINE_BYTES * self.buckets, stream)
-        spare_bytes = self._scratch_sizes(SPARE_ELEMENTS, True)
         lock_bytes = 4 * -(-self.buckets // 32) if engine.window_bytes else 0
         self._beside_bytes = 8 * self.ranges + lock_bytes
-        counters, report, *spare, end = starts_of((self._beside_bytes, 8 * REPORT_WORDS, *spare_bytes))
-        beside = engine.allocate(end, stream)
-        self._counters, self._report = beside.ptr + counters, beside.ptr + report
-        self._locks = self._counters + 8 * self.ranges if lock_bytes else 0
+        self._spare_bytes = self._scratch_sizes(SPARE_ELEMENTS, True)
+        sizes = self._beside_bytes, 8 * REPORT_WORDS, *self._spare_bytes, LINE_BYTES * self.buckets
+        _, report, *self._spare_starts, lines, end = starts_of(sizes)
+        self._memory = engine.allocate(end, stream)  # one call of the driver, which takes microseconds
+        self._counters = counters = self._memory.ptr
+        self._report, self._lines = counters + report, _Lines(counters + lines, LINE_BYTES * self.buckets)
+        self._locks = counters + 8 * self.ranges if lock_bytes else 0
         constants = draw_constants(random.Random(seed), family, spec.word_bytes)
         self.table = QuotientTable(
             slots=self._lines.ptr,
             buckets=self.buckets,
             ranges=self.ranges,
             range_buckets=range_buckets,
-            inverse=pow(constants["multiplier"][0] | 1, -1, 1 << 64),
-            counters=self._counters,
-            starts=self._counters + 4 * self.ranges,
+            inverse=inverse_of(constants["multiplier"][0] | 1),
+            counters=counters,
+            starts=counters + 4 * self.ranges,
             **constants,
             **dict(spec.constants),
         )
-        self._spare = self._scratch_at(beside, spare, spare_bytes, SPARE_ELEMENTS)
         self._few: FewUpdates | None = None  # once there was one
-        self.forget_elements(stream)
+        engine.fill(counters, 0, report + 8 * REPORT_WORDS, stream)
+        self._report_is_zero = True
         self.cleared, self._is_blank = False, True
+
+    @cached_property
+    def _spare(self) -> _Scratch:
+        """Memory for `SPARE_ELEMENTS` elements that are brought one by one."""
+        return self._scratch_at(self._memory, self._spare_starts, self._spare_bytes, SPARE_ELEMENTS)
 
     @property
     def nbytes(self) -> int:
@@ -514,7 +525,7 @@ class QuotientArray:
         batch, source = TakeOverBatch(report=self._report), other.table
         batch.source_slots, batch.source_buckets = source.slots, source.buckets
         batch.source_range_buckets = source.range_buckets
-        self.engine.fill(batch.report, 0, 8 * REPORT_WORDS, stream)
+        self._begin(batch, {}, stream)
         self._is_blank = False
         self.program.run_blocks("take_over", self.table, batch, self.ranges, stream)
         self.cleared = True
@@ -574,8 +585,11 @@ class QuotientArray:
         return Outcome(report.changed, 0, report.unplaced, report.probes)
 
     def _begin(self, batch: QuotientBatch, fields: Mapping[str, int], stream: Any) -> None:
-        """Give a batch its fields, and let its report count from 0."""
-        self.engine.fill(batch.report, 0, 8 * REPORT_WORDS, stream)
+        """Give a batch its fields, and let the report of the array count from 0."""
+        if self._report_is_zero:
+            self._report_is_zero = False
+        else:
+            self.engine.fill(self._report, 0, 8 * REPORT_WORDS, stream)
         for name, value in fields.items():
             setattr(batch, name, value)
 
