@@ -11,6 +11,11 @@ NB_MODULE(_streams, m) {
       .def(nb::init<nb::tuple, Handle, Handle, Handle, bool, nb::callable>())
       .def("call", &Streams::call)
       .def("order", &Streams::order)
+      .def("allocate", &Streams::allocate, nb::arg().none(), nb::arg(), nb::arg())
+      .def("free", &Streams::free)
+      .def("fill", &Streams::fill, nb::arg().none(), nb::arg(), nb::arg(), nb::arg())
+      .def("copy", &Streams::copy, nb::arg().none(), nb::arg(), nb::arg(), nb::arg(), nb::arg())
+      .def("wait", &Streams::wait)
       .def("join", &Streams::join, nb::arg().none())
       .def("is_captured", &Streams::is_captured, nb::arg().none())
       .def("lasting", &Streams::lasting);

@@ -45,6 +45,11 @@ struct Driver {
   Status (*wait_event)(Handle stream, Handle event, unsigned flags);
   Status (*launch)(const LaunchConfig* config, Handle function, void** arguments, void** extra);
   Status (*is_capturing)(Handle stream, int* status);
+  Status (*allocate)(Handle* memory, std::size_t bytes, Handle pool, Handle stream);
+  Status (*free)(Handle memory, Handle stream);
+  Status (*fill)(Handle target, unsigned char byte, std::size_t bytes, Handle stream);
+  Status (*copy)(Handle target, Handle source, std::size_t bytes, Handle stream);
+  Status (*wait_for_event)(Handle event);
 };
 
 // The memory of an object with the buffer protocol, such as a structure of ctypes.
@@ -92,6 +97,7 @@ class Streams {
     };
     take(driver_.get_context), take(driver_.push_context), take(driver_.pop_context);
     take(driver_.record_event), take(driver_.wait_event), take(driver_.launch), take(driver_.is_capturing);
+    take(driver_.allocate), take(driver_.free), take(driver_.fill), take(driver_.copy), take(driver_.wait_for_event);
     early_.id = kProgrammaticStreamSerialization;
     early_.value[0] = 1;
   }
@@ -121,6 +127,44 @@ class Streams {
     }
     const Close close{*this, handle};
     return answer(given, 1, number.ptr());
+  }
+
+  // What every batch asks of the driver besides its launches, each as one call: by way of order() and the bindings, each
+  // would take Python four functions, and the interpreter's lock twice. All answer the driver's status.
+
+  // The address of memory of a pool; less than 0, the status, if the driver refuses.
+  std::int64_t allocate(nb::handle stream, std::size_t bytes, Handle pool) {
+    Handle memory = 0;
+    const Status status =
+        in_order(stream, [&](Handle handle) { return driver_.allocate(&memory, bytes, pool, handle); });
+    return status ? -static_cast<std::int64_t>(status) : static_cast<std::int64_t>(memory);
+  }
+
+  // Frees memory of a pool behind the last operation. It may come in the middle of another operation's turn, when the
+  // collector runs there, and takes no turn on a stream itself.
+  Status free(Handle memory) {
+    const nb::gil_scoped_release release;
+    const std::lock_guard lock(mutex_);
+    const Context context(*this);
+    return context.status() ? context.status() : driver_.free(memory, lasting());
+  }
+
+  Status fill(nb::handle stream, Handle target, unsigned char byte, std::size_t bytes) {
+    return in_order(stream, [&](Handle handle) { return driver_.fill(target, byte, bytes, handle); });
+  }
+
+  // Copies, and records an event behind the copy, unless it is 0.
+  Status copy(nb::handle stream, Handle target, Handle source, std::size_t bytes, Handle event) {
+    return in_order(stream, [&](Handle handle) {
+      const Status status = driver_.copy(target, source, bytes, handle);
+      return status || !event ? status : driver_.record_event(event, handle);
+    });
+  }
+
+  // Waits for an event. Other threads of Python go on, and operations of the engine, too.
+  Status wait(Handle event) {
+    const nb::gil_scoped_release release;
+    return driver_.wait_for_event(event);
   }
 
   // join(stream): the number of a stream that is behind the last operation, also for a host that waits for the stream.
@@ -173,14 +217,7 @@ class Streams {
     void* arguments[] = {table, batch};
     const bool early = overlaps_ && static_cast<std::uint64_t>(blocks) * threads <= kMostEarlyThreads;
     const LaunchConfig config = {blocks, 1, 1, threads, 1, 1, 0, stream, &early_, early ? 1u : 0u};
-    const std::lock_guard lock(mutex_);
-    const Context context(*this);
-    if (context.status()) return context.status();
-    const bool captured = captures(stream);
-    if (!captured && !is_last(stream)) follow(stream);
-    const Status status = driver_.launch(&config, function, arguments, nullptr);
-    if (!captured && may_vanish(stream)) driver_.record_event(event_, stream);
-    return status;
+    return turn(stream, [&](Handle) { return driver_.launch(&config, function, arguments, nullptr); });
   }
 
   // A stream behind the last operation that cannot be gone, for what is freed there. For functions of call().
@@ -214,6 +251,27 @@ class Streams {
     Status status_ = 0;
     bool entered_ = false;
   };
+
+  // operation(stream) behind the operation before, without the interpreter's lock; the status of what fails first.
+  template <class Operation>
+  Status in_order(nb::handle stream, Operation&& operation) {
+    const Handle handle = handle_of(stream);
+    const nb::gil_scoped_release release;
+    return turn(handle, operation);
+  }
+
+  // The same for a caller that has let go of the interpreter's lock.
+  template <class Operation>
+  Status turn(Handle stream, Operation&& operation) {
+    const std::lock_guard lock(mutex_);
+    const Context context(*this);
+    if (context.status()) return context.status();
+    const bool captured = captures(stream);
+    if (!captured && !is_last(stream)) follow(stream);
+    const Status status = operation(stream);
+    if (!captured && may_vanish(stream)) driver_.record_event(event_, stream);
+    return status;
+  }
 
   // The end of an operation: the event stands behind it, unless its stream is there for ever.
   struct Close {

@@ -206,7 +206,12 @@ Result cuEventRecord(uintptr_t event, uintptr_t stream) {
   memcpy(at_event[(event - kFirstEvent) % kMostEvents], behind[row(stream)], sizeof(Order));
   return kSuccess;
 }
-Result cuEventSynchronize(uintptr_t event) { return event ? kSuccess : kInvalidValue; }
+int next_wait = kSuccess;  // what the next wait for an event answers: errors of kernels come out there
+Result cuEventSynchronize(uintptr_t event) {
+  const int status = next_wait;
+  next_wait = kSuccess;
+  return event ? status : kInvalidValue;
+}
 Result cuEventDestroy_v2(uintptr_t event) { return event ? kSuccess : kInvalidValue; }
 
 Result cuMemPoolCreate(uintptr_t* pool, const int* properties) {
@@ -265,12 +270,14 @@ Result cuPointerGetAttribute(void* data, int which, uintptr_t ptr) {
 Result cuMemsetD8Async(uintptr_t ptr, unsigned char byte, size_t n, uintptr_t stream) {
   (void)stream;
   NEED_CONTEXT();
+  if (!ptr) return kInvalidValue;
   memset((void*)ptr, byte, n);
   return kSuccess;
 }
 Result cuMemcpyAsync(uintptr_t target, uintptr_t source, size_t n, uintptr_t stream) {
   (void)stream;
   NEED_CONTEXT();
+  if (!target || !source) return kInvalidValue;
   memmove((void*)target, (void*)source, n);
   return kSuccess;
 }

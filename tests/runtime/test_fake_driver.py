@@ -66,6 +66,30 @@ except MemoryError:
 """
 
 
+REFUSES = """
+import ctypes
+import numpy as np
+from warphash.runtime.cuda import engine as cuda
+engine, next_wait = cuda.engine(0), ctypes.c_int.in_dll(ctypes.CDLL("libcuda.so.1"), "next_wait")
+memory = engine.allocate(1 << 20)
+def failing_wait():
+    next_wait.value = 700
+    engine.to_host(memory.ptr, np.uint8, 8)
+for refused in (
+    lambda: engine.fill(0, 1, 8, 77),
+    lambda: engine.copy(memory.ptr, 0, 8),
+    lambda: engine.to_host(0, np.uint8, 8),
+    failing_wait,
+):
+    try:
+        refused()
+    except cuda.DriverError as error:
+        print(str(error).partition(":")[0])
+engine.fill(memory.ptr, 7, 8, 77)
+print(engine.to_host(memory.ptr, np.uint8, 8).tolist() == [7] * 8)
+"""
+
+
 JOINS = WAITS.replace("engine.order(stream, lambda handle: None)", "engine.synchronize(stream)")
 
 
@@ -109,6 +133,18 @@ def test_a_host_that_waits_for_a_stream_waits_for_the_operation_before(environme
 def test_the_pool_keeps_freed_memory_however_much_is_live(environment: dict[str, str]) -> None:
     run = subprocess.run([sys.executable, "-c", KEEPS], env=environment, capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["16", "16", "80", "180", "180", "180", "116", "16", str(16 << 20)]
+
+
+def test_what_the_driver_refuses_is_named(environment: dict[str, str]) -> None:
+    """The engine goes on after that: the next operations are done."""
+    run = subprocess.run([sys.executable, "-c", REFUSES], env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines() == [
+        "filling 8 bytes on cuda",
+        "copying 8 bytes on cuda",
+        "copying 8 bytes on cuda",
+        "running kernels on cuda",
+        "True",
+    ]
 
 
 def test_a_missing_extension_is_named_with_its_mend(environment: dict[str, str]) -> None:

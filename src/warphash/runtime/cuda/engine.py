@@ -74,6 +74,7 @@ _LIBRARY = "libcuda.so.1"
 _STREAM_FUNCTIONS = (
     *("cuCtxGetCurrent", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2"),
     *("cuEventRecord", "cuStreamWaitEvent", "cuLaunchKernelEx", "cuStreamIsCapturing"),
+    *("cuMemAllocFromPoolAsync", "cuMemFreeAsync", "cuMemsetD8Async", "cuMemcpyAsync", "cuEventSynchronize"),
 )
 """Of the driver, in the order in which ``Streams`` takes their addresses (``src/extension/streams.hpp``)."""
 
@@ -207,6 +208,8 @@ class CudaEngine:
     join
         ``join(stream)`` answers the handle of ``stream``, once it is behind the last operation: a host that waits for
         the stream waits for the operation, too.
+    wait_for
+        ``wait_for(event)`` returns the driver's status when the device has passed an event, given by its handle.
     is_captured
         ``is_captured(stream)`` tells whether a CUDA graph captures what the stream is given.
     compiled
@@ -247,7 +250,7 @@ class CudaEngine:
         self._streams = self._make_streams(what)
         self.kernel = partial(self.compiled.Kernel, self._streams)
         self.call, self.order, self.join = self._streams.call, self._streams.order, self._streams.join
-        self.is_captured = self._streams.is_captured
+        self.is_captured, self.wait_for = self._streams.is_captured, self._streams.wait
         self._pinned = PinnedPages(self)
         self._small = SmallMemory(self._take)
         self._programs: dict[KernelSpec, CudaProgram] = {}
@@ -255,6 +258,7 @@ class CudaEngine:
         self._numbers: dict[KernelSpec, float | None] = {}
         self._making = threading.Lock()
         self._pool = self.call(self._make_pool, index) if has_pools else None
+        self._pool_handle = 0 if self._pool is None else int(self._pool)
         kept_bytes = int(self.total_bytes * KEPT_FRACTION)
         self._kept = KeptMemory(kept_bytes, partial(self.call, self._set_threshold)) if has_pools else None
         self.staging = Staging(self)
@@ -372,6 +376,10 @@ class CudaEngine:
         """Address of memory of the driver, ready in the order of ``stream``."""
         status: Any = self._driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY
         if nbytes <= self.total_bytes:  # the driver need not be asked for more
+            if self._pool is not None:
+                at: int = self._streams.allocate(stream, nbytes, self._pool_handle)
+                if at > 0:
+                    return at
             status, ptr = self.order(stream, self._allocate, nbytes)
         if status == self._driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
             raise MemoryError(f"{self.device} has {self.free_bytes():,} bytes free, and {nbytes:,} are needed")
@@ -386,14 +394,14 @@ class CudaEngine:
     def fill(self, target: int, byte: int, nbytes: int, stream: Any = None) -> None:
         """Set ``nbytes`` bytes from an address on."""
         if nbytes:
-            (status,) = self.order(stream, self._driver.cuMemsetD8Async, target, byte, nbytes)
+            status = self._streams.fill(stream, target, byte, nbytes)
             if status:
                 raise error(status, f"filling {nbytes:,} bytes on {self.device}")
 
     def copy(self, target: int, source: int, nbytes: int, stream: Any = None, *, mark: CudaMark | None = None) -> None:
         """Copy from address to address, on the device or between it and pinned memory; set ``mark`` behind that."""
         if nbytes:
-            (status,) = self.order(stream, self._copy, target, source, nbytes, mark)
+            status = self._streams.copy(stream, target, source, nbytes, 0 if mark is None else mark.handle)
             if status:
                 raise error(status, f"copying {nbytes:,} bytes on {self.device}")
 
@@ -467,10 +475,6 @@ class CudaEngine:
         """Device memory that nobody holds."""
         return int(check(self.call(self._driver.cuMemGetInfo), "asking for the free memory")[0])
 
-    def _copy(self, target: int, source: int, nbytes: int, mark: CudaMark | None, handle: int) -> Any:
-        answer = self._driver.cuMemcpyAsync(target, source, nbytes, handle)
-        return answer if mark is None or answer[0] else self._driver.cuEventRecord(mark.event, handle)
-
     def _make_streams(self, what: str) -> Any:
         """The engine's stream and event, with the functions of the driver that a launch calls."""
         driver = self._driver
@@ -525,14 +529,10 @@ class CudaEngine:
         kept.count(-nbytes)
 
     def _release(self, ptr: int) -> None:
-        # Takes no turn on a stream: it may come in the middle of another operation's, when the collector runs there.
-        self.call(self._free, ptr)
-
-    def _free(self, ptr: int) -> None:
         if self._pool is None:
-            self._driver.cuMemFree(ptr)
+            self.call(self._driver.cuMemFree, ptr)
         else:  # behind the last operation there was, but never on a caller's stream, which may be gone by now
-            self._driver.cuMemFreeAsync(ptr, self._streams.lasting())
+            self._streams.free(ptr)
 
 
 def _compiled() -> Any:

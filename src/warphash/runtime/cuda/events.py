@@ -51,6 +51,7 @@ class CudaMark:
         self._driver = engine._driver
         flags = self._driver.CUevent_flags.CU_EVENT_DISABLE_TIMING
         self.event = check(engine.call(self._driver.cuEventCreate, flags), "making an event")
+        self.handle = int(self.event)
 
     def record(self, stream: Any = None) -> None:
         self._engine.join(stream)  # an event may be recorded without a wait
@@ -65,7 +66,7 @@ class CudaMark:
 
     def wait(self) -> None:
         """Return when the device has passed the mark. Errors of earlier kernels come out here."""
-        (status,) = self._driver.cuEventSynchronize(self.event)
+        status = self._engine.wait_for(self.handle)
         if status:
             raise error(status, f"running kernels on {self._engine.device}")
 
