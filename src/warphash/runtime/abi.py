@@ -396,6 +396,9 @@ LISTS_BYTES = 3 * 8
 """So many bytes of a report are zeroed to restart the lists for the next piece of a batch."""
 
 
+_NONE_PLACED = (0,) * MOST_SUBTABLES
+
+
 class Report(NamedTuple):
     """What the kernels of one bulk operation counted, summed over the lines; all zero before the first of them."""
 
@@ -416,12 +419,15 @@ class Report(NamedTuple):
     @classmethod
     def of(cls, words: npt.NDArray[np.uint64]) -> Report:
         """Read the first `COUNT_WORDS` words of ``struct Report``."""
-        leftover, winners, _, displaced, unplaced, crowds = words[:6].tolist()
-        sums = np.add.reduce(words[8:].reshape(REPORT_LINES, 8), axis=0)
-        changed, probes, mismatches, erased = sums[:4].tolist()
-        placed = tuple(sums[4:].view(np.uint32).tolist())  # two counts in each word, the lower one first
-        counts = leftover, winners, displaced, unplaced, changed + sum(placed), probes, mismatches, erased
-        return cls(*counts, placed, *divmod(crowds, 1 << 32))
+        leftover, winners, _, displaced, unplaced, crowds, _, _ = words[:8].tolist()
+        sums = np.add.reduce(words[8:].reshape(REPORT_LINES, 8))
+        changed, probes, mismatches, erased, *pairs = sums.tolist()
+        placed = _NONE_PLACED
+        if any(pairs):
+            placed = tuple(sums[4:].view(np.uint32).tolist())  # two counts in each word, the lower one first
+            changed += sum(placed)
+        counts = leftover, winners, displaced, unplaced, changed, probes, mismatches, erased
+        return cls(*counts, placed, crowds >> 32, crowds & 0xFFFFFFFF)
 
 
 class Op(IntEnum):

@@ -74,11 +74,17 @@ class PinnedBuffer(DeviceBuffer):
         The memory as ``uint8``; it must not outlive the buffer.
     """
 
-    __slots__ = ("array",)
+    __slots__ = ("_array",)
 
     def __init__(self, ptr: int, nbytes: int, release: Callable[[int], None]) -> None:
-        super().__init__(ptr, nbytes, release)
-        self.array: npt.NDArray[np.uint8] = bytes_at(ptr, nbytes)
+        self.ptr, self.nbytes, self._release = ptr, nbytes, release
+        self._array: npt.NDArray[np.uint8] | None = None  # until it is asked for, which it mostly is not
+
+    @property
+    def array(self) -> npt.NDArray[np.uint8]:
+        if self._array is None:
+            self._array = bytes_at(self.ptr, self.nbytes)
+        return self._array
 
 
 class HostAnswer:

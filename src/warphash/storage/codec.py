@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -49,9 +50,13 @@ class WordStorage:
         self._key_word, self._value_word, self._value_is_row = spec.word_bytes, spec.value_word_bytes, spec.value_is_row
         self._engine: Engine = store.engine
         self._rows = self._engine.program(ROWS)
-        self._aggregator = aggregate.Aggregator()
         self.key_slack = _slack(key_bytes, self._key_word, _KEY_ALIGNMENT_BYTES)
         self._value_slack = _slack(value_bytes, self._value_word, _VALUE_ALIGNMENT_BYTES)
+
+    @cached_property
+    def _aggregator(self) -> aggregate.Aggregator:
+        """Of the batches of the table; few tables need it."""
+        return aggregate.Aggregator()
 
     @property
     def nbytes(self) -> int:

@@ -47,10 +47,8 @@ def range_of(family: str, word_bytes: int) -> int:
 def draw_constants(source: random.Random, family: str, word_bytes: int) -> dict[str, Any]:
     """``multiplier`` and ``addend`` of each function, as `abi.Table` has them."""
     end = range_of(family, word_bytes)
-    return {
-        "multiplier": tuple(1 + _below(end - 1, source) for _ in range(MAX_HASHES)),
-        "addend": tuple(_below(end, source) for _ in range(MAX_HASHES)),
-    }
+    multipliers = [1 + number for number in _below(end - 1, source)]
+    return {"multiplier": tuple(multipliers), "addend": tuple(_below(end, source))}
 
 
 def inverse_of(odd: int) -> int:
@@ -65,10 +63,11 @@ def inverse_of(odd: int) -> int:
     return inverse
 
 
-def _below(end: int, source: random.Random) -> int:
-    """Draw a number below ``end``: that of ``randrange``, without its checks, as small tables are made often."""
-    bits = end.bit_length()
-    number = source.getrandbits(bits)
-    while number >= end:
-        number = source.getrandbits(bits)
-    return number
+def _below(end: int, source: random.Random) -> list[int]:
+    """Draw a number below ``end`` for each function: those of ``randrange``, without its checks and calls."""
+    bits, draw = end.bit_length(), source.getrandbits
+    numbers: list[int] = []
+    while len(numbers) < MAX_HASHES:
+        if (number := draw(bits)) < end:
+            numbers.append(number)
+    return numbers

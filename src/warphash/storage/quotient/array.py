@@ -164,12 +164,14 @@ def _with_slots(spec: KernelSpec, slots_per_bucket: int) -> KernelSpec:
 
 def form_for(slots: int, layout: Quotients, key_bytes: int, value_bytes: int) -> Form:
     """The form of the smallest table with at least ``slots`` slots: ranges are equal, and as few as possible."""
-    forms = []
+    form, least = (0, 0, 0), 0
     for slots_per_bucket, fewest in layout.forms(key_bytes, value_bytes):
         buckets = max(fewest, buckets_for(slots, slots_per_bucket))
         ranges = -(-buckets // MOST_RANGE_BUCKETS)
-        forms.append(Form(slots_per_bucket, ranges, -(-buckets // ranges)))
-    return min(forms, key=lambda form: form.ranges * form.range_buckets)
+        range_buckets = -(-buckets // ranges)
+        if not least or ranges * range_buckets < least:
+            form, least = (slots_per_bucket, ranges, range_buckets), ranges * range_buckets
+    return Form(*form)
 
 
 class QuotientArray:
@@ -709,10 +711,12 @@ class QuotientArray:
         for size in sizes:
             plan = plan_for(self.engine, self.spec, self.ranges, size, valued=valued) if in_order else None
             if plan:
-                with suppress(MemoryError):
+                try:
                     passes = Passes(self.engine, self.spec, plan, *needs)
-                    return _Scratch(passes, QuotientBatch(report=self._report), size, plan.element_bytes)
-            elif size > sizes[-1]:
+                except MemoryError:
+                    continue
+                return _Scratch(passes, QuotientBatch(report=self._report), size, plan.element_bytes)
+            if size > sizes[-1]:
                 with suppress(MemoryError):
                     return self._scratch_for(size, *needs)
         return self._scratch_for(sizes[-1], *needs)

@@ -110,68 +110,66 @@ class Passes:
         self._widths = f"{spec.word_bytes}{spec.value_word_bytes if plan.element_bytes > spec.word_bytes else 0}"
         self._word_bytes, two = spec.word_bytes, plan.shift > 0
         pairs, numbers = plan.n * plan.element_bytes, 4 * plan.n * flagged
-        sizes = {
-            "brought": pairs,
-            "parted": pairs if two else plan.n * flagged,
-            "part_places": numbers,
-            "range_places": numbers * two,
-            "left": 4 * plan.n * (flagged or not two),
-            "touched": RANGE_LISTS_BYTES * plan.ranges,
-            "given": 4 * (plan.parts + 1) * two,
-            "tiles": 8 * plan.tiles,
-        }
-        *starts, end = starts_of(sizes.values())
-        self._memory = memory = engine.allocate(end, stream)
-        self._at = {name: memory.ptr + at if sizes[name] else 0 for name, at in zip(sizes, starts, strict=True)}
+        sizes = (
+            pairs,  # brought
+            pairs if two else plan.n * flagged,  # parted
+            numbers,  # places in parts
+            numbers * two,  # places in ranges
+            4 * plan.n * (flagged or not two),  # left
+            RANGE_LISTS_BYTES * plan.ranges,  # touched
+            4 * (plan.parts + 1) * two,  # given
+            8 * plan.tiles,  # tiles
+        )
+        *starts, end = starts_of(sizes)
+        self._memory = engine.allocate(end, stream)
+        first = self._memory.ptr
+        at = [first + start if size else 0 for start, size in zip(starts, sizes, strict=True)]
+        self._brought, self._parted, self._part_places, self._range_places = at[:4]
+        self._left, self._touched, self._given, self._tiles = at[4:]
 
     def bring(self, table: QuotientTable, batch: QuotientBatch, stream: Any) -> None:
         """Bring the elements of a batch to their ranges; `apply` then takes the batch.
 
         The batch has its own ``keys``, ``values``, ``n`` and ``report``. The lists of the report are empty.
         """
-        plan, at, widths = self._plan, self._at, self._widths
-        passes = PassBatch(n=batch.n, report=batch.report, keys=batch.keys, values=batch.values)
-        passes.touched, passes.parts, passes.part_shift = at["touched"], plan.parts, plan.shift
-        passes.given, passes.tiles, passes.most_tiles = at["given"] or table.counters, at["tiles"], plan.tiles
-        passes.share, passes.bin_ranges = self._share(batch.n), 1 << plan.shift if plan.counts_parts else 1
-        if plan.shift:
-            self._engine.fill(at["given"], 0, at["tiles"] + 8 * plan.tiles - at["given"], stream)
-
-        def run(entry: str, blocks: int) -> None:
-            self._program.run_blocks(entry, table, passes, blocks, stream)
-
-        def arrange(entry: str) -> None:
-            self._program.run(entry, table, passes, plan.parts * _ARRANGING_THREADS, stream)
-
-        run(f"count{self._word_bytes}", -(-batch.n // passes.share))
-        arrange(f"arrange_parts{widths}" if plan.counts_parts else f"arrange{widths}")
-        passes.target, passes.places = at["parted" if plan.shift else "brought"], at["part_places"]
-        run(f"to_parts{widths}", -(-batch.n // plan.tile))
-        passes.source, passes.target, passes.places = at["parted"], at["brought"], at["range_places"]
-        tiles = batch.n // plan.tile + plan.parts
-        if plan.counts_parts:
-            run(f"count_ranges{widths}", tiles)
-            arrange("arrange_ranges")
-        if plan.shift:
-            run(f"{'scatter_' * plan.scatters}to_ranges{widths}", tiles)
-        batch.brought, batch.touched, batch.numbers = at["brought"], at["touched"], 0
-        batch.crowds, batch.left = at["touched"] + 8 * plan.ranges, self.rest
+        plan, n, widths, share = self._plan, batch.n, self._widths, self._share(batch.n)
+        two, counts_parts, parts, most_tiles = plan.shift > 0, plan.counts_parts, plan.parts, plan.tiles
+        passes = PassBatch(n=n, report=batch.report, keys=batch.keys, values=batch.values)
+        passes.touched, passes.parts, passes.part_shift = self._touched, parts, plan.shift
+        passes.given, passes.tiles, passes.most_tiles = self._given or table.counters, self._tiles, most_tiles
+        passes.share, passes.bin_ranges = share, 1 << plan.shift if counts_parts else 1
+        if two:
+            self._engine.fill(self._given, 0, self._tiles + 8 * most_tiles - self._given, stream)
+        run, arrange, arranging = self._program.run_blocks, self._program.run, parts * _ARRANGING_THREADS
+        run(f"count{self._word_bytes}", table, passes, -(-n // share), stream)
+        arrange(f"arrange_parts{widths}" if counts_parts else f"arrange{widths}", table, passes, arranging, stream)
+        passes.target, passes.places = self._parted if two else self._brought, self._part_places
+        run(f"to_parts{widths}", table, passes, -(-n // plan.tile), stream)
+        passes.source, passes.target, passes.places = self._parted, self._brought, self._range_places
+        tiles = n // plan.tile + parts
+        if counts_parts:
+            run(f"count_ranges{widths}", table, passes, tiles, stream)
+            arrange("arrange_ranges", table, passes, arranging, stream)
+        if two:
+            run(f"{'scatter_' * plan.scatters}to_ranges{widths}", table, passes, tiles, stream)
+        batch.brought, batch.touched, batch.numbers = self._brought, self._touched, 0
+        batch.crowds, batch.left = self._touched + 8 * plan.ranges, self.rest
 
     @property
     def rest(self) -> int:
         """Address of room for a list of elements: of those left by a build, then of those left of crowded ranges."""
-        return self._at["left"] or self._at["parted"]  # which only flags need then
+        return self._left or self._parted  # which only flags need then
 
     @property
     def flags(self) -> int:
         """Address of room for the flags, in the order in which the elements are brought."""
-        return self._at["parted"]
+        return self._parted
 
     def restore_flags(self, table: QuotientTable, n: int, flags: int, stream: Any) -> None:
         """Copy the flags to the order of the caller, at an address."""
-        steps = [(self._at["part_places"], flags)]
+        steps = [(self._part_places, flags)]
         if self._plan.shift:
-            steps.insert(0, (self._at["range_places"], self._at["brought"]))  # which nobody needs any more
+            steps.insert(0, (self._range_places, self._brought))  # which nobody needs any more
         source = self.flags
         for places, target in steps:
             batch = PassBatch(n=n, places=places, source=source, target=target)

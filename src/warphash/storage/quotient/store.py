@@ -29,7 +29,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -120,8 +120,6 @@ class QuotientStore:
         self._safe_load_factor = array.design.safe_load_factor(array.parameters)
         self._growth = Growth(options.load_factor, self._safe_load_factor, options.bounds)
         self._leaves = options.leaves and options.grows and options.bounds is None and not options.counts_probes
-        # Of a batch that was left. It does not hold the store: a table that nobody uses any more is freed at once.
-        self._recover_left = partial(QuotientStore._recover, weakref.proxy(self))
         self._adopted: Adopted | None = None  # pairs that a recovery has taken from the array
         self._new_share = 1.0  # of the elements of the last update
         self.rebuilds = self.probes = self.inserted = 0
@@ -130,6 +128,11 @@ class QuotientStore:
         if not array.cleared:
             self.recovery.step = self._clear_new
         self._listed = array.engine.allocate_pinned(4 * SPARE_ELEMENTS)
+
+    @cached_property
+    def _recover_left(self) -> Callable[[Any], None]:
+        """Of a batch that was left. It does not hold the store: a table that nobody uses any more is freed at once."""
+        return partial(QuotientStore._recover, weakref.proxy(self))
 
     # ---- what the store is; nothing of it waits or changes anything
     @property
@@ -302,7 +305,7 @@ class QuotientStore:
         if not outcome.complete:
             self.finish(stream)
             return False
-        self.state = self.state._replace(size=outcome.changed)
+        self.state = _State(self.state.array, outcome.changed)
         self.recovery.step = None
         self._new_share = outcome.changed / n
         return True
