@@ -11,6 +11,9 @@ from .engine import Engine
 
 __all__ = ["engine_for"]
 
+_gpus: dict[str, Engine] = {}
+"""The engines of GPUs that were asked for, by the names that they were asked for by. An engine lasts for ever."""
+
 
 def engine_for(device: str | None) -> Engine:
     """The engine of ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or ``"emulated"``; of None, a GPU if one is usable.
@@ -22,6 +25,8 @@ def engine_for(device: str | None) -> Engine:
     EngineUnavailable
         For a device that cannot be used here; the message says what mends it.
     """
+    if isinstance(device, str) and (known := _gpus.get(device)):
+        return known
     if device is None:
         from .cuda import engine as cuda
 
@@ -44,7 +49,8 @@ def engine_for(device: str | None) -> Engine:
     if match := re.fullmatch(r"cuda(?::(\d+))?", device) if isinstance(device, str) else None:
         from .cuda import engine as cuda
 
-        return cuda.engine(int(match[1] or 0))
+        _gpus[device] = made = cuda.engine(int(match[1] or 0))
+        return made
     raise DeviceError(f"device must be 'cpu', 'cuda', 'cuda:N' or None, got {device!r}")
 
 

@@ -12,6 +12,7 @@ from ..designs.base import Design
 from ..runtime.engine import Engine, KernelSpec
 from ..runtime.source import AGGREGATES, BOUNDED, ROWS, SKETCH, partition
 from .bounded.bound import RANKED_ROWS, Bound
+from .codec import WordStorage
 from .hash_constants import HASHES
 from .storage import Storage, Store, StoreOptions, TableKind
 
@@ -178,7 +179,8 @@ def make_storage(
         return kind(strings, inner, value_bytes, drops_nulls=drops_nulls)
     widths: dict[str, Any] = {"key_bytes": key_bytes, "value_bytes": value_bytes, "seed": seed, "family": family}
     storage: Storage
-    options = options._replace(leaves=bound is None)
+    if options.leaves != (bound is None):
+        options = options._replace(leaves=bound is None)
     ranked = bound is not None and bound.evict in RANKED_ROWS
     if design.layout.composed:
         composed = import_module(f".{design.layout.family}.storage", __package__)
@@ -214,14 +216,14 @@ def _of_words_or_rows(
     """A store of the design's family, behind a codec; or behind a row store, for wide rows and for those with ranks."""
     in_rows, *stored = _stored_widths(design, key_bytes, value_bytes, ranked)
     spec = _spec(design, tuple(parameters.items()), *stored, family)
-    kind, options = TableKind(engine, design, parameters, spec), options._replace(leaves=options.leaves and not in_rows)
+    kind = TableKind(engine, design, parameters, spec)
+    if in_rows and options.leaves:
+        options = options._replace(leaves=False)
     store: Store = _maker(design.layout.family)(kind, capacity, seed, family, options, multi)
     if in_rows:
         from .row_store import RowStorage
 
         return RowStorage(store, key_bytes, value_bytes, ranked=ranked)
-    from .codec import WordStorage
-
     return WordStorage(store, key_bytes, value_bytes, multi)
 
 

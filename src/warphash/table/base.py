@@ -57,7 +57,7 @@ from ..storage import lookup_partition, selection
 from ..storage.bounded.bound import RANKED_ROWS
 from ..storage.codec import WordStorage
 from ..storage.make import make_storage
-from ..storage.storage import Storage, StoreOptions
+from ..storage.storage import Storage
 from . import captured, copies, notebook
 from .array_types import A, Bools, Counts, K, Keys, Like, Order
 from .closed import ClosedStorage
@@ -65,17 +65,11 @@ from .known_batches import KnownLookups, See, known_lookups, known_updates
 from .locks import ReadWriteLock
 from .options import (
     ExistingFile,
-    bound_of,
-    bounds_of,
     buckets_of,
     capacity_of,
-    check_options,
     check_string_options,
-    chosen,
+    choices_of,
     integer,
-    load_factor_of,
-    memory_of,
-    score_of,
 )
 from .pickling import as_bytes, rebuild
 from .stats import Stats
@@ -165,17 +159,12 @@ class BaseTable(Generic[K]):
         self._value_kind = kind_of(self._value.dtype) if self._value else 0
         self._engine: Any = engine_for(device)
         self._device: str = self._engine.device
-        plain = load_factor is None and load_bounds is None and max_size is None
-        on_gpu = plain and self._device.startswith("cuda")
-        self._design, self._parameters = chosen(design, parameters, on_gpu=on_gpu)
+        options = design, load_factor, load_bounds, hash, on_full, attempts, count_probes, max_size, evict, score
+        choices = choices_of(self._kind, self._device, parameters, memory, *options)
+        self._design, self._parameters, self._bound, self._score, store = choices
         self._check_design()
-        self._load_factor = load_factor_of(load_factor, self._design, self._parameters)
-        self._bound = bound_of(max_size, evict, self._kind)
-        self._score = score_of(score, self._bound)
+        self._load_factor, self._bounds, self._memory = store.load_factor, store.bounds, store.memory
         capacity = capacity_of(capacity, self._bound)
-        check_options(capacity, hash, on_full, attempts)
-        self._bounds = bounds_of(load_bounds, on_full, self._design, self._parameters)
-        self._memory = memory_of(memory, self._design)
         if self._bound is not None:
             self._need("erase")
             if self._memory != "device" and self._bound.evict in RANKED_ROWS:
@@ -183,7 +172,6 @@ class BaseTable(Generic[K]):
                     f"evict={self._bound.evict!r} keeps a rank beside each pair on the device, and the pairs of this "
                     f"table are in {str(self._memory)!r}: give evict='lfu' or 'random'"
                 )
-        opens = isinstance(memory, ExistingFile)
         self._seed = int.from_bytes(os.urandom(8)) >> 1 if seed is None else integer("seed", seed, 0)
         self._transfer = Transfer(self._engine)
         self._lock = ReadWriteLock()
@@ -198,18 +186,10 @@ class BaseTable(Generic[K]):
             self._parameters,
             key_bytes=self._key.nbytes,
             value_bytes=self._value.nbytes if self._value else 0,
-            capacity=int(capacity),
+            capacity=capacity,
             seed=self._seed,
             family=hash,
-            options=StoreOptions(
-                on_full == "grow",
-                int(attempts),
-                self._load_factor,
-                self._bounds,
-                bool(count_probes),
-                self._memory,
-                opens,
-            ),
+            options=store,
             multi=self._multi,
             bound=self._bound,
             any_length=self._key.has_any_length,
@@ -218,12 +198,12 @@ class BaseTable(Generic[K]):
         self._options = {
             "hash": hash,
             "on_full": on_full,
-            "attempts": int(attempts),
-            "count_probes": bool(count_probes),
+            "attempts": store.attempts,
+            "count_probes": store.counts_probes,
             "nulls": nulls,
             "floats": floats,
         }
-        if isinstance(self._memory, Path) and not opens:
+        if isinstance(self._memory, Path) and not store.opens:
             self._commit_locked()  # nobody else has the table
 
     # ---- what the table is
@@ -1014,7 +994,7 @@ class BaseTable(Generic[K]):
             self._lock.write(
                 self._update_at_locked, seen.ptr, values_at, seen.shape[0], op, added_at, unique, stream, seen
             )
-            if type(keys) not in self._updates:
+            if answers and type(keys) not in self._updates:  # a build may be all that a table is for
                 self._updates[type(keys)] = known_updates(self, type(keys), pairs, PRESENCE)
         else:
             self._lock.write(self._update_locked, pairs, op, added, unique=unique, scores=given)

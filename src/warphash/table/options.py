@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,25 +17,112 @@ from ..designs.base import Design
 from ..errors import DeviceError, ParameterError, PathError
 from ..storage.bounded.bound import EVICT, Bound
 from ..storage.hash_constants import HASHES
+from ..storage.storage import StoreOptions
 
 __all__ = [
+    "Choices",
     "ExistingFile",
     "bound_of",
-    "bounds_of",
     "buckets_of",
     "capacity_for",
     "capacity_of",
-    "check_options",
     "check_string_options",
+    "choices_of",
     "chosen",
     "integer",
-    "load_factor_of",
-    "memory_of",
-    "score_of",
 ]
 
 LEAST_LOAD_FACTOR = 1e-9
 """With a lower load factor, the slots of one key would exceed the memory of any computer."""
+
+
+class Choices(NamedTuple):
+    """What the options of a table come to, checked. Tables with the same options share it, and nobody changes it.
+
+    Attributes
+    ----------
+    parameters
+        All parameters of the design.
+    bound, score
+        Of the number of keys, and the type of the scores that rank them; None for none.
+    store
+        What the store may do. Its memory is an absolute path, if the slots lie in a file.
+    """
+
+    design: Design
+    parameters: dict[str, Any]
+    bound: Bound | None
+    score: Column | None
+    store: StoreOptions
+
+
+def choices_of(kind: str, device: str, parameters: dict[str, Any], memory: Any, *options: Any) -> Choices:
+    """What the options of a table come to.
+
+    The checks take the host as long as three calls of a driver, so what they came to is kept.
+
+    Parameters
+    ----------
+    kind
+        Name of the class of the table.
+    device
+        Name of the engine.
+    parameters
+        Of the design, those that were given.
+    memory, *options
+        As for `HashMap`: ``design``, ``load_factor``, ``load_bounds``, ``hash``, ``on_full``, ``attempts``,
+        ``count_probes``, ``max_size``, ``evict`` and ``score``.
+    """
+    if not parameters and memory is None and _is_hashable(options):  # a file may be there or not
+        kept = _choose_once(kind, device, *options)
+        if registry.get(kept.design.name) is kept.design:
+            return kept
+    return _choose(kind, device, *options, memory=memory, parameters=parameters)
+
+
+def _is_hashable(options: tuple[Any, ...]) -> bool:
+    try:
+        hash(options)
+    except TypeError:
+        return False
+    return True
+
+
+def _choose(
+    kind: str,
+    device: str,
+    name: str,
+    load_factor: float | None,
+    load_bounds: Any,
+    hash: str,
+    on_full: str,
+    attempts: Any,
+    count_probes: bool,
+    max_size: Any,
+    evict: Any,
+    score: Any,
+    *,
+    memory: Any = None,
+    parameters: Mapping[str, Any] = MappingProxyType({}),
+) -> Choices:
+    """As `choices_of`."""
+    plain = load_factor is None and load_bounds is None and max_size is None
+    design, resolved = chosen(name, dict(parameters), on_gpu=plain and device.startswith("cuda"))
+    load_factor = _load_factor_of(load_factor, design, resolved)
+    bound = bound_of(max_size, evict, kind)
+    column = _score_of(score, bound)
+    _check(hash, on_full, attempts)
+    bounds = _bounds_of(load_bounds, on_full, design, resolved)
+    lies_in = _memory_of(memory, design)
+    opens = isinstance(memory, ExistingFile)
+    leaves = bound is None  # keys of a bounded table are counted after each batch
+    store = StoreOptions(
+        on_full == "grow", int(attempts), load_factor, bounds, bool(count_probes), lies_in, opens, leaves
+    )
+    return Choices(design, resolved, bound, column, store)
+
+
+_choose_once = lru_cache(256, typed=True)(_choose)  # typed: True is no number of attempts, though it equals 1
 
 
 def chosen(name: str, parameters: dict[str, Any], *, on_gpu: bool = False) -> tuple[Design, dict[str, Any]]:
@@ -53,7 +142,7 @@ def chosen(name: str, parameters: dict[str, Any], *, on_gpu: bool = False) -> tu
     return design, design.resolve(parameters)
 
 
-def load_factor_of(given: float | None, design: Design, parameters: dict[str, Any]) -> float:
+def _load_factor_of(given: float | None, design: Design, parameters: dict[str, Any]) -> float:
     """The given load factor, checked; by default, the default of the design."""
     if given is None:
         return design.default_load_factor(parameters)
@@ -63,7 +152,7 @@ def load_factor_of(given: float | None, design: Design, parameters: dict[str, An
     return float(given)
 
 
-def bounds_of(given: Any, on_full: str, design: Design, parameters: dict[str, Any]) -> tuple[float, float] | None:
+def _bounds_of(given: Any, on_full: str, design: Design, parameters: dict[str, Any]) -> tuple[float, float] | None:
     """The given bounds of the load factor, checked; None for no bounds."""
     own = design.own_bounds(parameters)
     if given is None:
@@ -102,7 +191,7 @@ def bound_of(max_size: Any, evict: Any, kind: str) -> Bound | None:
     return Bound(integer("max_size", max_size, 1), evict or "lru")
 
 
-def score_of(given: Any, bound: Bound | None) -> Column | None:
+def _score_of(given: Any, bound: Bound | None) -> Column | None:
     """The type of the scores of a table, checked; None for a table without scores."""
     if bound is None or bound.evict != "score":
         if given is not None:
@@ -114,10 +203,10 @@ def score_of(given: Any, bound: Bound | None) -> Column | None:
     return column
 
 
-def capacity_of(given: int | None, bound: Bound | None) -> int:
-    """The given capacity; by default 1024, or the bound and a quarter, which is room for a piece of a batch."""
+def capacity_of(given: Any, bound: Bound | None) -> int:
+    """The given capacity, checked; by default 1024, or the bound and a quarter: room for a piece of a batch."""
     if given is not None:
-        return given
+        return integer("capacity", given, 0)
     return 1024 if bound is None else bound.max_size + bound.max_size // 4
 
 
@@ -131,7 +220,7 @@ class ExistingFile(PurePosixPath):
     """The path of a file that holds the table which is to be made."""
 
 
-def memory_of(given: Any, design: Design) -> str | Path:
+def _memory_of(given: Any, design: Design) -> str | Path:
     """Where the slots of a table are to lie: ``"device"``, ``"host"``, or an absolute path.
 
     By default, the first of the memories that the design has.
@@ -209,9 +298,8 @@ def buckets_of(given: Any, buckets: int, lists: int) -> tuple[int, int]:
     return number, 1
 
 
-def check_options(capacity: Any, hash: str, on_full: str, attempts: Any) -> None:
+def _check(hash: str, on_full: str, attempts: Any) -> None:
     """Raise `ParameterError` for options that no table can have."""
-    integer("capacity", capacity, 0)
     integer("attempts", attempts, 1)
     if hash not in HASHES:
         raise ParameterError(f"hash must be one of {HASHES}, got {hash!r}")
