@@ -34,7 +34,7 @@ Pieces = Iterable[tuple[int, int, int, int]]
 
 def starts_of(sizes: Iterable[int]) -> list[int]:
     """Where arrays of so many bytes begin in one memory, aligned to 256 bytes; and where the last one ends."""
-    return list(accumulate([-(-size // 256) * 256 for size in sizes], initial=0))
+    return list(accumulate([size + 255 & -256 for size in sizes], initial=0))
 
 
 class DeviceList(NamedTuple):

@@ -238,7 +238,7 @@ class QuotientArray:
         )
         self._few: FewUpdates | None = None  # once there was one
         engine.fill(counters, 0, report + 8 * REPORT_WORDS, stream)
-        self._report_is_zero = True
+        self._is_new = True  # counters and report are 0, as no update was launched
         self.cleared, self._is_blank = False, True
 
     @cached_property
@@ -271,7 +271,8 @@ class QuotientArray:
     def clear(self, stream: Any = None) -> None:
         """Forget all pairs."""
         self.engine.fill(self._lines.ptr, 0, self._lines.nbytes, stream)
-        self.forget_elements(stream)
+        if not self._is_new:
+            self.forget_elements(stream)
         self.cleared = self._is_blank = True  # no pair has been written since
 
     def forget_elements(self, stream: Any = None) -> None:
@@ -402,7 +403,7 @@ class QuotientArray:
         batch = few.batch_of(
             keys, values, n, op=op, kind=kind, flags=flags, numbers=numbers, count_probes=count_probes, adopts=adopts
         )
-        self._is_blank = False
+        self._is_blank = self._is_new = False
         self.program.run("update_few", self.table, batch, max(n, _FEWEST_LANES), stream)
 
     def outcome(self, stream: Any = None) -> Outcome:
@@ -569,9 +570,10 @@ class QuotientArray:
             As of `scratch.pieces`.
         """
         engine, spec, batch = self.engine, self.spec, scratch.batch
-        self._begin(batch, fields, stream)
-        if not self.cleared and not (isinstance(scratch.memory, Passes) and self._builds(batch)):
+        builds = self._is_blank and not (fields["erases"] or fields["count_probes"])
+        if not self.cleared and not (builds and isinstance(scratch.memory, Passes)):
             self.clear(stream)
+        self._begin(batch, fields, stream)
         report: Report | None = None
         for done, (at, n, indices, length) in enumerate(launches):
             batch.n, batch.indices, batch.count = n, indices, length
@@ -588,8 +590,8 @@ class QuotientArray:
 
     def _begin(self, batch: QuotientBatch, fields: Mapping[str, int], stream: Any) -> None:
         """Give a batch its fields, and let the report of the array count from 0."""
-        if self._report_is_zero:
-            self._report_is_zero = False
+        if self._is_new:
+            self._is_new = False
         else:
             self.engine.fill(self._report, 0, 8 * REPORT_WORDS, stream)
         for name, value in fields.items():
