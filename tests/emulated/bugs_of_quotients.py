@@ -117,8 +117,9 @@ BUGS = [
     ),
     bug(
         "a list is opened in two steps",
-        "const u32 old = Lines::swap(m.heads + (bucket - first_bucket), id);",
-        "u32* const at = m.heads + (bucket - first_bucket); const u32 old = load_relaxed(at); store_relaxed(at, id);",
+        "const u32 old = Lines::swap(m.heads + (bucket - first_bucket), kIsListed | id);",
+        "u32* const at = m.heads + (bucket - first_bucket); const u32 old = load_relaxed(at);"
+        " store_relaxed(at, kIsListed | id);",
         by_ranges,
     ),
     bug(
@@ -148,9 +149,9 @@ BUGS = [
     ),
     bug(
         "elements of a tile learn their ranks in two steps",
-        "const u32 rank = number(k) < tile.n ? fetch_add(counts + tile.bin(item[k]), 1u) : 0;",
-        "u32 rank = 0; if (number(k) < tile.n) { u32* const at = counts + tile.bin(item[k]); "
-        "rank = load_relaxed(at); store_relaxed(at, rank + 1); }",
+        "ranks[k] = has(tile, k) ? fetch_add(counts + tile.bin(item[k]), 1u) : 0;",
+        "{ ranks[k] = 0; if (has(tile, k)) { u32* const at = counts + tile.bin(item[k]); "
+        "ranks[k] = load_relaxed(at); store_relaxed(at, ranks[k] + 1); } }",
         erased_in_passes,
         among="struct PassTile",
     ),
@@ -181,8 +182,8 @@ BUGS = [
     ),
     bug(
         "every lane that can move a key does",
-        "const bool mine = lane() == first_bit(guests ? guests : can);",
-        "const bool mine = free != 0;",
+        "if (own == first_bit(guests ? guests : can))",
+        "if (free != 0)",
         by_ranges,
         word="u8",
     ),
@@ -203,16 +204,16 @@ BUGS = [
     ),
     bug(
         "two equal keys both see that they are the first",
-        "return !(Lines::set_bits(m.before.words + at / 32, bit) & bit);",
-        "u32* const word = m.before.words + at / 32; const u32 old = load_relaxed(word);"
-        " store_relaxed(word, old | bit); return !(old & bit);",
+        "old[j] = Lines::set_bits(m.before.words + at / 32, bits[j]);",
+        "u32* const word = m.before.words + at / 32; old[j] = load_relaxed(word);"
+        " store_relaxed(word, old[j] | bits[j]);",
         builds,
     ),
     bug(
         "two keys are given one slot",
-        "return Lines::add(m.heads + (D::home_of(t, hash).bucket - Base::first_bucket), 1u);",
-        "u32* const at = m.heads + (D::home_of(t, hash).bucket - Base::first_bucket); const u32 old = load_relaxed(at);"
-        " store_relaxed(at, old + 1); return old;",
+        "slots[j] = Lines::add(m.heads + home_of(S::hash_of(items[j])), is_first[j]);",
+        "{ u32* const at = m.heads + home_of(S::hash_of(items[j])); slots[j] = load_relaxed(at);"
+        " store_relaxed(at, slots[j] + is_first[j]); }",
         builds,
     ),
     bug(
@@ -223,15 +224,14 @@ BUGS = [
     ),
     bug(
         "keys whose home is full are not left to rounds",
-        "is_left = (live >> j & 1) && !has_slot;",
-        "is_left = (live >> j & 1) && !(firsts >> j & 1);",
+        "placed |= 1u << j;\n      }",
+        "placed |= 1u << j;\n      }\n      if (is_first[j]) placed |= 1u << j;",
         by_ranges,
     ),
     bug(
         "rounds begin before the slots are handed out",
-        "block_barrier();\n    if (m.listed > threads && !b.unique) settle_present(m.listed);\n    "
-        "Base::set_heads(m, Base::kNobody);\n    block_barrier();",
-        "Base::set_heads(m, Base::kNobody);",
+        "block_barrier();\n    if (m.listed > threads && !b.unique) settle_present(m.listed);",
+        "",
         builds,
     ),
     bug(
@@ -254,8 +254,8 @@ BUGS = [
     ),
     bug(
         "rounds begin while keys are moving",
-        "take_keys();\n    block_barrier();\n    Base::set_heads(m, Base::kNobody);\n    block_barrier();",
-        "take_keys(); Base::set_heads(m, Base::kNobody);",
+        "take_keys();\n    block_barrier();",
+        "take_keys();",
         moves,
     ),
     bug(

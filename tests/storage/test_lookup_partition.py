@@ -596,8 +596,8 @@ class TestSchedules:
     @pytest.mark.parametrize(
         ("right", "wrong"),
         [
-            ("gather(b, elements, tile);\n    block_barrier();\n", "gather(b, elements, tile);\n"),
-            ("fetch_add(tile.counts + part, 1u);\n    }\n    block_barrier();", "tile.counts[part]++;\n    }\n"),
+            ("(places + TileElements::number(k));\n    block_barrier();\n", "(places + TileElements::number(k));\n"),
+            ("fetch_add(tile.counts + place[k], 1u);\n    block_barrier();", "tile.counts[place[k]]++;\n"),
             ("static_cast<u64>(static_cast<u32>(run)) - start", "static_cast<u64>(static_cast<u32>(run))"),
         ],
         ids=["answers are taken before they are there", "a tile is arranged too early", "a run begins too late"],

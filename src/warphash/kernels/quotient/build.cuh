@@ -6,7 +6,8 @@
 //   2. Threads take elements, kAtOnce at a time, so that several loads and atomics of each are under way. An element
 //      sets the bit of its hash in a map that the block shares. If the bit was clear, no other element with this key
 //      has come before. The element takes the next slot of its home by a counter, and puts its key there with plain
-//      stores: it compares with no key, and waits for no other thread. If no key repeats, there is no map.
+//      stores: it compares with no key, and waits for no other thread. If no key repeats, there is no map. The counters
+//      are the heads of the lists of rounds, which a count leaves open (quotient/range.cuh).
 //   3. Elements whose bit was set, and those whose home was full, have listed their numbers in step 2. If there are more
 //      than a round has, those whose keys are there by now combine their values, and leave the list. Again the loads of
 //      several elements of a thread are under way.
@@ -42,7 +43,7 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
   using Brought = typename S::Brought;
   using Base::b, Base::t, Base::m, Base::id, Base::threads, Base::elements;
   using Base::Base;
-  static constexpr u32 kAtOnce = 4;
+  static constexpr u32 kAtOnce = 4, kThreads = Base::kThreads;
 
   // The listed ranges or, without a list, all.
   WARPHASH_FN static u64 ranges_of(const QuotientTable& t, const QuotientBatch& b) {
@@ -58,14 +59,13 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
     Base::lines = Lines::open_vacant(m.range, line_at(t, Base::first_bucket), Base::size, id, threads);
     if (!b.unique)
       for (u32 k = id; k < Seen::kWords; k += threads) m.before.words[k] = 0;
-    Base::set_heads(m, 0);  // there are no lists yet: the heads count the slots that are taken
     if (id == 0) m.listed = 0;
     block_barrier();
-    for (u32 first = 0; first < elements; first += kAtOnce * threads) put_first_keys(first);
+    u32 first = 0;
+    for (; first + kAtOnce * kThreads <= elements; first += kAtOnce * kThreads) put_first_keys<true>(first);
+    if (first < elements) put_first_keys<false>(first);
     block_barrier();
     if (m.listed > threads && !b.unique) settle_present(m.listed);
-    Base::set_heads(m, Base::kNobody);
-    block_barrier();
     Base::in_rounds(
         m.listed, [&](u32 k) { return Base::brought(list()[k]); },
         [&](u32 first, bool live, const Brought& item) {
@@ -77,32 +77,45 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
  private:
   WARPHASH_FN u32* list() const { return pointer<u32>(b.left) + Base::start; }
 
-  // Step 2. All threads of the block call it.
+  // Step 2, for the elements from `first` on. All threads of the block call it. kAll: there are as many as they take.
+  // No branch parts the loads and atomics of a thread, so that they are under way together. So a thread without an
+  // element loads the last one, and sets no bit and takes no slot for it.
+  template <bool kAll>
   WARPHASH_FN void put_first_keys(u32 first) {
     Brought items[kAtOnce];
-    u32 slots[kAtOnce], live = 0, firsts = 0, left = 0;  // bits of elements
+    u32 is_first[kAtOnce], slots[kAtOnce];
+    u32 all = 0, placed = 0;  // bits of elements
+    const auto number = [&](u32 j) { return first + j * kThreads + id; };
 #pragma unroll
     for (u32 j = 0; j < kAtOnce; ++j) {
-      const u32 element = first + j * threads + id;
-      if (element >= elements) continue;
-      items[j] = Base::brought(element);
-      live |= 1u << j;
+      is_first[j] = kAll || number(j) < elements;
+      items[j] = Base::brought(is_first[j] ? number(j) : elements - 1);
+      all |= is_first[j] << j;
     }
+    if (!b.unique) {
+      u32 bits[kAtOnce], old[kAtOnce];
 #pragma unroll
-    for (u32 j = 0; j < kAtOnce; ++j)
-      if (live >> j & 1) firsts |= static_cast<u32>(mark(S::hash_of(items[j]))) << j;
-#pragma unroll
-    for (u32 j = 0; j < kAtOnce; ++j) slots[j] = firsts >> j & 1 ? take_slot(S::hash_of(items[j])) : S::kSlots;
-#pragma unroll
-    for (u32 j = 0; j < kAtOnce; ++j) {
-      const bool has_slot = slots[j] < S::kSlots, is_left = (live >> j & 1) && !has_slot;
-      if (has_slot) {
-        Base::put_at_home(items[j], slots[j]);
-        Base::flag(first + j * threads + id, kChanged);
+      for (u32 j = 0; j < kAtOnce; ++j) {
+        const u32 at = bit_of(S::hash_of(items[j]));
+        bits[j] = is_first[j] << at % 32;
+        old[j] = Lines::set_bits(m.before.words + at / 32, bits[j]);
       }
-      left |= static_cast<u32>(is_left) << j;
+#pragma unroll
+      for (u32 j = 0; j < kAtOnce; ++j) is_first[j] = (bits[j] & ~old[j]) != 0;
     }
-    list_left(left, [&](u32 j) { return first + j * threads + id; });
+#pragma unroll
+    for (u32 j = 0; j < kAtOnce; ++j) slots[j] = Lines::add(m.heads + home_of(S::hash_of(items[j])), is_first[j]);
+#pragma unroll
+    for (u32 j = 0; j < kAtOnce; ++j) {
+      if (is_first[j] && slots[j] < S::kSlots) {
+        Base::put_at_home(items[j], slots[j]);
+        placed |= 1u << j;
+      }
+    }
+    Base::changed += bit_count(placed);
+    if (b.out_flags)
+      for (u32 rest = placed; rest; rest &= rest - 1) Base::flag(number(first_bit(rest)), kChanged);
+    list_left(all & ~placed, number);
   }
 
   // Step 3. All threads of the block call it, between two barriers.
@@ -135,33 +148,29 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
     block_barrier();
   }
 
-  // Lists the elements of some bits. number(j) is that of bit j. Whole warps call it.
+  // Lists the elements of some bits. number(j) is that of bit j. Whole warps call it, and add to the length once.
   template <class Number>
   WARPHASH_FN void list_left(u32 left, const Number& number) {
-    u32 total = 0;
-#pragma unroll
-    for (u32 j = 0; j < kAtOnce; ++j) total += bit_count(ballot(left >> j & 1));
-    if (total == 0) return;
-    u32 place = shuffle(lane() == 0 ? Lines::add(&m.listed, total) : 0u, 0, kWarpLanes);
-#pragma unroll
-    for (u32 j = 0; j < kAtOnce; ++j) {
-      const bool is_left = left >> j & 1;
-      const u32 votes = ballot(is_left);
-      if (is_left) list()[place + bit_count(votes & ((1u << lane()) - 1))] = number(j);
-      place += bit_count(votes);
-    }
+    static_assert(kAtOnce < 8);
+    const u32 n = bit_count(left), ones = ballot(n & 1), twos = ballot(n & 2), fours = ballot(n & 4);
+    if (!(ones | twos | fours)) return;
+    const auto sum = [&](u32 lanes) {
+      return bit_count(ones & lanes) + 2 * bit_count(twos & lanes) + 4 * bit_count(fours & lanes);
+    };
+    u32 place = lane() == 0 ? Lines::add(&m.listed, sum(~0u)) : 0;
+    place = shuffle(place, 0, kWarpLanes) + sum((1u << lane()) - 1);
+    for (; left; left &= left - 1) list()[place++] = number(first_bit(left));
   }
 
-  // Sets the bit of a hash. False if it was set: another element may have the same key.
-  WARPHASH_FN bool mark(Word hash) {
-    if (b.unique) return true;
-    const u32 at = multiply_high(D::mixed(hash), Seen::kBits), bit = 1u << at % 32;
-    return !(Lines::set_bits(m.before.words + at / 32, bit) & bit);
+  // The bit of a hash in the map. The hashes of a range have the same high bits. Their low bits are mixed well already
+  // (quotient/permutation.cuh), so a product with an odd number, here 2^32 by the golden ratio, spreads them.
+  WARPHASH_FN static u32 bit_of(Word hash) {
+    u32 x = static_cast<u32>(hash);
+    if constexpr (sizeof(Word) == 8) x ^= static_cast<u32>(hash >> 32);
+    return multiply_high(x * 0x9e3779b1u, Seen::kBits);
   }
-  // The next slot of the home of a key, or a number beyond its slots.
-  WARPHASH_FN u32 take_slot(Word hash) {
-    return Lines::add(m.heads + (D::home_of(t, hash).bucket - Base::first_bucket), 1u);
-  }
+  // The home of a key, counted from the first bucket of the range.
+  WARPHASH_FN u32 home_of(Word hash) const { return D::home_of(t, hash).bucket - Base::first_bucket; }
 };
 
 }  // namespace warphash

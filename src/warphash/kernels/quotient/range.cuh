@@ -9,11 +9,11 @@
 //   4. Enter deferred keys into a list of their second bucket.
 //   5. The thread that opened such a list gives vacant slots of the bucket to its keys, as guests. The others are
 //      stuck.
-//   6. Each guest sets its bit in the filter of its home. Then warps make room for the stuck keys. The lanes of a warp
-//      look at all keys in the way of a stuck one, and a key that can go to its other bucket does.
-//      a. All warps look at once, each for other stuck keys, and claim the buckets that are to change for them.
-//      b. Keys move whose buckets are all claimed for them, at once. Then the others have a second turn.
-//      c. One warp places the other stuck keys one by one. If no key in the way can go to its other bucket, one thread
+//   6. Each guest sets its bit in the filter of its home. Then warps make room for the stuck keys, in turns.
+//      a. A few lanes look at the keys in the way of a stuck one, for a key that can go to its other bucket. All stuck
+//         keys do this at once, and claim the buckets that are to change for them.
+//      b. Keys move whose buckets are all claimed for them, at once. The others have another turn.
+//      c. One warp places the keys that are left one by one. If no key in the way can go to its other bucket, one thread
 //         searches breadth-first over the other buckets of these keys, and the keys on the path to a vacant slot move on
 //         by one. Only a path that ends in a vacant slot moves a key.
 //   7. Equal keys that waited look again, and combine their values.
@@ -24,6 +24,9 @@
 //
 // Why lists and not locks. Equal keys share a home, so the walk of one thread resolves them, and a thread that has a
 // bucket for itself writes it with plain stores. Without a lock no lane of a warp waits for another.
+//
+// The head of a list is a word of its bucket: a bit and the thread that entered last, or any number without the bit,
+// which is a list of nobody. So a build counts in these words, and rounds follow without a step between.
 //
 // Memory order: relaxed. Barriers order the steps of a block, and no other block has the range.
 #pragma once
@@ -57,8 +60,10 @@ struct InRange : OverQuotients {
   using Value = typename S::Value;
   using Brought = typename S::Brought;
   static constexpr u32 kNobody = ~0u, kNoSlot = ~0u;
-  static constexpr u32 kMostSeen = 256;  // buckets that a search for a vacant slot sees
-  static constexpr u32 kTurns = 2;       // of steps 6a and 6b
+  static constexpr u32 kIsListed = 1u << 31;
+  static constexpr u32 kMostSeen = 256;    // buckets that a search for a vacant slot sees
+  static constexpr u32 kTurns = 3;         // of steps 6a and 6b
+  static constexpr u32 kLookingLanes = 8;  // that look for a move of a stuck key in step 6a
 
   enum State : u8 { kWaiting, kPlaced, kDeferred, kStuck, kLost };
 
@@ -76,7 +81,7 @@ struct InRange : OverQuotients {
     };
     u16 next[kApplyingThreads];
     u8 states[kApplyingThreads];
-    u8 stuck[kApplyingThreads];
+    u8 stuck[kTurns + 1][kApplyingThreads];  // elements: those of each turn, and those that are left
   };
   struct Memory {
     typename Lines::template Range<typename S::Wide> range;
@@ -84,9 +89,9 @@ struct InRange : OverQuotients {
       Before before;
       Rounds rounds;
     };
-    u32 heads[kMostRangeBuckets];  // of each bucket's list; kNobody between two steps of rounds
+    u32 heads[kMostRangeBuckets];  // of each bucket's list: kIsListed and a thread, or without that bit any number
     u32 listed;                    // in a build: elements left to rounds
-    u32 stuck_count;
+    u32 stuck_counts[kTurns + 1];
     u32 claimed[kMostRangeBuckets / 32];  // a bit for each bucket, in step 6a
     u32 with_fresh[2];  // the last round that had an absent key, by where its elements begin in `brought`
     u32 with_deferred;  // the last round that had a deferred one
@@ -151,14 +156,13 @@ struct InRange : OverQuotients {
   // Once for the memory of a block, before its first range.
   WARPHASH_FN static void prepare(void* memory) {
     Memory& m = *static_cast<Memory*>(memory);
-    set_heads(m, kNobody);
+    clear_heads(m);
     if (thread_in_block() != 0) return;
-    m.stuck_count = 0;
     m.with_fresh[0] = m.with_fresh[1] = m.with_deferred = kNobody;
   }
 
-  WARPHASH_FN static void set_heads(Memory& m, u32 to) {
-    for (u32 k = thread_in_block(); k < kMostRangeBuckets; k += threads_in_block()) m.heads[k] = to;
+  WARPHASH_FN static void clear_heads(Memory& m) {
+    for (u32 k = thread_in_block(); k < kMostRangeBuckets; k += threads_in_block()) m.heads[k] = 0;
   }
 
   // Calls round(first, live, item) for `n` elements, as many at a time as there are threads: of a thread that is live,
@@ -223,7 +227,6 @@ struct InRange : OverQuotients {
     u32* const w = words(home.bucket);
     Lines::template put_at_home<S>(w, slot, home.remainder);
     if constexpr (S::kHasValue) *S::value(w, slot) = S::value_of(item);
-    ++changed;
   }
   struct Spot {
     u32 bucket, slot;
@@ -248,17 +251,18 @@ struct InRange : OverQuotients {
   // ---- insert
   // Enters this thread's element into a list; true if it opens the list.
   WARPHASH_FN bool enter(u32 bucket) {
-    const u32 old = Lines::swap(m.heads + (bucket - first_bucket), id);
-    m.rounds.next[id] = static_cast<u16>(old);
-    return old == kNobody;
+    const u32 old = Lines::swap(m.heads + (bucket - first_bucket), kIsListed | id);
+    const bool opens = !(old & kIsListed);
+    m.rounds.next[id] = static_cast<u16>(opens ? kNobody : old);
+    return opens;
   }
   WARPHASH_FN u32 next_of(u32 element) const {
     const u16 next = m.rounds.next[element];
     return next == static_cast<u16>(kNobody) ? kNobody : next;
   }
   WARPHASH_FN u32 take_list(u32 bucket) const {
-    const u32 head = m.heads[bucket - first_bucket];
-    m.heads[bucket - first_bucket] = kNobody;
+    const u32 head = m.heads[bucket - first_bucket] & ~kIsListed;
+    m.heads[bucket - first_bucket] = 0;
     return head;
   }
 
@@ -302,22 +306,27 @@ struct InRange : OverQuotients {
     block_barrier();
     if (opens) fill_second(second);
     reset_claims();
+    if (id == 0)
+      for (u32 turn = 0; turn <= kTurns; ++turn) m.stuck_counts[turn] = 0;
     block_barrier();
     if (deferred && m.rounds.states[id] == kPlaced) fetch_or(words(home.bucket), D::filter_bit(home.remainder));
-    if (deferred && m.rounds.states[id] == kStuck) m.rounds.stuck[fetch_add(&m.stuck_count, 1u)] = static_cast<u8>(id);
+    if (deferred && m.rounds.states[id] == kStuck) list_stuck(0, id);
     block_barrier();
-    if (m.stuck_count == 0) return;
+    u32 turn = 0;
     if constexpr (kThreads > kWarpLanes) {
-      for (u32 turn = 0; turn < kTurns; ++turn) {
-        find_moves();
+      for (; turn < kTurns && m.stuck_counts[turn]; ++turn) {
+        find_moves(turn);
         block_barrier();
-        make_moves();
+        make_moves(turn);
         block_barrier();
       }
     }
-    if (id < kWarpLanes) place_stuck();
+    if (m.stuck_counts[turn] == 0) return;
+    if (id < kWarpLanes) place_stuck(turn);
     block_barrier();
-    if (id == 0) m.stuck_count = 0;
+  }
+  WARPHASH_FN void list_stuck(u32 turn, u32 element) {
+    m.rounds.stuck[turn][fetch_add(m.stuck_counts + turn, 1u)] = static_cast<u8>(element);
   }
 
   WARPHASH_FN void fill_home(u32 first, u32 bucket) {
@@ -327,7 +336,7 @@ struct InRange : OverQuotients {
       const Brought& item = m.rounds.items[x];
       bool copy = false;
       for (u32 y = head; y != x && !copy; y = next_of(y))
-        copy = m.rounds.states[y] != kWaiting && m.rounds.items[y].key == item.key;
+        copy = (m.rounds.states[y] != kWaiting) & (m.rounds.items[y].key == item.key);  // both loads under way at once
       m.rounds.states[x] = copy ? kWaiting : left ? kPlaced : kDeferred;
       if (m.rounds.states[x] == kDeferred) Lines::swap(&m.with_deferred, start + first);
       if (copy || !left) continue;
@@ -360,20 +369,21 @@ struct InRange : OverQuotients {
   static_assert(kMostRangeBuckets <= 1 << 9 && S::kSlots <= 1 << 5);
 
   // Step 6a, for some of the stuck keys.
-  WARPHASH_FN void find_moves() {
-    for (u32 k = id / kWarpLanes; k < m.stuck_count; k += threads / kWarpLanes) {
-      const u32 element = m.rounds.stuck[k];
-      if (m.rounds.states[element] == kPlaced) continue;  // in the first turn
-      const Home<Word> home = D::home_of(t, S::hash_of(m.rounds.items[element]));
-      const bool found = with_move(home, [&](const Move& move) {
+  WARPHASH_FN void find_moves(u32 turn) {
+    constexpr u32 kAtOnce = kWarpLanes / kLookingLanes;  // stuck keys of a warp
+    const u32 n = m.stuck_counts[turn];
+    for (u32 first = id / kWarpLanes * kAtOnce; first < n; first += threads / kLookingLanes) {
+      const u32 k = first + lane() / kLookingLanes;
+      const bool is_stuck = k < n;
+      const Home<Word> home = D::home_of(t, S::hash_of(m.rounds.items[is_stuck ? m.rounds.stuck[turn][k] : 0]));
+      const bool found = with_move<kLookingLanes>(is_stuck, home, [&](const Move& move) {
         const u32 own = home.bucket - first_bucket;
         // The home of a key that comes to its second bucket gets a bit.
-        if (!claim(move.bucket) || !claim(move.to) || !(own == move.bucket || own == move.to || claim(own)))
-          return false;
-        m.rounds.moves[k] = move.packed();
-        return true;
+        const bool claimed = claim(move.bucket) & claim(move.to) & (own == move.bucket || own == move.to || claim(own));
+        if (claimed) m.rounds.moves[k] = move.packed();
+        return claimed;
       });
-      if (!found && lane() == 0) m.rounds.moves[k] = kNobody;
+      if (is_stuck && !found && lane() % kLookingLanes == 0) m.rounds.moves[k] = kNobody;
     }
   }
   WARPHASH_FN void reset_claims() {
@@ -386,11 +396,11 @@ struct InRange : OverQuotients {
   }
 
   // Step 6b, a thread for each stuck key.
-  WARPHASH_FN void make_moves() {
+  WARPHASH_FN void make_moves(u32 turn) {
     reset_claims();
-    if (id >= m.stuck_count) return;
-    const u32 element = m.rounds.stuck[id];
-    if (m.rounds.states[element] == kPlaced || m.rounds.moves[id] == kNobody) return;
+    if (id >= m.stuck_counts[turn]) return;
+    const u32 element = m.rounds.stuck[turn][id];
+    if (m.rounds.moves[id] == kNobody) return list_stuck(turn + 1, element);
     make(Move::of(m.rounds.moves[id]), m.rounds.items[element]);
     m.rounds.states[element] = kPlaced;
   }
@@ -400,13 +410,12 @@ struct InRange : OverQuotients {
   }
 
   // Step 6c. A warp has the range for itself.
-  WARPHASH_FN void place_stuck() {
-    for (u32 k = 0; k < m.stuck_count; ++k) {
-      const u32 element = m.rounds.stuck[k];
-      if (m.rounds.states[element] == kPlaced) continue;
+  WARPHASH_FN void place_stuck(u32 turn) {
+    for (u32 k = 0; k < m.stuck_counts[turn]; ++k) {
+      const u32 element = m.rounds.stuck[turn][k];
       const Brought item = m.rounds.items[element];
       const Home<Word> home = D::home_of(t, S::hash_of(item));
-      bool placed = with_move(home, [&](const Move& x) {
+      bool placed = with_move<kWarpLanes>(true, home, [&](const Move& x) {
         make(x, item);
         return true;
       });
@@ -416,29 +425,35 @@ struct InRange : OverQuotients {
     }
   }
 
-  // Looks for a move that makes room for a stuck key, and has one lane do something with it that may fail. All lanes of
-  // the warp call this, and learn whether it is done. A lane looks at a slot. Guests go first: a guest on its way home
-  // gives a find a line less to read.
-  template <class Use>
-  WARPHASH_FN bool with_move(const Home<Word>& home, Use&& use) {
+  // Some lanes of a warp look for a move that makes room for a stuck key of theirs, if they have one, and one of them
+  // does something with it that may fail. All lanes of the warp call this; those with the same key learn whether it is
+  // done. A lane looks at a slot. Guests go first: a guest on its way home gives a find a line less to read.
+  template <u32 kLanes, class Use>
+  WARPHASH_FN bool with_move(bool is_stuck, const Home<Word>& home, Use&& use) {
+    constexpr u32 kMask = static_cast<u32>((u64(1) << kLanes) - 1);
+    const u32 first_lane = lane() / kLanes * kLanes, own = lane() - first_lane;
     const u32 second = D::second_of(t, first_bucket, home);
-    for (u32 k = lane(); k - lane() < 2 * S::kSlots; k += kWarpLanes) {
+    bool looks = is_stuck, done = false;
+#pragma unroll 1
+    for (u32 first = 0; first < 2 * S::kSlots && ballot(looks); first += kLanes) {
+      const u32 k = first + own;
       const bool is_second = k >= S::kSlots;
       const u32 bucket = is_second ? second : home.bucket, slot = k % S::kSlots;
       u32 other = bucket, free = 0, guest = 0;
-      if (k < 2 * S::kSlots) {
+      if (looks && k < 2 * S::kSlots) {
         other = other_bucket(bucket, slot);
         free = vacant(other);
         guest = S::is_guest(words(bucket), slot);
       }
-      const u32 can = ballot(free != 0), guests = ballot(free != 0 && guest);
+      const u32 can = ballot(free != 0) >> first_lane & kMask,
+                guests = ballot(free != 0 && guest) >> first_lane & kMask;
       Lines::order_warp();  // before one of them writes what the others have read
       if (!can) continue;
-      const bool mine = lane() == first_bit(guests ? guests : can);
-      return ballot(mine && use(Move{bucket - first_bucket, slot, other - first_bucket, first_bit(free), is_second})) !=
-             0;
+      looks = false;
+      if (own == first_bit(guests ? guests : can))
+        done = use(Move{bucket - first_bucket, slot, other - first_bucket, first_bit(free), is_second});
     }
-    return false;
+    return (ballot(done) >> first_lane & kMask) != 0;
   }
 
   // One thread has the range for itself. False if the search saw no vacant slot; then no key has moved.

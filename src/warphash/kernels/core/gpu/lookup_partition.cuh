@@ -46,27 +46,41 @@ WARPHASH_FN u64* runs_of_tile(const LookupPartitionBatch& b) {
   return reinterpret_cast<u64*>(b.runs) + thread_in_grid() / kTileThreads * b.parts;
 }
 
+// Calls one of two functions of a tile: that of a full one, in which no branch parts the elements of a thread, so that
+// their loads and atomics are under way together; or that of any.
+template <class Word, class OfFull, class OfAny>
+WARPHASH_FN void by_fullness(const TileElements& elements, const OfFull& of_full, const OfAny& of_any) {
+  if (elements.n == kTileThreads * kTileItems<Word>)
+    of_full();
+  else
+    of_any();
+}
+
 template <class Word, class Parts>
 struct PartitionKeys {
   using Table = typename Parts::Table;
   using Batch = LookupPartitionBatch;
-  using Moves = Partition<Word, Parts>;
   static constexpr bool kWalks = true;
   static constexpr u32 kThreads = kTileThreads, kBlocks = Parts::kMovingBlocks;
   static constexpr u32 kItems = kTileItems<Word>;
+  static constexpr u32 kRankBits = Partition<Word, Parts>::kRankBits;
+  static constexpr u32 kAtOnce = 8;  // keys of a thread that leave together: more would not fit into registers
 
-  WARPHASH_FN static void run(const Table& t, const Batch& b) {
-    PartsTile& tile = empty_tile(b);
-    const auto elements = TileElements::of<Word>(b);
+  template <bool kFull>
+  WARPHASH_FN static void move(const Table& t, const Batch& b, const TileElements& elements, PartsTile& tile) {
+    const auto has = [&](u32 k) { return kFull || elements.has(k); };
     Word key[kItems];
     u32 place[kItems];
-    load_tile(elements, b.keys, key);
+    const Word* const keys = reinterpret_cast<const Word*>(b.keys) + elements.first;
 #pragma unroll
-    for (u32 k = 0; k < kItems; ++k) {
-      if (!elements.has(k)) continue;
-      const u32 part = Parts::of(t, b, key[k]);
-      place[k] = part << Moves::kRankBits | fetch_add(tile.counts + part, 1u);
-    }
+    for (u32 k = 0; k < kItems; ++k)
+      if (has(k)) key[k] = load_once(keys + TileElements::number(k));
+#pragma unroll
+    for (u32 k = 0; k < kItems; ++k)
+      if (has(k)) place[k] = Parts::of(t, b, key[k]);
+#pragma unroll
+    for (u32 k = 0; k < kItems; ++k)
+      if (has(k)) place[k] = place[k] << kRankBits | fetch_add(tile.counts + place[k], 1u);
     block_barrier();
     if (thread_in_block() < kWarpLanes) arrange(b, tile);
     block_barrier();
@@ -75,15 +89,32 @@ struct PartitionKeys {
       store_once(runs_of_tile(b) + p, start << 32 | (tile.shifts[p] + start));
     }
     u16* const places = reinterpret_cast<u16*>(b.places) + elements.first;
+    Word* const staged = reinterpret_cast<Word*>(tile.words);
 #pragma unroll
     for (u32 k = 0; k < kItems; ++k) {
-      if (!elements.has(k)) continue;
-      const u32 part = place[k] >> Moves::kRankBits;
-      place[k] = tile.starts[part] + (place[k] & ((1u << Moves::kRankBits) - 1));
-      tile.parts[place[k]] = static_cast<u8>(part);
-      store_once(places + TileElements::number(k), static_cast<u16>(place[k]));
+      if (!has(k)) continue;
+      const u32 part = place[k] >> kRankBits, to = tile.starts[part] + (place[k] & ((1u << kRankBits) - 1));
+      tile.parts[to] = static_cast<u8>(part);
+      staged[to] = key[k];
+      store_once(places + TileElements::number(k), static_cast<u16>(to));
     }
-    Moves::send(elements, tile, key, place, b.out_keys);
+    block_barrier();
+    Word* const out = reinterpret_cast<Word*>(b.out_keys);
+#pragma unroll 1
+    for (u32 first = 0; first < kItems; first += kAtOnce) {
+#pragma unroll
+      for (u32 k = first; k < first + kAtOnce; ++k) {
+        if (!has(k)) continue;
+        const u32 at = TileElements::number(k);
+        store_once(out + (tile.shifts[tile.parts[at]] + at), staged[at]);
+      }
+    }
+  }
+
+  WARPHASH_FN static void run(const Table& t, const Batch& b) {
+    PartsTile& tile = empty_tile(b);
+    const auto elements = TileElements::of<Word>(b);
+    by_fullness<Word>(elements, [&] { move<true>(t, b, elements, tile); }, [&] { move<false>(t, b, elements, tile); });
   }
 };
 
@@ -116,45 +147,74 @@ struct RestoreOrder {
 
   // Copies the answers at the places of the tile: values to `words`, flags to `parts`. One thread has each place. It
   // reads the part there, and then writes the flag.
+  template <bool kFull>
   WARPHASH_FN static void gather(const Batch& b, const TileElements& elements, PartsTile& tile) {
+    const auto has = [&](u32 k) { return kFull || elements.has(k); };
     Word* const words = reinterpret_cast<Word*>(tile.words);
+    const Word* const values = reinterpret_cast<const Word*>(b.values);
+    const u8* const flags = reinterpret_cast<const u8*>(b.flags);
+#pragma unroll 1
     for (u32 first = 0; first < kItems; first += kAtOnce) {
+      u64 source[kAtOnce];
       Word value[kAtOnce];
       u8 flag[kAtOnce];
 #pragma unroll
       for (u32 k = 0; k < kAtOnce; ++k) {
-        if (!elements.has(first + k)) continue;
         const u32 at = TileElements::number(first + k);
-        const u64 source = tile.shifts[tile.parts[at]] + at;
-        if (b.out_values) value[k] = load_once(reinterpret_cast<const Word*>(b.values) + source);
-        if (b.out_flags) flag[k] = load_once(reinterpret_cast<const u8*>(b.flags) + source);
+        if (has(first + k)) source[k] = tile.shifts[tile.parts[at]] + at;
       }
+      if (b.out_values) {
 #pragma unroll
-      for (u32 k = 0; k < kAtOnce; ++k) {
-        if (!elements.has(first + k)) continue;
-        const u32 at = TileElements::number(first + k);
-        if (b.out_values) words[at] = value[k];
-        if (b.out_flags) tile.parts[at] = flag[k];
+        for (u32 k = 0; k < kAtOnce; ++k)
+          if (has(first + k)) value[k] = load_once(values + source[k]);
       }
+      if (b.out_flags) {
+#pragma unroll
+        for (u32 k = 0; k < kAtOnce; ++k)
+          if (has(first + k)) flag[k] = load_once(flags + source[k]);
+      }
+      if (b.out_values) {
+#pragma unroll
+        for (u32 k = 0; k < kAtOnce; ++k)
+          if (has(first + k)) words[TileElements::number(first + k)] = value[k];
+      }
+      if (b.out_flags) {
+#pragma unroll
+        for (u32 k = 0; k < kAtOnce; ++k)
+          if (has(first + k)) tile.parts[TileElements::number(first + k)] = flag[k];
+      }
+    }
+  }
+
+  template <bool kFull>
+  WARPHASH_FN static void restore(const Batch& b, const TileElements& elements, PartsTile& tile) {
+    const auto has = [&](u32 k) { return kFull || elements.has(k); };
+    read_runs(b, elements, tile);
+    gather<kFull>(b, elements, tile);
+    const u16* const places = reinterpret_cast<const u16*>(b.places) + elements.first;
+    Word* const values = reinterpret_cast<Word*>(b.out_values) + elements.first;
+    u8* const flags = reinterpret_cast<u8*>(b.out_flags) + elements.first;
+    u32 place[kItems];
+#pragma unroll
+    for (u32 k = 0; k < kItems; ++k)
+      if (has(k)) place[k] = load_once(places + TileElements::number(k));
+    block_barrier();
+    if (b.out_values) {
+#pragma unroll
+      for (u32 k = 0; k < kItems; ++k)
+        if (has(k)) store_once(values + TileElements::number(k), reinterpret_cast<const Word*>(tile.words)[place[k]]);
+    }
+    if (b.out_flags) {
+#pragma unroll
+      for (u32 k = 0; k < kItems; ++k)
+        if (has(k)) store_once(flags + TileElements::number(k), tile.parts[place[k]]);
     }
   }
 
   WARPHASH_FN static void run(const Table&, const Batch& b) {
     PartsTile& tile = empty_tile(b);
     const auto elements = TileElements::of<Word>(b);
-    read_runs(b, elements, tile);
-    gather(b, elements, tile);
-    block_barrier();
-    const u16* const places = reinterpret_cast<const u16*>(b.places) + elements.first;
-    Word* const values = reinterpret_cast<Word*>(b.out_values) + elements.first;
-    u8* const flags = reinterpret_cast<u8*>(b.out_flags) + elements.first;
-#pragma unroll
-    for (u32 k = 0; k < kItems; ++k) {
-      if (!elements.has(k)) continue;
-      const u32 number = TileElements::number(k), place = load_once(places + number);
-      if (b.out_values) store_once(values + number, reinterpret_cast<const Word*>(tile.words)[place]);
-      if (b.out_flags) store_once(flags + number, tile.parts[place]);
-    }
+    by_fullness<Word>(elements, [&] { restore<true>(b, elements, tile); }, [&] { restore<false>(b, elements, tile); });
   }
 };
 

@@ -60,9 +60,8 @@ struct BuildOnStage : RangeOfOneThread<D, LinesOnStage, HashesSeen<typename D::S
   void run() {
     std::memset(m.range.lines, 0, Base::size * sizeof(Line));
     Base::lines = m.range.lines->words;
-    Base::set_heads(m, 0);  // there are no lists yet: the heads count the slots that are taken
+    Base::clear_heads(m);  // of the range before: the heads count the slots that are taken
     const u32 left = b.unique ? put_first_keys<true>() : put_first_keys<false>();
-    Base::set_heads(m, Base::kNobody);
     for (u32 k = 0; k < left; ++k) Base::insert(list()[k], Base::brought(list()[k]));
     Base::finish();
   }

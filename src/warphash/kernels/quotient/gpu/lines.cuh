@@ -10,7 +10,7 @@ namespace warphash {
 
 struct LinesByQuads {
   static constexpr bool kCopiesRanges = true, kLeavesCrowds = true, kIsForCrowds = false;
-  static constexpr u32 kThreads = kApplyingThreads;  // of a block
+  static constexpr u32 kThreads = block_threads(kApplyingThreads);  // of a block
   template <class Word>
   static constexpr u32 kStrideWords = kLineWords + sizeof(Word) / 4;
   template <class Word>
@@ -64,12 +64,14 @@ struct LinesByQuads {
   template <class Word>
   WARPHASH_FN static u32* open_vacant(Range<Word>& range, const Line*, u32 n, u32 id, u32 threads) {
     Quad* const quads = reinterpret_cast<Quad*>(range.words);
+#pragma unroll 4
     for (u32 k = id; 4 * k < n * kStrideWords<Word>; k += threads) quads[k] = {};
     return range.words;
   }
   template <class Word>
   WARPHASH_FN static void close(Range<Word>& range, Line* lines, u32 n, u32 id, u32 threads) {
     Quad* const target = reinterpret_cast<Quad*>(lines);
+#pragma unroll 4
     for (u32 k = id; k < 4 * n; k += threads) {
       const u32* const from = quarter(range, k);
       target[k] = {from[0], from[1], from[2], from[3]};
@@ -104,7 +106,7 @@ WARPHASH_FN void read_shared(const Line* line, u32 (&w)[kLineWords]) {
 // there, as in memory that they share.
 struct LinesInGlobal {
   static constexpr bool kCopiesRanges = false, kLeavesCrowds = false, kIsForCrowds = false;
-  static constexpr u32 kThreads = kThreadsInPlace;
+  static constexpr u32 kThreads = block_threads(kThreadsInPlace);
   template <class Word>
   static constexpr u32 kStrideWords = kLineWords;
   template <class Word>

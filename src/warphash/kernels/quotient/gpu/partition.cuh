@@ -279,6 +279,7 @@ template <class Word, u32 kValueBytes>
 struct CallersTile {
   using Brought = BroughtOf<Word, kValueBytes>;
   using Value = UnsignedFor<(kValueBytes == 8)>;
+  static constexpr u32 kTile = kPassTile<Word, kValueBytes>;
   const QuotientTable& t;
   const PassBatch& b;
   const u32 first, n;
@@ -287,27 +288,31 @@ struct CallersTile {
         b(batch),
         first(block * kTile),
         n(first < b.n ? (b.n - first < kTile ? static_cast<u32>(b.n - first) : kTile) : 0) {}
-  WARPHASH_FN Brought load(u32 k) const {
+  struct Loaded {
+    Word key;
+    Value value;
+  };
+  WARPHASH_FN Loaded load(u32 k) const {
     Value value = 0;
     if constexpr (kValueBytes > 0)
       if (b.values) value = load_once(pointer<const Value>(b.values) + first + k);
-    return Brought::make(permuted(t, load_once(pointer<const Word>(b.keys) + first + k)), value);
+    return {load_once(pointer<const Word>(b.keys) + first + k), value};
   }
+  WARPHASH_FN Brought brought(const Loaded& x) const { return Brought::make(permuted(t, x.key), x.value); }
   WARPHASH_FN u32 bin(const Brought& x) const { return range_of_hash(t, static_cast<Word>(x.key)) >> b.part_shift; }
   // The first of `count` places for elements of a bin.
   WARPHASH_FN u32 reserve(u32 bin, u32 count) const {
     const u32 first_range = bin << b.part_shift;
     return pointer<const u32>(t.starts)[first_range] + fetch_add(in_global(pointer<u32>(b.given)) + bin, count);
   }
-
- private:
-  static constexpr u32 kTile = kPassTile<Word, kValueBytes>;
 };
 
 // From a part to its ranges. There are as many blocks as there could be tiles; those behind the last one find zeros.
 template <class Word, u32 kValueBytes>
 struct TileOfPart {
   using Brought = BroughtOf<Word, kValueBytes>;
+  using Loaded = Brought;
+  static constexpr u32 kTile = kPassTile<Word, kValueBytes>;
   static constexpr u32 kThreads = kPassThreads, kBlocks = 3, kBins = kMostRanges;
   const QuotientTable& t;
   const PassBatch& b;
@@ -319,6 +324,7 @@ struct TileOfPart {
     first = tile.first, n = tile.n, first_range = tile.part << b.part_shift;
   }
   WARPHASH_FN Brought load(u32 k) const { return load_brought(pointer<const Brought>(b.source) + first + k); }
+  WARPHASH_FN static const Brought& brought(const Brought& x) { return x; }
   WARPHASH_FN u32 bin(const Brought& x) const { return range_of_hash(t, static_cast<Word>(x.key)) - first_range; }
   WARPHASH_FN u32 bins() const { return 1u << b.part_shift; }
   WARPHASH_FN u32* counters() const { return counter_of(t, first_range); }
@@ -327,27 +333,33 @@ struct TileOfPart {
   }
 };
 
-// The elements of a tile that this thread has, and their ranks among those of their bins.
-template <class Tile>
+// The elements of a tile that this thread has, and their ranks among those of their bins. kWhole: of a tile that is full.
+// Then no branch parts the elements of a thread, and their loads and atomics are under way together.
+template <class Tile, bool kWhole>
 struct Ranked {
   using Brought = typename Tile::Brought;
   static constexpr u32 kItems = kPassItems<Brought>;
   Brought item[kItems];
 
   WARPHASH_FN static u32 number(u32 k) { return k * kPassThreads + thread_in_block(); }
+  WARPHASH_FN static bool has(const Tile& tile, u32 k) { return kWhole || number(k) < tile.n; }
 
   // Counts the elements of each bin. All threads call it; a barrier ends it.
   WARPHASH_FN Ranked(const Tile& tile, u32* counts, u32 bins) {
+    typename Tile::Loaded loaded[kItems];
 #pragma unroll
     for (u32 k = 0; k < kItems; ++k)
-      if (number(k) < tile.n) item[k] = tile.load(number(k));
+      if (has(tile, k)) loaded[k] = tile.load(number(k));
     for (u32 bin = thread_in_block(); bin < bins; bin += kPassThreads) counts[bin] = 0;
     block_barrier();
 #pragma unroll
-    for (u32 k = 0; k < kItems; ++k) {
-      const u32 rank = number(k) < tile.n ? fetch_add(counts + tile.bin(item[k]), 1u) : 0;
-      ranks_[k / 2] = k % 2 ? ranks_[k / 2] | rank << 16 : rank;
-    }
+    for (u32 k = 0; k < kItems; ++k)
+      if (has(tile, k)) item[k] = tile.brought(loaded[k]);
+    u32 ranks[kItems];
+#pragma unroll
+    for (u32 k = 0; k < kItems; ++k) ranks[k] = has(tile, k) ? fetch_add(counts + tile.bin(item[k]), 1u) : 0;
+#pragma unroll
+    for (u32 k = 0; k < kItems; k += 2) ranks_[k / 2] = ranks[k] | ranks[k + 1] << 16;
     block_barrier();
   }
   WARPHASH_FN u32 rank(u32 k) const { return ranks_[k / 2] >> 16 * (k % 2) & 0xffffu; }
@@ -359,20 +371,29 @@ struct Ranked {
 template <class Tile>
 struct Pass : OverPasses {
   using Brought = typename Tile::Brought;
-  using Elements = Ranked<Tile>;
   static constexpr u32 kThreads = kPassThreads, kBlocks = kPassBlocks<Brought>;
 
   WARPHASH_FN static void run(const QuotientTable& t, const PassBatch& b) {
     const Tile tile(t, b, block());
     if (tile.n == 0) return;  // the whole block
     PassTile& m = *static_cast<PassTile*>(block_memory<sizeof(PassTile)>());
+    if (tile.n == Tile::kTile)
+      move<true>(b, tile, m);
+    else
+      move<false>(b, tile, m);
+  }
+
+ private:
+  template <bool kWhole>
+  WARPHASH_FN static void move(const PassBatch& b, const Tile& tile, PassTile& m) {
+    using Elements = Ranked<Tile, kWhole>;
     const Elements elements(tile, m.starts, kMostBins);
     arrange_bins(tile, m);
     Brought* const staged = reinterpret_cast<Brought*>(m.elements);
 #pragma unroll
     for (u32 k = 0; k < Elements::kItems; ++k) {
+      if (!Elements::has(tile, k)) continue;
       const u32 number = Elements::number(k);
-      if (number >= tile.n) continue;
       const u32 bin = tile.bin(elements.item[k]), place = m.starts[bin] + elements.rank(k);
       staged[place] = elements.item[k];
       if (b.places) store_once(pointer<u32>(b.places) + tile.first + number, m.shifts[bin] + place);
@@ -380,14 +401,13 @@ struct Pass : OverPasses {
     block_barrier();
 #pragma unroll
     for (u32 k = 0; k < Elements::kItems; ++k) {
+      if (!Elements::has(tile, k)) continue;
       const u32 number = Elements::number(k);
-      if (number >= tile.n) continue;
       const Brought x = staged[number];
       pointer<Brought>(b.target)[m.shifts[tile.bin(x)] + number] = x;
     }
   }
 
- private:
   // The starts and shifts of a tile from its counts. All threads call it, behind a barrier, and a barrier ends it.
   WARPHASH_FN static void arrange_bins(const Tile& tile, PassTile& m) {
     constexpr u32 kMine = kMostBins / kPassThreads;
@@ -419,7 +439,6 @@ struct Pass : OverPasses {
 template <class Tile>
 struct Scatter : OverPasses {
   using Brought = typename Tile::Brought;
-  using Elements = Ranked<Tile>;
   static constexpr u32 kThreads = kPassThreads, kBlocks = kPassBlocks<Brought>;
   struct Memory {
     u32 bins[kMostRanges];  // elements of a bin, then the place of the first
@@ -429,14 +448,24 @@ struct Scatter : OverPasses {
     const Tile tile(t, b, block());
     if (tile.n == 0) return;  // the whole block
     u32* const bins = static_cast<Memory*>(block_memory<sizeof(Memory)>())->bins;
+    if (tile.n == Tile::kTile)
+      move<true>(b, tile, bins);
+    else
+      move<false>(b, tile, bins);
+  }
+
+ private:
+  template <bool kWhole>
+  WARPHASH_FN static void move(const PassBatch& b, const Tile& tile, u32* bins) {
+    using Elements = Ranked<Tile, kWhole>;
     const Elements elements(tile, bins, tile.bins());
     for (u32 bin = thread_in_block(); bin < tile.bins(); bin += kPassThreads)
       if (const u32 count = bins[bin]) bins[bin] = tile.reserve(bin, count);
     block_barrier();
 #pragma unroll
     for (u32 k = 0; k < Elements::kItems; ++k) {
+      if (!Elements::has(tile, k)) continue;
       const u32 number = Elements::number(k);
-      if (number >= tile.n) continue;
       const u32 place = bins[tile.bin(elements.item[k])] + elements.rank(k);
       pointer<Brought>(b.target)[place] = elements.item[k];
       if (b.places) store_once(pointer<u32>(b.places) + tile.first + number, place);

@@ -55,12 +55,9 @@ struct TakeOverRange : InRange<D, LinesByQuads> {
   // The memory is prepared.
   WARPHASH_FN void run() {
     Base::lines = Lines::open_vacant(m.range, line_at(t, first_bucket), size, id, threads);
-    Base::set_heads(m, 0);  // there are no lists of buckets yet: the heads count the slots that are taken
     if (id == 0) m.listed = 0;
     block_barrier();
     take_keys();
-    block_barrier();
-    Base::set_heads(m, Base::kNobody);
     block_barrier();
     Base::in_rounds(
         m.listed < most_listed() ? m.listed : most_listed(), [&](u32 k) { return list()[k]; },
@@ -149,7 +146,7 @@ struct TakeOverRange : InRange<D, LinesByQuads> {
     for (u32 j = 0; j < kN; ++j) {
       if (!(live >> j & 1)) continue;
       if (slots[j] < S::kSlots)
-        Base::put_at_home(Brought::make(hashes[j], values[j]), slots[j]);
+        Base::put_at_home(Brought::make(hashes[j], values[j]), slots[j]), ++Base::changed;
       else
         leave(hashes[j], values[j]);
     }
