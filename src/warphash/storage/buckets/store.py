@@ -8,8 +8,9 @@ What an update may leave undone, and what follows:
    other ways; a table that is near the limit of its design succeeds so, and is not built anew. If that does not help, a
    new array, larger or with other hash constants, takes over all pairs. Then the unplaced elements are tried again.
 3. The policy, or the memory, allows no more: the table becomes what it was, and `TableFull` is raised. Where the batch
-   is large enough to fail by its size (`policies.is_risky`), a snapshot was taken before it, and is put back. A smaller
-   batch fails only with a freak of the hash constants: its keys are erased, which leaves room for the displaced pairs.
+   could fail by its size, or change values in a table of so few slots that freaks are not rare (`policies.is_risky`), a
+   snapshot was taken before it, and is put back. Another batch fails only with a freak of the hash constants: its
+   keys are erased, which leaves room for the displaced pairs, and values that it has changed stay so.
 
 A batch that is a single launch is left, if the table would be half full with it at most, or has no keys yet: its kernel
 puts pairs that find no slot with the displaced pairs, and `update` returns. The next call that needs the end of the
@@ -273,10 +274,10 @@ class BucketStore:
         if copies:
             keys, values, flags = copies.keys, copies.values, 0
         flags, _own_flags = flags_at(self.engine, flags, n, stream)
-        undo = None if fits else self._undo(n, stream)
-        small = (fits or not before.size) and undo is None and before.array.is_one_launch(n)
+        small = (fits or not (before.size or self._is_risky(n, op))) and before.array.is_one_launch(n)
         if small and self._leaves and op in (Op.KEEP, Op.REPLACE):
             return self._leave(keys, values, n, op, kind, flags, unique, stream)
+        undo = self._undo(n, op, stream)
         adds_up = op not in (Op.KEEP, Op.REPLACE) and undo is None and not before.array.is_one_launch(n)
         if adds_up:
             self.engine.fill(flags, Flag.UNPLACED, n, stream)  # an interrupt needs the flags of all elements
@@ -632,11 +633,15 @@ class BucketStore:
         )
 
     # ---- undoing, and recovery
-    def _undo(self, n: int, stream: Any) -> _Undo | None:
+    def _is_risky(self, n: int, op: Op) -> bool:
+        """Whether a batch needs a way back."""
+        return policies.is_risky(self.size, n, self.slots, self.safe_load_factor, op != Op.KEEP)
+
+    def _undo(self, n: int, op: Op, stream: Any) -> _Undo | None:
         """A way back for a batch that may not fit."""
-        state = self.state
-        if not policies.is_risky(state.size, n, state.array.slots, self.safe_load_factor):
+        if not self._is_risky(n, op):
             return None
+        state = self.state
         table = state.array.table
         return _Undo(state, table, state.array.snapshot(stream) if state.size else None)
 

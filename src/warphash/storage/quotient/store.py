@@ -6,8 +6,9 @@ What an update may leave undone, and what follows:
 2. Some keys found no slot in their range. A new array with more slots, or with other hash constants if the table may
    not grow, takes over all pairs, and the elements without a slot are tried again.
 3. The policy, or the memory, allows no more: the table becomes what it was, and `TableFull` is raised. Where the batch
-   is large enough to fail by its size (`policies.is_risky`), a snapshot was taken before it, and is put back. A smaller
-   batch fails only with a freak of the hash constants: its keys are erased.
+   could fail by its size, or change values in a table of so few slots that freaks are not rare (`policies.is_risky`), a
+   snapshot was taken before it, and is put back. Another batch fails only with a freak of the hash constants: its
+   keys are erased, and values that it has changed stay so.
 
 No pair of the table is ever displaced (``kernels/quotient/range.cuh``). So the recovery of an interrupted update
 (`storage.Recovery`) puts the snapshot back or, without one, resets the counters of the ranges and counts the keys anew.
@@ -236,7 +237,7 @@ class QuotientStore:
         flags, _own_flags = flags_at(self.engine, flags, n, stream)
         if fits and self._leaves and op in (Op.KEEP, Op.REPLACE) and before.array.is_few(n):
             return self._leave(keys, values, n, op, kind, flags, stream)
-        undo = None if fits else self._undo(n, stream)
+        undo = self._undo(n, op, stream)
         adds_up = op not in (Op.KEEP, Op.REPLACE) and undo is None
         if adds_up:
             self.engine.fill(flags, Flag.UNPLACED, n, stream)  # an interrupt needs the flags of all elements
@@ -437,10 +438,10 @@ class QuotientStore:
         check_slots(slots, self.size + missing, self.design.name, vouched=False)
 
     # ---- undoing, and recovery
-    def _undo(self, n: int, stream: Any) -> _Undo | None:
+    def _undo(self, n: int, op: Op, stream: Any) -> _Undo | None:
         """A way back for a batch that may not fit."""
         state = self.state
-        if not policies.is_risky(state.size, n, state.array.slots, self._safe_load_factor):
+        if not policies.is_risky(state.size, n, state.array.slots, self._safe_load_factor, op != Op.KEEP):
             return None
         return _Undo(state, state.array.snapshot(stream) if state.size else None)
 

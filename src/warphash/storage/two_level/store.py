@@ -8,8 +8,9 @@ What an update may leave undone, and what follows:
    again. Each such step takes more slots, and at some number of slots the store gives up (`giving_up`). If the table
    may not grow, a new array has as many buckets, and larger ranges add an eighth to the slots at most.
 3. The policy, or the memory, allows no more: the table becomes what it was, and `TableFull` is raised. Where the batch
-   is large enough to fail by its size (`policies.is_risky`), a snapshot was taken before it, and is put back. A smaller
-   batch fails only with a freak of the hash constants: its keys are erased.
+   could fail by its size, or change values in a table of so few slots that freaks are not rare (`policies.is_risky`), a
+   snapshot was taken before it, and is put back. Another batch fails only with a freak of the hash constants: its
+   keys are erased, and values that it has changed stay so.
 
 No pair is ever displaced: a block publishes its bucket whole (``kernels/two_level/place.cuh``). So the recovery of an
 interrupted update (`storage.Recovery`) puts the snapshot back or, without one, forgets the lists of the buckets and
@@ -214,7 +215,7 @@ class TwoLevelStore:
         self.finish(stream)
         before = self.state
         flags, _own_flags = flags_at(self.engine, flags, n, stream)
-        undo = None if fits else self._undo(n, stream)
+        undo = self._undo(n, op, stream)
         adds_up = op not in (Op.KEEP, Op.REPLACE) and undo is None
         if adds_up:
             self.engine.fill(flags, Flag.UNPLACED, n, stream)  # an interrupt needs the flags of all elements
@@ -442,10 +443,10 @@ class TwoLevelStore:
         check_slots(slots, self.size + missing, self.design.name, vouched=self.state.vouched)
 
     # ---- undoing, and recovery
-    def _undo(self, n: int, stream: Any) -> _Undo | None:
+    def _undo(self, n: int, op: Op, stream: Any) -> _Undo | None:
         """A way back for a batch that may not fit."""
         state = self.state
-        if not policies.is_risky(state.size, n, state.array.slots, self._safe_load_factor):
+        if not policies.is_risky(state.size, n, state.array.slots, self._safe_load_factor, op != Op.KEEP):
             return None
         return _Undo(state, state.array.snapshot(stream) if state.size else None)
 
