@@ -13,7 +13,10 @@ as the words of slots. There is one class of store for each family of designs (`
 3. Commit. One assignment makes the new state the table's; then the note is withdrawn.
 
 A refused allocation, at any point, or a batch that does not fit, leaves the table as it was: the store undoes the batch
-with memory that it has. An interruption from outside (`KeyboardInterrupt`, at any bytecode) leaves the note in place.
+with memory that it has. There is one exception. A batch changes values and would fit into a large table, but by chance
+a key finds no slot, and the memory to grow is refused: then the changed values stay (`policies.is_risky`).
+
+An interruption from outside (`KeyboardInterrupt`, at any bytecode) leaves the note in place.
 Then `Store.pending` is true, and `Store.finish` makes the table whole: each key of the batch is in or out, every older
 key is there, and the counts are right. The slots in device memory are the truth; what the host has counted is taken
 from there anew. A recovery changes nothing that a second run of it would need, so it may be interrupted, too.

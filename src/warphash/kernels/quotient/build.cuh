@@ -78,8 +78,8 @@ struct BuildRange : InRange<D, Lines, SeenHashes<typename D::S>> {
   WARPHASH_FN u32* list() const { return pointer<u32>(b.left) + Base::start; }
 
   // Step 2, for the elements from `first` on. All threads of the block call it. kAll: there are as many as they take.
-  // No branch parts the loads and atomics of a thread, so that they are under way together. So a thread without an
-  // element loads the last one, and sets no bit and takes no slot for it.
+  // A branch around an element would make a thread wait for its load or atomic before the next one begins. So there is
+  // none: a thread that has no element loads the last one, and sets no bit and takes no slot for it.
   template <bool kAll>
   WARPHASH_FN void put_first_keys(u32 first) {
     Brought items[kAtOnce];

@@ -46,8 +46,8 @@ WARPHASH_FN u64* runs_of_tile(const LookupPartitionBatch& b) {
   return reinterpret_cast<u64*>(b.runs) + thread_in_grid() / kTileThreads * b.parts;
 }
 
-// Calls one of two functions of a tile: that of a full one, in which no branch parts the elements of a thread, so that
-// their loads and atomics are under way together; or that of any.
+// Calls one of two functions of a tile: that of a full tile, or that of any. A branch around an element would make a
+// thread wait for its load or atomic before the next one begins. The function of a full tile needs no such branch.
 template <class Word, class OfFull, class OfAny>
 WARPHASH_FN void by_fullness(const TileElements& elements, const OfFull& of_full, const OfAny& of_any) {
   if (elements.n == kTileThreads * kTileItems<Word>)

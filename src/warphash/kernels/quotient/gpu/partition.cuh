@@ -334,7 +334,8 @@ struct TileOfPart {
 };
 
 // The elements of a tile that this thread has, and their ranks among those of their bins. kWhole: of a tile that is full.
-// Then no branch parts the elements of a thread, and their loads and atomics are under way together.
+// A branch around an element would make a thread wait for its load or atomic before the next one begins. Elements of a
+// full tile need no such branch.
 template <class Tile, bool kWhole>
 struct Ranked {
   using Brought = typename Tile::Brought;
