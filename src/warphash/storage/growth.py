@@ -52,8 +52,8 @@ class Growth(NamedTuple):
             The caller vouches that all keys are new.
         """
         size, slots = store.size, store.slots
-        if not tombstones and self.bounds is None and size + n <= int(0.9 * self.safe_load_factor * slots):
-            return None  # as below, in a quarter of the time
+        if not tombstones and self.bounds is None and size + n <= policies.easy_keys(slots, self.safe_load_factor):
+            return None  # most batches: what follows would say the same, in four times the time
         wanted = policies.slots_before_insert(size, tombstones, slots, self.safe_load_factor)
         most = policies.most_keys(slots, self.load_factor, self.safe_load_factor, self.bounds)
         if size + n > most and size + 4 * new_share * n > most:

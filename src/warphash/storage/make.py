@@ -179,8 +179,6 @@ def make_storage(
         return kind(strings, inner, value_bytes, drops_nulls=drops_nulls)
     widths: dict[str, Any] = {"key_bytes": key_bytes, "value_bytes": value_bytes, "seed": seed, "family": family}
     storage: Storage
-    if options.leaves != (bound is None):
-        options = options._replace(leaves=bound is None)
     ranked = bound is not None and bound.evict in RANKED_ROWS
     if design.layout.composed:
         composed = import_module(f".{design.layout.family}.storage", __package__)

@@ -8,9 +8,10 @@ What an update may leave undone, and what follows:
    other ways; a table that is near the limit of its design succeeds so, and is not built anew. If that does not help, a
    new array, larger or with other hash constants, takes over all pairs. Then the unplaced elements are tried again.
 3. The policy, or the memory, allows no more: the table becomes what it was, and `TableFull` is raised. Where the batch
-   could fail by its size, or change values in a table of so few slots that freaks are not rare (`policies.is_risky`), a
-   snapshot was taken before it, and is put back. Another batch fails only with a freak of the hash constants: its
-   keys are erased, which leaves room for the displaced pairs, and values that it has changed stay so.
+   could fail by its size, a snapshot was taken before it, and is put back. The same is done where the batch changes
+   values and the table has so few slots that a part of it can be full by chance (`policies.is_risky`). Any other batch
+   fails only with a freak of the hash constants. Then its keys are erased, which leaves room for the displaced
+   pairs, and the values that it has changed stay changed.
 
 A batch that is a single launch is left, if the table would be half full with it at most, or has no keys yet: its kernel
 puts pairs that find no slot with the displaced pairs, and `update` returns. The next call that needs the end of the

@@ -6,9 +6,10 @@ What an update may leave undone, and what follows:
 2. Some keys found no slot in their range. A new array with more slots, or with other hash constants if the table may
    not grow, takes over all pairs, and the elements without a slot are tried again.
 3. The policy, or the memory, allows no more: the table becomes what it was, and `TableFull` is raised. Where the batch
-   could fail by its size, or change values in a table of so few slots that freaks are not rare (`policies.is_risky`), a
-   snapshot was taken before it, and is put back. Another batch fails only with a freak of the hash constants: its
-   keys are erased, and values that it has changed stay so.
+   could fail by its size, a snapshot was taken before it, and is put back. The same is done where the batch changes
+   values and the table has so few slots that a part of it can be full by chance (`policies.is_risky`). Any other batch
+   fails only with a freak of the hash constants. Then its keys are erased, and the values that it has changed stay
+   changed.
 
 No pair of the table is ever displaced (``kernels/quotient/range.cuh``). So the recovery of an interrupted update
 (`storage.Recovery`) puts the snapshot back or, without one, resets the counters of the ranges and counts the keys anew.

@@ -8,9 +8,10 @@ What an update may leave undone, and what follows:
    again. Each such step takes more slots, and at some number of slots the store gives up (`giving_up`). If the table
    may not grow, a new array has as many buckets, and larger ranges add an eighth to the slots at most.
 3. The policy, or the memory, allows no more: the table becomes what it was, and `TableFull` is raised. Where the batch
-   could fail by its size, or change values in a table of so few slots that freaks are not rare (`policies.is_risky`), a
-   snapshot was taken before it, and is put back. Another batch fails only with a freak of the hash constants: its
-   keys are erased, and values that it has changed stay so.
+   could fail by its size, a snapshot was taken before it, and is put back. The same is done where the batch changes
+   values and the table has so few slots that a part of it can be full by chance (`policies.is_risky`). Any other batch
+   fails only with a freak of the hash constants. Then its keys are erased, and the values that it has changed stay
+   changed.
 
 No pair is ever displaced: a block publishes its bucket whole (``kernels/two_level/place.cuh``). So the recovery of an
 interrupted update (`storage.Recovery`) puts the snapshot back or, without one, forgets the lists of the buckets and
