@@ -8,6 +8,7 @@ from emulated.planted import Bug
 from emulated.scenarios import (
     Scenario,
     adopted_pairs,
+    adopted_pairs_that_come_again,
     builds,
     by_ranges,
     churned,
@@ -45,8 +46,8 @@ BUGS = [
     ),
     bug(
         "two lanes have one lock",
-        "return !(old & bit);",
-        "return true;",
+        "return !(set(word_of(number), bit) & bit);",
+        "return set(word_of(number), bit), true;",
         copies_under_locks,
     ),
     bug(
@@ -86,10 +87,22 @@ BUGS = [
         erased_alone,
     ),
     bug(
-        "the first block takes itself for the last",
-        "last = fetch_add(&report.finished, u64(1)) + 1 == blocks;",
-        "last = fetch_add(&report.finished, u64(1)) == 0;",
+        "keys are added before all are sought",
+        "block_barrier();\n    if (m.absent > 0) add(t, b, m, tally);",
+        "if (m.absent > 0) add(t, b, m, tally);",
         crowds_of_few,
+    ),
+    bug(
+        "adopted pairs are not sought",
+        "adopted == 0 || !is_adopted(b, adopted, keys[j], e[j].operand)",
+        "true",
+        adopted_pairs_that_come_again,
+    ),
+    bug(
+        "an adopted pair keeps its value",
+        "S::kHasValue && b.op == kReplace",
+        "false",
+        adopted_pairs_that_come_again,
     ),
     bug(
         "elements that are left are not listed",
@@ -99,8 +112,8 @@ BUGS = [
     ),
     bug(
         "the report is left as it is",
-        "words[w] = 0;\n    if (thread_in_block() == 0) report.finished = 0;",
-        "words[w] += 0;\n    if (thread_in_block() == 0) report.finished = 0;",
+        "w < sizeof(Report) / 8; w += threads_in_block()) words[w] = 0;",
+        "w < sizeof(Report) / 8; w += threads_in_block()) words[w] += 0;",
         crowds_of_few,
     ),
     bug(

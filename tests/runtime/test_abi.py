@@ -103,6 +103,7 @@ def report() -> dict[str, int]:
         "kReportLines": abi.REPORT_LINES,
         "sizeof(FewReport)": 8 * abi.FEW_REPORT_WORDS,
         "offsetof(FewReport, adopted)": 8 * few.ADOPTED,
+        "offsetof(FewReport, added)": 8 * (few.ADOPTED - 1),
     }
 
 
@@ -273,6 +274,11 @@ def test_tiles_of_passes(tmp_path: Path) -> None:
     }
     text = '#define WARPHASH_EMULATED 1\n#include "quotient/gpu/partition.cuh"\n'
     assert differences(text, expected, tmp_path) == {}
+
+
+def test_updates_of_few_elements(tmp_path: Path) -> None:
+    text = '#define WARPHASH_EMULATED 1\n#include "quotient/gpu/few.cuh"\n'
+    assert differences(text, {"kMostFew": quotient.SPARE_ELEMENTS}, tmp_path) == {}
 
 
 @pytest.mark.parametrize("family", ENTRIES)

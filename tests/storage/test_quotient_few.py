@@ -42,7 +42,7 @@ def test_every_form(device: str, key: str, value: str | None, slots: int, bucket
         assert add(table, old).all() and awaited(table) == len(old)
         batch = rng.permutation(np.concatenate([old[:50], new, new[:30]]))
         added = add(table, batch)
-        assert awaited(table) == len(batch) and entries(launched) == ["update_few"] * 2
+        assert awaited(table) == len(old) + len(batch) and entries(launched) == ["update_few"] * 2
     assert sorted(batch[added]) == sorted(new) and len(table) == 350 and not awaited(table)
     assert table.contains(keys[:350]).all() and not table.contains(absent).any()
     if value:
@@ -120,6 +120,48 @@ def test_what_comes_behind_a_batch_that_was_left(device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
+def test_batches_that_are_left_one_behind_another(device: str) -> None:
+    keys = np.arange(20_000, dtype=np.uint32)
+    table = made("u4", "u4", 7 * 3000, device)
+    with launches(table) as launched:
+        for first in range(0, 4000, 800):
+            assert add(table, keys[first : first + 1000]).sum() == (1000 if first == 0 else 800)
+            assert awaited(table) == 1000 * (first // 800 % 4 + 1)
+        assert entries(launched) == ["update_few"] * 5
+        assert not table.assign(keys[:700], keys[:700]).any() and awaited(table) == 1700
+        assert not table.upsert(keys[:700], np.ones(700, np.uint32), "add").any() and not awaited(table)
+    assert len(table) == 4200 and (table.find(keys[:700])[0] == keys[:700] + 1).all()
+    assert (table.find(keys[700:4200])[0] == ~keys[700:4200]).all()
+    add(table, keys[4200:4300])
+    add(table, keys[4300:4400])
+    twin = table.copy()
+    assert len(twin) == 4400 and not awaited(table)
+    add(table, keys[4400:4500])
+    add(table, keys[4500:4600])
+    assert awaited(table) == 200 and table.erase(keys[:4550]).all() and sorted(table.keys()) == list(range(4550, 4600))
+    add(table, keys[:100])
+    add(table, keys[:200])
+    table.clear()
+    assert not awaited(table) and len(table) == 0
+    assert add(table, keys[:50]).all() and not add(table, keys[:50]).any() and len(table) == 50
+    table.check()
+    twin.check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_no_batch_follows_that_may_not_fit(device: str) -> None:
+    keys = np.arange(5000, dtype=np.uint32)
+    table = made("u4", "u4", 7 * 300, device)
+    half = store_of(table).slots // 2
+    for first in range(0, 4 * half // 5, 200):
+        before = awaited(table)
+        add(table, keys[first : first + 200])
+        assert awaited(table) in (0, 200, before + 200) and 2 * awaited(table) <= store_of(table).slots
+    assert len(table) == first + 200
+    table.check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_a_table_that_is_dropped_behind_a_batch_is_freed_at_once(device: str) -> None:
     table = made("u4", "u4", 7 * 300, device)
     add(table, np.arange(100, dtype=np.uint32))
@@ -182,6 +224,24 @@ def test_one_of_the_values_of_an_adopted_key_is_kept_whole(device: str) -> None:
 
 @pytest.mark.usefixtures("small_ranges")
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("key", "value"), SLOTS)
+def test_a_batch_that_follows_finds_the_adopted_pairs(device: str, key: str, value: str | None) -> None:
+    table, keys = overfull(device, key, value)
+    rng = np.random.default_rng(4)
+    assert add(table, keys[:30]).all() and awaited(table) == 30
+    again = rng.permutation(np.concatenate([keys, keys[:7]]))
+    assert sorted(again[add(table, again)].tolist()) == sorted(keys[30:].tolist()) and awaited(table) == 77
+    wanted = value_of(keys, value)
+    if value:
+        wanted = keys.astype(value)
+        assert not table.assign(keys[::-1].copy(), wanted[::-1].copy()).any() and awaited(table) == 117
+    assert not add(table, keys).any() and len(table) == 40 and store_of(table).rebuilds > 0
+    assert table.contains(keys).all() and (not value or (table.find(keys)[0] == wanted).all())
+    table.check()
+
+
+@pytest.mark.usefixtures("small_ranges")
+@pytest.mark.parametrize("device", DEVICES)
 def test_other_hash_constants_part_keys_that_larger_tables_do_not(device: str) -> None:
     """Keys of one range, however many ranges there are."""
     table = made("u4", "u4", 7 * 60, device)
@@ -192,10 +252,10 @@ def test_other_hash_constants_part_keys_that_larger_tables_do_not(device: str) -
 
 
 def overfull_tables(device: str) -> Iterator[tuple[Any, Any]]:
-    """Tables with adopted pairs, whose batch nobody has waited for."""
+    """Tables with adopted pairs, whose batches nobody has waited for."""
     while True:
         table, keys = overfull(device)
-        assert add(table, keys).all() and awaited(table) == 40
+        assert add(table, keys[:25]).all() and add(table, keys).sum() == 15 and awaited(table) == 65
         yield table, keys
 
 
@@ -235,3 +295,28 @@ class TestFaults:
                 break
             number += every
         assert number > 50
+
+    @pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.slow)])
+    def test_an_interrupt_of_a_batch_that_follows(self, every: int) -> None:
+        """The batch is out or in, as a whole; those before it are in."""
+        number, seen = 1, set()
+        while True:
+            table, keys = overfull("emulated")
+            assert add(table, keys[:25]).all()
+            interrupt, before = Interrupt(number, STORAGE_AND_TABLE), sys.gettrace()
+            sys.settrace(interrupt)
+            try:
+                table.insert(keys, ~keys)
+            except KeyboardInterrupt:
+                pass
+            finally:
+                sys.settrace(before)
+            size = len(table)
+            assert size in (25, 40) and (table.find(keys[:size])[0] == ~keys[:size]).all(), interrupt.place
+            assert not table.contains(keys[size:]).any()
+            table.check()
+            seen.add(size)
+            if not interrupt.place:
+                break
+            number += every
+        assert seen == {25, 40} and number > 50

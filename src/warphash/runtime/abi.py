@@ -230,7 +230,7 @@ class OneLaunchBatch(QuotientBatch):
 class FewBatch(OneLaunchBatch):
     """An update of few elements of a quotient table, which leaves none."""
 
-    _fields_ = _words("adopted_keys", "adopted_values", "answer", "ticket")
+    _fields_ = _words("adopted_keys", "adopted_values", "goes_on", "answer", "ticket")
 
 
 class PassBatch(Launch):
@@ -387,7 +387,7 @@ REPORT_WORDS = COUNT_WORDS + 8 * REPORT_LINES
 """Words of a report."""
 
 FEW_REPORT_WORDS = REPORT_WORDS + 2
-"""Words of a ``FewReport``: a report, the number of finished blocks, and that of adopted pairs."""
+"""Words of a ``FewReport``: a report, and the numbers of added keys and of adopted pairs."""
 
 LEFTOVER, WINNERS, LOSERS, CROWDS = 0, 8, 16, 40
 """Where the lengths of a report's lists are, in bytes."""

@@ -72,9 +72,6 @@ _MOST_FOR_A_BUCKET = 5
 """Elements for each bucket of a table up to which an update of up to `SPARE_ELEMENTS` is one launch, on a GPU. With
 more of them, most are not done under locks."""
 
-_FEWEST_LANES = 128
-"""Of an update of few elements: whole blocks (``kThreadsInPlace``), since a block of it works on ranges, too."""
-
 _ERASES_FOR_A_RANGE = 1
 """Elements for each range of a table up to which an erase may be one launch. With more of them, the ranges make their
 filters anew more often than that launch has them do it, so absent keys read fewer lines."""
@@ -98,6 +95,10 @@ time."""
 
 SPARE_ELEMENTS = 1 << 10
 """Of a batch for which an array always has memory: to undo a batch where the device has none left."""
+
+
+MOST_AWAITED = 4 * SPARE_ELEMENTS
+"""Elements of updates that are under way, one behind another: the table has room to adopt so many pairs."""
 
 
 class _Scratch(NamedTuple):
@@ -384,9 +385,12 @@ class QuotientArray:
         numbers: int = 0,
         count_probes: bool = False,
         adopts: bool = False,
+        goes_on: bool = False,
         stream: Any = None,
     ) -> None:
         """Launch an update of few elements, as of `FewUpdates.batch_of`; `outcome` waits for it.
+
+        With ``goes_on``, updates of up to `MOST_AWAITED` elements may be under way, this update among them.
 
         Raises
         ------
@@ -396,18 +400,27 @@ class QuotientArray:
         few = self._few
         if few is None:
             spare = self._spare
-            few = FewUpdates(self.engine, self.spec, SPARE_ELEMENTS, spare.batch, spare.left, self._locks, stream)
+            few = FewUpdates(self.engine, self.spec, MOST_AWAITED, spare.batch, spare.left, self._locks, stream)
             self._few = few
         if not self.cleared:
             self.clear(stream)
         batch = few.batch_of(
-            keys, values, n, op=op, kind=kind, flags=flags, numbers=numbers, count_probes=count_probes, adopts=adopts
+            keys,
+            values,
+            n,
+            op=op,
+            kind=kind,
+            flags=flags,
+            numbers=numbers,
+            count_probes=count_probes,
+            adopts=adopts,
+            goes_on=goes_on,
         )
         self._is_blank = self._is_new = False
-        self.program.run("update_few", self.table, batch, max(n, _FEWEST_LANES), stream)
+        self.program.run_blocks("update_few", self.table, batch, 1, stream)
 
     def outcome(self, stream: Any = None) -> Outcome:
-        """The outcome of the update that `begin` has launched; adopted pairs count as displaced ones. Waits."""
+        """The outcome of the update that `begin` has launched, as of `FewUpdates.outcome`. Waits."""
         assert self._few is not None
         return self._few.outcome(stream)
 

@@ -28,11 +28,11 @@ class FewUpdates:
     Parameters
     ----------
     most
-        Elements of a batch.
+        Elements that may be under way.
     spare
-        A batch that has memory for so many elements that are brought to their ranges.
+        A batch that has memory for the elements of a launch, to bring them to their ranges.
     left_out
-        Address of so many uint32.
+        Address of as many uint32.
     locks
         Address of the locks of the buckets.
 
@@ -67,6 +67,7 @@ class FewUpdates:
         numbers: int,
         count_probes: bool,
         adopts: bool,
+        goes_on: bool,
     ) -> FewBatch:
         """The batch of a launch. Its outcome will be in the result slot.
 
@@ -76,16 +77,21 @@ class FewUpdates:
             Address of the numbers (uint32) of the ``n`` elements; 0 for the first ``n``.
         adopts
             Pairs that find no slot become the table's. Every element has a flag, and no values are combined.
+        goes_on
+            The outcome will be that of the batch before, too.
         """
         batch = self._batch
         batch.n, batch.indices, batch.count_probes = n, numbers, count_probes
         batch.keys, batch.values, batch.out_flags, batch.op, batch.kind = keys, values, flags, op, kind
-        batch.adopted_keys = self._keys if adopts else 0
+        batch.adopted_keys, batch.goes_on = self._keys if adopts else 0, goes_on
         self._result_slot.address(batch)
         return batch
 
     def outcome(self, stream: Any) -> Outcome:
-        """The outcome of the last launch; adopted pairs count as displaced ones. Waits."""
+        """The outcome of the last launch, and of those before it that it goes on from. Waits.
+
+        Adopted pairs count as displaced ones.
+        """
         adopted, unplaced, changed, probes = self._result_slot.outcome(stream)
         return Outcome(changed, adopted, unplaced, probes)
 

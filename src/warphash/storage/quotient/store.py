@@ -18,7 +18,7 @@ A batch of few elements is left, if the table would be half full with it at most
 made. The table adopts pairs of the batch that find no slot (``kernels/quotient/gpu/few.cuh``), and the next call that
 needs the end of the batch (`finish`) reads the outcome. If there are adopted pairs, the recovery gives them slots. In a
 fuller table, this could take more memory than there is, and a later call would fail for it. Only tables that may grow
-leave batches.
+leave batches. Several batches may be left, one behind another: their outcomes are read together.
 
 A build in passes writes all lines of a new table. So these are cleared by the first call that is no build: until then,
 to clear them is the step of the recovery.
@@ -50,7 +50,7 @@ from ..scratch import Elements, flags_at
 from ..shielded import shielded
 from ..snapshots import Snapshot
 from ..storage import MemoryUse, Outcome, Recovery, StoreOptions, TableKind
-from .array import SPARE_ELEMENTS, QuotientArray
+from .array import MOST_AWAITED, SPARE_ELEMENTS, QuotientArray
 from .few import Adopted
 
 __all__ = ["QuotientStore", "make_store", "more_programs"]
@@ -62,7 +62,7 @@ class _State(NamedTuple):
     Attributes
     ----------
     awaited
-        Elements of the batch that was left; 0 if there is none. The keys that it added are not counted yet.
+        Elements of the batches that were left; 0 if there are none. The keys that they added are not counted yet.
     """
 
     array: QuotientArray
@@ -180,7 +180,7 @@ class QuotientStore:
         self.recovery.run(self.engine, stream)
 
     def _end(self, stream: Any) -> None:
-        """Count the keys of the batch that was left. If there are adopted pairs, the recovery stays noted. Waits."""
+        """Count the keys of batches that were left. If there are adopted pairs, the recovery stays noted. Waits."""
         array, size, awaited = self.state
         outcome = array.outcome(stream)
         self.state = _State(array, size + outcome.changed)
@@ -226,18 +226,38 @@ class QuotientStore:
         """As `Store.update`; returns when the batch is done, or left. Only a build makes use of ``unique`` keys."""
         if n == 0:
             return
+        awaited, rewrites = self.state.awaited, op in (Op.KEEP, Op.REPLACE)
+        few = rewrites and self._leaves and self.state.array.is_few(n)
+        if few and awaited and awaited + n <= MOST_AWAITED and self._growth.surely_fits(self, awaited + n, 0):
+            return self._leave(keys, values, n, op, kind, flags, stream)
         if self.recovery.step != self._clear_new:
             self.finish(stream)
         fits = self._growth.surely_fits(self, n, 0)
         if not fits:
             self._grow_ahead(keys, n, unique, stream)
-        builds = not (self.size or flags or self._options.counts_probes) and op in (Op.KEEP, Op.REPLACE)
+        builds = rewrites and not (self.size or flags or self._options.counts_probes)
         if builds and self._build(keys, values, n, op, unique, stream):
             return self._keep_in_bounds(stream)
+        if fits and few:
+            return self._leave(keys, values, n, op, kind, flags, stream)
+        self._do(keys, values, n, op, kind, flags, unique, stream)
+
+    def _leave(self, keys: int, values: int, n: int, op: Op, kind: int, flags: int, stream: Any) -> None:
+        """Launch a batch, behind those that are awaited, and do not wait for it."""
+        (array, size, awaited), resting = self.state, self.recovery.step
+        flags, _own_flags = flags_at(self.engine, flags, n, stream)
+        self.recovery.step = self._recover_left
+        try:
+            array.begin(keys, values, n, op=op, kind=kind, flags=flags, adopts=True, goes_on=awaited > 0, stream=stream)
+        except MemoryError:  # before the kernel was launched
+            self.recovery.step = resting
+            raise
+        self.state = _State(array, size, awaited + n)
+
+    def _do(self, keys: int, values: int, n: int, op: Op, kind: int, flags: int, unique: bool, stream: Any) -> None:
+        """Do a batch, or take it back."""
         before, resting = self.state, self.recovery.step
         flags, _own_flags = flags_at(self.engine, flags, n, stream)
-        if fits and self._leaves and op in (Op.KEEP, Op.REPLACE) and before.array.is_few(n):
-            return self._leave(keys, values, n, op, kind, flags, stream)
         undo = self._undo(n, op, stream)
         adds_up = op not in (Op.KEEP, Op.REPLACE) and undo is None
         if adds_up:
@@ -281,17 +301,6 @@ class QuotientStore:
         self.recovery.step = None
         self._new_share = (self.state.size - before.size) / n
         self._keep_in_bounds(stream)
-
-    def _leave(self, keys: int, values: int, n: int, op: Op, kind: int, flags: int, stream: Any) -> None:
-        """Launch a batch, and do not wait for it."""
-        (array, size, _), resting = self.state, self.recovery.step
-        self.recovery.step = self._recover_left
-        try:
-            array.begin(keys, values, n, op=op, kind=kind, flags=flags, adopts=True, stream=stream)
-        except MemoryError:  # before the kernel was launched
-            self.recovery.step = resting
-            raise
-        self.state = _State(array, size, n)
 
     def _build(self, keys: int, values: int, n: int, op: Op, unique: bool, stream: Any) -> bool:
         """Do a batch for a table without keys, whose elements need no flags: whether it is done.

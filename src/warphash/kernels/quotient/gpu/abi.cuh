@@ -12,14 +12,15 @@ struct OneLaunchBatch : QuotientBatch {
 
 // The report of an update of few elements (quotient/gpu/few.cuh).
 struct FewReport : Report {
-  u64 finished;  // blocks
-  u64 adopted;   // pairs that the table has adopted
+  u64 added;    // keys, as of the last answer
+  u64 adopted;  // pairs that the table has adopted
 };
 
 // An update of few elements, which leaves none. `report` is a FewReport.
 struct FewBatch : OneLaunchBatch {
   u64 adopted_keys;    // Word per adopted pair; 0 to adopt none. Otherwise every element has a flag
   u64 adopted_values;  // Word per adopted pair
+  u64 goes_on;         // 1: counts keys behind those of the update before; 0: counts from 0
   u64 answer;          // five words of host memory
   u64 ticket;          // what the first of them becomes
 };

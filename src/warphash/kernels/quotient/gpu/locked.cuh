@@ -4,6 +4,8 @@
 // Why. To bring elements to their ranges takes several kernels, and the host has as many to launch. Where a range gets
 // few elements, most of the time of a batch goes there. Here an element costs two atomic operations, and the line or
 // the two lines that it reads anyway.
+// Very few elements have a block for themselves (quotient/gpu/few.cuh), whose threads share the locks. The steps are the
+// same.
 //
 // Protocol of an element, in turns. Nothing is held between two turns. In each of them, the lane
 //   1. takes the lock of the home bucket, and reads the line. If the key is there, it combines the value.
@@ -40,14 +42,10 @@
 
 namespace warphash {
 
-template <class D>
-struct UpdateLocked {
-  using Table = QuotientTable;
-  using Batch = OneLaunchBatch;
+template <class D, class Locks>
+struct ChangeUnderLocks {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr bool kWalks = true, kCounts = true;
-  static constexpr u32 kBlocks = 6;                           // without it, 48 registers a thread leave room for five
   static constexpr u32 kMostAlike = 2;                        // lanes of a warp with one home that have a turn
   static constexpr u32 kMostRefusals = 8, kMostInCrowds = 1;  // after which an element is left
   static constexpr u32 kNone = ~0u;
@@ -60,16 +58,13 @@ struct UpdateLocked {
   };
   enum Result : u8 { kAgain, kFound, kAdded, kLeft };
 
-  WARPHASH_FN static void run(const QuotientTable& t, const OneLaunchBatch& b) {
-    const u64 i = thread_in_grid();
-    const bool live = i < b.n;
-    Element e = {};
-    if (live) {
-      e.number = element_of(b, i);
-      e.home = D::home_of(t, permuted(t, key_at<S>(b, e.number)));
-      e.operand = S::value_at(b, e.number);
-    }
-    Tally tally;
+  WARPHASH_FN static Element element(const QuotientTable& t, const QuotientBatch& b, u32 number) {
+    return {number, D::home_of(t, permuted(t, key_at<S>(b, number))), S::value_at(b, number), false};
+  }
+
+  // Has the elements of a warp updated, as far as they are live. All its lanes call it. kLeft: to the ranges.
+  WARPHASH_FN static Result in_turns(const QuotientTable& t, const QuotientBatch& b, const Locks& locks, Element& e,
+                                     bool live, Tally& tally) {
     const u32 rank = rank_of(e.home.bucket, live);
     Result result = !live || rank < kMostAlike ? kAgain : kLeft;
     const u32 most = any(rank >= kMostAlike) ? kMostInCrowds : kMostRefusals;
@@ -77,14 +72,22 @@ struct UpdateLocked {
     for (u32 turn = 0; any(live && result == kAgain && refusals <= most); ++turn) {
       const bool pending = live && result == kAgain && refusals <= most;
       count_round(pending);
-      if (pending && turn >= rank) result = has_turn(t, b, e, refusals, tally);
+      if (pending && turn >= rank) result = has_turn(t, b, locks, e, refusals, tally);
     }
-    const bool left = live && (result == kAgain || result == kLeft);
-    if (live && !left) set_flag(b, e.number, result == kAdded ? kChanged : kPresent);
-    tally.changed += live && result == kAdded;
-    const u64 place = reserve(&report_of(b)->leftover, left);
-    if (left) pointer<u32>(b.left_out)[place] = e.number;
-    flush<UpdateLocked>(b, tally);
+    return result == kAgain ? kLeft : result;
+  }
+  // Once an element is done.
+  WARPHASH_FN static void enter(const QuotientBatch& b, const Element& e, Result result, Tally& tally) {
+    set_flag(b, e.number, result == kAdded ? kChanged : kPresent);
+    tally.changed += result == kAdded;
+  }
+
+  WARPHASH_FN static u32 second_of(const QuotientTable& t, const Home<Word>& home) {
+    return D::second_of(t, D::first_of_range(t, home.bucket), home);
+  }
+  WARPHASH_FN static Result combine_in(Line* line, u32 hits, const QuotientBatch& b, const Element& e) {
+    if constexpr (S::kHasValue) combine(S::value(line->words, first_bit(hits)), e.operand, b.op, b.kind);
+    return kFound;
   }
 
  private:
@@ -97,9 +100,8 @@ struct UpdateLocked {
     return rank;
   }
 
-  WARPHASH_FN static Result has_turn(const QuotientTable& t, const OneLaunchBatch& b, Element& e, u32& refusals,
-                                     Tally& tally) {
-    const BitLocks locks = {pointer<u32>(b.locks)};
+  WARPHASH_FN static Result has_turn(const QuotientTable& t, const QuotientBatch& b, const Locks& locks, Element& e,
+                                     u32& refusals, Tally& tally) {
     const u32 home = e.home.bucket;
     u32 second = kNone;  // once this lane has its lock
     if (e.second_first) {
@@ -118,7 +120,7 @@ struct UpdateLocked {
   }
 
   // With the lock of the home, and with that of the second bucket, if there is one.
-  WARPHASH_FN static Result update(const QuotientTable& t, const OneLaunchBatch& b, const BitLocks& locks, Element& e,
+  WARPHASH_FN static Result update(const QuotientTable& t, const QuotientBatch& b, const Locks& locks, Element& e,
                                    u32& second, u32& refusals, Tally& tally) {
     const Home<Word>& home = e.home;
     Line* const first_line = line_at(t, home.bucket);
@@ -149,7 +151,7 @@ struct UpdateLocked {
 
   // Moves a key of this home to its second bucket, and puts the new key into its slot. Both buckets of the new key are
   // full, and it has their locks.
-  WARPHASH_FN static Result make_room(const QuotientTable& t, const BitLocks& locks, const Element& e, u32 second) {
+  WARPHASH_FN static Result make_room(const QuotientTable& t, const Locks& locks, const Element& e, u32 second) {
     Line* const line = line_at(t, e.home.bucket);
     u32 here[kLineWords], there[kLineWords];
     read_shared<S>(line, here);
@@ -177,10 +179,6 @@ struct UpdateLocked {
     return 0;
   }
 
-  WARPHASH_FN static u32 second_of(const QuotientTable& t, const Home<Word>& home) {
-    return D::second_of(t, D::first_of_range(t, home.bucket), home);
-  }
-
   // Puts the key into the first of some vacant slots of a line.
   WARPHASH_FN static Result put(Line* line, u32 vacant, bool guest, const Element& e) {
     const u32 slot = first_bit(vacant);
@@ -195,10 +193,28 @@ struct UpdateLocked {
     const u32 bit = S::guest_bit(slot);
     fetch_or(w + bit / 32, 1u << bit % 32);
   }
+};
 
-  WARPHASH_FN static Result combine_in(Line* line, u32 hits, const OneLaunchBatch& b, const Element& e) {
-    if constexpr (S::kHasValue) combine(S::value(line->words, first_bit(hits)), e.operand, b.op, b.kind);
-    return kFound;
+template <class D>
+struct UpdateLocked {
+  using Table = QuotientTable;
+  using Batch = OneLaunchBatch;
+  using Steps = ChangeUnderLocks<D, BitLocks>;
+  static constexpr bool kWalks = true, kCounts = true;
+  static constexpr u32 kBlocks = 6;  // without it, 48 registers a thread leave room for five
+
+  WARPHASH_FN static void run(const QuotientTable& t, const OneLaunchBatch& b) {
+    const u64 i = thread_in_grid();
+    const bool live = i < b.n;
+    typename Steps::Element e = {};
+    if (live) e = Steps::element(t, b, element_of(b, i));
+    Tally tally;
+    const auto result = Steps::in_turns(t, b, {pointer<u32>(b.locks)}, e, live, tally);
+    const bool left = live && result == Steps::kLeft;
+    if (live && !left) Steps::enter(b, e, result, tally);
+    const u64 place = reserve(&report_of(b)->leftover, left);
+    if (left) pointer<u32>(b.left_out)[place] = e.number;
+    flush<UpdateLocked>(b, tally);
   }
 };
 
