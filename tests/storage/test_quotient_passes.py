@@ -23,7 +23,7 @@ from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine, EmulationError
 from warphash.storage.quotient import array as quotient
 from warphash.storage.quotient import passes as module
-from warphash.storage.quotient.passes import MOST_BINS, MOST_RANGES, Passes, plan_for
+from warphash.storage.quotient.passes import MOST_BINS, MOST_COUNTED_BINS, MOST_RANGES, Passes, plan_for
 from warphash.storage.reports import read_report, zeroed_report
 
 DEVICES = one_of_each("emulated", "cuda")
@@ -125,6 +125,16 @@ def test_all_elements_come_to_their_ranges(
 ) -> None:
     with in_passes(one_pass_ranges=one_pass, counted_bins=counted):
         check_batches(with_ranges(key, value, ranges, device), key, value, n)
+
+
+@pytest.mark.parametrize(("key", "value"), [("u4", "u4"), ("u8", "u8")])
+@pytest.mark.parametrize("ranges", [MOST_COUNTED_BINS, MOST_COUNTED_BINS + 1, 2 * MOST_COUNTED_BINS])
+def test_more_ranges_than_a_block_counts(device: str, key: str, value: str, ranges: int) -> None:
+    with in_passes(counted_bins=MOST_COUNTED_BINS, slices=2):
+        array = with_ranges(key, value, ranges, device)
+        plan = plan_for(array.engine, array.spec, ranges, 4000)
+        assert plan and not plan.counts_parts and plan.slices == 1 + (ranges > MOST_COUNTED_BINS)
+        check_batches(array, key, value, 4000)
 
 
 @pytest.mark.parametrize(("key", "value"), TYPES)

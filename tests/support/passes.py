@@ -13,12 +13,17 @@ __all__ = ["in_one_launch", "in_passes"]
 
 @contextmanager
 def in_passes(
-    range_buckets: int = 4, one_pass_ranges: int = 2, counted_bins: int = 5, *, scatter: bool = False
+    range_buckets: int = 4,
+    one_pass_ranges: int = 2,
+    counted_bins: int = 5,
+    *,
+    slices: int = 1,
+    scatter: bool = False,
 ) -> Iterator[None]:
     """Make all batches but the smallest go in passes, through ranges of a few buckets.
 
-    Blocks count few elements. Of more than ``counted_bins`` ranges, the parts are counted first. With ``scatter``,
-    elements are scattered to 5 to 32 ranges, from parts of 16. Tables have to be made inside.
+    Blocks count few elements. Of more than ``slices`` times ``counted_bins`` ranges, the parts are counted first. With
+    ``scatter``, elements are scattered to 5 to 32 ranges, from parts of 16. Tables have to be made inside.
     """
     of_a_part = {"MOST_BINS": 2, "MOST_RANGES": 16} if scatter else {}
     with (
@@ -39,6 +44,7 @@ def in_passes(
             _FEWEST_COUNTED=300,
             _ONE_PASS_RANGES=one_pass_ranges,
             MOST_COUNTED_BINS=counted_bins,
+            _MOST_SLICES={4: slices, 8: slices},
             **of_a_part,
         ),
     ):

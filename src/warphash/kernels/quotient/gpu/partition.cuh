@@ -1,6 +1,6 @@
 // Brings the elements of a large batch to their ranges in passes over tiles, and their flags back.
 //
-//   count              counts the elements of each range; or of each part, if there are many ranges
+//   count              counts the elements of each range, in slices of the ranges; or of each part, if there are many
 //   arrange_parts      gives each part its places, and cuts it into tiles
 //   arrange_ranges     gives each range its places in `brought`, and lists the ranges that have elements
 //   arrange            both at once
@@ -106,28 +106,31 @@ WARPHASH_FN u32* counters_of(const QuotientTable& t, const PassBatch& b) {
   return in_global(pointer<u32>(b.bin_ranges > 1 ? b.given : t.counters));
 }
 
-// A share of the caller's keys.
+// A share of the caller's keys, and the bins of a slice. Blocks that follow each other have the slices of one share.
 template <class Word>
 struct CallersShare {
   static constexpr u32 kThreads = block_threads(1024), kBlocks = 2, kBins = kMostCountedBins;
   const QuotientTable& t;
   const PassBatch& b;
-  const u64 first;
-  const u32 n;
-  WARPHASH_FN CallersShare(const QuotientTable& table, const PassBatch& batch, u32 block)
-      : t(table),
-        b(batch),
-        first(block * b.share),
-        n(first < b.n ? static_cast<u32>(b.n - first < b.share ? b.n - first : b.share) : 0) {
-    WARPHASH_ASSERT(b.share <= kMostCounted && bins() <= kBins);
+  u64 first;
+  u32 n, first_bin;
+  WARPHASH_FN CallersShare(const QuotientTable& table, const PassBatch& batch, u32 block) : t(table), b(batch) {
+    const u32 slices = (bins_of(t, b) - 1) / kBins + 1, share = block / slices;
+    first_bin = (block - share * slices) * kBins;
+    first = share * b.share;
+    n = first < b.n ? static_cast<u32>(b.n - first < b.share ? b.n - first : b.share) : 0;
+    WARPHASH_ASSERT(b.share <= kMostCounted);
   }
   WARPHASH_FN Word load(u32 k) const { return load_once(pointer<const Word>(b.keys) + first + k); }
-  WARPHASH_FN u32 bin(Word key) const { return range_of_hash(t, permuted(t, key)) >> bin_shift(b); }
-  WARPHASH_FN u32 bins() const { return bins_of(t, b); }
-  WARPHASH_FN u32* counters() const { return counters_of(t, b); }
+  WARPHASH_FN u32 bin(Word key) const { return (range_of_hash(t, permuted(t, key)) >> bin_shift(b)) - first_bin; }
+  WARPHASH_FN u32 bins() const {
+    const u32 left = bins_of(t, b) - first_bin;
+    return left < kBins ? left : kBins;
+  }
+  WARPHASH_FN u32* counters() const { return counters_of(t, b) + first_bin; }
 };
 
-// A block counts the elements of a source, and adds what it has of each bin to the counter of that bin.
+// A block counts the elements of a source in its bins, and adds what it has of each bin to the counter of that bin.
 template <class Source>
 struct Count : OverPasses {
   static constexpr u32 kThreads = Source::kThreads, kBlocks = Source::kBlocks;
@@ -153,7 +156,7 @@ struct Count : OverPasses {
       for (u32 k = 0; k < kAtOnce; ++k) {
         if (at + k * threads_in_block() >= source.n) continue;
         const u32 bin = source.bin(item[k]);
-        atomic_add(counts + bin / 2, 1u << 16 * (bin % 2));
+        if (bin < bins) atomic_add(counts + bin / 2, 1u << 16 * (bin % 2));
       }
     }
     block_barrier();
