@@ -15,8 +15,8 @@ TILE_BYTES, MOST_BINS, MOST_RANGES, MOST_COUNTED_BINS, MOST_COUNTED = 32 << 10, 
 """``kPassTileBytes``, ``kMostBins``, ``kMostRanges``, ``kMostCountedBins``, ``kMostCounted``."""
 
 _MOST_SLICES = {4: 1, 8: 2}
-"""Slices of the ranges that are counted apart, by the bytes of a key. Each of them reads all keys, mostly from the
-cache. For keys of 4 bytes, to count parts first takes as long, and reads half as much a second time."""
+"""Most slices of the ranges that are counted apart, by the bytes of a key. Each slice reads all keys, mostly from the
+cache. Slices gain nothing for keys of 4 bytes (docs/performance/quotient.md)."""
 
 _COUNTING_THREADS, _ARRANGING_THREADS = 1024, 32
 """Threads of a block that counts, and for a part."""

@@ -5,26 +5,26 @@
 //      in the lines, so nobody takes a lock, and the loads of several elements are under way together. Absent keys are
 //      listed, but for those of pairs that the table has adopted before.
 //   2. Absent keys are added under locks that the block shares (quotient/gpu/locked.cuh). Some elements are left.
-//   3. These are brought to their ranges (quotient/bring.cuh), and applied in place, one range after another
+//   3. Elements that are left are brought to their ranges (quotient/bring.cuh), and applied in place, one range after another
 //      (quotient/apply.cuh).
 //   4. The host may go on before the batch has ended, and the caller may change the keys then. So with `adopted_keys`,
 //      the table adopts pairs that find no slot: the host places them later. One thread does this. Of elements with one
 //      key, the first is adopted, and the others find the key there.
 //   5. The first warp writes the answer, and the block makes the report ready for the next launch.
-// A barrier of the block parts the steps.
+// A barrier of the block ends each step.
 //
 // The answer lies in host memory, at `answer`: words 1 to 4 count adopted pairs, unplaced elements, keys added and
 // lines read. Then, released to the host, word 0 becomes `ticket`, which the host waits for.
 //
 // Several updates may be under way, one behind another in a stream. With `goes_on`, an update counts the keys that it
-// adds behind those of the update before. So the host waits for the last one alone. If that was never launched, the
-// answer is still right for those that were.
+// adds behind those of the update before. So the host waits for the last update alone. If the last update was never
+// launched, the answer is still right for the updates that were.
 //
 // The report is a FewReport. Its words are 0 between two launches, but for `added`, and for `adopted`, which the host
 // sets to 0.
 //
-// Why one block. What its threads share is ten times as near as what all processors share: a lock, a count and a barrier
-// cost little. Few elements wait for memory and not for a share of it.
+// Why one block. Its threads share memory that is nearer than that of the device, so a lock, a count and a barrier cost
+// little. Few elements wait for single loads: more processors would not end them sooner.
 //
 // Memory order. In step 1, lines are read and values combined by relaxed operations (core/value.cuh). Else as in the
 // headers of the steps.
