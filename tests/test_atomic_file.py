@@ -325,6 +325,23 @@ def test_a_writer_whose_file_was_removed_before_it_was_locked_makes_another(
     assert removed and (names(path.parent), path.read_bytes()) == ([path.name], b"new")
 
 
+def test_a_sweep_that_comes_late_leaves_a_later_file_of_the_same_name(
+    monkeypatch: pytest.MonkeyPatch, path: Path
+) -> None:
+    """Another sweep removes the file that this one has opened, and its writer creates another."""
+    flock, temporary = atomic_file.fcntl.flock, atomic_file._temporary(path)
+    temporary.touch()
+
+    def late(file: Any, how: int) -> None:
+        temporary.unlink()
+        temporary.write_bytes(b"later")
+        flock(file, how)
+
+    monkeypatch.setattr(atomic_file.fcntl, "flock", late)
+    atomic_file._sweep(path)
+    assert temporary.read_bytes() == b"later"
+
+
 def test_without_locks_files_are_replaced_and_nothing_is_removed(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
     def no_locks(*_: Any) -> None:
         raise OSError(95, "Operation not supported")
