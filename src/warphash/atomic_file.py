@@ -5,7 +5,7 @@ Protocol
    pipe or a socket is refused.
 2. Remove the temporary files of writers of this target that were killed. A writer holds a lock (``flock``) on its
    temporary file, and the system releases the lock when the writer dies: so a file that can be locked is abandoned.
-   The path may lead to a later file by then, which stays.
+   A later file of the same name stays: its writer made the file anew (step 3) after the abandoned one was opened.
 3. Create a temporary file in the folder of the target, and lock it. A writer whose file was removed between these two
    steps creates another.
 4. Write. Give the file the owner and the mode of the target. Flush it to the disk.
@@ -155,10 +155,11 @@ def _sweep(target: Path) -> None:
     with suppress(OSError), os.scandir(target.parent) as entries:  # a folder that takes files need not be readable
         for entry in entries:
             if entry.name.startswith(_prefix(target)) and entry.is_file(follow_symlinks=False):
-                with suppress(OSError), Path(entry.path).open("rb") as abandoned:
+                found = Path(entry.path)
+                with suppress(OSError), found.open("rb") as abandoned:
                     fcntl.flock(abandoned, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    if os.path.samestat(os.fstat(abandoned.fileno()), Path(entry.path).stat()):
-                        Path(entry.path).unlink()
+                    if os.path.samestat(found.stat(), os.fstat(abandoned.fileno())):
+                        found.unlink()
 
 
 def _keep_owner_and_mode(handle: int, old: os.stat_result) -> None:

@@ -1,5 +1,5 @@
-// Locks of one bit each: 1 while a thread has the lock. BitLocks lie in an array of words of global memory, BlockLocks in
-// memory that the threads of a block share.
+// Locks of one bit each: 1 while a thread has the lock. BitLocks lie in an array of words of global memory. BlockLocks
+// lie in memory that the threads of a block share.
 //
 // No thread waits for a lock: try_lock says at once whether it has it. The lanes of a warp run in turns, so a lane that
 // waited could keep the lane that has the lock from its turn. A thread that needs two locks takes them in the order of
@@ -8,9 +8,9 @@
 // BlockLocks are few: numbers that differ by a multiple of kBlockLocks have one lock. A thread must not take two such
 // locks: it would be refused for ever.
 //
-// Memory order. try_lock acquires and unlock releases, at the scope of the device or of the block: the plain stores of a
-// thread that had the lock are seen by relaxed loads of the next one. Plain loads may be answered by the nearest cache,
-// which another processor does not write through.
+// Memory order. try_lock acquires and unlock releases, at the scope of the device or of the block. So relaxed loads of
+// the next thread that has the lock see the plain stores of the thread that had the lock before. Plain loads may be
+// answered by the nearest cache, which another processor does not write through.
 #pragma once
 #include "platform/platform.cuh"
 

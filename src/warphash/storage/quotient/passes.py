@@ -63,7 +63,7 @@ class Plan(NamedTuple):
 
     @property
     def slices(self) -> int:
-        """Into which the ranges, or the parts, are cut that are counted at once."""
+        """Slices of the ranges, each of which a block counts; 1 where the parts are counted."""
         return 1 if self.counts_parts else -(-self.ranges // MOST_COUNTED_BINS)
 
     @property
@@ -118,7 +118,7 @@ class Passes:
         self._engine, self._plan = engine, plan
         self._program = engine.program(partition(spec.layout.partition))
         self._widths = f"{spec.word_bytes}{spec.value_word_bytes if plan.element_bytes > spec.word_bytes else 0}"
-        self._word_bytes, two = spec.word_bytes, plan.shift > 0
+        two = plan.shift > 0
         pairs, numbers = plan.n * plan.element_bytes, 4 * plan.n * flagged
         sizes = (
             pairs,  # brought
@@ -152,7 +152,7 @@ class Passes:
         if two:
             self._engine.fill(self._given, 0, self._tiles + 8 * most_tiles - self._given, stream)
         run, arrange, arranging = self._program.run_blocks, self._program.run, parts * _ARRANGING_THREADS
-        run(f"count{self._word_bytes}", table, passes, slices * -(-n // share), stream)
+        run(f"count{plan.word_bytes}", table, passes, slices * -(-n // share), stream)
         arrange(f"arrange_parts{widths}" if counts_parts else f"arrange{widths}", table, passes, arranging, stream)
         passes.target, passes.places = self._parted if two else self._brought, self._part_places
         run(f"to_parts{widths}", table, passes, -(-n // plan.tile), stream)

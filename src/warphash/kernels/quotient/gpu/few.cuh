@@ -1,12 +1,12 @@
 // An update of few elements: one launch of one block, which leaves none. The host need not wait for it.
 //
 // Protocol.
-//   1. Each thread looks for its keys. A key that is there gets its value combined. Meanwhile nothing but values changes
-//      in the lines, so nobody takes a lock, and the loads of several elements are under way together. Absent keys are
+//   1. Each thread looks for its keys. A key that is there gets its value combined. Only values change in the lines
+//      meanwhile. So nobody takes a lock, and the loads of several elements are under way together. Absent keys are
 //      listed, but for those of pairs that the table has adopted before.
 //   2. Absent keys are added under locks that the block shares (quotient/gpu/locked.cuh). Some elements are left.
-//   3. Elements that are left are brought to their ranges (quotient/bring.cuh), and applied in place, one range after another
-//      (quotient/apply.cuh).
+//   3. Elements that are left are brought to their ranges (quotient/bring.cuh), and applied in place, one range after
+//      another (quotient/apply.cuh).
 //   4. The host may go on before the batch has ended, and the caller may change the keys then. So with `adopted_keys`,
 //      the table adopts pairs that find no slot: the host places them later. One thread does this. Of elements with one
 //      key, the first is adopted, and the others find the key there.

@@ -1,6 +1,6 @@
 // Brings the elements of a large batch to their ranges in passes over tiles, and their flags back.
 //
-//   count              counts the elements of each range, in slices of the ranges; or of each part, if there are many
+//   count              counts the elements of each range; or of each part, if there are many ranges
 //   arrange_parts      gives each part its places, and cuts it into tiles
 //   arrange_ranges     gives each range its places in `brought`, and lists the ranges that have elements
 //   arrange            both at once
@@ -52,6 +52,8 @@
 // Why many ranges are counted behind the first pass. A block has room for the counters of kMostCountedBins ranges. Of
 // 271,000 ranges, all keys were read once for each of 12 slices of them: 22.5 ms for 1 G pairs, longer than both passes
 // (H200). The elements of a tile go to the ranges of one part, so they are read once more instead.
+// Up to two slices of keys of 8 bytes are counted apart all the same, since the second slice finds the keys in the
+// cache (storage/quotient/passes.py).
 //
 // Why very many ranges have no arranged tiles. Two passes tell apart 2^20 ranges, 34 GB of lines. In a larger table, a
 // part has about as many ranges as a tile has elements, or more. Few elements of a tile would go to one range, so an
@@ -106,7 +108,7 @@ WARPHASH_FN u32* counters_of(const QuotientTable& t, const PassBatch& b) {
   return in_global(pointer<u32>(b.bin_ranges > 1 ? b.given : t.counters));
 }
 
-// A share of the caller's keys, and the bins of a slice. Blocks that follow each other have the slices of one share.
+// A share of the caller's keys, and one slice of the bins. The blocks of one share follow each other.
 template <class Word>
 struct CallersShare {
   static constexpr u32 kThreads = block_threads(1024), kBlocks = 2, kBins = kMostCountedBins;
