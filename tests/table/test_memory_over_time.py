@@ -91,3 +91,24 @@ def test_an_update_keeps_no_large_scratch_memory(monkeypatch: pytest.MonkeyPatch
     keys = np.arange(200, dtype="u4")
     assert table.insert(keys, keys).all() and not table.insert(keys, keys).any()
     assert held.nbytes == 0
+
+
+@pytest.mark.parametrize("last", ["__init__", "find", "insert", "erase", "clear"])
+@pytest.mark.parametrize("design", design_names())
+def test_the_memory_of_a_table_is_free_with_its_last_reference(
+    monkeypatch: pytest.MonkeyPatch, design: str, last: str
+) -> None:
+    held = Held(monkeypatch, engine_for("cpu"))
+    gc.collect()
+    before = held.nbytes
+    keys = np.arange(500, dtype="u4")
+    gc.disable()  # a cycle of references would keep the table until the next collection
+    try:
+        table = HashMap("u4", "u4", design=design, capacity=1000, device="cpu", seed=1)
+        if last != "__init__":
+            table.insert(keys, keys)
+            getattr(table, last)(*{"insert": (keys + 500, keys), "clear": ()}.get(last, (keys,)))
+        del table
+        assert held.nbytes == before
+    finally:
+        gc.enable()

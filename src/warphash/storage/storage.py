@@ -27,9 +27,11 @@ nothing is `pending`. Verbs that need them call `finish` first, and hold the tab
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..designs.base import Design
 from ..runtime.abi import Op
@@ -49,7 +51,10 @@ __all__ = [
     "SubtableFigures",
     "TableKind",
     "TierFigures",
+    "resting",
 ]
+
+S = TypeVar("S")
 
 
 class TableKind(NamedTuple):
@@ -236,6 +241,14 @@ class Recovery:
             engine.synchronize(None)
             self.step(stream)
             self.step = None
+
+
+def resting(step: Callable[[S, Any], None], store: S) -> Callable[[Any], None]:
+    """The step of a store that may be noted between two calls.
+
+    The step does not hold the store, so a table that nobody uses any more is freed at once.
+    """
+    return partial(step, weakref.proxy(store))
 
 
 class State(Protocol):

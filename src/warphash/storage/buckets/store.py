@@ -29,7 +29,6 @@ that is no build: until then, to clear the memory is the step of the recovery.
 from __future__ import annotations
 
 import ctypes
-import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -52,7 +51,7 @@ from ..resize_log import Cause, Resize
 from ..scratch import Elements, flags_at
 from ..shielded import shielded
 from ..snapshots import Snapshot
-from ..storage import MemoryUse, Outcome, Recovery, StoreOptions, TableKind
+from ..storage import MemoryUse, Outcome, Recovery, StoreOptions, TableKind, resting
 from .array import BucketArray, Pairs
 
 __all__ = ["BucketStore"]
@@ -152,14 +151,13 @@ class BucketStore:
         # Without moves, or with bounds or counts, the end of a batch is part of the call.
         at_once = self.counts_probes or self.bounds is not None or not array.design.moves_keys
         self._leaves = options.leaves and self.grows and not at_once
-        # Of a batch that was left. It does not hold the store: a table that nobody uses any more is freed at once.
-        self._recover_left = partial(BucketStore._recover, weakref.proxy(self))
         self.seed = array.seed
         self.rebuilds = self.probes = self.inserted = 0
         self.state = _State(array, 0, 0, False)
         self.recovery = Recovery()
+        self._clear_later, self._recover_left = resting(BucketStore._clear, self), resting(BucketStore._recover, self)
         if array.builds and not array.cleared:
-            self.recovery.step = self._clear
+            self.recovery.step = self._clear_later
         elif not array.cleared:
             array.clear(stream)
         self._new_share = 1.0  # of the elements of the last update
@@ -258,7 +256,7 @@ class BucketStore:
         """
         if n == 0:
             return
-        if self.recovery.step != self._clear:
+        if self.recovery.step is not self._clear_later:
             self.finish(stream)
         fits, may_reorder = self._growth.surely_fits(self, n, self.tombstones), op == Op.KEEP and (unique or not flags)
         slots = None if fits else self._slots_ahead(keys, n, unique, stream)
@@ -386,7 +384,7 @@ class BucketStore:
         if array.cleared:
             self.recovery.step = None
         else:
-            self.recovery.step = self._clear
+            self.recovery.step = self._clear_later
         return done
 
     def _flag_built(self, keys: int, values: int, n: int, flags: int, unique: bool, added: int, stream: Any) -> bool:
@@ -419,7 +417,7 @@ class BucketStore:
         self._keep_in_bounds(stream, erased=True)
 
     def clear(self, stream: Any = None) -> None:
-        self.recovery.step = self._clear
+        self.recovery.step = self._clear_later
         array = self.state.array
         if array.builds:
             array.cleared = False

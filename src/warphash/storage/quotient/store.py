@@ -27,11 +27,10 @@ to clear them is the step of the recovery.
 from __future__ import annotations
 
 import ctypes
-import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -49,7 +48,7 @@ from ..resize_log import Cause, Resize
 from ..scratch import Elements, flags_at
 from ..shielded import shielded
 from ..snapshots import Snapshot
-from ..storage import MemoryUse, Outcome, Recovery, StoreOptions, TableKind
+from ..storage import MemoryUse, Outcome, Recovery, StoreOptions, TableKind, resting
 from .array import MOST_AWAITED, SPARE_ELEMENTS, QuotientArray
 from .few import Adopted
 
@@ -127,14 +126,11 @@ class QuotientStore:
         self.rebuilds = self.probes = self.inserted = 0
         self.state = _State(array, 0)
         self.recovery = Recovery()
+        self._recover_left = resting(QuotientStore._recover, self)
+        self._clear_new = resting(QuotientStore._clear, self)  # no batch began, so a build need not wait for it
         if not array.cleared:
             self.recovery.step = self._clear_new
         self._listed = array.engine.allocate_pinned(4 * SPARE_ELEMENTS)
-
-    @cached_property
-    def _recover_left(self) -> Callable[[Any], None]:
-        """Of a batch that was left. It does not hold the store: a table that nobody uses any more is freed at once."""
-        return partial(QuotientStore._recover, weakref.proxy(self))
 
     # ---- what the store is; nothing of it waits or changes anything
     @property
@@ -230,7 +226,7 @@ class QuotientStore:
         few = rewrites and self._leaves and self.state.array.is_few(n)
         if few and awaited and awaited + n <= MOST_AWAITED and self._growth.surely_fits(self, awaited + n, 0):
             return self._leave(keys, values, n, op, kind, flags, stream)
-        if self.recovery.step != self._clear_new:
+        if self.recovery.step is not self._clear_new:
             self.finish(stream)
         fits = self._growth.surely_fits(self, n, 0)
         if not fits:
@@ -371,10 +367,6 @@ class QuotientStore:
         array.clear(stream)
         self.state, self._adopted = _State(array, 0), None
 
-    def _clear_new(self, stream: Any) -> None:
-        """Clear an array that nothing has been done with. No batch began, so a build need not wait for it."""
-        self._clear(stream)
-
     # ---- size
     def rebuild(self, keys: int, stream: Any = None) -> None:
         self.finish(stream)
@@ -430,7 +422,7 @@ class QuotientStore:
         first_seed = old.seed + (rehashes or slots == old.slots)
         for attempt in count():
             new = old.sibling(slots, first_seed + attempt, stream)
-            if size == 0 and self.recovery.step != self._clear_new:
+            if size == 0 and self.recovery.step is not self._clear_new:
                 new.clear(stream)
             if size == 0 or new.take_over(old, size, stream).complete:
                 self.state = _State(new, size)

@@ -30,7 +30,7 @@ from ...runtime.engine import Engine
 from ..bounded.bound import Bound
 from ..make import make_storage as make_tier
 from ..scratch import flags_at
-from ..storage import MemoryUse, MixedBatch, StoreOptions
+from ..storage import MemoryUse, MixedBatch, StoreOptions, resting
 from .cache import Cache
 from .home import Home
 from .lookup import look_up
@@ -113,7 +113,7 @@ class TieredStorage:
         flags, _own_flags = flags_at(self._tiers.engine, flags, n, stream)
         look_up(self._tiers, keys, n, values, flags, default, stream)
         if self._tiers.cache.due:
-            self._tiers.recovery.step = self._admit
+            self._tiers.recovery.step = resting(TieredStorage._admit, self)
 
     def present(self, keys: int, n: int, flags: int, stream: Any) -> None:
         """As `Storage.present`: the home knows all keys."""

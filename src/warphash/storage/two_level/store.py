@@ -43,7 +43,7 @@ from ..listed import Listed, list_unplaced
 from ..resize_log import Cause, Resize
 from ..scratch import Elements, flags_at
 from ..shielded import shielded
-from ..storage import MemoryUse, Outcome, Recovery, StoreOptions, TableKind
+from ..storage import MemoryUse, Outcome, Recovery, StoreOptions, TableKind, resting
 from .array import Saved, TwoLevelArray
 
 __all__ = ["TwoLevelStore"]
@@ -121,8 +121,9 @@ class TwoLevelStore:
         self._samples = aggregate.Samples()
         self.state = _State(array, 0, 0, False)
         self.recovery = Recovery()
+        self._clear_later = resting(TwoLevelStore._clear, self)
         if not array.cleared:
-            self.recovery.step = self._clear
+            self.recovery.step = self._clear_later
         self._listed = array.engine.allocate_pinned(_LISTED_BYTES)
 
     # ---- what the store is; nothing of it waits or changes anything
@@ -202,7 +203,7 @@ class TwoLevelStore:
         """
         if n == 0:
             return
-        if self.recovery.step != self._clear:
+        if self.recovery.step is not self._clear_later:
             self.finish(stream)
         fits = self._growth.surely_fits(self, n, self.state.tombstones)
         if not fits:
@@ -299,7 +300,7 @@ class TwoLevelStore:
             with suppress(MemoryError):
                 if self._samples.repeat_often(self, keys, n, stream):
                     return False
-        self.recovery.step = self._clear
+        self.recovery.step = self._clear_later
         outcome = self._mended(array, array.build(keys, values, n, stream), stream)
         # Keys may repeat that should not. Then nobody knows which element was added.
         if not outcome.complete or (flags and outcome.changed < n):
@@ -346,7 +347,7 @@ class TwoLevelStore:
         self._keep_in_bounds(stream, erased=True)
 
     def clear(self, stream: Any = None) -> None:
-        self.recovery.step = self._clear
+        self.recovery.step = self._clear_later
         array = self.state.array
         array.cleared = False
         self.state = _State(array, 0, 0, False)
@@ -414,7 +415,7 @@ class TwoLevelStore:
         for attempt in count(1):
             moved = self._moved(slots, seed + attempt, stream)
             if moved is not None:
-                cleared = self.recovery.step == self._clear
+                cleared = self.recovery.step is self._clear_later
                 array, size = moved
                 self.state = self.state._replace(array=array, size=size, tombstones=0)
                 self.rebuilds += not cleared
