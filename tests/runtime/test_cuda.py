@@ -15,7 +15,7 @@ from warphash.runtime import program_log
 from warphash.runtime.abi import Batch, Table
 from warphash.runtime.cuda import engine as cuda
 from warphash.runtime.cuda.driver import check
-from warphash.runtime.cuda.staging import PIECE_BYTES, SMALL_BYTES
+from warphash.runtime.cuda.staging import FIRST_PIECE_BYTES, PIECE_BYTES, SMALL_BYTES
 from warphash.runtime.engine import KernelSpec
 
 from . import toy
@@ -48,7 +48,8 @@ def foreign(engine: cuda.CudaEngine) -> Any:
     driver.cuStreamDestroy(stream)
 
 
-SIZES = [0, 1, 255, SMALL_BYTES, SMALL_BYTES + 1, PIECE_BYTES, 2 * PIECE_BYTES + 7, 5 * PIECE_BYTES + 1]
+SIZES = [0, 1, 255, SMALL_BYTES, SMALL_BYTES + 1, FIRST_PIECE_BYTES, FIRST_PIECE_BYTES + 1]
+SIZES += [PIECE_BYTES, PIECE_BYTES + 1, 2 * PIECE_BYTES + 7, 5 * PIECE_BYTES + 1]
 
 
 def scale_add(engine: Any, program: Any, keys: np.ndarray, factor: int, term: int, stream: Any) -> np.ndarray:

@@ -26,6 +26,10 @@ __all__ = ["PIECE_BYTES", "Body", "Mark", "Staging", "StagingEngine"]
 PIECE_BYTES = 8 << 20
 """Of one pinned piece; there are two. Large against the cost of a launch, small against a batch."""
 
+FIRST_PIECE_BYTES = 256 << 10
+"""Of a piece until an array needs more: the driver takes 4 ms to pin `PIECE_BYTES` (H200), and a first small batch
+would wait for four such pieces."""
+
 SMALL_BYTES = 4096
 """Up to here an array comes down through a pinned page of its own: the reports of updates, above all."""
 
@@ -82,17 +86,20 @@ class _Piece:
 
 
 class _Pair:
-    """Two pieces, made at the first use, and the lock under which one copy or pipeline has them."""
+    """Two pieces, made when they are needed, and the lock under which one copy or pipeline has them."""
 
     def __init__(self, engine: StagingEngine) -> None:
         self.lock = threading.Lock()
         self._engine = engine
-        self._pieces: list[_Piece] = []
+        self._pieces: list[_Piece | None] = [None, None]
 
-    def __getitem__(self, number: int) -> _Piece:
-        if not self._pieces:
-            self._pieces = [_Piece(self._engine, PIECE_BYTES) for _ in range(2)]
-        return self._pieces[number % 2]
+    def piece(self, number: int, nbytes: int) -> _Piece:
+        """The piece for a part of an array. It has ``nbytes`` at least, which are `PIECE_BYTES` at most."""
+        piece = self._pieces[number % 2]
+        if piece is None or piece.pinned.nbytes < nbytes:
+            size = FIRST_PIECE_BYTES if nbytes <= FIRST_PIECE_BYTES else PIECE_BYTES
+            self._pieces[number % 2] = piece = _Piece(self._engine, size)
+        return piece
 
 
 class _Landing:
@@ -136,7 +143,7 @@ class Staging:
         with self._copies.lock:
             for number, start in enumerate(range(0, source.size, PIECE_BYTES)):
                 part = source[start : start + PIECE_BYTES]
-                piece = self._copies[number]
+                piece = self._copies.piece(number, part.size)
                 piece.mark.wait()
                 _move(piece.pinned.array[: part.size], part)
                 self._engine.copy(target + start, piece.pinned.ptr, part.size, stream, mark=piece.mark)
@@ -151,7 +158,7 @@ class Staging:
             landing: tuple[_Piece, npt.NDArray[np.uint8]] | None = None
             for number, start in enumerate(range(0, target.size, PIECE_BYTES)):
                 part = target[start : start + PIECE_BYTES]
-                piece = self._copies[number]
+                piece = self._copies.piece(number, part.size)
                 piece.mark.wait()
                 self._engine.copy(piece.pinned.ptr, source + start, part.size, stream, mark=piece.mark)
                 _land(landing)
@@ -172,7 +179,7 @@ class Staging:
 
         Notes
         -----
-        Takes ``2 * PIECE_BYTES`` of device memory, however long the arrays are.
+        Takes up to ``2 * PIECE_BYTES`` of device memory, however long the arrays are.
         """
         n = len(inputs[0])
         if n == 0:
@@ -180,10 +187,11 @@ class Staging:
         row_bytes = [array[:1].nbytes for array in (*inputs, *outputs)]
         items = max(1, min(n, (PIECE_BYTES - ALIGNMENT * len(row_bytes)) // sum(row_bytes)))
         with self._pipelines.lock:
-            lanes = [_Lane(self._engine, self._pipelines[number], row_bytes, items, stream) for number in range(2)]
+            make = functools.partial(_Lane, self._engine, self._pipelines, row_bytes, items, stream)
+            lanes = [make(number) for number in range(1 if items == n else 2)]
             try:
                 for number, start in enumerate(range(0, n, items)):
-                    lane, other = lanes[number % 2], lanes[1 - number % 2]
+                    lane, other = lanes[number % len(lanes)], lanes[(number + 1) % len(lanes)]
                     stop = min(n, start + items)
                     lane.send([array[start:stop] for array in inputs])
                     body(stop - start, lane.addresses[: len(inputs)], lane.addresses[len(inputs) :])
@@ -198,11 +206,14 @@ class Staging:
 class _Lane:
     """One pinned piece cut up for the arrays of a pipeline, and device memory cut up alike."""
 
-    def __init__(self, engine: StagingEngine, piece: _Piece, row_bytes: list[int], items: int, stream: Any) -> None:
+    def __init__(
+        self, engine: StagingEngine, pair: _Pair, row_bytes: list[int], items: int, stream: Any, number: int
+    ) -> None:
         sizes = [-(-nbytes * items // ALIGNMENT) * ALIGNMENT for nbytes in row_bytes]
-        self._offsets = [sum(sizes[:number]) for number in range(len(sizes))]
-        self._piece = piece if sum(sizes) <= PIECE_BYTES else _Piece(engine, sum(sizes))  # rows wider than a piece
-        self._device = engine.allocate(sum(sizes), stream)
+        self._offsets, total = [sum(sizes[:at]) for at in range(len(sizes))], sum(sizes)
+        is_wide = total > PIECE_BYTES  # rows wider than a piece
+        self._piece = _Piece(engine, total) if is_wide else pair.piece(number, total)
+        self._device = engine.allocate(total, stream)
         self._engine = engine
         self._stream = stream
         self._targets: list[npt.NDArray[np.uint8]] = []
