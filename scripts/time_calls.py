@@ -1,8 +1,8 @@
 """Time what a call costs: small batches of resident keys, `from_arrays`, and the first table of a pair of types.
 
 Each rate stands beside ``a * b`` of the same library on arrays of the same length, which is one launch and one
-allocation. A figure is that of the fastest of many loops; a loop waits for the device once, at its end. The answers are
-verified before they are timed.
+allocation. The first figure is that of the fastest of many loops, the second that of the median loop; a loop waits for
+the device once, at its end. The answers are verified before they are timed.
 
 Usage: python scripts/time_calls.py [--device cuda] [--libraries cupy torch] [--designs bucketed_cuckoo] [--keys 1000]
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -27,17 +28,19 @@ import warphash
 FIRST = """
 import sys, time
 import numpy as np
-import warphash
+from warphash import HashMap
 from warphash.runtime.devices import engine_for
 design, device, n = sys.argv[1], sys.argv[2], int(sys.argv[3])
 engine_for(device)  # starts the device
-keys = np.arange(n, dtype="uint32")
-start = time.perf_counter()
-table = warphash.HashMap("uint32", "uint32", design=design, device=device, capacity=2 * n)
-table.insert(keys, keys)
-assert table.find(keys)[1].all()
-print(time.perf_counter() - start)
+for types in (("uint32", "uint32"), ("uint64", "uint64")):
+    keys, values = np.arange(n, dtype=types[0]), np.arange(n, dtype=types[1])
+    start = time.perf_counter()
+    table = HashMap(*types, design=design, device=device, capacity=2 * n)
+    table.insert(keys, values)
+    assert table.find(keys)[1].all()
+    print(time.perf_counter() - start)
 """
+"""Prints the seconds of the first table of a process, and of the first table of two other types."""
 
 
 class Library:
@@ -62,25 +65,25 @@ class Library:
             self.module.cuda.Device().synchronize()
 
 
-def microseconds(library: Library, call: Callable[[], Any], calls: int, loops: int) -> float:
-    """Of a call, in the fastest loop."""
+def microseconds(library: Library, call: Callable[[], Any], calls: int, loops: int) -> tuple[float, float]:
+    """Of a call, in the fastest loop and in the median loop."""
     for _ in range(3):
         call()
     library.wait()
-    best = float("inf")
+    seconds = []
     gc.disable()
     for _ in range(loops):
         start = time.perf_counter()
         for _ in range(calls):
             call()
         library.wait()
-        best = min(best, (time.perf_counter() - start) / calls)
+        seconds.append((time.perf_counter() - start) / calls)
     gc.enable()
-    return best * 1e6
+    return min(seconds) * 1e6, statistics.median(seconds) * 1e6
 
 
-def time_calls(library: Library, design: str, device: str, n: int, loops: int) -> dict[str, float]:
-    """Microseconds of each verb."""
+def time_calls(library: Library, design: str, device: str, n: int, loops: int) -> dict[str, tuple[float, float]]:
+    """Microseconds of each verb, as of `microseconds`."""
     rng = np.random.default_rng(n)
     host = rng.permutation(np.arange(1, n + 1, dtype=np.int32))
     keys, values = library.array(host), library.array(host[::-1].copy())
@@ -109,13 +112,13 @@ def time_calls(library: Library, design: str, device: str, n: int, loops: int) -
     return figures
 
 
-def first_table(design: str, device: str, n: int) -> list[float]:
-    """Seconds of the first insert and find of a process: with an empty compile cache, and with one that has them."""
+def first_tables(design: str, device: str, n: int) -> list[tuple[float, ...]]:
+    """What `FIRST` prints, with an empty compile cache and with one that has the kernels."""
     with tempfile.TemporaryDirectory() as cache:
         command = [sys.executable, "-c", FIRST, design, device, str(n)]
         environment = os.environ | {"WARPHASH_CACHE_DIR": cache}
         runs = (subprocess.run(command, env=environment, capture_output=True, text=True, check=True) for _ in range(2))
-        return [float(run.stdout) for run in runs]
+        return [tuple(map(float, run.stdout.split())) for run in runs]
 
 
 def main() -> None:
@@ -131,13 +134,23 @@ def main() -> None:
         for design in given.designs:
             for n in given.keys:
                 figures = time_calls(library, design, given.device, n, given.loops)
-                product = figures["a * b"]
-                cells = [f"{verb} {us:.1f} ({us / product:.2f})" for verb, us in figures.items()]
-                print(f"{name}, {design}, {n:,} keys, us (beside a * b): {', '.join(cells)}")
+                product = figures["a * b"][0]
+                cells = [f"{verb} {us:.1f} {median:.1f} ({us / product:.2f})" for verb, (us, median) in figures.items()]
+                print(
+                    f"{name}, {design}, {n:,} keys, us of the fastest and the median loop (fastest, beside a * b): ",
+                    end="",
+                )
+                print(", ".join(cells))
     for design in given.designs:
         for n in given.keys:
-            cold, cached = first_table(design, given.device, n)
-            print(f"{design}, first insert and find of {n:,} keys: {cold:.3f} s, {cached * 1e3:.1f} ms from the cache")
+            for what, (first, other) in zip(
+                ("compiled", "from the cache"), first_tables(design, given.device, n), strict=True
+            ):
+                print(
+                    f"{design}, first insert and find of {n:,} keys, {what}: {first * 1e3:.1f} ms in a process, ",
+                    end="",
+                )
+                print(f"{other * 1e3:.1f} ms of other types")
 
 
 if __name__ == "__main__":
