@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from support.engines import one_of_each
+from warphash import HashMap
 from warphash.designs import registry
 from warphash.table.base import BaseTable
 
@@ -81,3 +82,33 @@ def test_calls_are_timed_beside_a_product(monkeypatch: pytest.MonkeyPatch, capsy
         "compiled",
         "from the cache",
     ]
+
+
+def batches(monkeypatch: pytest.MonkeyPatch, *options: str) -> None:
+    script = SCRIPT.with_name("time_batches.py")
+    given = ["--device", "cpu", "--n", "2000", "--base", "5000", "--repetitions", "2", *options]
+    monkeypatch.setattr(sys, "argv", [str(script), *given])
+    runpy.run_path(str(script), run_name="__main__")
+
+
+@pytest.mark.parametrize("types", [("uint32", "uint32"), ("uint64", "uint64"), ("uint64", "uint32")])
+def test_batches_are_timed_and_verified(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], types: tuple[str, str]
+) -> None:
+    batches(monkeypatch, "--types", *types, "--rows", "build", "insert", "find", "erase", "sum", "grow", "huge")
+    _, *rows = capsys.readouterr().out.splitlines()
+    assert len(rows) == 19 and all(row.endswith(" of 2, 0 wrong") for row in rows)
+
+
+@pytest.mark.parametrize("row", ["build", "insert", "find", "erase", "sum", "grow", "huge"])
+def test_a_wrong_batch_is_no_rate(monkeypatch: pytest.MonkeyPatch, row: str) -> None:
+    find = HashMap.find
+
+    def one_less(table: Any, keys: Any) -> Any:
+        values, found = find(table, keys)
+        found[:1] = ~found[:1]
+        return values, found
+
+    monkeypatch.setattr(HashMap, "find", one_less)
+    with pytest.raises(SystemExit, match="is not a rate"):
+        batches(monkeypatch, "--rows", row)
