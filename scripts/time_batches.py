@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from warphash import HashMap
+from warphash.lab.limits import LINE_BYTES
 from warphash.lab.runner import Lab
 from warphash.lab.workloads import ranks, scrambled
 
@@ -44,6 +45,9 @@ class Row(NamedTuple):
         Wrong answers of the last call, and wrong pairs of its table.
     calls
         That a run makes.
+    ceiling_per_s
+        Lookups per second that the memory allows where each key goes to its line by itself (`lab.ceilings`); 0 to say
+        nothing.
     """
 
     name: str
@@ -52,6 +56,7 @@ class Row(NamedTuple):
     run: Callable[[], Any]
     wrong: Callable[[], int]
     calls: int = 1
+    ceiling_per_s: float = 0
 
 
 class Batches:
@@ -160,9 +165,11 @@ class Batches:
         there = {"all": True, "half": order < self.n - half, "none": False}
         for what, keys in asked.items():
             yield self._find(f"find {what}", keys, there[what])
-        few = self.n // FRACTION
+        few, key_bytes = self.n // FRACTION, np.dtype(self._types[0]).itemsize
+        ceiling_per_s = self._lab.memory.lookups_per_s(LINE_BYTES, self._made[0].nbytes, key_bytes)
         for what in ("all", "none"):
-            yield self._find(f"find {what}, 1/{FRACTION} of the keys", asked[what][-few:], there[what])
+            row = self._find(f"find {what}, 1/{FRACTION} of the keys", asked[what][-few:], there[what])
+            yield row._replace(ceiling_per_s=ceiling_per_s)
 
     def _find(self, name: str, keys: Any, there: Any) -> Row:
         calls = 1 if self._lab.arrays is np else 8  # the host launches a call while the call before still runs
@@ -204,7 +211,7 @@ class Batches:
             keys = known[number]
 
             def wrong(number: Any = number, capacity: int = capacity, known: Any = known) -> int:
-                sums = arrays.bincount(number, weights=added, minlength=capacity)
+                sums = arrays.bincount(number, weights=added, minlength=capacity).astype(np.uint64)  # of whole floats
                 values, found = self._made[0].find(known)
                 there = arrays.bincount(number, minlength=capacity) > 0
                 return self.unlike(found, there) + int((there & (values != sums.astype(self._types[1]))).sum())
@@ -284,7 +291,8 @@ def main() -> None:
             seconds = [run_s / row.calls for run_s in lab.timed(row.run, row.before)]
             wrong = row.wrong()
             rate, best = row.keys / statistics.median(seconds) / 1e9, row.keys / min(seconds) / 1e9
-            print(f"{row.name}: {rate:.2f} ({best:.2f}) of {len(seconds)}, {wrong} wrong", flush=True)
+            share = f", {rate * 1e9 / row.ceiling_per_s:.2f} of the ceiling of lookups" if row.ceiling_per_s else ""
+            print(f"{row.name}: {rate:.2f} ({best:.2f}){share} of {len(seconds)}, {wrong} wrong", flush=True)
             if wrong:
                 raise SystemExit(f"{row.name}: a rate with {wrong:,} wrong answers is not a rate")
 

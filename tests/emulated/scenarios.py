@@ -25,7 +25,6 @@ from support.types import Array, special_keys
 from warphash import Operation
 from warphash.designs.layout import LINE_BYTES
 from warphash.errors import TableFull, WarphashError
-from warphash.runtime.abi import REPORT_WORDS
 from warphash.runtime.cuda.nvrtc import CompileError
 from warphash.runtime.emulated import engine as emulated
 from warphash.runtime.emulated.engine import EmulatedEngine
@@ -228,10 +227,20 @@ def crowds_of_few(case: Case, rng: np.random.Generator) -> None:
         batch = np.concatenate([few, rng.choice(few, 10)])
         values = numbers(case, len(batch))
         model.inserted(batch, values, table.insert(batch, values))
-        report = array_of(table)._few._batch.report
-        words = array_of(table).engine.to_host(report, np.uint64, REPORT_WORDS)
-        assert not words.any(), "the report is not as the next launch needs it"
         assert not len(held_locks(table)), "a lock is held"
+    model.agrees(table, keys)
+
+
+def crowds_of_one_home(case: Case, rng: np.random.Generator) -> None:
+    """More keys of one bucket than it has slots, in one batch of few: some are guests."""
+    table, model = case.table(capacity=300), Model()
+    array = array_of(table)
+    width = (1 << 8 * case.key_dtype.itemsize) // array.buckets
+    hashes = 3 * width + np.arange(1, 3 * array.spec.slots_per_bucket // 2) * (width // 64)
+    keys = rng.permutation(keys_with(table, hashes.astype(case.key_dtype)))
+    values = numbers(case, len(keys))
+    model.inserted(keys, values, table.insert(keys, values))
+    assert not len(held_locks(table)), "a lock is held"
     model.agrees(table, keys)
 
 

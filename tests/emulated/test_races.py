@@ -20,6 +20,7 @@ from emulated.scenarios import (
     copies_of_lists,
     copies_under_locks,
     crowds_of_few,
+    crowds_of_one_home,
     crowds_under_locks,
     erased_alone,
     erased_slots_used_again,
@@ -220,7 +221,8 @@ def test_no_schedule_loses_a_pair_that_moves(races: Races, seeds: range) -> None
 
 @schedules(SCHEDULES)
 @pytest.mark.parametrize(
-    "scenario", [copies_under_locks, crowds_under_locks, erased_alone, crowds_of_few, adopted_pairs, by_ranges]
+    "scenario",
+    [copies_under_locks, crowds_under_locks, erased_alone, crowds_of_few, crowds_of_one_home, adopted_pairs, by_ranges],
 )
 @pytest.mark.parametrize("races", crossed([Races("quotient_cuckoo", word, {}) for word in ("u4", "u8")]))
 def test_no_schedule_loses_a_key_in_one_launch(races: Races, scenario: Scenario, seeds: range) -> None:

@@ -386,8 +386,8 @@ COUNT_WORDS = 8 + 8 * REPORT_LINES
 REPORT_WORDS = COUNT_WORDS + 8 * REPORT_LINES
 """Words of a report."""
 
-FEW_REPORT_WORDS = REPORT_WORDS + 2
-"""Words of a ``FewReport``: a report, and the numbers of added keys and of adopted pairs."""
+FEW_REPORT_WORDS = 2
+"""Words of a ``FewReport``: the numbers of added keys and of adopted pairs."""
 
 LEFTOVER, WINNERS, LOSERS, CROWDS = 0, 8, 16, 40
 """Where the lengths of a report's lists are, in bytes."""

@@ -399,8 +399,7 @@ class QuotientArray:
         """
         few = self._few
         if few is None:
-            spare = self._spare
-            few = FewUpdates(self.engine, self.spec, MOST_AWAITED, spare.batch, spare.left, self._locks, stream)
+            few = FewUpdates(self.engine, self.spec, MOST_AWAITED, self._spare.left, self._locks, stream)
             self._few = few
         if not self.cleared:
             self.clear(stream)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...runtime.abi import FEW_REPORT_WORDS, FewBatch, QuotientBatch
+from ...runtime.abi import FEW_REPORT_WORDS, FewBatch
 from ...runtime.engine import Engine, KernelSpec
 from ..result_slot import ResultSlot
 from ..scratch import starts_of
@@ -29,10 +29,8 @@ class FewUpdates:
     ----------
     most
         Elements that may be under way.
-    spare
-        A batch that has memory for the elements of a launch, to bring them to their ranges.
     left_out
-        Address of as many uint32.
+        Address of a uint32 for each element of a launch.
     locks
         Address of the locks of the buckets.
 
@@ -41,9 +39,7 @@ class FewUpdates:
     MemoryError
     """
 
-    def __init__(
-        self, engine: Engine, spec: KernelSpec, most: int, spare: QuotientBatch, left_out: int, locks: int, stream: Any
-    ) -> None:
+    def __init__(self, engine: Engine, spec: KernelSpec, most: int, left_out: int, locks: int, stream: Any) -> None:
         self._engine, self._spec = engine, spec
         report, keys, values, end = starts_of(
             (8 * FEW_REPORT_WORDS, most * spec.word_bytes, most * spec.value_word_bytes)
@@ -52,7 +48,6 @@ class FewUpdates:
         self._result_slot = ResultSlot(engine)
         self._keys, at = self._memory.ptr + keys, self._memory.ptr
         self._batch = FewBatch(report=at + report, locks=locks, left_out=left_out, adopted_values=at + values)
-        self._batch.brought, self._batch.numbers, self._batch.touched = spare.brought, spare.numbers, spare.touched
         self.forget(stream)
 
     def batch_of(
@@ -105,5 +100,5 @@ class FewUpdates:
         return keys, engine.to_host(batch.adopted_values, f"u{spec.value_word_bytes}", n, stream)
 
     def forget(self, stream: Any) -> None:
-        """Forget the adopted pairs, and what a launch that failed has left in the report."""
+        """Forget the adopted pairs."""
         self._engine.fill(self._batch.report, 0, 8 * FEW_REPORT_WORDS, stream)

@@ -11,7 +11,7 @@ struct OneLaunchBatch : QuotientBatch {
 };
 
 // The report of an update of few elements (quotient/gpu/few.cuh).
-struct FewReport : Report {
+struct FewReport {
   u64 added;    // keys, as of the last answer
   u64 adopted;  // pairs that the table has adopted
 };

@@ -5,12 +5,14 @@
 //      meanwhile. So nobody takes a lock, and the loads of several elements are under way together. Absent keys are
 //      listed, but for those of pairs that the table has adopted before.
 //   2. Absent keys are added under locks that the block shares (quotient/gpu/locked.cuh). Some elements are left.
-//   3. Elements that are left are brought to their ranges (quotient/bring.cuh), and applied in place, one range after
-//      another (quotient/apply.cuh).
-//   4. The host may go on before the batch has ended, and the caller may change the keys then. So with `adopted_keys`,
-//      the table adopts pairs that find no slot: the host places them later. One thread does this. Of elements with one
-//      key, the first is adopted, and the others find the key there.
-//   5. The first warp writes the answer, and the block makes the report ready for the next launch.
+//   3. Steps 1 and 2 once more, for the elements that are left. Most of them have the key of an element that was added.
+//   4. The first thread takes what is left, one element after another. It combines the value of a key that is there.
+//      An absent key gets a vacant slot of its home or of its second bucket, or keys move on until there is one
+//      (quotient/range.cuh). The host may go on before the batch has ended, and the caller may change the keys then.
+//      So with `adopted_keys`, the table adopts a pair that finds no slot: the host places it later. Elements that
+//      follow find the key among the adopted ones.
+//   5. The block makes the filters of a range anew, if guests have left a bucket there. Chance decides, as in
+//      quotient/range.cuh, since all lines of the range are read. The first thread writes the answer.
 // A barrier of the block ends each step.
 //
 // The answer lies in host memory, at `answer`: words 1 to 4 count adopted pairs, unplaced elements, keys added and
@@ -20,18 +22,21 @@
 // adds behind those of the update before. So the host waits for the last update alone. If the last update was never
 // launched, the answer is still right for the updates that were.
 //
-// The report is a FewReport. Its words are 0 between two launches, but for `added`, and for `adopted`, which the host
-// sets to 0.
+// The report is a FewReport. The host sets `adopted` to 0.
 //
 // Why one block. Its threads share memory that is nearer than that of the device, so a lock, a count and a barrier cost
 // little. Few elements wait for single loads: more processors would not end them sooner.
 //
-// Memory order. In step 1, lines are read and values combined by relaxed operations (core/value.cuh). Else as in the
-// headers of the steps.
+// Why one thread in step 4. It comes to keys both of whose buckets are full, and of these to the few that no single
+// move helps. The rounds of quotient/range.cuh would place them side by side. But all tables wait for the compiler at
+// their first small update, and those rounds are more than half of its time.
+//
+// Memory order. In step 1, lines are read and values combined by relaxed operations (core/value.cuh). In step 4, one
+// thread has the table, and reads and writes plainly. Else as in the headers of the steps.
 #pragma once
-#include "quotient/apply.cuh"
 #include "quotient/gpu/lines.cuh"
 #include "quotient/gpu/locked.cuh"
+#include "quotient/range.cuh"
 
 namespace warphash {
 
@@ -45,10 +50,12 @@ struct UpdateFew {
   using Word = typename S::Word;
   using Steps = ChangeUnderLocks<D, BlockLocks>;
   using Element = typename Steps::Element;
-  using Work = ApplyToRange<D, LinesInGlobal>;
+  using Range = InRange<D, LinesInGlobal>;
   static constexpr bool kWalks = true;
   static constexpr u32 kThreads = block_threads(kApplyingThreads), kBlocks = 1;
   static constexpr u32 kAtOnce = 4;  // elements of a thread whose loads are under way
+  static constexpr u32 kPasses = 2;  // over steps 1 and 2
+  static constexpr u32 kNone = ~0u;
 
   struct Memory {
     union {
@@ -56,9 +63,10 @@ struct UpdateFew {
         u32 locks[kBlockLocks / 32];
         u32 absent[kMostFew];  // elements
       } lists;
-      alignas(16) u8 work[Work::kMemoryBytes];
+      alignas(16) u8 range[Range::kMemoryBytes];
     };
-    u32 absent, left;  // elements
+    u32 absent[kPasses], left[kPasses];  // elements of each pass
+    u32 renewed;                         // a range whose filters are made anew, or kNone
     u32 changed, probes;
   };
 
@@ -66,44 +74,51 @@ struct UpdateFew {
     WARPHASH_ASSERT(b.n <= kMostFew && threads_in_grid() == threads_in_block());
     Memory& m = *static_cast<Memory*>(block_memory<sizeof(Memory)>());
     FewReport& report = *pointer<FewReport>(b.report);
-    const u64 adopted = load_relaxed(&report.adopted), added = b.goes_on ? load_relaxed(&report.added) : 0;
+    Answer a = {load_relaxed(&report.adopted), 0, b.goes_on ? load_relaxed(&report.added) : 0, 0};
     for (u32 w = thread_in_block(); w < kBlockLocks / 32; w += threads_in_block()) m.lists.locks[w] = 0;
-    if (thread_in_block() == 0) m.absent = m.left = m.changed = m.probes = 0;
+    if (thread_in_block() == 0) {
+      for (u32 pass = 0; pass < kPasses; ++pass) m.absent[pass] = m.left[pass] = 0;
+      m.changed = m.probes = 0;
+      m.renewed = kNone;
+    }
     block_barrier();
     Tally tally;
-    for (u32 first = 0; first < b.n; first += kAtOnce * threads_in_block()) look(t, b, m, first, adopted, tally);
-    block_barrier();
-    if (m.absent > 0) add(t, b, m, tally);
+    u32 left = static_cast<u32>(b.n);
+#pragma unroll 1
+    for (u32 pass = 0; pass < kPasses && left > 0; ++pass) {
+      for (u32 first = 0; first < left; first += kAtOnce * threads_in_block())
+        look(t, b, m, pass, first, left, a.adopted, tally);
+      block_barrier();
+      if (m.absent[pass] > 0) add(t, b, m, pass, tally);
+      block_barrier();
+      left = m.left[pass];
+    }
+    if (left > 0) {
+      if (thread_in_block() == 0) place_left(t, b, m, left, a, tally);
+      block_barrier();
+      if (m.renewed != kNone) range_of(t, b, m, m.renewed).renew_filters();
+    }
     if (tally.changed) atomic_add(&m.changed, static_cast<u32>(tally.changed));
     if (b.count_probes && tally.probes) atomic_add(&m.probes, static_cast<u32>(tally.probes));
     block_barrier();
-    if (m.left == 0) return answer(b, report, {adopted, 0, added + m.changed, m.probes});
-    finish_left(t, b, m, report);
-    if (report.unplaced > 0 && b.adopted_keys && thread_in_block() == 0) adopt(b, m.left, report);
-    block_barrier();
-    if (thread_in_block() < kWarpLanes) {
-      const CountLine& line = report.counts[lane()];
-      const u64 changed = warp_sum(line.changed), probes = warp_sum(line.probes);
-      answer(b, report, {report.adopted, report.unplaced, added + m.changed + changed, m.probes + probes});
-    }
-    block_barrier();
-    u64* const words = reinterpret_cast<u64*>(&report);
-    for (u64 w = thread_in_block(); w < sizeof(Report) / 8; w += threads_in_block()) words[w] = 0;
+    a.added += m.changed, a.probes = m.probes;
+    answer(b, report, a);
   }
 
  private:
-  static_assert(kReportLines == kWarpLanes, "a lane sums up a line");
+  struct Answer {
+    u64 adopted, unplaced, added, probes;
+  };
 
   // Of kAtOnce elements of each thread, from `first` on. An element behind the last one is the last one again.
-  WARPHASH_FN static void look(const QuotientTable& t, const FewBatch& b, Memory& m, u32 first, u64 adopted,
-                               Tally& tally) {
-    const u32 n = static_cast<u32>(b.n);
+  WARPHASH_FN static void look(const QuotientTable& t, const FewBatch& b, Memory& m, u32 pass, u32 first, u32 n,
+                               u64 adopted, Tally& tally) {
     u32 numbers[kAtOnce], words[kAtOnce][kLineWords], hits[kAtOnce];
     Word keys[kAtOnce];
     Element e[kAtOnce];
     const auto place = [&](u32 j) { return first + j * threads_in_block() + thread_in_block(); };
 #pragma unroll
-    for (u32 j = 0; j < kAtOnce; ++j) numbers[j] = element_of(b, place(j) < n ? place(j) : n - 1);
+    for (u32 j = 0; j < kAtOnce; ++j) numbers[j] = number_of(b, pass, place(j) < n ? place(j) : n - 1);
 #pragma unroll
     for (u32 j = 0; j < kAtOnce; ++j) keys[j] = key_at<S>(b, numbers[j]);
 #pragma unroll
@@ -135,55 +150,74 @@ struct UpdateFew {
       if (hits[j] > 0) {
         Steps::combine_in(line_at(t, buckets[j]), hits[j], b, e[j]);
       } else if (adopted == 0 || !is_adopted(b, adopted, keys[j], e[j].operand)) {
-        m.lists.absent[fetch_add(&m.absent, 1u)] = numbers[j];
+        m.lists.absent[fetch_add(&m.absent[pass], 1u)] = numbers[j];
         continue;
       }
       set_flag(b, numbers[j], kPresent);
     }
   }
 
-  WARPHASH_FN static void add(const QuotientTable& t, const FewBatch& b, Memory& m, Tally& tally) {
+  WARPHASH_FN static u32 number_of(const FewBatch& b, u32 pass, u32 place) {
+    return pass == 0 ? element_of(b, place) : pointer<const u32>(b.left_out)[place];
+  }
+
+  WARPHASH_FN static void add(const QuotientTable& t, const FewBatch& b, Memory& m, u32 pass, Tally& tally) {
     const BlockLocks locks = {m.lists.locks};
-    for (u32 first = 0; first < m.absent; first += threads_in_block()) {
-      const bool live = first + thread_in_block() < m.absent;
+    for (u32 first = 0; first < m.absent[pass]; first += threads_in_block()) {
+      const bool live = first + thread_in_block() < m.absent[pass];
       Element e = {};
       if (live) e = Steps::element(t, b, m.lists.absent[first + thread_in_block()]);
       const auto result = Steps::in_turns(t, b, locks, e, live, tally);
       if (!live) continue;
       if (result == Steps::kLeft)
-        pointer<u32>(b.left_out)[fetch_add(&m.left, 1u)] = e.number;
+        pointer<u32>(b.left_out)[fetch_add(&m.left[pass], 1u)] = e.number;
       else
         Steps::enter(b, e, result, tally);
     }
   }
 
-  template <class Task>
-  WARPHASH_FN static void for_all(const QuotientTable& t, const QuotientBatch& b, u64 n) {
-    for (u64 i = thread_in_block(); i < n; i += threads_in_block()) {
-      typename Task::State state;
-      Task::start(t, b, i, state);
-    }
-    block_barrier();
+  WARPHASH_FN static Range range_of(const QuotientTable& t, const FewBatch& b, Memory& m, u32 number) {
+    Range range(t, b, number, m.range);
+    range.lines = line_at(t, range.first_bucket)->words;
+    return range;
   }
 
-  WARPHASH_FN static void finish_left(const QuotientTable& t, const FewBatch& batch, Memory& m, FewReport& report) {
-    FewBatch b = batch;
-    b.indices = b.left_out;
-    const u64 n = m.left;
-    for (u64 i = thread_in_block(); i < n; i += threads_in_block()) {
-      typename CountInRanges<D>::State state;
-      CountInRanges<D>::start(t, b, i, state);
-      if (state.first) pointer<u32>(b.touched)[fetch_add(&report.winners, u64(1))] = state.range;
+  WARPHASH_FN static void place_left(const QuotientTable& t, const FewBatch& b, Memory& m, u32 left, Answer& a,
+                                     Tally& tally) {
+    for (u32 k = 0; k < left; ++k) {
+      const Element e = Steps::element(t, b, pointer<const u32>(b.left_out)[k]);
+      const Word key = key_at<S>(b, e.number);
+      u8 with = kPresent;
+      if (a.adopted == 0 || !is_adopted(b, a.adopted, key, e.operand)) {
+        with = place(t, b, m, e, tally);
+        if (with == kUnplaced && b.adopted_keys) adopt(b, a.adopted++, key, e.operand), with = kChanged;
+      }
+      set_flag(b, e.number, with);
+      tally.changed += with == kChanged;
+      a.unplaced += with == kUnplaced;
     }
-    block_barrier();
-    const u64 ranges = report.winners;
-    for_all<ReserveForRanges<D>>(t, b, ranges);
-    for_all<ScatterToParts<D>>(t, b, n);
-    Work::prepare(m.work);
-    for (u64 k = 0; k < ranges; ++k) {
-      Work(t, b, pointer<const u32>(b.touched)[k], m.work).run();
-      block_barrier();
-    }
+  }
+
+  WARPHASH_FN static u8 place(const QuotientTable& t, const FewBatch& b, Memory& m, const Element& e, Tally& tally) {
+    const Home<Word>& home = e.home;
+    Range range = range_of(t, b, m, home.bucket / static_cast<u32>(t.range_buckets));
+    const auto spot = range.look(home);
+    u8 with = spot.found() ? kPresent : kChanged;
+    if (spot.found())
+      Steps::combine_in(line_at(t, spot.bucket), 1u << spot.slot, b, e);
+    else if (!put_near(range, home, e.operand) && !range.make_room(home, e.operand))
+      with = kUnplaced;
+    tally.probes += range.probes;
+    if (range.m.stale && D::mixed(home.remainder) % (2 * range.size) == 0) m.renewed = range.range;
+    return with;
+  }
+
+  // Puts a new key into a vacant slot of its home or of its second bucket; false if there is none.
+  WARPHASH_FN static bool put_near(Range& range, const Home<Word>& home, typename S::Value value) {
+    const u32 second = D::second_of(range.t, range.first_bucket, home), free = range.vacant(home.bucket);
+    const u32 bucket = free ? home.bucket : second, slots = free ? free : range.vacant(second);
+    if (slots) range.put_stuck(bucket, first_bit(slots), home, !free, value);
+    return slots != 0;
   }
 
   // Whether the table has adopted a pair with this key, whose value is then combined.
@@ -196,35 +230,15 @@ struct UpdateFew {
     return true;
   }
 
-  WARPHASH_FN static void adopt(const FewBatch& b, u32 left, FewReport& report) {
-    Word* const keys = pointer<Word>(b.adopted_keys);
-    typename S::Value* const values = pointer<typename S::Value>(b.adopted_values);
-    u8* const flags = pointer<u8>(b.out_flags);
-    u64 n = report.adopted;
-    for (u32 i = 0; i < left; ++i) {
-      const u32 element = pointer<const u32>(b.left_out)[i];
-      if (flags[element] != kUnplaced) continue;
-      const Word key = key_at<S>(b, element);
-      u64 at = 0;
-      while (at < n && keys[at] != key) ++at;
-      const bool is_new = at == n;
-      keys[at] = key;
-      if constexpr (S::kHasValue)
-        if (is_new || b.op == kReplace) values[at] = S::value_at(b, element);
-      flags[element] = is_new ? kChanged : kPresent;
-      n += is_new;
-      report.counts[0].changed += is_new;
-    }
-    report.adopted = n;
-    report.unplaced = 0;
+  WARPHASH_FN static void adopt(const FewBatch& b, u64 at, Word key, typename S::Value value) {
+    pointer<Word>(b.adopted_keys)[at] = key;
+    if constexpr (S::kHasValue) pointer<typename S::Value>(b.adopted_values)[at] = value;
   }
 
-  struct Answer {
-    u64 adopted, unplaced, added, probes;
-  };
   WARPHASH_FN static void answer(const FewBatch& b, FewReport& report, const Answer& a) {
     if (thread_in_block() > 0) return;
     report.added = a.added;
+    report.adopted = a.adopted;
     u64* const words = pointer<u64>(b.answer);
     words[1] = a.adopted;
     words[2] = a.unplaced;

@@ -34,6 +34,7 @@
 //
 // Memory order. Lines are read by relaxed loads and written by plain stores, under their locks (platform/bit_locks.cuh).
 #pragma once
+#include "core/bulk.cuh"
 #include "core/gpu/schedule.cuh"
 #include "platform/bit_locks.cuh"
 #include "quotient/gpu/abi.cuh"
