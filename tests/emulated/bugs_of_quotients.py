@@ -95,7 +95,7 @@ BUGS = [
     ),
     bug(
         "adopted pairs are not sought",
-        "adopted == 0 || !is_adopted(b, adopted, keys[j], e[j].operand)",
+        "adopted == 0 || !is_adopted(b, adopted, key_at<S>(b, e.number), e.operand)",
         "true",
         adopted_pairs_that_come_again,
     ),

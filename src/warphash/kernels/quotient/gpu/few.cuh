@@ -1,9 +1,9 @@
 // An update of few elements: one launch of one block, which leaves none. The host need not wait for it.
 //
 // Protocol.
-//   1. Each thread looks for its keys. A key that is there gets its value combined. Only values change in the lines
-//      meanwhile. So nobody takes a lock, and the loads of several elements are under way together. Absent keys are
-//      listed, but for those of pairs that the table has adopted before.
+//   1. Each thread looks for its key. A key that is there gets its value combined. Only values change in the lines
+//      meanwhile, so nobody takes a lock. Absent keys are listed, but for those of pairs that the table has adopted
+//      before.
 //   2. Absent keys are added under locks that the block shares (quotient/gpu/locked.cuh). Some elements are left.
 //   3. Steps 1 and 2 once more, for the elements that are left. Most of them have the key of an element that was added.
 //   4. The first thread takes what is left, one element after another. It combines the value of a key that is there.
@@ -24,8 +24,9 @@
 //
 // The report is a FewReport. The host sets `adopted` to 0.
 //
-// Why one block. Its threads share memory that is nearer than that of the device, so a lock, a count and a barrier cost
-// little. Few elements wait for single loads: more processors would not end them sooner.
+// Why one block, with a thread for each element. Its threads share memory that is nearer than that of the device, so a
+// lock, a count and a barrier cost little. Few elements wait for single loads: more processors would not end them
+// sooner.
 //
 // Why one thread in step 4. It comes to keys both of whose buckets are full, and of these to the few that no single
 // move helps. The rounds of quotient/range.cuh would place them side by side. But all tables wait for the compiler at
@@ -52,8 +53,7 @@ struct UpdateFew {
   using Element = typename Steps::Element;
   using Range = InRange<D, LinesInGlobal>;
   static constexpr bool kWalks = true;
-  static constexpr u32 kThreads = block_threads(kApplyingThreads), kBlocks = 1;
-  static constexpr u32 kAtOnce = 4;  // elements of a thread whose loads are under way
+  static constexpr u32 kThreads = block_threads(kMostFew), kBlocks = 1;
   static constexpr u32 kPasses = 2;  // over steps 1 and 2
   static constexpr u32 kNone = ~0u;
 
@@ -86,8 +86,8 @@ struct UpdateFew {
     u32 left = static_cast<u32>(b.n);
 #pragma unroll 1
     for (u32 pass = 0; pass < kPasses && left > 0; ++pass) {
-      for (u32 first = 0; first < left; first += kAtOnce * threads_in_block())
-        look(t, b, m, pass, first, left, a.adopted, tally);
+      for (u32 place = thread_in_block(); place < left; place += threads_in_block())
+        look(t, b, m, pass, place, a.adopted, tally);
       block_barrier();
       if (m.absent[pass] > 0) add(t, b, m, pass, tally);
       block_barrier();
@@ -110,51 +110,27 @@ struct UpdateFew {
     u64 adopted, unplaced, added, probes;
   };
 
-  // Of kAtOnce elements of each thread, from `first` on. An element behind the last one is the last one again.
-  WARPHASH_FN static void look(const QuotientTable& t, const FewBatch& b, Memory& m, u32 pass, u32 first, u32 n,
-                               u64 adopted, Tally& tally) {
-    u32 numbers[kAtOnce], words[kAtOnce][kLineWords], hits[kAtOnce];
-    Word keys[kAtOnce];
-    Element e[kAtOnce];
-    const auto place = [&](u32 j) { return first + j * threads_in_block() + thread_in_block(); };
-#pragma unroll
-    for (u32 j = 0; j < kAtOnce; ++j) numbers[j] = number_of(b, pass, place(j) < n ? place(j) : n - 1);
-#pragma unroll
-    for (u32 j = 0; j < kAtOnce; ++j) keys[j] = key_at<S>(b, numbers[j]);
-#pragma unroll
-    for (u32 j = 0; j < kAtOnce; ++j) e[j].operand = S::value_at(b, numbers[j]);
-#pragma unroll
-    for (u32 j = 0; j < kAtOnce; ++j) e[j].home = D::home_of(t, permuted(t, keys[j]));
-#pragma unroll
-    for (u32 j = 0; j < kAtOnce; ++j) read_shared<S>(line_at(t, e[j].home.bucket), words[j]);
-    bool may_be_guests = false;
-    u32 buckets[kAtOnce];
-    bool guest[kAtOnce];
-#pragma unroll
-    for (u32 j = 0; j < kAtOnce; ++j) {
-      hits[j] = S::matches(words[j], e[j].home.remainder, false);
-      guest[j] = !hits[j] && (words[j][0] & D::filter_bit(e[j].home.remainder));
-      buckets[j] = guest[j] ? Steps::second_of(t, e[j].home) : e[j].home.bucket;
-      may_be_guests |= guest[j];
+  WARPHASH_FN static void look(const QuotientTable& t, const FewBatch& b, Memory& m, u32 pass, u32 place, u64 adopted,
+                               Tally& tally) {
+    const Element e = Steps::element(t, b, number_of(b, pass, place));
+    const Word remainder = e.home.remainder;
+    u32 bucket = e.home.bucket, words[kLineWords];
+    read_shared<S>(line_at(t, bucket), words);
+    u32 hits = S::matches(words, remainder, false);
+    const bool may_be_guest = !hits && (words[0] & D::filter_bit(remainder));
+    if (may_be_guest) {
+      bucket = Steps::second_of(t, e.home);
+      read_shared<S>(line_at(t, bucket), words);
+      hits = S::matches(words, remainder, true);
     }
-    if (may_be_guests) {
-#pragma unroll
-      for (u32 j = 0; j < kAtOnce; ++j) read_shared<S>(line_at(t, buckets[j]), words[j]);
-#pragma unroll
-      for (u32 j = 0; j < kAtOnce; ++j) hits[j] = S::matches(words[j], e[j].home.remainder, guest[j]);
+    tally.probes += 1 + may_be_guest;
+    if (hits > 0) {
+      Steps::combine_in(line_at(t, bucket), hits, b, e);
+    } else if (adopted == 0 || !is_adopted(b, adopted, key_at<S>(b, e.number), e.operand)) {
+      m.lists.absent[fetch_add(&m.absent[pass], 1u)] = e.number;
+      return;
     }
-#pragma unroll
-    for (u32 j = 0; j < kAtOnce; ++j) {
-      if (place(j) >= n) continue;
-      tally.probes += 1 + guest[j];
-      if (hits[j] > 0) {
-        Steps::combine_in(line_at(t, buckets[j]), hits[j], b, e[j]);
-      } else if (adopted == 0 || !is_adopted(b, adopted, keys[j], e[j].operand)) {
-        m.lists.absent[fetch_add(&m.absent[pass], 1u)] = numbers[j];
-        continue;
-      }
-      set_flag(b, numbers[j], kPresent);
-    }
+    set_flag(b, e.number, kPresent);
   }
 
   WARPHASH_FN static u32 number_of(const FewBatch& b, u32 pass, u32 place) {

@@ -156,6 +156,7 @@ struct ChangeUnderLocks {
     Line* const line = line_at(t, e.home.bucket);
     u32 here[kLineWords], there[kLineWords];
     read_shared<S>(line, here);
+#pragma unroll 1  // copies of the body for each slot would take the compiler long, and more registers
     for (u32 slot = 0; slot < S::kSlots; ++slot) {
       if (S::is_guest(here, slot)) continue;
       const Element other = {0, {e.home.bucket, S::remainder(here, slot)}, value_in(line, slot), false};
