@@ -16,24 +16,27 @@
 //   keys    [ key of entry 0   | entry 1 | … ]         words of 4 or 8 bytes
 //   owners  [ element 32       | … ]                   kNowhere: the entry is free
 //   listed 32, flushes 32, base 64                     of the list that is being copied out
+//   with_open 2 x 32, with_free 2 x 32                 the last row, of the odd and of the even ones, with an element
+//                                                      that has no entry, and with one that has a free entry
 //
 // A key has two entries where it may be, by two pieces of a hash. It takes the first unless that has another key.
 //
 // Protocol. A block walks over a stretch of the batch in rows of kItems elements for each thread. In a row:
-//   1. If all lanes of a warp have one key, they combine their values, and one lane goes on. So sorted keys and equal keys cost a warp
-//      one atomic.
-//   2. Twice, for the first entry and for the second: an element whose entry is free swaps its number in as the owner
-//      (relaxed). Who wins writes its key and its value there. A barrier. All others compare their key with the entry's,
-//      and combine their value into the entry's if it is the same.
-//   3. What has no entry is left: it is copied out. A block reserves places for its row by one addition to `length`.
-//   4. If more than 7/8 of the row are left, all entries are copied out, and the table is cleared: the hot keys have
+//   1. If all lanes of a warp have one key, they combine their values, and one lane goes on. So sorted keys and equal
+//      keys cost a warp one atomic.
+//   2. An element whose key has an entry combines its value into that of the entry. A barrier. If no element of the row
+//      has a free entry, go to step 4. When the hot keys have their entries, this holds for nearly all rows.
+//   3. Twice, for the first entry and for the second: an element whose entry is free swaps its number in as the owner
+//      (relaxed). Who wins writes its key and its value there. A barrier. The others do step 2 once more.
+//   4. What has no entry is left: it is copied out. A block reserves places for its row by one addition to `length`.
+//   5. If more than 7/8 of the row are left, all entries are copied out, and the table is cleared: the hot keys have
 //      changed, as they do in sorted input.
-// At the end all entries are copied out.
+// At the end all entries are copied out. The loads of a row are under way while the block works on the row before.
 //
-// Between the barrier of step 2 and the comparison no entry changes its key: entries are taken by swaps of kNowhere
-// alone, and cleared between two barriers. So two elements of one key never take two entries of one table. One key may
-// be left several times, by several blocks, or by one block that has cleared its table. The table takes such repeated
-// keys as those of any batch.
+// While keys are compared, entries keep theirs: entries are taken in step 3 alone, and cleared in step 5, with a barrier
+// before and after. So two elements of one key never take two entries of one table. One key may be left several times,
+// by several blocks, or by one block that has cleared its table. The table takes such repeated keys as those of any
+// batch.
 //
 // Memory order. Relaxed throughout: barriers publish keys and owners to the block, the end of the kernel publishes the
 // output. Values are read by others behind a barrier, too.
@@ -77,26 +80,34 @@ struct Aggregate {
     Value values[kEntries];
     Key keys[kEntries];
     u32 owners[kEntries];
+    u32 with_open[2], with_free[2];
     u32 listed, flushes;
     u64 base;
   };
 
   // The elements of this thread in a row. Bit k of `open` is set while element k has no entry.
-  struct Row {
+  struct Loaded {
     Key key[kItems];
     Value value[kItems];
-    u32 places[kItems];  // two entries of kEntryBits each
-    u32 first;           // element 0 of the block
+    u32 first;  // element 0 of the block
     u32 open;
-    WARPHASH_FN u32 element(u32 k) const { return first + k * threads_in_block() + thread_in_block(); }
-    WARPHASH_FN bool is_open(u32 k) const { return open >> k & 1; }
+  };
+  struct Row : Loaded {
+    u32 places[kItems];  // two entries of kEntryBits each
+    WARPHASH_FN Row(const Table& t, const Loaded& loaded) : Loaded(loaded) {
+#pragma unroll
+      for (u32 k = 0; k < kItems; ++k)
+        places[k] = static_cast<u32>(mix(static_cast<u64>(this->key[k]) ^ t.seed) >> (64 - 2 * kEntryBits));
+    }
+    WARPHASH_FN u32 element(u32 k) const { return this->first + k * threads_in_block() + thread_in_block(); }
+    WARPHASH_FN bool is_open(u32 k) const { return this->open >> k & 1; }
     WARPHASH_FN u32 place(u32 k, u32 probe) const { return (places[k] >> (probe * kEntryBits)) & (kEntries - 1); }
   };
 
   // Element j of the row lies at index(j), and is there if that is less than `end`. Values are read if there are any.
   template <class Index>
-  WARPHASH_FN static Row load(const Table& t, const Batch& b, u64 first, u64 end, const Index& index) {
-    Row row;
+  WARPHASH_FN static Loaded load(const Batch& b, u64 first, u64 end, const Index& index) {
+    Loaded row;
     row.first = static_cast<u32>(first), row.open = 0;
 #pragma unroll
     for (u32 k = 0; k < kItems; ++k) {
@@ -104,7 +115,6 @@ struct Aggregate {
       const bool live = i < end;
       row.key[k] = live ? load_once(reinterpret_cast<const Key*>(b.keys) + i) : Key{};
       row.value[k] = live && b.values ? load_once(reinterpret_cast<const Value*>(b.values) + i) : Value{};
-      row.places[k] = static_cast<u32>(mix(static_cast<u64>(row.key[k]) ^ t.seed) >> (64 - 2 * kEntryBits));
       row.open |= static_cast<u32>(live) << k;
     }
     return row;
@@ -112,51 +122,97 @@ struct Aggregate {
 
   // Step 1. Whole warps call it.
   WARPHASH_FN static void sum_equal_lanes(const Batch& b, Row& row) {
+    const bool adds = b.op == kAdd && kind_bits(b.kind) == 8 * sizeof(Value) && kind_class(b.kind) != kFloat;
 #pragma unroll
     for (u32 k = 0; k < kItems; ++k) {
       const Key first = shuffle(row.key[k], 0, kWarpLanes);
       if (any(!row.is_open(k) || row.key[k] != first)) continue;
-#pragma unroll
-      for (u32 distance = kWarpLanes / 2; distance; distance /= 2) {
-        const Value other = shuffle(row.value[k], lane() ^ distance, kWarpLanes);
-        if (b.op != kReplace) row.value[k] = static_cast<Value>(combine_bits(b.op, b.kind, row.value[k], other));
-      }
+      if (adds)
+        add_up(row.value[k]);
+      else if (b.op != kReplace)
+        combine_all(b, row.value[k]);
       if (lane()) row.open &= ~(1u << k);
     }
   }
+  WARPHASH_FN static void add_up(Value& value) {
+#pragma unroll
+    for (u32 distance = kWarpLanes / 2; distance; distance /= 2) value += shuffle(value, lane() ^ distance, kWarpLanes);
+  }
+  WARPHASH_FN static void combine_all(const Batch& b, Value& value) {
+#pragma unroll 1  // for the compiler's sake
+    for (u32 distance = kWarpLanes / 2; distance; distance /= 2) {
+      const Value other = shuffle(value, lane() ^ distance, kWarpLanes);
+      value = static_cast<Value>(combine_bits(b.op, b.kind, value, other));
+    }
+  }
 
-  // Step 2; how many elements of this thread found their key. Whole blocks call it.
-  WARPHASH_FN static u32 enter(const Batch& b, Shared& shared, Row& row) {
+  // Step 2, and the comparisons of step 3; how many elements of this thread found their key. Sets `free` if one of those
+  // that are left has a free entry.
+  WARPHASH_FN static u32 combine_known(const Batch& b, Shared& shared, Row& row, bool& free) {
     u32 found = 0;
 #pragma unroll
-    for (u32 probe = 0; probe < 2; ++probe) {
+    for (u32 k = 0; k < kItems; ++k) {
+      if (!row.is_open(k)) continue;
+      u32 known = kNowhere;
+      bool has_free = false;
 #pragma unroll
-      for (u32 k = 0; k < kItems; ++k) {
+      for (u32 probe = 0; probe < 2; ++probe) {
         const u32 at = row.place(k, probe);
-        if (!row.is_open(k) || *const_cast<const volatile u32*>(shared.owners + at) != kNowhere) continue;
-        if (compare_exchange_word(shared.owners + at, kNowhere, row.element(k)) != kNowhere) continue;
-        shared.keys[at] = row.key[k];
-        shared.values[at] = row.value[k];
-        row.open &= ~(1u << k);
+        const bool taken = shared.owners[at] != kNowhere;
+        has_free |= !taken;
+        if (taken && shared.keys[at] == row.key[k]) known = at;
       }
-      block_barrier();  // before keys are compared
-#pragma unroll
-      for (u32 k = 0; k < kItems; ++k) {
-        const u32 at = row.place(k, probe);
-        if (!row.is_open(k) || shared.keys[at] != row.key[k]) continue;
-        combine_in_block(shared.values + at, row.value[k], b.op, b.kind);
-        row.open &= ~(1u << k);
-        ++found;
-      }
+      free |= has_free && known == kNowhere;
+      if (known == kNowhere) continue;
+      combine_in_block(shared.values + known, row.value[k], b.op, b.kind);
+      row.open &= ~(1u << k);
+      ++found;
     }
     return found;
+  }
+
+  WARPHASH_FN static void claim(Shared& shared, Row& row, u32 probe) {
+#pragma unroll
+    for (u32 k = 0; k < kItems; ++k) {
+      const u32 at = row.place(k, probe);
+      if (!row.is_open(k) || *const_cast<const volatile u32*>(shared.owners + at) != kNowhere) continue;
+      if (compare_exchange_word(shared.owners + at, kNowhere, row.element(k)) != kNowhere) continue;
+      shared.keys[at] = row.key[k];
+      shared.values[at] = row.value[k];
+      row.open &= ~(1u << k);
+    }
+  }
+
+  // Steps 2 and 3 for row `turn` of a block, the first of which is 1. False if no element of the block is left; adds up
+  // how many of this thread found their key. Whole blocks call it.
+  WARPHASH_FN static bool enter(const Batch& b, Shared& shared, Row& row, u32 turn, u32& found) {
+    u32 *const with_open = &shared.with_open[turn & 1], *const with_free = &shared.with_free[turn & 1];
+#pragma unroll 1
+    for (u32 probe = 0;; ++probe) {
+      bool free = false;
+      found += combine_known(b, shared, row, free);
+      if (probe == 2) return true;
+      if (probe == 0) {
+        const bool open = any(row.open != 0);
+        free = any(free);
+        if (open && lane() == 0) exchange(with_open, turn);
+        if (free && lane() == 0) exchange(with_free, turn);
+      }
+      block_barrier();  // before entries are taken
+      if (probe == 0 && *with_free != turn) return *with_open == turn;
+      claim(shared, row, probe);
+      block_barrier();  // before keys are compared
+    }
   }
 
   // Frees all entries. Whole blocks call it.
   WARPHASH_FN static Shared& cleared() {
     Shared& shared = *static_cast<Shared*>(block_memory<sizeof(Shared)>());
     for (u32 at = thread_in_block(); at < kEntries; at += threads_in_block()) shared.owners[at] = kNowhere;
-    if (thread_in_block() == 0) shared.listed = 0;
+    if (thread_in_block() == 0) {
+      shared.with_open[0] = shared.with_open[1] = shared.with_free[0] = shared.with_free[1] = 0;
+      shared.listed = 0;
+    }
     block_barrier();
     return shared;
   }
@@ -193,7 +249,7 @@ struct Aggregate {
     store_once(reinterpret_cast<u32*>(b.elements) + place, element);
   }
 
-  // Step 4, and the end. Whole blocks call it, behind a barrier that follows the last comparison.
+  // Step 5, and the end. Whole blocks call it, behind a barrier that follows the last comparison.
   WARPHASH_FN static void flush(const Batch& b, Shared& shared) {
     for (u32 first = thread_in_block(); first < kEntries; first += kItems * threads_in_block()) {
       u32 mask = 0;
@@ -215,13 +271,21 @@ struct Aggregate {
     const u64 row_elements = kItems * threads_in_block();
     const u64 rows = (b.n + row_elements - 1) / row_elements;
     const u64 blocks = threads_in_grid() / threads_in_block(), block = thread_in_grid() / threads_in_block();
-    for (u64 at = rows * block / blocks; at < rows * (block + 1) / blocks; ++at) {
+    const u64 begin = rows * block / blocks, stop = rows * (block + 1) / blocks;
+    const auto row_at = [&](u64 at) {
       const u64 first = at * row_elements, end = first + row_elements < b.n ? first + row_elements : b.n;
-      Row row = load(t, b, first, end, [&](u32 j) { return first + j; });
+      return load(b, first, end, [&](u32 j) { return first + j; });
+    };
+    Loaded next = {};
+    if (begin < stop) next = row_at(begin);
+    for (u64 at = begin; at < stop; ++at) {
+      Row row(t, next);
+      if (at + 1 < stop) next = row_at(at + 1);
       sum_equal_lanes(b, row);
-      enter(b, shared, row);
+      u32 found = 0;
+      if (!enter(b, shared, row, static_cast<u32>(at - begin) + 1, found)) continue;
       const auto send = [&](u32 k, u64 place) { send_one(b, place, row.key[k], row.value[k], row.element(k)); };
-      const auto judge = [&](u32 left) { shared.flushes = 8 * left > 7 * row_elements; };
+      const auto judge = [&](u32 n) { shared.flushes = 8 * n > 7 * row_elements; };
       copy_out(b, shared, row.open, send, judge);
       if (shared.flushes) flush(b, shared);
     }
@@ -242,8 +306,9 @@ struct Repeats {
   template <class Index>
   WARPHASH_FN static void count(const Table& t, const Batch& b, u64* out, const Index& index) {
     typename Rows::Shared& shared = Rows::cleared();
-    typename Rows::Row row = Rows::load(t, b, 0, b.n, index);
-    const u32 found = Rows::enter(b, shared, row);
+    typename Rows::Row row(t, Rows::load(b, 0, b.n, index));
+    u32 found = 0;
+    Rows::enter(b, shared, row, 1, found);
     if (found) atomic_add(&shared.listed, found);
     block_barrier();
     if (thread_in_block() == 0) *out = shared.listed;
