@@ -128,6 +128,32 @@ def test_a_table_of_one_bucket_that_grows(device: str) -> None:
     table.check()
 
 
+@pytest.mark.parametrize("passes", [False, True], ids=["one by one", "in passes"])
+@pytest.mark.parametrize("device", DEVICES)
+def test_no_range_is_crowded_where_all_get_as_much(device: str, passes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the engine can be planted with small crowds; else the batch is as large as it must be."""
+    n, most_buckets = 8_000_000, 2
+    if device == "emulated":
+        n, engine = 40_000, EmulatedEngine(with_small_crowds)
+        monkeypatch.setattr(emulated, "engine", lambda: engine)
+    with in_passes(most_buckets) if passes else mock.patch.object(quotient, "MOST_RANGE_BUCKETS", most_buckets):
+        table = made("u4", "u4", 30_000, device)
+        assert array_of(table).ranges > 4 * 256
+        number = np.random.default_rng(3).integers(0, 15_000, n)
+        keys = (number.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)).astype(np.uint32)
+        for turn in (1, 2):  # a build, and an update
+            with launches(table) as launched:
+                table.upsert(keys, np.ones(n, np.uint32), "add")
+            assert "apply_crowds" not in entries(launched)
+            there, times = np.unique(keys, return_counts=True)
+            assert len(table) == len(there) and (table.find(there)[0] == turn * times).all()
+        with launches(table) as launched:
+            erased = table.erase(keys)
+        assert "apply_crowds" not in entries(launched) and np.array_equal(np.sort(keys[erased]), there)
+        assert len(table) == 0
+        table.check()
+
+
 def with_small_crowds(source: str) -> str:
     """Kernels for which a few elements crowd a range."""
     if "struct Sampled" not in source:

@@ -1,9 +1,12 @@
-// Crowded ranges of a quotient table: those to which a batch brings many times more elements than they have slots.
+// Crowded ranges of a quotient table: those to which a batch brings many times more elements than they have slots, and
+// a good part of all its elements.
 //
 // Why. A block has a range for itself, and does about a thousand million elements a second. So a batch with one key in
 // half of its elements would wait for one block: 20 million such inserts took 65 times as long as ones with different
 // keys (H200). But most elements of such a range have a key that another element has brought. Once the key is there, any
 // thread of any block can do the rest.
+// Where all ranges get about as many elements, as when many values are summed into a small table, all blocks work anyway.
+// No range is crowded then: a block combines values in its own memory, and that is many times faster.
 //
 // Protocol, a kernel for each step. The host launches steps 2 to 4 if there are crowded ranges.
 //   1. `build` or `apply` enters a crowded range into a list, and leaves it.
@@ -39,7 +42,8 @@ namespace warphash {
 
 constexpr u32 kSampledForASlot = 4;  // elements
 constexpr u32 kFewestSampled = 2048, kMostSampled = 20480;
-constexpr u32 kChunk = 4096;  // elements
+constexpr u32 kPartOfCrowd = 256;  // a crowded range has more than one element of so many of the batch
+constexpr u32 kChunk = 4096;       // elements
 
 // One element of every 2^shift.
 struct Sampled {
@@ -69,6 +73,11 @@ struct Crowd {
   u32 first_chunk;  // of the range
   u32 unused;
 };
+
+// Whether a range with `total` elements and so many slots is crowded.
+WARPHASH_FN bool is_crowded(const QuotientBatch& b, u32 total, u32 slots) {
+  return u64(total) * kPartOfCrowd > b.n && Sampled::of(total, slots).is_part();
+}
 
 WARPHASH_FN u64& crowd_count(const QuotientBatch& b) { return report_of(b)->unused[0]; }
 WARPHASH_FN u32 crowds_of(const QuotientBatch& b) { return static_cast<u32>(crowd_count(b) >> 32); }

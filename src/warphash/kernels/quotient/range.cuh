@@ -145,7 +145,7 @@ struct InRange : OverQuotients {
   WARPHASH_FN static bool takes(const QuotientTable& t, const QuotientBatch& b, u32 range) {
     if constexpr (Lines::kLeavesCrowds) {
       const u32 total = *counter_of(t, range);
-      if (Sampled::of(total, static_cast<u32>(t.range_buckets) * S::kSlots).is_part()) {
+      if (is_crowded(b, total, static_cast<u32>(t.range_buckets) * S::kSlots)) {
         if (thread_in_block() == 0) enter_crowd(b, range, total);
         return false;
       }
