@@ -69,6 +69,33 @@ def test_kernels_that_are_asked_for_together_are_compiled_side_by_side(monkeypat
     assert MachineCode(SLABS, "sm_90").of(["take", "give_back"]) == [b"take", b"give_back"]
 
 
+def test_a_kernel_that_is_expected_is_compiled_in_the_background_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, may_end, times = threading.Event(), threading.Event(), list[str]()
+
+    def late(source: str, arch: str) -> nvrtc.CompiledModule:
+        name = re.search(r"WARPHASH_NAMED_(\w+)", source)[1]  # type: ignore[index]
+        times.append(name)
+        begun.set()
+        assert may_end.wait(60)
+        if name == "give_back":
+            raise nvrtc.CompileError("no such thing")
+        return nvrtc.CompiledModule(name.encode(), "")
+
+    monkeypatch.setattr(nvrtc, "compile", late)
+    code = MachineCode(SLABS, "sm_90")
+    code.begin(["take", "give_back"])  # returns, though nothing ends
+    assert begun.wait(60)
+    code.begin(["take"])
+    may_end.set()
+    assert code.of(["take"]) == [b"take"] == code.of(["take"]) and sorted(times) == ["give_back", "take"]
+    for _ in range(2):  # who asks learns why, and the next one has it compiled anew
+        with pytest.raises(nvrtc.CompileError, match="no such thing"):
+            code.of(["give_back"])
+    assert sorted(times) == ["give_back", "give_back", "take"]
+    code.begin(["take"])
+    assert times.count("take") == 1  # the cache has it
+
+
 def test_all_kernels_can_be_compiled_ahead(compiled: list[set[str]]) -> None:
     code = MachineCode(SLABS, "sm_90")
     assert code.compile_all()
@@ -118,7 +145,8 @@ def test_two_threads_that_need_one_kernel_load_it_once(monkeypatch: pytest.Monke
         loaded.append(list(names))
         return [f"module of {name}" for name in names]
 
-    program: Any = CudaProgram(Engine(), load, frozenset(), {"settle": ("claim", "find")})  # type: ignore[arg-type]
+    companions = {"settle": ("claim", "find")}
+    program: Any = CudaProgram(Engine(), load, lambda names: None, frozenset(), companions)  # type: ignore[arg-type]
     monkeypatch.setattr(program, "_found", lambda name, module: (name, module))
 
     def find() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
 from typing import Any
@@ -49,6 +49,9 @@ class _CpuProgram:
 
     def run_blocks(self, entry: str, table: ctypes.Structure, batch: Launch, blocks: int, stream: Any = None) -> None:
         self.run(entry, table, batch, blocks * _BLOCK_ELEMENTS, stream)
+
+    def expect(self, entries: Sequence[str]) -> None:
+        """They are compiled."""
 
 
 class CpuEngine:

@@ -8,7 +8,7 @@ which kernels make up an insert is the business of ``storage/buckets/store.py``.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -151,6 +151,13 @@ class Program(Protocol):
 
     def run_blocks(self, entry: str, table: ctypes.Structure, batch: Launch, blocks: int, stream: Any = None) -> None:
         """As `run`, over whole blocks of as many threads as the kernel wants; on a CPU, of 256 elements."""
+
+    def expect(self, entries: Sequence[str]) -> None:
+        """Take note that kernels will soon be launched, one after another.
+
+        Those that must be compiled are compiled side by side, and nobody waits for them here. The first of the kernels
+        tells whether that was done before.
+        """
 
 
 class Engine(Protocol):

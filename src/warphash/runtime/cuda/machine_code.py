@@ -2,7 +2,8 @@
 
 Each kernel is a unit of its own. Of the kernels of a design a table needs a few at first, and of NVRTC's time nearly
 all goes into the code of the kernels: 0.05 s for the headers, 0.1 to 0.6 s for a kernel. So kernels are compiled when
-they are first asked for, and those that are asked for together are compiled side by side.
+they are first asked for, and those that are asked for together are compiled side by side. Who knows that kernels will
+be asked for soon, one after another, may say so.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import threading
 import time
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from ..engine import KernelSpec
 from ..source import kernel_names, single_kernel, translation_unit
@@ -37,6 +39,13 @@ class MachineCode:
         self._spec, self._arch = spec, arch
         self._source = translation_unit(spec, "cuda")
         self.key = nvrtc.cache_key(self._source, arch)
+        self._under_way: dict[str, Future[bytes]] = {}
+        self._beginning = threading.Lock()
+
+    def begin(self, entries: Iterable[str]) -> None:
+        """Compile some kernels in the background, unless the cache has them. `of` waits for them, and tells errors."""
+        cache = CubinCache()
+        self._submit([name for name in entries if cache.get(self._key_of(name)) is None])
 
     def of(self, entries: Iterable[str]) -> list[bytes]:
         """The machine code of some kernels, each by itself. Those that are not in the cache are compiled side by side.
@@ -54,9 +63,12 @@ class MachineCode:
         if missing:
             self._announce(", ".join(missing), cache)
             start = time.perf_counter()
-            found |= dict(zip(missing, self._compiled(missing), strict=True))
-            for name in missing:
-                cache.put(self._key_of(name), found[name] or b"")
+            try:
+                for name, compilation in self._submit(missing).items():
+                    found[name] = code = compilation.result()
+                    cache.put(self._key_of(name), code)
+            finally:
+                self._forget(missing)
             _log.info("compiled the kernels of %s in %.1f s", self._what, time.perf_counter() - start)
         return [found[name] or b"" for name in names]
 
@@ -75,14 +87,25 @@ class MachineCode:
         self.of(absent)
         return bool(absent)
 
-    def _compiled(self, names: list[str]) -> list[bytes]:
-        def compiled(name: str) -> bytes:
-            return nvrtc.compile(single_kernel(self._source, name), self._arch).cubin
+    def _submit(self, names: list[str]) -> dict[str, Future[bytes]]:
+        """The compilations of some kernels; those that are not under way begin."""
+        with self._beginning:
+            new = [name for name in names if name not in self._under_way]
+            if new:
+                pool = ThreadPoolExecutor(min(len(new), os.cpu_count() or 1), "warphash-compile")
+                self._under_way |= {name: pool.submit(self._compiled, name) for name in new}
+                pool.shutdown(wait=False)  # its threads end with their work
+            return {name: self._under_way[name] for name in names}
 
-        if len(names) == 1:
-            return [compiled(names[0])]
-        with ThreadPoolExecutor(min(len(names), os.cpu_count() or 1)) as pool:
-            return list(pool.map(compiled, names))
+    def _forget(self, names: list[str]) -> None:
+        """Those of the compilations of some kernels that are over."""
+        with self._beginning:
+            over = [name for name in names if name in self._under_way and self._under_way[name].done()]
+            for name in over:
+                del self._under_way[name]
+
+    def _compiled(self, name: str) -> bytes:
+        return nvrtc.compile(single_kernel(self._source, name), self._arch).cubin
 
     def _key_of(self, name: str) -> str:
         return hashlib.sha256(f"{self.key} {name}".encode()).hexdigest()

@@ -23,8 +23,8 @@ class CudaProgram:
 
     Parameters
     ----------
-    load
-        Gives the modules that have the kernels of some names.
+    load, begin
+        Gives the modules that have the kernels of some names; begins to compile such kernels, and returns.
     refilling, companions
         As of `Layout`.
 
@@ -41,12 +41,13 @@ class CudaProgram:
         self,
         engine: CudaEngine,
         load: Callable[[Sequence[str]], Iterable[Any]],
+        begin: Callable[[Sequence[str]], object],
         refilling: frozenset[str],
         companions: Mapping[str, Sequence[str]],
     ) -> None:
         self._engine = engine
         self._driver = engine._driver
-        self._load, self._refilling, self._companions = load, refilling, companions
+        self._load, self._begin, self._refilling, self._companions = load, begin, refilling, companions
         self.kernels: dict[str, Any] = {}
         self._finding = threading.Lock()
 
@@ -63,6 +64,11 @@ class CudaProgram:
         """As `run`, over whole blocks of as many threads as the kernel's launch bounds say."""
         kernel = self.kernels.get(entry) or self._find(entry)
         self.run(entry, table, batch, blocks * kernel.threads, stream)
+
+    def expect(self, entries: Sequence[str]) -> None:
+        """As `Program.expect`."""
+        if entries[0] not in self.kernels:
+            self._begin([name for name in entries if name not in self.kernels])
 
     def _find(self, entry: str) -> Any:
         """A kernel. Its companions are loaded, too."""

@@ -89,6 +89,9 @@ _MOST_ELEMENTS = 1 << 30
 """Most elements of a launch on a GPU, where each launch goes over all ranges of the table that the elements go to. If
 the device has no memory for copies of so many, half as many go in a launch, down to `_LAUNCH_ELEMENTS`."""
 
+_BUILDING, _CHANGING = ("build", "find"), ("apply", "apply_in_place")
+"""Kernels that follow passes; and a lookup, which mostly follows a build."""
+
 _MOVED_BUCKETS = 1 << 20
 """Buckets that a scan reads at a time. Where memory is short, the pairs of no more buckets go to another array at a
 time."""
@@ -725,6 +728,7 @@ class QuotientArray:
         for size in sizes:
             plan = plan_for(self.engine, self.spec, self.ranges, size, valued=valued) if in_order else None
             if plan:
+                self.program.expect(_BUILDING if self._is_blank else _CHANGING)
                 try:
                     passes = Passes(self.engine, self.spec, plan, *needs)
                 except MemoryError:

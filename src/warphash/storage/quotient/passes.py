@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ...runtime.abi import RANGE_LISTS_BYTES, PassBatch, QuotientBatch, QuotientTable
@@ -100,6 +101,15 @@ def plan_for(engine: Engine, spec: KernelSpec, ranges: int, n: int, *, valued: b
     return plan if n >= max(_FEWEST_ELEMENTS, fewest * ranges) else None
 
 
+@lru_cache(maxsize=64)
+def _entries(widths: str, two: bool, counts_parts: bool, scatters: bool, flagged: bool) -> tuple[str, ...]:
+    """The kernels of some passes, in order."""
+    arranging = (f"arrange{'_parts' * counts_parts}{widths}", f"to_parts{widths}")
+    counting = (f"count_ranges{widths}", "arrange_ranges") * counts_parts
+    bringing = (f"{'scatter_' * scatters}to_ranges{widths}",) * two
+    return f"count{widths[0]}", *arranging, *counting, *bringing, *("restore_flags",) * flagged
+
+
 class Passes:
     """The memory of a plan, and its launches.
 
@@ -119,6 +129,7 @@ class Passes:
         self._program = engine.program(partition(spec.layout.partition))
         self._widths = f"{spec.word_bytes}{spec.value_word_bytes if plan.element_bytes > spec.word_bytes else 0}"
         two = plan.shift > 0
+        self._program.expect(_entries(self._widths, two, plan.counts_parts, plan.scatters, flagged))
         pairs, numbers = plan.n * plan.element_bytes, 4 * plan.n * flagged
         sizes = (
             pairs,  # brought

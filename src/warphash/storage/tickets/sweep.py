@@ -18,7 +18,7 @@ The kernels, and the protocol of the windows, are those of ``kernels/tickets/swe
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
@@ -130,6 +130,10 @@ class SweepingProgram:
     def run_blocks(self, entry: str, table: ctypes.Structure, batch: Launch, blocks: int, stream: Any = None) -> None:
         """As `Program.run_blocks`."""
         self._own.run_blocks(entry, table, batch, blocks, stream)
+
+    def expect(self, entries: Sequence[str]) -> None:
+        """As `Program.expect`."""
+        self._own.expect(entries)
 
     def run(self, entry: str, table: ctypes.Structure, batch: Launch, n: int, stream: Any) -> None:
         """As `Program.run`."""
