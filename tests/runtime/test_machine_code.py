@@ -133,13 +133,16 @@ def test_most_threads_of_a_block_are_those_of_the_header() -> None:
     assert f"kMostBlockThreads = {CudaProgram.block_threads};" in header
 
 
+class Engine:
+    """What a program needs of an engine until it looks for a kernel."""
+
+    _driver = None
+
+
 def test_two_threads_that_need_one_kernel_load_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[list[str]] = []
     found: list[Any] = []
     both = threading.Barrier(2, timeout=60)
-
-    class Engine:
-        _driver = None
 
     def load(names: Any) -> list[str]:
         loaded.append(list(names))
@@ -161,3 +164,14 @@ def test_two_threads_that_need_one_kernel_load_it_once(monkeypatch: pytest.Monke
     assert found == 2 * [("settle", "module of settle")] and loaded == [["settle", "claim", "find"]]
     assert program._find("find") == ("find", "module of find") and len(loaded) == 1
     assert program._find("erase") == ("erase", "module of erase") and loaded[1:] == [["erase"]]
+
+
+def test_kernels_that_are_expected_begin_once() -> None:
+    begun: list[list[str]] = []
+    program: Any = CudaProgram(Engine(), lambda names: names, begun.append, frozenset(), {})  # type: ignore[arg-type]
+    program.kernels["find"] = object()
+    program.expect(["build", "find", "scan"])
+    assert begun == [["build", "scan"]]  # those that are not loaded
+    program.kernels["build"] = object()
+    program.expect(["build", "find", "scan"])
+    assert begun == [["build", "scan"]]
