@@ -94,12 +94,11 @@ class Batches:
     def build(self, first: int, last: int, **options: Any) -> Callable[[], None]:
         """What makes a table of new pairs, in place of the last one."""
         keys, values = self.pairs(first, last)
+        options = {"design": self._design, "device": self._lab.device, "capacity": len(keys), "seed": 1, **options}
 
         def build() -> None:
             self._made.clear()
-            options.setdefault("capacity", len(keys))
-            table = HashMap.from_arrays(keys, values, design=self._design, device=self._lab.device, seed=1, **options)
-            self._made.append(table)
+            self._made.append(HashMap.from_arrays(keys, values, **options))
 
         return build
 
@@ -120,7 +119,7 @@ class Batches:
 
     # ---- right answers
     def lost(self, keys: Any, size: int) -> int:
-        """How many of these keys the table has not, or with other values; and by how many pairs its size is wrong."""
+        """How many of these keys are absent or have wrong values, and by how many pairs the size is wrong."""
         table, lost = self._made[0], abs(len(self._made[0]) - size)
         for at in range(0, len(keys), PIECE):
             part = keys[at : at + PIECE]
@@ -205,7 +204,7 @@ class Batches:
             "all equal": (arrays.zeros(self.n, np.int64), distinct),
             "all different": (arrays.arange(self.n), self.n),
         }
-        added = arrays.arange(self.n).astype(self._types[1]) & self._types_value(255)
+        added = arrays.arange(self.n).astype(self._types[1]) & np.dtype(self._types[1]).type(255)
         for what, (number, capacity) in numbers.items():
             known = self.keys(0, capacity)
             keys = known[number]
@@ -217,9 +216,6 @@ class Batches:
                 return self.unlike(found, there) + int((there & (values != sums.astype(self._types[1]))).sum())
 
             yield Row(f"sum, {what}", self.n, self.empty(capacity), self.ask("upsert", keys, added, "add"), wrong)
-
-    def _types_value(self, number: int) -> Any:
-        return np.dtype(self._types[1]).type(number)
 
     def rows_grow(self) -> Iterator[Row]:
         keys, values = self.pairs(0, self.n)

@@ -51,7 +51,7 @@ class _CpuProgram:
         self.run(entry, table, batch, blocks * _BLOCK_ELEMENTS, stream)
 
     def expect(self, entries: Sequence[str]) -> None:
-        """They are compiled."""
+        """Nothing is left to compile."""
 
 
 class CpuEngine:

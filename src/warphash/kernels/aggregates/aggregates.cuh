@@ -139,7 +139,7 @@ struct Aggregate {
     for (u32 distance = kWarpLanes / 2; distance; distance /= 2) value += shuffle(value, lane() ^ distance, kWarpLanes);
   }
   WARPHASH_FN static void combine_all(const Batch& b, Value& value) {
-#pragma unroll 1  // for the compiler's sake
+#pragma unroll 1  // five copies would take the compiler long
     for (u32 distance = kWarpLanes / 2; distance; distance /= 2) {
       const Value other = shuffle(value, lane() ^ distance, kWarpLanes);
       value = static_cast<Value>(combine_bits(b.op, b.kind, value, other));

@@ -1,12 +1,12 @@
 // Crowded ranges of a quotient table: those to which a batch brings many times more elements than they have slots, and
 // a good part of all its elements.
 //
-// Why. A block has a range for itself, and does about a thousand million elements a second. So a batch with one key in
+// Why. A block has a range for itself, and does about a hundred million elements a second. So a batch with one key in
 // half of its elements would wait for one block: 20 million such inserts took 65 times as long as ones with different
 // keys (H200). But most elements of such a range have a key that another element has brought. Once the key is there, any
 // thread of any block can do the rest.
 // Where all ranges get about as many elements, as when many values are summed into a small table, all blocks work anyway.
-// No range is crowded then: a block combines values in its own memory, and that is many times faster.
+// No range is crowded then: a block combines values in its own memory, up to three times as fast.
 //
 // Protocol, a kernel for each step. The host launches steps 2 to 4 if there are crowded ranges.
 //   1. `build` or `apply` enters a crowded range into a list, and leaves it.

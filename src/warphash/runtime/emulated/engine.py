@@ -215,7 +215,7 @@ class EmulatedProgram:
         self.run(entry, table, batch, blocks * _BLOCK_LANES, stream)
 
     def expect(self, entries: Sequence[str]) -> None:
-        """They are compiled."""
+        """Nothing is left to compile."""
 
 
 def launch_seed(entry: str, table: ctypes.Structure, batch: Launch) -> int:
