@@ -131,7 +131,7 @@ def test_a_table_of_one_bucket_that_grows(device: str) -> None:
 @pytest.mark.parametrize("passes", [False, True], ids=["one by one", "in passes"])
 @pytest.mark.parametrize("device", DEVICES)
 def test_no_range_is_crowded_where_all_get_as_much(device: str, passes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the engine can be planted with small crowds; else the batch is as large as it must be."""
+    """A few elements are a crowd for the emulated kernels. The kernels of a GPU get a larger batch."""
     n, most_buckets = 8_000_000, 2
     if device == "emulated":
         n, engine = 40_000, EmulatedEngine(with_small_crowds)

@@ -155,8 +155,8 @@ class Program(Protocol):
     def expect(self, entries: Sequence[str]) -> None:
         """Take note that kernels will soon be launched, one after another.
 
-        Those that must be compiled are compiled side by side, and nobody waits for them here. The first of the kernels
-        tells whether that was done before.
+        Kernels that must be compiled are compiled side by side, and nobody waits for them here. If the first kernel is
+        loaded, nothing is done.
         """
 
 

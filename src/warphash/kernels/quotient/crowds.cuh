@@ -42,7 +42,7 @@ namespace warphash {
 
 constexpr u32 kSampledForASlot = 4;  // elements
 constexpr u32 kFewestSampled = 2048, kMostSampled = 20480;
-constexpr u32 kPartOfCrowd = 256;  // a crowded range has more than one element of so many of the batch
+constexpr u32 kPartOfCrowd = 256;  // of so many elements of a batch, a crowded range has more than one
 constexpr u32 kChunk = 4096;       // elements
 
 // One element of every 2^shift.

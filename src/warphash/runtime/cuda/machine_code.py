@@ -2,8 +2,8 @@
 
 Each kernel is a unit of its own. Of the kernels of a design a table needs a few at first, and of NVRTC's time nearly
 all goes into the code of the kernels: 0.05 s for the headers, 0.1 to 0.6 s for a kernel. So kernels are compiled when
-they are first asked for, and those that are asked for together are compiled side by side. Who knows that kernels will
-be asked for soon, one after another, may say so.
+they are first asked for, and those that are asked for together are compiled side by side. A caller that will ask for
+several kernels, one after another, can have all of them begun before.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class MachineCode:
         self._beginning = threading.Lock()
 
     def begin(self, entries: Iterable[str]) -> None:
-        """Compile some kernels in the background, unless the cache has them. `of` waits for them, and tells errors."""
+        """Compile some kernels in the background, unless the cache has them. `of` waits, and raises their errors."""
         cache = CubinCache()
         self._submit([name for name in entries if cache.get(self._key_of(name)) is None])
 
@@ -98,7 +98,7 @@ class MachineCode:
             return {name: self._under_way[name] for name in names}
 
     def _forget(self, names: list[str]) -> None:
-        """Those of the compilations of some kernels that are over."""
+        """Forget the compilations of some kernels, as far as they are over."""
         with self._beginning:
             over = [name for name in names if name in self._under_way and self._under_way[name].done()]
             for name in over:
