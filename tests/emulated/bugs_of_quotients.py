@@ -21,6 +21,7 @@ from emulated.scenarios import (
     erased_in_passes,
     guests_that_come_again,
     moves,
+    passes_under_locks,
 )
 
 __all__ = ["BUGS"]
@@ -80,6 +81,36 @@ BUGS = [
         "if (vacant && !(first[0] & D::filter_bit(home.remainder))) return put(first_line, vacant, false, e);",
         "if (vacant) return put(first_line, vacant, false, e);",
         guests_that_come_again,
+    ),
+    bug(
+        "elements that are done under locks stay in the counters of their ranges",
+        "if (is_first && n > 0) atomic_add(counter_of(t, range), 0u - n);",
+        "",
+        passes_under_locks,
+    ),
+    bug(
+        "elements are taken from the counter of the range before",
+        "later ? (1u << first_bit(later)) - 1 : ~0u",
+        "~0u",
+        passes_under_locks,
+    ),
+    bug(
+        "elements that are left under locks have the numbers of others",
+        "pointer<u32>(b.rest)[start + earlier] = place - start;",
+        "pointer<u32>(b.rest)[start + earlier] = earlier;",
+        passes_under_locks,
+    ),
+    bug(
+        "elements that are left under locks are left to nobody",
+        "if (earlier == 0) enter_crowd(b, range, 0);",
+        "",
+        passes_under_locks,
+    ),
+    bug(
+        "a range with too many elements for locks is left to nobody",
+        "if (!live && place == start) enter_heavy(b, range);",
+        "",
+        passes_under_locks,
     ),
     bug(
         "two lanes erase one key",

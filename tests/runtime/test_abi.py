@@ -146,7 +146,6 @@ def of_family(family: str) -> dict[str, int]:
         return {
             "kMostRangeBuckets": quotient.MOST_RANGE_BUCKETS,
             "kApplyingThreads": cpu._BLOCK_ELEMENTS,
-            "2 * kThreadsInPlace": quotient._MOST_IN_PLACE,
             "sizeof(Line)": LINE_BYTES,
         }
     return {"kReservedSubtable": abi.RESERVED_SUBTABLE}

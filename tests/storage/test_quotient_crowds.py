@@ -91,18 +91,20 @@ def check_verbs(key: str, value: str | None, slots: int, device: str, keys: Arra
 
 
 @pytest.mark.parametrize("name", BATCHES)
-@pytest.mark.parametrize("passes", [False, True], ids=["one by one", "in passes"])
+@pytest.mark.parametrize("way", ["one by one", "in passes", "in passes, under locks"])
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(("key", "value", "slots"), TYPES)
-def test_every_element_counts(device: str, key: str, value: str | None, slots: int, name: str, passes: bool) -> None:
-    with in_passes(64) if passes else mock.patch.object(quotient, "MOST_RANGE_BUCKETS", 64):
+def test_every_element_counts(device: str, key: str, value: str | None, slots: int, name: str, way: str) -> None:
+    one_by_one, locked = way == "one by one", way.endswith("locks")
+    with mock.patch.object(quotient, "MOST_RANGE_BUCKETS", 64) if one_by_one else in_passes(64, locked=locked):
         assert check_verbs(key, value, slots, device, batch(name, 40_000, key))
 
 
+@pytest.mark.parametrize("locked", [False, True], ids=["by ranges", "under locks"])
 @pytest.mark.parametrize("device", DEVICES)
-def test_a_batch_of_several_launches(device: str) -> None:
+def test_a_batch_of_several_launches(device: str, locked: bool) -> None:
     """The lists of a launch are done with before the next one."""
-    with in_passes(64), mock.patch.multiple(quotient, _MOST_ELEMENTS=15_000, _LAUNCH_ELEMENTS=15_000):
+    with in_passes(64, locked=locked), mock.patch.multiple(quotient, _MOST_ELEMENTS=15_000, _LAUNCH_ELEMENTS=15_000):
         assert check_verbs("u4", "u4", 7, device, batch("half", 40_000, "u4"))
 
 

@@ -224,7 +224,7 @@ class TakeOverBatch(QuotientBatch):
 class OneLaunchBatch(QuotientBatch):
     """A batch for a quotient table that is one launch, but for elements that it leaves."""
 
-    _fields_ = _words("locks", "left_out")
+    _fields_ = _words("left_out")
 
 
 class FewBatch(OneLaunchBatch):

@@ -10,7 +10,8 @@ struct QuotientTable : Table {
   u64 range_buckets;  // at most kMostRangeBuckets
   u64 inverse;        // of multiplier[0], under the multiplicative family
   u64 counters;       // address of a u32 for each range: elements that a batch brings there; 0 between two operations
-  u64 starts;         // address of a u32 for each range: where its elements begin in `brought`
+  u64 starts;         // address of a u32 for each range: where its elements begin in `brought`; on a GPU, locks follow
+                      // (quotient/gpu/locked.cuh)
 };
 
 struct QuotientBatch : Batch {

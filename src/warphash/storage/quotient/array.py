@@ -6,9 +6,9 @@ if it has too few elements for passes. Elements of an update take locks of their
 (``kernels/quotient/gpu/erase.cuh``). The elements that this launch leaves are brought to their ranges, and so are those
 of all other batches that change the table: a large batch in passes (`passes`), others element by element
 (``kernels/quotient/bring.cuh``). Then a kernel works on the elements, a block for each range: `build` if no
-line has been written yet, otherwise `apply`. On a GPU, a range with few elements has `apply_in_place` instead, and most
-elements of a crowded range have `apply_crowds` (``kernels/quotient/crowds.cuh``). The kernels leave every range whole,
-so no pair is ever displaced. Between two kernels the counters of ranges are in use; `forget_elements` resets these
+line has been written yet, otherwise `apply`. On a GPU, a range with few elements has `apply_in_place` instead, or
+`apply_locked` where passes have brought the elements, and most elements of a crowded range have `apply_crowds`
+(``kernels/quotient/crowds.cuh``). The kernels leave every range whole, so no pair is ever displaced. Between two kernels the counters of ranges are in use; `forget_elements` resets these
 counters after an interrupt.
 
 A new array is not `cleared`: its lines hold anything. `update` and `take_over` take it so; all else needs `clear`
@@ -59,11 +59,12 @@ __all__ = ["MOST_RANGE_BUCKETS", "SPARE_ELEMENTS", "Form", "QuotientArray", "for
 MOST_RANGE_BUCKETS = 512
 """Of a range: ``kMostRangeBuckets``."""
 
-_MOST_IN_PLACE = 256
-"""Elements of a range that a block of a GPU adds in place: ``kMostInPlace``."""
-
 _IN_PLACE_SHARE = 128
 """Elements for each range of a batch up to which ranges may be left in place."""
+
+_LOCKED_SHARE = 512
+"""Elements for each range of a batch in passes up to which an update is made under locks. ``kMostLocked`` is more, since
+ranges differ."""
 
 _FEW_FOR_A_BUCKET = 1
 """Elements for each bucket of a table up to which a batch may begin with one launch under locks, on a GPU."""
@@ -89,7 +90,7 @@ _MOST_ELEMENTS = 1 << 30
 """Most elements of a launch on a GPU, where each launch goes over all ranges of the table that the elements go to. If
 the device has no memory for copies of so many, half as many go in a launch, down to `_LAUNCH_ELEMENTS`."""
 
-_BUILDING, _CHANGING = ("build", "find"), ("apply", "apply_in_place")
+_BUILDING, _LOCKED, _CHANGING = ("build", "find"), ("apply_locked", "apply_some"), ("apply", "apply_in_place")
 """Kernels that follow passes; and a lookup, which mostly follows a build."""
 
 _MOVED_BUCKETS = 1 << 20
@@ -402,7 +403,7 @@ class QuotientArray:
         """
         few = self._few
         if few is None:
-            few = FewUpdates(self.engine, self.spec, MOST_AWAITED, self._spare.left, self._locks, stream)
+            few = FewUpdates(self.engine, self.spec, MOST_AWAITED, self._spare.left, stream)
             self._few = few
         if not self.cleared:
             self.clear(stream)
@@ -464,7 +465,7 @@ class QuotientArray:
         memory = engine.allocate(4 * n, stream) if n > SPARE_ELEMENTS else None
         left_out = memory.ptr if memory else self._spare.left  # which only a build needs
         batch = OneLaunchBatch(n=n, indices=numbers, report=self._report, keys=keys, values=values, out_flags=flags)
-        batch.locks, batch.left_out = self._locks, left_out
+        batch.left_out = left_out
         self._begin(batch, fields, stream)
         self.program.run(entry, self.table, batch, n, stream)
         report = read_report(engine, self._report, stream)
@@ -622,7 +623,7 @@ class QuotientArray:
         batch.indices, batch.count = indices, length
         run("scatter", self.table, batch, n, stream)
         batch.indices, batch.count = 0, 0
-        return self._settled(batch, left, self._apply(batch, stream), stream)
+        return self._settled(batch, left, self._apply(batch, 0, stream), stream)[0]
 
     def _go_in_passes(self, passes: Passes, batch: QuotientBatch, is_first: bool, stream: Any) -> Report:
         """Bring the elements of a launch in passes, and apply them. The report of all launches so far.
@@ -633,7 +634,7 @@ class QuotientArray:
         passes.bring(self.table, batch, stream)
         flags = batch.out_flags
         if not flags:
-            return self._settled(batch, passes.rest, self._apply(batch, stream), stream)
+            return self._settled(batch, passes.rest, self._apply(batch, passes.rest, stream), stream)[0]
         batch.out_flags = passes.flags
         apply = partial(self._apply_and_restore, passes, batch, flags, is_first, stream)
         return apply() if batch.op in (Op.KEEP, Op.REPLACE) else uninterrupted(apply)
@@ -644,14 +645,14 @@ class QuotientArray:
         """As `_go_in_passes`, behind the passes.
 
         Mostly all keys of a large batch are new, or none is. Then all flags are alike, and need no way back. Those of a
-        smaller batch are on their way back while the host waits, which is in vain if there are crowded ranges.
+        smaller batch are on their way back while the host waits, which is in vain if some elements are left.
         """
-        built = self._apply(batch, stream)
+        built = self._apply(batch, passes.rest, stream)
         goes_ahead = batch.n < _FEWEST_ALIKE
         if goes_ahead:
             passes.restore_flags(self.table, batch.n, flags, stream)
-        report = self._settled(batch, passes.rest, built, stream)
-        if goes_ahead and not report.crowds:
+        report, at_once = self._settled(batch, passes.rest, built, stream)
+        if goes_ahead and at_once:
             return report
         if is_first and not report.unplaced and report.changed in (0, batch.n):
             self.engine.fill(flags, Flag.CHANGED if report.changed else Flag.PRESENT, batch.n, stream)
@@ -659,8 +660,8 @@ class QuotientArray:
             passes.restore_flags(self.table, batch.n, flags, stream)
         return report
 
-    def _settled(self, batch: QuotientBatch, rest: int, built: bool, stream: Any) -> Report:
-        """The report of all launches so far, behind the crowded ranges of the last one. Waits.
+    def _settled(self, batch: QuotientBatch, rest: int, built: bool, stream: Any) -> tuple[Report, bool]:
+        """The report of all launches so far, behind what `_apply` has left; and whether it left nothing. Waits.
 
         The kernels for crowded ranges are those of ``kernels/quotient/crowds.cuh``, steps 2 to 4.
 
@@ -671,37 +672,62 @@ class QuotientArray:
         built
             Whether the launch was a build. Then all lines are written at the end.
         """
-        report = read_report(self.engine, batch.report, stream)
+        report, at_once = read_report(self.engine, batch.report, stream), True
+        run = self.program.run_blocks
+        left, heavy = report.crowds if batch.rest else 0, report.leftover
+        if left:  # ranges with elements that have found no room under locks
+            run("apply_some", self.table, batch, left, stream)
+            self.engine.fill(batch.report + CROWDS, 0, 8, stream)
+        if heavy:
+            run("apply", self.table, batch, heavy, stream)
+        if left or heavy:
+            report, at_once = read_report(self.engine, batch.report, stream), False
         if report.crowds:
-            run, at_once = self.program.run_blocks, max(1, self.engine.lanes // _CROWD_THREADS)
+            at_once = False
             batch.rest = 0
             run("build_some" if built else "apply_some", self.table, batch, report.crowds, stream)
             batch.rest = rest
-            run("apply_crowds", self.table, batch, min(report.chunks, at_once), stream)
+            blocks = min(report.chunks, max(1, self.engine.lanes // _CROWD_THREADS))
+            run("apply_crowds", self.table, batch, blocks, stream)
             run("apply_some", self.table, batch, report.crowds, stream)
             report = read_report(self.engine, batch.report, stream)
             self.engine.fill(batch.report + CROWDS, 0, 8, stream)  # for the next launch
         self.cleared |= built
-        return report
+        return report, at_once
 
-    def _apply(self, batch: QuotientBatch, stream: Any) -> bool:
-        """Apply the elements of a launch that are brought, but for crowded ranges. Whether it is a build."""
+    def _apply(self, batch: QuotientBatch, rest: int, stream: Any) -> bool:
+        """Apply the elements of a launch that are brought. Whether it is a build.
+
+        Left are crowded ranges, those with more elements than others, and elements that find no room under locks.
+
+        Parameters
+        ----------
+        rest
+            Address of a list for elements that are left under locks; 0 to use no locks.
+        """
         builds = self._builds(batch)
         self._is_blank = False
         blocks = min(batch.n, self.ranges)
         run = self.program.run_blocks
+        batch.heavy, batch.rest = batch.touched + 4 * blocks, 0
         if builds:
             if not self.cleared:
                 blocks, batch.touched = self.ranges, 0
             run("build", self.table, batch, blocks, stream)
+        elif rest and not batch.erases and self._suits_locks(batch.n):
+            batch.rest = rest
+            self.engine.fill(batch.touched, 0, 4 * blocks, stream)
+            self.program.run("apply_locked", self.table, batch, batch.n, stream)
         elif not self.engine.window_bytes or batch.n > _IN_PLACE_SHARE * blocks:
             batch.heavy = 0
             run("apply", self.table, batch, blocks, stream)
         else:
-            batch.heavy = batch.touched + 4 * blocks
             run("apply_in_place", self.table, batch, blocks, stream)
-            run("apply", self.table, batch, min(blocks, batch.n // (_MOST_IN_PLACE + 1)), stream)
         return builds
+
+    def _suits_locks(self, n: int) -> bool:
+        """Whether an update of ``n`` elements that come in passes is made under locks."""
+        return bool(self._locks) and n <= _LOCKED_SHARE * self.ranges
 
     def _builds(self, batch: QuotientBatch) -> bool:
         """Whether a launch may build lines that have no trace of a key, and need not read them."""
@@ -728,7 +754,8 @@ class QuotientArray:
         for size in sizes:
             plan = plan_for(self.engine, self.spec, self.ranges, size, valued=valued) if in_order else None
             if plan:
-                self.program.expect(_BUILDING if self._is_blank else _CHANGING)
+                locked = valued and self._suits_locks(size)
+                self.program.expect(_BUILDING if self._is_blank else _LOCKED if locked else _CHANGING)
                 try:
                     passes = Passes(self.engine, self.spec, plan, *needs)
                 except MemoryError:

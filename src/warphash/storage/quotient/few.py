@@ -31,15 +31,13 @@ class FewUpdates:
         Elements that may be under way.
     left_out
         Address of a uint32 for each element of a launch.
-    locks
-        Address of the locks of the buckets.
 
     Raises
     ------
     MemoryError
     """
 
-    def __init__(self, engine: Engine, spec: KernelSpec, most: int, left_out: int, locks: int, stream: Any) -> None:
+    def __init__(self, engine: Engine, spec: KernelSpec, most: int, left_out: int, stream: Any) -> None:
         self._engine, self._spec = engine, spec
         report, keys, values, end = starts_of(
             (8 * FEW_REPORT_WORDS, most * spec.word_bytes, most * spec.value_word_bytes)
@@ -47,7 +45,7 @@ class FewUpdates:
         self._memory = engine.allocate(end, stream)
         self._result_slot = ResultSlot(engine)
         self._keys, at = self._memory.ptr + keys, self._memory.ptr
-        self._batch = FewBatch(report=at + report, locks=locks, left_out=left_out, adopted_values=at + values)
+        self._batch = FewBatch(report=at + report, left_out=left_out, adopted_values=at + values)
         self.forget(stream)
 
     def batch_of(

@@ -44,6 +44,7 @@ struct BlockARange : OverQuotients {
   WARPHASH_ENTRY(                                                                                                 \
       build_some,                                                                                                 \
       warphash::BlockARange<warphash::BuildRange<WARPHASH_DESIGN(D, WORD, VALUE, N), warphash::LinesOfCrowds>>)   \
+  WARPHASH_ENTRY(apply_locked, warphash::ApplyLocked<WARPHASH_DESIGN(D, WORD, VALUE, N)>)                         \
   WARPHASH_ENTRY(apply_crowds, warphash::ApplyCrowds<WARPHASH_DESIGN(D, WORD, VALUE, N)>)                         \
   WARPHASH_ENTRY(erase_alone, warphash::EraseAlone<WARPHASH_DESIGN(D, WORD, VALUE, N)>)                           \
   WARPHASH_ENTRY(update_few, warphash::UpdateFew<WARPHASH_DESIGN(D, WORD, VALUE, N)>)                             \

@@ -1,9 +1,15 @@
-// An update of a few elements for each range, in one launch: a lane has an element, and a lock of the buckets that it
-// changes. Elements that find no place in this way are left to the ranges (quotient/apply.cuh).
+// Updates of a few elements for each range: a lane has an element, and a lock of the buckets that it changes. Elements
+// that find no place in this way are left to the ranges (quotient/apply.cuh).
+//
+//   update_locked  takes the elements in the order of the caller
+//   apply_locked   takes the elements that passes have brought to their ranges (quotient/gpu/partition.cuh)
 //
 // Why. To bring elements to their ranges takes several kernels, and the host has as many to launch. Where a range gets
 // few elements, most of the time of a batch goes there. Here an element costs two atomic operations, and the line or
 // the two lines that it reads anyway.
+// A larger batch does go in passes: the lines of a range lie side by side, so its elements share pages, and sectors that
+// are written back. But a block for each range would have few elements for its many threads, or would copy a whole
+// range for them. With a lane for each element, all threads of the device have one.
 // Very few elements have a block for themselves (quotient/gpu/few.cuh), whose threads share the locks. The steps are the
 // same.
 //
@@ -25,9 +31,17 @@
 // that is in neither bucket is not put there by another lane meanwhile. Only keys in their home move, and their bits in
 // the filter are set before the lock of the home returns. No key leaves the filter.
 //
-// Crowds. Where one key is in a good part of the batch, its lanes would get the lock one after another. Of the lanes of
-// a warp with one home, the first has a turn at once, the second a turn later, and the others are left to the ranges.
-// A warp with such lanes gives up earlier: lanes of other warps want the same locks.
+// Crowds. Where one key is in a good part of the batch, its lanes would get the lock one after another.
+//   update_locked: of the lanes of a warp with one home, the first has a turn at once, the second a turn later, and the
+//     others are left to the ranges. A warp with such lanes gives up earlier: lanes of other warps want the same locks.
+//   apply_locked: a range with more than kMostLocked elements is entered into the list `heavy`, and `apply` takes the
+//     ranges of that list. In all other ranges each lane has its turn in the end. Most neighbours are of one range, so
+//     some of them have one home by chance.
+//
+// What apply_locked leaves. The counter of a range loses the elements that are done, so it counts those that are left.
+// Their numbers lie in `rest`, and their ranges are listed as those of crowds are (quotient/crowds.cuh, step 4): then
+// `apply_some` has a block for each of these ranges. `touched` has a counter for each range meanwhile, not a list: the
+// places of `rest` that are given out.
 //
 // A table after such a launch is as the ranges leave it: no pair has been displaced, a guest has its bit in the filter,
 // and all locks are free.
@@ -37,18 +51,32 @@
 #include "core/bulk.cuh"
 #include "core/gpu/schedule.cuh"
 #include "platform/bit_locks.cuh"
+#include "quotient/crowds.cuh"
 #include "quotient/gpu/abi.cuh"
 #include "quotient/gpu/lines.cuh"
 #include "quotient/place.cuh"
 
 namespace warphash {
 
-template <class D, class Locks>
+// The locks: behind `starts`, a bit for each bucket; all 0 between two kernels.
+WARPHASH_FN u32* locks_of(const QuotientTable& t) { return pointer<u32>(t.starts) + t.ranges; }
+
+// How many lanes of a warp with one home have a turn; and the refusals after which an element is left, in warps with as
+// many such lanes, and in those with more.
+struct WaryOfCrowds {
+  static constexpr u32 kMostAlike = 2, kMostRefusals = 8, kMostInCrowds = 1;
+};
+struct FreeOfCrowds {
+  static constexpr u32 kMostAlike = kWarpLanes, kMostRefusals = 255, kMostInCrowds = kMostRefusals;
+};
+
+template <class D, class Locks, class Patience = WaryOfCrowds>
 struct ChangeUnderLocks {
   using S = typename D::S;
   using Word = typename S::Word;
-  static constexpr u32 kMostAlike = 2;                        // lanes of a warp with one home that have a turn
-  static constexpr u32 kMostRefusals = 8, kMostInCrowds = 1;  // after which an element is left
+  using Brought = typename S::Brought;
+  static constexpr u32 kMostAlike = Patience::kMostAlike;
+  static constexpr u32 kMostRefusals = Patience::kMostRefusals, kMostInCrowds = Patience::kMostInCrowds;
   static constexpr u32 kNone = ~0u;
 
   struct Element {
@@ -61,6 +89,10 @@ struct ChangeUnderLocks {
 
   WARPHASH_FN static Element element(const QuotientTable& t, const QuotientBatch& b, u32 number) {
     return {number, D::home_of(t, permuted(t, key_at<S>(b, number))), S::value_at(b, number), false};
+  }
+  // One that was brought to its range: its number is its place.
+  WARPHASH_FN static Element element(const QuotientTable& t, const Brought& item, u32 place) {
+    return {place, D::home_of(t, S::hash_of(item)), S::value_of(item), false};
   }
 
   // Has the elements of a warp updated, as far as they are live. All its lanes call it. kLeft: to the ranges.
@@ -211,12 +243,65 @@ struct UpdateLocked {
     typename Steps::Element e = {};
     if (live) e = Steps::element(t, b, element_of(b, i));
     Tally tally;
-    const auto result = Steps::in_turns(t, b, {pointer<u32>(b.locks)}, e, live, tally);
+    const auto result = Steps::in_turns(t, b, {locks_of(t)}, e, live, tally);
     const bool left = live && result == Steps::kLeft;
     if (live && !left) Steps::enter(b, e, result, tally);
     const u64 place = reserve(&report_of(b)->leftover, left);
     if (left) pointer<u32>(b.left_out)[place] = e.number;
     flush<UpdateLocked>(b, tally);
+  }
+};
+
+template <class D>
+struct ApplyLocked : OverQuotients {
+  using Steps = ChangeUnderLocks<D, BitLocks, FreeOfCrowds>;
+  using S = typename D::S;
+  static constexpr bool kWalks = true, kCounts = true;
+  static constexpr u32 kBlocks = 6;
+  static constexpr u32 kMostLocked = 1024;  // elements of a range
+  static constexpr u32 kNone = ~0u;
+
+  WARPHASH_FN static void run(const QuotientTable& t, const QuotientBatch& b) {
+    const u32 place = static_cast<u32>(thread_in_grid());
+    u32 range = kNone, start = 0;
+    bool live = false;
+    typename Steps::Element e = {};
+    if (place < b.n) {
+      const auto item = pointer<const typename S::Brought>(b.brought)[place];
+      e = Steps::element(t, item, place);
+      range = D::range_of(t, S::hash_of(item));
+      start = pointer<const u32>(t.starts)[range];
+      live = load_relaxed(counter_of(t, range)) <= kMostLocked;  // all elements of a range see the same
+      if (!live && place == start) enter_heavy(b, range);
+    }
+    Tally tally;
+    const auto result = Steps::in_turns(t, b, {locks_of(t)}, e, live, tally);
+    const bool left = live && result == Steps::kLeft, done = live && !left;
+    if (done) Steps::enter(b, e, result, tally);
+    subtract(t, range, done);
+    if (left) {
+      const u32 earlier = fetch_add(in_global(pointer<u32>(b.touched) + range), 1u);
+      pointer<u32>(b.rest)[start + earlier] = place - start;
+      if (earlier == 0) enter_crowd(b, range, 0);
+    }
+    flush<ApplyLocked>(b, tally);
+  }
+
+ private:
+  WARPHASH_FN static void enter_heavy(const QuotientBatch& b, u32 range) {
+    const u64 earlier = fetch_add(&report_of(b)->leftover, u64(1));
+    pointer<u32>(b.heavy)[earlier] = range;
+  }
+  // Takes the elements that are done from the counters of their ranges. Lanes of one range are neighbours. All lanes of
+  // a warp call it.
+  WARPHASH_FN static void subtract(const QuotientTable& t, u32 range, bool done) {
+    const u32 of_previous = shuffle(range, lane() > 0 ? lane() - 1 : 0, kWarpLanes);
+    const bool is_first = lane() == 0 || of_previous != range;
+    const u32 firsts = ballot(is_first), all_done = ballot(done), mine_on = ~0u << lane();
+    const u32 later = firsts & mine_on & (mine_on - 1);            // first lanes of other ranges behind this one
+    const u32 until = later ? (1u << first_bit(later)) - 1 : ~0u;  // lanes before the next range
+    const u32 n = bit_count(all_done & mine_on & until);
+    if (is_first && n > 0) atomic_add(counter_of(t, range), 0u - n);
   }
 };
 
