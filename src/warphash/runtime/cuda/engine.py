@@ -80,8 +80,9 @@ _STREAM_FUNCTIONS = (
 
 _LEAST_HEAP_BYTES = 256 << 20
 
-KEPT_FRACTION = 1 / 16
-"""Of the device's memory: what the pool keeps of freed memory (`KeptMemory`)."""
+KEPT_FRACTION = 1 / 4
+"""Of the device's memory: what the pool keeps of freed memory (`KeptMemory`). With a sixteenth, half of the time of a
+build of 1 G pairs was the driver's, which mapped memory anew (docs/performance/quotient.md)."""
 
 CACHED_FRACTION = 0.6
 """Of the second-level cache: for the part of a table that a large batch is going to."""

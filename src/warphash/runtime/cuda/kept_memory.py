@@ -5,6 +5,9 @@ free memory goes back to the device whenever a host waits. Under a fixed thresho
 make the pool give back the scratch space of every batch. So the threshold moves with the live memory. Only large
 buffers are counted.
 
+Kept memory is not lost for other allocators of the process. When a pool of the same device, or `cuMemAlloc`, finds no
+free memory, the driver takes what is kept. Other processes do not get it.
+
 To tell the driver takes as long as to allocate a buffer. So the threshold is a little higher than it must be, and stays
 where it is while the live memory changes by little: a batch that takes scratch space and frees it need not tell.
 """
