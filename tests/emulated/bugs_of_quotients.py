@@ -21,7 +21,7 @@ from emulated.scenarios import (
     erased_in_passes,
     guests_that_come_again,
     moves,
-    passes_under_locks,
+    sets_of_ranges,
 )
 
 __all__ = ["BUGS"]
@@ -83,34 +83,46 @@ BUGS = [
         guests_that_come_again,
     ),
     bug(
-        "elements that are done under locks stay in the counters of their ranges",
-        "if (is_first && n > 0) atomic_add(counter_of(t, range), 0u - n);",
-        "",
-        passes_under_locks,
-    ),
-    bug(
-        "elements are taken from the counter of the range before",
-        "later ? (1u << first_bit(later)) - 1 : ~0u",
-        "~0u",
-        passes_under_locks,
-    ),
-    bug(
-        "elements that are left under locks have the numbers of others",
-        "pointer<u32>(b.rest)[start + earlier] = place - start;",
-        "pointer<u32>(b.rest)[start + earlier] = earlier;",
-        passes_under_locks,
-    ),
-    bug(
-        "elements that are left under locks are left to nobody",
-        "if (earlier == 0) enter_crowd(b, range, 0);",
-        "",
-        passes_under_locks,
+        "ranges of a set keep their counters",
+        "enter_heavy(b, range);\n      else\n        *counter_of(t, range) = 0;",
+        "enter_heavy(b, range);",
+        sets_of_ranges,
     ),
     bug(
         "a range with too many elements for locks is left to nobody",
-        "if (!live && place == start) enter_heavy(b, range);",
+        "if (is_heavy(t, range))\n        enter_heavy(b, range);\n      else",
+        "if (!is_heavy(t, range))",
+        sets_of_ranges,
+    ),
+    bug(
+        "elements behind a range with many elements are forgotten",
+        "if (is_heavy(t, range)) continue;",
+        "if (is_heavy(t, range)) break;",
+        sets_of_ranges,
+    ),
+    bug(
+        "elements of a set that are left under locks are forgotten",
+        "if (left == 0) return;",
+        "if (left >= 0) return;",
+        sets_of_ranges,
+    ),
+    bug(
+        "two threads place what is left",
+        "if (thread_in_block() == 0) place_left(t, b, m, left, tally);",
+        "if (thread_in_block() <= 1) place_left(t, b, m, left, tally);",
+        sets_of_ranges,
+    ),
+    bug(
+        "the rest of a set is placed while others still add",
+        "const u32 left = m.n_left;\n    block_barrier();",
+        "const u32 left = m.n_left;",
+        sets_of_ranges,
+    ),
+    bug(
+        "a key of the second bucket moves for a guest that is not in the filter",
+        "if (guest) fetch_or(line_at(t, e.home.bucket)->words, D::filter_bit(e.home.remainder));",
         "",
-        passes_under_locks,
+        sets_of_ranges,
     ),
     bug(
         "two lanes erase one key",
@@ -156,8 +168,8 @@ BUGS = [
     ),
     bug(
         "a key that is left is put beside its copy",
-        "const auto spot = range.look(home);\n    u8 with",
-        "const typename Range::Spot spot = {0, Range::kNoSlot, false};\n    u8 with",
+        "const auto spot = range.look(home);\n    if (spot.found()) {",
+        "const typename Range::Spot spot = {0, Range::kNoSlot, false};\n    if (spot.found()) {",
         crowds_of_few,
     ),
     bug(
@@ -227,8 +239,8 @@ BUGS = [
     ),
     bug(
         "a range keeps its counter",
-        "*counter_of(t, range) = 0;",
-        "",
+        "*counter_of(t, range) = 0;\n    if (m.changed)",
+        "if (m.changed)",
         by_ranges,
     ),
     bug(

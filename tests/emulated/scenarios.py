@@ -210,12 +210,12 @@ def crowds_under_locks(case: Case, rng: np.random.Generator) -> None:
         model.agrees(table, keys)
 
 
-def passes_under_locks(case: Case, rng: np.random.Generator) -> None:
-    """Batches that passes bring to the ranges of a quotient table, where they take locks.
+def sets_of_ranges(case: Case, rng: np.random.Generator) -> None:
+    """Batches that passes bring to the ranges of a quotient table, of which a block has some.
 
-    Copies of keys; keys that fill the last slots; and one key in more elements than locks are for.
+    Copies of keys; keys that fill the last slots; and one key in more elements than a range may have there.
     """
-    with in_passes(range_buckets=24, locked=True):
+    with in_passes(range_buckets=24, by_sets=True):
         hot_keys(case, rng)
         copies_of_new_keys(case, rng)
         sums_of_new_keys(case, rng)
@@ -225,7 +225,6 @@ def passes_under_locks(case: Case, rng: np.random.Generator) -> None:
             values = numbers(case, len(few))
             model.inserted(few, values, table.insert(few, values))
             table.check()
-            assert not len(held_locks(table)), "a lock is held"
         batch = rng.permutation(np.concatenate([keys[:40], np.repeat(keys[:1], 1100)]))
         values = numbers(case, len(batch))
         model.upserted(batch, values, "add", table.upsert(batch, values, "add"), table)

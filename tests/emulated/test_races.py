@@ -26,8 +26,8 @@ from emulated.scenarios import (
     erased_slots_used_again,
     evictions_from_lines_of_one_key,
     moves,
-    passes_under_locks,
     pairs_that_repeat,
+    sets_of_ranges,
     subtables_that_grow_and_shrink,
     sums_of_rows,
     values_under_shared_locks,
@@ -226,7 +226,7 @@ def test_no_schedule_loses_a_pair_that_moves(races: Races, seeds: range) -> None
     [
         copies_under_locks,
         crowds_under_locks,
-        passes_under_locks,
+        sets_of_ranges,
         erased_alone,
         crowds_of_few,
         crowds_of_one_home,

@@ -1,4 +1,4 @@
-"""Batches that passes bring to the ranges of a quotient table, and that are then applied under locks of buckets."""
+"""Batches that passes bring to the ranges of a quotient table, of which a block has a set."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 from support.engines import one_of_each
 from support.passes import in_passes
-from support.quotients import SLOTS, add, array_of, check_combined, entries, held_locks, launches, made, value_of
+from support.quotients import SLOTS, add, array_of, check_combined, entries, launches, made, value_of
 from warphash import TableFull
 
 DEVICES = one_of_each("emulated", "cuda")
@@ -17,40 +17,25 @@ TYPES = [(*types, slots) for types, slots in SLOTS.items()]
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(("key", "value", "slots"), TYPES)
-def test_where_there_is_room_no_range_is_gone_through(device: str, key: str, value: str | None, slots: int) -> None:
-    """But for an element that was refused its lock over and over, which the schedules of the emulated engine bring about."""
-    with in_passes(64, locked=True):
-        table = made(key, value, slots * 1000, device)
-        keys = np.random.default_rng(1).permutation(np.arange(slots * 250)).astype(key)
-        old, new = np.split(keys, [slots * 150])
-        assert add(table, old).all()
-        for batch in (new, keys, np.concatenate([new, new[:100]])):
-            there = table.contains(batch)
-            with launches(table) as launched:
-                assert (add(table, batch) == ~there).all()
-            assert entries(launched) in (["apply_locked"], ["apply_locked", "apply_some"][: 2 - (device == "cuda")])
-            assert not len(held_locks(table))
-        assert len(table) == len(keys) and table.contains(keys).all()
-        assert not value or (table.find(keys)[0] == value_of(keys, value)).all()
-        table.check()
-
-
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize(("key", "value", "slots"), TYPES)
-def test_elements_without_room_are_left_to_their_ranges(device: str, key: str, value: str | None, slots: int) -> None:
-    """As a table fills up, no single move makes room for some keys."""
-    with in_passes(64, locked=True):
+@pytest.mark.parametrize(("range_buckets", "tenths"), [(4, 3), (64, 9)])
+def test_one_kernel_follows_the_passes(
+    device: str, key: str, value: str | None, slots: int, range_buckets: int, tenths: int
+) -> None:
+    """While the table fills up, and no single move makes room for some keys."""
+    with in_passes(range_buckets, by_sets=True):
         table = made(key, value, slots * 300, device, on_full="raise")
-        keys = np.random.default_rng(2).permutation(np.arange(slots * 300)).astype(key)
-        added, left = 0, 0
-        for few in np.array_split(keys[: slots * 300 * 9 // 10], 5):
+        most = slots * 300 * tenths // 10
+        keys, added = np.random.default_rng(2).permutation(np.arange(slots * 300)).astype(key), 0
+        for few in np.array_split(keys[:most], 5):
+            batch = np.concatenate([few, few[:20], keys[: added // 2]])
             with launches(table) as launched:
-                assert add(table, few).all()
-            left += "apply_some" in entries(launched)
+                flags = add(table, batch)
+            assert entries(launched) == ["apply_to_sets" if added else "build"]
+            assert sorted(batch[flags].tolist()) == sorted(few.tolist())
             added += len(few)
-            assert len(table) == added and table.contains(keys[:added]).all() and not len(held_locks(table))
+            assert len(table) == added and table.contains(keys[:added]).all()
             table.check()
-        assert (left or slots >= 14) and not table.contains(keys[added:]).any()
+        assert not table.contains(keys[added:]).any()
         assert not value or (table.find(keys[:added])[0] == value_of(keys[:added], value)).all()
 
 
@@ -58,7 +43,7 @@ def test_elements_without_room_are_left_to_their_ranges(device: str, key: str, v
 @pytest.mark.parametrize("times", [1024, 1025, 3000], ids=["as many as a range may have", "one more", "many more"])
 def test_one_key_in_many_elements(device: str, times: int) -> None:
     """Up to a bound, each of its elements has a turn under the lock. With more, a block has their range."""
-    with in_passes(64, locked=True):
+    with in_passes(64, by_sets=True):
         table = made("u4", "u4", 7 * 1000, device)
         add(table, np.array([1], np.uint32))
         for hot in (1, 2):  # a key that is there, and one that is new
@@ -67,16 +52,15 @@ def test_one_key_in_many_elements(device: str, times: int) -> None:
             before = {1: ~np.uint32(1)} if hot == 1 else {}
             with launches(table) as launched:
                 added = table.upsert(keys, values, "add")
-            assert entries(launched) == ["apply_locked"] + ["apply"] * (times > 1024)
+            assert entries(launched) == ["apply_to_sets"] + ["apply"] * (times > 1024)
             assert np.count_nonzero(added) == len(table) - 1 == hot - 1
             check_combined(table, "add", keys, values, before)
-        assert not len(held_locks(table))
         table.check()
 
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_hot_ranges_and_elements_without_room_in_one_batch(device: str) -> None:
-    with in_passes(32, locked=True):
+    with in_passes(32, by_sets=True):
         table = made("u8", "u4", 4 * 320, device, on_full="raise")
         keys = np.random.default_rng(4).permutation(np.arange(4 * 320)).astype(np.uint64)
         assert add(table, keys[:900]).all()
@@ -84,7 +68,7 @@ def test_hot_ranges_and_elements_without_room_in_one_batch(device: str) -> None:
         batch = np.random.default_rng(5).permutation(np.concatenate([keys[900:1000], hot]))
         with launches(table) as launched:
             added = table.upsert(batch, np.ones(len(batch), np.uint32), "add")
-        assert {"apply_locked", "apply_some", "apply"} <= set(entries(launched))
+        assert set(entries(launched)) == {"apply_to_sets", "apply"}
         assert sorted(batch[added].tolist()) == sorted(keys[900:1000].tolist()) and len(table) == 1000
         expected = np.where(np.arange(1000) < 900, value_of(keys[:1000], "u4"), np.uint32(1))
         expected[:2] += np.uint32(3000)
@@ -94,13 +78,13 @@ def test_hot_ranges_and_elements_without_room_in_one_batch(device: str) -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_batch_that_does_not_fit_is_taken_back(device: str) -> None:
-    with in_passes(locked=True):
+    with in_passes(by_sets=True):
         table = made("u4", "u4", 7 * 20, device, on_full="raise")
         keys = np.arange(300, dtype=np.uint32)
         add(table, keys[:60])
         with pytest.raises(TableFull):
             add(table, keys)
         assert len(table) == 60 and (table.find(keys[:60])[0] == ~keys[:60]).all()
-        assert not table.contains(keys[60:]).any() and not len(held_locks(table))
+        assert not table.contains(keys[60:]).any()
         assert array_of(table).broken_buckets() == 0
         table.check()

@@ -1,17 +1,12 @@
-// Updates of a few elements for each range: a lane has an element, and a lock of the buckets that it changes. Elements
-// that find no place in this way are left to the ranges (quotient/apply.cuh).
-//
-//   update_locked  takes the elements in the order of the caller
-//   apply_locked   takes the elements that passes have brought to their ranges (quotient/gpu/partition.cuh)
+// An update of a few elements for each range, in one launch: a lane has an element, and a lock of the buckets that it
+// changes. Elements that find no place in this way are left to the ranges (quotient/apply.cuh).
 //
 // Why. To bring elements to their ranges takes several kernels, and the host has as many to launch. Where a range gets
 // few elements, most of the time of a batch goes there. Here an element costs two atomic operations, and the line or
 // the two lines that it reads anyway.
-// A larger batch does go in passes: the lines of a range lie side by side, so its elements share pages, and sectors that
-// are written back. But a block for each range would have few elements for its many threads, or would copy a whole
-// range for them. With a lane for each element, all threads of the device have one.
-// Very few elements have a block for themselves (quotient/gpu/few.cuh), whose threads share the locks. The steps are the
-// same.
+// Two other kernels take the same steps, under locks that the threads of a block share: very few elements have a block
+// for themselves (quotient/gpu/few.cuh), and so have some ranges to which passes have brought few elements
+// (quotient/gpu/sets.cuh).
 //
 // Protocol of an element, in turns. Nothing is held between two turns. In each of them, the lane
 //   1. takes the lock of the home bucket, and reads the line. If the key is there, it combines the value.
@@ -19,8 +14,8 @@
 //   3. If it may be, or if the home has no vacant slot: takes the lock of the second bucket, too, and reads that line.
 //      If the key is there, it combines the value. Otherwise the key takes a vacant slot of its home; or, as a guest, of
 //      the second bucket, and its bit in the filter of its home.
-//   4. If both are full: takes the lock of the second bucket of a key of this home, and moves that key there, if there
-//      is a vacant slot. The new key takes its place. Otherwise tries the next key of this home.
+//   4. If both are full: takes the lock of the second bucket of a key whose home is one of the two, and moves that key
+//      there, if there is a vacant slot. The new key takes its place. Otherwise tries the next such key.
 //   5. returns the locks.
 // A key for which step 4 finds no room is left to the ranges, which search further. Locks of steps 1 and 3 are taken in
 // the order of the buckets: a lane whose second bucket is the lower one returns the lock of the home, and takes both in
@@ -31,17 +26,10 @@
 // that is in neither bucket is not put there by another lane meanwhile. Only keys in their home move, and their bits in
 // the filter are set before the lock of the home returns. No key leaves the filter.
 //
-// Crowds. Where one key is in a good part of the batch, its lanes would get the lock one after another.
-//   update_locked: of the lanes of a warp with one home, the first has a turn at once, the second a turn later, and the
-//     others are left to the ranges. A warp with such lanes gives up earlier: lanes of other warps want the same locks.
-//   apply_locked: a range with more than kMostLocked elements is entered into the list `heavy`, and `apply` takes the
-//     ranges of that list. In all other ranges each lane has its turn in the end. Most neighbours are of one range, so
-//     some of them have one home by chance.
-//
-// What apply_locked leaves. The counter of a range loses the elements that are done, so it counts those that are left.
-// Their numbers lie in `rest`, and their ranges are listed as those of crowds are (quotient/crowds.cuh, step 4): then
-// `apply_some` has a block for each of these ranges. `touched` has a counter for each range meanwhile, not a list: the
-// places of `rest` that are given out.
+// Crowds. Where one key is in a good part of the batch, its lanes would get the lock one after another. Of the lanes of
+// a warp with one home, the first has a turn at once, the second a turn later, and the others are left to the ranges.
+// A warp with such lanes gives up earlier: lanes of other warps want the same locks. Where elements lie in the order of
+// ranges, some lanes have one home by chance; there, each lane has its turn.
 //
 // A table after such a launch is as the ranges leave it: no pair has been displaced, a guest has its bit in the filter,
 // and all locks are free.
@@ -51,7 +39,6 @@
 #include "core/bulk.cuh"
 #include "core/gpu/schedule.cuh"
 #include "platform/bit_locks.cuh"
-#include "quotient/crowds.cuh"
 #include "quotient/gpu/abi.cuh"
 #include "quotient/gpu/lines.cuh"
 #include "quotient/place.cuh"
@@ -67,7 +54,7 @@ struct WaryOfCrowds {
   static constexpr u32 kMostAlike = 2, kMostRefusals = 8, kMostInCrowds = 1;
 };
 struct FreeOfCrowds {
-  static constexpr u32 kMostAlike = kWarpLanes, kMostRefusals = 255, kMostInCrowds = kMostRefusals;
+  static constexpr u32 kMostAlike = kWarpLanes, kMostRefusals = 64, kMostInCrowds = kMostRefusals;
 };
 
 template <class D, class Locks, class Patience = WaryOfCrowds>
@@ -182,16 +169,18 @@ struct ChangeUnderLocks {
     return put(second_line, free, true, e);
   }
 
-  // Moves a key of this home to its second bucket, and puts the new key into its slot. Both buckets of the new key are
-  // full, and it has their locks.
+  // Moves a key whose home is one of both buckets of the new key to its second bucket, and puts the new key into its
+  // slot. Both buckets are full, and the new key has their locks.
   WARPHASH_FN static Result make_room(const QuotientTable& t, const Locks& locks, const Element& e, u32 second) {
-    Line* const line = line_at(t, e.home.bucket);
-    u32 here[kLineWords], there[kLineWords];
-    read_shared<S>(line, here);
 #pragma unroll 1  // copies of the body for each slot would take the compiler long, and more registers
-    for (u32 slot = 0; slot < S::kSlots; ++slot) {
+    for (u32 k = 0; k < 2 * S::kSlots; ++k) {
+      const bool guest = k >= S::kSlots;  // the new key
+      const u32 bucket = guest ? second : e.home.bucket, slot = guest ? k - S::kSlots : k;
+      Line* const line = line_at(t, bucket);
+      u32 here[kLineWords], there[kLineWords];
+      read_shared<S>(line, here);
       if (S::is_guest(here, slot)) continue;
-      const Element other = {0, {e.home.bucket, S::remainder(here, slot)}, value_in(line, slot), false};
+      const Element other = {0, {bucket, S::remainder(here, slot)}, value_in(line, slot), false};
       const u32 to = second_of(t, other.home);
       if (to == second || to == e.home.bucket || !locks.try_lock(to)) continue;
       Line* const target = line_at(t, to);
@@ -201,7 +190,8 @@ struct ChangeUnderLocks {
         put(target, free, true, other);
         fetch_or(line->words, D::filter_bit(other.home.remainder));
         S::vacate(line->words, slot);
-        put(line, 1u << slot, false, e);
+        if (guest) fetch_or(line_at(t, e.home.bucket)->words, D::filter_bit(e.home.remainder));
+        put(line, 1u << slot, guest, e);
       }
       locks.unlock(to);
       if (free) return kAdded;
@@ -249,59 +239,6 @@ struct UpdateLocked {
     const u64 place = reserve(&report_of(b)->leftover, left);
     if (left) pointer<u32>(b.left_out)[place] = e.number;
     flush<UpdateLocked>(b, tally);
-  }
-};
-
-template <class D>
-struct ApplyLocked : OverQuotients {
-  using Steps = ChangeUnderLocks<D, BitLocks, FreeOfCrowds>;
-  using S = typename D::S;
-  static constexpr bool kWalks = true, kCounts = true;
-  static constexpr u32 kBlocks = 6;
-  static constexpr u32 kMostLocked = 1024;  // elements of a range
-  static constexpr u32 kNone = ~0u;
-
-  WARPHASH_FN static void run(const QuotientTable& t, const QuotientBatch& b) {
-    const u32 place = static_cast<u32>(thread_in_grid());
-    u32 range = kNone, start = 0;
-    bool live = false;
-    typename Steps::Element e = {};
-    if (place < b.n) {
-      const auto item = pointer<const typename S::Brought>(b.brought)[place];
-      e = Steps::element(t, item, place);
-      range = D::range_of(t, S::hash_of(item));
-      start = pointer<const u32>(t.starts)[range];
-      live = load_relaxed(counter_of(t, range)) <= kMostLocked;  // all elements of a range see the same
-      if (!live && place == start) enter_heavy(b, range);
-    }
-    Tally tally;
-    const auto result = Steps::in_turns(t, b, {locks_of(t)}, e, live, tally);
-    const bool left = live && result == Steps::kLeft, done = live && !left;
-    if (done) Steps::enter(b, e, result, tally);
-    subtract(t, range, done);
-    if (left) {
-      const u32 earlier = fetch_add(in_global(pointer<u32>(b.touched) + range), 1u);
-      pointer<u32>(b.rest)[start + earlier] = place - start;
-      if (earlier == 0) enter_crowd(b, range, 0);
-    }
-    flush<ApplyLocked>(b, tally);
-  }
-
- private:
-  WARPHASH_FN static void enter_heavy(const QuotientBatch& b, u32 range) {
-    const u64 earlier = fetch_add(&report_of(b)->leftover, u64(1));
-    pointer<u32>(b.heavy)[earlier] = range;
-  }
-  // Takes the elements that are done from the counters of their ranges. Lanes of one range are neighbours. All lanes of
-  // a warp call it.
-  WARPHASH_FN static void subtract(const QuotientTable& t, u32 range, bool done) {
-    const u32 of_previous = shuffle(range, lane() > 0 ? lane() - 1 : 0, kWarpLanes);
-    const bool is_first = lane() == 0 || of_previous != range;
-    const u32 firsts = ballot(is_first), all_done = ballot(done), mine_on = ~0u << lane();
-    const u32 later = firsts & mine_on & (mine_on - 1);            // first lanes of other ranges behind this one
-    const u32 until = later ? (1u << first_bit(later)) - 1 : ~0u;  // lanes before the next range
-    const u32 n = bit_count(all_done & mine_on & until);
-    if (is_first && n > 0) atomic_add(counter_of(t, range), 0u - n);
   }
 };
 
