@@ -108,3 +108,14 @@ def test_the_page_lists_every_variable() -> None:
     for path in (ROOT / "src" / "warphash").rglob("*.py"):
         read = re.findall(r'(?:environ\.get\(|environ\[|getenv\()"([A-Z_]+)"', path.read_text(encoding="utf-8"))
         assert set(read) <= {"XDG_CACHE_HOME", "CXX", "PYTHONPATH"}, f"{path.name} reads {read}: say so on the page"
+
+
+@pytest.mark.parametrize(
+    ("given", "fraction"),
+    [("0", 0), ("1", 1), ("0.0625", 0.0625), ("", 0.25), ("much", 0.25), ("-0.1", 0.25), ("1.5", 0.25), ("nan", 0.25)],
+)
+def test_a_process_chooses_how_much_it_keeps(given: str, fraction: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(settings.KEPT_VARIABLE, given)
+    assert settings.kept_fraction() == fraction
+    monkeypatch.delenv(settings.KEPT_VARIABLE)
+    assert settings.kept_fraction() == 0.25

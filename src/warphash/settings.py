@@ -12,20 +12,27 @@ from .errors import ParameterError
 
 __all__ = [
     "CACHE_VARIABLE",
+    "KEPT_VARIABLE",
     "ORDER_VARIABLE",
     "SEED_VARIABLE",
     "THREADS_VARIABLE",
     "batch_order",
     "cache_directory",
     "get_num_threads",
+    "kept_fraction",
     "set_num_threads",
 ]
 
 THREADS_VARIABLE = "WARPHASH_NUM_THREADS"
 CACHE_VARIABLE = "WARPHASH_CACHE_DIR"
 ORDER_VARIABLE = "WARPHASH_BATCH_ORDER"
+KEPT_VARIABLE = "WARPHASH_KEPT_FRACTION"
 SEED_VARIABLE = "WARPHASH_SCHEDULE_SEED"
 """The seed of the schedules of the emulated engine, which tests use."""
+
+_KEPT_FRACTION = 0.25
+"""With a sixteenth, half of the time of a build of 1 G pairs was the driver's, which mapped memory anew
+(docs/performance/quotient.md)."""
 
 _threads: int | None = None
 
@@ -73,6 +80,19 @@ def batch_order() -> str:
     """
     given = os.environ.get(ORDER_VARIABLE, "")
     return given if given in ("given", "parts") else "auto"
+
+
+def kept_fraction() -> float:
+    """How much freed memory of a GPU the process keeps for its next batch, as a part of the memory of the device.
+
+    That is ``WARPHASH_KEPT_FRACTION``; else a quarter. A value of the variable that is no number from 0 to 1 counts as
+    none.
+    """
+    try:
+        given = float(os.environ.get(KEPT_VARIABLE, ""))
+    except ValueError:
+        return _KEPT_FRACTION
+    return given if 0 <= given <= 1 else _KEPT_FRACTION
 
 
 def cache_directory() -> Path:

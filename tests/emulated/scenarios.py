@@ -210,27 +210,6 @@ def crowds_under_locks(case: Case, rng: np.random.Generator) -> None:
         model.agrees(table, keys)
 
 
-def sets_of_ranges(case: Case, rng: np.random.Generator) -> None:
-    """Batches that passes bring to the ranges of a quotient table, of which a block has some.
-
-    Copies of keys; keys that fill the last slots; and one key in more elements than a range may have there.
-    """
-    with in_passes(range_buckets=24, by_sets=True):
-        hot_keys(case, rng)
-        copies_of_new_keys(case, rng)
-        sums_of_new_keys(case, rng)
-        keys = pool(case, rng, 400)
-        table, model = case.table(capacity=len(keys), load_factor=0.85), Model()
-        for few in np.split(keys, 8):
-            values = numbers(case, len(few))
-            model.inserted(few, values, table.insert(few, values))
-            table.check()
-        batch = rng.permutation(np.concatenate([keys[:40], np.repeat(keys[:1], 1100)]))
-        values = numbers(case, len(batch))
-        model.upserted(batch, values, "add", table.upsert(batch, values, "add"), table)
-        model.agrees(table, keys)
-
-
 def by_ranges(case: Case, rng: np.random.Generator) -> None:
     """Batches whose elements all come to the ranges of a quotient table, one by one."""
     with mock.patch.multiple(quotient_array, _FEW_FOR_A_BUCKET=0, _MOST_FOR_A_BUCKET=0):

@@ -27,7 +27,6 @@ from emulated.scenarios import (
     evictions_from_lines_of_one_key,
     moves,
     pairs_that_repeat,
-    sets_of_ranges,
     subtables_that_grow_and_shrink,
     sums_of_rows,
     values_under_shared_locks,
@@ -223,16 +222,7 @@ def test_no_schedule_loses_a_pair_that_moves(races: Races, seeds: range) -> None
 @schedules(SCHEDULES)
 @pytest.mark.parametrize(
     "scenario",
-    [
-        copies_under_locks,
-        crowds_under_locks,
-        sets_of_ranges,
-        erased_alone,
-        crowds_of_few,
-        crowds_of_one_home,
-        adopted_pairs,
-        by_ranges,
-    ],
+    [copies_under_locks, crowds_under_locks, erased_alone, crowds_of_few, crowds_of_one_home, adopted_pairs, by_ranges],
 )
 @pytest.mark.parametrize("races", crossed([Races("quotient_cuckoo", word, {}) for word in ("u4", "u8")]))
 def test_no_schedule_loses_a_key_in_one_launch(races: Races, scenario: Scenario, seeds: range) -> None:

@@ -224,6 +224,11 @@ Result cuMemPoolSetAttribute(uintptr_t pool, int attribute, void* value) {
   if (attribute == 4) threshold = *(uint64_t*)value;
   return pool == kPool && attribute == 4 ? kSuccess : kInvalidValue;
 }
+Result cuMemPoolGetAttribute(uintptr_t pool, int attribute, void* value) {
+  // the memory that is mapped, and that of it in use: freed memory goes back at once
+  *(uint64_t*)value = live_bytes;
+  return pool == kPool && (attribute == 5 || attribute == 7) ? kSuccess : kInvalidValue;
+}
 Result cuMemPoolTrimTo(uintptr_t pool, size_t bytes) {
   (void)bytes;
   return pool == kPool ? kSuccess : kInvalidValue;

@@ -152,6 +152,18 @@ def test_code_for_which_there_is_no_memory(
     assert asked == ["load", "trim", "load"]
 
 
+def test_memory_that_the_pool_keeps_counts_as_free(engine: cuda.CudaEngine) -> None:
+    def free() -> int:
+        engine.synchronize()
+        return engine.free_bytes()
+
+    before, nbytes = free(), 256 << 20
+    held = engine.allocate(nbytes)
+    assert before - 2 * nbytes < free() <= before - nbytes
+    del held
+    assert free() > before - nbytes // 2
+
+
 @pytest.mark.parametrize("raw", [0, cuda.LEGACY_STREAM, cuda.PER_THREAD_STREAM])
 def test_default_streams(engine: cuda.CudaEngine, program: cuda.CudaProgram, raw: int) -> None:
     keys = np.arange(1000, dtype=np.uint64)

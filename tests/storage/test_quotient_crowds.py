@@ -91,20 +91,18 @@ def check_verbs(key: str, value: str | None, slots: int, device: str, keys: Arra
 
 
 @pytest.mark.parametrize("name", BATCHES)
-@pytest.mark.parametrize("way", ["one by one", "in passes", "in passes, by sets"])
+@pytest.mark.parametrize("passes", [False, True], ids=["one by one", "in passes"])
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(("key", "value", "slots"), TYPES)
-def test_every_element_counts(device: str, key: str, value: str | None, slots: int, name: str, way: str) -> None:
-    one_by_one, by_sets = way == "one by one", way.endswith("sets")
-    with mock.patch.object(quotient, "MOST_RANGE_BUCKETS", 64) if one_by_one else in_passes(64, by_sets=by_sets):
+def test_every_element_counts(device: str, key: str, value: str | None, slots: int, name: str, passes: bool) -> None:
+    with in_passes(64) if passes else mock.patch.object(quotient, "MOST_RANGE_BUCKETS", 64):
         assert check_verbs(key, value, slots, device, batch(name, 40_000, key))
 
 
-@pytest.mark.parametrize("by_sets", [False, True], ids=["by ranges", "by sets"])
 @pytest.mark.parametrize("device", DEVICES)
-def test_a_batch_of_several_launches(device: str, by_sets: bool) -> None:
+def test_a_batch_of_several_launches(device: str) -> None:
     """The lists of a launch are done with before the next one."""
-    with in_passes(64, by_sets=by_sets), mock.patch.multiple(quotient, _MOST_ELEMENTS=15_000, _LAUNCH_ELEMENTS=15_000):
+    with in_passes(64), mock.patch.multiple(quotient, _MOST_ELEMENTS=15_000, _LAUNCH_ELEMENTS=15_000):
         assert check_verbs("u4", "u4", 7, device, batch("half", 40_000, "u4"))
 
 

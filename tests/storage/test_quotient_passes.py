@@ -181,11 +181,10 @@ def test_flags_come_back_to_their_elements(
 @pytest.mark.parametrize(
     ("one_pass", "counted", "scatter"), [(2, 5, False), (2, 512, False), (512, 5, False), (2, 5, True)]
 )
-@pytest.mark.parametrize("by_sets", [False, True], ids=["by ranges", "by sets"])
 def test_verbs_whose_batches_go_in_passes(
-    device: str, key: str, value: str | None, one_pass: int, counted: int, scatter: bool, by_sets: bool
+    device: str, key: str, value: str | None, one_pass: int, counted: int, scatter: bool
 ) -> None:
-    with in_passes(64, one_pass, counted, scatter=scatter, by_sets=by_sets):
+    with in_passes(64, one_pass, counted, scatter=scatter):
         table = made(key, value, SLOTS[key, value] * 900, device, load_factor=0.7)
         keys = np.random.default_rng(3).permutation(np.arange(5000) % 3000).astype(key)
         pairs = [keys, value_of(keys, value)] if value else [keys]
@@ -235,10 +234,9 @@ def test_a_batch_with_flags_builds_a_new_table(device: str, key: str, value: str
         full.check()
 
 
-@pytest.mark.parametrize("by_sets", [False, True], ids=["by ranges", "by sets"])
-def test_a_batch_in_passes_grows_a_table_or_is_taken_back(device: str, by_sets: bool) -> None:
+def test_a_batch_in_passes_grows_a_table_or_is_taken_back(device: str) -> None:
     keys = np.random.default_rng(4).permutation(5000).astype(np.uint64)
-    with in_passes(64, by_sets=by_sets):
+    with in_passes(64):
         table = made("u8", "u8", 600, device, load_factor=0.7)
         assert table.insert(keys, ~keys).all() and (table.find(keys)[0] == ~keys).all()
         table.check()
@@ -251,11 +249,10 @@ def test_a_batch_in_passes_grows_a_table_or_is_taken_back(device: str, by_sets: 
         table.check()
 
 
-@pytest.mark.parametrize("by_sets", [False, True], ids=["by ranges", "by sets"])
-def test_a_batch_in_passes_of_several_launches(device: str, by_sets: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_in_passes_of_several_launches(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quotient, "_MOST_ELEMENTS", 1100)
     keys = np.random.default_rng(3).permutation(np.arange(5000, dtype=np.uint32) % np.uint32(3000))
-    with in_passes(64, by_sets=by_sets):
+    with in_passes(64):
         table = made("u4", "u4", 7, device, load_factor=0.7)
         added = table.upsert(keys, np.ones_like(keys), "add")
         assert added.sum() == len(table) == 3000 and len(np.unique(keys[added])) == 3000

@@ -19,13 +19,11 @@ def in_passes(
     *,
     slices: int = 1,
     scatter: bool = False,
-    by_sets: bool = False,
 ) -> Iterator[None]:
     """Make all batches but the smallest go in passes, through ranges of a few buckets.
 
     Blocks count few elements. Of more than ``slices`` times ``counted_bins`` ranges, the parts are counted first. With
-    ``scatter``, elements are scattered to 5 to 32 ranges, from parts of 16. In updates of a
-    table with pairs, blocks have sets of ranges if ``by_sets``, and otherwise never. Tables have to be made inside.
+    ``scatter``, elements are scattered to 5 to 32 ranges, from parts of 16. Tables have to be made inside.
     """
     of_a_part = {"MOST_BINS": 2, "MOST_RANGES": 16} if scatter else {}
     with (
@@ -36,8 +34,6 @@ def in_passes(
             _FEWEST_ALIKE=200,
             _FEW_FOR_A_BUCKET=0,
             _MOST_FOR_A_BUCKET=0,
-            _SETS_SHARE=1 << 20 if by_sets else 0,
-            _SET_ELEMENTS=1 << 20,  # sets are as large as parts
         ),
         mock.patch.multiple(store, SPARE_ELEMENTS=8),
         mock.patch.multiple(

@@ -38,6 +38,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import CaptureError, DeviceError, EngineUnavailable
+from ...settings import kept_fraction
 from .. import program_log
 from ..engine import KernelSpec, WindowBody
 from ..memory import DeviceBuffer, PinnedBuffer
@@ -79,10 +80,6 @@ _STREAM_FUNCTIONS = (
 """Of the driver, in the order in which ``Streams`` takes their addresses (``src/extension/streams.hpp``)."""
 
 _LEAST_HEAP_BYTES = 256 << 20
-
-KEPT_FRACTION = 1 / 4
-"""Of the device's memory: what the pool keeps of freed memory (`KeptMemory`). With a sixteenth, half of the time of a
-build of 1 G pairs was the driver's, which mapped memory anew (docs/performance/quotient.md)."""
 
 CACHED_FRACTION = 0.6
 """Of the second-level cache: for the part of a table that a large batch is going to."""
@@ -260,7 +257,7 @@ class CudaEngine:
         self._making = threading.Lock()
         self._pool = self.call(self._make_pool, index) if has_pools else None
         self._pool_handle = 0 if self._pool is None else int(self._pool)
-        kept_bytes = int(self.total_bytes * KEPT_FRACTION)
+        kept_bytes = int(self.total_bytes * kept_fraction())
         self._kept = KeptMemory(kept_bytes, partial(self.call, self._set_threshold)) if has_pools else None
         self.staging = Staging(self)
 
@@ -473,8 +470,17 @@ class CudaEngine:
                 raise error(status, what)
 
     def free_bytes(self) -> int:
-        """Device memory that nobody holds."""
-        return int(check(self.call(self._driver.cuMemGetInfo), "asking for the free memory")[0])
+        """Device memory that nobody holds, and what the engine's pool keeps."""
+        driver, what = self._driver, "asking for the free memory"
+        free = int(check(self.call(driver.cuMemGetInfo), what)[0])
+        if self._pool is None:
+            return free
+        name, ask = driver.CUmemPool_attribute, partial(self.call, driver.cuMemPoolGetAttribute, self._pool)
+        mapped, used = (
+            int(check(ask(attribute), what))
+            for attribute in (name.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, name.CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
+        )
+        return free + mapped - used
 
     def _make_streams(self, what: str) -> Any:
         """The engine's stream and event, with the functions of the driver that a launch calls."""

@@ -6,10 +6,10 @@ if it has too few elements for passes. Elements of an update take locks of their
 (``kernels/quotient/gpu/erase.cuh``). The elements that this launch leaves are brought to their ranges, and so are those
 of all other batches that change the table: a large batch in passes (`passes`), others element by element
 (``kernels/quotient/bring.cuh``). Then a kernel works on the elements, a block for each range: `build` if no
-line has been written yet, otherwise `apply`. On a GPU, a range with few elements has `apply_in_place` instead, or
-`apply_to_sets` where passes have brought the elements, and most elements of a crowded range have `apply_crowds`
-(``kernels/quotient/crowds.cuh``). The kernels leave every range whole, so no pair is ever displaced. Between two
-kernels the counters of ranges are in use; `forget_elements` resets these counters after an interrupt.
+line has been written yet, otherwise `apply`. On a GPU, a range with few elements has `apply_in_place` instead, and most
+elements of a crowded range have `apply_crowds` (``kernels/quotient/crowds.cuh``). The kernels leave every range whole,
+so no pair is ever displaced. Between two kernels the counters of ranges are in use; `forget_elements` resets these
+counters after an interrupt.
 
 A new array is not `cleared`: its lines hold anything. `update` and `take_over` take it so; all else needs `clear`
 first. A build of elements that came in passes writes all lines, also those of ranges without elements. So does the
@@ -62,13 +62,6 @@ MOST_RANGE_BUCKETS = 512
 _IN_PLACE_SHARE = 128
 """Elements for each range of a batch up to which ranges may be left in place."""
 
-_SETS_SHARE = 512
-"""Elements for each range of a batch in passes up to which a block has a set of ranges. ``kMostLocked`` is more, since
-ranges differ."""
-
-_SET_ELEMENTS, _MOST_SET_RANGES = 256, 32
-"""Elements that a set of ranges should have, at most, if it has more than one range; and ``kMostRanges``."""
-
 _FEW_FOR_A_BUCKET = 1
 """Elements for each bucket of a table up to which a batch may begin with one launch under locks, on a GPU."""
 
@@ -93,7 +86,7 @@ _MOST_ELEMENTS = 1 << 30
 """Most elements of a launch on a GPU, where each launch goes over all ranges of the table that the elements go to. If
 the device has no memory for copies of so many, half as many go in a launch, down to `_LAUNCH_ELEMENTS`."""
 
-_BUILDING, _IN_SETS, _CHANGING = ("build", "find"), ("apply_to_sets", "apply"), ("apply", "apply_in_place")
+_BUILDING, _CHANGING = ("build", "find"), ("apply", "apply_in_place")
 """Kernels that follow passes; and a lookup, which mostly follows a build."""
 
 _MOVED_BUCKETS = 1 << 20
@@ -626,7 +619,7 @@ class QuotientArray:
         batch.indices, batch.count = indices, length
         run("scatter", self.table, batch, n, stream)
         batch.indices, batch.count = 0, 0
-        return self._settled(batch, left, self._apply(batch, 0, stream), stream)[0]
+        return self._settled(batch, left, self._apply(batch, stream), stream)[0]
 
     def _go_in_passes(self, passes: Passes, batch: QuotientBatch, is_first: bool, stream: Any) -> Report:
         """Bring the elements of a launch in passes, and apply them. The report of all launches so far.
@@ -637,7 +630,7 @@ class QuotientArray:
         passes.bring(self.table, batch, stream)
         flags = batch.out_flags
         if not flags:
-            return self._settled(batch, passes.rest, self._apply(batch, passes.part_ranges, stream), stream)[0]
+            return self._settled(batch, passes.rest, self._apply(batch, stream), stream)[0]
         batch.out_flags = passes.flags
         apply = partial(self._apply_and_restore, passes, batch, flags, is_first, stream)
         return apply() if batch.op in (Op.KEEP, Op.REPLACE) else uninterrupted(apply)
@@ -650,7 +643,7 @@ class QuotientArray:
         Mostly all keys of a large batch are new, or none is. Then all flags are alike, and need no way back. Those of a
         smaller batch are on their way back while the host waits, which is in vain if some elements are left.
         """
-        built = self._apply(batch, passes.part_ranges, stream)
+        built = self._apply(batch, stream)
         goes_ahead = batch.n < _FEWEST_ALIKE
         if goes_ahead:
             passes.restore_flags(self.table, batch.n, flags, stream)
@@ -693,15 +686,10 @@ class QuotientArray:
         self.cleared |= built
         return report, at_once
 
-    def _apply(self, batch: QuotientBatch, part_ranges: int, stream: Any) -> bool:
+    def _apply(self, batch: QuotientBatch, stream: Any) -> bool:
         """Apply the elements of a launch that are brought. Whether it is a build.
 
         Left are crowded ranges, and such as have many elements where most have few.
-
-        Parameters
-        ----------
-        part_ranges
-            Ranges in a row whose elements lie in one piece; 0 if all lie in any order.
         """
         builds = self._builds(batch)
         self._is_blank = False
@@ -712,21 +700,12 @@ class QuotientArray:
             if not self.cleared:
                 blocks, batch.touched = self.ranges, 0
             run("build", self.table, batch, blocks, stream)
-        elif part_ranges and not batch.erases and self._suits_sets(batch.n):
-            size = min(part_ranges, _MOST_SET_RANGES)
-            while size > 1 and batch.n * size > _SET_ELEMENTS * self.ranges:
-                size //= 2
-            run("apply_to_sets", self.table, batch, -(-self.ranges // size), stream)
         elif not self.engine.window_bytes or batch.n > _IN_PLACE_SHARE * blocks:
             batch.heavy = 0
             run("apply", self.table, batch, blocks, stream)
         else:
             run("apply_in_place", self.table, batch, blocks, stream)
         return builds
-
-    def _suits_sets(self, n: int) -> bool:
-        """Whether blocks have sets of ranges for an update of ``n`` elements that come in passes."""
-        return n <= _SETS_SHARE * self.ranges
 
     def _builds(self, batch: QuotientBatch) -> bool:
         """Whether a launch may build lines that have no trace of a key, and need not read them."""
@@ -753,8 +732,7 @@ class QuotientArray:
         for size in sizes:
             plan = plan_for(self.engine, self.spec, self.ranges, size, valued=valued) if in_order else None
             if plan:
-                in_sets = valued and self._suits_sets(size)
-                self.program.expect(_BUILDING if self._is_blank else _IN_SETS if in_sets else _CHANGING)
+                self.program.expect(_BUILDING if self._is_blank else _CHANGING)
                 try:
                     passes = Passes(self.engine, self.spec, plan, *needs)
                 except MemoryError:

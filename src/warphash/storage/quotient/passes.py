@@ -178,11 +178,6 @@ class Passes:
         batch.crowds, batch.left = self._touched + 8 * plan.ranges, self.rest
 
     @property
-    def part_ranges(self) -> int:
-        """Ranges of a part: 2 to some power."""
-        return 1 << self._plan.shift
-
-    @property
     def rest(self) -> int:
         """Address of room for a list of elements: of those left by a build, then of those left of crowded ranges."""
         return self._left or self._parted  # which only flags need then

@@ -7,7 +7,6 @@
 #include "quotient/gpu/few.cuh"
 #include "quotient/gpu/lines.cuh"
 #include "quotient/gpu/locked.cuh"
-#include "quotient/gpu/sets.cuh"
 #include "quotient/gpu/take_over.cuh"
 
 namespace warphash {
@@ -45,7 +44,6 @@ struct BlockARange : OverQuotients {
   WARPHASH_ENTRY(                                                                                                 \
       build_some,                                                                                                 \
       warphash::BlockARange<warphash::BuildRange<WARPHASH_DESIGN(D, WORD, VALUE, N), warphash::LinesOfCrowds>>)   \
-  WARPHASH_ENTRY(apply_to_sets, warphash::ApplyToSets<WARPHASH_DESIGN(D, WORD, VALUE, N)>)                        \
   WARPHASH_ENTRY(apply_crowds, warphash::ApplyCrowds<WARPHASH_DESIGN(D, WORD, VALUE, N)>)                         \
   WARPHASH_ENTRY(erase_alone, warphash::EraseAlone<WARPHASH_DESIGN(D, WORD, VALUE, N)>)                           \
   WARPHASH_ENTRY(update_few, warphash::UpdateFew<WARPHASH_DESIGN(D, WORD, VALUE, N)>)                             \

@@ -8,7 +8,7 @@
 //   3. Steps 1 and 2 once more, for the elements that are left. Most of them have the key of an element that was added.
 //   4. The first thread takes what is left, one element after another. It combines the value of a key that is there.
 //      An absent key gets a vacant slot of its home or of its second bucket, or keys move on until there is one
-//      (quotient/gpu/alone.cuh). The host may go on before the batch has ended, and the caller may change the keys then.
+//      (quotient/range.cuh). The host may go on before the batch has ended, and the caller may change the keys then.
 //      So with `adopted_keys`, the table adopts a pair that finds no slot: the host places it later. Elements that
 //      follow find the key among the adopted ones.
 //   5. The block makes the filters of a range anew, if guests have left a bucket there. Chance decides, as in
@@ -35,9 +35,9 @@
 // Memory order. In step 1, lines are read and values combined by relaxed operations (core/value.cuh). In step 4, one
 // thread has the table, and reads and writes plainly. Else as in the headers of the steps.
 #pragma once
-#include "quotient/gpu/alone.cuh"
 #include "quotient/gpu/lines.cuh"
 #include "quotient/gpu/locked.cuh"
+#include "quotient/range.cuh"
 
 namespace warphash {
 
@@ -51,7 +51,7 @@ struct UpdateFew {
   using Word = typename S::Word;
   using Steps = ChangeUnderLocks<D, BlockLocks>;
   using Element = typename Steps::Element;
-  using Alone = PlaceAlone<D>;
+  using Range = InRange<D, LinesInGlobal>;
   static constexpr bool kWalks = true;
   static constexpr u32 kThreads = block_threads(kMostFew), kBlocks = 1;
   static constexpr u32 kPasses = 2;  // over steps 1 and 2
@@ -63,7 +63,7 @@ struct UpdateFew {
         u32 locks[kBlockLocks / 32];
         u32 absent[kMostFew];  // elements
       } lists;
-      alignas(16) u8 range[Alone::Range::kMemoryBytes];
+      alignas(16) u8 range[Range::kMemoryBytes];
     };
     u32 absent[kPasses], left[kPasses];  // elements of each pass
     u32 renewed;                         // a range whose filters are made anew, or kNone
@@ -96,7 +96,7 @@ struct UpdateFew {
     if (left > 0) {
       if (thread_in_block() == 0) place_left(t, b, m, left, a, tally);
       block_barrier();
-      if (m.renewed != kNone) Alone::range_of(t, b, m.renewed, m.range).renew_filters();
+      if (m.renewed != kNone) range_of(t, b, m, m.renewed).renew_filters();
     }
     if (tally.changed) atomic_add(&m.changed, static_cast<u32>(tally.changed));
     if (b.count_probes && tally.probes) atomic_add(&m.probes, static_cast<u32>(tally.probes));
@@ -152,6 +152,12 @@ struct UpdateFew {
     }
   }
 
+  WARPHASH_FN static Range range_of(const QuotientTable& t, const FewBatch& b, Memory& m, u32 number) {
+    Range range(t, b, number, m.range);
+    range.lines = line_at(t, range.first_bucket)->words;
+    return range;
+  }
+
   WARPHASH_FN static void place_left(const QuotientTable& t, const FewBatch& b, Memory& m, u32 left, Answer& a,
                                      Tally& tally) {
     for (u32 k = 0; k < left; ++k) {
@@ -169,12 +175,25 @@ struct UpdateFew {
   }
 
   WARPHASH_FN static u8 place(const QuotientTable& t, const FewBatch& b, Memory& m, const Element& e, Tally& tally) {
-    const u32 number = e.home.bucket / static_cast<u32>(t.range_buckets);
-    auto range = Alone::range_of(t, b, number, m.range);
-    const u8 with = Alone::place(range, b, e.home, e.operand);
+    const Home<Word>& home = e.home;
+    Range range = range_of(t, b, m, home.bucket / static_cast<u32>(t.range_buckets));
+    const auto spot = range.look(home);
+    u8 with = spot.found() ? kPresent : kChanged;
+    if (spot.found())
+      Steps::combine_in(line_at(t, spot.bucket), 1u << spot.slot, b, e);
+    else if (!put_near(range, home, e.operand) && !range.make_room(home, e.operand))
+      with = kUnplaced;
     tally.probes += range.probes;
-    if (Alone::pays_to_renew(range, e.home)) m.renewed = number;
+    if (range.m.stale && D::mixed(home.remainder) % (2 * range.size) == 0) m.renewed = range.range;
     return with;
+  }
+
+  // Puts a new key into a vacant slot of its home or of its second bucket; false if there is none.
+  WARPHASH_FN static bool put_near(Range& range, const Home<Word>& home, typename S::Value value) {
+    const u32 second = D::second_of(range.t, range.first_bucket, home), free = range.vacant(home.bucket);
+    const u32 bucket = free ? home.bucket : second, slots = free ? free : range.vacant(second);
+    if (slots) range.put_stuck(bucket, first_bit(slots), home, !free, value);
+    return slots != 0;
   }
 
   // Whether the table has adopted a pair with this key, whose value is then combined.

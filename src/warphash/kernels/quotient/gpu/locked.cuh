@@ -4,9 +4,8 @@
 // Why. To bring elements to their ranges takes several kernels, and the host has as many to launch. Where a range gets
 // few elements, most of the time of a batch goes there. Here an element costs two atomic operations, and the line or
 // the two lines that it reads anyway.
-// Two other kernels take the same steps, under locks that the threads of a block share: very few elements have a block
-// for themselves (quotient/gpu/few.cuh), and so have some ranges to which passes have brought few elements
-// (quotient/gpu/sets.cuh).
+// Very few elements have a block for themselves (quotient/gpu/few.cuh), whose threads share the locks. The steps are the
+// same.
 //
 // Protocol of an element, in turns. Nothing is held between two turns. In each of them, the lane
 //   1. takes the lock of the home bucket, and reads the line. If the key is there, it combines the value.
@@ -14,8 +13,8 @@
 //   3. If it may be, or if the home has no vacant slot: takes the lock of the second bucket, too, and reads that line.
 //      If the key is there, it combines the value. Otherwise the key takes a vacant slot of its home; or, as a guest, of
 //      the second bucket, and its bit in the filter of its home.
-//   4. If both are full: takes the lock of the second bucket of a key whose home is one of the two, and moves that key
-//      there, if there is a vacant slot. The new key takes its place. Otherwise tries the next such key.
+//   4. If both are full: takes the lock of the second bucket of a key of this home, and moves that key there, if there
+//      is a vacant slot. The new key takes its place. Otherwise tries the next key of this home.
 //   5. returns the locks.
 // A key for which step 4 finds no room is left to the ranges, which search further. Locks of steps 1 and 3 are taken in
 // the order of the buckets: a lane whose second bucket is the lower one returns the lock of the home, and takes both in
@@ -28,8 +27,7 @@
 //
 // Crowds. Where one key is in a good part of the batch, its lanes would get the lock one after another. Of the lanes of
 // a warp with one home, the first has a turn at once, the second a turn later, and the others are left to the ranges.
-// A warp with such lanes gives up earlier: lanes of other warps want the same locks. Where elements lie in the order of
-// ranges, some lanes have one home by chance; there, each lane has its turn.
+// A warp with such lanes gives up earlier: lanes of other warps want the same locks.
 //
 // A table after such a launch is as the ranges leave it: no pair has been displaced, a guest has its bit in the filter,
 // and all locks are free.
@@ -48,22 +46,12 @@ namespace warphash {
 // The locks: behind `starts`, a bit for each bucket; all 0 between two kernels.
 WARPHASH_FN u32* locks_of(const QuotientTable& t) { return pointer<u32>(t.starts) + t.ranges; }
 
-// How many lanes of a warp with one home have a turn; and the refusals after which an element is left, in warps with as
-// many such lanes, and in those with more.
-struct WaryOfCrowds {
-  static constexpr u32 kMostAlike = 2, kMostRefusals = 8, kMostInCrowds = 1;
-};
-struct FreeOfCrowds {
-  static constexpr u32 kMostAlike = kWarpLanes, kMostRefusals = 64, kMostInCrowds = kMostRefusals;
-};
-
-template <class D, class Locks, class Patience = WaryOfCrowds>
+template <class D, class Locks>
 struct ChangeUnderLocks {
   using S = typename D::S;
   using Word = typename S::Word;
-  using Brought = typename S::Brought;
-  static constexpr u32 kMostAlike = Patience::kMostAlike;
-  static constexpr u32 kMostRefusals = Patience::kMostRefusals, kMostInCrowds = Patience::kMostInCrowds;
+  static constexpr u32 kMostAlike = 2;                        // lanes of a warp with one home that have a turn
+  static constexpr u32 kMostRefusals = 8, kMostInCrowds = 1;  // after which an element is left
   static constexpr u32 kNone = ~0u;
 
   struct Element {
@@ -76,10 +64,6 @@ struct ChangeUnderLocks {
 
   WARPHASH_FN static Element element(const QuotientTable& t, const QuotientBatch& b, u32 number) {
     return {number, D::home_of(t, permuted(t, key_at<S>(b, number))), S::value_at(b, number), false};
-  }
-  // One that was brought to its range: its number is its place.
-  WARPHASH_FN static Element element(const QuotientTable& t, const Brought& item, u32 place) {
-    return {place, D::home_of(t, S::hash_of(item)), S::value_of(item), false};
   }
 
   // Has the elements of a warp updated, as far as they are live. All its lanes call it. kLeft: to the ranges.
@@ -169,18 +153,16 @@ struct ChangeUnderLocks {
     return put(second_line, free, true, e);
   }
 
-  // Moves a key whose home is one of both buckets of the new key to its second bucket, and puts the new key into its
-  // slot. Both buckets are full, and the new key has their locks.
+  // Moves a key of this home to its second bucket, and puts the new key into its slot. Both buckets of the new key are
+  // full, and it has their locks.
   WARPHASH_FN static Result make_room(const QuotientTable& t, const Locks& locks, const Element& e, u32 second) {
+    Line* const line = line_at(t, e.home.bucket);
+    u32 here[kLineWords], there[kLineWords];
+    read_shared<S>(line, here);
 #pragma unroll 1  // copies of the body for each slot would take the compiler long, and more registers
-    for (u32 k = 0; k < 2 * S::kSlots; ++k) {
-      const bool guest = k >= S::kSlots;  // the new key
-      const u32 bucket = guest ? second : e.home.bucket, slot = guest ? k - S::kSlots : k;
-      Line* const line = line_at(t, bucket);
-      u32 here[kLineWords], there[kLineWords];
-      read_shared<S>(line, here);
+    for (u32 slot = 0; slot < S::kSlots; ++slot) {
       if (S::is_guest(here, slot)) continue;
-      const Element other = {0, {bucket, S::remainder(here, slot)}, value_in(line, slot), false};
+      const Element other = {0, {e.home.bucket, S::remainder(here, slot)}, value_in(line, slot), false};
       const u32 to = second_of(t, other.home);
       if (to == second || to == e.home.bucket || !locks.try_lock(to)) continue;
       Line* const target = line_at(t, to);
@@ -190,8 +172,7 @@ struct ChangeUnderLocks {
         put(target, free, true, other);
         fetch_or(line->words, D::filter_bit(other.home.remainder));
         S::vacate(line->words, slot);
-        if (guest) fetch_or(line_at(t, e.home.bucket)->words, D::filter_bit(e.home.remainder));
-        put(line, 1u << slot, guest, e);
+        put(line, 1u << slot, false, e);
       }
       locks.unlock(to);
       if (free) return kAdded;
