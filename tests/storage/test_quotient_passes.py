@@ -270,6 +270,10 @@ def test_which_batches_go_in_passes() -> None:
     assert plan and (plan.shift, plan.parts, plan.tiles) == (0, 512, 0)
     plan = plan_for(engine, spec, 513, 1 << 16)
     assert plan and (plan.shift, plan.parts) == (5, 17)
+    plan = plan_for(engine, spec, 271_268, 1_000_000_000)
+    assert plan and (plan.shift, plan.parts) == (9, 530) and plan.counts_parts
+    plan = plan_for(engine, spec, 1 << 19, 1 << 26)
+    assert plan and (plan.shift, plan.parts) == (9, MOST_BINS)
     plan = plan_for(engine, spec, 1 << 20, 1 << 26)
     assert plan and (1 << plan.shift, plan.parts) == (MOST_BINS, MOST_BINS)
     assert not plan.scatters and plan_for(engine, spec, 1 << 20, (1 << 26) - 1) is None
