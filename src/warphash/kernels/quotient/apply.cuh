@@ -29,8 +29,8 @@ struct ApplyToRange : InRange<D, Lines> {
   using Base::Base;
   using Base::words;
   static constexpr u32 kAtOnce = 4;  // elements of a thread whose loads are under way
-  // Elements of a range that a block adds in place, in two rounds (storage/quotient/array.py). Each round waits for the
-  // memory of the device several times. With more elements, a copy of the lines costs less.
+  // Elements of a range that a block adds in place, in two rounds. Each round waits for the memory of the device
+  // several times. With more elements, a copy of the lines costs less.
   static constexpr u32 kMostInPlace = 2 * kThreadsInPlace;
   static constexpr bool kInPlace = !Lines::kCopiesRanges;
 

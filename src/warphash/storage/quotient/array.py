@@ -619,7 +619,7 @@ class QuotientArray:
         batch.indices, batch.count = indices, length
         run("scatter", self.table, batch, n, stream)
         batch.indices, batch.count = 0, 0
-        return self._settled(batch, left, self._apply(batch, stream), stream)[0]
+        return self._settled(batch, left, self._apply(batch, stream), stream)
 
     def _go_in_passes(self, passes: Passes, batch: QuotientBatch, is_first: bool, stream: Any) -> Report:
         """Bring the elements of a launch in passes, and apply them. The report of all launches so far.
@@ -630,7 +630,7 @@ class QuotientArray:
         passes.bring(self.table, batch, stream)
         flags = batch.out_flags
         if not flags:
-            return self._settled(batch, passes.rest, self._apply(batch, stream), stream)[0]
+            return self._settled(batch, passes.rest, self._apply(batch, stream), stream)
         batch.out_flags = passes.flags
         apply = partial(self._apply_and_restore, passes, batch, flags, is_first, stream)
         return apply() if batch.op in (Op.KEEP, Op.REPLACE) else uninterrupted(apply)
@@ -647,8 +647,8 @@ class QuotientArray:
         goes_ahead = batch.n < _FEWEST_ALIKE
         if goes_ahead:
             passes.restore_flags(self.table, batch.n, flags, stream)
-        report, at_once = self._settled(batch, passes.rest, built, stream)
-        if goes_ahead and at_once:
+        report = self._settled(batch, passes.rest, built, stream)
+        if goes_ahead and not (report.leftover or report.crowds):
             return report
         if is_first and not report.unplaced and report.changed in (0, batch.n):
             self.engine.fill(flags, Flag.CHANGED if report.changed else Flag.PRESENT, batch.n, stream)
@@ -656,10 +656,11 @@ class QuotientArray:
             passes.restore_flags(self.table, batch.n, flags, stream)
         return report
 
-    def _settled(self, batch: QuotientBatch, rest: int, built: bool, stream: Any) -> tuple[Report, bool]:
-        """The report of all launches so far, behind what `_apply` has left; and whether it left nothing. Waits.
+    def _settled(self, batch: QuotientBatch, rest: int, built: bool, stream: Any) -> Report:
+        """The report of all launches so far, behind what `_apply` has left. Waits.
 
-        The kernels for crowded ranges are those of ``kernels/quotient/crowds.cuh``, steps 2 to 4.
+        The report still counts the ranges that were left, in ``leftover`` and ``crowds``. The kernels for crowded
+        ranges are those of ``kernels/quotient/crowds.cuh``, steps 2 to 4.
 
         Parameters
         ----------
@@ -668,13 +669,11 @@ class QuotientArray:
         built
             Whether the launch was a build. Then all lines are written at the end.
         """
-        report, at_once = read_report(self.engine, batch.report, stream), True
-        run = self.program.run_blocks
+        report, run = read_report(self.engine, batch.report, stream), self.program.run_blocks
         if report.leftover:  # ranges with many elements
             run("apply", self.table, batch, report.leftover, stream)
-            report, at_once = read_report(self.engine, batch.report, stream), False
+            report = read_report(self.engine, batch.report, stream)
         if report.crowds:
-            at_once = False
             batch.rest = 0
             run("build_some" if built else "apply_some", self.table, batch, report.crowds, stream)
             batch.rest = rest
@@ -684,18 +683,17 @@ class QuotientArray:
             report = read_report(self.engine, batch.report, stream)
             self.engine.fill(batch.report + CROWDS, 0, 8, stream)  # for the next launch
         self.cleared |= built
-        return report, at_once
+        return report
 
     def _apply(self, batch: QuotientBatch, stream: Any) -> bool:
         """Apply the elements of a launch that are brought. Whether it is a build.
 
-        Left are crowded ranges, and such as have many elements where most have few.
+        It leaves crowded ranges, and ranges with many elements where most have few.
         """
         builds = self._builds(batch)
         self._is_blank = False
         blocks = min(batch.n, self.ranges)
         run = self.program.run_blocks
-        batch.heavy = batch.touched + 4 * blocks
         if builds:
             if not self.cleared:
                 blocks, batch.touched = self.ranges, 0
@@ -704,6 +702,7 @@ class QuotientArray:
             batch.heavy = 0
             run("apply", self.table, batch, blocks, stream)
         else:
+            batch.heavy = batch.touched + 4 * blocks
             run("apply_in_place", self.table, batch, blocks, stream)
         return builds
 
