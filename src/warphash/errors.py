@@ -6,6 +6,7 @@ message says what was expected, what came, and the mend.
 
 from __future__ import annotations
 
+import errno
 from typing import Any
 
 __all__ = [
@@ -20,7 +21,11 @@ __all__ = [
     "TableFull",
     "UnsupportedVerb",
     "WarphashError",
+    "is_lack_of_room",
+    "refused_by_system",
 ]
+
+_NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM, errno.EMFILE, errno.ENFILE))
 
 
 class WarphashError(Exception):
@@ -75,3 +80,23 @@ class EngineUnavailable(WarphashError, RuntimeError):
 
 class CaptureError(WarphashError, RuntimeError):
     """A CUDA graph is being captured, and the call is not one that a graph can repeat. The table is as it was."""
+
+
+def is_lack_of_room(error: OSError) -> bool:
+    """Whether an error of the system says that there is no room: on the disk, in memory, or among the open files."""
+    return error.errno in _NO_ROOM
+
+
+def refused_by_system(error: OSError, what: str, mend: str) -> MemoryError | PathError:
+    """The exception for an error of the system at a file: `MemoryError` where there is no room, else `PathError`.
+
+    Parameters
+    ----------
+    what
+        What was refused: a noun.
+    mend
+        What the caller may do where room is not the reason.
+    """
+    if is_lack_of_room(error):
+        return MemoryError(f"there is no room for {what} ({error.strerror})")
+    return PathError(f"the system refuses {what} ({error.strerror}): {mend}")

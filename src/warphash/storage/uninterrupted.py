@@ -42,7 +42,10 @@ def uninterrupted(work: Callable[[], T]) -> T:
         ended.set()
 
     try:
-        _workers().submit(run)
+        try:
+            _workers().submit(run)
+        except RuntimeError:  # the process ends, and no thread begins any more
+            run()
         ended.wait()
     except BaseException:
         if has_chance():

@@ -19,9 +19,11 @@ storage, which launches ``kernels/core/bulk.cuh``. A small batch on a GPU takes 
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Never, Self, TypeVar, cast, overload
 
@@ -73,6 +75,7 @@ from .options import (
 )
 from .pickling import as_bytes, rebuild
 from .stats import Stats
+from .unclosed import flush_when_unclosed
 
 if TYPE_CHECKING:
     from ..storage.bounded.bounded_storage import BoundedStorage
@@ -104,6 +107,7 @@ class BaseTable(Generic[K]):
         "_bound",
         "_bounds",
         "_captures",
+        "_commit",
         "_design",
         "_device",
         "_engine",
@@ -119,6 +123,7 @@ class BaseTable(Generic[K]):
         "_seed",
         "_storage",
         "_transfer",
+        "_unclosed",
         "_updates",
         "_value",
         "_value_kind",
@@ -203,8 +208,10 @@ class BaseTable(Generic[K]):
             "nulls": nulls,
             "floats": floats,
         }
-        if isinstance(self._memory, Path) and not store.opens:
-            self._commit_locked()  # nobody else has the table
+        self._commit: Callable[[], None] | None = None  # has the file hold the table; None without a file
+        self._unclosed: weakref.finalize[..., Any] | None = None
+        if isinstance(self._memory, Path):
+            self._keep_in_file(self._memory, store.opens)
 
     # ---- what the table is
     @property
@@ -219,7 +226,7 @@ class BaseTable(Generic[K]):
 
     @property
     def memory(self) -> str | Path:
-        """Where the slots lie: ``"device"``, ``"host"``, or the path of a file."""
+        """Where the slots lie: ``"device"``, ``"host"``, or the path of a file, behind all links."""
         return self._memory
 
     @property
@@ -615,38 +622,49 @@ class BaseTable(Generic[K]):
         from ..storage.tickets.table_file import describe
         from . import archive
 
-        target = ExistingFile(os.fspath(path))
+        target = ExistingFile(os.path.realpath(path))
         try:
-            header = describe(Path(target).absolute())["table"]["header"]
+            header = describe(Path(target))["table"]["header"]
             return cls._made(archive.table_of(header, cls._kind), device, header["capacity"], target)
         except (KeyError, ValueError, TypeError, OverflowError, RecursionError) as error:
             if isinstance(error, CorruptFile | DeviceError):
                 raise
             raise CorruptFile(f"{target} holds no {cls._kind}: {error}") from None
 
-    def _commit_locked(self) -> None:
-        """Have the file hold the table. The caller holds the lock, or has the table alone."""
+    def _keep_in_file(self, path: Path, opens: bool) -> None:
+        """Have a new file hold the table, and have the file flushed if nobody closes the table."""
         from . import archive
 
         columns = [self._key] if self._value is None else [self._key, self._value]
         empty = [np.empty((0, *column.shape), column.dtype) for column in columns]
         store: Any = self._storage.store  # of a design whose slots may lie in a file
-        store.commit({"header": archive.header_of(self._description(), empty)})
+        self._commit = partial(_commit, store, archive.header_of(self._description(), empty))
+        if not opens:
+            self._commit()  # nobody else has the table
+        self._unclosed = flush_when_unclosed(self, self._lock, store, self._commit, path)
+
+    def _commit_locked(self) -> None:
+        """Have the file hold the table. The caller holds the lock, and the table is not closed."""
+        assert self._commit is not None
+        self._commit()
 
     def close(self) -> None:
         """Give back all memory; of a table in a file, `flush` first, and let others open the file.
 
-        Every later call raises `WarphashError`. A table that is not closed is given back with the last reference to
-        it; its file then has what the last `flush` confirmed.
+        Every later call raises `WarphashError`. A table in a file that is not closed is flushed when the last reference
+        to it goes, or when the process ends, with a `ResourceWarning`. A process that is killed flushes nothing: the
+        file then has what the last `flush` confirmed. In the child of a fork, the table is the parent's: nothing is
+        flushed.
         """
         self._lock.write(self._close_locked)
 
     def _close_locked(self) -> None:
         if isinstance(self._storage, ClosedStorage):
             return
-        if isinstance(self._memory, Path):
-            self._storage.store.finish(None)
-            self._commit_locked()
+        store: Any = self._storage.store
+        if self._commit is not None and not store.is_inherited:
+            store.finish(None)
+            self._commit()
         self._give_back_locked()
 
     def __enter__(self) -> Self:
@@ -662,7 +680,9 @@ class BaseTable(Generic[K]):
         """Forget the storage."""
         in_file = isinstance(self._memory, Path)
         mend = f"{type(self).__name__}.open({str(self._memory)!r}) opens it again" if in_file else "make a new one"
-        self._captures = []
+        if self._unclosed is not None:
+            self._unclosed.detach()
+        self._captures, self._commit = [], None
         self._storage = cast(Storage, ClosedStorage(mend))
 
     # ---- CUDA graphs
@@ -1251,3 +1271,8 @@ class BaseTable(Generic[K]):
     def _snapshot(self) -> copies.Snapshot:
         """The description and all pairs, of one moment."""
         return self._settled(lambda: copies.Snapshot(self._typed_description(), *self._all_columns_locked()))
+
+
+def _commit(store: Any, header: dict[str, Any]) -> None:
+    """Have a file hold the table of a store. No table is an argument: a table that nobody closed is gone by then."""
+    store.commit({"header": {**header, "capacity": store.capacity}})

@@ -9,6 +9,7 @@ and not how many.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -81,6 +82,20 @@ class ReadWriteLock:
             if thread in self._known:  # the first time was interrupted
                 self._leave(thread)
 
+    def write_within(self, seconds: float, verb: Callable[_P, object], *args: _P.args, **options: _P.kwargs) -> bool:
+        """Call ``verb`` alone, unless others hold the lock for so many seconds; whether the verb was called."""
+        thread = threading.get_ident()
+        try:
+            self._known.add(thread)
+            with self._mutex:
+                if (self._writing or self._reading or self._due) and not self._wait_to_write(thread, seconds):
+                    return False
+                self._writing.add(thread)
+            verb(*args, **options)
+            return True
+        finally:
+            self._leave(thread)
+
     def _wait_to_read(self, thread: int) -> None:
         """Wait until a reader may go on. The caller holds the mutex."""
         self._waiting_to_read.add(thread)
@@ -88,18 +103,23 @@ class ReadWriteLock:
             self._wait()
         self._waiting_to_read.discard(thread)
 
-    def _wait_to_write(self, thread: int) -> None:
-        """Wait until a writer may go on. The caller holds the mutex."""
+    def _wait_to_write(self, thread: int, seconds: float | None = None) -> bool:
+        """Wait until a writer may go on, or for so many seconds; whether it may. The caller holds the mutex."""
+        end = None if seconds is None else time.monotonic() + seconds
         self._waiting_to_write.add(thread)
         while self._writing or self._reading or self._due:
-            self._wait()
+            left = None if end is None else end - time.monotonic()
+            if left is not None and left <= 0:
+                return False
+            self._wait(left)
         self._waiting_to_write.discard(thread)
+        return True
 
-    def _wait(self) -> None:
-        """Let go of the mutex until another thread leaves."""
+    def _wait(self, seconds: float | None = None) -> None:
+        """Let go of the mutex until another thread leaves, or for so many seconds."""
         if self._changed is None:
             self._changed = threading.Condition(self._mutex)
-        self._changed.wait()
+        self._changed.wait(seconds)
 
     def _leave(self, thread: int) -> None:
         """Forget a thread, whatever it was about to do, and wake those that wait."""

@@ -46,7 +46,7 @@ class Choices(NamedTuple):
     bound, score
         Of the number of keys, and the type of the scores that rank them; None for none.
     store
-        What the store may do. Its memory is an absolute path, if the slots lie in a file.
+        What the store may do. Its memory is an absolute path without links, if the slots lie in a file.
     """
 
     design: Design
@@ -248,8 +248,8 @@ def _memory_of(given: Any, design: Design) -> str | Path:
         )
     if wanted != "file":
         return str(given)
-    path = Path(given).absolute()
-    if not isinstance(given, ExistingFile) and path.exists():
+    path = Path(os.path.realpath(given))  # once: a file beside it is beside the target of a link
+    if not isinstance(given, ExistingFile) and os.path.lexists(path):
         raise PathError(f"{path} is there already: open(path) opens the table in it, and a new table needs a new path")
     return path
 

@@ -212,14 +212,21 @@ class TicketArray:
         """Put back what `snapshot` and `images` gave. Allocates nothing on the device."""
         if saved.slots is not None:
             snapshots.put_back(self.engine, self._slots.memory, saved.slots, stream)
+        if images:
+            self.check_process()  # the slots are shared with the process that this one was forked from
         for slots, contents in images:
             self._mapped_bytes()[slots] = contents
         snapshots.put_back(self.engine, self._board, saved.board, stream)
         self._close_access()
 
     # ---- slots in a file
+    @property
+    def is_inherited(self) -> bool:
+        """Whether the slots are in a file that the process which this one was forked from has open."""
+        return self._slots.keeper is not None and self._slots.keeper.is_inherited
+
     def check_process(self) -> None:
-        """Raise `PathError` if the slots are mapped from a file that only another process may change."""
+        """Raise `PathError` if the slots are in a file that only another process may change."""
         if self._slots.keeper is not None:
             self._slots.keeper.check_process()
 

@@ -39,8 +39,12 @@ class Keeper(Protocol):
     def mapped(self) -> bool:
         """The slots are the file's own: what kernels write there is in the file."""
 
+    @property
+    def is_inherited(self) -> bool:
+        """The file was opened by the process that this one was forked from, and only that one may change it."""
+
     def check_process(self) -> None:
-        """Raise `PathError` if this process may not change the slots."""
+        """Raise `PathError` if the file is inherited."""
 
     def preserve(self, slots: npt.NDArray[np.uint32]) -> None:
         """Note what these slots hold, before it is changed in place."""
@@ -154,7 +158,7 @@ class FileMemory:
 
     def create(self, sizes: Sizes) -> TableFile:
         """A new file, for a new table or in the place of the file that counts."""
-        return TableFile.create(self._path, sizes, replaces=bool(self.locked))
+        return TableFile.create(self._path, sizes, self.locked[0].identity if self.locked else None)
 
     def commit(self, file: TableFile, table: Mapping[str, Any], boards: Sequence[npt.NDArray[np.uint8]]) -> None:
         """Have a file be the one that counts.
@@ -192,6 +196,10 @@ class _Mapped:
     def description(self) -> Mapping[str, Any] | None:
         return self._file.description
 
+    @property
+    def is_inherited(self) -> bool:
+        return self._file.is_inherited
+
     def check_process(self) -> None:
         self._file.check_process()
 
@@ -222,8 +230,12 @@ class _Loaded:
     def description(self) -> Mapping[str, Any] | None:
         return self._file.description
 
+    @property
+    def is_inherited(self) -> bool:
+        return self._file.is_inherited
+
     def check_process(self) -> None:
-        """Do nothing: the slots are the process's own."""
+        self._file.check_process()
 
     def preserve(self, slots: npt.NDArray[np.uint32]) -> None:
         """Do nothing: the file has its own copy."""

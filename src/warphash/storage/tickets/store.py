@@ -81,7 +81,8 @@ def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: St
     if isinstance(memory, FileMemory) and memory.opened:
         found = memory.opened["table"]
         store = TicketStore(TicketArray(*kind, memory, memory.opened["slots"], found["slots_seed"], hash), options)
-        store.seed, store.state = seed, _State(store.array, found["size"], found["tombstones"])
+        store.seed = seed
+        store.state = store._committed = _State(store.array, found["size"], found["tombstones"])
         return store
     slots = policies.slots_for(capacity, options.load_factor)
     return TicketStore(TicketArray(*kind, memory, slots, seed, hash), options)
@@ -122,6 +123,7 @@ class TicketStore:
         self._new_share = 1.0  # of the elements of the last update
         self.rebuilds = self.probes = self.inserted = 0
         self.state = _State(array, 0, 0)
+        self._committed: _State | None = None
         self.recovery = Recovery()
 
     # ---- what the store is; nothing of it waits or changes anything
@@ -198,7 +200,7 @@ class TicketStore:
         """As `Store.update`; returns when the batch is done."""
         if n == 0:
             return
-        self.state.array.check_process()
+        self.check_process()
         self.finish(stream)
         if not self._growth.surely_fits(self, n, self.state.tombstones):
             self._grow_ahead(keys, n, unique, stream)
@@ -288,6 +290,7 @@ class TicketStore:
             self.recovery.step = None
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:
+        self.check_process()
         self.finish(stream)
         self.recovery.step = self._recover
         try:
@@ -302,6 +305,7 @@ class TicketStore:
 
     def clear(self, stream: Any = None) -> None:
         array = self.state.array
+        array.check_process()
         if array.is_mapped:  # its slots are those of the last commit
             self.state = _State(array.sibling(array.slots, array.seed, stream), 0, 0)
         else:
@@ -328,7 +332,7 @@ class TicketStore:
         n = batch.n
         if n == 0:
             return
-        self.state.array.check_process()
+        self.check_process()
         self.finish(stream)
         flags, _own_flags = flags_at(self.engine, batch.flags, n, stream)
         batch = batch._replace(flags=flags)
@@ -374,14 +378,31 @@ class TicketStore:
         return listed
 
     # ---- files
+    @property
+    def is_inherited(self) -> bool:
+        """Whether the slots are in a file that the process which this one was forked from has open."""
+        return self.state.array.is_inherited
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether the file holds the table as it is. Every update has another state, also one that changes values."""
+        return not self.pending and self.state is self._committed
+
+    def check_process(self) -> None:
+        """Raise `PathError` if the slots are in a file that only another process may change."""
+        self.state.array.check_process()
+
     def commit(self, table: Mapping[str, Any], stream: Any = None) -> None:
         """Have the file hold the table as it is; see `TicketArray.commit`."""
+        self.check_process()
         self.finish(stream)
-        array, size, tombstones = self.state
-        array.commit({**table, "size": size, "tombstones": tombstones}, stream)
+        state = self.state
+        state.array.commit({**table, "size": state.size, "tombstones": state.tombstones}, stream)
+        self._committed = state
 
     # ---- size
     def rebuild(self, keys: int, stream: Any = None) -> None:
+        self.check_process()
         self.finish(stream)
         self._replace(self._slots_for(max(keys, self.state.size)), Cause.ASKED, stream)
 

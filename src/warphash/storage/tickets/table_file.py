@@ -8,51 +8,79 @@ Layout, in pages of 4096 bytes:
 
 A header:
     8 bytes   magic, with the version of this layout
-    4 bytes   CRC-32 of the rest
+    4 bytes   CRC-32 of the length and the description
     4 bytes   length n of the description, little-endian
-    n bytes   description, JSON: the identity of the file, the sequence, the sizes of the parts, the CRC-32 of the
-              boards, and what the table is
+    n bytes   description, JSON: the identity of the file, that of the file whose place it took, the sequence, the sizes
+              of the parts, the CRC-32 of the boards, and what the table is
+    ...       zeros
+    32 bytes  the mark of a journal, at the end of the page; zeros if there is no journal
 
-Beside the file lies its journal, ``.NAME.journal``: the contents that slots had before an update changed them in place.
-A journal begins with the identity and the sequence that it belongs to, and counts for no other. A record:
+A mark says that slots were changed in place since the commit of a sequence, so that the slots are nothing without the
+journal:
     4 bytes   CRC-32 of the rest
-    4 bytes   number n of slots
-    4n bytes  numbers of the slots
-    n slots   their contents
+    4 bytes   number of records of the journal behind which slots were changed
+    8 bytes   the sequence
+    16 bytes  the name of the journal, which is drawn at random when the journal is made
+
+The journal, ``.NAME.journal`` beside the file, has the contents that slots had before an update changed them in place.
+    8 bytes   magic
+    16, 8, 16 the identity and the sequence that the journal belongs to, and its name
+    4 bytes   CRC-32 of these
+    records, which are numbered from 1:
+        16 bytes  the name of the journal
+        4 bytes   CRC-32 of the rest, and of the name
+        4 bytes   number of the record
+        4 bytes   number n of slots
+        4n bytes  numbers of the slots
+        n slots   their contents
 
 Protocol. What counts is the table as it was at the last commit. A slot that was free then may be written at any time. A
-slot that was not free is written only when the journal has its contents, on disk; and it is not given to another key.
+slot that was not free is written only behind these steps; and it is not given to another key.
+  preserve  1. A record with its contents goes to the journal, and to the disk.
+            2. The number of records goes to both marks. The first marks of a journal go to the disk. The next ones are
+               in the memory of the system when the process is killed; a loss of power may take the last one.
   commit    slots to disk; boards to the copy that does not count; both to disk; the header to the page that does not
-            count; to disk. Now the journal, which belongs to the sequence before, counts no longer. The header goes to
-            the other page as well, so a header that is damaged later is no loss; and the journal is removed.
-  open      the records of the journal, last one first, are written back; then the boards are read.
+            count; to disk. Now the marks, which belong to the sequence before, count no longer. The header goes to the
+            other page as well, so a header that is damaged later is no loss; and the journal is removed.
+  open      If there is a mark, the records of the journal, last one first, are written back. Both headers are written
+            again if they differ, or have marks. Then the boards are read.
 A process may be killed at any point. Before the header is whole, the older one counts, with its boards and its journal.
   replace   a table that moves to other slots makes another file, ``.NAME.HEX.table``, which takes the name of the first
             one when it is committed. Until then the first one counts.
+
+What is damaged, and what is a torn tail? A record that is not whole, and that no mark counts, was being written when
+the process was stopped: its slots were not changed, and nothing is lost without it. `open` refuses every other journal
+as damaged: one that is missing or belongs to another state of the file, one with fewer whole records than a mark
+counts, and one with a record behind a damaged record.
 
 A file that is open is locked (``flock``), so that no second process opens it. The system releases the lock of a killed
 process. So a file that was not yet committed and can be locked is abandoned, and the next one who comes removes it.
 The child of a fork has the lock and the mapped slots of its parent, so it may read the table, and not change it.
 
+Names. The path is that behind all symbolic links. A file with several names (hard links) is refused: a larger table
+would replace it under one name alone. The journal of another file is never removed: that file may need it.
+
 The header, the boards and the journal have checksums. The slots have none, since `open` would have to read all slots to
 compare it. A damaged slot is taken as it is. `BaseTable.check` sees it if the key no longer fits its ticket.
 
 Why no journal of everything that changes: an insert writes to slots that were free, and needs none. Only a value that
-is changed in place costs a line in the journal.
+is changed in place costs a line in the journal. Why the marks are in the file, and not in the journal: a file that was
+renamed or copied without its journal, or with that of another day, has to say so.
 """
 
 from __future__ import annotations
 
 import ctypes
-import errno
 import fcntl
 import json
 import mmap
 import os
 import re
+import stat
+import struct
 import weakref
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -60,15 +88,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import CorruptFile, PathError
+from ...errors import CorruptFile, PathError, is_lack_of_room, refused_by_system
 from ...runtime.memory import bytes_at
 
 __all__ = ["Sizes", "TableFile", "describe"]
 
-_MAGIC = b"warphtb1"
+_MAGIC = b"warphtb2"
+_OLDER_MAGIC = b"warphtb1"
+"""Of a layout whose headers have no marks. Files of this layout become files of today's layout when they are opened."""
+
+_JOURNAL_MAGIC = b"warphjr2"
 _PAGE = 4096
 _HEADERS = 2
+_MARK_BYTES = 32
+_OPENING_BYTES = 52  # of a journal
 _FIRST = 16  # of the description in its page
+_FLUSH_AGAIN = "flush again, or save(path) to another disk"
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -118,14 +153,25 @@ def describe(path: Path) -> dict[str, Any]:
         If it is no file of a table.
     """
     try:
-        with path.open("rb") as file:
-            return _newest(file.read(_HEADERS * _PAGE), path)
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe would wait for a writer
+        try:
+            return _newest(_header_pages(handle, path), path)
+        finally:
+            os.close(handle)
+    except PathError:
+        raise
     except OSError as error:
-        raise PathError(f"{path} cannot be read ({error.strerror}): give the path of a table's file") from None
+        raise refused_by_system(error, f"reading {path}", "give the path of a table's file") from None
+
+
+def _header_pages(handle: int, path: Path) -> bytes:
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        raise PathError(f"{path} is no file: give the path of a table's file")
+    return os.pread(handle, _HEADERS * _PAGE, 0)
 
 
 def _newest(pages: bytes, path: Path) -> dict[str, Any]:
-    found = [made for number in range(_HEADERS) if (made := _parse(pages[number * _PAGE :][:_PAGE]))]
+    found = [made for page in _split_pages(pages) if (made := _parse(page))]
     if not found:
         raise CorruptFile(
             f"{path} is no file of a table of this version: neither of its headers is whole; load(path) reads what "
@@ -134,11 +180,17 @@ def _newest(pages: bytes, path: Path) -> dict[str, Any]:
     return max(found, key=lambda description: description["sequence"])
 
 
+def _split_pages(pages: bytes) -> list[bytes]:
+    return [pages[number * _PAGE :][:_PAGE] for number in range(_HEADERS)]
+
+
 def _parse(page: bytes) -> dict[str, Any] | None:
     """The description in a page; None if the page is not whole."""
     length = int.from_bytes(page[12:_FIRST], "little")
     checked = page[12 : _FIRST + length]
-    if page[:8] != _MAGIC or length > _PAGE - _FIRST or zlib.crc32(checked) != int.from_bytes(page[8:12], "little"):
+    if page[:8] not in (_MAGIC, _OLDER_MAGIC) or length > _PAGE - _FIRST:
+        return None
+    if zlib.crc32(checked) != int.from_bytes(page[8:12], "little"):
         return None
     description: dict[str, Any] = json.loads(checked[4:])
     return description
@@ -146,10 +198,31 @@ def _parse(page: bytes) -> dict[str, Any] | None:
 
 def _page_of(description: Mapping[str, Any]) -> bytes:
     encoded = json.dumps(description).encode()
-    if len(encoded) > _PAGE - _FIRST:
-        raise PathError(f"a table is described in {_PAGE - _FIRST:,} bytes, and these types take {len(encoded):,}")
+    if len(encoded) > (room := _PAGE - _FIRST - _MARK_BYTES):
+        raise PathError(f"a table is described in {room:,} bytes, and these types take {len(encoded):,}")
     checked = len(encoded).to_bytes(4, "little") + encoded
     return (_MAGIC + zlib.crc32(checked).to_bytes(4, "little") + checked).ljust(_PAGE, b"\0")
+
+
+class _Mark(NamedTuple):
+    """What a header says of a journal. Slots may have been changed in place behind the first ``records`` records."""
+
+    records: int
+    sequence: int
+    name: bytes
+
+    def packed(self) -> bytes:
+        """The mark, as it is in a page."""
+        packed = struct.pack("<IQ16s", *self)
+        return zlib.crc32(packed).to_bytes(4, "little") + packed
+
+    @classmethod
+    def of(cls, page: bytes) -> _Mark | None:
+        """The mark in a page; None if there is no whole one."""
+        packed = page[_PAGE - _MARK_BYTES : _PAGE]
+        if zlib.crc32(packed[4:]) != int.from_bytes(packed[:4], "little"):
+            return None
+        return cls(*struct.unpack("<IQ16s", packed[4:]))
 
 
 class TableFile:
@@ -163,6 +236,8 @@ class TableFile:
         Of the parts.
     description
         That of the last commit; None for a file that was never committed.
+    identity
+        Drawn at random when the file is made.
     """
 
     def __init__(
@@ -172,41 +247,46 @@ class TableFile:
         own_name: Path,
         sizes: Sizes,
         description: dict[str, Any] | None = None,
-        replaces: bool = True,
+        replaces: str | None = None,
     ) -> None:
         self.path, self.sizes, self.description = path, sizes, description
-        self._handle, self._name, self._replaces, self._process = handle, own_name, replaces, os.getpid()
-        weakref.finalize(self, os.close, handle)
+        self._handle, self._name, self._process = handle, own_name, os.getpid()
+        self._close = _when_collected(self, os.close, handle)
         if description is None:
-            weakref.finalize(self, _abandon, own_name, os.getpid())  # a commit renames the file
-        self._identity = description["identity"] if description else os.urandom(16).hex()
+            _when_collected(self, _abandon, own_name, os.getpid())  # a commit renames the file
+        self.identity: str = description["identity"] if description else os.urandom(16).hex()
+        self._replaces = description.get("replaces") if description else replaces
         self._journal: _Journal | None = None
+        self._durable_mark: bytes | None = None  # name of the journal whose marks are on the disk
         self._map: mmap.mmap | None = None
         self._imaged: npt.NDArray[np.bool_] | None = None
 
     # ---- making and opening
     @classmethod
-    def create(cls, path: Path, sizes: Sizes, replaces: bool) -> TableFile:
+    def create(cls, path: Path, sizes: Sizes, replaces: str | None) -> TableFile:
         """Make a file that is called ``path`` when it is committed.
 
         Parameters
         ----------
         replaces
-            It then takes the place of the table at ``path``, which is open. Otherwise there must be no file.
+            Identity of the file at ``path``, which is open, and whose place the new file then takes. None if there must
+            be no file.
 
         Raises
         ------
         PathError
             If there can be no such file.
         MemoryError
-            If the disk has no room for it, or takes no file beside the one that is open.
+            If there is no room for it, or the folder takes no file beside the one that is open.
         """
         _sweep(path)
         try:
             name, handle = _new_file(path)
         except OSError as error:
             said = f"the folder {path.parent} takes no new file ({error.strerror})"
-            raise (MemoryError(said) if replaces else PathError(f"{said}: give another path")) from None
+            if replaces is not None or is_lack_of_room(error):
+                raise MemoryError(said) from None
+            raise PathError(f"{said}: give another path") from None
         try:
             _reserve(handle, sizes.nbytes, path)
         except BaseException:
@@ -228,30 +308,35 @@ class TableFile:
         """
         try:
             handle = _open_locked(path)
-        except OSError as error:
-            said = f"{path} cannot be opened to be read and written ({error.strerror})"
-            raise PathError(f"{said}: give the path of a table's file that may be written") from None
-        if handle is None:
-            raise PathError(f"{path} is open already, here or in another process: close that table first")
-        try:
-            description = _newest(os.pread(handle, _HEADERS * _PAGE, 0), path)
-            sizes = Sizes(*(description[name] for name in Sizes._fields))
-            if os.fstat(handle).st_size != sizes.nbytes:
-                raise CorruptFile(
-                    f"{path} has {os.fstat(handle).st_size:,} bytes, and a table of {sizes.slots:,} slots has "
-                    f"{sizes.nbytes:,}: it was cut or extended"
-                )
-        except BaseException:
-            os.close(handle)
+            if handle is None:
+                raise PathError(f"{path} is open already, here or in another process: close that table first")
+            try:
+                _sweep(path)
+                description, sizes = _checked(handle, path)
+            except BaseException:
+                os.close(handle)
+                raise
+            file = cls(path, handle, path, sizes, description)
+            try:
+                file._roll_back()
+            except BaseException as error:
+                file._close()  # the traceback keeps the file, and the mend may be to open it again
+                raise error
+        except PathError:
             raise
-        file = cls(path, handle, path, sizes, description)
-        _sweep(path)
-        file._roll_back()
+        except OSError as error:
+            mend = "give the path of a table's file that may be written"
+            raise refused_by_system(error, f"opening {path} to read and to write", mend) from None
         return file
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether the file was opened by the process that this one was forked from."""
+        return os.getpid() != self._process
 
     def check_process(self) -> None:
         """Raise `PathError` in the child of a fork: the slots and the lock are those of its parent."""
-        if os.getpid() != self._process:
+        if self.is_inherited:
             raise PathError(
                 f"{self.path} is open in the process that this one was forked from, and only that one may change it: "
                 "change a copy() of the table"
@@ -259,9 +344,19 @@ class TableFile:
 
     # ---- parts
     def map_slots(self) -> ctypes.Array[ctypes.c_char]:
-        """The slots in memory, shared with the file. A page is read when somebody looks there."""
+        """The slots in memory, shared with the file. A page is read when somebody looks there.
+
+        Raises
+        ------
+        MemoryError
+            If there is no address space for them.
+        """
         nbytes = self.sizes.slots * self.sizes.slot_bytes
-        self._map = mmap.mmap(self._handle, _in_pages(nbytes), offset=self.sizes.slots_at)
+        try:
+            self._map = mmap.mmap(self._handle, _in_pages(nbytes), offset=self.sizes.slots_at)
+        except OSError as error:
+            said = f"{nbytes:,} bytes of {self.path} in the address space"
+            raise refused_by_system(error, said, "move the file to a file system that can map files") from None
         if hasattr(self._map, "madvise"):
             self._map.madvise(mmap.MADV_RANDOM)  # the next slot that is wanted lies in any other page
         memory: ctypes.Array[ctypes.c_char] = (ctypes.c_char * nbytes).from_buffer(self._map)
@@ -273,7 +368,10 @@ class TableFile:
 
     def write_slots(self, slots: Bytes) -> None:
         """Write all slots of a file that was never committed."""
-        self._write(slots, self.sizes.slots_at)
+        try:
+            self._write(slots, self.sizes.slots_at)
+        except OSError as error:
+            raise refused_by_system(error, f"writing {self.path}", _FLUSH_AGAIN) from None
 
     def boards(self) -> Bytes:
         """The boards of the last commit, one behind the other.
@@ -294,7 +392,10 @@ class TableFile:
         view = into.data.cast("B")
         done = 0
         while done < len(view):
-            count = os.preadv(self._handle, [view[done : done + (1 << 30)]], at + done)
+            try:
+                count = os.preadv(self._handle, [view[done : done + (1 << 30)]], at + done)
+            except OSError as error:
+                raise refused_by_system(error, f"reading {self.path}", "open the file again") from None
             if not count:
                 raise CorruptFile(f"{self.path} ends {len(view) - done:,} bytes too early")
             done += count
@@ -313,7 +414,7 @@ class TableFile:
         memory
             Address of the mapped slots.
         """
-        if not len(slots) or not self.counts:
+        if not len(slots) or (self.description is None and not self.counts):
             return  # there is nothing to go back to
         if self._imaged is None:
             self._imaged = np.zeros(self.sizes.slots, np.bool_)
@@ -324,29 +425,90 @@ class TableFile:
         whole = bytes_at(memory, self.sizes.slots * self.sizes.slot_bytes).reshape(-1, self.sizes.slot_bytes)
         try:
             if self._journal is None:
-                self._journal = _Journal(self._journal_name, self._identity, self._sequence(), self.sizes)
+                self._journal = _Journal(self._journal_name, self._opening(), self.sizes, self._own_identities)
             self._journal.append(new, whole[new])
+            self._mark(self._journal.mark)
         except OSError as error:
             raise MemoryError(f"the disk does not take the journal of {self.path} ({error.strerror})") from None
         self._imaged[new] = True
+
+    def _mark(self, mark: _Mark) -> None:
+        """Write the mark of a journal to both headers; the first one of a journal to the disk, too."""
+        for number in range(_HEADERS):
+            _write_at(self._handle, mark.packed(), (number + 1) * _PAGE - _MARK_BYTES)
+        if self._durable_mark != mark.name:
+            with mmap.mmap(self._handle, _HEADERS * _PAGE) as headers:
+                headers.flush()  # of these pages alone
+            self._durable_mark = mark.name
 
     @property
     def _journal_name(self) -> Path:
         return self.path.with_name(f".{self.path.name}.journal")
 
+    @property
+    def _own_identities(self) -> tuple[str, ...]:
+        """Of journals that count for nothing unless there is a mark: this file's, and those of the file it replaced."""
+        return (self.identity, self._replaces) if self._replaces else (self.identity,)
+
+    def _opening(self) -> _Opening:
+        """Of a new journal."""
+        return _Opening(bytes.fromhex(self.identity), self._sequence(), os.urandom(16))
+
     def _roll_back(self) -> None:
-        """Undo what was changed in place since the last commit."""
-        try:
-            content = self._journal_name.read_bytes()
-        except FileNotFoundError:
-            return
-        records = list(_records(content, _opening(self._identity, self._sequence()), self.sizes))
-        for _, slots, contents in reversed(records):
-            for slot, held in zip(slots.tolist(), contents, strict=True):
-                self._write(held, self.sizes.slots_at + slot * self.sizes.slot_bytes)
-        if records:
+        """Undo what was changed in place since the last commit, and have both headers say so."""
+        assert self.description is not None
+        pages = _split_pages(_header_pages(self._handle, self.path))
+        if any(page.startswith(_OLDER_MAGIC) for page in pages):
+            self._refuse_older_journal()
+        marks = [mark for mark in map(_Mark.of, pages) if mark and mark.sequence == self.description["sequence"]]
+        if marks:
+            for _, slots, contents in reversed(self._records(max(marks))):
+                for slot, held in zip(slots.tolist(), contents, strict=True):
+                    self._write(held, self.sizes.slots_at + slot * self.sizes.slot_bytes)
             os.fsync(self._handle)
-        _remove(self._journal_name)
+        whole, sequences = _page_of(self.description), self._sequences()
+        for number in sorted(range(_HEADERS), key=sequences.__getitem__):
+            if pages[number] != whole:
+                _write_at(self._handle, whole, number * _PAGE)
+                os.fsync(self._handle)
+        _remove_journal(self._journal_name, self._own_identities)
+
+    def _records(self, mark: _Mark) -> list[_Record]:
+        """The records of the journal that a mark names.
+
+        Raises
+        ------
+        CorruptFile
+            If it is not there, or damaged.
+        """
+        said = f"{self.path} has values that no flush confirmed, and goes back to the last flush by its journal"
+        opening = _Opening(bytes.fromhex(self.identity), mark.sequence, mark.name)
+        name = self._journal_name
+        content = _content_of(name)
+        if content is None or not content.startswith(opening.packed()):
+            is_damaged = content is not None and (opening.name in content or len(content) < _OPENING_BYTES)
+            what = "missing" if content is None else "damaged" if is_damaged else "not this one"
+            found = next((other for other in _journals_in(name.parent) if _is_journal(other, opening)), None)
+            mend = f"rename {found} to {name}" if found else f"put the journal that lay beside the file back as {name}"
+            raise CorruptFile(f"{said}, which is {what}: {mend}, or take both files from a copy of yours")
+        records = list(_records_in(content, opening, self.sizes))
+        end = records[-1].end if records else _OPENING_BYTES
+        if len(records) < mark.records or content.find(opening.name, end + 1) >= 0:
+            raise CorruptFile(
+                f"{said}, which is damaged from byte {end:,} on, as its {len(content):,} bytes have {len(records):,} "
+                f"whole records of {mark.records:,}: take {self.path} and {name} from a copy of yours"
+            )
+        return records
+
+    def _refuse_older_journal(self) -> None:
+        """Raise `CorruptFile` if a file of the older layout has a journal that counts: its layout is another one."""
+        assert self.description is not None
+        opening = _OLDER_MAGIC + bytes.fromhex(self.identity) + self.description["sequence"].to_bytes(8, "little")
+        if (_content_of(self._journal_name) or b"").startswith(opening):
+            raise CorruptFile(
+                f"{self.path} and its journal were left behind by a process that was killed, with an older version of "
+                "warphash: open and close the table once with that version"
+            )
 
     # ---- commits
     def commit(self, table: Mapping[str, Any], boards: Sequence[Bytes]) -> None:
@@ -370,12 +532,11 @@ class TableFile:
         except PathError:
             raise
         except OSError as error:
-            mend = "flush again, or save(path) to another disk"
-            raise _refused(error, f"a commit of {self.path}", mend) from None
+            raise refused_by_system(error, f"a commit of {self.path}", _FLUSH_AGAIN) from None
 
     def _commit(self, table: Mapping[str, Any], boards: Sequence[Bytes]) -> None:
         # After an interrupt, only the disk knows whether the last commit was one.
-        self._journal = self._imaged = None
+        self._journal = self._imaged = self._durable_mark = None
         sequences = self._sequences()
         sequence = max(sequences) + 1
         if self._map is not None:
@@ -386,7 +547,8 @@ class TableFile:
             crc = zlib.crc32(board.data, crc)
             at += board.nbytes
         description = {
-            "identity": self._identity,
+            "identity": self.identity,
+            "replaces": self._replaces,
             "sequence": sequence,
             **self.sizes._asdict(),
             "used_board_bytes": sum(board.nbytes for board in boards),
@@ -401,7 +563,7 @@ class TableFile:
             self._take_name()
         _write_at(self._handle, page, order[1] * _PAGE)
         self.description = description
-        _remove(self._journal_name)
+        _remove_journal(self._journal_name, self._own_identities)
 
     @property
     def counts(self) -> bool:
@@ -409,7 +571,7 @@ class TableFile:
         return _is_named(self._handle, self.path)
 
     def _take_name(self) -> None:
-        if not self._replaces:
+        if self._replaces is None:
             try:
                 os.link(self._name, self.path)  # which fails if somebody else has made a file there
             except FileExistsError:
@@ -419,6 +581,7 @@ class TableFile:
             else:
                 self._name.unlink()
         else:
+            _refuse_more_names(self.path.stat(), self.path)
             self._name.replace(self.path)
         _flush_folder(self.path.parent)
 
@@ -428,9 +591,49 @@ class TableFile:
 
     def _sequences(self) -> list[int]:
         """That of each header; -1 for a header that is not whole."""
-        pages = os.pread(self._handle, _HEADERS * _PAGE, 0)
-        found = (_parse(pages[number * _PAGE :][:_PAGE]) for number in range(_HEADERS))
+        found = map(_parse, _split_pages(_header_pages(self._handle, self.path)))
         return [description["sequence"] if description else -1 for description in found]
+
+
+def _checked(handle: int, path: Path) -> tuple[dict[str, Any], Sizes]:
+    """What an open file describes, and the sizes of its parts.
+
+    Raises
+    ------
+    PathError
+        If it is no file, or has several names.
+    CorruptFile
+        If it is no file of a table, or was cut or extended.
+    """
+    description = _newest(_header_pages(handle, path), path)
+    known = os.fstat(handle)
+    _refuse_more_names(known, path)
+    sizes = Sizes(*(description[name] for name in Sizes._fields))
+    if known.st_size != sizes.nbytes:
+        raise CorruptFile(
+            f"{path} has {known.st_size:,} bytes, and a table of {sizes.slots:,} slots has {sizes.nbytes:,}: it was "
+            "cut or extended"
+        )
+    return description, sizes
+
+
+def _refuse_more_names(known: os.stat_result, path: Path) -> None:
+    """Raise `PathError` for a file with several names: its journal has one name, and growth replaces it under one."""
+    if known.st_nlink > 1:
+        raise PathError(
+            f"{path} is a file with {known.st_nlink} names (hard links), and a table that grows replaces it under one "
+            "name alone: copy the file and open the copy, or remove the other names"
+        )
+
+
+def _when_collected(owner: object, call: Callable[..., object], *args: object) -> Callable[[], object]:
+    """Call when ``owner`` is collected, or when the result is called; once.
+
+    The end of the process does not count: the table of the owner may be flushed then.
+    """
+    ended = weakref.finalize(owner, call, *args)
+    ended.atexit = False
+    return ended
 
 
 def _abandon(name: Path, process: int) -> None:
@@ -440,13 +643,17 @@ def _abandon(name: Path, process: int) -> None:
 
 
 def _sweep(path: Path) -> None:
-    """Remove the files that killed processes had not committed. Nobody holds the lock of such a file."""
+    """Remove the files that killed processes had not committed. Nobody holds the lock of such a file.
+
+    A process that was killed while a new file took its name has left the first name as well, which is removed, too.
+    """
     name = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{16}}\.table")  # and no other: it may be somebody's table
     with suppress(OSError), os.scandir(path.parent) as entries:
         for entry in entries:
-            if name.fullmatch(entry.name):
+            if name.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
                 with suppress(OSError), Path(entry.path).open("rb") as abandoned:
-                    fcntl.flock(abandoned, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    if not _is_named(abandoned.fileno(), path):
+                        fcntl.flock(abandoned, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     Path(entry.path).unlink()
 
 
@@ -463,7 +670,7 @@ def _new_file(path: Path) -> tuple[Path, int]:
 def _open_locked(path: Path) -> int | None:
     """Open and lock the file of a table; None if it is locked. If another file takes its name meanwhile, open that."""
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        handle = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
         locked = _locked(handle)
         if locked and _is_named(handle, path):
             return handle
@@ -497,71 +704,149 @@ def _reserve(handle: int, nbytes: int, path: Path) -> None:
     try:
         os.posix_fallocate(handle, 0, nbytes)
     except OSError as error:
-        raise _refused(error, f"{nbytes:,} bytes of {path}", "give another path") from None
+        raise refused_by_system(error, f"{nbytes:,} bytes of {path} on the disk", "give another path") from None
 
 
-def _refused(error: OSError, what: str, mend: str) -> Exception:
-    """What to raise for an error of the disk."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return MemoryError(f"the disk has no room for {what} ({error.strerror})")
-    return PathError(f"the disk does not take {what} ({error.strerror}): {mend}")
+class _Opening(NamedTuple):
+    """How a journal begins."""
+
+    identity: bytes
+    sequence: int
+    name: bytes
+
+    def packed(self) -> bytes:
+        """The opening, as it is in the file."""
+        packed = struct.pack("<8s16sQ16s", _JOURNAL_MAGIC, *self)
+        return packed + zlib.crc32(packed).to_bytes(4, "little")
+
+    @classmethod
+    def of(cls, content: bytes) -> _Opening | None:
+        """The opening of a journal; None if it is not whole."""
+        packed, crc = content[: _OPENING_BYTES - 4], content[_OPENING_BYTES - 4 : _OPENING_BYTES]
+        if not content.startswith(_JOURNAL_MAGIC) or zlib.crc32(packed).to_bytes(4, "little") != crc:
+            return None
+        return cls(*struct.unpack("<16sQ16s", packed[8:]))
 
 
-def _remove(path: Path) -> None:
-    with suppress(FileNotFoundError):
-        path.unlink()
+class _Record(NamedTuple):
+    """A record of a journal: where it ends, its slots, and what they held."""
+
+    end: int
+    slots: npt.NDArray[np.uint32]
+    contents: Bytes
 
 
 class _Journal:
-    """The contents that slots had at a commit."""
+    """The contents that slots had at a commit.
 
-    def __init__(self, path: Path, identity: str, sequence: int, sizes: Sizes) -> None:
-        self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        weakref.finalize(self, os.close, self._handle)
-        opening = _opening(identity, sequence)
-        self._end = _end_of_records(path.read_bytes(), opening, sizes)
-        if not self._end:  # it belongs to an older commit, or is new
-            os.ftruncate(self._handle, 0)
-            self._append(opening)
+    Parameters
+    ----------
+    path
+        Its name.
+    opening
+        That of a new one. If an interrupt has left a journal of the same identity and sequence, that one is continued.
+    disposable
+        Identities of files whose journals of another sequence count for nothing.
+    """
+
+    def __init__(self, path: Path, opening: _Opening, sizes: Sizes, disposable: Sequence[str]) -> None:
+        content = _content_of(path) or b""
+        found = _Opening.of(content)
+        is_ours = found is not None and found[:2] == opening[:2]
+        self._opening = found if found is not None and is_ours else opening
+        if not is_ours:
+            _remove_journal(path, disposable)
+            _set_aside(path)
+        new = 0 if is_ours else os.O_CREAT | os.O_EXCL
+        self._handle = os.open(path, os.O_RDWR | os.O_CLOEXEC | new, 0o666)
+        _when_collected(self, os.close, self._handle)
+        if not is_ours:
+            _write_at(self._handle, opening.packed(), 0)
+            os.fsync(self._handle)
             _flush_folder(path.parent)
+        records = list(_records_in(content, self._opening, sizes)) if is_ours else []
+        self._end_and_count = (records[-1].end if records else _OPENING_BYTES), len(records)
+
+    @property
+    def mark(self) -> _Mark:
+        """What the headers have to say before a slot of the last record is changed."""
+        return _Mark(self._end_and_count[1], self._opening.sequence, self._opening.name)
 
     def append(self, slots: npt.NDArray[np.uint32], contents: Bytes) -> None:
         """Write a record, which is on disk when this returns."""
-        body = len(slots).to_bytes(4, "little") + slots.astype("<u4").tobytes() + contents.tobytes()
-        self._append(zlib.crc32(body).to_bytes(4, "little") + body)
-
-    def _append(self, content: bytes) -> None:
-        _write_at(self._handle, content, self._end)
+        end, count = self._end_and_count
+        name = self._opening.name
+        body = struct.pack("<II", count + 1, len(slots)) + slots.astype("<u4").tobytes() + contents.tobytes()
+        record = name + zlib.crc32(body, zlib.crc32(name)).to_bytes(4, "little") + body
+        _write_at(self._handle, record, end)
         os.fsync(self._handle)
-        self._end += len(content)
+        self._end_and_count = end + len(record), count + 1  # in one assignment: an interrupt may come anywhere
 
 
-def _records(content: bytes, opening: bytes, sizes: Sizes) -> Iterator[tuple[int, npt.NDArray[np.uint32], Bytes]]:
-    """Yield where each whole record of a journal ends, its slots and what they held. None of another opening's."""
-    at = len(opening)
-    if content[:at] != opening:
-        return
-    while at + 8 <= len(content):
-        count = int.from_bytes(content[at + 4 : at + 8], "little")
-        end = at + 8 + count * (4 + sizes.slot_bytes)
-        if end > len(content) or zlib.crc32(content[at + 4 : end]) != int.from_bytes(content[at : at + 4], "little"):
-            return  # whoever wrote it was stopped before these slots were changed
-        slots = np.frombuffer(content, "<u4", count, at + 8)
-        images = np.frombuffer(content, np.uint8, count * sizes.slot_bytes, at + 8 + 4 * count)
-        yield end, slots, images.reshape(count, sizes.slot_bytes)
+def _records_in(content: bytes, opening: _Opening, sizes: Sizes) -> Iterator[_Record]:
+    """Yield the records of a journal, up to the first one that is not whole."""
+    at, seed = _OPENING_BYTES, zlib.crc32(opening.name)
+    for number in range(1, 1 << 32):
+        checked, slots_at = at + 20, at + 28
+        if slots_at > len(content) or content[at : at + 16] != opening.name:
+            return
+        found, count = struct.unpack_from("<II", content, checked)
+        end = slots_at + count * (4 + sizes.slot_bytes)
+        crc = int.from_bytes(content[checked - 4 : checked], "little")
+        if found != number or end > len(content) or zlib.crc32(content[checked:end], seed) != crc:
+            return
+        slots = np.frombuffer(content, "<u4", count, slots_at)
+        images = np.frombuffer(content, np.uint8, count * sizes.slot_bytes, slots_at + 4 * count)
+        yield _Record(end, slots, images.reshape(count, sizes.slot_bytes))
         at = end
 
 
-def _end_of_records(content: bytes, opening: bytes, sizes: Sizes) -> int:
-    """Where the last whole record of a journal ends; 0 for another opening's."""
-    end = len(opening) if content.startswith(opening) else 0
-    for at, _, _ in _records(content, opening, sizes):
-        end = at
-    return end
+def _content_of(path: Path) -> bytes | None:
+    """What a file holds; None if there is none."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
 
 
-def _opening(identity: str, sequence: int) -> bytes:
-    return _MAGIC + bytes.fromhex(identity) + sequence.to_bytes(8, "little")
+def _journals_in(folder: Path) -> Iterator[Path]:
+    """Yield the files of a folder that are named as journals are."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(".") and entry.name.endswith(".journal") and entry.is_file():
+                yield Path(entry.path)
+
+
+def _opening_of(path: Path) -> bytes:
+    """The bytes where a journal has its opening; fewer if the file is shorter, none if there is no such file."""
+    try:
+        with path.open("rb") as file:
+            return file.read(_OPENING_BYTES)
+    except FileNotFoundError:
+        return b""
+
+
+def _is_journal(path: Path, opening: _Opening) -> bool:
+    with suppress(OSError):
+        return _opening_of(path) == opening.packed()
+    return False
+
+
+def _remove_journal(path: Path, identities: Sequence[str]) -> None:
+    """Remove a journal that counts no longer, if it belongs to one of these files; or one that was never begun."""
+    with suppress(OSError):  # a journal that stays does no harm: it counts if there is a mark
+        content = _opening_of(path)
+        opening = _Opening.of(content)
+        if len(content) < _OPENING_BYTES or (opening and opening.identity.hex() in identities):
+            path.unlink()
+
+
+def _set_aside(path: Path) -> None:
+    """Give a journal of another file another name. That file may have been renamed, and needs the journal."""
+    opening = _Opening.of(_opening_of(path))
+    name = opening.name if opening else os.urandom(16)
+    with suppress(FileNotFoundError):
+        path.rename(path.with_name(f"{path.name.removesuffix('.journal')}.{name.hex()}.journal"))
 
 
 def _write_at(handle: int, content: bytes | memoryview, at: int) -> None:
@@ -573,7 +858,10 @@ def _write_at(handle: int, content: bytes | memoryview, at: int) -> None:
 
 def _flush_folder(folder: Path) -> None:
     """Have a new name survive a loss of power, if the file system can."""
-    handle = os.open(folder, os.O_RDONLY)
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    except PermissionError:  # who may write to a folder need not be able to read it
+        return
     try:
         with suppress(OSError):
             os.fsync(handle)

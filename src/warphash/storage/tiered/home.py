@@ -65,13 +65,32 @@ class Home:
         On the CPU engine.
     key_bytes, value_bytes
         Width of a row; ``value_bytes`` may be 0.
+    in_file
+        The storage is in a file.
     """
 
-    def __init__(self, engine: Engine, storage: Storage, key_bytes: int, value_bytes: int) -> None:
+    def __init__(
+        self, engine: Engine, storage: Storage, key_bytes: int, value_bytes: int, in_file: bool = False
+    ) -> None:
         self.storage = storage
         self.traffic = Traffic()
+        self._in_file = in_file
         self._engine, self._key_bytes, self._value_bytes = engine, key_bytes, value_bytes
         self._rooms: list[Room] = []
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether the storage is in a file that the process which this one was forked from has open."""
+        return self._in_file and bool(self._store_in_file.is_inherited)
+
+    def check_process(self) -> None:
+        """Raise `PathError` if the storage is in a file that only another process may change."""
+        if self._in_file:
+            self._store_in_file.check_process()
+
+    @property
+    def _store_in_file(self) -> Any:
+        return self.storage.store
 
     def find(self, keys: int, n: int, default: bytes, stream: Any) -> tuple[Buffer, Buffer]:
         """Values and flags of ``n`` keys, in memory of the engine. Waits for each piece."""

@@ -83,7 +83,8 @@ def make_storage(
     cached = StoreOptions(True, options.attempts, options.load_factor, None, False)
     first_room = min(room, max(_FEWEST_CACHED, capacity))
     cache = Cache(tier(engine, *auto.choose(), first_room, cached, Bound(room, "lfu")))
-    tiers = Tiers(engine, cache, Home(engine, home, key_bytes, value_bytes), key_bytes, value_bytes)
+    by_address = Home(engine, home, key_bytes, value_bytes, in_file=not in_memory)
+    tiers = Tiers(engine, cache, by_address, key_bytes, value_bytes)
     back = parameters["write"] == "back"
     return TieredStorage(design, tiers, WriteBack(max(_FEWEST_CACHED, room // _LOG_SHARE)) if back else WriteThrough())
 
@@ -123,10 +124,13 @@ class TieredStorage:
         """Admit the candidates. Wherever this stops, the cache has some of them, with the values that they have.
 
         Others leave the cache for them, so their values come home first. If there is no memory for that, nobody is
-        admitted, and nobody leaves.
+        admitted, and nobody leaves; nor in the child of a fork, which may not change the file of the home.
         """
         tiers = self._tiers
         tiers.finish(stream)
+        if tiers.home.is_inherited:
+            tiers.cache.forget_candidates()
+            return
         try:
             self._writing.flush(tiers, stream)
         except (MemoryError, TableFull):
@@ -163,10 +167,15 @@ class TieredStorage:
         return found
 
     # ---- updates
+    def _begin(self, stream: Any) -> None:
+        """Have the tiers whole, and this process one that may change them."""
+        self._tiers.home.check_process()
+        self._tiers.recovery.run(self._tiers.engine, stream)
+
     def update(
         self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, held: int, unique: bool, stream: Any
     ) -> None:
-        self._tiers.recovery.run(self._tiers.engine, stream)
+        self._begin(stream)
         if n:
             self._tiers.cache.note_accesses(keys, n, stream)
             self._writing.update(
@@ -183,7 +192,7 @@ class TieredStorage:
             )
 
     def erase(self, keys: int, n: int, flags: int, stream: Any) -> None:
-        self._tiers.recovery.run(self._tiers.engine, stream)
+        self._begin(stream)
         tiers, cache = self._tiers, self._tiers.cache
         self._writing.flush(tiers, stream)
         with tiers.changing(tiers.finish_without_cache):
@@ -196,7 +205,7 @@ class TieredStorage:
 
     def clear(self, stream: Any) -> None:
         """As `Storage.clear`. The home goes first: it may refuse, and the cache may have newer values until then."""
-        self._tiers.recovery.run(self._tiers.engine, stream)
+        self._begin(stream)
         with self._tiers.changing(self._end_clearing):
             self._tiers.home.storage.clear(None)
             self._clear_cache(stream)
@@ -212,7 +221,7 @@ class TieredStorage:
         self._tiers.cache.clear(stream)
 
     def rebuild(self, keys: int, stream: Any) -> None:
-        self._tiers.recovery.run(self._tiers.engine, stream)
+        self._begin(stream)
         with self._tiers.changing(self._tiers.finish):
             self._tiers.home.storage.rebuild(keys, None)
 

@@ -103,8 +103,20 @@ class TieredStore:
         home.present(keys.ptr, n, flags.ptr, stream)
         return broken + int((self.engine.to_host(flags.ptr, "u1", n, stream) == 0).sum())
 
+    @property
+    def is_inherited(self) -> bool:
+        """Whether the home is in a file that the process which this one was forked from has open."""
+        return self._tiers.home.is_inherited
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether the file of the home holds the table as it is."""
+        home: Any = self._home
+        return self._writing.is_flushed and bool(home.is_committed)
+
     def flush(self, stream: Any = None) -> None:
         """Have the home hold all values."""
+        self._tiers.home.check_process()
         self._writing.flush(self._tiers, stream)
 
     def commit(self, description: dict[str, Any]) -> None:

@@ -71,6 +71,10 @@ class Tiers:
 class Writing(Protocol):
     """One of the two ways."""
 
+    @property
+    def is_flushed(self) -> bool:
+        """The home has all values."""
+
     def update(
         self,
         tiers: Tiers,
@@ -99,6 +103,8 @@ class Writing(Protocol):
 
 class WriteThrough:
     """Every value is at home when the update returns."""
+
+    is_flushed = True
 
     def update(
         self,
@@ -156,6 +162,11 @@ class WriteBack:
     def __init__(self, log_keys: int) -> None:
         self._log_keys = log_keys
         self._log: tuple[Buffer, int] | None = None  # the keys, and how many
+
+    @property
+    def is_flushed(self) -> bool:
+        """As of `Writing`."""
+        return self._log is None
 
     def update(
         self,
