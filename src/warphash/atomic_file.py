@@ -30,7 +30,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from .errors import PathError
+from .errors import PathError, is_lack_of_room, refused_by_system
 
 try:
     import fcntl
@@ -65,7 +65,9 @@ def replace(path: str | os.PathLike[str], write: Callable[[BinaryIO], object]) -
     Raises
     ------
     PathError
-        If no file can be written there. ``write`` was not called.
+        If no file can be written there. ``write`` was not called. Or for an error of the disk; the path is as it was.
+    MemoryError
+        If there is no room, on the disk or among the open files. The path is as it was.
     """
     target, old = _target(path)
     _sweep(target)
@@ -80,9 +82,11 @@ def replace(path: str | os.PathLike[str], write: Callable[[BinaryIO], object]) -
             if fcntl is None:
                 file.close()  # Windows renames no open file
             temporary.replace(target)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             temporary.unlink()
+        if isinstance(error, OSError) and not isinstance(error, PathError):
+            raise refused_by_system(error, f"writing {target}", "give a path on another disk") from None
         raise
     _flush_folder(target.parent)
 
@@ -136,10 +140,13 @@ def _create(temporary: Path, old: os.stat_result | None) -> BinaryIO:
         try:
             file = cast(BinaryIO, open(temporary, "xb", opener=opener))  # noqa: SIM115
         except OSError as error:
-            raise PathError(
+            said = (
                 f"the folder {temporary.parent} takes no new file ({error.strerror}), and a file is written beside the "
-                "one that it replaces: make room there, or give a path in another folder"
-            ) from None
+                "one that it replaces"
+            )
+            if is_lack_of_room(error):
+                raise MemoryError(f"{said}: make room there, or give a path in another folder") from None
+            raise PathError(f"{said}: give a path in another folder") from None
         if fcntl:
             with suppress(OSError):
                 fcntl.flock(file, fcntl.LOCK_EX)

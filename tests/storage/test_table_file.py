@@ -12,9 +12,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -60,6 +60,11 @@ def numbers(array: Array) -> list[int]:
 def pairs_of(table: Any) -> Oracle:
     keys, values = table.to_arrays()
     return dict(zip(numbers(keys), numbers(values), strict=True))
+
+
+def abandon(table: Any) -> None:
+    """Leave the file as a kill would: no flush."""
+    table.__exit__(KeyboardInterrupt, None, None)
 
 
 def change(table: Any, oracle: Oracle, step: int, rng: np.random.Generator, types: tuple[str, str]) -> None:
@@ -120,7 +125,7 @@ def test_a_file_holds_what_the_last_flush_confirmed(
             assert pairs_of(table) == oracle
             table.check()
         if rng.random() < 0.2:
-            del table
+            abandon(table)
             table, oracle = HashMap.open(path, device=device), dict(confirmed)
             assert pairs_of(table) == oracle
             table.check()
@@ -235,8 +240,12 @@ def test_errors_of_a_file_that_cannot_be_opened_say_how(tmp_path: Path, monkeypa
     with pytest.raises(CorruptFile, match=r"open\(path\)"):
         HashMap.load(path, device="cpu")
 
-    def refuse(*_: Any) -> int:
-        raise OSError(errno.EROFS, "Read-only file system")
+    original = os.open
+
+    def refuse(path: Any, flags: int, *more: Any) -> int:
+        if flags & os.O_RDWR:
+            raise OSError(errno.EROFS, "Read-only file system")
+        return original(path, flags, *more)
 
     monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(PathError, match=r"Read-only file system.*may be written"):
@@ -266,11 +275,11 @@ def test_a_commit_that_was_stopped_in_its_header(tmp_path: Path, written: int, m
         with monkeypatch.context() as patch, pytest.raises(Killed):
             patch.setattr(os, "pwrite", write)
             table.flush()
-        del table
+        abandon(table)
         table = HashMap.open(path, device="cpu")
         assert len(table) == size + (written == 4096)
         table.check()
-        del table  # no commit mends the header in between
+        abandon(table)
 
 
 def test_a_file_is_open_once(tmp_path: Path) -> None:
@@ -383,6 +392,8 @@ def test_a_folder_that_takes_no_file_leaves_the_table_as_it_was(tmp_path: Path) 
     folder.unlink()
     before = pairs_of(table)
     with pytest.raises((MemoryError, TableFull), match="takes no new file"):
+        table.insert(keys, keys)
+    with pytest.raises(MemoryError, match="journal"):
         table.upsert(keys, keys, "add")
     assert pairs_of(table) == before
     assert table.erase(keys[:800]).all(), "a table that cannot be made smaller is right as it is"
@@ -408,7 +419,7 @@ def test_errors_of_the_disk_in_a_commit(tmp_path: Path, monkeypatch: pytest.Monk
         with pytest.raises(PathError, match=r"Input/output error.*flush"):
             table.flush()
     table.assign(keys, keys + 2)
-    del table
+    abandon(table)
     with HashMap.open(path, device="cpu") as table:
         assert table.find(keys)[0].tolist() in ([*keys], [*keys + 1])
         assert len(table) == 990
@@ -503,33 +514,120 @@ def test_a_forked_child_reads_a_table_in_a_file_and_changes_nothing_there(tmp_pa
     assert [entry.name for entry in tmp_path.iterdir()] == ["table"]
 
 
-def test_a_journal_that_was_cut_short_counts_up_to_there(tmp_path: Path) -> None:
-    path = tmp_path / "table"
-    made(path)
-    table = HashMap.open(path, device="cpu")
-    before = pairs_of(table)
-    for part in np.split(np.arange(10, 410, dtype=np.uint64), 4):
-        table.assign(part, part + np.uint64(7))
-    del table
-    journal = tmp_path / ".table.journal"
-    content, whole = journal.read_bytes(), path.read_bytes()
-    description = table_file.describe(path)
-    opening = table_file._opening(description["identity"], description["sequence"])
-    sizes = Sizes(*(description[name] for name in Sizes._fields))
-    ends = [len(opening), *(end for end, _, _ in table_file._records(content, opening, sizes))]
-    assert len(ends) == 5 and ends[-1] == len(content)
-    for kept, end in enumerate(ends):
-        path.write_bytes(whole)
-        journal.write_bytes(content[: end + 5])
-        held = dict(before)
-        for key in range(10 + 100 * kept, 410):
-            held[key] += 7
-        with HashMap.open(path, device="cpu") as again:
-            assert pairs_of(again) == held
-    path.write_bytes(whole)
-    journal.write_bytes(content.replace(opening[:24], os.urandom(24)))  # of another file
-    with HashMap.open(path, device="cpu") as again:
-        assert pairs_of(again)[50] == before[50] + 7
+class Left(NamedTuple):
+    """A file and its journal, as a killed process leaves them, and what the last flush confirmed."""
+
+    path: Path
+    journal: Path
+    file_bytes: bytes
+    journal_bytes: bytes
+    confirmed: Oracle
+
+    @classmethod
+    def in_folder(cls, folder: Path, updates: int = 3, n: int = 60) -> Left:
+        path = folder / "table"
+        keys = np.arange(n, dtype=np.uint64)
+        with HashMap("u8", "u8", design="stadium", memory=path, device="cpu", capacity=n, seed=3) as table:
+            table.insert(keys, keys)
+        table = HashMap.open(path, device="cpu")
+        for part in np.array_split(keys, updates):
+            table.assign(part, part + np.uint64(700))
+        abandon(table)
+        journal = folder / ".table.journal"
+        return cls(path, journal, path.read_bytes(), journal.read_bytes(), {int(key): int(key) for key in keys})
+
+    def put_back(self, file_bytes: bytes | None = None, journal_bytes: bytes | None = None) -> None:
+        self.path.write_bytes(self.file_bytes if file_bytes is None else file_bytes)
+        self.journal.write_bytes(self.journal_bytes if journal_bytes is None else journal_bytes)
+
+    def is_right_or_refused(self) -> bool:
+        """Whether `open` finds what was confirmed; a refusal is no."""
+        try:
+            table = HashMap.open(self.path, device="cpu")
+        except CorruptFile:
+            return False
+        held = pairs_of(table)
+        abandon(table)
+        assert held == self.confirmed, "values that no flush confirmed"
+        return True
+
+
+def flipped(content: bytes, at: int, bit: int) -> bytes:
+    return content[:at] + bytes([content[at] ^ (1 << bit)]) + content[at + 1 :]
+
+
+def flips(length: int, every: int) -> Iterator[tuple[int, int]]:
+    """Positions, and a bit of each; all bits of all positions if ``every`` is 1."""
+    return ((number // 8, number % 8) for number in range(0, 8 * length, every))
+
+
+EVERY = [pytest.param(1, marks=pytest.mark.slow, id="all"), pytest.param(23, id="some")]
+
+
+@pytest.mark.parametrize("every", EVERY)
+def test_a_flipped_bit_of_a_journal_is_told(tmp_path: Path, every: int) -> None:
+    left = Left.in_folder(tmp_path, updates=3, n=12)
+    assert left.is_right_or_refused()
+    for at, bit in flips(len(left.journal_bytes), every):
+        left.put_back(journal_bytes=flipped(left.journal_bytes, at, bit))
+        assert not left.is_right_or_refused(), f"a wrong byte {at} passes"
+
+
+@pytest.mark.parametrize("every", EVERY)
+def test_a_flipped_bit_of_headers_and_boards_is_told(tmp_path: Path, every: int) -> None:
+    left = Left.in_folder(tmp_path, updates=2, n=12)
+    sizes = Sizes(*(table_file.describe(left.path)[name] for name in Sizes._fields))
+    used = [*range(600), *range(4096, 4096 + 600), *range(4096 - 40, 4096), *range(8192 - 40, 8192)]
+    used += [*range(sizes.boards_at(0), sizes.boards_at(0) + 64), *range(sizes.boards_at(1), sizes.boards_at(1) + 64)]
+    told = [0, 0]
+    for number, bit in flips(len(used), every):
+        left.put_back(flipped(left.file_bytes, used[number], bit))
+        told[left.is_right_or_refused()] += 1
+    assert all(told), "some are mended by the other header, and some are refused"
+
+
+def test_a_journal_that_was_cut_short_is_told(tmp_path: Path) -> None:
+    left = Left.in_folder(tmp_path)
+    for length in range(0, len(left.journal_bytes), 3):
+        for rest in (b"", bytes(len(left.journal_bytes) - length)):  # or zeros, as after a loss of power
+            if left.journal_bytes[:length] + rest != left.journal_bytes:
+                left.put_back(journal_bytes=left.journal_bytes[:length] + rest)
+                assert not left.is_right_or_refused()
+    left.put_back(journal_bytes=left.journal_bytes + left.journal_bytes[-100:])
+    assert left.is_right_or_refused()
+
+
+@pytest.mark.parametrize("rest", ["cut", "zeros", "whole"])
+def test_a_record_that_was_being_written_counts_for_nothing(tmp_path: Path, rest: str) -> None:
+    """A process is killed, or the power fails, in a record or behind it, before the slots are changed."""
+    left = Left.in_folder(tmp_path, updates=3)
+    opening = table_file._Opening.of(left.journal_bytes)
+    assert opening is not None
+    sizes = Sizes(*(table_file.describe(left.path)[name] for name in Sizes._fields))
+    records = list(table_file._records_in(left.journal_bytes, opening, sizes))
+    assert len(records) == 3 and records[-1].end == len(left.journal_bytes)
+
+    def marked(count: int) -> bytearray:
+        """The file when the marks counted so many records."""
+        content = bytearray(left.file_bytes)
+        for end in (4096, 8192):
+            mark = content[end - 4096 : end]
+            assert table_file._Mark.of(bytes(mark)) == (3, *opening[1:])
+            content[end - table_file._MARK_BYTES : end] = table_file._Mark(count, *opening[1:]).packed()
+        return content
+
+    before = marked(2)
+    for slot, content in zip(records[2].slots.tolist(), records[2].contents, strict=True):
+        at = sizes.slots_at + sizes.slot_bytes * slot
+        before[at : at + sizes.slot_bytes] = content.tobytes()
+    for at in range(records[1].end, records[2].end, 5):
+        written = left.journal_bytes[: records[2].end if rest == "whole" else at]
+        zeros = bytes(records[2].end - at) if rest == "zeros" else b""
+        left.put_back(bytes(before), written + zeros)
+        assert left.is_right_or_refused()
+    # Whole records behind a damaged one are no torn tail, also if the power failed before a mark was on the disk.
+    left.put_back(bytes(marked(1)), flipped(left.journal_bytes, records[0].end + 40, 3))
+    assert not left.is_right_or_refused()
 
 
 def test_an_emptied_slot_is_not_booked_again_before_a_rebuild(tmp_path: Path) -> None:
@@ -544,7 +642,7 @@ def test_an_emptied_slot_is_not_booked_again_before_a_rebuild(tmp_path: Path) ->
             table._storage.store.array.table.keeps_emptied = 0
         table.erase(keys[:400])
         table.insert(keys[1000:1100] + np.uint64(5000), keys[:100])
-        del table
+        abandon(table)
         with HashMap.open(path, device="cpu") as again:
             assert (pairs_of(again) == before) is not planted
 
@@ -637,7 +735,7 @@ def test_a_file_of_another_process_that_was_not_committed_is_removed(tmp_path: P
     made(path)
     left = tmp_path / ".table.0123456789abcdef.table"
     left.write_bytes(b"left by a killed process")
-    locked = TableFile.create(path, Sizes(11, 16, 16), replaces=True)
+    locked = TableFile.create(path, Sizes(11, 16, 16), replaces="0" * 32)
     HashMap.open(path, device="cpu").close()
     assert not left.exists() and len(list(tmp_path.glob(".table.*.table"))) == 1
     del locked
@@ -655,7 +753,7 @@ def test_a_table_of_a_similar_name_is_not_removed(tmp_path: Path) -> None:
 
 def test_a_table_that_was_made_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "table"
-    late = TableFile.create(path, Sizes(11, 16, 16), replaces=False)
+    late = TableFile.create(path, Sizes(11, 16, 16), replaces=None)
     made(path)
     with pytest.raises(PathError, match="meanwhile"):
         late.commit({}, [np.zeros(12, np.uint8)])

@@ -31,7 +31,7 @@ from ..arrays.key_column import key_column
 from ..arrays.row_type import Column
 from ..arrays.strings import StringArray
 from ..designs import registry
-from ..errors import CorruptFile, DtypeError
+from ..errors import CorruptFile, DtypeError, is_lack_of_room
 from ..storage.bounded.bound import EVICT, RANKED_ROWS
 from .copies import Snapshot
 
@@ -154,9 +154,16 @@ def read(path: str | os.PathLike[str], kind: str) -> Snapshot:
     ------
     CorruptFile
         If the file is truncated, altered, or holds something else than a table of class ``kind``.
+    MemoryError
+        If there is no room for what the file holds, or among the open files.
     """
     target = Path(path)
-    content = memoryview(target.read_bytes())
+    try:
+        content = memoryview(target.read_bytes())
+    except OSError as error:
+        if is_lack_of_room(error):
+            raise MemoryError(f"there is no room for reading {target} ({error.strerror})") from None
+        raise
     if content[: len(_MAGIC)] != _MAGIC:
         raise CorruptFile(
             f"{target} is no saved table of this version: it does not begin with {_MAGIC!r}; open(path) opens what was "
