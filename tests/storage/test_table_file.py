@@ -5,13 +5,17 @@ from __future__ import annotations
 import copy
 import errno
 import fcntl
+import mmap
 import multiprocessing
 import os
 import pickle
+import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -193,6 +197,15 @@ def test_a_killed_process_loses_nothing_that_was_confirmed(tmp_path: Path, seed:
         table.check()
         assert pairs_of(table) in legal
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["table"]
+
+
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 17])
+def test_a_process_that_is_stopped_at_any_call_of_the_system(tmp_path: Path, step: int) -> None:
+    tests = {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])}
+    command = [sys.executable, "-m", "support.stopped_files", str(tmp_path), str(step)]
+    said = subprocess.run(command, capture_output=True, text=True, env=os.environ | tests, timeout=500)
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert int(said.stdout.split()[-1]) > 200 // step
 
 
 def made(path: Path, n: int = 1000) -> None:
@@ -561,7 +574,7 @@ def flips(length: int, every: int) -> Iterator[tuple[int, int]]:
     return ((number // 8, number % 8) for number in range(0, 8 * length, every))
 
 
-EVERY = [pytest.param(1, marks=pytest.mark.slow, id="all"), pytest.param(23, id="some")]
+EVERY = [pytest.param(3, marks=pytest.mark.slow, id="many"), pytest.param(101, id="some")]
 
 
 @pytest.mark.parametrize("every", EVERY)
@@ -588,7 +601,7 @@ def test_a_flipped_bit_of_headers_and_boards_is_told(tmp_path: Path, every: int)
 
 def test_a_journal_that_was_cut_short_is_told(tmp_path: Path) -> None:
     left = Left.in_folder(tmp_path)
-    for length in range(0, len(left.journal_bytes), 3):
+    for length in range(0, len(left.journal_bytes), 29):
         for rest in (b"", bytes(len(left.journal_bytes) - length)):  # or zeros, as after a loss of power
             if left.journal_bytes[:length] + rest != left.journal_bytes:
                 left.put_back(journal_bytes=left.journal_bytes[:length] + rest)
@@ -620,7 +633,7 @@ def test_a_record_that_was_being_written_counts_for_nothing(tmp_path: Path, rest
     for slot, content in zip(records[2].slots.tolist(), records[2].contents, strict=True):
         at = sizes.slots_at + sizes.slot_bytes * slot
         before[at : at + sizes.slot_bytes] = content.tobytes()
-    for at in range(records[1].end, records[2].end, 5):
+    for at in range(records[1].end, records[2].end, 31):
         written = left.journal_bytes[: records[2].end if rest == "whole" else at]
         zeros = bytes(records[2].end - at) if rest == "zeros" else b""
         left.put_back(bytes(before), written + zeros)
@@ -628,6 +641,392 @@ def test_a_record_that_was_being_written_counts_for_nothing(tmp_path: Path, rest
     # Whole records behind a damaged one are no torn tail, also if the power failed before a mark was on the disk.
     left.put_back(bytes(marked(1)), flipped(left.journal_bytes, records[0].end + 40, 3))
     assert not left.is_right_or_refused()
+
+
+LINKS: dict[str, Callable[[Path, Path], Path]] = {
+    "link": lambda folder, file: symlink(folder / "l", file),
+    "chain": lambda folder, file: symlink(folder / "second", symlink(folder / "first", file)),
+    "relative": lambda folder, file: symlink(folder / "l", Path("../real") / file.name),
+    "folder": lambda folder, file: symlink(folder / "f", file.parent) / file.name,
+}
+
+
+def symlink(link: Path, target: Path) -> Path:
+    link.symlink_to(target)
+    return link
+
+
+@pytest.mark.parametrize("kind", LINKS)
+@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("mapped", [True, False])
+def test_a_table_file_behind_a_link(
+    tmp_path: Path, kind: str, there: bool, mapped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_for("cpu"), "shares_host_memory", mapped)
+    (tmp_path / "real").mkdir()
+    (tmp_path / "links").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    file = tmp_path / "real" / "table"
+    link = LINKS[kind](tmp_path / "links", file)
+    listed = sorted(os.listdir(link.parent if kind != "folder" else tmp_path / "links"))  # noqa: PTH208
+    keys = np.arange(1000, dtype=np.uint64)
+    monkeypatch.chdir(tmp_path / "links")
+    if there:
+        made(file)
+        table = HashMap.open(link.relative_to(tmp_path / "links"), device="cpu")
+    else:
+        link = link.relative_to(tmp_path / "links")
+        table = HashMap("u8", "u8", design="stadium", memory=link, device="cpu", capacity=1000)
+        table.insert(keys[10:], keys[10:])
+        table.flush()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert table.memory == file
+    with pytest.raises(PathError, match="open already"):
+        HashMap.open(file, device="cpu")
+    table.assign(keys[10:], keys[10:] + np.uint64(5))
+    assert (tmp_path / "real" / ".table.journal").exists() is mapped
+    abandon(table)
+    with HashMap.open(file, device="cpu") as table:
+        assert pairs_of(table) == {key: key for key in range(10, 1000)}
+        table.reserve(20_000)  # another file takes the name
+        table.insert(keys, keys)
+    with HashMap.open(file, device="cpu") as table:
+        assert len(table) == 1000
+    assert sorted(os.listdir(tmp_path / "links")) == listed and os.listdir(tmp_path / "real") == ["table"]  # noqa: PTH208
+    assert os.listdir(tmp_path / "elsewhere") == []  # noqa: PTH208
+
+
+def test_links_that_lead_nowhere(tmp_path: Path) -> None:
+    loop = symlink(tmp_path / "loop", tmp_path / "loop")
+    deep = symlink(tmp_path / "deep", tmp_path / "none" / "table")
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    for path in (loop, deep, fifo, tmp_path):
+        with pytest.raises(PathError):
+            HashMap("u8", "u8", design="stadium", memory=path, device="cpu")
+        with pytest.raises(PathError):
+            HashMap.open(path, device="cpu")
+
+
+def test_a_file_with_two_names_is_refused(tmp_path: Path) -> None:
+    path, other = tmp_path / "table", tmp_path / "other"
+    made(path)
+    other.hardlink_to(path)
+    for name in (path, other):
+        with pytest.raises(PathError, match=r"2 names.*copy"):
+            HashMap.open(name, device="cpu")
+    other.unlink()
+    table = HashMap.open(path, device="cpu")
+    other.hardlink_to(path)
+    keys = np.arange(5000, dtype=np.uint64)
+    table.assign(keys[:20], keys[:20])
+    table.flush()  # which changes the file under both names
+    table.insert(keys, keys)
+    with pytest.raises(PathError, match="remove the other names"):
+        table.flush()
+    other.unlink()
+    table.flush()
+    abandon(table)
+    with HashMap.open(path, device="cpu") as again:
+        assert len(again) == 5000
+    # A process that is killed when a new file takes its name leaves two names. The first one goes.
+    path.with_name(".table.0123456789abcdef.table").hardlink_to(path)
+    HashMap.open(path, device="cpu").close()
+    assert os.listdir(tmp_path) == ["table"]  # noqa: PTH208
+
+
+@pytest.mark.parametrize("fate", ["renamed", "copied", "moved away", "other journal", "older journal"])
+def test_a_file_without_its_journal_is_refused(tmp_path: Path, fate: str) -> None:
+    left = Left.in_folder(tmp_path)
+    file, journal = tmp_path / "moved", tmp_path / ".moved.journal"
+    if fate == "renamed":
+        left.path.rename(file)
+    elif fate == "copied":
+        shutil.copy(left.path, file)
+    elif fate == "moved away":
+        (tmp_path / "away").mkdir()
+        file, journal = tmp_path / "away" / "table", tmp_path / "away" / ".table.journal"
+        left.path.rename(file)
+    else:
+        file, journal = left.path, left.journal
+        kept = left.journal.rename(tmp_path / "kept")
+        if fate == "other journal":
+            (tmp_path / "others").mkdir()
+            Left.in_folder(tmp_path / "others").journal.rename(journal)
+        else:  # of the same file and the same flush
+            left.put_back()
+            HashMap.open(file, device="cpu").close()
+            with HashMap.open(file, device="cpu") as table:
+                assert pairs_of(table) == left.confirmed
+            left.put_back(journal_bytes=kept.read_bytes().replace(left.journal_bytes[32:48], os.urandom(16)))
+    for _ in range(2):
+        with pytest.raises(CorruptFile, match=r"journal, which is (missing|damaged|not this one)"):
+            HashMap.open(file, device="cpu")
+    if fate in ("renamed", "copied"):
+        with pytest.raises(CorruptFile, match=f"rename {left.journal} to {journal}"):
+            HashMap.open(file, device="cpu")
+        left.journal.rename(journal)
+    elif fate == "moved away":
+        left.journal.rename(journal)
+    else:
+        kept.rename(journal) if kept.exists() else None
+        left.put_back()
+    with HashMap.open(file, device="cpu") as table:
+        assert pairs_of(table) == left.confirmed
+        table.check()
+
+
+def test_a_journal_of_another_file_is_not_removed(tmp_path: Path) -> None:
+    left = Left.in_folder(tmp_path)
+    moved = left.path.rename(tmp_path / "moved")
+    made(left.path)
+    table = HashMap.open(left.path, device="cpu")
+    assert left.journal.read_bytes() == left.journal_bytes
+    table.assign(np.arange(50, dtype=np.uint64), np.zeros(50, np.uint64))
+    abandon(table)
+    assert len(HashMap.open(left.path, device="cpu")) == 990
+    with pytest.raises(CorruptFile, match=r"rename \S+ to \S+") as refused:
+        HashMap.open(moved, device="cpu")
+    mend = re.search(r"rename (\S+) to (\S+?),", str(refused.value))
+    assert mend is not None
+    Path(mend[1]).rename(mend[2])
+    with HashMap.open(moved, device="cpu") as table:
+        assert pairs_of(table) == left.confirmed
+
+
+def test_a_file_that_is_renamed_while_it_is_open_has_a_journal(tmp_path: Path) -> None:
+    path, moved = tmp_path / "table", tmp_path / "moved"
+    made(path)
+    table = HashMap.open(path, device="cpu")
+    path.rename(moved)
+    keys = np.arange(20, 40, dtype=np.uint64)
+    table.assign(keys, keys + np.uint64(1))
+    abandon(table)
+    with pytest.raises(CorruptFile, match=r"rename .*\.table\.journal to .*\.moved\.journal"):
+        HashMap.open(moved, device="cpu")
+    (tmp_path / ".table.journal").rename(tmp_path / ".moved.journal")
+    with HashMap.open(moved, device="cpu") as table:
+        assert (table.find(keys)[0] == keys).all()
+
+
+def test_a_copy_of_an_open_file_that_nobody_changes(tmp_path: Path) -> None:
+    path, twin = tmp_path / "table", tmp_path / "twin"
+    made(path)
+    table = HashMap.open(path, device="cpu")
+    held = pairs_of(table)
+    table.insert(np.arange(2000, 2010, dtype=np.uint64), np.zeros(10, np.uint64))  # in slots that were free
+    shutil.copy(path, twin)
+    with HashMap.open(twin, device="cpu") as again:
+        assert pairs_of(again) == held
+    keys = np.arange(20, 40, dtype=np.uint64)
+    table.assign(keys, keys + np.uint64(1))
+    shutil.copy(path, twin)
+    with pytest.raises(CorruptFile, match="missing"):
+        HashMap.open(twin, device="cpu")
+    shutil.copy(tmp_path / ".table.journal", tmp_path / ".twin.journal")
+    with HashMap.open(twin, device="cpu") as again:
+        assert pairs_of(again) == held
+    table.close()
+
+
+def test_a_file_of_the_older_layout(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    made(path)
+    older = bytearray(path.read_bytes())
+    older[:8] = older[4096:4104] = b"warphtb1"
+    path.write_bytes(older)
+    with HashMap.open(path, device="cpu") as table:
+        assert len(table) == 990
+        table.check()
+    assert path.read_bytes()[:8] == b"warphtb2"
+    path.write_bytes(older)
+    description = table_file.describe(path)
+    opening = b"warphtb1" + bytes.fromhex(description["identity"]) + description["sequence"].to_bytes(8, "little")
+    (tmp_path / ".table.journal").write_bytes(opening)
+    with pytest.raises(CorruptFile, match="older version"):
+        HashMap.open(path, device="cpu")
+
+
+class Refusal:
+    """Has the calls of the system fail at one place, as if there were no room."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, at: int, number: int) -> None:
+        self.calls, self._at, self._number = 0, at, number
+        for owner, name in (
+            (os, "open"),
+            (os, "pwrite"),
+            (os, "fsync"),
+            (os, "link"),
+            (os, "posix_fallocate"),
+            (os, "preadv"),
+            (os, "pread"),
+            (Path, "replace"),
+            (mmap, "mmap"),
+            (fcntl, "flock"),
+        ):
+            patch.setattr(owner, name, self._of(getattr(owner, name)))
+
+    def _of(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **options: Any) -> Any:
+            self.calls += 1
+            if self.calls == self._at:
+                raise OSError(self._number, os.strerror(self._number))
+            return original(*args, **options)
+
+        return call
+
+
+ROOM = [errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG]
+
+
+@pytest.mark.parametrize("verb", ["make", "open", "assign", "grow", "flush", "flush a larger one"])
+def test_no_room_at_any_call_of_the_system(tmp_path: Path, verb: str) -> None:
+    keys = np.arange(200, dtype=np.uint64)
+    held: Oracle = {int(key): int(key) for key in keys[:100]}
+
+    def prepared(path: Path) -> Any:
+        if verb == "make":
+            return None
+        table = HashMap("u8", "u8", design="stadium", memory=path, device="cpu", capacity=100)
+        table.insert(keys[:100], keys[:100])
+        if verb == "open":
+            return table.close()
+        if verb == "flush a larger one":
+            table.reserve(3000)
+        elif verb != "flush":
+            table.flush()
+        return table
+
+    def act(path: Path, table: Any) -> Any:
+        if verb == "make":
+            return HashMap("u8", "u8", design="stadium", memory=path, device="cpu", capacity=100)
+        if verb == "open":
+            return HashMap.open(path, device="cpu")
+        if verb == "assign":
+            return table.assign(keys[:100], keys[:100])
+        return table.reserve(3000) if verb == "grow" else table.flush()
+
+    for number in ROOM if verb == "grow" else ROOM[:2]:
+        at, calls = 1, 1
+        while at <= calls:
+            path = tmp_path / f"table-{number}-{at}"
+            table = prepared(path)
+            with pytest.MonkeyPatch.context() as patch:
+                refusal = Refusal(patch, at, number)
+                try:
+                    made_or_opened = act(path, table)
+                except (MemoryError, PathError) as error:
+                    assert isinstance(error, MemoryError) or "room" in str(error), repr(error)
+                    made_or_opened = None
+                calls = refusal.calls
+            if verb in ("make", "open"):
+                if made_or_opened is not None:
+                    made_or_opened.close()
+                elif verb == "make":
+                    assert not list(tmp_path.glob(f"*{path.name}*"))
+            if verb == "make":
+                path.unlink(missing_ok=True)
+            else:
+                if table is not None:
+                    assert pairs_of(table) == held
+                    table.check()
+                    table.close()
+                with HashMap.open(path, device="cpu") as again:
+                    assert pairs_of(again) == held
+            at += 1
+        assert calls > 1
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("end", ["close", "collect", "exit"])
+@pytest.mark.parametrize("mapped", [True, False])
+def test_the_end_of_a_forked_child_leaves_the_file_alone(
+    tmp_path: Path, end: str, mapped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_for("cpu"), "shares_host_memory", mapped)
+    path = tmp_path / "table"
+    made(path)
+    table = HashMap.open(path, device="cpu")
+    keys = np.arange(100, 200, dtype=np.uint64)
+    table.assign(keys, keys + np.uint64(1))
+    held = pairs_of(table)
+
+    def left() -> dict[str, bytes]:
+        return {entry.name: entry.read_bytes() for entry in tmp_path.iterdir()}
+
+    before = left()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            assert pairs_of(table) == held
+            for change in (
+                lambda: table.insert(keys, keys),
+                lambda: table.assign(keys, keys),
+                lambda: table.erase(keys),
+                lambda: table.upsert(keys, keys, "add"),
+                lambda: table.execute(np.full(100, Operation.ERASE, "u1"), keys, keys),
+                lambda: table.reserve(90_000),
+                table.clear,
+                table.shrink,
+                table.flush,
+            ):
+                with pytest.raises(PathError, match=r"forked from.*copy\(\)"):
+                    change()
+            assert pairs_of(table) == held
+            if end == "close":
+                table.close()
+                with pytest.raises(WarphashError, match="closed"):
+                    len(table)
+            else:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("error")
+                    if end == "collect":
+                        del change, table
+                    else:
+                        table._unclosed()  # type: ignore[misc]
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert left() == before
+    with pytest.raises(PathError, match="open already"):
+        HashMap.open(path, device="cpu")
+    table.erase(keys[:10])
+    table.flush()
+    table.close()
+    with HashMap.open(path, device="cpu") as again:
+        assert pairs_of(again) == {key: value for key, value in held.items() if key not in range(100, 110)}
+    assert list(left()) == ["table"]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_does_not_undo_an_update_of_its_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An update that was interrupted is undone in the slots, which a child shares."""
+    path = tmp_path / "table"
+    table = HashMap("u8", "u8", design="stadium", memory=path, device="cpu", capacity=100, on_full="raise")
+    keys = np.arange(100, dtype=np.uint64)
+    table.insert(keys, keys)
+    array: Any = type(table._storage.store.state.array)  # type: ignore[attr-defined]
+    original = array.update
+
+    def update(self: Any, *args: Any, **options: Any) -> Any:
+        original(self, *args, **options)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(array, "update", update)
+        table.assign(keys, keys + np.uint64(1))
+    child = os.fork()
+    if child == 0:
+        try:
+            table.find(keys)
+        except PathError:
+            os._exit(0)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert (table.find(keys)[0] == keys).all()
+    table.close()
 
 
 def test_an_emptied_slot_is_not_booked_again_before_a_rebuild(tmp_path: Path) -> None:
