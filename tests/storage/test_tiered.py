@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from support.types import Array
-from warphash import HashMap, HashSet, ParameterError, TableFull
+from warphash import HashMap, HashSet, ParameterError, PathError, TableFull
 from warphash.storage.tiered import home
 from warphash.storage.tiered.cache import Cache
 from warphash.storage.tiered.writing import WriteBack
@@ -301,7 +301,7 @@ def test_a_home_in_a_file_has_what_the_last_flush_confirmed(device: str, write: 
     table.flush()
     table.assign(keys[:40], keys[:40] + 2)
     table.insert(keys + 1000, keys)
-    del table  # as if the process had died
+    table.__exit__(KeyboardInterrupt, None, None)  # as if the process had died
     with HashMap.open(path, device=device) as again:
         assert again.design == "tiered" and len(again) == 200
         assert again.find(keys)[0].tolist() == [*(keys[:40] + 1).tolist(), *keys[40:].tolist()]
@@ -460,6 +460,62 @@ def test_what_is_no_access_of_a_key_changes_no_figure(device: str) -> None:
     assert len(left & right) == 2000 and len(right - left) == 0 and right <= left
     assert len(left.keys()) == 3000 and left.probe_counts(keys).sum() >= 3000
     assert left.stats().tiers == before
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("kind", ["cached", "due", "empty"])
+def test_a_forked_child_looks_up_what_the_parent_has_in_a_file(tmp_path: Path, write: str, kind: str) -> None:
+    """The child may not change the home, so nobody is admitted; and a key in the cache is not changed there alone."""
+    path = tmp_path / "table"
+    keys = np.arange(2000, dtype=np.uint64)
+    table = tiered("cpu", write, capacity=2000, memory=path)
+    table.insert(keys, keys)
+    if kind != "empty":
+        warmed(table, keys[:50])
+        table.assign(keys[:50], keys[:50] + np.uint64(7))
+    if kind == "due":
+        for _ in range(3):
+            table.find(keys[500:800])  # candidates that the next verb admits
+    held = dict(zip(*(column.tolist() for column in table.to_arrays()), strict=True))
+    values = np.array([held[key] for key in range(2000)], np.uint64)
+    before = {entry.name: entry.read_bytes() for entry in tmp_path.iterdir()}
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            for at in range(0, 2000, 150):
+                asked = np.resize(keys[at : at + 300], 900)
+                found, there = table.find(asked)
+                assert there.all() and (found == values[asked.astype(int)]).all()
+                assert table.contains(keys).all() and len(table) == 2000
+            for change in (
+                lambda: table.assign(keys[:20], keys[:20]),
+                lambda: table.upsert(keys, keys, "add"),
+                lambda: table.insert(keys[:1], keys[:1]),
+                lambda: table.erase(keys[:20]),
+                lambda: table.reserve(90_000),
+                table.clear,
+                table.shrink,
+                table.flush,
+            ):
+                with pytest.raises(PathError, match=r"forked from.*copy\(\)"):
+                    change()
+                assert (table.find(keys)[0] == values).all()
+            twin = table.copy()
+            twin.assign(keys, keys)
+            assert (twin.find(keys)[0] == keys).all()
+            table.check()
+            table.close()
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert {entry.name: entry.read_bytes() for entry in tmp_path.iterdir()} == before
+    table.assign(keys[:100], keys[:100])
+    table.close()
+    with HashMap.open(path, device="cpu") as again:
+        assert (again.find(keys)[0][100:] == values[100:]).all() and (again.find(keys[:100])[0] == keys[:100]).all()
 
 
 def test_what_the_parameters_can_be() -> None:

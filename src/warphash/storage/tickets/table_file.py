@@ -662,8 +662,13 @@ def _new_file(path: Path) -> tuple[Path, int]:
     while True:
         name = path.with_name(f".{path.name}.{os.urandom(8).hex()}.table")
         handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        if _locked(handle) and _is_named(handle, name):
-            return name, handle
+        try:
+            if _locked(handle) and _is_named(handle, name):
+                return name, handle
+        except BaseException:
+            os.close(handle)
+            name.unlink(missing_ok=True)
+            raise
         os.close(handle)
 
 
@@ -671,9 +676,13 @@ def _open_locked(path: Path) -> int | None:
     """Open and lock the file of a table; None if it is locked. If another file takes its name meanwhile, open that."""
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
-        locked = _locked(handle)
-        if locked and _is_named(handle, path):
-            return handle
+        try:
+            locked = _locked(handle)
+            if locked and _is_named(handle, path):
+                return handle
+        except BaseException:
+            os.close(handle)
+            raise
         os.close(handle)
         if not locked:
             return None
@@ -685,9 +694,6 @@ def _locked(handle: int) -> bool:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:
-        os.close(handle)
-        raise
     return True
 
 
