@@ -18,6 +18,7 @@ import numpy as np
 from warphash import HashMap
 
 KEYS = np.arange(200, dtype=np.uint64)
+NEVER = 1 << 30
 STATES = 6
 """Flushes of a run, the first one of which makes the table."""
 
@@ -111,7 +112,7 @@ def main(folder: Path, step: int) -> None:
             stopped, confirmed = child(path, at, way, opens=False)
             if not stopped:
                 break
-            child(path, 1 + at * 5 % 7, (at + way) % 3, opens=True)
+            child(path, NEVER if way == at % 3 else 1 + at * 5 % 7, (at + way) % 3, opens=True)
             with HashMap.open(path, device="cpu") as table:
                 table.check()
                 held = dict(zip(*(column.tolist() for column in table.to_arrays()), strict=True))
