@@ -106,7 +106,7 @@ def test_all_values_of_keys() -> None:
 
 @pytest.mark.parametrize(
     ("library", "value"),
-    [("pandas", [("a", "i4")]), ("polars", "V3"), ("polars", "M8[s]"), ("pyarrow", "V3"), ("pyarrow", "c8")],
+    [("pandas", [("a", "i4")]), ("polars", "M8[s]"), ("pyarrow", [("a", "i4")]), ("pyarrow", "c8")],
     ids=str,
 )
 def test_values_of_which_a_library_has_no_column(library: str, value: Any) -> None:
@@ -131,6 +131,15 @@ def test_values_come_back_as_they_were(library: str, value: str) -> None:
     held = table[keys]
     assert type(held).__module__.partition(".")[0] == library
     assert np.asarray(held).astype(value).tolist() == values.tolist()
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_bytes_of_one_width_come_back_as_they_were(library: str) -> None:
+    module = pytest.importorskip(library)
+    keys = module.array(IDS) if library == "pyarrow" else module.Series(IDS)
+    values = [b"a\0c", b"\0\0\0", b"xyz"]
+    held = HashMap.from_arrays(keys, np.array(values, "V3"), device="cpu")[keys]
+    assert (held.to_pylist() if library == "pyarrow" else held.to_list()) == values
 
 
 def test_no_library_is_imported_that_the_caller_did_not() -> None:

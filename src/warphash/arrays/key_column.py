@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import ParameterError
+from .adapters.columns import library_name
+from .arrow import ArrowData, read_arrow, speaks_arrow
 from .float_column import FloatColumn
 from .library import ArrayView
 from .nullable_column import NullableColumn, without_nulls
@@ -61,6 +63,8 @@ def _is_text(dtype: Any) -> bool | None:
 def column_and_view(keys: Any, options: Mapping[str, Any]) -> tuple[Column, ArrayView]:
     """The column that an array of keys is of, in a table with such options, and its view."""
     nulls, floats = options.get("nulls", "raise"), options.get("floats")
+    if speaks_arrow(keys) and library_name(keys) is None and (chunks := read_arrow(keys)) is not None:
+        keys = ArrowData(chunks)  # since the result of a query can be read only once
     text = holds_text(keys)
     if text is not None:
         column = key_column(str if text else bytes, nulls)

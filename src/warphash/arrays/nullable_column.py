@@ -6,7 +6,6 @@ type.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import DtypeError, ShapeError
+from .adapters.columns import column_of
+from .adapters.read_column import read_column, see_items
+from .arrow_values import Valid
 from .exact import exactly
 from .library import ArrayView, Library
 from .row_type import Column
@@ -21,12 +23,6 @@ from .string_column import StringColumn
 from .strings import NULL_LENGTH, ROW, StringArray, StringRows
 
 __all__ = ["NullableColumn", "without_nulls"]
-
-_ASKED = {"pandas": ("notna", "dropna"), "polars": ("is_not_null", "drop_nulls"), "pyarrow": ("is_valid", "drop_null")}
-"""The methods of a column that say which values are no nulls, and that leave nulls out."""
-
-Valid = npt.NDArray[np.bool_] | None
-
 
 @dataclass(frozen=True)
 class NullableColumn(StringColumn):
@@ -59,33 +55,33 @@ class NullableColumn(StringColumn):
         """See one key or a batch."""
         if isinstance(given, ArrayView | StringRows | StringArray) or getattr(given, "dtype", None) == ROW:
             return super().see(given)
-        values, valid = self._apart(given)
+        values, valid, is_one = self._apart(given)
         rows = np.empty(len(values), ROW)
         rows["length"] = self._items.nbytes
         rows["address"] = np.arange(len(values), dtype=np.uint64) * np.uint64(self._items.nbytes)
         rows["address"] += np.uint64(values.ctypes.data)
         if valid is not None:
             rows["length"][~valid] = NULL_LENGTH
-        is_one = given is None or (valid is None and self._items.see(given).shape == self._items.shape)
         held = rows.reshape(()) if is_one else rows
         return self.of_rows(StringRows(held, False, values, 0 if valid is None else int((~valid).sum())), given)
 
-    def _apart(self, given: Any) -> tuple[npt.NDArray[Any], Valid]:
-        """The values of a column in host memory, with zeros for nulls; and which are no nulls, or None if all are."""
+    def _apart(self, given: Any) -> tuple[npt.NDArray[Any], Valid, bool]:
+        """The values of a column in host memory, with zeros for nulls; which are no nulls; and whether it is one key."""
         items = self._items
         if given is None:
-            return np.zeros((1, *items.shape), items.dtype), np.zeros(1, np.bool_)
+            return np.zeros((1, *items.shape), items.dtype), np.zeros(1, np.bool_), True
         kept, valid = without_nulls(given)
         if valid is not None and not valid.any():
-            return np.zeros((len(valid), *items.shape), items.dtype), valid
-        seen = items.view(kept, "keys")
+            return np.zeros((len(valid), *items.shape), items.dtype), valid, False
+        given = items.see(kept)
+        seen = items.view(given, "keys")
         if seen.host is None:
             raise DtypeError(f"keys with nulls={self.nulls!r} lie in host memory, got an array on {seen.device}")
         if valid is None:
-            return seen.host, None
+            return seen.host, None, given.shape == items.shape
         values = np.zeros((len(valid), *items.shape), items.dtype)
         values[valid] = seen.host
-        return values, valid
+        return values, valid, False
 
     def view_one(self, key: Any, mend: str) -> ArrayView | None:
         """See one key; None for what the type does not hold."""
@@ -125,29 +121,20 @@ class NullableColumn(StringColumn):
 
 def without_nulls(given: Any) -> tuple[Any, Valid]:
     """A column without its nulls, and which of its values are no nulls, bool[n]; None if all are."""
-    library, valid = type(given).__module__.partition(".")[0], None
     if isinstance(given, list | tuple):
         valid = np.array([item is not None for item in given], np.bool_)
-        kept = [item for item in given if item is not None]
-    elif library in _ASKED and not (library == "pandas" and isinstance(getattr(given, "dtype", None), np.dtype)):
-        asks, drops = _ASKED[library]  # in a column of a type of NumPy's, NaN and NaT are values
-        valid, kept = np.asarray(getattr(given, asks)(), np.bool_), getattr(given, drops)()
-    return (given, None) if valid is None or valid.all() else (kept, valid)
+        return (given, None) if valid.all() else ([item for item in given if item is not None], valid)
+    items = None if isinstance(given, np.ndarray | ArrayView) else read_column(given)
+    if items is None:
+        return given, None
+    kept = items if items.valid is None else items._replace(array=items.array[items.valid])
+    return see_items(given, kept), items.valid
 
 
 def _as_column(values: npt.NDArray[Any], valid: Valid, library: Library) -> Any:
     """Values and nulls as a column of a library."""
-    module: Any = sys.modules.get(library.kind)
-    if library.kind == "pyarrow":
-        return module.array(values, mask=None if valid is None else ~valid)
-    if library.kind in ("polars", "pandas"):
-        made = module.Series(values)
-        if valid is None:
-            return made
-        if library.kind == "pandas":
-            nullable = {"i": "Int", "u": "UInt", "f": "Float"}.get(values.dtype.kind)
-            return (made.astype(f"{nullable}{8 * values.dtype.itemsize}") if nullable else made).where(valid)
-        return made.zip_with(module.Series(valid), module.repeat(None, len(values), dtype=made.dtype, eager=True))
+    if library.kind in ("pyarrow", "polars", "pandas"):
+        return column_of(library.kind, values, valid)
     if valid is None:
         return values
     items = np.empty(len(values), object)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from ..errors import DtypeError, ParameterError, ShapeError
 from .adapters.columns import column_library, plain_library
 from .adapters.numpy import NUMPY, NumpyLibrary
+from .arrow import ArrowData
 from .library import Allocator, ArrayView, Dtype, Library, Shape
 from .row_type import Column
 from .strings import NULL_LENGTH, ROW, StringArray, StringRows, rows_of
@@ -142,7 +143,8 @@ class StringColumn(Column):
             given = rows.given
         rows.given = given
         host, answers = rows.rows, column_library(given)
-        library = _LIBRARIES.get(type(given).__module__.partition(".")[0], _LIBRARIES["numpy"])
+        kind = "numpy" if isinstance(given, ArrowData) else type(given).__module__.partition(".")[0]
+        library = _LIBRARIES.get(kind, _LIBRARIES["numpy"])
         if answers is not None and isinstance(library, StringLibrary):
             library = StringLibrary(library.kind, answers)
         return ArrayView(host.ctypes.data, host.shape, ROW, "cpu", None, rows, host, library)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import DtypeError, ShapeError
-from .arrow import Chunk, give_strings, read_arrow
+from .arrow import Chunk, check_codes, check_extension, give_strings, read_arrow, speaks_arrow
 from .library import MAX_ROWS, refuse_rows
 from .threads import in_threads
 
@@ -29,9 +29,6 @@ NULL_LENGTH = 2**64 - 1
 
 _TEXT, _BINARY = ("u", "U", "vu"), ("z", "Z", "vz")
 """Arrow's formats: with offsets of 32 and 64 bits, and of views."""
-
-_CODES = dict(zip("cCsSiIlL", ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"), strict=True))
-"""The types of a dictionary's codes, by Arrow's formats."""
 
 _PIECE = 1 << 14
 """Elements of a column that become rows together, in a cache."""
@@ -282,8 +279,9 @@ def _categorical(column: Any) -> Any:
 
 def _of_codes(codes: npt.NDArray[Any], words: StringRows) -> StringRows:
     """Rows of categories; a code of -1 is a null."""
-    rows = np.empty(len(codes), ROW)
-    return StringRows(rows, words.text, words, _fill_coded(rows, codes, codes >= 0, words.rows))
+    rows, valid = np.empty(len(codes), ROW), codes != -1
+    check_codes(codes, len(words.rows), valid)
+    return StringRows(rows, words.text, words, _fill_coded(rows, codes, valid, words.rows))
 
 
 def _is_pandas(value: Any) -> bool:
@@ -298,12 +296,17 @@ def _has_arrow_memory(column: Any) -> bool:
 
 def _format_of(array: Any) -> str:
     """Arrow's name of the type of a column; "" for what is no column of Arrow data."""
-    if not (hasattr(array, "__arrow_c_array__") or hasattr(array, "__arrow_c_stream__")):
-        return ""
-    if hasattr(array, "__cuda_array_interface__") or hasattr(array, "columns"):  # on a GPU, or a frame
+    if not speaks_arrow(array) or hasattr(array, "columns"):  # or a frame
         return ""
     chunks = read_arrow(array)
-    return (chunks[0].dictionary or chunks[0]).format if chunks else ""
+    return _values_of(chunks[0]).format if chunks else ""
+
+
+def _values_of(chunk: Chunk) -> Chunk:
+    """Where the values of a column are: in its dictionary, in its runs, or in the column itself."""
+    if chunk.dictionary is not None:
+        return _values_of(chunk.dictionary)
+    return _values_of(chunk.children[1]) if chunk.format == "+r" else chunk
 
 
 # ---- columns of Arrow data
@@ -325,10 +328,16 @@ def _fill_from(rows: npt.NDArray[Any], chunk: Chunk, text: bool, name: str) -> i
     if chunk.dictionary is not None:
         words = np.empty(chunk.dictionary.length, ROW)
         _fill_from(words, chunk.dictionary, text, name)
-        return _fill_coded(rows, chunk.at(1, _CODES[kind], chunk.length, chunk.offset), chunk.valid, words)
+        return _fill_coded(rows, chunk.codes, chunk.valid, words)
+    if kind == "+r":
+        values = chunk.children[1]
+        words = np.empty(values.length, ROW)
+        _fill_from(words, values, text, name)
+        return _fill_coded(rows, chunk.runs, None, words)
     if kind == "n":
         rows["address"] = 0
         return _note_nulls(rows, chunk.valid)
+    check_extension(chunk)
     if kind not in (_TEXT if text else _BINARY):
         _refuse(f"Arrow data of format {kind!r}", text, name)
     if not chunk.length:

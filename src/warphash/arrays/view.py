@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ParameterError
+from ..errors import DtypeError, ParameterError, WarphashError
 from .adapters.engine import ENGINE_MEMORY
 from .adapters.foreign import see_foreign
 from .adapters.numpy import NUMPY
@@ -63,9 +63,22 @@ def view(array: Any, dtype: npt.DTypeLike | None = None) -> ArrayView:
     if isinstance(array, list | tuple):
         if len(array) > MAX_ROWS:
             refuse_rows(len(array))
-    elif (seen := see_foreign(array)) is not None:
+    elif (seen := _see_foreign(array, dtype)) is not None:
         return seen
     return NUMPY.see(exactly(array, None if dtype is None else np.dtype(dtype)))
+
+
+def _see_foreign(array: Any, dtype: npt.DTypeLike | None) -> ArrayView | None:
+    """As `see_foreign`; other errors than ours, of a library that we do not know, are ours."""
+    try:
+        return see_foreign(array, None if dtype is None else np.dtype(dtype))
+    except (MemoryError, WarphashError):
+        raise
+    except Exception as error:
+        raise DtypeError(
+            f"expected an array, got {type(array).__name__}, which answers {type(error).__name__} ({error}): give a "
+            "NumPy array, or a list of its values"
+        ) from error
 
 
 def empty_like_kind(

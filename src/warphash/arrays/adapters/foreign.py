@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ...errors import DeviceError, DtypeError, ShapeError
+from ...errors import DeviceError, DtypeError, ShapeError, WarphashError
 from ..dlpack import (
     CPU_DEVICES,
     CUDA_DEVICES,
@@ -26,8 +26,8 @@ from ..dlpack import (
 )
 from ..gpu_memory import gpu_of
 from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Library, Shape, device_index, refuse_rows
-from .columns import column_library
 from .numpy import NUMPY, address_of
+from .read_column import read_column, see_items
 
 __all__ = ["INTERFACE", "NUMBA", "empty_on_gpu", "see_dlpack", "see_foreign"]
 
@@ -111,32 +111,42 @@ INTERFACE = InterfaceLibrary()
 NUMBA = NumbaLibrary()
 
 
-def see_foreign(array: Any) -> ArrayView | None:
+def see_foreign(array: Any, dtype: Dtype | None = None) -> ArrayView | None:
     """View an array of a library that no adapter is for; None for what is no array.
+
+    Parameters
+    ----------
+    dtype
+        Type of the items, of which a frame is records if that is a structured type.
 
     Raises
     ------
     DtypeError, DeviceError, ShapeError
         As `view.view`.
     """
+    kind = type(array)
+    if not hasattr(kind, "__cuda_array_interface__") and (items := read_column(array, dtype)) is not None:
+        if items.valid is not None:
+            nulls = int((~items.valid).sum())
+            raise DtypeError(f"expected values, got {nulls:,} nulls among them: drop or fill the nulls first")
+        return see_items(array, items)
     if isinstance(shape := getattr(array, "shape", None), tuple) and shape and shape[0] > MAX_ROWS:
         refuse_rows(shape[0])
-    _check_columns(array)
     if hasattr(array, "__cuda_array_interface__"):
         return INTERFACE.see(array)
     if hasattr(array, "__dlpack__"):
         if hasattr(array, "__array_namespace__"):
             return ArrayApiLibrary(array.__array_namespace__()).see(array)
         return INTERFACE.see(array)
-    if hasattr(array, "__array__") and not isinstance(array, np.generic):  # pandas, Polars, PyArrow
-        return _see_column(array)
+    if hasattr(array, "__array__") and not isinstance(array, np.generic):
+        return _see_array(array)
     return None
 
 
 def see_interface(array: Any, library: Library) -> ArrayView:
     """View an array on a GPU by ``__cuda_array_interface__``."""
     interface = array.__cuda_array_interface__
-    dtype, shape = np.dtype(interface["typestr"]), tuple(int(extent) for extent in interface["shape"])
+    dtype, shape = _interface_type(interface), tuple(int(extent) for extent in interface["shape"])
     if interface.get("mask") is not None:
         raise ShapeError("expected an array without a mask; drop or fill the masked elements first")
     strides = interface.get("strides")
@@ -146,6 +156,17 @@ def see_interface(array: Any, library: Library) -> ArrayView:
     device = ask_device(array)[1] if hasattr(array, "__dlpack_device__") else gpu_of(address)
     stream = int(interface.get("stream") or LEGACY_STREAM)
     return ArrayView(address, shape, dtype, f"cuda:{device}", stream, array, None, library)
+
+
+def _interface_type(interface: Mapping[str, Any]) -> Dtype:
+    """Type of an item; of records, with the fields that ``descr`` tells."""
+    dtype = np.dtype(interface["typestr"])
+    descr = interface.get("descr")
+    if dtype.kind == "V" and descr and len(descr[0]) > 1 and descr[0][0]:
+        dtype = np.dtype(descr)
+    if not dtype.isnative:
+        raise DtypeError(f"expected an array of native byte order, got {dtype.str}: convert it first")
+    return dtype
 
 
 def see_dlpack(array: Any, library: Library) -> ArrayView:
@@ -158,9 +179,9 @@ def see_dlpack(array: Any, library: Library) -> ArrayView:
     except DtypeError:
         if not hasattr(array, "__array__"):
             raise
-        return _see_column(array)
+        return _see_array(array)
     if device_type in CPU_DEVICES:
-        seen = _see_column(array) if hasattr(array, "__array__") else NUMPY.see(ask_host_array(array))
+        seen = _see_array(array) if hasattr(array, "__array__") else NUMPY.see(ask_host_array(array))
         return seen._replace(library=library, owner=array) if library.kind == "array_api" else seen
     if device_type not in CUDA_DEVICES:
         raise DeviceError(f"expected an array on a CPU or an NVIDIA GPU, got DLPack device type {device_type}")
@@ -190,57 +211,32 @@ def _contiguous_strides(shape: Shape, itemsize: int, given: Any) -> Shape:
     return tuple(reversed(strides))
 
 
-# ---- columns of pandas, Polars and PyArrow
+# ---- what gives out a NumPy array of itself
 
 
-def _see_column(array: Any) -> ArrayView:
-    """View what NumPy makes an array of; answers to a column are columns of its library."""
-    seen, library = NUMPY.see(_as_numpy(array)), column_library(array)
-    return seen if library is None else seen._replace(library=library, owner=array)
+def _see_array(array: Any) -> ArrayView:
+    """View what NumPy makes an array of.
 
-
-def _as_numpy(array: Any) -> npt.NDArray[Any]:
-    if hasattr(array, "iloc") and hasattr(array, "columns") and not all(map(_is_numpys, array.dtypes)):
-        return np.stack([_as_numpy(array.iloc[:, k]) for k in range(len(array.columns))], axis=1)
-    dtype: Any = getattr(array, "dtype", None)
-    if getattr(dtype, "tz", None) is not None and hasattr(dtype, "unit"):  # of pandas: others give instants of UTC
-        return np.asarray(array, f"datetime64[{dtype.unit}]")
-    try:
-        if hasattr(dtype, "pyarrow_dtype"):  # of pandas, which makes objects of dates and of times with a zone
-            return np.asarray(sys.modules["pyarrow"].array(array))
-        return np.asarray(array)
-    except MemoryError:
-        raise
-    except Exception as error:  # of the library's own, as for its integers of 128 bits
-        raise DtypeError(
-            f"expected a type that NumPy has, got {type(array).__name__} ({error}): "
-            "give array.to_list(), whose items are checked one by one"
-        ) from None
-
-
-def _is_numpys(dtype: Any) -> bool:
-    return isinstance(dtype, np.dtype)
-
-
-def _check_columns(array: Any) -> None:
-    """Refuse columns of pandas, Polars and PyArrow that NumPy would change: integers with nulls would become floats."""
-    types: list[Any] = [getattr(array, "dtype", None)]
-    if hasattr(array, "columns"):
-        types = list(array.dtypes if hasattr(array, "dtypes") else getattr(getattr(array, "schema", None), "types", ()))
-        if len(kinds := sorted(set(map(str, types)))) > 1:
+    Raises
+    ------
+    DtypeError
+        For numbers with a unit, which their array is without.
+    """
+    for name in ("unit", "units"):
+        unit = getattr(array, name, None)
+        if unit is None and isinstance(attributes := getattr(array, "attrs", None), Mapping):
+            unit = attributes.get(name)
+        if unit is not None and not callable(unit):
             raise DtypeError(
-                f"expected columns of one type, got {', '.join(kinds)}: give an array of a structured type"
+                f"expected plain numbers, got {type(array).__name__} with the {name[:4]} {unit}, which a table does "
+                "not keep: give numpy.asarray(array), in the same unit each time"
             )
-    if nulls := _count_nulls(array, types):
-        raise DtypeError(f"expected values, got {nulls:,} nulls among them: drop or fill the nulls first")
-
-
-def _count_nulls(array: Any, types: list[Any]) -> int:
-    if hasattr(array, "null_count"):
-        count = array.null_count
-        return int(np.sum(np.asarray(count() if callable(count) else count)))
-    if hasattr(array, "itercolumns"):  # of PyArrow
-        return sum(column.null_count for column in array.itercolumns())
-    if hasattr(array, "isna") and not all(map(_is_numpys, types)):  # NaN of NumPy's is a value
-        return int(np.sum(np.asarray(array.isna())))
-    return 0
+    try:
+        return NUMPY.see(np.asarray(array))
+    except (MemoryError, WarphashError):
+        raise
+    except Exception as error:  # of the library's own
+        raise DtypeError(
+            f"expected an array that its library gives to NumPy, got {type(array).__name__}, which answers "
+            f"{type(error).__name__} ({error}): give a NumPy array, or a list of its values"
+        ) from None

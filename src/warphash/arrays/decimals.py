@@ -1,0 +1,66 @@
+"""Decimal numbers as items of a NumPy type: whole numbers of the last digit, with the scale in the name of the type.
+
+NumPy has no decimal numbers. So an item is a record of one field: a two's complement integer in 16 bytes, or in 32 for
+what needs more than 38 digits. The field's name says how many of the digits come behind the point. So 1.5 and 1.50, of
+columns of different scales, are of different types, and none is taken for the other.
+"""
+
+from __future__ import annotations
+
+import decimal
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["decimal_scale", "decimal_type", "decimals_of"]
+
+_FIELD = re.compile(r"decimal\(scale=(-?\d+)\)")
+
+
+def decimal_type(scale: int, nbytes: int = 16) -> np.dtype[Any]:
+    """The type of decimal numbers with ``scale`` digits behind the point, of 16 or 32 bytes."""
+    return np.dtype([(f"decimal(scale={scale})", f"V{nbytes}")])
+
+
+def decimal_scale(dtype: np.dtype[Any]) -> int | None:
+    """The scale of a type of `decimal_type`; None for other types."""
+    if dtype.names is None or len(dtype.names) != 1:
+        return None
+    found = _FIELD.fullmatch(dtype.names[0])
+    return int(found[1]) if found and dtype[0] in (np.dtype("V16"), np.dtype("V32")) else None
+
+
+def decimals_of(numbers: Iterable[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Integers and `decimal.Decimal` as items of a type of `decimal_type`.
+
+    Raises
+    ------
+    ValueError, OverflowError
+        If the type does not hold a number exactly.
+    """
+    scale, raw = decimal_scale(dtype) or 0, []
+    for number in numbers:
+        whole = _digits(decimal.Decimal(number), scale)
+        raw.append(whole.to_bytes(dtype.itemsize, "little", signed=True))
+    return np.frombuffer(b"".join(raw), dtype).copy()
+
+
+def _digits(number: decimal.Decimal, scale: int) -> int:
+    """The number as a whole number of its last digit."""
+    sign, digits, exponent = number.as_tuple()
+    if not isinstance(exponent, int):
+        raise ValueError(f"{number} is no finite number")
+    whole = int("".join(map(str, digits)))
+    shift = exponent + scale
+    if whole and shift > 80:
+        raise OverflowError(f"{number} is too large")
+    if shift >= 0:
+        whole *= 10**shift
+    else:
+        whole, rest = divmod(whole, 10**-shift) if -shift < len(digits) + 1 else (0, whole)
+        if rest:
+            raise ValueError(f"{number} has more than {scale} digits behind the point")
+    return -whole if sign else whole
