@@ -6,18 +6,20 @@ type.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import DtypeError, ShapeError
-from .adapters.columns import column_of
+from .adapters.columns import column_of, name_items
+from .adapters.numpy import NUMPY
 from .adapters.read_column import read_column, see_items
 from .arrow_values import Valid
 from .exact import exactly
 from .library import ArrayView, Library
+from .row_names import Names, RowNames, names_of
 from .row_type import Column
 from .string_column import StringColumn
 from .strings import NULL_LENGTH, ROW, StringArray, StringRows
@@ -41,6 +43,21 @@ class NullableColumn(StringColumn):
         assert self.items is not None
         return self.items
 
+    def own(self) -> Self:
+        """As `Column.own`."""
+        return replace(self, items=self._items.own())
+
+    @property
+    def names(self) -> RowNames:  # type: ignore[override]
+        """Of the items of a key that is no null."""
+        return self._items.names
+
+    def learn(self, seen: ArrayView, what: str) -> ArrayView:
+        """As `Column.learn`."""
+        given = getattr(seen.owner, "names", None)
+        self.names.learn(given)
+        return seen if given is None or self.names.order(given, what) is None else self.see(seen.owner.given)
+
     @property
     def numpy(self) -> np.dtype[Any]:
         """Type of a key that is no null."""
@@ -55,7 +72,7 @@ class NullableColumn(StringColumn):
         """See one key or a batch."""
         if isinstance(given, ArrayView | StringRows | StringArray) or getattr(given, "dtype", None) == ROW:
             return super().see(given)
-        values, valid, is_one = self._apart(given)
+        values, valid, is_one, names = self._apart(given)
         rows = np.empty(len(values), ROW)
         rows["length"] = self._items.nbytes
         rows["address"] = np.arange(len(values), dtype=np.uint64) * np.uint64(self._items.nbytes)
@@ -63,25 +80,27 @@ class NullableColumn(StringColumn):
         if valid is not None:
             rows["length"][~valid] = NULL_LENGTH
         held = rows.reshape(()) if is_one else rows
-        return self.of_rows(StringRows(held, False, values, 0 if valid is None else int((~valid).sum())), given)
+        made = StringRows(held, False, values, 0 if valid is None else int((~valid).sum()))
+        made.names = names
+        return self.of_rows(made, given)
 
-    def _apart(self, given: Any) -> tuple[npt.NDArray[Any], Valid, bool]:
-        """The values of a column in host memory, with zeros for nulls; which are no nulls; and whether it is one key."""
+    def _apart(self, given: Any) -> tuple[npt.NDArray[Any], Valid, bool, Names | None]:
+        """The values of a column in host memory, with zeros for nulls; which are no nulls; whether it is one key; names."""
         items = self._items
         if given is None:
-            return np.zeros((1, *items.shape), items.dtype), np.zeros(1, np.bool_), True
+            return np.zeros((1, *items.shape), items.dtype), np.zeros(1, np.bool_), True, None
         kept, valid = without_nulls(given)
         if valid is not None and not valid.any():
-            return np.zeros((len(valid), *items.shape), items.dtype), valid, False
+            return np.zeros((len(valid), *items.shape), items.dtype), valid, False, None
         given = items.see(kept)
         seen = items.view(given, "keys")
         if seen.host is None:
             raise DtypeError(f"keys with nulls={self.nulls!r} lie in host memory, got an array on {seen.device}")
         if valid is None:
-            return seen.host, None, given.shape == items.shape
+            return seen.host, None, given.shape == items.shape, names_of(seen)
         values = np.zeros((len(valid), *items.shape), items.dtype)
         values[valid] = seen.host
-        return values, valid, False
+        return values, valid, False, names_of(seen)
 
     def view_one(self, key: Any, mend: str) -> ArrayView | None:
         """See one key; None for what the type does not hold."""
@@ -110,13 +129,14 @@ class NullableColumn(StringColumn):
     def _values(self, data: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
         return data.view(self._items.dtype).reshape(-1, *self._items.shape)
 
-    def exported(self, made: StringArray, library: Library) -> Any:
-        """Keys as a column of a library; of NumPy, an array of objects if one is null."""
-        values = self._values(made.data)
-        if made.valid is not None:
-            values = np.zeros((len(made), *self._items.shape), self._items.dtype)
-            values[made.valid] = self._values(made.data)
-        return _as_column(values, made.valid, library)
+    def exported(self, rows: Any, library: Library | None = None) -> Any:
+        """Keys, a `StringArray`, as a column of a library; of NumPy, an array of objects if one is null."""
+        values = self._values(rows.data)
+        if rows.valid is not None:
+            values = np.zeros((len(rows), *self._items.shape), self._items.dtype)
+            values[rows.valid] = self._values(rows.data)
+        made = _as_column(values, rows.valid, NUMPY if library is None else library)
+        return made if (known := self.names.known) is None else name_items(made, known)
 
 
 def without_nulls(given: Any) -> tuple[Any, Valid]:

@@ -6,15 +6,14 @@ pandas makes of an array do.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ..errors import DtypeError
+from .adapters.columns import library_name
+from .arrow_values import Names
 from .library import ArrayView, Library
 
-__all__ = ["RowNames", "names_of", "with_names"]
-
-Names = tuple[Any, ...]
+__all__ = ["Names", "RowNames", "names_of", "names_of_one", "with_names"]
 
 
 class RowNames:
@@ -99,3 +98,10 @@ def names_of(seen: ArrayView) -> Names | None:
     """The names of the items of a row; None if they have none."""
     library: Any = seen.library
     return library.names if isinstance(library, _NamedRows) else None
+
+
+def names_of_one(seen: ArrayView) -> Names | None:
+    """The names of the items of a view that is a single row: of a Series of pandas, its index."""
+    if library_name(seen.owner) == "pandas" and hasattr(seen.owner, "index"):
+        return tuple(seen.owner.index)
+    return names_of(seen)

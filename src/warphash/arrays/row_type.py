@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import DtypeError, ShapeError
+from .adapters.columns import name_items
+from .adapters.numpy import address_of
 from .batch import as_rows
+from .decimals import decimal_scale
 from .exact import exactly
 from .key_types import check_key_type
-from .library import ArrayView
+from .library import ArrayView, Library
+from .row_names import Names, RowNames, names_of, names_of_one, with_names
 from .view import known_libraries, view
 
 __all__ = ["Column", "read_only"]
@@ -68,6 +72,15 @@ class Column:
         make = cls.of_keys if what == "keys" else cls.of_values
         return make(np.dtype((seen.dtype, seen.shape[1:])) if seen.shape[1:] else seen.dtype)
 
+    def own(self) -> Self:
+        """The same column, with names that no other table learns."""
+        return replace(self) if len(self.shape) == 1 else self
+
+    @cached_property
+    def names(self) -> RowNames:
+        """The names of the items of a row, as far as the table of this column knows any."""
+        return RowNames()
+
     @property
     def has_any_length(self) -> bool:
         """Whether rows are strings of any length (`string_column.StringColumn`)."""
@@ -94,7 +107,8 @@ class Column:
         """See an array of rows of this column, or a copy in its type if that type has every value of the array's type.
 
         The array has any number of axes, the last of which are the row's: the view has one axis in their place.
-        A mask is no array of numbers: bool is not taken for integers.
+        A mask is no array of numbers: bool is not taken for integers. Fields of records, and items of rows with names,
+        come in the order of the column, by their names.
 
         Raises
         ------
@@ -104,6 +118,8 @@ class Column:
         library = known_libraries.get(type(array))
         seen = view(array, self.dtype) if library is None else library.see(array)
         if seen.dtype != self.dtype:
+            seen = _with_fields(seen, self.dtype)
+        if seen.dtype != self.dtype:
             if seen.dtype.kind == "b" or not _widens(seen.dtype, self.dtype):
                 raise DtypeError(
                     f"{what} must be {self.dtype}, as the table was made, got {seen.dtype}: "
@@ -111,12 +127,34 @@ class Column:
                 )
             seen = _widened(seen, self.dtype)
         if seen.shape[1:] == self.shape and seen.shape:
-            return seen
+            return seen if not self.shape else self._in_order(seen, names_of(seen), what)
         rows = as_rows(seen, self.shape)
         if rows is None:
             expected = ", ".join(map(str, self.shape))
             raise ShapeError(f"{what} must have shape (..., {expected}), got {seen.shape}: give one row for each key")
-        return rows
+        return self._in_order(rows, names_of_one(seen), what) if self.shape and seen.shape == self.shape else rows
+
+    def _in_order(self, seen: ArrayView, given: Names | None, what: str) -> ArrayView:
+        """Rows with their items in the order of the column, if the items have names."""
+        order = None if given is None else self.names.order(given, what)
+        if order is None or seen.host is None:
+            return seen
+        made = np.ascontiguousarray(seen.host[:, order])
+        assert given is not None
+        ordered = seen._replace(ptr=address_of(made), host=made, capsule=made)
+        return with_names(ordered, tuple(given[number] for number in order))
+
+    def learn(self, seen: ArrayView, what: str) -> ArrayView:
+        """Learn the names of rows that the table is about to keep: the rows, in the order of the table."""
+        if not self.shape or (given := names_of(seen)) is None:
+            return seen
+        self.names.learn(given)
+        return self._in_order(seen, given, what)  # another thread's names may have come first
+
+    def exported(self, rows: Any, library: Library | None = None) -> Any:
+        """Rows as their library's own array or column, with the names of their items where that library has names."""
+        made = (library or rows.library).export(rows)
+        return made if (known := self.names.known) is None else name_items(made, known)
 
     def default(self, value: Any) -> bytes:
         """The bytes of the row that a caller gave as a default. 0 stands for zeros, and a single item fills a row."""
@@ -175,6 +213,8 @@ def _column(full: np.dtype[Any], what: str) -> Column:
 
 def _conversion(what: str, given: Any, seen: ArrayView, wanted: np.dtype[Any]) -> str:
     """How a caller makes an array of the wanted type without a change of value."""
+    if (scale := decimal_scale(wanted)) is not None:
+        return f"give decimal numbers with {scale} digits behind the point, such as a column cast to decimal128(38, {scale})"
     on_host = what if isinstance(given, np.ndarray) else f"numpy.asarray({what})"
     if _widens(seen.dtype, wanted):
         convert = f".to(torch.{wanted.name})" if seen.kind == "torch" else f".astype({str(wanted)!r})"
@@ -184,6 +224,28 @@ def _conversion(what: str, given: Any, seen: ArrayView, wanted: np.dtype[Any]) -
         return f"give {what} of that type"
     items = f"{what}.tolist()" if seen.host is None else f"list({on_host})" if seen.shape else f"{on_host}[()]"
     return f"give {items}, whose items are checked one by one"
+
+
+def _with_fields(seen: ArrayView, dtype: np.dtype[Any]) -> ArrayView:
+    """Records with the fields of a type, each by its name; the records themselves if these have other fields."""
+    made = None if seen.host is None else _records(seen.host, dtype)
+    return seen if made is None else seen._replace(ptr=address_of(made), dtype=dtype, host=made, capsule=made)
+
+
+def _records(given: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
+    """A copy of records as a type with the same fields, in another order or wider; None if the fields are others."""
+    if dtype.names is None or given.dtype.names is None or set(dtype.names) != set(given.dtype.names):
+        return None
+    made = np.zeros(given.shape, dtype)
+    for name in dtype.names:
+        field = made[name]
+        items: npt.NDArray[Any] | None = given[name]
+        if given.dtype[name] != dtype[name] and not _widens(given[name].dtype, field.dtype):
+            items = _records(given[name], field.dtype)
+        if items is None or items.shape != field.shape or (items.dtype.kind == "b") != (field.dtype.kind == "b"):
+            return None
+        field[...] = items
+    return made
 
 
 def _widened(seen: ArrayView, dtype: np.dtype[Any]) -> ArrayView:

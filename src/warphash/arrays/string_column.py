@@ -185,9 +185,9 @@ class StringColumn(Column):
         """The library of the keys that a caller asks for."""
         return library_of_strings(like)
 
-    def exported(self, made: StringArray, library: Library) -> Any:
-        """Keys as a column of a library."""
-        return library.strings(made) if isinstance(library, StringLibrary) else np.asarray(made)
+    def exported(self, rows: Any, library: Library | None = None) -> Any:
+        """Keys, a `StringArray`, as a column of a library."""
+        return library.strings(rows) if isinstance(library, StringLibrary) else np.asarray(rows)
 
 
 def _reshaped(owner: Any) -> Any:

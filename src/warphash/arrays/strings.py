@@ -55,9 +55,12 @@ class StringRows:
     ----------
     given
         What a caller gave: a lookup answers with columns of its library.
+    names
+        Of the items of a key that is a row; None if these have no names.
     """
 
     given: Any = None
+    names: tuple[Any, ...] | None = None
 
     def __init__(self, rows: npt.NDArray[Any], text: bool, owner: Any, nulls: int = 0) -> None:
         self.rows, self.text, self.owner, self.nulls = rows, text, owner, nulls

@@ -59,12 +59,13 @@ _FIELDS: dict[str, tuple[type, ...]] = {
     "evict": (str, type(None)),
     "score": (str, type(None)),
     "memory": (str, type(None)),
+    "names": (list, type(None)),
     "count": (int,),
     "columns": (list,),
 }
 """The header: each field, and the exact types of its value."""
 
-_NEWER_FIELDS = {"nulls", "floats", "load_bounds", "max_size", "evict", "score", "memory"}
+_NEWER_FIELDS = {"nulls", "floats", "load_bounds", "max_size", "evict", "score", "memory", "names"}
 """Which older files do not have. A missing field stands for None."""
 
 _COLUMNS = {"HashMap": 2, "HashSet": 1, "MultiMap": 2}
@@ -129,7 +130,9 @@ def header_of(description: dict[str, Any], columns: Sequence[npt.NDArray[Any] | 
     DtypeError
         If no file can name a type.
     """
-    return {**description, "count": len(columns[0]), "columns": [_describe(array) for array in columns]}
+    names = description["names"] and [_described_names(known) for known in description["names"]]
+    described = [_describe(array) for array in columns]
+    return {**description, "names": names, "count": len(columns[0]), "columns": described}
 
 
 def table_of(header: Any, kind: str) -> dict[str, Any]:
@@ -275,6 +278,7 @@ def _check_header(header: Any, kind: str) -> None:
         raise ValueError(f"no table has max_size={_short(header['max_size'])}")
     if header["count"] < 0:
         raise ValueError(f"count must not be negative, got {_short(header['count'])}")
+    _check_names(header)
     if len(header["columns"]) != (columns := _COLUMNS[kind] + _keeps_ranks(header)):
         raise ValueError(f"a {kind} has {columns} columns, got {len(header['columns'])}")
 
@@ -287,6 +291,46 @@ def _short(value: Any) -> str:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"the header holds {name}, which is no JSON")
+
+
+def _described_names(names: list[Any] | None) -> Any:
+    """Names of columns in JSON: text, numbers, and lists in place of tuples."""
+    if names is None:
+        return None
+    plain = [_plain_name(name) for name in names]
+    if _names(plain) != tuple(names):
+        raise DtypeError(
+            f"expected columns whose names a file can have, which are text, numbers and tuples of these, got {names}: "
+            "make the table of a frame whose columns have other names"
+        )
+    return plain
+
+
+def _plain_name(name: Any) -> Any:
+    if isinstance(name, tuple):
+        return [_plain_name(part) for part in name]
+    return name.item() if isinstance(name, np.generic) else name if isinstance(name, str | int | float) else None
+
+
+def _names(described: Any) -> tuple[Any, ...]:
+    """The names that `_described_names` wrote."""
+    if type(described) is not list:
+        raise ValueError(f"names must be a list, got {_short(described)}")
+    return tuple(_names(name) if type(name) is list else name for name in described)
+
+
+def _check_names(header: dict[str, Any]) -> None:
+    """Make tuples of the names of columns, and raise `ValueError` unless each item of a row has a name of its own."""
+    if (described := header.get("names")) is None:
+        return
+    rows = [column.get("shape") if type(column) is dict else None for column in header["columns"]]
+    names = [None if known is None else list(_names(known)) for known in described]
+    for known, shape in zip(names, rows, strict=False):
+        if known is not None and (shape != [len(known)] or len(set(known)) < len(known)):
+            raise ValueError(f"rows of shape {_short(shape)} have no names {_short(known)}")
+    if len(names) != 2:
+        raise ValueError(f"names must be those of keys and of values, got {_short(described)}")
+    header["names"] = names
 
 
 def _describe(array: npt.NDArray[Any] | StringArray) -> dict[str, Any]:

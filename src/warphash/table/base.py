@@ -156,11 +156,11 @@ class BaseTable(Generic[K]):
         score: npt.DTypeLike | None = None,
         **parameters: Any,
     ) -> None:
-        self._key = key_column(key, nulls, floats)
+        self._key = key_column(key, nulls, floats).own()
         if self._key.has_any_length:
             check_string_options(self._key.name, device, memory)
             device = "cpu"
-        self._value = None if value is None else Column.of_values(value)
+        self._value = None if value is None else Column.of_values(value).own()
         self._value_kind = kind_of(self._value.dtype) if self._value else 0
         self._engine: Any = engine_for(device)
         self._device: str = self._engine.device
@@ -787,9 +787,12 @@ class BaseTable(Generic[K]):
         )
 
     def _view_pairs(self, keys: Any, values: Any) -> list[ArrayView]:
-        """See the keys of a batch, and the values, if the table has values."""
+        """See the keys of a batch to keep, and the values, if the table has values."""
         seen = self._view(self._key, keys, "keys")
-        return [seen] if self._value is None else [seen, self._view_beside(seen, self._value, values, "values")]
+        if self._value is None:
+            return [self._key.learn(seen, "keys")]
+        beside = self._view_beside(seen, self._value, values, "values")
+        return [self._key.learn(seen, "keys"), self._value.learn(beside, "values")]
 
     def _view_scores(self, keys: ArrayView, scores: Any) -> ArrayView | None:
         """See the scores of a batch, if the table ranks its keys by scores."""
@@ -880,7 +883,7 @@ class BaseTable(Generic[K]):
         self._find(seen, values, found, absent)
         if which not in self._lookups and seen.device == self._device:
             self._lookups[which] = known_lookups(self, type(keys), seen, column, PRESENCE)
-        return None if values is None else library.export(values), library.export(found)
+        return None if column is None else column.exported(values), library.export(found)
 
     def _look_up_in_any_order(self, keys: Any, column: Column | None, default: Any, order: str) -> tuple[Any, Any, Any]:
         """Keys, values and presence, in an order that the table chooses; None for the values without a ``column``."""
@@ -894,8 +897,8 @@ class BaseTable(Generic[K]):
             values = None if column is None else library.empty(seen, rows + column.shape, column.dtype, engine)
             found = library.empty(seen, rows, BOOL, engine)
             if self._lock.read(self._find_in_any_order_locked, seen, moved, values, found, absent):
-                given = None if values is None else library.export(values)
-                return library.export(moved), given, library.export(found)
+                given = None if column is None else column.exported(values)
+                return self._key.exported(moved), given, library.export(found)
         return keys, *self._look_up(seen, column, default)
 
     def _may_choose_order(self, keys: ArrayView) -> bool:
@@ -1097,12 +1100,13 @@ class BaseTable(Generic[K]):
         """All rows of some columns, as arrays like ``like`` (`keys`)."""
         library, device = self._kind_like(like)
         made = self._settled(self._owned_columns_locked, library, device, columns)
-        return self._exported(made, library)
+        return self._exported(made, columns, library)
 
-    def _exported(self, made: Sequence[ArrayView | StringArray], library: Library) -> list[Any]:
-        """Rows as arrays or columns of a library."""
-        key: Any = self._key
-        return [key.exported(rows, library) if isinstance(rows, StringArray) else library.export(rows) for rows in made]
+    def _exported(
+        self, made: Sequence[ArrayView | StringArray], columns: Sequence[Column], library: Library
+    ) -> list[Any]:
+        """Rows of some columns as arrays or columns of a library."""
+        return [column.exported(rows, library) for rows, column in zip(made, columns, strict=True)]
 
     def _owned_columns_locked(
         self, library: Library, device: str, columns: Sequence[Column]
@@ -1229,8 +1233,21 @@ class BaseTable(Generic[K]):
             "evict": self._bound and self._bound.evict,
             "score": self._score and self._score.dtype.name,
             "memory": None if isinstance(self._memory, Path) else self._memory,  # a copy does not lie in the file
+            "names": self._names,
             **self._options,
         }
+
+    @property
+    def _names(self) -> list[list[Any] | None] | None:
+        """The names of the items of rows of keys, and of values, as far as the table knows any."""
+        known = [None if column is None else column.names.known for column in (self._key, self._value)]
+        return None if known == [None, None] else [None if names is None else list(names) for names in known]
+
+    def _learn_names(self, names: Sequence[Sequence[Any] | None] | None) -> None:
+        """Know the `_names` of another table."""
+        for column, known in zip((self._key, self._value), names or (), strict=False):
+            if column is not None and known is not None:
+                column.names.learn(tuple(known))
 
     def _typed_description(self) -> dict[str, Any]:
         """The options of the table, and its types: all that `_made` needs. The caller holds the lock."""
@@ -1266,6 +1283,7 @@ class BaseTable(Generic[K]):
             **options,
             **description["parameters"],
         )
+        table._learn_names(description.get("names"))
         return table
 
     def _snapshot(self) -> copies.Snapshot:

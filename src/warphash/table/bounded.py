@@ -26,7 +26,8 @@ def evict(table: BaseTable, n: int, like: Any) -> list[Any]:
     wanted = integer("n", n, 0)
     library, device = table._kind_like(like)
     made = table._alone(_evict_locked, table, wanted, library, device)
-    return table._exported(made, library)
+    columns = [column for column in (table._key, table._value) if column is not None]
+    return table._exported(made, columns, library)
 
 
 def _evict_locked(table: BaseTable, wanted: int, library: Library, device: str) -> list[ArrayView | StringArray]:

@@ -15,7 +15,7 @@ from .options import integer
 if TYPE_CHECKING:
     from .base import BaseTable
 
-__all__ = ["Snapshot", "give_state", "like", "loaded", "rebuilt", "replaced"]
+__all__ = ["Snapshot", "give_state", "have_same_names", "in_order_of", "like", "loaded", "rebuilt", "replaced", "same_order"]
 
 AnyTable = TypeVar("AnyTable", bound="BaseTable")
 
@@ -108,7 +108,7 @@ def replaced(table: AnyTable, held: Snapshot, changes: dict[str, Any]) -> AnyTab
     if "capacity" in changes:
         changes["capacity"] = integer("capacity", changes["capacity"], 0)
     device = changes.pop("device", table.device)
-    options = {name: changes.pop(name) for name in description.keys() - {"kind", "parameters"} if name in changes}
+    options = {name: changes.pop(name) for name in description.keys() - {"kind", "parameters", "names"} if name in changes}
     description |= {**options, "parameters": {**description["parameters"], **changes}}
     if ranked_by != (description["evict"], description["score"]):
         if description["evict"] == "score":
@@ -144,6 +144,55 @@ def loaded(
     if len(table) != min(most, n := len(held.keys)):
         raise CorruptFile(f"{os.fspath(path)} repeats {n - len(table):,} of its {n:,} keys")
     return table
+
+
+def same_order(left: BaseTable, right: BaseTable) -> bool:
+    """Whether the items of rows come in one order in both tables, as far as they have names.
+
+    Raises
+    ------
+    DtypeError
+        If the names are others.
+    """
+    return all(order is None for order in _orders(left, right))
+
+
+def have_same_names(left: BaseTable, right: BaseTable) -> bool:
+    """Whether the items of rows have the same names in both tables, in any order, or have none in one of them."""
+    try:
+        _orders(left, right)
+    except DtypeError:
+        return False
+    return True
+
+
+def in_order_of(left: BaseTable, right: BaseTable, keys: Any, values: Any) -> tuple[Any, Any]:
+    """Keys and values of the right table, in host memory, with the items of rows in the order of the left one.
+
+    Raises
+    ------
+    DtypeError
+        If the names are others, or the rows of keys may be null.
+    """
+    made = []
+    for rows, order in zip((keys, values), _orders(left, right), strict=True):
+        if order is not None and not isinstance(rows, np.ndarray):
+            raise DtypeError(
+                "rows with nulls among them go together only if their columns come in one order: make one of the "
+                "tables anew, from a frame with the columns of the other"
+            )
+        made.append(rows if order is None else np.ascontiguousarray(rows[:, order]))
+    return made[0], made[1]
+
+
+def _orders(left: BaseTable, right: BaseTable) -> list[list[int] | None]:
+    """For keys and for values: which items of the right table's rows the items of the left table's rows are."""
+    orders: list[list[int] | None] = []
+    for what in ("keys", "values"):
+        ours, theirs = (table._key if what == "keys" else table._value for table in (left, right))
+        given = None if ours is None or theirs is None else theirs.names.known
+        orders.append(None if ours is None or given is None else ours.names.order(given, f"{what} of the other table"))
+    return orders
 
 
 def give_state(table: BaseTable, state: Any) -> None:

@@ -16,7 +16,7 @@ from ..arrays.view import view
 from ..errors import DtypeError, ParameterError
 from ..runtime.abi import Op
 from ..storage import selection
-from . import set_algebra
+from . import copies, set_algebra
 from .base import BaseTable
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def pop(table: HashMap, keys: Any, default: Any) -> Any:
     table._alone(pop_locked)
     if one and default is not MISSING and not table._transfer.on_host(found)[0]:
         return default
-    held = library.export(values)
+    held = column.exported(values)
     return held[0] if one else held
 
 
@@ -107,10 +107,13 @@ def _update_from_table(table: HashMap, other: Any) -> None:
     if other is table:
         return
     columns = [other._key, other._values]
-    if other.device == table.device:
+    if not copies.same_order(table, other):
+        keys, values = copies.in_order_of(table, other, *other.to_arrays(like="numpy"))
+    elif other.device == table.device:
         keys, values = other._settled(other._owned_columns_locked, ENGINE_MEMORY, other.device, columns)
     else:
         keys, values = other.to_arrays(like="numpy")
+    table._learn_names(other._names)
     table._update(keys, values, Op.REPLACE, answers=False)
 
 

@@ -13,7 +13,7 @@ from ..arrays.row_type import Column
 from ..arrays.view import view
 from ..errors import DtypeError, ParameterError, UnsupportedVerb
 from ..runtime.abi import Op
-from . import bounded, mapping, mixed_batch, set_algebra
+from . import bounded, copies, mapping, mixed_batch, set_algebra
 from .array_types import A, Batch, Bools, D, Foreign, K, Keys, KeyT, Like, OneKey, Order, TypeSpec, V, ValueT
 from .base import BOOL, BaseTable
 from .items import PairTable
@@ -454,7 +454,7 @@ class HashMap(PairTable[K, V]):
         inserted = library.empty(seen, rows, BOOL, self._engine)
         held = library.empty(seen, rows + column.shape, column.dtype, self._engine)
         self._lock.write(self._update_locked, pairs, Op.KEEP, inserted, held, scores=given)
-        return library.export(held), library.export(inserted)
+        return column.exported(held), library.export(inserted)
 
     def plan(self, n: int, *, like: Any = None) -> MapPlan[K, V]:
         """Prepare `find`, `contains`, `insert` and `assign` for batches of ``n`` keys, for callers who repeat them.
@@ -604,7 +604,7 @@ class HashMap(PairTable[K, V]):
         """Whether both maps have the same keys of the same type, each with an equal value. NaN equals nothing."""
         if not isinstance(other, HashMap):
             return NotImplemented
-        if other.key_dtype != self.key_dtype:
+        if other.key_dtype != self.key_dtype or not copies.have_same_names(self, other):
             return False
         return set_algebra.related(self, other, mapping.same_pairs)
 
@@ -834,7 +834,9 @@ class HashSet(BaseTable[K]):
 
     def __eq__(self, other: object) -> bool:
         """Whether both sets have the same keys of the same type, whatever their designs and devices are."""
-        if isinstance(other, HashSet) and other.key_dtype != self.key_dtype:
+        if isinstance(other, HashSet) and (
+            other.key_dtype != self.key_dtype or not copies.have_same_names(self, other)
+        ):
             return False
         return self._related(other, set_algebra.is_equal)
 

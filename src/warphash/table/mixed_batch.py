@@ -38,10 +38,10 @@ def execute(
         What each operation did, and what each find found; no values of a set.
     """
     table._need("execute")
-    seen, absent = table._view_keys(keys), b"" if found is None else found.default(default)
+    seen, absent = table._key.learn(table._view_keys(keys), "keys"), b"" if found is None else found.default(default)
     ins = [seen, table._view_beside(seen, _OPERATIONS, operations, "operations")]
     if values is not None and table._value is not None:
-        ins.append(table._view_beside(seen, table._value, values, "values"))
+        ins.append(table._value.learn(table._view_beside(seen, table._value, values, "values"), "values"))
     if (codes := ins[1].host) is not None:
         _check_operations(table, codes, has_values=len(ins) > 2 or table._value is None)
     table._note_kind(seen)
@@ -55,8 +55,7 @@ def execute(
         table._storage.execute(MixedBatch(at[1], at[0], given, n, out, to[0]), absent, stream)
 
     table._lock.write(table._run_naming_keys, body, ins, outs, stream)
-    done, *answers = (library.export(made) for made in outs)
-    return done, answers[0] if answers else None
+    return library.export(outs[0]), None if found is None else found.exported(outs[1])
 
 
 def _check_operations(table: BaseTable, codes: npt.NDArray[Any], *, has_values: bool) -> None:

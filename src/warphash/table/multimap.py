@@ -176,7 +176,7 @@ class MultiMap(PairTable[K, V]):
             )
 
         self._settled(self._run, body, [seen], [offsets], stream)
-        return library.export(made[0]), library.export(offsets)
+        return column.exported(made[0]), library.export(offsets)
 
     @overload
     def __getitem__(self, keys: OneKey) -> npt.NDArray[V]: ...

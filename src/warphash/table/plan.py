@@ -136,9 +136,7 @@ class _Plan(Generic[K]):
     def _update_seen(self, keys: Any, values: Any, added: Any, op: Op, unique: bool) -> Any:
         """As `_update`, of arrays that have to be seen."""
         table = self._table
-        pairs = [table._key.view(self._keys.see(keys), "keys")]
-        if self._values is not None:
-            pairs.append(self._values.see(values))
+        pairs = table._view_pairs(self._keys.see(keys), None if self._values is None else self._values.see(values))
         flags = self._to_write(self._added, added, pairs[0])
         table._note_kind(pairs[0])
         table._lock.write(table._update_locked, pairs, op, flags, unique=unique)

@@ -156,6 +156,7 @@ def is_disjoint(left: Side, right: Side) -> bool:
 def add_all(left: Side, right: Side) -> None:
     """Insert the keys of the right set."""
     left.table._view_scores(right.keys, None)  # which refuses a table that needs scores
+    left.table._learn_names(right.table._names)
     left.table._update_locked([right.keys], Op.KEEP, None)
 
 
@@ -182,7 +183,9 @@ def combined(left: AnySet, right: BaseTable, choose: Choice) -> AnySet:
     """
 
     def answer(*sides: Side) -> tuple[dict[str, Any], ArrayView | StringArray]:
-        return left._typed_description(), left._owned_locked(_joined(left, choose(*sides)))
+        description = left._typed_description()
+        description["names"] = description["names"] or sides[1].table._names
+        return description, left._owned_locked(_joined(left, choose(*sides)))
 
     description, keys = _of_both(left, right, answer)
     description |= {"capacity": keys.shape[0], "max_size": None, "evict": None, "score": None}
@@ -213,9 +216,10 @@ def _of_both(left: BaseTable, right: BaseTable, ask: Callable[[Side, Side], T], 
 
     def answer() -> T:
         near: BaseTable = right
-        if right.device != left.device:
-            keys, values = right._host_columns_locked()
+        if right.device != left.device or not copies.same_order(left, right):
+            keys, values = copies.in_order_of(left, right, *right._host_columns_locked())
             description = right._typed_description() | {"max_size": None, "evict": None, "score": None}
+            description["names"] = left._names or description["names"]
             near = copies.rebuilt(type(right), copies.Snapshot(description, keys, values), left.device)
         return ask(Side(left), Side(near))
 
