@@ -4,8 +4,8 @@ NumPy converts wherever it can. It cuts a string to the width of the type, a fra
 days. It reads "1" as a number, and writes a number as b"1". A table that took such an item would hold another key than
 the caller gave. So every item is compared with the value that it was made from.
 
-Two conversions count as exact: numbers that are equal (2.0 and 2, True and 1), and a string of ASCII characters for its
-bytes. Floating-point values are rounded to the width of the type, as everywhere in NumPy.
+Some conversions count as exact: numbers that are equal (2.0 and 2, True and 1); a string of ASCII characters for its
+bytes; a `uuid.UUID` for its 16 bytes; a time of the day for the time since midnight; a number for a decimal number. Floating-point values are rounded to the width of the type, as everywhere in NumPy.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import DtypeError, ShapeError
+from .adapters.numpy import contiguous
+from .library import shown
+from .decimals import decimal_scale, decimals_of
 
 __all__ = ["exactly"]
 
@@ -78,12 +81,16 @@ def exactly(value: Any, dtype: Dtype | None) -> Items:
 def _leaves(value: Any, has_records: bool) -> tuple[Shape, list[Any]]:
     """The shape of nested sequences, and their items in order."""
     if isinstance(value, np.ndarray):
-        return value.shape, list(value.reshape(-1))
+        return value.shape, list(contiguous(value, objects=True).reshape(-1))
+    if hasattr(value, "as_py"):  # a single value of PyArrow
+        value = value.as_py()
     if has_records and isinstance(value, tuple):
         return (), [value]
     if not isinstance(value, _SEQUENCES):
         array = _as_array(value)
         return ((), [value]) if array is None else _leaves(array, has_records)
+    if any(hasattr(kind, "as_py") for kind in set(map(type, value))):
+        value = [item.as_py() if hasattr(item, "as_py") else item for item in value]
     if not any(_is_nested(kind, has_records) for kind in set(map(type, value))):
         return (len(value),), list(value)
     parts = [_leaves(part, has_records) for part in value]
@@ -111,10 +118,12 @@ def _as_array(value: Any) -> Items | None:
     if value is None or isinstance(value, str | bytes | np.generic | numbers.Number):
         return None
     if _is_array_like(type(value)):
-        try:
-            return np.asarray(value)
-        except (TypeError, ValueError) as error:  # such as a tensor on a GPU
-            raise DtypeError(f"expected values in memory of the host, got {type(value).__name__}: {error}") from None
+        from .view import view  # which takes lists, too
+
+        seen = view(value)
+        if seen.host is None:
+            raise DtypeError(f"expected values in memory of the host, got {type(value).__name__} on {seen.device}")
+        return seen.host
     if not isinstance(value, Iterable):
         return None
     try:
@@ -128,10 +137,15 @@ def _found_type(value: Any, leaves: list[Any]) -> Dtype:
     """The type of values for which the caller named none."""
     if not leaves:
         raise DtypeError("an empty list has no type: give an empty array, such as numpy.empty(0, 'int64')")
-    found = np.asarray(value).dtype if isinstance(value, (*_SEQUENCES, np.ndarray)) else np.asarray(leaves).dtype
+    try:
+        found = np.asarray(leaves).dtype
+    except MemoryError:
+        raise
+    except Exception:  # of an item's own conversion
+        found = np.dtype(object)
     if found.hasobject:
         raise DtypeError(
-            f"expected numbers, bytes, strings or times, got {next(iter(leaves))!r:.60} ({_kinds(leaves)}), Python "
+            f"expected numbers, bytes, strings or times, got {shown(next(iter(leaves)))} ({_kinds(leaves)}), Python "
             "objects that have no NumPy type in common: give an array of one type"
         )
     return found
@@ -153,7 +167,7 @@ def _refusal(leaves: list[Any], dtype: Dtype) -> DtypeError:
         except _FAILURES:
             pass
         return DtypeError(
-            f"expected values that {dtype} holds, got {leaf!r:.60} ({type(leaf).__name__}): "
+            f"expected values that {dtype} holds, got {shown(leaf)} ({type(leaf).__name__}): "
             f"{mend or 'leave it out, or make the table of a type that holds it'}"
         )
     return DtypeError(f"expected values of one kind for {dtype}, got {_kinds(leaves)}: give an array of one type")
@@ -166,6 +180,8 @@ def _converted(leaves: list[Any], dtype: Dtype) -> Items:
     """The items as a one-dimensional array, or an exception."""
     if not leaves:
         return np.empty(0, dtype)
+    if decimal_scale(dtype) is not None and all(isinstance(leaf, _NUMBERS) for leaf in leaves):
+        return decimals_of(_plain(leaves), dtype)
     if dtype.names is not None:
         return _records(leaves, dtype)
     kind = "custom" if dtype.kind == "V" and dtype.type is not np.void else dtype.kind
@@ -177,9 +193,9 @@ def _converted(leaves: list[Any], dtype: Dtype) -> Items:
 
 def _records(leaves: list[Any], dtype: Dtype) -> Items:
     names = dtype.names or ()
+    leaves = [_by_names(leaf, names) for leaf in leaves]
     for leaf in leaves:
-        is_record = isinstance(leaf, tuple) or (isinstance(leaf, np.void) and leaf.dtype.names is not None)
-        if not is_record or len(leaf) != len(names):
+        if not isinstance(leaf, tuple) or len(leaf) != len(names):
             raise _UnfitError(f"a record is a tuple of {len(names)} items")
     made = np.zeros(len(leaves), dtype)  # what lies between the fields, too
     for number, name in enumerate(names):
@@ -192,6 +208,15 @@ def _records(leaves: list[Any], dtype: Dtype) -> Items:
         except _FAILURES:
             raise _UnfitError(f"give field {name!r} a type that holds the item, or leave the record out") from None
     return made
+
+
+def _by_names(leaf: Any, names: tuple[str, ...]) -> Any:
+    """A record of NumPy's as a tuple of fields in the order of ``names``."""
+    if not isinstance(leaf, np.void) or leaf.dtype.names is None:
+        return leaf
+    if set(leaf.dtype.names) != set(names):
+        raise _UnfitError(f"give a record with the fields {', '.join(names)}")
+    return tuple(leaf[name] for name in names)
 
 
 def _plain(leaves: list[Any]) -> list[Any]:
@@ -265,7 +290,7 @@ def _width_mend(leaves: Sequence[Any], kind: str) -> str:
 
 
 def _voids(leaves: list[Any], dtype: Dtype) -> Items:
-    rows = [leaf.tobytes() if isinstance(leaf, np.void) else leaf for leaf in leaves]
+    rows = [leaf.tobytes() if isinstance(leaf, np.void) else getattr(leaf, "bytes", leaf) for leaf in leaves]
     if not all(isinstance(row, bytes) and len(row) == dtype.itemsize for row in rows):
         raise _UnfitError(f"give {dtype.itemsize} bytes")
     return np.frombuffer(b"".join(rows), dtype).copy()
@@ -296,6 +321,9 @@ def _spans(leaves: list[Any], dtype: Dtype) -> Items:
 def _span(leaf: Any) -> np.timedelta64:
     if hasattr(leaf, "to_timedelta64"):
         return leaf.to_timedelta64()  # type: ignore[no-any-return]
+    if isinstance(leaf, datetime.time) and leaf.tzinfo is None:  # of the day
+        parts = {"hours": leaf.hour, "minutes": leaf.minute, "seconds": leaf.second, "microseconds": leaf.microsecond}
+        return np.timedelta64(datetime.timedelta(**parts))
     if not isinstance(leaf, np.timedelta64 | datetime.timedelta):
         raise _UnfitError("give numpy.timedelta64 or timedelta")
     return np.timedelta64(leaf)

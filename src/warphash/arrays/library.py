@@ -24,7 +24,9 @@ __all__ = [
     "alignment_of",
     "array_view",
     "device_index",
+    "dtype_of",
     "refuse_rows",
+    "shown",
 ]
 
 MAX_ROWS = 1 << 31
@@ -205,6 +207,22 @@ def alignment_of(shape: Shape, dtype: Dtype) -> int:
     """The power of two that the address of an array has to be a multiple of, where kernels write rows as words."""
     nbytes = dtype.itemsize * math.prod(shape[1:])
     return min(nbytes & -nbytes, 8)
+
+
+def dtype_of(array: Any) -> Any:
+    """The ``dtype`` of an object; None if it has none, or its library fails to tell, as of a file that is closed."""
+    try:
+        return getattr(array, "dtype", None)
+    except Exception:  # of any type: each library has its own
+        return None
+
+
+def shown(item: Any) -> str:
+    """An item in a message: its ``repr``, cut where it is long, or its type if its library fails to tell."""
+    try:
+        return f"{item!r:.60}"
+    except Exception:  # of any type: each library has its own
+        return f"a {type(item).__name__}"
 
 
 def device_index(device: str) -> int:

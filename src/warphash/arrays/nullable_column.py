@@ -18,7 +18,7 @@ from .adapters.numpy import NUMPY
 from .adapters.read_column import read_column, see_items
 from .arrow_values import Valid
 from .exact import exactly
-from .library import ArrayView, Library
+from .library import ArrayView, Library, dtype_of
 from .row_names import Names, RowNames, names_of
 from .row_type import Column
 from .string_column import StringColumn
@@ -70,7 +70,7 @@ class NullableColumn(StringColumn):
 
     def see(self, given: Any) -> ArrayView:
         """See one key or a batch."""
-        if isinstance(given, ArrayView | StringRows | StringArray) or getattr(given, "dtype", None) == ROW:
+        if isinstance(given, ArrayView | StringRows | StringArray) or dtype_of(given) == ROW:
             return super().see(given)
         values, valid, is_one, names = self._apart(given)
         rows = np.empty(len(values), ROW)
@@ -93,6 +93,11 @@ class NullableColumn(StringColumn):
         if valid is not None and not valid.any():
             return np.zeros((len(valid), *items.shape), items.dtype), valid, False, None
         given = items.see(kept)
+        if len(given.shape) > 1 + len(items.shape):
+            raise ShapeError(
+                f"keys must have shape {('n', *items.shape)} in a table with nulls={self.nulls!r}, got {given.shape}: "
+                "give them in one dimension"
+            )
         seen = items.view(given, "keys")
         if seen.host is None:
             raise DtypeError(f"keys with nulls={self.nulls!r} lie in host memory, got an array on {seen.device}")

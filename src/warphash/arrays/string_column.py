@@ -160,7 +160,9 @@ class StringColumn(Column):
 
     def view_one(self, key: Any, mend: str) -> ArrayView | None:
         """See one key; None for what is no string of this kind."""
-        if isinstance(key, np.ndarray | list) and np.ndim(key):
+        if hasattr(key, "as_py"):  # a single value of PyArrow
+            key = key.as_py()
+        if isinstance(key, list) or (isinstance(key, np.ndarray) and key.ndim):
             raise ShapeError(f"expected one key, got {len(key):,}: {mend}")
         if key is None:
             return self.view(key, "key") if self.nulls == "key" else None

@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import DtypeError, ShapeError
+from .adapters.numpy import numpy_of
 from .arrow import Chunk, check_codes, check_extension, give_strings, read_arrow, speaks_arrow
-from .library import MAX_ROWS, refuse_rows
+from .library import MAX_ROWS, dtype_of, refuse_rows, shown
 from .threads import in_threads
 
 __all__ = ["NULL_LENGTH", "ROW", "StringArray", "StringRows", "holds_text", "rows_of"]
@@ -176,7 +177,7 @@ def holds_text(array: Any) -> bool | None:
     """
     if isinstance(array, StringArray | StringRows):
         return array.text
-    dtype = getattr(array, "dtype", None)
+    dtype = dtype_of(array)
     if isinstance(dtype, np.dtype) and dtype.kind != "O":
         return True if dtype.kind == "T" else None
     if _is_pandas(array):
@@ -223,6 +224,8 @@ def rows_of(value: Any, text: bool, name: str = "keys") -> StringRows:
     if isinstance(value, list | tuple):
         return _of_items(value, text, name)
     if _is_pandas(value):
+        if hasattr(value, "columns"):
+            raise ShapeError(f"{name} must be one column, got a frame: strings come one by one, as in frame['a']")
         if (coded := _categorical(value)) is not None:
             return _of_codes(np.asarray(coded.codes), rows_of(coded.categories, text, name))
         if not _has_arrow_memory(value):
@@ -230,7 +233,7 @@ def rows_of(value: Any, text: bool, name: str = "keys") -> StringRows:
     chunks = read_arrow(value)
     if chunks is None:
         if hasattr(value, "__array__"):
-            return rows_of(np.asarray(value), text, name)
+            return rows_of(numpy_of(value), text, name)
         _refuse(type(value).__name__, text, name)
     return _of_chunks(chunks, text, name)
 
@@ -245,6 +248,8 @@ def _of_items(items: Sequence[Any], text: bool, name: str) -> StringRows:
     if len(items) > MAX_ROWS:
         refuse_rows(len(items))
     kinds = set(map(type, items))
+    if any(hasattr(kind, "as_py") for kind in kinds):  # single values of PyArrow
+        return _of_items([item.as_py() if hasattr(item, "as_py") else item for item in items], text, name)
     valid = None
     if not all(issubclass(kind, str if text else bytes) for kind in kinds):
         valid = np.array([not _is_null(item) for item in items], np.bool_)
@@ -252,7 +257,7 @@ def _of_items(items: Sequence[Any], text: bool, name: str) -> StringRows:
         items = [empty if _is_null(item) else item for item in items]
         for item in items:
             if not isinstance(item, str if text else bytes):
-                _refuse(f"{item!r:.60} ({type(item).__name__})", text, name)
+                _refuse(f"{shown(item)} ({type(item).__name__})", text, name)
     encoded: Sequence[Any] = items
     if text and not (joined := "".join(items)).isascii():
         try:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..arrays.adapters.engine import ENGINE_MEMORY
+from ..arrays.arrow import speaks_arrow
 from ..arrays.library import ArrayView
 from ..arrays.view import view
 from ..errors import DtypeError, ParameterError
@@ -139,9 +140,17 @@ def _one_or_batch(table: HashMap, keys: Any) -> tuple[bool, ArrayView | None]:
     try:
         given = table._key.see(keys)
     except DtypeError:
-        if isinstance(keys, list | tuple) or np.ndim(keys):
+        if isinstance(keys, list | tuple) or speaks_arrow(keys) or _has_axes(keys):
             raise
         return True, None
     if given.shape == table._key.shape:
         return True, table._view_one(given.owner)
     return False, table._view_keys(given.owner)
+
+
+def _has_axes(keys: Any) -> bool:
+    """Whether an object is an array of several items; also if its library fails to tell."""
+    try:
+        return np.ndim(keys) > 0
+    except Exception:  # of any type: each library has its own
+        return True

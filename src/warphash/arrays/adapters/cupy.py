@@ -22,6 +22,7 @@ from ..library import (
     device_index,
     refuse_rows,
 )
+from .numpy import refuse_attributes
 
 __all__ = ["LIBRARY"]
 
@@ -39,6 +40,8 @@ class CupyLibrary:
         cupy = sys.modules["cupy"]
         if not isinstance(array, cupy.ndarray):
             raise DtypeError(f"expected a dense cupy.ndarray, got {type(array).__name__}")
+        if type(array) is not cupy.ndarray:
+            refuse_attributes(array, "array.view(cupy.ndarray)")
         shape, data, cuda = array.shape, array.data, cupy.cuda
         if shape and shape[0] > MAX_ROWS:
             refuse_rows(shape[0])

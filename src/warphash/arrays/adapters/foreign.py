@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DeviceError, DtypeError, ShapeError, WarphashError
+from ...errors import DeviceError, DtypeError, ShapeError
 from ..dlpack import (
     CPU_DEVICES,
     CUDA_DEVICES,
@@ -26,7 +26,7 @@ from ..dlpack import (
 )
 from ..gpu_memory import gpu_of
 from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Library, Shape, device_index, refuse_rows
-from .numpy import NUMPY, address_of
+from .numpy import NUMPY, address_of, numpy_of
 from .read_column import read_column, see_items
 
 __all__ = ["INTERFACE", "NUMBA", "empty_on_gpu", "see_dlpack", "see_foreign"]
@@ -215,28 +215,5 @@ def _contiguous_strides(shape: Shape, itemsize: int, given: Any) -> Shape:
 
 
 def _see_array(array: Any) -> ArrayView:
-    """View what NumPy makes an array of.
-
-    Raises
-    ------
-    DtypeError
-        For numbers with a unit, which their array is without.
-    """
-    for name in ("unit", "units"):
-        unit = getattr(array, name, None)
-        if unit is None and isinstance(attributes := getattr(array, "attrs", None), Mapping):
-            unit = attributes.get(name)
-        if unit is not None and not callable(unit):
-            raise DtypeError(
-                f"expected plain numbers, got {type(array).__name__} with the {name[:4]} {unit}, which a table does "
-                "not keep: give numpy.asarray(array), in the same unit each time"
-            )
-    try:
-        return NUMPY.see(np.asarray(array))
-    except (MemoryError, WarphashError):
-        raise
-    except Exception as error:  # of the library's own
-        raise DtypeError(
-            f"expected an array that its library gives to NumPy, got {type(array).__name__}, which answers "
-            f"{type(error).__name__} ({error}): give a NumPy array, or a list of its values"
-        ) from None
+    """View what NumPy makes an array of."""
+    return NUMPY.see(numpy_of(array))

@@ -10,7 +10,7 @@ import numpy as np
 from ...errors import DeviceError, DtypeError
 from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Shape, device_index, refuse_rows
 from .foreign import empty_on_gpu, see_dlpack
-from .numpy import address_of, contiguous
+from .numpy import address_of, contiguous, numpy_of
 
 __all__ = ["LIBRARY", "check_type"]
 
@@ -24,12 +24,18 @@ class JaxLibrary:
         """View an array on one device."""
         if array.shape and array.shape[0] > MAX_ROWS:
             refuse_rows(array.shape[0])
-        devices = array.devices()
+        try:
+            devices = array.devices()
+        except Exception as error:  # of JAX's own
+            raise DtypeError(
+                f"expected an array with values, got one that JAX traces or has deleted ({error}): call the table "
+                "outside of jax.jit, vmap and grad, or as warphash.jax does it, with an array that was not donated"
+            ) from None
         if len(devices) != 1:
             raise DeviceError(f"expected an array on one device, got one on {len(devices)}; jax.device_put it on one")
         (device,) = devices
         if device.platform == "cpu":
-            host = contiguous(np.asarray(array)).reshape(array.shape)
+            host = contiguous(numpy_of(array)).reshape(array.shape)
             return ArrayView(address_of(host), host.shape, host.dtype, "cpu", None, array, host, self, None, device)
         return see_dlpack(array, self)._replace(place=device)
 

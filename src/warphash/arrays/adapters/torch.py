@@ -22,7 +22,7 @@ from ..library import (
     array_view,
     refuse_rows,
 )
-from .numpy import address_of, no_stream
+from .numpy import address_of, no_stream, refuse_attributes
 
 __all__ = ["LIBRARY", "torch_type"]
 
@@ -34,7 +34,13 @@ class TorchLibrary:
 
     def see(self, tensor: Any) -> ArrayView:
         """View a tensor. Four calls of PyTorch's, if the tensor is contiguous: each takes about 0.1 us."""
-        shape = tuple(tensor.shape)
+        if type(tensor) is not sys.modules["torch"].Tensor:
+            _refuse_subclass(tensor)
+        try:
+            shape = tuple(tensor.shape)
+        except RuntimeError as error:
+            _refuse_nested(tensor)
+            raise _without_memory(error) from None
         if shape and shape[0] > MAX_ROWS:
             refuse_rows(shape[0])
         if tensor.layout != sys.modules["torch"].strided:
@@ -45,10 +51,18 @@ class TorchLibrary:
         place = tensor.device
         if tensor.is_cuda:
             device, stream = _device_and_stream(place.index)
-            return array_view((tensor.data_ptr(), shape, dtype, device, stream(), tensor, None, self, None, place))
+            try:
+                return array_view((tensor.data_ptr(), shape, dtype, device, stream(), tensor, None, self, None, place))
+            except RuntimeError as error:
+                raise _without_memory(error) from None
+        if place.type == "meta":
+            raise DeviceError("expected a tensor on cpu or cuda, got one on meta, which has no values: give one that has")
         if place.type != "cpu":
             raise DeviceError(f"expected a tensor on cpu or cuda, got {place}; call .to('cuda') or .cpu()")
-        host = tensor.detach().numpy()
+        try:
+            host = tensor.detach().numpy()
+        except RuntimeError as error:
+            raise _without_memory(error) from None
         return array_view((address_of(host), shape, dtype, "cpu", None, tensor, host, self, None, place))
 
     def empty(self, like: ArrayView, shape: Shape, dtype: Dtype, allocator: Allocator | None) -> ArrayView:
@@ -115,6 +129,36 @@ class TorchLibrary:
         return sys.modules["torch"].empty(0, device=device)
 
 
+def _refuse_subclass(tensor: Any) -> None:
+    """Raise `DtypeError` for a tensor of a subclass that is more than its memory."""
+    kind, torch = type(tensor), sys.modules["torch"]
+    if kind is torch.nn.Parameter:
+        return
+    _refuse_nested(tensor)
+    dispatch = getattr(kind, "__torch_dispatch__", None)
+    if dispatch is not None and dispatch is not torch.Tensor.__torch_dispatch__:
+        raise DtypeError(
+            f"expected a tensor whose values lie in its memory, got {kind.__name__}, of which a table would take the "
+            "memory alone: give a plain tensor of the values that are meant"
+        )
+    refuse_attributes(tensor, "tensor.as_subclass(torch.Tensor)")
+
+
+def _refuse_nested(tensor: Any) -> None:
+    if tensor.is_nested:
+        raise ShapeError(
+            "expected a tensor whose rows are of one length, got a nested tensor: give its tensors one by one, as "
+            "tensor.unbind() has them, or torch.cat(tensor.unbind())"
+        )
+
+
+def _without_memory(error: RuntimeError) -> DtypeError:
+    return DtypeError(
+        f"expected a tensor with memory of its own, got one that answers {type(error).__name__} ({error}): call the "
+        "table outside of functions that PyTorch transforms, as by vmap, or by warphash.torch inside of torch.compile"
+    )
+
+
 @lru_cache
 def _device_and_stream(index: int) -> tuple[str, Callable[[], int]]:
     """The name of a GPU, and a function for the handle of PyTorch's current stream there."""
@@ -135,6 +179,11 @@ def _numpy_type(dtype: Any) -> Dtype:
         found = np.dtype(name)
     except TypeError:
         found = np.dtype(np.void)
+    if name.startswith("q"):  # quantized
+        raise DtypeError(
+            f"expected numbers, got {name} with a scale, which a table does not keep: give tensor.dequantize(), or "
+            "tensor.int_repr() if all tensors have one scale"
+        )
     if found.kind == "V":  # another library may have registered a type of that name, as JAX does with bfloat16
         mend = f"view it as an integer: tensor.view(torch.int{8 * dtype.itemsize})"
         raise DtypeError(f"expected a type that NumPy has, got {name}; {mend}")
