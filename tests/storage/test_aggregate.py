@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from support.engines import missing, one_of_each
+from support.extremes import numbers, winners
 from support.faults import FAMILIES, VERBS, Repeating, all_faults, check_harmless
 from support.planting import planted
 from support.types import Array
@@ -102,6 +103,21 @@ def test_each_operation_of_each_type(device: str, dtype: str, op: str, aggregate
     table.upsert(ids.astype("u4"), values, op)
     there = np.unique(ids)
     np.testing.assert_array_equal(table[there.astype("u4")], expected(ids, values, op, 0, values[:0])[there])
+    assert aggregates
+
+
+@pytest.mark.parametrize(("dtype", "op"), [("f4", "min"), ("f8", "max")])
+@pytest.mark.parametrize("device", DEVICES)
+def test_extremes_of_hot_keys_are_right_to_the_bit(device: str, dtype: str, op: str, aggregates: list[int]) -> None:
+    rng, n = np.random.default_rng(2), 997 if device == "emulated" else 2_300_007
+    ids = batches(n)["few"].astype("u4")
+    values = rng.choice(numbers(dtype), n)
+    some = ids % 3 == 0
+    values[some] = rng.choice(np.array([0.0, -0.0], dtype), np.count_nonzero(some))
+    table = HashMap("u4", dtype, capacity=2 * n, device=device)
+    table.upsert(ids, values, op)
+    right = winners(ids, values, op)
+    assert [value.tobytes() for value in table[np.array([*right], "u4")]] == [*right.values()]
     assert aggregates
 
 

@@ -222,8 +222,9 @@ class HashMap(PairTable[K, V]):
         op
             ``"add"``, ``"min"``, ``"max"``, ``"or"``, ``"and"`` or ``"xor"``. ``"first"`` keeps the value that is
             there, or the value of the key's first element in the batch. ``"last"`` keeps the value of the key's last
-            element. Sums of integers wrap around. Sums of floats depend on the order of additions, which is undefined.
-            Rows of numbers are combined number by number. This takes longer where rows lie in the slots: those of up to
+            element. Sums of integers wrap around. Sums of bools are True or False. Sums of floats have the precision of
+            their type, and depend by rounding on the order of additions, which is undefined. Of floats, ``"min"`` and
+            ``"max"`` follow ``np.minimum`` and ``np.maximum``: NaN wins, and stays; -0.0 is less than 0.0. Rows of numbers are combined number by number. This takes longer where rows lie in the slots: those of up to
             8 bytes beside keys of up to 8 bytes, and all rows in the designs ``"dynamic_cuckoo"`` and ``"stadium"``.
         scores
             As for `assign`, whatever ``op`` is, except that ``"first"`` keeps the score that is there.
@@ -243,6 +244,8 @@ class HashMap(PairTable[K, V]):
         bitwise = op in ("or", "and", "xor")
         if column.dtype.kind not in ("biu" if bitwise else "biuf"):
             raise UnsupportedVerb(f"upsert {op!r} combines {'integers' if bitwise else 'numbers'}, not {column.numpy}")
+        if op == "add" and column.dtype.kind == "b":  # as np.add: a sum of bytes would be no bool
+            op = "or"
         return self._update(keys, values, _COMBINING[op], scores=scores)
 
     def _upsert_in_order(self, keys: Any, values: Any, op: str, scores: Any) -> Any:

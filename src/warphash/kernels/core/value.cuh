@@ -24,6 +24,16 @@ WARPHASH_FN T combine_as(u64 op, T a, T b) {
   return op == kAdd ? static_cast<T>(a + b) : op == kMin ? (b < a ? b : a) : (a < b ? b : a);
 }
 
+// The minimum or the maximum of floats of 32 or 64 bits, as bits.
+WARPHASH_FN u64 extreme_float(u64 op, u32 bits, u64 a, u64 b) {
+  const u64 sign = 1ull << (bits - 1), infinity = bits == 32 ? 0x7f800000ull : 0x7ff0000000000000ull;
+  const bool nan_a = (a & (sign - 1)) > infinity, nan_b = (b & (sign - 1)) > infinity;
+  if (nan_a != nan_b) return nan_a ? a : b;
+  if (nan_a) return a < b ? b : a;
+  const u64 rank_a = a & sign ? ~a : a | sign, rank_b = b & sign ? ~b : b | sign, ranks = sign | (sign - 1);
+  return ((rank_a & ranks) < (rank_b & ranks)) == (op == kMin) ? a : b;
+}
+
 WARPHASH_FN i64 sign_extend(u64 x, u32 bits) { return static_cast<i64>(x << (64 - bits)) >> (64 - bits); }
 
 WARPHASH_FN u64 combine_bits(u64 op, u64 kind, u64 a, u64 b) {
@@ -37,9 +47,9 @@ WARPHASH_FN u64 combine_bits(u64 op, u64 kind, u64 a, u64 b) {
     return static_cast<u64>(combine_as(op, sign_extend(a, bits), sign_extend(b, bits))) & mask;
   }
   if (kind_class(kind) == kFloat) {
-    if (bits == 32)
-      return bits_as<u32>(combine_as(op, bits_as<float>(static_cast<u32>(a)), bits_as<float>(static_cast<u32>(b))));
-    return bits_as<u64>(combine_as(op, bits_as<double>(a), bits_as<double>(b)));
+    if (op != kAdd) return extreme_float(op, bits, a, b);
+    if (bits == 32) return bits_as<u32>(bits_as<float>(static_cast<u32>(a)) + bits_as<float>(static_cast<u32>(b)));
+    return bits_as<u64>(bits_as<double>(a) + bits_as<double>(b));
   }
   return combine_as(op, a, b) & mask;
 }
