@@ -243,6 +243,10 @@ class PassBatch(Launch):
 
 
 # ---- strings/abi.cuh
+STRING_SECRETS = 6
+"""Random words of a hash function of strings (``kStringSecrets``)."""
+
+
 class StringRow(ctypes.Structure):
     """Where the bytes of a string are."""
 
@@ -253,8 +257,8 @@ class StringIndex(ctypes.Structure):
     """The numbers of strings, and their bytes."""
 
     _fields_ = [
-        *_words("slots", "bits", "strings", "arena", "free_numbers", "free_count", "first", "counters", "seed"),
-        *_words("hash_mask"),
+        *_words("slots", "bits", "strings", "arena", "free_numbers", "free_count", "first", "counters", "hash_mask"),
+        ("secrets", ctypes.c_uint64 * STRING_SECRETS),
     ]
 
 

@@ -4,6 +4,8 @@
 
 namespace warphash {
 
+constexpr int kStringSecrets = 6;
+
 // Where the bytes of a string are. kNullLength and kFreeLength are lengths of no string.
 struct StringRow {
   u64 address;
@@ -12,16 +14,16 @@ struct StringRow {
 
 // The numbers of strings, and their bytes.
 struct StringIndex {
-  u64 slots;         // u64 array, zeros at first
-  u64 bits;          // log2 of its length, 1 to 32
-  u64 strings;       // StringRow of each number
-  u64 arena;         // where the bytes of new strings go
-  u64 free_numbers;  // u32 array: numbers to give out first
-  u64 free_count;    // and how many
-  u64 first;         // the number to give out behind these
-  u64 counters;      // StringCounters
-  u64 seed;          // of the hash function
-  u64 hash_mask;     // of its 64 bits, those that count
+  u64 slots;                    // u64 array, zeros at first
+  u64 bits;                     // log2 of its length, 1 to 32
+  u64 strings;                  // StringRow of each number
+  u64 arena;                    // where the bytes of new strings go
+  u64 free_numbers;             // u32 array: numbers to give out first
+  u64 free_count;               // and how many
+  u64 first;                    // the number to give out behind these
+  u64 counters;                 // StringCounters
+  u64 hash_mask;                // of the 64 bits of a hash, those that count
+  u64 secrets[kStringSecrets];  // random words of the hash function
 };
 
 // What interning has used. Kernels keep these counts, so that an interrupted host cannot lose them.

@@ -12,6 +12,8 @@ interrupt between two launches loses nothing: strings are in the index with thei
 from __future__ import annotations
 
 import ctypes
+import os
+import random
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -19,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import TableFull
-from ...runtime.abi import StringBatch, StringCounters, StringIndex
+from ...runtime.abi import STRING_SECRETS, StringBatch, StringCounters, StringIndex
 from ...runtime.engine import Buffer, Engine
 from ...runtime.source import STRINGS
 
@@ -30,6 +32,8 @@ ROW_BYTES, NUMBER_BYTES = 16, 4
 
 NULL_LENGTH, FREE_LENGTH = 2**64 - 1, 2**64 - 2
 """Lengths of no string: of a null, and of a number without a string."""
+
+_Secrets = ctypes.c_uint64 * STRING_SECRETS
 
 MOST_STRINGS = (1 << 31) - 2
 """Numbers have 31 bits, and 0 stands for none (``kernels/strings/cpu/strings.cuh``)."""
@@ -83,7 +87,8 @@ class StringTable:
     engine
         Of the CPU.
     seed
-        Of the hash function.
+        Of `hashes`, by which a bounded table decides who leaves. The index has secrets of its own, which no seed tells:
+        nobody can make strings of one hash, and no number depends on a hash.
     capacity
         Strings to have an index and rows for, once there are more than one piece of a batch may bring. The index of
         fewer strings stays small, so a cache has more of it.
@@ -93,6 +98,8 @@ class StringTable:
 
     def __init__(self, engine: Engine, seed: int, capacity: int = 0, hash_mask: int = 2**64 - 1) -> None:
         self._engine, self._seed, self._hash_mask = engine, seed, hash_mask
+        self._secrets = _Secrets.from_buffer_copy(os.urandom(ctypes.sizeof(_Secrets)))
+        self._seeded = _Secrets(*map(random.Random(seed).getrandbits, [64] * STRING_SECRETS))
         self._program = engine.program(STRINGS)
         self._capacity = min(capacity, MOST_STRINGS)
         few = min(capacity, PIECE)
@@ -181,7 +188,8 @@ class StringTable:
 
     def hashes(self, numbers: int, n: int, out: int) -> None:
         """Write the hash of each string, uint64; 0 where the number is none."""
-        self._run("hashes", self._state, n, numbers=numbers, hashes=out)
+        index = self._index(self._state, self._seeded)
+        self._program.run("hashes", index, StringBatch(n=n, numbers=numbers, hashes=out), n, None)
 
     def all_rows(self, n: int, rows: int) -> bool:
         """Write where all ``n`` strings are, in the order of their numbers; False if some numbers are free."""
@@ -206,7 +214,7 @@ class StringTable:
         """A table with the strings of ``n`` numbers, which may repeat, and which the strings have there, too."""
         state = self._kept(numbers, n)
         twin = StringTable(self._engine, self._seed, 0, self._hash_mask)
-        twin._state = state
+        twin._secrets, twin._state = self._secrets, state
         return twin
 
     def clear(self) -> None:
@@ -307,7 +315,10 @@ class StringTable:
         return StringCounters.from_address(state.counters.ptr)
 
     def _run(self, entry: str, state: State, n: int, **batch: int) -> None:
-        index = StringIndex(
+        self._program.run(entry, self._index(state, self._secrets), StringBatch(n=n, **batch), n, None)
+
+    def _index(self, state: State, secrets: _Secrets) -> StringIndex:
+        return StringIndex(
             slots=state.slots.ptr,
             bits=state.bits,
             strings=state.strings.ptr,
@@ -316,10 +327,9 @@ class StringTable:
             free_count=state.free_count,
             first=state.first,
             counters=state.counters.ptr,
-            seed=self._seed,
             hash_mask=self._hash_mask,
+            secrets=secrets,
         )
-        self._program.run(entry, index, StringBatch(n=n, **batch), n, None)
 
 
 def packed(

@@ -64,16 +64,23 @@ WARPHASH_FN u64 string_word(const u8* p, u64 length, u64 j) {
 }
 
 // A hash in the manner of wyhash: products of 128 bits, folded.
-WARPHASH_FN u64 hash_of(const StringRow& s, u64 seed) {
-  constexpr u64 kA = 0x9fb21c651e98df25ull, kB = 0xa0761d6478bd642full, kC = 0xe7037ed1a0b428dbull;
-  if (s.length == kNullLength) return fold(seed ^ kA, kB);
+//
+// Both factors of every product have a secret of the table in them: a word of its own, or the state, which began as one. So
+// nobody who lacks the secrets can make strings of one hash:
+//   - A factor of zero hides the other one. With a known constant in a factor, all strings with this constant as their word
+//     would have one product, under every seed.
+//   - A product does not tell its factors apart. With one secret in both, strings whose two words are exchanged, each with
+//     the difference of the two constants, would have one product, under every seed. Of n blocks, 8^n strings would.
+WARPHASH_FN u64 hash_of(const StringRow& s, const u64* secrets) {
+  u64 state = secrets[5];
+  if (s.length == kNullLength) return state;
   const u8* p = reinterpret_cast<const u8*>(s.address);
   if (s.length >= kLeastInWords) {
-    const auto take = [&seed](const u8* at, u64 length) {
-      const u64 x = fold(string_word(at, length, 0) ^ kA, string_word(at, length, 1) ^ seed);
-      const u64 y = fold(string_word(at, length, 2) ^ kB, string_word(at, length, 3) ^ seed);
-      const u64 z = fold(string_word(at, length, 4) ^ kC, string_word(at, length, 5) ^ seed);
-      seed = fold(x ^ kB, y ^ kC) ^ z;
+    const auto take = [&](const u8* at, u64 length) {
+      const u64 x = fold(string_word(at, length, 0) ^ secrets[0], string_word(at, length, 1) ^ state);
+      const u64 y = fold(string_word(at, length, 2) ^ secrets[1], string_word(at, length, 3) ^ state);
+      const u64 z = fold(string_word(at, length, 4) ^ secrets[2], string_word(at, length, 5) ^ state);
+      state = fold(x ^ secrets[3], y ^ secrets[4]) ^ z;
     };
     u64 left = s.length;
     for (; left > kMostInWords; left -= kMostInWords, p += kMostInWords) take(p, kMostInWords);
@@ -81,14 +88,14 @@ WARPHASH_FN u64 hash_of(const StringRow& s, u64 seed) {
       take(p + left - kMostInWords, kMostInWords);
     else
       take(p, left);
-    return fold(kC ^ s.length, seed);
+    return fold(secrets[2] ^ s.length, state);
   }
   u64 a = 0, b = 0;
   if (s.length >= 4)
     a = load_bytes(p, 4), b = load_bytes(p + s.length - 4, 4);
   else if (s.length > 0)
     a = static_cast<u64>(p[0]) << 16 | static_cast<u64>(p[s.length >> 1]) << 8 | p[s.length - 1];
-  return fold(kC ^ s.length, fold(a ^ kB, b ^ seed));
+  return fold(secrets[2] ^ s.length, fold(a ^ secrets[0], b ^ state));
 }
 
 WARPHASH_FN bool same_string(const StringRow& a, const StringRow& b) {
@@ -190,7 +197,7 @@ struct StringProbes {
   WARPHASH_FN void probe(const u32 (&elements)[kStringGroup], u32 n) {
     u64 tags[kStringGroup], at[kStringGroup];
     for (u32 k = 0; k < n; ++k) {
-      tags[k] = (hash_of(rows[elements[k]], t.seed) & t.hash_mask) >> 32;
+      tags[k] = (hash_of(rows[elements[k]], t.secrets) & t.hash_mask) >> 32;
       at[k] = home_of(t, tags[k]);
       prefetch(slots + at[k]);
     }
@@ -339,7 +346,7 @@ struct HashesOfStrings {
     const StringRow* const known = pointer<const StringRow>(t.strings);
     const u32* const numbers = pointer<const u32>(b.numbers);
     for (u64 i = begin; i < end; ++i)
-      pointer<u64>(b.hashes)[i] = numbers[i] == kNoNumber ? 0 : hash_of(known[numbers[i]], t.seed);
+      pointer<u64>(b.hashes)[i] = numbers[i] == kNoNumber ? 0 : hash_of(known[numbers[i]], t.secrets);
   }
 };
 
