@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from warphash.storage.hash_constants import PRIMES
 
-__all__ = ["MIXER", "digest", "first_buckets", "permuted", "subtable_buckets", "universal"]
+__all__ = ["MIXER", "digest", "first_buckets", "permuted", "subtable_buckets", "universal", "unmixed", "unshifted"]
 
 MIXER = {
     32: ((16, 0x7FEB352D), (15, 0x846CA68B), (16, 1)),
@@ -24,6 +24,22 @@ def mixed(x: int, bits: int) -> int:
     """Apply the bijective mixer."""
     for shift, factor in MIXER[bits]:
         x = (x ^ x >> shift) * factor & (1 << bits) - 1
+    return x
+
+
+def unshifted(x: npt.NDArray[Any], shift: int) -> npt.NDArray[Any]:
+    """Undo ``x ^= x >> shift``."""
+    y = x
+    for _ in range(8 * x.itemsize // shift):
+        y = x ^ (y >> x.dtype.type(shift))
+    return y
+
+
+def unmixed(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Undo the bijective mixer: the keys of some hash values, under a constant of 0."""
+    bits = 8 * x.itemsize
+    for shift, factor in reversed(MIXER[bits]):
+        x = unshifted(x * x.dtype.type(pow(factor, -1, 1 << bits)), shift)
     return x
 
 

@@ -225,7 +225,7 @@ def _of_words_or_rows(
     return WordStorage(store, key_bytes, value_bytes, multi)
 
 
-def make_row_storage(engine: Engine, key_bytes: int, value_bytes: int, capacity: int) -> RowStorage:
+def make_row_storage(engine: Engine, key_bytes: int, value_bytes: int, capacity: int, seed: int) -> RowStorage:
     """Make an empty storage of rows of any width, for the work of one call."""
     from .row_store import RowStorage
 
@@ -234,4 +234,5 @@ def make_row_storage(engine: Engine, key_bytes: int, value_bytes: int, capacity:
     spec = _spec(design, tuple(parameters.items()), 8, 8, "mixer")
     options = StoreOptions(True, 8, design.default_load_factor(parameters), None, False)
     kind, capacity = TableKind(engine, design, parameters, spec), max(1, capacity)
-    return RowStorage(_maker(design.layout.family)(kind, capacity, 1, "mixer", options, False), key_bytes, value_bytes)
+    store: Store = _maker(design.layout.family)(kind, capacity, seed, "mixer", options, False)
+    return RowStorage(store, key_bytes, value_bytes)

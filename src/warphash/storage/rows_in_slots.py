@@ -58,7 +58,7 @@ def combined_rows(
     storage.store.finish(stream)
     batch, held, result, found = rows(), rows(), rows(), engine.allocate(n, stream)
     nothing = bytes(value_bytes)
-    own = make_row_storage(engine, key_bytes, value_bytes, n)
+    own = make_row_storage(engine, key_bytes, value_bytes, n, storage.store.seed + 1)
     own.update(keys, values, n, op=op, kind=kind, flags=0, held=0, unique=False, stream=stream)
     own.store.finish(stream)
     for made in (batch, result):

@@ -728,7 +728,7 @@ class BaseTable(Generic[K]):
     def _distinct(self, keys: ArrayView) -> int:
         """How many different keys there are among ``keys``: the size of a set of another design."""
         design = next(name for name in _PROVING_DESIGNS if name != self.design)
-        options: dict[str, Any] = {"design": design, "device": self.device, "seed": 1, **self._rules}
+        options: dict[str, Any] = {"design": design, "device": self.device, "seed": self._seed + 1, **self._rules}
         proof = BaseTable(self.key_dtype, None, capacity=max(1, keys.rows), **options)
         proof._update_locked([keys], Op.KEEP, None)
         return len(proof)

@@ -224,8 +224,9 @@ class HashMap(PairTable[K, V]):
             there, or the value of the key's first element in the batch. ``"last"`` keeps the value of the key's last
             element. Sums of integers wrap around. Sums of bools are True or False. Sums of floats have the precision of
             their type, and depend by rounding on the order of additions, which is undefined. Of floats, ``"min"`` and
-            ``"max"`` follow ``np.minimum`` and ``np.maximum``: NaN wins, and stays; -0.0 is less than 0.0. Rows of numbers are combined number by number. This takes longer where rows lie in the slots: those of up to
-            8 bytes beside keys of up to 8 bytes, and all rows in the designs ``"dynamic_cuckoo"`` and ``"stadium"``.
+            ``"max"`` follow ``np.minimum`` and ``np.maximum``: NaN wins, and stays; -0.0 is less than 0.0. Rows of
+            numbers are combined number by number. This takes longer where rows lie in the slots: those of up to 8 bytes
+            beside keys of up to 8 bytes, and all rows in the designs ``"dynamic_cuckoo"`` and ``"stadium"``.
         scores
             As for `assign`, whatever ``op`` is, except that ``"first"`` keeps the score that is there.
 

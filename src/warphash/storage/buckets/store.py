@@ -43,7 +43,7 @@ from ...errors import TableFull
 from ...runtime.abi import Flag, Op, Table
 from .. import policies
 from ..estimate import seem_distinct, seem_new
-from ..giving_up import check_slots, why_no_slot
+from ..giving_up import not_placed_anew, slots_to_try, why_no_slot
 from ..growth import Growth
 from ..listed import Listed, list_unplaced
 from ..partition import in_parts
@@ -108,6 +108,8 @@ class _Batch:
         The way back, if one was prepared.
     displaced
         Pairs that the last launch left without a slot; None before the first.
+    tried
+        Sets of hash constants, that of now included.
     """
 
     launch: Callable[[Listed | None], Outcome]
@@ -115,6 +117,7 @@ class _Batch:
     flags: int
     undo: _Undo | None
     displaced: int | None = None
+    tried: int = 1
 
 
 def make_store(kind: TableKind, capacity: int, seed: int, hash: str, options: StoreOptions, multi: bool) -> BucketStore:
@@ -490,20 +493,22 @@ class BucketStore:
         array, size, *_ = self.state
         slots = array.slots
         if self.grows and (batch.undo is not None or attempt >= self.attempts):
-            slots = policies.slots_after_failure(size, missing, slots, self.load_factor)
-            self._check_slots(slots, missing)
-        elif attempt >= self.attempts or (missing and size >= slots):
+            wanted = policies.slots_after_failure(size, missing, slots, self.load_factor)
+            slots = self._slots_to_try(wanted, slots, missing, batch.tried)
+        elif batch.tried >= self.attempts or (missing and size >= slots):
             raise TableFull(
                 f"{size + missing:,} keys do not fit into {slots:,} slots of design {self.design.name!r} "
-                f"(tried {attempt} times); allow on_full='grow', or give a larger capacity"
+                f"(tried {batch.tried} sets of hash constants); allow on_full='grow', or give a larger capacity"
             )
         try:
             self._replace(slots, Cause.NO_SLOT, stream)
+            batch.tried += self.state.array.seed - array.seed
         except MemoryError:
             # Displaced pairs have no slot to go back to. Where no key moves, the batch can be taken back.
             if batch.undo is not None or not self.design.moves_keys:
                 raise
             self._rebuild_in_place(stream)
+            batch.tried += 1
 
     def _gather_displaced(self, stream: Any) -> None:
         """Take the pairs that the last update displaced from the array's scratch memory."""
@@ -561,9 +566,8 @@ class BucketStore:
                 return
             if attempt % self.attempts == 0:
                 if not self.grows:
-                    raise TableFull(f"{self.size:,} keys could not be placed anew in {slots:,} slots")
-                slots *= 2
-                self._check_slots(slots, 0)
+                    raise not_placed_anew(self.size, slots, attempt)
+                slots = self._slots_to_try(2 * slots, slots, 0, attempt)
 
     def _moved(self, slots: int, seed: int, stream: Any) -> BucketArray | None:
         """A new array with all pairs, the displaced ones, too; None if some have no slot there."""
@@ -590,9 +594,10 @@ class BucketStore:
         # After an interruption, nobody knows how many pairs the old array has.
         return outcome is not None and outcome.complete and outcome.changed == self.size
 
-    def _check_slots(self, slots: int, missing: int) -> None:
-        """Raise `TableFull` if ``slots`` cannot help where fewer did not."""
-        check_slots(slots, self.size + missing, self.design.name, vouched=self.state.vouched)
+    def _slots_to_try(self, wanted: int, slots: int, missing: int, tried: int) -> int:
+        """As `giving_up.slots_to_try`, with ``missing`` elements beside the keys."""
+        keys, limits = self.size + missing, {"tried": tried, "attempts": self.attempts}
+        return slots_to_try(wanted, slots, keys, self.design.name, vouched=self.state.vouched, **limits)
 
     def _rebuild_in_place(self, stream: Any) -> None:
         """Place all pairs anew in the memory of the present array, by way of the host.
@@ -628,7 +633,8 @@ class BucketStore:
         array.restore(table, slots, stream)
         self.recovery.step = self._recover
         raise TableFull(
-            f"{self.size:,} keys could not be placed anew in {array.slots:,} slots, {why_no_slot(self.state.vouched)}"
+            f"{self.size:,} keys could not be placed anew in {array.slots:,} slots, "
+            f"{why_no_slot(_TRIES_IN_PLACE, vouched=self.state.vouched)}"
         )
 
     # ---- undoing, and recovery
@@ -700,8 +706,7 @@ class BucketStore:
         if not self._place_displaced(stream):
             slots = self.slots
             if self.grows:
-                slots *= 2
-                self._check_slots(slots, 0)
+                slots = self._slots_to_try(2 * slots, slots, 0, 0)
             self._replace(slots, Cause.INTERRUPT, stream)
         size = self.state.array.scan(0, 0, 0, stream)
         erased = max(0, self.size - size)

@@ -41,7 +41,7 @@ from ...errors import TableFull
 from ...runtime.abi import Flag, Op
 from ...runtime.engine import KernelSpec
 from .. import policies
-from ..giving_up import check_slots
+from ..giving_up import not_placed_anew, slots_to_try
 from ..growth import Growth
 from ..listed import Listed, list_unplaced
 from ..resize_log import Cause, Resize
@@ -325,11 +325,12 @@ class QuotientStore:
         TableFull, MemoryError
             If the table cannot be made larger.
         """
+        first_seed = self.state.array.seed
         for attempt in count(1):
             if launch(listed).complete:
                 return
             listed = list_unplaced(self.engine, flags, n, stream)
-            self._make_room(listed.n, attempt, stream)
+            self._make_room(listed.n, 1 + self.state.array.seed - first_seed, attempt > 1, stream)
 
     def _end_addition(self, launch: Launch, n: int, flags: int, stream: Any) -> None:
         """Finish an interrupted batch that adds to values: all values of a key are added, or none.
@@ -388,8 +389,15 @@ class QuotientStore:
             with suppress(MemoryError, TableFull):  # the batch is done, and the table right as it is
                 self._replace(slots, Cause.BOUNDS, stream)
 
-    def _make_room(self, missing: int, attempt: int, stream: Any) -> None:
+    def _make_room(self, missing: int, tried: int, rehashes: bool, stream: Any) -> None:
         """Give the missing elements of a batch a better chance in another array.
+
+        Parameters
+        ----------
+        tried
+            Sets of hash constants under which the batch has failed.
+        rehashes
+            The new array has other hash constants.
 
         Raises
         ------
@@ -399,14 +407,14 @@ class QuotientStore:
         array, size, _ = self.state
         slots = array.slots
         if self._options.grows:
-            slots = policies.slots_after_failure(size, missing, slots, self._options.load_factor)
-            self._check_slots(slots, missing)
-        elif attempt >= self._options.attempts or size + missing > slots:
+            wanted = policies.slots_after_failure(size, missing, slots, self._options.load_factor)
+            slots = self._slots_to_try(wanted, slots, missing, tried)
+        elif tried >= self._options.attempts or size + missing > slots:
             raise TableFull(
                 f"{size + missing:,} keys do not fit into {slots:,} slots of design {self.design.name!r} "
-                f"(tried {attempt} times); allow on_full='grow', or give a larger capacity"
+                f"(tried {tried} sets of hash constants); allow on_full='grow', or give a larger capacity"
             )
-        self._replace(slots, Cause.NO_SLOT, stream, rehashes=attempt > 1)
+        self._replace(slots, Cause.NO_SLOT, stream, rehashes=rehashes)
 
     def _replace(self, slots: int, cause: Cause, stream: Any, *, rehashes: bool = False) -> None:
         """Move all pairs into a new array, with the same hash constants if they are not to be others.
@@ -431,13 +439,13 @@ class QuotientStore:
                 return
             if (attempt + 1) % self._options.attempts == 0:
                 if not self._options.grows:
-                    raise TableFull(f"{size:,} keys could not be placed anew in {slots:,} slots")
-                slots *= 2
-                self._check_slots(slots, 0)
+                    raise not_placed_anew(size, slots, attempt + 1)
+                slots = self._slots_to_try(2 * slots, slots, 0, attempt + 1)
 
-    def _check_slots(self, slots: int, missing: int) -> None:
-        """Raise `TableFull` if ``slots`` cannot help where fewer did not."""
-        check_slots(slots, self.size + missing, self.design.name, vouched=False)
+    def _slots_to_try(self, wanted: int, slots: int, missing: int, tried: int) -> int:
+        """As `giving_up.slots_to_try`, with ``missing`` elements beside the keys."""
+        keys, limits = self.size + missing, {"tried": tried, "attempts": self._options.attempts}
+        return slots_to_try(wanted, slots, keys, self.design.name, vouched=False, **limits)
 
     # ---- undoing, and recovery
     def _undo(self, n: int, op: Op, stream: Any) -> _Undo | None:

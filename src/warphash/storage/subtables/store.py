@@ -57,7 +57,7 @@ from ...runtime.abi import Flag, Op, SubtableBatch
 from ...runtime.engine import Buffer, Engine, KernelSpec
 from .. import policies
 from ..estimate import estimate_new_keys
-from ..giving_up import check_slots, why_no_slot
+from ..giving_up import not_placed_anew, slots_to_try, why_no_slot
 from ..lookup import NO_FIELDS
 from ..partition import Copies, in_parts
 from ..resize_log import Cause, Resize
@@ -278,8 +278,8 @@ class SubtableStore:
         self._record(outcome)
         self._keep_displaced(pending.insert, outcome)
         if outcome.displaced:
-            with suppress(MemoryError):
-                self._enlarge_for_displaced(0, stream)
+            with suppress(MemoryError, TableFull):
+                self._enlarge_for_displaced(0, 1, stream)
             self._place_displaced(stream)
         return outcome.displaced > 0
 
@@ -540,17 +540,18 @@ class SubtableStore:
     def _place(self, piece: Piece, insert: Insert, update: _Update) -> None:
         """Add the keys that ``insert`` has not settled."""
         insert.place()
+        first_seed = self.array.seed
         for attempt in count(1):
             outcome = insert.outcome()
             self._record(outcome)
             self._keep_displaced(insert, outcome)
             if not (outcome.displaced or outcome.unplaced):
                 return
-            self._enlarge_after(attempt, outcome.unplaced, update.stream)
+            self._enlarge_after(attempt, 1 + self.array.seed - first_seed, outcome.unplaced, update.stream)
             tries = attempt
             while not self._placed_displaced(self.array.table.chain_limit, update.stream):
                 tries += 1
-                self._enlarge_after(tries, outcome.unplaced, update.stream)
+                self._enlarge_after(tries, 1 + self.array.seed - first_seed, outcome.unplaced, update.stream)
             flags = self.engine.to_host(piece.flags, np.uint8, piece.n, update.stream)
             only = np.flatnonzero(flags == Flag.UNPLACED)
             if not len(only):
@@ -636,30 +637,37 @@ class SubtableStore:
         self.resizes += 1
         resize.done(self.size, self.array.layout.slots)
 
-    def _enlarge_for_displaced(self, unplaced: int, stream: Any, memory: Buffer | None = None) -> None:
+    def _enlarge_for_displaced(self, unplaced: int, tried: int, stream: Any, memory: Buffer | None = None) -> None:
         """Make more slots for pairs, and for elements, that evictions found none for.
 
+        Where more slots cannot help, take other hash constants, unless enough sets of these were ``tried``.
         ``memory``: as of `_place_displaced`.
         """
         array = self.array
         self._failed = (array.layout.slots, self.size + unplaced)
-        self._check_slots(2 * array.layout.slots, unplaced)
+        if self._slots_to_try(2 * array.layout.slots, array.layout.slots, unplaced, tried) == array.layout.slots:
+            return self._redraw(stream)
         if memory is not None:
             memory = array.memory_to_undo(memory, policies.subtable_to_enlarge(array.layout.sizes), stream)
         self._enlarge(Cause.NO_SLOT, stream, memory)
 
-    def _enlarge_after(self, attempt: int, unplaced: int, stream: Any) -> None:
-        """Make more room after evictions that led nowhere; take other hash constants where that did not help."""
+    def _enlarge_after(self, attempt: int, tried: int, unplaced: int, stream: Any) -> None:
+        """Make more room after evictions that led nowhere; take other hash constants where that did not help.
+
+        ``tried``: sets of hash constants under which the batch has failed.
+        """
         if not self.grows and attempt >= self.attempts:
             raise TableFull(
                 f"{unplaced + self._displaced.n:,} keys found no place beside {self.size:,} others in "
-                f"{self.array.layout.slots:,} slots; allow on_full='grow', or give a larger capacity"
+                f"{self.array.layout.slots:,} slots (tried {tried} sets of hash constants); allow on_full='grow', or "
+                "give a larger capacity"
             )
-        if attempt % (len(self.array.layout.sizes) + 1) == 0 and self._fits_anew(unplaced):
+        due = attempt % (len(self.array.layout.sizes) + 1) == 0 if self.grows else True
+        if due and self._fits_anew(unplaced):
             with suppress(MemoryError, TableFull):
                 self._redraw(stream)
         elif self.grows:
-            self._enlarge_for_displaced(unplaced, stream)
+            self._enlarge_for_displaced(unplaced, tried, stream)
 
     def _fits_anew(self, unplaced: int) -> bool:
         """Whether all pairs find slots under other hash constants, too: a table of one size has no others for them."""
@@ -749,9 +757,10 @@ class SubtableStore:
             if attempt % self.attempts == 0:
                 if not self.grows:
                     slots = sum(sizes) * self.spec.slots_per_bucket
-                    raise TableFull(f"{self.size:,} keys could not be placed anew in {slots:,} slots")
+                    raise not_placed_anew(self.size, slots, attempt)
+                slots = sum(sizes) * self.spec.slots_per_bucket
+                self._slots_to_try(2 * slots, slots, 0, attempt)
                 sizes = [2 * buckets for buckets in sizes]
-                self._check_slots(sum(sizes) * self.spec.slots_per_bucket, 0)
         new.account.peak_bytes = max(old.account.peak_bytes, old.account.held_bytes + new.account.peak_bytes)
         self.state = self.state._replace(array=new)
         self._failed = (0, 0)
@@ -759,9 +768,10 @@ class SubtableStore:
         self.rebuilds += 1
         resize.done(self.size, new.layout.slots)
 
-    def _check_slots(self, slots: int, missing: int) -> None:
-        """Raise `TableFull` if ``slots`` cannot help where fewer did not."""
-        check_slots(slots, self.size + missing, self.design.name, vouched=self.state.vouched)
+    def _slots_to_try(self, wanted: int, slots: int, missing: int, tried: int) -> int:
+        """As `giving_up.slots_to_try`, with ``missing`` elements beside the keys."""
+        keys, limits = self.size + missing, {"tried": tried, "attempts": self.attempts}
+        return slots_to_try(wanted, slots, keys, self.design.name, vouched=self.state.vouched, **limits)
 
     # ---- displaced pairs
     def _placed_displaced(self, chain_limit: int, stream: Any) -> bool:
@@ -818,6 +828,7 @@ class SubtableStore:
         """
         self.recovery.step = self._recover
         chain_limit, tries, rounds, refused = self.array.table.chain_limit, 0, 0, False
+        first_seed = self.array.seed
         while not self._placed_displaced(chain_limit, stream):
             tries += 1
             if tries < self.attempts:
@@ -828,17 +839,17 @@ class SubtableStore:
                     if rounds % (len(self.array.layout.sizes) + 1) == 0:
                         self._redraw(stream)
                     else:
-                        self._enlarge_for_displaced(0, stream, memory)
+                        self._enlarge_for_displaced(0, 1 + self.array.seed - first_seed, stream, memory)
                 except MemoryError:
                     refused = True
                 else:
                     chain_limit, tries, memory = self.array.table.chain_limit, 0, None
                     continue
             if chain_limit >= max(_LONG_CHAIN, _EVICTIONS_PER_SLOT * self.array.layout.slots):
-                raise self._no_slots(refused)
+                raise self._no_slots(1 + self.array.seed - first_seed, refused)
             chain_limit = 2 * max(1, chain_limit)
 
-    def _no_slots(self, refused: bool) -> Exception:
+    def _no_slots(self, tried: int, refused: bool) -> Exception:
         """What to raise if displaced pairs are left; ``refused``: there was no memory to enlarge the table."""
         n = self._displaced.n
         if refused:
@@ -848,7 +859,7 @@ class SubtableStore:
             )
         return TableFull(
             f"{n:,} pairs found no slot beside {self.size - n:,} others in {self.array.layout.slots:,} slots, "
-            f"{why_no_slot(self.state.vouched)}. The table keeps these pairs, and the next call tries again to place "
-            "them; clear() forgets all",
+            f"{why_no_slot(tried, vouched=self.state.vouched)}. The table keeps these pairs, and the next call tries "
+            "again to place them; clear() forgets all",
             np.empty(0, np.int64),
         )

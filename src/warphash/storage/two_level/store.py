@@ -37,7 +37,7 @@ import numpy.typing as npt
 from ...errors import TableFull
 from ...runtime.abi import Flag, Op
 from .. import aggregate, policies
-from ..giving_up import check_slots
+from ..giving_up import not_placed_anew, slots_to_try
 from ..growth import Growth
 from ..listed import Listed, list_unplaced
 from ..resize_log import Cause, Resize
@@ -269,11 +269,10 @@ class TwoLevelStore:
         TableFull, MemoryError
             If the table cannot be made larger.
         """
-        for attempt in count(1):
-            if launch(listed).complete:
-                return
+        first_seed = self.state.array.seed
+        while not launch(listed).complete:
             listed = list_unplaced(self.engine, flags, n, stream)
-            self._make_room(listed.n, attempt, stream)
+            self._make_room(listed.n, 1 + self.state.array.seed - first_seed, stream)
 
     def _end_addition(self, launch: Launch, n: int, flags: int, stream: Any) -> None:
         """Finish an interrupted batch that adds to values: all values of a key are added, or none.
@@ -378,8 +377,13 @@ class TwoLevelStore:
             with suppress(MemoryError, TableFull):  # the batch is done, and the table right as it is
                 self._replace(slots, Cause.BOUNDS, stream)
 
-    def _make_room(self, missing: int, attempt: int, stream: Any) -> None:
+    def _make_room(self, missing: int, tried: int, stream: Any) -> None:
         """Give the missing elements of a batch a better chance: larger ranges for their buckets, or another array.
+
+        Parameters
+        ----------
+        tried
+            Sets of hash constants under which the batch has failed.
 
         Raises
         ------
@@ -394,12 +398,12 @@ class TwoLevelStore:
                 return
         slots = array.regular_slots
         if self._options.grows:
-            slots = policies.slots_after_failure(size, missing, array.slots, self._options.load_factor)
-            self._check_slots(slots, missing)
-        elif attempt >= self._options.attempts or size + missing > slots:
+            wanted = policies.slots_after_failure(size, missing, array.slots, self._options.load_factor)
+            slots = self._slots_to_try(wanted, slots, missing, tried)
+        elif tried >= self._options.attempts or size + missing > slots:
             raise TableFull(
                 f"{size + missing:,} keys do not fit into {slots:,} slots of design {self.design.name!r} "
-                f"(tried {attempt} times); allow on_full='grow', or give a larger capacity"
+                f"(tried {tried} sets of hash constants); allow on_full='grow', or give a larger capacity"
             )
         self._replace(slots, Cause.NO_SLOT, stream)
 
@@ -423,9 +427,8 @@ class TwoLevelStore:
                 return
             if attempt % self._options.attempts == 0:
                 if not self._options.grows:
-                    raise TableFull(f"{self.size:,} keys could not be placed anew in {slots:,} slots")
-                slots *= 2
-                self._check_slots(slots, 0)
+                    raise not_placed_anew(self.size, slots, attempt)
+                slots = self._slots_to_try(2 * slots, slots, 0, attempt)
 
     def _moved(self, slots: int, seed: int, stream: Any) -> tuple[TwoLevelArray, int] | None:
         """A new array with all pairs, and their number; None if some have no slot there.
@@ -440,9 +443,10 @@ class TwoLevelStore:
         new.cleared = outcome.complete
         return (new, outcome.changed) if new.cleared else None
 
-    def _check_slots(self, slots: int, missing: int) -> None:
-        """Raise `TableFull` if ``slots`` cannot help where fewer did not."""
-        check_slots(slots, self.size + missing, self.design.name, vouched=self.state.vouched)
+    def _slots_to_try(self, wanted: int, slots: int, missing: int, tried: int) -> int:
+        """As `giving_up.slots_to_try`, with ``missing`` elements beside the keys."""
+        keys, limits = self.size + missing, {"tried": tried, "attempts": self._options.attempts}
+        return slots_to_try(wanted, slots, keys, self.design.name, vouched=self.state.vouched, **limits)
 
     # ---- undoing, and recovery
     def _undo(self, n: int, op: Op, stream: Any) -> _Undo | None:
