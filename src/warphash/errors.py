@@ -67,11 +67,11 @@ class ParameterError(WarphashError, ValueError):
 
 
 class CorruptFile(WarphashError, ValueError):
-    """A saved table that is truncated, altered or not a saved table."""
+    """A saved table, or a table in a file, that is truncated, altered, without its journal, or no table."""
 
 
 class PathError(WarphashError, OSError):
-    """A path that no file can be written to: a folder, a device, or in a folder that is missing or takes no file."""
+    """A path that no file can be read from or written to, such as a folder, or in a folder that takes no file."""
 
 
 class EngineUnavailable(WarphashError, RuntimeError):

@@ -29,6 +29,16 @@ def test_a_result_and_an_error_come_out() -> None:
         uninterrupted(lambda: 1 // 0)
 
 
+def test_work_at_the_end_of_the_process_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python begins no thread any more when it calls what is registered for the end."""
+    ended = ThreadPoolExecutor()
+    ended.shutdown()
+    monkeypatch.setattr("warphash.storage.uninterrupted._workers", lambda: ended)
+    assert uninterrupted(threading.current_thread) is threading.current_thread()
+    with pytest.raises(ZeroDivisionError):
+        uninterrupted(lambda: 1 // 0)
+
+
 def test_threads_are_kept() -> None:
     names = {uninterrupted(lambda: threading.current_thread().name) for _ in range(100)}
     assert threading.current_thread().name not in names

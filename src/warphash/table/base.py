@@ -615,9 +615,12 @@ class BaseTable(Generic[K]):
         Raises
         ------
         PathError
-            If there is no such file, or a table has it open, here or in another process.
+            If there is no such file, or a table has it open, here or in another process, or it has several names (hard
+            links).
         CorruptFile
-            If the file is damaged, or holds no table of this class.
+            If the file or its journal is damaged, the journal is missing, or the file holds no table of this class.
+        MemoryError
+            If there is no room, in memory, in the address space or among the open files.
         """
         from ..storage.tickets.table_file import describe
         from . import archive

@@ -41,7 +41,7 @@ def flush_when_unclosed(
     commit
         Has the file hold the table. Its caller holds the lock.
     """
-    ending = weakref.finalize(table, _flush, type(table).__name__, lock, store, commit, path, os.getpid())
+    ending = weakref.finalize(table, _flush, lock, store, commit, path, os.getpid())
     _call_at_the_end_of_a_worker(ending)
     return ending
 
@@ -55,7 +55,7 @@ def _call_at_the_end_of_a_worker(ending: Callable[[], object]) -> None:
         Finalize(None, ending, exitpriority=0)
 
 
-def _flush(name: str, lock: ReadWriteLock, store: Any, commit: Callable[[], None], path: Path, process: int) -> None:
+def _flush(lock: ReadWriteLock, store: Any, commit: Callable[[], None], path: Path, process: int) -> None:
     if os.getpid() != process:
         return
     lost: str | None = None
@@ -70,7 +70,7 @@ def _flush(name: str, lock: ReadWriteLock, store: Any, commit: Callable[[], None
             lost = "another thread is in a call of the table"
     except BaseException as error:  # whatever it is, nobody could catch it
         lost = f"{type(error).__name__}: {error}"
-    mend = f"call close(), or use `with {name}.open(...) as table`"
+    mend = "call close(), or use the table in a `with` block"
     if lost is None:
         warnings.warn(f"unclosed table in {path}, which was flushed: {mend}", ResourceWarning, stacklevel=3)
     else:

@@ -158,7 +158,8 @@ class FileMemory:
 
     def create(self, sizes: Sizes) -> TableFile:
         """A new file, for a new table or in the place of the file that counts."""
-        return TableFile.create(self._path, sizes, self.locked[0].identity if self.locked else None)
+        known = [held for held in self.locked if held.counts] or self.locked
+        return TableFile.create(self._path, sizes, known[-1].identity if known else None)
 
     def commit(self, file: TableFile, table: Mapping[str, Any], boards: Sequence[npt.NDArray[np.uint8]]) -> None:
         """Have a file be the one that counts.
