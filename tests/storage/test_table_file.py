@@ -937,6 +937,46 @@ def test_no_room_at_any_call_of_the_system(tmp_path: Path, verb: str) -> None:
         assert at > 3
 
 
+LIMITED = """
+import resource, sys, pathlib
+import numpy as np, warphash as wh
+keys = np.arange(15_000, dtype="u8")
+path = pathlib.Path(sys.argv[1])
+table = wh.HashMap("u8", "u8", design="stadium", memory=path, capacity=15_000, device="cpu")
+table.insert(keys, keys)
+table.flush()
+used = int(open("/proc/self/statm").read().split()[0]) * 4096
+for what, limit, verb in (
+    (resource.RLIMIT_NOFILE, 4, lambda: table.assign(keys[:9], keys[:9])),
+    (resource.RLIMIT_NOFILE, 4, lambda: table.reserve(30_000)),
+    (resource.RLIMIT_NOFILE, 4, lambda: table.save(path.with_name("saved"))),
+    (resource.RLIMIT_AS, used + (1 << 20), lambda: table.reserve(480_000)),
+    (resource.RLIMIT_FSIZE, 4096, lambda: table.assign(keys, keys)),
+    (resource.RLIMIT_FSIZE, 4096, lambda: table.save(path.with_name("saved"))),
+):
+    before = resource.getrlimit(what)
+    resource.setrlimit(what, (limit, before[1]))
+    try:
+        verb()
+        print("no error", what)
+    except MemoryError:
+        pass
+    finally:
+        resource.setrlimit(what, before)
+    table.check()
+    assert (table.find(keys)[0] == keys).all()
+table.close()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits are those of Linux")
+def test_limits_of_the_system_are_memory_errors(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", LIMITED, str(tmp_path / "table")]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (said.returncode, said.stdout) == (0, ""), said.stdout + said.stderr
+    assert os.listdir(tmp_path) == ["table"]  # noqa: PTH208
+
+
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("end", ["close", "collect", "exit"])
 @pytest.mark.parametrize("mapped", [True, False])

@@ -410,7 +410,7 @@ class TableFile:
         Parameters
         ----------
         slots
-            Numbers of slots.
+            Numbers of different slots.
         memory
             Address of the mapped slots.
         """
@@ -418,8 +418,7 @@ class TableFile:
             return  # there is nothing to go back to
         if self._imaged is None:
             self._imaged = np.zeros(self.sizes.slots, np.bool_)
-        new = np.unique(slots)
-        new = new[~self._imaged[new]]
+        new = slots[~self._imaged[slots]]
         if not len(new):
             return
         whole = bytes_at(memory, self.sizes.slots * self.sizes.slot_bytes).reshape(-1, self.sizes.slot_bytes)
