@@ -19,7 +19,17 @@ import numpy.typing as npt
 
 from ..errors import DtypeError, WarphashError
 
-__all__ = ["CODES", "ArrowData", "Chunk", "check_codes", "check_extension", "give_strings", "give_values", "read_arrow", "speaks_arrow"]
+__all__ = [
+    "CODES",
+    "ArrowData",
+    "Chunk",
+    "check_codes",
+    "check_extension",
+    "give_strings",
+    "give_values",
+    "read_arrow",
+    "speaks_arrow",
+]
 
 _Release = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
@@ -282,7 +292,7 @@ def _structs(address: int | None, n: int, kind: Any) -> list[Any]:
     """The structures that an array of ``n`` pointers leads to."""
     if not n:
         return []
-    return [pointer[0] for pointer in ctypes.cast(address, ctypes.POINTER(ctypes.POINTER(kind)))[:n]]  # type: ignore[arg-type,index,misc]
+    return [pointer[0] for pointer in ctypes.cast(address, ctypes.POINTER(ctypes.POINTER(kind)))[:n]]  # type: ignore[arg-type]
 
 
 def _extension(address: int) -> str:

@@ -149,7 +149,8 @@ def frame_or_items(chunks: Sequence[Chunk]) -> Items | Frame:
     DtypeError
         For a type of which NumPy has no values of one width.
     """
-    return _joined([_of_struct(chunk) if chunk.format == "+s" else _items(chunk) for chunk in chunks])
+    made: Items | Frame = _joined([_of_struct(chunk) if chunk.format == "+s" else _items(chunk) for chunk in chunks])
+    return made
 
 
 def _joined(parts: list[Any]) -> Any:

@@ -5,7 +5,8 @@ days. It reads "1" as a number, and writes a number as b"1". A table that took s
 the caller gave. So every item is compared with the value that it was made from.
 
 Some conversions count as exact: numbers that are equal (2.0 and 2, True and 1); a string of ASCII characters for its
-bytes; a `uuid.UUID` for its 16 bytes; a time of the day for the time since midnight; a number for a decimal number. Floating-point values are rounded to the width of the type, as everywhere in NumPy.
+bytes; a `uuid.UUID` for its 16 bytes; a time of the day for the time since midnight; a number for a decimal number.
+Floating-point values are rounded to the width of the type, as everywhere in NumPy.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import DtypeError, ShapeError
-from .adapters.numpy import contiguous
-from .library import shown
 from .decimals import decimal_scale, decimals_of
+from .library import shown
+from .plain_array import contiguous, numpy_of
 
 __all__ = ["exactly"]
 
@@ -118,12 +119,7 @@ def _as_array(value: Any) -> Items | None:
     if value is None or isinstance(value, str | bytes | np.generic | numbers.Number):
         return None
     if _is_array_like(type(value)):
-        from .view import view  # which takes lists, too
-
-        seen = view(value)
-        if seen.host is None:
-            raise DtypeError(f"expected values in memory of the host, got {type(value).__name__} on {seen.device}")
-        return seen.host
+        return numpy_of(value)
     if not isinstance(value, Iterable):
         return None
     try:

@@ -26,6 +26,7 @@ from .strings import NULL_LENGTH, ROW, StringArray, StringRows
 
 __all__ = ["NullableColumn", "without_nulls"]
 
+
 @dataclass(frozen=True)
 class NullableColumn(StringColumn):
     """Keys of another column, or nulls.
@@ -48,7 +49,7 @@ class NullableColumn(StringColumn):
         return replace(self, items=self._items.own())
 
     @property
-    def names(self) -> RowNames:  # type: ignore[override]
+    def names(self) -> RowNames:
         """Of the items of a key that is no null."""
         return self._items.names
 
@@ -85,7 +86,10 @@ class NullableColumn(StringColumn):
         return self.of_rows(made, given)
 
     def _apart(self, given: Any) -> tuple[npt.NDArray[Any], Valid, bool, Names | None]:
-        """The values of a column in host memory, with zeros for nulls; which are no nulls; whether it is one key; names."""
+        """The values of a column in host memory, with zeros for nulls, and which of them are no nulls.
+
+        Also whether it is one key, and the names of the items of a key.
+        """
         items = self._items
         if given is None:
             return np.zeros((1, *items.shape), items.dtype), np.zeros(1, np.bool_), True, None

@@ -214,7 +214,8 @@ def _column(full: np.dtype[Any], what: str) -> Column:
 def _conversion(what: str, given: Any, seen: ArrayView, wanted: np.dtype[Any]) -> str:
     """How a caller makes an array of the wanted type without a change of value."""
     if (scale := decimal_scale(wanted)) is not None:
-        return f"give decimal numbers with {scale} digits behind the point, such as a column cast to decimal128(38, {scale})"
+        digits = f"{scale} digits behind the point"
+        return f"give decimal numbers with {digits}, such as a column cast to decimal128(38, {scale})"
     on_host = what if isinstance(given, np.ndarray) else f"numpy.asarray({what})"
     if _widens(seen.dtype, wanted):
         convert = f".to(torch.{wanted.name})" if seen.kind == "torch" else f".astype({str(wanted)!r})"

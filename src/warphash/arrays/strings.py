@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import DtypeError, ShapeError
-from .adapters.numpy import numpy_of
 from .arrow import Chunk, check_codes, check_extension, give_strings, read_arrow, speaks_arrow
 from .library import MAX_ROWS, dtype_of, refuse_rows, shown
+from .plain_array import numpy_of
 from .threads import in_threads
 
 __all__ = ["NULL_LENGTH", "ROW", "StringArray", "StringRows", "holds_text", "rows_of"]

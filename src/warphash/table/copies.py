@@ -15,7 +15,17 @@ from .options import integer
 if TYPE_CHECKING:
     from .base import BaseTable
 
-__all__ = ["Snapshot", "give_state", "have_same_names", "in_order_of", "like", "loaded", "rebuilt", "replaced", "same_order"]
+__all__ = [
+    "Snapshot",
+    "give_state",
+    "have_same_names",
+    "in_order_of",
+    "like",
+    "loaded",
+    "rebuilt",
+    "replaced",
+    "same_order",
+]
 
 AnyTable = TypeVar("AnyTable", bound="BaseTable")
 
@@ -108,7 +118,9 @@ def replaced(table: AnyTable, held: Snapshot, changes: dict[str, Any]) -> AnyTab
     if "capacity" in changes:
         changes["capacity"] = integer("capacity", changes["capacity"], 0)
     device = changes.pop("device", table.device)
-    options = {name: changes.pop(name) for name in description.keys() - {"kind", "parameters", "names"} if name in changes}
+    options = {
+        name: changes.pop(name) for name in description.keys() - {"kind", "parameters", "names"} if name in changes
+    }
     description |= {**options, "parameters": {**description["parameters"], **changes}}
     if ranked_by != (description["evict"], description["score"]):
         if description["evict"] == "score":

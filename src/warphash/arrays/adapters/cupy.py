@@ -22,7 +22,7 @@ from ..library import (
     device_index,
     refuse_rows,
 )
-from .numpy import refuse_attributes
+from ..plain_array import refuse_attributes
 
 __all__ = ["LIBRARY"]
 

@@ -26,7 +26,8 @@ from ..dlpack import (
 )
 from ..gpu_memory import gpu_of
 from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Library, Shape, device_index, refuse_rows
-from .numpy import NUMPY, address_of, numpy_of
+from ..plain_array import numpy_of
+from .numpy import NUMPY, address_of
 from .read_column import read_column, see_items
 
 __all__ = ["INTERFACE", "NUMBA", "empty_on_gpu", "see_dlpack", "see_foreign"]
@@ -160,7 +161,7 @@ def see_interface(array: Any, library: Library) -> ArrayView:
 
 def _interface_type(interface: Mapping[str, Any]) -> Dtype:
     """Type of an item; of records, with the fields that ``descr`` tells."""
-    dtype = np.dtype(interface["typestr"])
+    dtype: Dtype = np.dtype(interface["typestr"])
     descr = interface.get("descr")
     if dtype.kind == "V" and descr and len(descr[0]) > 1 and descr[0][0]:
         dtype = np.dtype(descr)

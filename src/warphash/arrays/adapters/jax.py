@@ -9,8 +9,9 @@ import numpy as np
 
 from ...errors import DeviceError, DtypeError
 from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Shape, device_index, refuse_rows
+from ..plain_array import contiguous, numpy_of
 from .foreign import empty_on_gpu, see_dlpack
-from .numpy import address_of, contiguous, numpy_of
+from .numpy import address_of
 
 __all__ = ["LIBRARY", "check_type"]
 

@@ -47,8 +47,9 @@ def read_column(given: Any, dtype: np.dtype[Any] | None = None) -> Items | None:
     made = _read(given)
     if not isinstance(made, Frame):
         return made
-    is_record = dtype is not None and dtype.names is not None and decimal_scale(dtype) is None
-    return made.as_records(dtype) if is_record else made.as_rows(dtype)
+    if dtype is None or dtype.names is None or decimal_scale(dtype) is not None:
+        return made.as_rows(dtype)
+    return made.as_records(dtype)
 
 
 def see_items(given: Any, items: Items) -> ArrayView:
@@ -89,7 +90,7 @@ def _of_scalar(given: Any) -> Items:
 
 # ---- pandas
 def _is_of_pandas(given: Any) -> bool:
-    """Whether an object is a column, an index, an extension array or a frame of pandas, or of a class derived of these."""
+    """Whether an object is a column, an index, an extension array or a frame, also of a class derived of these."""
     kind = type(given)
     if not (hasattr(kind, "dtype") or hasattr(kind, "dtypes")):
         return False

@@ -22,7 +22,8 @@ from ..library import (
     array_view,
     refuse_rows,
 )
-from .numpy import address_of, no_stream, refuse_attributes
+from ..plain_array import refuse_attributes
+from .numpy import address_of, no_stream
 
 __all__ = ["LIBRARY", "torch_type"]
 
@@ -56,7 +57,9 @@ class TorchLibrary:
             except RuntimeError as error:
                 raise _without_memory(error) from None
         if place.type == "meta":
-            raise DeviceError("expected a tensor on cpu or cuda, got one on meta, which has no values: give one that has")
+            raise DeviceError(
+                "expected a tensor on cpu or cuda, got one on meta, which has no values: give one that has"
+            )
         if place.type != "cpu":
             raise DeviceError(f"expected a tensor on cpu or cuda, got {place}; call .to('cuda') or .cpu()")
         try:
