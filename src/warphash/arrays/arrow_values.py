@@ -85,10 +85,10 @@ class Frame(NamedTuple):
         if dtype is not None and all(_holds(dtype, array.dtype) for array in arrays):
             arrays = [array.astype(dtype, copy=False) for array in arrays]
         if len(kinds := sorted({str(np.dtype((array.dtype, array.shape[1:]))) for array in arrays})) != 1:
-            fields = [(str(name), array.dtype.str) for name, array in zip(self.names, arrays, strict=True)]
             raise DtypeError(
                 f"expected columns of one type, got {', '.join(kinds) or 'no columns'}: convert the columns to one "
-                f"type, or make the table of a structured type, such as {fields}, which takes columns by their names"
+                f"type, or make the table of a structured type, such as {self._as_fields()}, which takes columns by their "
+                "names"
             )
         return Items(np.stack(arrays, axis=1), self.valid, self.names)
 
@@ -116,6 +116,13 @@ class Frame(NamedTuple):
                 )
             made[name] = column
         return Items(made, self.valid)
+
+    def _as_fields(self) -> list[tuple[str, str]]:
+        """A structured type for the rows, as far as fields have such types."""
+        types = [column.array.dtype for column in self.columns]
+        return [
+            (str(name), "S16" if dtype.hasobject else dtype.str) for name, dtype in zip(self.names, types, strict=True)
+        ]
 
     def _check(self) -> None:
         if len(set(self.names)) < len(self.names):

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from ..errors import DtypeError, ShapeError
 from .decimals import decimal_scale, decimals_of
 from .library import shown
-from .plain_array import contiguous, numpy_of
+from .plain_array import contiguous, numpy_of, python_value
 
 __all__ = ["exactly"]
 
@@ -83,15 +83,15 @@ def _leaves(value: Any, has_records: bool) -> tuple[Shape, list[Any]]:
     """The shape of nested sequences, and their items in order."""
     if isinstance(value, np.ndarray):
         return value.shape, list(contiguous(value, objects=True).reshape(-1))
-    if hasattr(value, "as_py"):  # a single value of PyArrow
-        value = value.as_py()
+    if hasattr(value, "as_py"):
+        value = python_value(value)
     if has_records and isinstance(value, tuple):
         return (), [value]
     if not isinstance(value, _SEQUENCES):
         array = _as_array(value)
         return ((), [value]) if array is None else _leaves(array, has_records)
     if any(hasattr(kind, "as_py") for kind in set(map(type, value))):
-        value = [item.as_py() if hasattr(item, "as_py") else item for item in value]
+        value = [python_value(item) if hasattr(item, "as_py") else item for item in value]
     if not any(_is_nested(kind, has_records) for kind in set(map(type, value))):
         return (len(value),), list(value)
     parts = [_leaves(part, has_records) for part in value]
@@ -122,6 +122,8 @@ def _as_array(value: Any) -> Items | None:
         return numpy_of(value)
     if not isinstance(value, Iterable):
         return None
+    if isinstance(value, Mapping):
+        raise DtypeError("expected a row as a tuple, got a mapping: give its values, in the order of the columns")
     try:
         return np.asarray(memoryview(value))  # type: ignore[arg-type]  # array.array and its like
     except TypeError:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ..errors import DtypeError, ShapeError, WarphashError
 from .library import MAX_ROWS, refuse_rows
 
-__all__ = ["contiguous", "numpy_of", "refuse_attributes"]
+__all__ = ["contiguous", "numpy_of", "python_value", "refuse_attributes"]
 
 
 def contiguous(array: npt.NDArray[Any], *, objects: bool = False) -> npt.NDArray[Any]:
@@ -84,3 +84,12 @@ def numpy_of(array: Any) -> npt.NDArray[Any]:
             f"expected an array that its library gives to NumPy, got {type(array).__name__}, which answers "
             f"{type(error).__name__} ({error}): give a NumPy array, or a list of its values"
         ) from None
+
+
+def python_value(item: Any) -> Any:
+    """A single value of PyArrow as one of Python; times, of which Python would cut nanoseconds, as those of NumPy."""
+    unit = getattr(item.type, "unit", None)
+    if unit is None or item.value is None:
+        return item.as_py()
+    make = np.datetime64 if str(item.type).startswith("timestamp") else np.timedelta64
+    return make(item.value, unit)

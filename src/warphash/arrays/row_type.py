@@ -74,7 +74,7 @@ class Column:
 
     def own(self) -> Self:
         """The same column, with names that no other table learns."""
-        return replace(self) if len(self.shape) == 1 else self
+        return replace(self) if self.shape else self
 
     @cached_property
     def names(self) -> RowNames:
@@ -154,7 +154,7 @@ class Column:
     def exported(self, rows: Any, library: Library | None = None) -> Any:
         """Rows as their library's own array or column, with the names of their items where that library has names."""
         made = (library or rows.library).export(rows)
-        return made if (known := self.names.known) is None else name_items(made, known)
+        return made if not self.shape or (known := self.names.known) is None else name_items(made, known)
 
     def default(self, value: Any) -> bytes:
         """The bytes of the row that a caller gave as a default. 0 stands for zeros, and a single item fills a row."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ..errors import DtypeError, ShapeError
 from .arrow import Chunk, check_codes, check_extension, give_strings, read_arrow, speaks_arrow
 from .library import MAX_ROWS, dtype_of, refuse_rows, shown
-from .plain_array import numpy_of
+from .plain_array import numpy_of, python_value
 from .threads import in_threads
 
 __all__ = ["NULL_LENGTH", "ROW", "StringArray", "StringRows", "holds_text", "rows_of"]
@@ -249,7 +249,7 @@ def _of_items(items: Sequence[Any], text: bool, name: str) -> StringRows:
         refuse_rows(len(items))
     kinds = set(map(type, items))
     if any(hasattr(kind, "as_py") for kind in kinds):  # single values of PyArrow
-        return _of_items([item.as_py() if hasattr(item, "as_py") else item for item in items], text, name)
+        return _of_items([python_value(item) if hasattr(item, "as_py") else item for item in items], text, name)
     valid = None
     if not all(issubclass(kind, str if text else bytes) for kind in kinds):
         valid = np.array([not _is_null(item) for item in items], np.bool_)

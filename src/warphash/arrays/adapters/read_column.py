@@ -23,6 +23,11 @@ from .numpy import NUMPY
 __all__ = ["read_column", "see_items"]
 
 _MENDS = {
+    **dict.fromkeys(
+        ("str", "string"),
+        "give a column of text alone to a table of type 'str', or text beside other columns as a NumPy array of a "
+        "structured type, with a width such as U8",
+    ),
     "period": "give the first moments, series.dt.to_timestamp(), of an index to_timestamp(), if the column has but one "
     "frequency",
     "interval": "give both ends as the columns of a frame: left, right = index.left, index.right",

@@ -1,0 +1,311 @@
+"""Rows are matched by the names of their items: of the columns of frames, and of the fields of structs and records."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import pickle
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from warphash import CorruptFile, DtypeError, HashMap, HashSet, MultiMap
+
+ROWS = {"a": [1, 5], "b": [2, 6]}
+TURNED = {"b": [2, 6], "a": [1, 5]}
+SWAPPED = {"b": [1, 5], "a": [2, 6]}
+OTHERS = {"a": [1, 5], "c": [2, 6]}
+
+Make = Callable[[dict[str, list[int]]], Any]
+
+
+def pandas_frame(columns: dict[str, list[int]]) -> Any:
+    return pytest.importorskip("pandas").DataFrame(columns)
+
+
+def pandas_nullable(columns: dict[str, list[int]]) -> Any:
+    return pytest.importorskip("pandas").DataFrame(columns, dtype="Int64")
+
+
+def polars_frame(columns: dict[str, list[int]]) -> Any:
+    return pytest.importorskip("polars").DataFrame(columns)
+
+
+def polars_struct(columns: dict[str, list[int]]) -> Any:
+    return pytest.importorskip("polars").DataFrame(columns).to_struct()
+
+
+def arrow_table(columns: dict[str, list[int]]) -> Any:
+    return pytest.importorskip("pyarrow").table(columns)
+
+
+def arrow_batch(columns: dict[str, list[int]]) -> Any:
+    return pytest.importorskip("pyarrow").record_batch(columns)
+
+
+def arrow_struct(columns: dict[str, list[int]]) -> Any:
+    pyarrow = pytest.importorskip("pyarrow")
+    return pyarrow.StructArray.from_arrays([pyarrow.array(column) for column in columns.values()], list(columns))
+
+
+def relation(columns: dict[str, list[int]]) -> Any:
+    duckdb, table = pytest.importorskip("duckdb"), arrow_table(columns)
+    return duckdb.connect().from_arrow(table)
+
+
+MAKERS = [
+    *(pandas_frame, pandas_nullable, polars_frame, polars_struct, arrow_table, arrow_batch, arrow_struct),
+    relation,
+]
+
+
+def found(table: Any, rows: Any) -> list[bool]:
+    return np.asarray(table.contains(rows)).tolist()
+
+
+def matches_by_name(table: Any, make: Make) -> None:
+    assert found(table, make(ROWS)) == found(table, make(TURNED)) == [True, True]
+    assert found(table, make(SWAPPED)) == [False, False]
+    with pytest.raises(DtypeError, match="must have the columns a, b, .*, got a, c: rename the columns"):
+        table.contains(make(OTHERS))
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_keys(make: Make) -> None:
+    table = HashSet.from_arrays(make(ROWS), device="cpu")
+    matches_by_name(table, make)
+    matches_by_name(table, arrow_batch)  # another library
+    assert np.asarray(table.insert(make(TURNED))).tolist() == [False, False]
+    assert np.asarray(table.erase(make(SWAPPED))).tolist() == [False, False]
+    assert found(table, np.array([[1, 2], [2, 1]])) == [True, False]  # no names: by position
+    assert [1, 2] in table and [2, 1] not in table
+    with pytest.raises(DtypeError, match="rename"):
+        table.insert(make(OTHERS))
+    assert len(table) == 2
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_values(make: Make) -> None:
+    table = HashMap.from_arrays(np.arange(2), make(ROWS), device="cpu")
+    table.assign(np.arange(2), make(TURNED))
+    assert table[np.arange(2)].tolist() == [[1, 2], [5, 6]]
+    table.upsert(np.arange(2), make(SWAPPED), "max")
+    assert table[np.arange(2)].tolist() == [[2, 2], [6, 6]]
+    assert table.find_or_insert(np.arange(3, 5), make(TURNED))[0].tolist() == [[1, 2], [5, 6]]
+    with pytest.raises(DtypeError, match="values must have the columns a, b"):
+        table.insert(np.arange(2), make(OTHERS))
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_declared_table_learns_the_names_of_the_first_rows_that_it_keeps(make: Make) -> None:
+    table = HashSet(("i8", 2), device="cpu")
+    assert found(table, make(SWAPPED)) == [False, False]  # a lookup teaches nothing
+    table.insert(np.array([[1, 2]]))
+    table.insert(make(ROWS))
+    assert len(table) == 2
+    matches_by_name(table, make)
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_frames_for_records(make: Make) -> None:
+    """The fields of a structured type are found by name, whatever their order and types."""
+    table = HashMap([("b", "i8"), ("a", "i8")], [("a", "f8"), ("b", "i8")], device="cpu")
+    values = np.array([(2, 0.5), (6, 1.5)], [("b", "i8"), ("a", "f8")])
+    table.insert(make(ROWS), values)
+    assert len(table) == 2 and (2, 1) in table and (1, 2) not in table
+    assert found(table, make(TURNED)) == [True, True] and found(table, make(SWAPPED)) == [False, False]
+    assert table[np.array([(2, 1)], table.key_dtype)].tolist() == [(0.5, 2)]
+    with pytest.raises(DtypeError, match="rename the columns"):
+        table.contains(make(OTHERS))
+
+
+def test_mixed_columns_follow_the_advice() -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": np.arange(2, dtype="i4"), "b": pd.to_datetime(["2024-01-01", "2024-01-02"])})
+    with pytest.raises(DtypeError, match="of a structured type, such as") as refused:
+        HashSet.from_arrays(frame, device="cpu")
+    advised = str(refused.value).partition("such as ")[2].partition(", which")[0]
+    table = HashSet(eval(advised), device="cpu")
+    table.insert(frame)
+    assert table.contains(frame[["b", "a"]]).all()
+    wider = HashSet(("i8", 2), device="cpu")
+    wider.insert(pd.DataFrame({"a": np.arange(2, dtype="i4"), "b": np.arange(2, dtype="u1")}))
+    assert sorted(map(tuple, wider)) == [(0, 0), (1, 1)]
+
+
+def test_records_with_fields_in_another_order() -> None:
+    given, turned = [("a", "i4"), ("b", "i8")], [("b", "i4"), ("a", "i4")]
+    table = HashMap.from_arrays(np.array([(1, 2)], given), np.array([(3, 4)], given), device="cpu")
+    same, other = np.array([(2, 1)], turned), np.array([(1, 2)], turned)
+    assert table.contains(same).all() and not table.contains(other).any()
+    assert same[0] in table and other[0] not in table and table.get(same[0]).item() == (3, 4)
+    table.assign(same, other)
+    assert table[same].tolist() == [(2, 1)]
+    assert table.find(other, default=other[0])[0].tolist() == [(2, 1)]
+    with pytest.raises(DtypeError):
+        table.contains(np.array([(1, 2)], [("a", "i4"), ("c", "i8")]))
+    nested = HashSet.from_arrays(np.array([((1, 2), 3)], [("x", given), ("y", "u1")]), device="cpu")
+    assert nested.contains(np.array([(3, (2, 1))], [("y", "u1"), ("x", turned)])).all()
+
+
+def test_rows_of_a_frame_have_names() -> None:
+    frame, turned = pandas_frame(ROWS), pandas_frame(TURNED)
+    table = HashSet.from_arrays(frame, device="cpu")
+    assert turned.iloc[0] in table and frame.iloc[0] in table and pandas_frame(SWAPPED).iloc[0] not in table
+    assert frame.iloc[0].reset_index(drop=True) in table
+
+
+def test_answers_of_pandas_have_the_names() -> None:
+    frame = pandas_frame(ROWS)
+    table = HashMap.from_arrays(frame, frame, device="cpu")
+    for rows in (*table.to_arrays(), table.keys(), table.values(), table.find(frame)[0], table.pop(pandas_frame(TURNED))):
+        assert rows.columns.tolist() == ["a", "b"] and sorted(rows["b"]) == [2, 6]
+    bounded = HashSet.from_arrays(frame, device="cpu", max_size=10)
+    assert bounded.evict(2).columns.tolist() == ["a", "b"]
+
+
+def test_numbers_of_columns_are_positions() -> None:
+    pd = pytest.importorskip("pandas")
+    plain = pd.DataFrame([[1, 2], [5, 6]])
+    table = HashSet.from_arrays(plain, device="cpu")
+    assert found(table, plain[[1, 0]]) == [True, True]
+    table.insert(pandas_frame(ROWS))  # whose names are the first
+    matches_by_name(table, pandas_frame)
+    assert found(table, plain) == [True, True] and len(table) == 2
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    for frame in (pd.DataFrame(np.eye(2, dtype=int), columns=["a", "a"]), pa.table([[1], [2]], names=["a", "a"])):
+        with pytest.raises(DtypeError, match="'a' twice: rename"):
+            HashSet.from_arrays(frame, device="cpu")
+
+
+def test_a_frame_of_single_keys_needs_no_names() -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": [0, 9], "b": [1, 2]})
+    table = HashSet.from_arrays(np.arange(3), device="cpu")
+    assert table.contains(frame).to_numpy().tolist() == [[True, True], [False, True]]
+
+
+@pytest.mark.parametrize("rule", ["key", "drop"])
+def test_rows_that_may_be_null(rule: str) -> None:
+    pa = pytest.importorskip("pyarrow")
+
+    def make(columns: dict[str, list[int]]) -> Any:
+        arrays = [pa.array([*column, None]) for column in columns.values()]
+        return pa.StructArray.from_arrays(arrays, list(columns), mask=pa.array([False, False, True]))
+
+    table = HashSet.from_arrays(make(ROWS), nulls=rule)
+    assert found(table, make(TURNED)) == [True, True, rule == "key"] and found(table, make(SWAPPED))[:2] == [False] * 2
+    table.insert(make(TURNED))
+    assert len(table) == 2 + (rule == "key")
+    with pytest.raises(DtypeError, match="rows without nulls in them, got 1 in column 'b'"):
+        table.insert(pa.array([{"a": 1, "b": None}], pa.struct({"a": pa.int64(), "b": pa.int64()})))
+    with pytest.raises(DtypeError, match="rename"):
+        table.insert(make(OTHERS))
+
+
+def test_tables_made_of_a_table_know_the_names(tmp_path: Path) -> None:
+    table = HashMap.from_arrays(pandas_frame(ROWS), pandas_frame(ROWS), device="cpu")
+    table.save(tmp_path / "t")
+    copies = (
+        *(table.copy(), copy.deepcopy(table), pickle.loads(pickle.dumps(table)), table | table),
+        *(table.__replace__(design="iceberg"), HashMap.load(tmp_path / "t", device="cpu")),
+    )
+    for made in copies:
+        matches_by_name(made, pandas_frame)
+        made.assign(pandas_frame(TURNED), pandas_frame(TURNED))
+        assert made == table
+    lists = MultiMap.from_arrays(pandas_frame(ROWS).astype("i4"), np.arange(2), device="cpu")
+    assert pickle.loads(pickle.dumps(lists)).count(pandas_frame(TURNED).astype("i4")).tolist() == [1, 1]
+
+
+def test_a_table_in_a_file_knows_the_names(tmp_path: Path) -> None:
+    with HashSet.from_arrays(pandas_frame(ROWS), design="stadium", memory=tmp_path / "t", device="cpu"):
+        pass
+    with HashSet.open(tmp_path / "t", device="cpu") as table:
+        matches_by_name(table, pandas_frame)
+
+
+def test_files_without_names_and_with_wrong_ones(tmp_path: Path) -> None:
+    table = HashSet.from_arrays(pandas_frame(ROWS), device="cpu")
+    table.save(tmp_path / "t")
+    whole = (tmp_path / "t").read_bytes()
+    n = int.from_bytes(whole[8:16], "little")
+    header, rows = json.loads(whole[16 : 16 + n]), whole[16 + n : -32]
+    assert header.pop("names") == [["a", "b"], None]
+
+    def load(header: dict[str, Any]) -> HashSet[Any]:
+        encoded = json.dumps(header).encode()
+        body = whole[:8] + len(encoded).to_bytes(8, "little") + encoded + rows
+        (tmp_path / "t").write_bytes(body + hashlib.sha256(body).digest())
+        return HashSet.load(tmp_path / "t", device="cpu")
+
+    older = load(header)
+    assert found(older, np.array(list(ROWS.values())).T) == [True, True]
+    for names in ([["a"], None], [["a", "a"], None], [["a", "b"]], ["ab", None], [["a", {}], None], [1, 2]):
+        with pytest.raises(CorruptFile):
+            load({**header, "names": names})
+
+
+def test_names_in_files(tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    pairs = pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_tuples([("a", 1), ("b", 2)]))
+    HashSet.from_arrays(pairs, device="cpu").save(tmp_path / "t")
+    assert HashSet.load(tmp_path / "t", device="cpu").contains(pairs.iloc[:, ::-1]).all()
+    days = pd.DataFrame([[1, 2]], columns=pd.to_datetime(["2024-01-01", "2024-01-02"]))
+    with pytest.raises(DtypeError, match="names a file can have"):
+        HashSet.from_arrays(days, device="cpu").save(tmp_path / "t")
+
+
+def test_two_tables() -> None:
+    ours, theirs = (HashSet.from_arrays(pandas_frame(rows), device="cpu") for rows in (ROWS, TURNED))
+    more = HashSet.from_arrays(pandas_frame({"b": [2, 8], "a": [1, 7]}), device="cpu")
+    other = HashSet.from_arrays(pandas_frame(OTHERS), device="cpu")
+    plain = HashSet.from_arrays(np.array([[1, 2], [5, 6]]), device="cpu")
+    assert ours == theirs and ours == plain and ours != more and ours != other and not ours.isdisjoint(more)
+    assert sorted(map(tuple, ours | more)) == [(1, 2), (5, 6), (7, 8)]
+    assert sorted(map(tuple, ours & more)) == [(1, 2)] and sorted(map(tuple, more - ours)) == [(8, 7)]
+    for made in (ours | more, plain | ours, plain.union(pandas_frame(ROWS)), ours.difference(plain) | ours):
+        assert found(made, pandas_frame(TURNED)) == [True, True]
+        assert found(made, pandas_frame(SWAPPED)) == [False, False]
+    ours |= more
+    assert len(ours) == 3
+    for verb in (lambda: ours | other, lambda: ours & other, lambda: ours <= other, lambda: ours.update(other)):
+        with pytest.raises(DtypeError, match="rename the columns"):
+            verb()
+
+
+def test_two_maps() -> None:
+    ours, theirs = (HashMap.from_arrays(pandas_frame(rows), pandas_frame(rows), device="cpu") for rows in (ROWS, TURNED))
+    assert ours == theirs
+    ours.update(theirs)
+    assert ours == theirs and len(ours) == 2
+    plain = HashMap(("i8", 2), ("i8", 2), device="cpu")
+    plain |= theirs
+    assert plain == ours and sorted(map(tuple, plain)) == [(2, 1), (6, 5)]
+    with pytest.raises(DtypeError, match="rename the columns"):
+        ours.update(HashMap.from_arrays(pandas_frame(OTHERS), pandas_frame(ROWS), device="cpu"))
+
+
+def test_threads_agree_on_the_names() -> None:
+    for _ in range(20):
+        table = HashSet(("i8", 2), device="cpu")
+        start = threading.Barrier(2)
+
+        def insert(rows: Any, table: Any = table, start: Any = start) -> None:
+            start.wait()
+            table.insert(rows)
+
+        threads = [threading.Thread(target=insert, args=(pandas_frame(rows),)) for rows in (ROWS, TURNED)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(table) == 2
