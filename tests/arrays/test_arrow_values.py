@@ -192,7 +192,9 @@ def test_codes_of_nulls_may_be_any() -> None:
     codes = pa.Array.from_buffers(pa.int8(), 2, [pa.py_buffer(b"\x01"), pa.py_buffer(b"\x00\x7f")])
     for values in (pa.array([5]), pa.array(["a"])):
         column = pa.DictionaryArray.from_arrays(codes, values, safe=False)
-        assert len(HashSet.from_arrays(column, nulls="key")) == 2 and len(HashSet.from_arrays(column, nulls="drop")) == 1
+        assert (
+            len(HashSet.from_arrays(column, nulls="key")) == 2 and len(HashSet.from_arrays(column, nulls="drop")) == 1
+        )
 
 
 def test_categories_of_pandas_that_point_nowhere() -> None:
@@ -210,7 +212,7 @@ def test_streams_of_several_columns() -> None:
     assert made.contains(StreamOnly(table.select(["b", "a"]))).all()
     made.insert(table.to_reader())
     assert len(made) == 2
-    with pytest.raises(DtypeError, match="got no columns|got none"):
+    with pytest.raises(DtypeError, match="got none: give a table"):
         HashSet.from_arrays(pa.table({}), device="cpu")
     with pytest.raises(DtypeError, match="columns of one type"):
         HashSet.from_arrays(StreamOnly(pa.table({"a": [1], "b": [0.5]})), device="cpu")

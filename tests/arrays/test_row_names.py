@@ -71,7 +71,7 @@ def found(table: Any, rows: Any) -> list[bool]:
 def matches_by_name(table: Any, make: Make) -> None:
     assert found(table, make(ROWS)) == found(table, make(TURNED)) == [True, True]
     assert found(table, make(SWAPPED)) == [False, False]
-    with pytest.raises(DtypeError, match="must have the columns a, b, .*, got a, c: rename the columns"):
+    with pytest.raises(DtypeError, match=r"must have the columns a, b, .*, got a, c: rename the columns"):
         table.contains(make(OTHERS))
 
 
@@ -163,7 +163,13 @@ def test_rows_of_a_frame_have_names() -> None:
 def test_answers_of_pandas_have_the_names() -> None:
     frame = pandas_frame(ROWS)
     table = HashMap.from_arrays(frame, frame, device="cpu")
-    for rows in (*table.to_arrays(), table.keys(), table.values(), table.find(frame)[0], table.pop(pandas_frame(TURNED))):
+    for rows in (
+        *table.to_arrays(),
+        table.keys(),
+        table.values(),
+        table.find(frame)[0],
+        table.pop(pandas_frame(TURNED)),
+    ):
         assert rows.columns.tolist() == ["a", "b"] and sorted(rows["b"]) == [2, 6]
     bounded = HashSet.from_arrays(frame, device="cpu", max_size=10)
     assert bounded.evict(2).columns.tolist() == ["a", "b"]
@@ -283,7 +289,9 @@ def test_two_tables() -> None:
 
 
 def test_two_maps() -> None:
-    ours, theirs = (HashMap.from_arrays(pandas_frame(rows), pandas_frame(rows), device="cpu") for rows in (ROWS, TURNED))
+    ours, theirs = (
+        HashMap.from_arrays(pandas_frame(rows), pandas_frame(rows), device="cpu") for rows in (ROWS, TURNED)
+    )
     assert ours == theirs
     ours.update(theirs)
     assert ours == theirs and len(ours) == 2

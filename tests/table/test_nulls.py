@@ -128,3 +128,41 @@ def test_refusals() -> None:
         [1, 2] in table  # noqa: B015
     with pytest.raises(DtypeError, match="exact equality"):
         HashSet("float64", nulls="key")
+
+
+EXTENSIONS: dict[str, Any] = {
+    **{name: ([1, None, 1], name) for name in ("Int64", "UInt8", "Float64", "boolean", "int64[pyarrow]")},
+    "no nulls": ([1, 2, 1], "Int64"),
+    "of numpy": ([1, 2, 1], "int64"),
+}
+
+
+@pytest.mark.parametrize("rule", ["key", "drop"])
+@pytest.mark.parametrize("form", ["array", "Series", "Index"])
+@pytest.mark.parametrize("name", EXTENSIONS)
+def test_extension_arrays_of_pandas(name: str, form: str, rule: str) -> None:
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    items, kind = EXTENSIONS[name]
+    given = pd.array(items, dtype=kind if name != "of numpy" else np.dtype(kind))
+    given = given if form == "array" else getattr(pd, form)(given)
+    options: dict[str, Any] = {"floats": "value"} if "Float" in name else {}
+    table = HashSet.from_arrays(given, nulls=rule, **options)
+    found = np.asarray(table.contains(given)).tolist()
+    assert found == [True, None not in items or rule == "key", True]
+    assert len(table) == 2 - (None in items and rule == "drop")
+    assert (None in table) == (None in items and rule == "key")
+    table.insert(given)
+    assert len(table) == 2 - (None in items and rule == "drop")
+
+
+@pytest.mark.parametrize("rule", ["key", "drop"])
+def test_frames_under_a_rule(rule: str) -> None:
+    pd = pytest.importorskip("pandas")
+    whole = pd.DataFrame({"a": [1, 2], "b": [3, 4]}, dtype="Int64")
+    table = HashSet.from_arrays(whole, nulls=rule)
+    assert len(table) == 2 and table.contains(whole).tolist() == [True, True]
+    with pytest.raises(DtypeError, match="rows without nulls in them, got 1 in column 'b'"):
+        HashSet.from_arrays(whole.where(whole < 4), nulls=rule)
+    with pytest.raises(ShapeError, match="in one dimension"):
+        HashSet("i8", nulls=rule).contains(whole)

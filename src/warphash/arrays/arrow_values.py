@@ -86,9 +86,8 @@ class Frame(NamedTuple):
             arrays = [array.astype(dtype, copy=False) for array in arrays]
         if len(kinds := sorted({str(np.dtype((array.dtype, array.shape[1:]))) for array in arrays})) != 1:
             raise DtypeError(
-                f"expected columns of one type, got {', '.join(kinds) or 'no columns'}: convert the columns to one "
-                f"type, or make the table of a structured type, such as {self._as_fields()}, which takes columns by their "
-                "names"
+                f"expected columns of one type, got {', '.join(kinds)}: convert the columns to one type, or make the "
+                f"table of a structured type, such as {self._as_fields()}, which takes columns by their names"
             )
         return Items(np.stack(arrays, axis=1), self.valid, self.names)
 
@@ -125,6 +124,8 @@ class Frame(NamedTuple):
         ]
 
     def _check(self) -> None:
+        if not self.columns:
+            raise DtypeError("expected columns, got none: give a table of at least one column")
         if len(set(self.names)) < len(self.names):
             repeated = next(name for name in self.names if self.names.count(name) > 1)
             raise DtypeError(
@@ -172,7 +173,9 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def _length(part: Items | Frame) -> int:
-    return len(part.array) if isinstance(part, Items) else len(part.columns[0].array)
+    if isinstance(part, Items):
+        return len(part.array)
+    return len(part.columns[0].array) if part.columns else 0
 
 
 def _joined_valid(parts: list[tuple[Valid, int]]) -> Valid:
@@ -183,8 +186,6 @@ def _joined_valid(parts: list[tuple[Valid, int]]) -> Valid:
 
 def _of_struct(chunk: Chunk) -> Frame:
     check_extension(chunk)
-    if not chunk.children:
-        raise DtypeError("expected columns, got none: give a table of at least one column")
     names = tuple(child.name for child in chunk.children)
     return Frame(names, [_items(chunk.child(k)) for k in range(len(names))], chunk.valid)
 

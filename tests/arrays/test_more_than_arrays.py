@@ -1,0 +1,204 @@
+"""What an array cannot carry over, such as a unit or a scale, is refused and never dropped; each mend is followed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from warphash import DtypeError, HashMap, HashSet, ShapeError, WarphashError
+
+
+class Quantity(np.ndarray):
+    """Numbers with a unit."""
+
+    unit: str | None
+
+    def __array_finalize__(self, other: Any) -> None:
+        self.unit = getattr(other, "unit", None)
+
+
+class Sub(np.ndarray):
+    """Nothing but its elements."""
+
+
+class Measured:
+    """What makes a NumPy array of itself, and has a unit."""
+
+    def __init__(self, **attributes: Any) -> None:
+        vars(self).update(attributes)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.arange(3)
+
+
+def quantity(unit: str | None = "km") -> Quantity:
+    made = np.arange(3).view(Quantity)
+    made.unit = unit
+    return made
+
+
+ARRAYS: dict[str, Callable[[], Any]] = {
+    "unit": quantity,
+    "units": lambda: Measured(units="km"),
+    "attrs": lambda: Measured(attrs={"units": "km"}),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_numbers_with_a_unit(name: str) -> None:
+    given = ARRAYS[name]()
+    table, values = HashSet("i8", device="cpu"), HashMap("i8", "i8", device="cpu")
+    for verb in (
+        *(HashSet.from_arrays, table.insert, table.contains, lambda array: table.contains([array, array])),
+        *(lambda array: values.insert([1, 2, 3], array), lambda array: values.find([1, 2, 3], array)),
+    ):
+        with pytest.raises(DtypeError, match=r"unit.*does not keep: give numpy\.asarray\(array\)|the default is no"):
+            verb(given)
+    assert len(HashSet.from_arrays(np.asarray(given), device="cpu")) == 3 and len(table) == len(values) == 0
+
+
+def test_arrays_that_are_taken() -> None:
+    for array in (quantity(None), np.arange(3).view(Sub), np.matrix([0, 1, 2]), Measured(), Measured(attrs={"a": 1})):
+        assert HashSet(np.int64, device="cpu").insert(array).sum() == 3
+    record = np.rec.array([(1, 2)], dtype=[("a", "i4"), ("b", "i4")])
+    assert HashSet.from_arrays(record, device="cpu").contains(np.asarray(record)).all()
+
+
+def test_an_array_that_ignores_white_space() -> None:
+    given = np.char.array(["a ", "b"])
+    with pytest.raises(DtypeError, match=r"white space.*give numpy\.asarray\(array\)"):
+        HashSet.from_arrays(given, device="cpu")
+    assert "a " in HashSet.from_arrays(np.asarray(given), device="cpu")
+
+
+def test_masks_in_lists() -> None:
+    masked = np.ma.array([1, 2], mask=[True, False])
+    for given in (
+        [masked, masked],
+        [np.ma.masked, 1],
+        list(np.ma.array([(1, 2)], [("a", "i4"), ("b", "i4")], mask=[(0, 1)])),
+    ):
+        with pytest.raises(WarphashError):
+            HashSet.from_arrays(given, device="cpu")
+
+
+def test_extension_types_of_pandas() -> None:
+    pd = pytest.importorskip("pandas")
+    months = pd.Series(pd.period_range("2024", periods=2, freq="M"))
+    with pytest.raises(DtypeError, match=r"series\.dt\.to_timestamp\(\)"):
+        HashSet.from_arrays(months, device="cpu")
+    assert len(HashSet.from_arrays(months.dt.to_timestamp(), device="cpu")) == 2
+    intervals = pd.interval_range(0, 3)
+    with pytest.raises(DtypeError, match="both ends as the columns of a frame"):
+        HashSet.from_arrays(intervals, device="cpu")
+    ends = pd.DataFrame({"left": intervals.left, "right": intervals.right})
+    assert len(HashSet.from_arrays(ends, device="cpu")) == 3
+    sparse = pd.Series(pd.arrays.SparseArray([1, 0, 0]), index=list("abc"))
+    assert HashSet.from_arrays(sparse, device="cpu").contains(sparse).loc["c"]
+    numbers = pd.Series(pd.Categorical([5, 7, 5]))
+    assert len(HashSet.from_arrays(numbers, device="cpu")) == 2
+
+
+# ---- tensors
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("layout", ["strided", pytest.param("jagged", marks=pytest.mark.slow)])  # a long import
+def test_nested_tensors(layout: str) -> None:
+    torch = pytest.importorskip("torch")
+    parts = [torch.tensor([1, 2]), torch.tensor([3])]
+    nested = torch.nested.nested_tensor(parts, layout=getattr(torch, layout))
+    for verb in (HashSet.from_arrays, HashSet("i8", device="cpu").contains, HashSet("str").contains):
+        with pytest.raises(WarphashError):
+            verb(nested)
+    with pytest.raises(ShapeError, match="unbind"):
+        HashSet.from_arrays(nested)
+    assert len(HashSet.from_arrays(torch.cat(nested.unbind()), device="cpu")) == 3
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_quantized_tensors() -> None:
+    torch = pytest.importorskip("torch")
+    given = torch.quantize_per_tensor(torch.tensor([1.0, 2.0]), 0.5, 3, torch.qint32)
+    with pytest.raises(DtypeError, match="with a scale"):
+        HashSet.from_arrays(given, device="cpu")
+    assert len(HashSet.from_arrays(given.int_repr(), device="cpu")) == 2
+    assert len(HashSet.from_arrays(given.dequantize(), device="cpu", floats="bits")) == 2
+
+
+def test_subclasses_of_tensors() -> None:
+    torch = pytest.importorskip("torch")
+
+    class Unit(torch.Tensor):
+        pass
+
+    given = torch.tensor([1, 2]).as_subclass(Unit)
+    assert len(HashSet.from_arrays(given, device="cpu")) == 2
+    given.unit = "km"
+    with pytest.raises(DtypeError, match=r"attribute unit.*give tensor\.as_subclass\(torch\.Tensor\)"):
+        HashSet.from_arrays(given, device="cpu")
+    assert len(HashSet.from_arrays(given.as_subclass(torch.Tensor), device="cpu")) == 2
+    assert len(HashSet.from_arrays(torch.nn.Parameter(torch.tensor([1, 2]), requires_grad=False), device="cpu")) == 2
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_tensors_that_have_no_memory_of_their_own() -> None:
+    torch = pytest.importorskip("torch")
+    fakes, masks = pytest.importorskip("torch._subclasses.fake_tensor"), pytest.importorskip("torch.masked")
+    plain = torch.tensor([1, 2])
+    for given in (fakes.FakeTensorMode().from_tensor(plain), masks.masked_tensor(plain, plain > 1)):
+        with pytest.raises(DtypeError, match="whose values lie in its memory"):
+            HashSet.from_arrays(given, device="cpu")
+    table = HashSet("i8", device="cpu")
+    with pytest.raises(DtypeError, match="as by vmap"):
+        torch.vmap(table.contains)(torch.tensor([[1, 2]]))
+    with pytest.raises(WarphashError, match="on meta"):
+        table.contains(torch.zeros(2, dtype=torch.int64, device="meta"))
+
+
+def test_arrays_of_jax_without_values() -> None:
+    jax = pytest.importorskip("jax")
+    table = HashSet("i4", device="cpu")
+    with pytest.raises(DtypeError, match="traces or has deleted"):
+        jax.jit(table.contains)(jax.numpy.arange(3, dtype="i4"))
+    deleted = jax.numpy.arange(3, dtype="i4")
+    deleted.delete()
+    keys = jax.random.key(0)
+    for given in (deleted, keys):
+        with pytest.raises(DtypeError):
+            table.contains(given)
+    assert not table.contains(jax.random.key_data(keys).astype("i4")).any()
+
+
+def test_what_fails_to_tell_what_it_is() -> None:
+    class Closed:
+        @property
+        def dtype(self) -> Any:
+            raise RuntimeError("closed")
+
+        shape = ndim = dtype
+
+        def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+            raise RuntimeError("closed")
+
+        def __repr__(self) -> str:
+            raise RuntimeError("closed")
+
+    given = Closed()
+    tables = HashMap("i8", "i8", device="cpu"), HashMap("str", "i8"), HashMap("i8", "i8", nulls="key")
+    for table in tables:
+        for verb in (
+            table.find,
+            table.__getitem__,
+            lambda keys, t=table: t.get(keys, 0),
+            lambda keys, t=table: t.find([keys]),
+        ):
+            with pytest.raises(WarphashError):
+                verb(given)
+        assert given not in table
+    for make in (HashSet.from_arrays, lambda keys: HashMap.from_arrays([1], keys)):
+        with pytest.raises(DtypeError):
+            make(given)
