@@ -111,6 +111,7 @@ class BaseTable(Generic[K]):
         "_design",
         "_device",
         "_engine",
+        "_has_rows",
         "_key",
         "_like",
         "_load_factor",
@@ -161,6 +162,7 @@ class BaseTable(Generic[K]):
             check_string_options(self._key.name, device, memory)
             device = "cpu"
         self._value = None if value is None else Column.of_values(value).own()
+        self._has_rows = any(column.numpy.shape for column in (self._key, self._value) if column is not None)
         self._value_kind = kind_of(self._value.dtype) if self._value else 0
         self._engine: Any = engine_for(device)
         self._device: str = self._engine.device
@@ -792,10 +794,11 @@ class BaseTable(Generic[K]):
     def _view_pairs(self, keys: Any, values: Any) -> list[ArrayView]:
         """See the keys of a batch to keep, and the values, if the table has values."""
         seen = self._view(self._key, keys, "keys")
-        if self._value is None:
-            return [self._key.learn(seen, "keys")]
-        beside = self._view_beside(seen, self._value, values, "values")
-        return [self._key.learn(seen, "keys"), self._value.learn(beside, "values")]
+        pairs = [seen] if self._value is None else [seen, self._view_beside(seen, self._value, values, "values")]
+        if self._has_rows:
+            columns = zip((self._key, self._value), pairs, ("keys", "values"), strict=False)
+            return [column.learn(rows, what) for column, rows, what in columns if column is not None]
+        return pairs
 
     def _view_scores(self, keys: ArrayView, scores: Any) -> ArrayView | None:
         """See the scores of a batch, if the table ranks its keys by scores."""
@@ -886,7 +889,9 @@ class BaseTable(Generic[K]):
         self._find(seen, values, found, absent)
         if which not in self._lookups and seen.device == self._device:
             self._lookups[which] = known_lookups(self, type(keys), seen, column, PRESENCE)
-        return None if column is None else column.exported(values), library.export(found)
+        if column is None or values is None:
+            return None, library.export(found)
+        return column.exported(values) if column.shape else library.export(values), library.export(found)
 
     def _look_up_in_any_order(self, keys: Any, column: Column | None, default: Any, order: str) -> tuple[Any, Any, Any]:
         """Keys, values and presence, in an order that the table chooses; None for the values without a ``column``."""
