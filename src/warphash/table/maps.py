@@ -59,7 +59,7 @@ class HashMap(PairTable[K, V]):
         doubled; after an erase that leaves a lower load factor they are halved. With None, a table that is too full
         for its design is doubled before an insert, and no table is halved.
     seed
-        Seed of the hash constants; None draws a seed.
+        Seed of the hash constants; None draws a seed. Keys that are slow can be made for a known seed.
     hash
         ``"mixer"``, or ``"universal"`` for the family of Better GPU Hash Tables, section VII.
     on_full

@@ -317,7 +317,7 @@ class StringTable:
     def _run(self, entry: str, state: State, n: int, **batch: int) -> None:
         self._program.run(entry, self._index(state, self._secrets), StringBatch(n=n, **batch), n, None)
 
-    def _index(self, state: State, secrets: _Secrets) -> StringIndex:
+    def _index(self, state: State, secrets: ctypes.Array[ctypes.c_uint64]) -> StringIndex:
         return StringIndex(
             slots=state.slots.ptr,
             bits=state.bits,
