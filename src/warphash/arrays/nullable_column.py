@@ -105,8 +105,9 @@ class NullableColumn(StringColumn):
         seen = items.view(given, "keys")
         if seen.host is None:
             raise DtypeError(f"keys with nulls={self.nulls!r} lie in host memory, got an array on {seen.device}")
-        if valid is None:
-            return seen.host, None, given.shape == items.shape, names_of(seen)
+        if valid is None:  # a copy, which no other thread writes to: kernels read a key more than once
+            values = np.frombuffer(seen.host.tobytes(), seen.dtype).reshape(seen.shape)
+            return values, None, given.shape == items.shape, names_of(seen)
         values = np.zeros((len(valid), *items.shape), items.dtype)
         values[valid] = seen.host
         return values, valid, False, names_of(seen)

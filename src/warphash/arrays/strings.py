@@ -1,12 +1,16 @@
 """Strings of any length, in all forms: what a table takes for keys of type ``str`` or ``bytes``, and gives back.
 
 A table takes a row of 16 bytes for each string: its address and its length. `StringRows` are such rows, with whatever
-keeps the bytes alive; a column of Arrow data becomes rows without a copy of its bytes. `StringArray` has strings in
-memory of its own, as offsets and bytes.
+keeps the bytes alive. `StringArray` has strings in memory of its own, as offsets and bytes.
+
+Kernels read a string more than once: for its hash, and to compare or keep it. Other threads may write to the memory of
+a column meanwhile. So the bytes of a column are copied first, and rows lead to the copy. Offsets, views and codes are
+read once, and what they lead to is checked before it is read.
 """
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NoReturn
@@ -36,6 +40,13 @@ _PIECE = 1 << 14
 
 _OF_A_THREAD = 1 << 20
 """Fewest elements of a column for which a thread is started."""
+
+_MOST_SPARSE = 8
+"""Bytes of buffers that are copied for each byte of the strings there. Where it would be more, strings are copied one
+by one."""
+
+Bytes = npt.NDArray[np.uint8]
+"""Bytes of strings."""
 
 
 class StringRows:
@@ -156,7 +167,7 @@ class StringArray:
     def rows(self) -> StringRows:
         """The strings as rows."""
         rows = np.empty(len(self), ROW)
-        _fill(rows, self.data.ctypes.data, self.offsets)
+        _fill(rows, self.data.ctypes.data, self.offsets, len(self.data))
         return StringRows(rows, self.text, self, _note_nulls(rows, self.valid))
 
 
@@ -209,7 +220,7 @@ def rows_of(value: Any, text: bool, name: str = "keys") -> StringRows:
             _refuse(f"{'strings' if value.text else 'bytes'}", text, name)
         return value
     if isinstance(value, StringArray):
-        return rows_of(value.rows, text, name)
+        return rows_of(_copy_of(value).rows, text, name)
     if value is None or isinstance(value, str | bytes):
         one = _of_items([value], text, name)
         one.rows = one.rows.reshape(())
@@ -227,7 +238,7 @@ def rows_of(value: Any, text: bool, name: str = "keys") -> StringRows:
         if hasattr(value, "columns"):
             raise ShapeError(f"{name} must be one column, got a frame: strings come one by one, as in frame['a']")
         if (coded := _categorical(value)) is not None:
-            return _of_codes(np.asarray(coded.codes), rows_of(coded.categories, text, name))
+            return _of_codes(np.array(coded.codes), rows_of(coded.categories, text, name))
         if not _has_arrow_memory(value):
             return _of_items(list(value), text, name)
     chunks = read_arrow(value)
@@ -323,24 +334,25 @@ def _of_chunks(chunks: list[Chunk], text: bool, name: str) -> StringRows:
     if n > MAX_ROWS:
         refuse_rows(n)
     rows, at, nulls = np.empty(n, ROW), 0, 0
+    copies: list[Bytes] = []
     for chunk in chunks:
         part = rows[at : at + chunk.length]
-        nulls += _fill_from(part, chunk, text, name)
+        nulls += _fill_from(part, chunk, text, name, copies)
         at += chunk.length
-    return StringRows(rows, text, chunks, nulls)
+    return StringRows(rows, text, copies, nulls)
 
 
-def _fill_from(rows: npt.NDArray[Any], chunk: Chunk, text: bool, name: str) -> int:
-    """Write the rows of a piece; how many of them are nulls."""
+def _fill_from(rows: npt.NDArray[Any], chunk: Chunk, text: bool, name: str, copies: list[Bytes]) -> int:
+    """Write the rows of a piece, and append copies of its bytes to ``copies``; how many rows are nulls."""
     kind = chunk.format
     if chunk.dictionary is not None:
         words = np.empty(chunk.dictionary.length, ROW)
-        _fill_from(words, chunk.dictionary, text, name)
+        _fill_from(words, chunk.dictionary, text, name, copies)
         return _fill_coded(rows, chunk.codes, chunk.valid, words)
     if kind == "+r":
         values = chunk.children[1]
         words = np.empty(values.length, ROW)
-        _fill_from(words, values, text, name)
+        _fill_from(words, values, text, name, copies)
         return _fill_coded(rows, chunk.runs, None, words)
     if kind == "n":
         rows["address"] = 0
@@ -351,18 +363,61 @@ def _fill_from(rows: npt.NDArray[Any], chunk: Chunk, text: bool, name: str) -> i
     if not chunk.length:
         return 0
     if kind[0] == "v":
-        _fill_views(rows, chunk)
+        _fill_views(rows, chunk, copies)
     else:
         wide = kind in "UZ"
-        offsets = chunk.at(1, np.int64 if wide else np.int32, chunk.length + 1, chunk.offset)
-        _fill(rows, chunk.buffers[2], offsets)
+        offsets = _copied(chunk.at(1, np.int64 if wide else np.int32, chunk.length + 1, chunk.offset))
+        low, high = int(offsets.min()), int(offsets.max())
+        data = _bytes_at(chunk.buffers[2], low, high)
+        copies.append(data)
+        _fill(rows, data.ctypes.data - low, offsets, high)
     return _note_nulls(rows, chunk.valid)
 
 
-def _fill(rows: npt.NDArray[Any], address: int, offsets: npt.NDArray[Any]) -> None:
-    """Rows of strings that lie one behind the other."""
+def _copied(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A copy of an array of one axis, by several threads."""
+    made = np.empty_like(array)
+
+    def copy(begin: int, end: int) -> None:
+        made[begin:end] = array[begin:end]
+
+    in_threads(len(array), _OF_A_THREAD, copy)
+    return made
+
+
+def _bytes_at(address: int, begin: int, end: int) -> Bytes:
+    """A copy of some bytes of a buffer at an address."""
+    if begin < 0:
+        _refuse_places("offsets of 0 or more", f"an offset of {begin:,}")
+    if begin == end:
+        return np.empty(0, np.uint8)
+    memory: Any = (ctypes.c_uint8 * (end - begin)).from_address(address + begin)
+    return _copied(np.frombuffer(memory, np.uint8))
+
+
+def _copy_of(array: StringArray) -> StringArray:
+    """The strings in memory that no caller has."""
+    valid = None if array.valid is None else array.valid.copy()
+    return StringArray(_copied(array.offsets), _copied(array.data), array.text, valid)
+
+
+def _refuse_places(wanted: str, got: str) -> NoReturn:
+    raise DtypeError(
+        f"a column of strings must have {wanted}, got {got}: the column is damaged, or another thread writes to it "
+        "while it is read; give a copy"
+    )
+
+
+def _fill(rows: npt.NDArray[Any], address: int, offsets: npt.NDArray[Any], most: int) -> None:
+    """Rows of strings that lie one behind the other, at offsets of at most ``most``. Nobody writes to the offsets.
+
+    Raises
+    ------
+    DtypeError
+        If offsets fall, or exceed ``most``.
+    """
     words = rows.view(np.uint64).reshape(-1, 2)
-    base = np.uint64(address)
+    base = np.uint64(address % 2**64)
 
     def fill(begin: int, end: int) -> None:
         for at in range(begin, end, _PIECE):
@@ -370,11 +425,13 @@ def _fill(rows: npt.NDArray[Any], address: int, offsets: npt.NDArray[Any]) -> No
             ends = offsets[at : at + len(part) + 1].astype(np.int64, copy=False).view(np.uint64)
             np.add(ends[:-1], base, out=part[:, 0])
             np.subtract(ends[1:], ends[:-1], out=part[:, 1])
+            if part[:, 1].max() > most or ends.max() > most:
+                _refuse_places(f"offsets that rise to at most {most:,}", "others")
 
     in_threads(len(rows), _OF_A_THREAD, fill)
 
 
-def _fill_views(rows: npt.NDArray[Any], chunk: Chunk) -> None:
+def _fill_views(rows: npt.NDArray[Any], chunk: Chunk, copies: list[Bytes]) -> None:
     """Rows of Arrow's views: a length, and the number of a buffer with a place there; or up to 12 bytes themselves.
 
     A view is two words: ``length | prefix << 32`` and ``buffer | place << 32``.
@@ -382,8 +439,15 @@ def _fill_views(rows: npt.NDArray[Any], chunk: Chunk) -> None:
     words = rows.view(np.uint64).reshape(-1, 2)
     pool = len(chunk.buffers) - 3  # the last buffer has the sizes of these
     homes = np.array(chunk.buffers[2 : 2 + pool] or [0], np.uint64)
-    views = chunk.at(1, np.uint64, 2 * chunk.length, 2 * chunk.offset).reshape(-1, 2)
-    first, low, half = chunk.buffers[1] + 16 * chunk.offset + 4, np.uint64(2**32 - 1), np.uint64(32)
+    sizes = chunk.at(2 + pool, np.uint64, pool).copy() if pool else np.zeros(1, np.uint64)
+    views = _copied(chunk.at(1, np.uint64, 2 * chunk.length, 2 * chunk.offset)).reshape(-1, 2)
+    copies.append(views.view(np.uint8))
+    first, low, half, valid = views.ctypes.data + 4, np.uint64(2**32 - 1), np.uint64(32), chunk.valid
+    outside: list[tuple[int, int, int, int]] = []  # in each piece of a buffer: number, first and last place, bytes
+
+    def buffers_of(piece: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        numbers: npt.NDArray[np.uint64] = np.minimum(piece[:, 1] & low, np.uint64(len(homes) - 1))
+        return numbers.view(np.int64)
 
     def fill(begin: int, end: int) -> None:
         for at in range(begin, end, _PIECE):
@@ -391,11 +455,58 @@ def _fill_views(rows: npt.NDArray[Any], chunk: Chunk) -> None:
             piece = views[at : at + len(part)]
             np.bitwise_and(piece[:, 0], low, out=part[:, 1])
             np.right_shift(piece[:, 1], half, out=part[:, 0])
-            part[:, 0] += homes[0] if len(homes) == 1 else homes.take((piece[:, 1] & low).view(np.int64), mode="clip")
-            (inside,) = np.nonzero(part[:, 1] <= 12)
+            if valid is not None:
+                part[~valid[at : at + len(part)], 1] = 0
+            is_inside = part[:, 1] <= 12
+            (inside,) = np.nonzero(is_inside)
+            if len(inside) < len(part):
+                there, of = part[~is_inside], buffers_of(piece[~is_inside])
+                ends = there[:, 0] + there[:, 1]
+                if np.any(ends > sizes.take(of)):
+                    _refuse_places("views that lead into its buffers", "others")
+                for number in np.unique(of).tolist():
+                    here = of == number
+                    places = int(there[here, 0].min()), int(ends[here].max())
+                    outside.append((number, *places, int(there[here, 1].sum())))
             part[inside, 0] = inside.astype(np.uint64) * np.uint64(16) + np.uint64(first + 16 * at)
 
     in_threads(len(rows), _OF_A_THREAD, fill)
+    if not outside:
+        return
+    spans = {number: (min(some), max(more)) for number, some, more in _by_buffer(outside)}
+    if sum(end - begin for begin, end in spans.values()) > _MOST_SPARSE * sum(nbytes for *_, nbytes in outside):
+        _gather_views(words, homes.take(buffers_of(views)), copies)
+        return
+    moves = np.zeros(len(homes), np.uint64)
+    for number, (begin, end) in spans.items():
+        data = _bytes_at(int(homes[number]), begin, end)
+        copies.append(data)
+        moves[number] = (data.ctypes.data - begin) % 2**64
+
+    def move(begin: int, end: int) -> None:
+        for at in range(begin, end, _PIECE):
+            part = words[at : min(at + _PIECE, end)]
+            (there,) = np.nonzero(part[:, 1] > 12)
+            part[there, 0] += moves.take(buffers_of(views[at : at + len(part)][there]))
+
+    in_threads(len(rows), _OF_A_THREAD, move)
+
+
+def _by_buffer(pieces: list[tuple[int, int, int, int]]) -> Iterator[tuple[int, list[int], list[int]]]:
+    """Of each buffer its number, and the first and last places of all pieces."""
+    for number in {number for number, *_ in pieces}:
+        mine = [piece for piece in pieces if piece[0] == number]
+        yield number, [first for _, first, *_ in mine], [last for *_, last, _ in mine]
+
+
+def _gather_views(words: npt.NDArray[np.uint64], homes: npt.NDArray[np.uint64], copies: list[Bytes]) -> None:
+    """Copy strings that lie far from each other in their buffers one by one; ``homes`` are the buffers of all rows."""
+    (there,) = np.nonzero(words[:, 1] > 12)
+    lengths = words[there, 1]
+    addresses = (homes[there] + words[there, 0]).tolist()
+    data = np.frombuffer(b"".join(map(ctypes.string_at, addresses, lengths.tolist())), np.uint8)
+    copies.append(data)
+    words[there, 0] = np.cumsum(lengths) - lengths + np.uint64(data.ctypes.data)
 
 
 def _fill_coded(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import CaptureError, DeviceError
+from .adapters.numpy import address_of
 from .library import ArrayView
 
 __all__ = ["Body", "Transfer"]
@@ -24,11 +26,18 @@ class Transfer:
     ----------
     engine
         A `runtime.engine.Engine`.
+
+    Attributes
+    ----------
+    shares_memory
+        Kernels can read the caller's arrays in host memory. Other threads may write to these arrays during a call, so
+        what is read more than once is copied first (`private`).
     """
 
     def __init__(self, engine: Any) -> None:
         self._engine = engine
         self._device: str = engine.device
+        self.shares_memory = self._device == "cpu"
         self._staging: Any = getattr(engine, "staging", None)
 
     def refuse(self, view: ArrayView, what: str) -> NoReturn:
@@ -37,6 +46,43 @@ class Transfer:
             f"the table is on {self._device} and {what} are on {view.device}: move them, "
             f"or make the table with device={view.device!r}"
         )
+
+    def private(self, at: int, nbytes: int) -> tuple[int, Any]:
+        """Copy bytes of host memory to memory that nobody else writes to: its address, and what keeps that memory.
+
+        Each aligned word of up to 8 bytes is copied whole, so the copy of an element of that width is a value that the
+        element had.
+
+        Raises
+        ------
+        MemoryError
+            If there is no memory for the copy.
+        """
+        made = np.empty(nbytes, np.uint8)
+        address = address_of(made)
+        if self.shares_memory:
+            self._engine.copy(address, at, nbytes)
+        else:
+            ctypes.memmove(address, at, nbytes)
+        return address, made
+
+    def private_view(self, view: ArrayView) -> ArrayView:
+        """The array, if it is on a GPU; otherwise a view of a `private` copy, for verbs that launch several kernels."""
+        if view.host is None:
+            return view
+        address, made = self.private(view.ptr, view.nbytes)
+        return view._replace(ptr=address, host=made.view(view.dtype).reshape(view.shape), capsule=made)
+
+    def addresses(self, views: Sequence[ArrayView]) -> tuple[list[int], list[Any]]:
+        """Addresses of arrays that the engine reaches, of copies if it shares memory; and what keeps the copies."""
+        at, held = [], []
+        for view in views:
+            address, copy = view.ptr, None
+            if self.shares_memory and view.host is not None:
+                address, copy = self.private(view.ptr, view.nbytes)
+            at.append(address)
+            held.append(copy)
+        return at, held
 
     def run(
         self,

@@ -39,9 +39,13 @@ class WordStorage:
 
     Attributes
     ----------
+    rereads
+        As of a `Storage`.
     key_slack
         The bits that are not all 0 in an address of keys which kernels cannot take as words.
     """
+
+    rereads = False
 
     def __init__(self, store: Store, key_bytes: int, value_bytes: int, multi: bool = False) -> None:
         self.store = store
@@ -99,6 +103,17 @@ class WordStorage:
     def counts(self, keys: int, n: int, out: int, stream: Any, entry: str = "probe_counts") -> None:
         words = self._keys(keys, n, stream)
         launch_find(self.store.state.array, words[0], n, 0, 0, 0, stream, out, entry)
+
+    def build(self, keys: int, values: int, n: int, flags: int, unique: bool) -> bool:
+        """Insert a batch in host memory that others may write to, in one pass over it: whether it is done.
+
+        Otherwise the table holds what it held. No key is read twice, so the table has keys that the batch has had.
+        """
+        build = getattr(self.store, "build", None)
+        if build is None or keys & self.key_slack or values & self._value_slack:
+            return False
+        done: bool = build(keys, values, n, flags, unique)
+        return done
 
     def update(
         self, keys: int, values: int, n: int, *, op: Op, kind: int, flags: int, held: int, unique: bool, stream: Any

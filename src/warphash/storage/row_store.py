@@ -196,6 +196,8 @@ class RowStorage:
         Rows have ranks.
     """
 
+    rereads = True
+
     def __init__(self, store: Store, key_bytes: int, value_bytes: int, *, ranked: bool = False) -> None:
         engine, seed = store.engine, store.seed
         self.key_bytes, self.value_bytes = key_bytes, value_bytes

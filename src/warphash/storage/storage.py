@@ -375,8 +375,16 @@ class Store(Protocol):
 class Storage(Protocol):
     """Operations on packed rows, by address. ``flags`` are bytes, `abi.Flag`; addresses of 0 are not written.
 
-    ``held``, of an update, receives the value that each key has after it.
+    ``held``, of an update, receives the value that each key has after it. Nobody else writes to the arrays of a batch
+    during a call, but for lookups of a storage without ``rereads``.
+
+    Attributes
+    ----------
+    rereads
+        A lookup reads its keys, or the flags that it has written, more than once.
     """
+
+    rereads: bool
 
     @property
     def store(self) -> Store: ...

@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays.adapters.engine import ENGINE_MEMORY
-from ..arrays.adapters.numpy import NUMPY
+from ..arrays.adapters.numpy import NUMPY, address_of
 from ..arrays.batch import library_of_rows
 from ..arrays.exact import exactly
 from ..arrays.key_column import key_column
@@ -83,6 +83,9 @@ if TYPE_CHECKING:
 __all__ = ["BaseTable"]
 
 T = TypeVar("T")
+
+_COPIED_ELEMENTS = 1 << 17
+"""Of a lookup that reads its keys more than once: a piece, whose copies stay in a cache."""
 
 BOOL, COUNT = np.dtype(np.bool_), np.dtype(np.uint32)
 
@@ -853,7 +856,8 @@ class BaseTable(Generic[K]):
         for made in outs:
             here = here and made.device == device
         if here:
-            body(ins[0].shape[0] if ins else 0, [seen.ptr for seen in ins], [made.ptr for made in outs])
+            at, _held = self._transfer.addresses(ins)
+            body(ins[0].shape[0] if ins else 0, at, [made.ptr for made in outs])
         else:
             self._transfer.run(body, ins, outs, stream)
 
@@ -945,8 +949,23 @@ class BaseTable(Generic[K]):
         storage = self._storage
         if storage.store.recovery.step is not None:
             return False
-        storage.find(keys, n, values, found, absent, stream)
+        if storage.rereads and self._transfer.shares_memory:
+            self._find_by_copies_locked(keys, n, values, found, absent)
+        else:
+            storage.find(keys, n, values, found, absent, stream)
         return True
+
+    def _find_by_copies_locked(self, keys: int, n: int, values: int, found: int, absent: bytes) -> None:
+        """As `_find_locked`, by copies of pieces of the keys, and of the flags, that nobody else writes to."""
+        private, copy = self._transfer.private, self._engine.copy
+        width, value_bytes = self._key.nbytes, self._value.nbytes if self._value else 0
+        flags = np.empty(min(n, _COPIED_ELEMENTS), np.uint8)
+        for at in range(0, n, _COPIED_ELEMENTS):
+            count = min(_COPIED_ELEMENTS, n - at)
+            rows, _rows = private(keys + at * width, count * width)
+            out = values and values + at * value_bytes
+            self._storage.find(rows, count, out, address_of(flags), absent, None)
+            copy(found + at, address_of(flags), count)
 
     def _find_through_host_locked(
         self, keys: ArrayView, values: ArrayView | None, found: ArrayView, absent: bytes
@@ -997,7 +1016,8 @@ class BaseTable(Generic[K]):
             return
         if stream not in captured.NEVER:
             captured.refuse(self._engine, stream)
-        verb(keys.ptr, keys.shape[0], answers.ptr, stream)
+        at, _held = self._transfer.addresses([keys])
+        verb(at[0], keys.shape[0], answers.ptr, stream)
 
     # ---- the one path of updates
     def _update(
@@ -1034,9 +1054,21 @@ class BaseTable(Generic[K]):
     def _update_at_locked(
         self, keys: int, values: int, n: int, op: Op, added: int, unique: bool, stream: int | None, named: Any
     ) -> None:
-        """As `_update_locked`, of ``n`` pairs in the engine's memory, by address. ``named`` is the array of keys."""
+        """As `_update_locked`, of ``n`` pairs in the engine's memory, by address. ``named`` is the array of keys.
+
+        Nobody else writes to ``added``.
+        """
         if stream not in captured.NEVER:
             captured.refuse(self._engine, stream)
+        if self._transfer.shares_memory:
+            storage = self._storage
+            if op == Op.KEEP and isinstance(storage, WordStorage) and storage.build(keys, values, n, added, unique):
+                return
+            if not self._key.has_any_length:  # whose rows are the table's
+                keys, rows = self._transfer.private(keys, n * self._key.nbytes)
+                named = rows.view(self._key.dtype).reshape(n, *self._key.shape)
+            if self._value is not None:
+                values, _values = self._transfer.private(values, n * self._value.nbytes)
         try:
             self._storage.update(
                 keys, values, n, op=op, kind=self._value_kind, flags=added, held=0, unique=unique, stream=stream

@@ -52,6 +52,7 @@ def pop(table: HashMap, keys: Any, default: Any) -> Any:
         if default is MISSING:
             raise KeyError(keys)
         return default
+    seen = table._transfer.private_view(seen)  # the keys that are found are the keys that are erased
     column, library, rows = table._values, seen.library, seen.shape[:1]
     absent = column.default(0 if one or default is MISSING else default)
     values = library.empty(seen, rows + column.shape, column.dtype, table._engine)

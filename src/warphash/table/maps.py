@@ -638,7 +638,7 @@ class HashMap(PairTable[K, V]):
 
     def __delitem__(self, keys: Any) -> None:
         self._need("erase")
-        seen = self._view_keys(keys)
+        seen = self._transfer.private_view(self._view_keys(keys))  # what is found is what is erased
         erased = seen.library.empty(seen, seen.shape[:1], BOOL, self._engine)
 
         def erase() -> None:

@@ -42,6 +42,7 @@ def execute(
     ins = [seen, table._view_beside(seen, _OPERATIONS, operations, "operations")]
     if values is not None and table._value is not None:
         ins.append(table._value.learn(table._view_beside(seen, table._value, values, "values"), "values"))
+    ins[1] = table._transfer.private_view(ins[1])  # what is checked is what runs
     if (codes := ins[1].host) is not None:
         _check_operations(table, codes, has_values=len(ins) > 2 or table._value is None)
     table._note_kind(seen)

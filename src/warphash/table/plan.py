@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, overload
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays.adapters.numpy import address_of
 from ..arrays.form import Form
 from ..arrays.library import ELSEWHERE, MAX_ROWS, ArrayView, refuse_rows
 from ..arrays.row_type import Column
@@ -130,8 +131,22 @@ class _Plan(Generic[K]):
             return self._update_seen(keys, values, added, op, unique)
         if table._like is None:
             table._note_kind(self._like)
-        table._lock.write(table._update_at_locked, at, values_at, self._n, op, added_at, unique, stream, keys)
+        made_at, _own = self._flags_at(added_at, given=added is not None)
+        table._lock.write(table._update_at_locked, at, values_at, self._n, op, made_at, unique, stream, keys)
+        if made_at != added_at:
+            table._engine.copy(added_at, made_at, self._n)
         return flags
+
+    def _flags_at(self, added: int, *, given: bool) -> tuple[int, Any]:
+        """Where an update writes the flags for ``added``, and what keeps that memory.
+
+        Kernels read the flags that they have written. So nobody else writes to these: where the caller has ``given``
+        an array in host memory, they lie elsewhere until the end.
+        """
+        if not given or not self._table._transfer.shares_memory:
+            return added, None
+        own = np.empty(self._n, np.bool_)
+        return address_of(own), own
 
     def _update_seen(self, keys: Any, values: Any, added: Any, op: Op, unique: bool) -> Any:
         """As `_update`, of arrays that have to be seen."""
@@ -139,7 +154,10 @@ class _Plan(Generic[K]):
         pairs = table._view_pairs(self._keys.see(keys), None if self._values is None else self._values.see(values))
         flags = self._to_write(self._added, added, pairs[0])
         table._note_kind(pairs[0])
-        table._lock.write(table._update_locked, pairs, op, flags, unique=unique)
+        made_at, _own = self._flags_at(flags.ptr, given=added is not None)
+        table._lock.write(table._update_locked, pairs, op, flags._replace(ptr=made_at), unique=unique)
+        if made_at != flags.ptr:
+            table._engine.copy(flags.ptr, made_at, self._n)
         return _answer(flags, added)
 
     def _new(self, form: Form) -> tuple[Any, int | None]:

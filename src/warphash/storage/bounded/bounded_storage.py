@@ -88,6 +88,7 @@ class BoundedStorage:
         self.evicted = 0
         self._grows = grows
         self._engine: Engine = inner.store.engine
+        self.rereads = inner.rereads  # what the policy notes may be of other keys
         self._size_at_most = inner.store.size  # nothing is waited for while this is within the bound
 
     @property

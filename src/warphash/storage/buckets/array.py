@@ -436,8 +436,10 @@ class BucketArray:
         self.cleared = True
         return outcome
 
-    def flag_added(self, keys: int, values: int, n: int, flags: int, stream: Any = None) -> None:
+    def flag_added(self, keys: int, values: int, n: int, flags: int, stream: Any = None) -> int:
         """Flag the elements of the batch that the array was built from: of those with one key, one that it holds.
+
+        Returns how many were flagged: all keys, unless the batch has changed since. Waits.
 
         Raises
         ------
@@ -446,8 +448,10 @@ class BucketArray:
         """
         claims = self.engine.allocate(4 * (self.total_slots // 32 + 1), stream)
         self.engine.fill(claims.ptr, 0, claims.nbytes, stream)
-        batch = BucketBatch(n=n, keys=keys, values=values, out_flags=flags, claims=claims.ptr)
+        report = self._reset_report(stream)
+        batch = BucketBatch(n=n, keys=keys, values=values, out_flags=flags, claims=claims.ptr, report=report)
         self.program.run("flag_added", self.table, batch, n, stream)
+        return read_report(self.engine, report, stream).changed
 
     def migrate(self, slots: int, n: int, hashed_buckets: int, stream: Any = None) -> Outcome:
         """Place the pairs of ``n`` slots at an address; ``hashed_buckets`` lie before the reserved bucket. Waits."""

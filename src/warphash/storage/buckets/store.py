@@ -62,6 +62,9 @@ _TRIES_IN_PLACE = 64
 _TRIES_TO_PLACE = 4
 """How often displaced pairs are tried in one array before the array is replaced."""
 
+_FEWEST_BUILT = 1 << 14
+"""Elements of a batch in the memory of a caller that a build takes from there. To copy fewer costs nothing."""
+
 _LISTED_BYTES = 1 << 12
 """Of host memory for a list of elements: to undo a batch where the device has no memory left."""
 
@@ -259,17 +262,10 @@ class BucketStore:
         """
         if n == 0:
             return
-        if self.recovery.step is not self._clear_later:
-            self.finish(stream)
-        fits, may_reorder = self._growth.surely_fits(self, n, self.tombstones), op == Op.KEEP and (unique or not flags)
-        slots = None if fits else self._slots_ahead(keys, n, unique, stream)
-        if slots is not None and op == Op.KEEP and self._grown_with(slots, keys, values, n, flags, unique, stream):
-            return self._keep_in_bounds(stream)
-        if slots is not None:
-            with suppress(MemoryError):  # the batch may fit all the same
-                self._replace(slots, Cause.BATCH, stream)
-        if op == Op.KEEP and self._build(keys, values, n, flags, unique, stream):
-            return self._keep_in_bounds(stream)
+        fits = self._prepare(keys, values, n, op, flags, unique, stream)
+        if fits is None:
+            return
+        may_reorder = op == Op.KEEP and (unique or not flags)
         self.finish(stream)
         before, asked = self.state, flags
         copies = in_parts(before.array, keys, values, n, stream) if may_reorder else None
@@ -325,6 +321,48 @@ class BucketStore:
         self.recovery.step = None
         self._new_share = (self.state.size - before.size) / n
         self._keep_in_bounds(stream)
+
+    def build(self, keys: int, values: int, n: int, flags: int, unique: bool, stream: Any = None) -> bool:
+        """Insert a batch by a build, which reads each key once: whether that is done. No keys are added otherwise.
+
+        A sample tells first whether a build is likely to do. Otherwise the batch is copied, and a sample of the copy
+        decides again (`update`).
+        """
+        if n < _FEWEST_BUILT or n < self.size or not self.state.array.builds or self.counts_probes:
+            return False
+        if self.recovery.step is not self._clear_later:
+            self.finish(stream)
+        if self.size:
+            if self._growth.surely_fits(self, n, self.tombstones) or not self._seem_new(keys, n, unique, stream):
+                return False
+        elif flags and not unique and not seem_distinct(self, keys, n):
+            return False
+        return self._prepare(keys, values, n, Op.KEEP, flags, unique, stream) is None
+
+    def _seem_new(self, keys: int, n: int, unique: bool, stream: Any) -> bool:
+        """As `seem_new`; False also if there is no memory for the sample."""
+        try:
+            return unique or seem_new(self, keys, n, stream)
+        except MemoryError:
+            return False
+
+    def _prepare(self, keys: int, values: int, n: int, op: Op, flags: int, unique: bool, stream: Any) -> bool | None:
+        """Make the table as large as a batch needs, and do the batch if a build can: None if it is done.
+
+        Otherwise, whether the batch fits though all of its keys were new.
+        """
+        if self.recovery.step is not self._clear_later:
+            self.finish(stream)
+        fits = self._growth.surely_fits(self, n, self.tombstones)
+        slots = None if fits else self._slots_ahead(keys, n, unique, stream)
+        done = op == Op.KEEP and (slots is not None and self._grown_with(slots, keys, values, n, flags, unique, stream))
+        if slots is not None and not done:
+            with suppress(MemoryError):  # the batch may fit all the same
+                self._replace(slots, Cause.BATCH, stream)
+        if done or (op == Op.KEEP and self._build(keys, values, n, flags, unique, stream)):
+            self._keep_in_bounds(stream)
+            return None
+        return fits
 
     def _leave(self, keys: int, values: int, n: int, op: Op, kind: int, flags: int, unique: bool, stream: Any) -> None:
         """Launch a batch, and do not wait for it."""
@@ -402,8 +440,8 @@ class BucketStore:
             self.engine.fill(flags, Flag.CHANGED, n, stream)
         elif flags and unique:  # keys repeat that should not: the table may have a key twice
             return False
-        elif flags:
-            self.state.array.flag_added(keys, values, n, flags, stream)
+        elif flags:  # fewer flags: somebody has written to the batch since the build
+            return self.state.array.flag_added(keys, values, n, flags, stream) == added
         return True
 
     def erase(self, keys: int, n: int, flags: int = 0, only: Elements = None, stream: Any = None) -> None:

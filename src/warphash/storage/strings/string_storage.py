@@ -40,6 +40,8 @@ class StringStorage:
         Updates leave nulls out; otherwise all nulls are one key.
     """
 
+    rereads = False  # rows and flags are the table's own
+
     def __init__(self, strings: StringTable, inner: Storage, value_bytes: int, *, drops_nulls: bool = False) -> None:
         self.strings, self.inner, self.value_bytes, self.drops_nulls = strings, inner, value_bytes, drops_nulls
         self._engine: Engine = inner.store.engine

@@ -98,6 +98,8 @@ class TieredStorage:
         What an update does to the tiers.
     """
 
+    rereads = True
+
     def __init__(self, design: Design, tiers: Tiers, writing: Writing) -> None:
         self._design, self._tiers, self._writing = design, tiers, writing
         self.store = TieredStore(design, tiers, writing)

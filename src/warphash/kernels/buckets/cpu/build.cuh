@@ -158,10 +158,11 @@ struct ScatterParts {
     if (!to.runs) return give_up(b);
     for (u64 i = begin; i < end; i += kBlock) {
       const u32 n = end - i < kBlock ? static_cast<u32>(end - i) : kBlock;
-      const typename S::Word* const keys = pointer<const typename S::Word>(b.keys) + i;
+      typename S::Word keys[kBlock];  // a copy: the key that gives the bucket is the one that goes there
+      load_keys<S>(b, i, n, keys);
       const typename S::Word* const values = pointer<const typename S::Word>(b.values) + i;
       u32 buckets[kBlock];
-      find_buckets(t, n, buckets, [keys](u32 k) { return keys[k]; });
+      find_buckets(t, n, buckets, [&keys](u32 k) { return keys[k]; });
       for (u32 k = 0; k < n; ++k) {
         const Pair pair = Pair::make(keys[k], S::kHasValue ? values[k] : 0);
         if (S::is_reserved(pair.key)) [[unlikely]]
@@ -291,9 +292,11 @@ struct BuildOfParts {
   };
 };
 
-// Flags the elements of a batch that has been built: of the elements with one key, one whose value the table has.
+// Flags the elements of a batch that has been built: of the elements with one key, one whose value the table has. Counts
+// the flags: they are fewer than the keys if the batch has changed since the build.
 template <class D>
 struct FlagAdded : Find<D> {
+  static constexpr bool kCounts = true;
   using Table = typename D::Table;
   using Batch = typename D::Batch;
   using S = typename D::S;
@@ -307,10 +310,11 @@ struct FlagAdded : Find<D> {
     s.slot = static_cast<u64>(s.probe.bucket) * S::kSlots + static_cast<u64>(seen.hit);
     return s.found = true;
   }
-  WARPHASH_FN static void finish(const Table&, const Batch& b, u64 i, State& s, bool, Tally&) {
+  WARPHASH_FN static void finish(const Table&, const Batch& b, u64 i, State& s, bool, Tally& tally) {
     const u32 element = static_cast<u32>(i), bit = 1u << (s.slot & 31);
     bool added = s.found && (!S::kHasValue || s.value_ == value_at<S>(b, element));
     if (added) added = !(fetch_or(pointer<u32>(b.claims) + (s.slot >> 5), bit) & bit);
+    tally.changed += added;
     set_flag(b, element, added ? kChanged : kPresent);
   }
 };

@@ -12,11 +12,19 @@
 // schedule of core/cpu/schedule.cuh, which all other tasks have, takes such a branch for each element.
 // (docs/performance/cpu.md)
 #pragma once
+#include <cstring>
+
 #include "buckets/abi.cuh"
 #include "core/bulk.cuh"
 #include "core/cpu/schedule.cuh"
 
 namespace warphash {
+
+// Copies of some keys. What comes after sees one value of each, whatever others write to the batch meanwhile.
+template <class S, class Batch, u32 kMost>
+WARPHASH_FN void load_keys(const Batch& b, u64 first, u32 n, typename S::Word (&keys)[kMost]) {
+  std::memcpy(keys, pointer<const typename S::Word>(b.keys) + first, n * sizeof(typename S::Word));
+}
 
 // The first buckets of some keys. (A loop of its own is one that the compiler vectorizes.)
 template <u32 kMost, class KeyAt>
@@ -44,6 +52,7 @@ struct FindInPasses : Find<D> {
     u64 first;
     u32 n;
     u32 buckets[kBlock];
+    Word keys[kBlock];
   };
 
   // An element on its way: the walk has come to a bucket where the key is not.
@@ -60,6 +69,7 @@ struct FindInPasses : Find<D> {
     const i32 region;
     const bool ends_at_first;     // an absent key, if its first bucket is open
     u32 fresh[kListed + kBlock];  // elements that go on from their first buckets
+    Word fresh_keys[kListed + kBlock];
     u32 count = 0;
     GoesOn list[2 * kListed + kBlock];
     u32 listed = 0;
@@ -90,8 +100,8 @@ struct FindInPasses : Find<D> {
     WARPHASH_FN void open(u64 first, u64 end, Block& block) const {
       block.first = first;
       block.n = end - first < kBlock ? static_cast<u32>(end - first) : kBlock;
-      const Word* const keys = pointer<const Word>(b.keys) + first;
-      find_buckets(t, block.n, block.buckets, [keys](u32 k) { return keys[k]; });
+      load_keys<S>(b, first, block.n, block.keys);
+      find_buckets(t, block.n, block.buckets, [&block](u32 k) { return block.keys[k]; });
       for (u32 k = block.n; k < kBlock; ++k) block.buckets[k] = 0;
     }
 
@@ -100,10 +110,11 @@ struct FindInPasses : Find<D> {
       for (u32 k = 0; k < seen.n; ++k) {
         prefetch_bucket<S>(t, next.buckets[k], far);
         const u32 element = static_cast<u32>(seen.first) + k;
-        const Word key = key_at<S>(b, element);
+        const Word key = seen.keys[k];
         fresh[length] = element;
+        fresh_keys[length] = key;
         if (S::is_reserved(key)) [[unlikely]]
-          find_reserved(element);
+          find_reserved(element, key);
         else
           length += look_up(seen.buckets[k], key, element, ends_at_first);
       }
@@ -111,7 +122,7 @@ struct FindInPasses : Find<D> {
     }
 
     [[gnu::noinline]] void enlist() {
-      for (u32 k = 0; k < count; ++k) list[listed++] = {Probe<S>::start(t, key_at<S>(b, fresh[k])), fresh[k]};
+      for (u32 k = 0; k < count; ++k) list[listed++] = {Probe<S>::start(t, fresh_keys[k]), fresh[k]};
       count = 0;
     }
 
@@ -160,8 +171,12 @@ struct FindInPasses : Find<D> {
     }
 
     // A reserved key is in a bucket of another kind.
-    [[gnu::noinline]] void find_reserved(u32 element) const {
-      for_each_stepping<Find<D>>(t, b, element, element + 1ull);
+    [[gnu::noinline]] void find_reserved(u32 element, Word key) const {
+      Batch one = b;
+      one.keys = reinterpret_cast<u64>(&key);
+      one.out_values = b.out_values ? b.out_values + element * sizeof(Word) : 0;
+      one.out_flags = b.out_flags ? b.out_flags + element : 0;
+      for_each_stepping<Find<D>>(t, one, 0, 1);
     }
   };
 };

@@ -44,7 +44,9 @@ struct FindInPassesOverLines : OverQuotients {
     const QuotientTable t;  // copies: no store to an answer changes them
     const QuotientBatch b;
     const bool far;              // the table is
-    u32 list[kListed + kBlock];  // elements that may be guests elsewhere
+    u32 list[kListed + kBlock];  // elements that may be guests elsewhere, and their homes: no key is read again
+    u32 homes[kListed + kBlock];
+    Word remainders[kListed + kBlock];
     u32 listed = 0;
 
     Walk(const QuotientTable& table, const QuotientBatch& batch)
@@ -86,7 +88,7 @@ struct FindInPassesOverLines : OverQuotients {
         ask_for(next.buckets[k]);
         const u32 bucket = seen.buckets[k], element = static_cast<u32>(seen.first) + k;
         const bool found = look_up(bucket, seen.remainders[k], false, element);
-        list[length] = element;
+        list[length] = element, homes[length] = bucket, remainders[length] = seen.remainders[k];
         length += !found & ((line_at(t, bucket)->words[0] & seen.filters[k]) != 0);
       }
       listed = length;
@@ -94,11 +96,8 @@ struct FindInPassesOverLines : OverQuotients {
 
     [[gnu::noinline]] void look_for_guests() {
       u32 buckets[kListed + kBlock];
-      Word remainders[kListed + kBlock];
       for (u32 k = 0; k < listed; ++k) {
-        const Home<Word> home = D::home_of(t, permuted(t, key_at<S>(b, list[k])));
-        buckets[k] = D::second_of(t, D::first_of_range(t, home.bucket), home);
-        remainders[k] = home.remainder;
+        buckets[k] = D::second_of(t, D::first_of_range(t, homes[k]), {homes[k], remainders[k]});
         ask_for(buckets[k]);
       }
       for (u32 k = 0; k < listed; ++k) look_up(buckets[k], remainders[k], true, list[k]);

@@ -16,7 +16,8 @@
 
 namespace warphash {
 
-// The find of listed elements whose keys are reserved, or not in their first buckets.
+// The find of listed elements whose keys are reserved, or not in their first buckets. Key i is that of the element whose
+// number is listed there.
 template <class D>
 struct FindPairOn : FindPair<D> {
   using Table = typename D::Table;
@@ -27,7 +28,7 @@ struct FindPairOn : FindPair<D> {
   };
   WARPHASH_FN static bool start(const Table& t, const Batch& b, u64 i, State& s) {
     s.element = element_of(b, i);
-    FindPair<D>::start(t, b, s.element, s);
+    FindPair<D>::start(t, b, i, s);
     return s.probe.named.reserved || !FindPair<D>::step(t, b, s, BucketView<S>::full());
   }
   WARPHASH_FN static void finish(const Table& t, const Batch& b, u64, State& s, bool live, Tally& tally) {
@@ -66,6 +67,7 @@ struct FindPairInPasses : FindPair<D> {
     u64 first;
     u32 n = 0;
     u32 buckets[kBlock];
+    Word keys[kBlock];  // copies, so each is the same in all steps, whatever others write to the batch meanwhile
     const u8* values[kBlock];
   };
 
@@ -76,6 +78,7 @@ struct FindPairInPasses : FindPair<D> {
     const bool far;           // the table is
     const bool ends_if_open;  // the walk of an absent key, at an open first bucket
     u32 list[kListed + kBlock];
+    Word keys[kListed + kBlock];  // of the listed elements
     u32 listed = 0;
 
     Walk(const Table& table, const Batch& batch)
@@ -109,7 +112,8 @@ struct FindPairInPasses : FindPair<D> {
       block.first = first;
       block.n = end - first < kBlock ? static_cast<u32>(end - first) : kBlock;
       for (u32 k = 0; k < block.n; ++k) {
-        const auto hashed = digest(t, key_at<S>(b, static_cast<u32>(first) + k));
+        block.keys[k] = key_at<S>(b, static_cast<u32>(first) + k);
+        const auto hashed = digest(t, block.keys[k]);
         block.buckets[k] = bucket_in(t, first_subtable(t, hashed), hashed);
       }
       for (u32 k = block.n; k < kBlock; ++k) block.buckets[k] = 0;
@@ -120,7 +124,7 @@ struct FindPairInPasses : FindPair<D> {
       for (u32 k = 0; k < seen.n; ++k) {
         prefetch_bucket<S>(t, next.buckets[k], far);
         const u32 element = static_cast<u32>(seen.first) + k, bucket = seen.buckets[k];
-        const Word key = key_at<S>(b, element);
+        const Word key = seen.keys[k];
         const typename S::Item* const line = S::at(t, bucket);
         const u32 hits = survey<S, false>(line, key).hits;
         const bool reserved = S::is_reserved(key), found = (hits != 0) & !reserved;
@@ -133,6 +137,7 @@ struct FindPairInPasses : FindPair<D> {
         }
         set_flag(b, element, found);
         list[length] = element;
+        keys[length] = key;
         length += reserved | !(found | ends);
       }
       listed = length;
@@ -149,6 +154,7 @@ struct FindPairInPasses : FindPair<D> {
     [[gnu::noinline]] void go_on() {
       Batch rest = b;
       rest.indices = reinterpret_cast<u64>(list);
+      rest.keys = reinterpret_cast<u64>(keys);
       for_each_stepping<FindPairOn<D>>(t, rest, 0, listed);
       listed = 0;
     }
