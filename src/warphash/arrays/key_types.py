@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import DtypeError
+from .plain_types import parts
 
 __all__ = ["check_key_type"]
 
@@ -27,25 +28,16 @@ def check_key_type(dtype: Dtype) -> None:
             f"keys are compared by their bytes, and {dtype} has some that belong to no field: "
             f"pack the records, which loses nothing: keys.astype({_packed(dtype)})"
         )
-    if not _any_part(dtype, _is_float):
+    if not any(_is_float(part.dtype) for part in parts(dtype)):
         return
     expected = f"keys must have exact equality, so not {dtype}: 0.0 == -0.0 and NaN != NaN"
-    if _any_part(dtype, lambda part: part.char in "gG"):
+    if any(part.dtype.char in "gG" for part in parts(dtype)):
         raise DtypeError(
             f"{expected}. Its numbers have undefined bytes, too: convert them to float64 or complex128, which rounds"
         )
     bits = _as_bits(dtype)
     as_source = str(bits) if bits.names is not None else f'"{bits.name if bits.kind == "u" else bits.str[1:]}"'
     raise DtypeError(f"{expected}. View their bits, which loses nothing, of a NumPy array: keys.view({as_source})")
-
-
-def _any_part(dtype: Dtype, holds: Any) -> bool:
-    """Whether ``holds`` is true of a type, or of one of its fields."""
-    if dtype.subdtype:
-        return _any_part(dtype.subdtype[0], holds)
-    if dtype.names is not None:
-        return any(_any_part(dtype[name], holds) for name in dtype.names)
-    return bool(holds(dtype))
 
 
 def _is_float(dtype: Dtype) -> bool:

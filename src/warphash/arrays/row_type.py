@@ -18,6 +18,7 @@ from .decimals import decimal_scale
 from .exact import exactly
 from .key_types import check_key_type
 from .library import ArrayView, Library
+from .plain_types import Part, pair_of_types, parts, plain
 from .row_names import Names, RowNames, names_of, names_of_one, with_names
 from .view import known_libraries, view
 
@@ -186,9 +187,15 @@ def _full_type(dtype: npt.DTypeLike, what: str) -> np.dtype[Any]:
     if dtype is None:
         raise DtypeError(f"a {what} type is needed, got None")
     try:
-        return np.dtype(dtype)
+        full = np.dtype(dtype)
     except (TypeError, ValueError, SyntaxError) as error:  # NumPy parses some names as Python
         raise DtypeError(f"{dtype!r} is no {what} type: {error}") from None
+    if (pair := pair_of_types(dtype)) is not None:
+        raise DtypeError(
+            f"expected one {what} type, got the pair {pair!r}, which NumPy reads as {np.dtype(pair)}: name the parts "
+            "of a record, and give a length to text, as in [('name', 'U16'), ('id', 'int64')]"
+        )
+    return full
 
 
 @lru_cache(256)  # as every table is made of two: 0.3 us, and 4 us without
@@ -198,7 +205,7 @@ def _key_column(full: np.dtype[Any]) -> Column:
     return column
 
 
-@lru_cache(256)
+@lru_cache(256)  # types that differ in what equality ignores are one key of the cache, and have one plain type
 def _column(full: np.dtype[Any], what: str) -> Column:
     base, shape = full.subdtype or (full, ())
     if base.hasobject or base.kind == "O":
@@ -206,9 +213,28 @@ def _column(full: np.dtype[Any], what: str) -> Column:
             f"a {what} needs a fixed width, and {full} has none: take a type as wide as the longest {what}, "
             "such as S16 or U16"
         )
-    if base.itemsize == 0 or 0 in shape:
-        raise DtypeError(f"a {what} needs at least one byte, and {full} has none; for a set, use HashSet")
-    return Column(base.newbyteorder("="), tuple(shape))
+    for part in parts(full):
+        if part.nbytes == 0:
+            raise DtypeError(_without_bytes(full, part, what))
+    return Column(plain(base), tuple(shape))
+
+
+def _without_bytes(full: np.dtype[Any], part: Part, what: str) -> str:
+    """The message for a part of a type that keeps nothing of what a caller gives."""
+    where = f"field {part.name!r}" if part.name else f"a {what}"
+    if part.dtype.kind not in "SU" or not part.items:
+        mend = (
+            "leave the field out"
+            if part.name
+            else f"give a {what} of one byte or more, or make a HashSet of keys alone"
+        )
+        return f"{where} needs at least one byte, and has none in {full}: {mend}"
+    kind = part.dtype.kind
+    any_length = "" if part.name or what != "key" else f", or {'str' if kind == 'U' else 'bytes'!r} for any length"
+    return (
+        f"{where} needs a length, and has none in {full}, so nothing of its text would be kept: give the length of the "
+        f"longest text, as in {kind}16{any_length}"
+    )
 
 
 def _conversion(what: str, given: Any, seen: ArrayView, wanted: np.dtype[Any]) -> str:
