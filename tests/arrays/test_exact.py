@@ -14,6 +14,7 @@ import pytest
 from warphash import DtypeError, ShapeError
 from warphash.arrays.exact import exactly
 
+TOKYO = datetime.timezone(datetime.timedelta(hours=9))
 RECORD = [("a", "i4"), ("b", "S2")]
 NESTED = [("a", "u1"), ("b", [("c", "i2", (2,)), ("d", "U1")])]
 
@@ -40,6 +41,18 @@ NESTED = [("a", "u1"), ("b", [("c", "i2", (2,)), ("d", "U1")])]
         ([], RECORD, np.empty(0, RECORD)),
         ([[], []], "u4", np.empty((2, 0), "u4")),
         ([1, 2.5], None, np.array([1, 2.5])),
+        ([2**63, 1], None, np.array([2**63, 1], "u8")),
+        ([np.uint64(1), np.int64(-1)], None, np.array([1, -1])),
+        (
+            [datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 2)],
+            None,
+            np.array(["2020-01-01", "2020-01-02"], "M8[us]"),
+        ),
+        ([datetime.timedelta(1)], None, np.array([86_400 * 10**6], "m8[us]")),
+        (datetime.datetime(2020, 1, 1, 9, tzinfo=TOKYO), "M8[s]", np.array("2020-01-01", "M8[s]")),
+        ([datetime.datetime(2020, 1, 1, 9, tzinfo=TOKYO)], None, np.array(["2020-01-01"], "M8[us]")),
+        (["2020-01-01T00:00Z", "2020-01-01T09:00+09:00"], "M8[s]", np.array(["2020-01-01"] * 2, "M8[s]")),
+        ("2019-12-31T18:30:00-0530", "M8[s]", np.array("2020-01-01", "M8[s]")),
     ],
 )
 def test_what_a_type_holds(value: Any, dtype: Any, expected: np.ndarray) -> None:
@@ -81,8 +94,8 @@ def test_what_a_type_holds(value: Any, dtype: Any, expected: np.ndarray) -> None
         ([datetime.datetime(2020, 1, 1, 0, 0, 0, 5)], "M8[s]", r"datetime64\[us\]"),
         (["2020-01-01T00:00:00.5"], "M8[s]", r"datetime64\[ms\]"),
         ([np.datetime64(2**62, "D")], "M8[ns]", r"datetime64\[D\]"),
-        ([datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)], "M8[s]", "UTC"),
-        (["2020-01-01T00:00Z"], "M8[s]", "time zone"),
+        (["2020-01-01Z"], "M8[s]", "ISO 8601"),
+        (np.timedelta64(4800, "M"), "m8[D]", r"timedelta64\[M\]"),
         ("now", "M8[s]", "ISO 8601"),
         (5, "M8[s]", "numpy.datetime64"),
         (5, "m8[s]", "numpy.timedelta64"),
@@ -91,7 +104,11 @@ def test_what_a_type_holds(value: Any, dtype: Any, expected: np.ndarray) -> None
         ({1: 2}, "i4", "list"),
         ([1, "a"], None, "one kind"),
         ([b"a", 1], None, "one kind"),
-        ([2**63 + 1, -1], None, "one kind"),
+        ([2**63 + 1, -1], None, r"n.to_bytes\(9, 'little', signed=True\) for n in values\], 'V9'"),
+        ([np.uint64(2**63), np.int64(-1)], None, "9223372036854775808"),
+        ([2**64], None, "18446744073709551616: give the bytes"),
+        (["abc", "abc\0"], None, "keys of type 'str'"),
+        ([b"ab\0", b"cd\0"], None, "make the table of V3"),
         ([object()], None, "one type"),
         ([], None, "numpy.empty"),
     ],

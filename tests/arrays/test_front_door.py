@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.exact_values import NOT_HELD, plain, plain_of_array
+from support.exact_values import NOT_HELD, plain, plain_of_array, plain_of_other_array
 from warphash import DtypeError, HashMap, HashSet, MultiMap, ShapeError, WarphashError
 
 EXAMPLES = int(os.environ.get("WARPHASH_FUZZ_EXAMPLES", "300"))
@@ -192,6 +192,8 @@ def can_answer(container: Any, dtype: np.dtype[Any]) -> bool:
 def on_host(container: Any) -> Any:
     if hasattr(container, "get") and hasattr(container, "device"):  # CuPy
         return container.get()
+    if getattr(getattr(container, "dtype", None), "tz", None) is not None:  # pandas, which makes objects
+        return np.asarray(container.dt.tz_convert("UTC").dt.tz_localize(None))
     return container.cpu().numpy() if hasattr(container, "cpu") else np.asarray(container)
 
 
@@ -207,13 +209,29 @@ def is_empty_row(value: Any) -> bool:
     return hasattr(value, "__len__") and not isinstance(value, str | bytes) and len(value) == 0
 
 
-def known(container: Any, dtype: np.dtype[Any]) -> list[Any] | None:
-    """The plain forms of what a container holds, if a table of ``dtype`` is to take it; None if it is to refuse."""
+def known(container: Any, dtype: np.dtype[Any], is_sought: bool) -> list[Any] | None:
+    """The plain forms of what a container holds, if a table of ``dtype`` is to take it; None if it is to refuse.
+
+    What is only looked up or erased may also be `NOT_HELD`.
+    """
+    forms = sought(container, dtype)
+    return None if forms is None or (not is_sought and any(form is NOT_HELD for form in forms)) else forms
+
+
+def sought(container: Any, dtype: np.dtype[Any]) -> list[Any] | None:
+    """The plain forms of what a container holds, or `NOT_HELD`; None if no table of ``dtype`` looks it up."""
     if isinstance(container, list | tuple):
+        container = [value.as_py() if hasattr(value, "as_py") else value for value in container]  # of pyarrow
         if container and all(map(is_empty_row, container)) and dtype.subdtype is dtype.names is None:
             return []  # a batch of shape (n, 0)
-        forms = [plain(value, dtype) for value in container]
-        return None if any(form is NOT_HELD for form in forms) else forms
+        if dtype.names is not None:  # a record is a tuple; arrays in a list are more axes of the batch
+            container = [item for value in container for item in (value if isinstance(value, np.ndarray) else [value])]
+        elif {shape_of(value) for value in container} != {dtype.shape}:
+            return None
+        if any(value is None for value in container):
+            return None
+        has_nulls = dtype.shape and any(item is None for row in container for item in row)
+        return None if has_nulls else [plain(value, dtype) for value in container]
     with np.errstate(all="ignore"):
         try:
             array = on_host(container)
@@ -223,20 +241,19 @@ def known(container: Any, dtype: np.dtype[Any]) -> list[Any] | None:
         return None
     if callable(getattr(container, "null_count", 0)) and container.null_count():
         return None
-    if array.dtype != dtype.base and is_wider(dtype.base, array.dtype):
-        array = array.astype(dtype.base)
-    if array.dtype != dtype.base or array.shape[1:] != dtype.shape:
+    if array.dtype != dtype.base:
+        return plain_of_other_array(array, dtype)
+    return plain_of_array(array, dtype) if array.shape[1:] == dtype.shape else None
+
+
+def shape_of(value: Any) -> Any:
+    """The shape of an item of a list; None of a ragged one."""
+    if not isinstance(value, list | tuple | np.ndarray):
+        return ()
+    shapes = {shape_of(item) for item in value}
+    if len(shapes) > 1 or None in shapes:
         return None
-    return plain_of_array(array, dtype)
-
-
-def is_wider(dtype: np.dtype[Any], than: np.dtype[Any]) -> bool:
-    """Whether every value of one type is a value of another type of its kind."""
-    if than.kind in "iu" and dtype.kind in "iu":
-        return np.iinfo(dtype).min <= np.iinfo(than).min and np.iinfo(than).max <= np.iinfo(dtype).max
-    if than.kind in "iu" and dtype.kind == "f":
-        return np.iinfo(than).max <= 2 ** (np.finfo(dtype).nmant + 1)
-    return than.kind == dtype.kind and than.kind in "fSU" and than.itemsize <= dtype.itemsize
+    return (len(value), *(shapes.pop() if shapes else ()))
 
 
 # ---- following a mend to the letter
@@ -254,10 +271,10 @@ def mended(error: Exception, container: Any) -> Any:
     return eval(call[0], names)
 
 
-def wanted(container: Any, dtype: np.dtype[Any], device: str) -> tuple[Any, list[Any] | None]:
+def wanted(container: Any, dtype: np.dtype[Any], device: str, is_sought: bool) -> tuple[Any, list[Any] | None]:
     """A container that a table answers for, after at most one mend, and what it holds; no forms where it is refused."""
-    forms = known(container, dtype)
-    if forms is not None or isinstance(container, list | tuple):
+    forms = known(container, dtype, is_sought)
+    if forms is not None or isinstance(container, list | tuple) or sought(container, dtype) is not None:
         return container, forms
     table = HashSet(dtype, device=device) if dtype.base.kind != "f" and not has_floats(dtype) else None
     if table is None:
@@ -268,11 +285,11 @@ def wanted(container: Any, dtype: np.dtype[Any], device: str) -> tuple[Any, list
     if again is None:
         return container, None
     if not isinstance(again, list):
-        again_forms = known(again, dtype)
+        again_forms = known(again, dtype, is_sought)
         source = [plain(value, dtype) for value in on_host(container).tolist()]
         assert again_forms == source, f"{refused.value}: following it changes values"
         return again, again_forms
-    return again, known(again, dtype)
+    return again, known(again, dtype, is_sought)
 
 
 def has_floats(dtype: np.dtype[Any]) -> bool:
@@ -299,9 +316,10 @@ class Door:
         self.held: dict[Any, list[Any]] = {}
 
     def offers(self, verb: str, keys: list[Any], values: list[Any], key_container: str, value_container: str) -> None:
-        key_batch, key_forms = wanted(self.containers[key_container](keys, self.key), self.key, self.device)
+        is_sought = verb in ("find", "contains", "erase", "getitem", "delitem")
+        key_batch, key_forms = wanted(self.containers[key_container](keys, self.key), self.key, self.device, is_sought)
         value_batch = self.containers[value_container](values, self.value)
-        value_forms = known(value_batch, self.value)
+        value_forms = known(value_batch, self.value, False)
         adds = verb in ("insert", "assign", "find_or_insert", "setitem") and self.kind is not HashSet
         answers_values = verb in ("find", "find_or_insert", "getitem") and self.kind is not HashSet
         has_no_type = answers_values and not can_answer(key_batch, self.value)

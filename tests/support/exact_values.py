@@ -7,13 +7,14 @@ is its number of units since 1970, and NaT is the least such number.
 from __future__ import annotations
 
 import datetime
+import math
 import struct
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-__all__ = ["NOT_HELD", "NS_OF_UNIT", "plain", "plain_of_array"]
+__all__ = ["NOT_HELD", "NS_OF_UNIT", "plain", "plain_of_array", "plain_of_other_array"]
 
 NOT_HELD: Any = type("NotHeld", (), {"__repr__": lambda self: "NOT_HELD"})()
 NS_OF_UNIT = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
@@ -110,8 +111,8 @@ def _moment(value: Any, dtype: np.dtype[Any]) -> Any:
         count = int(value.view("i8"))
         return NAT if count == NAT else _units(count * NS_OF_UNIT[np.datetime_data(value.dtype)[0]], dtype)
     if isinstance(value, datetime.datetime):
-        if value.tzinfo is not None:
-            return NOT_HELD
+        if value.tzinfo is not None:  # the instant
+            value = value.astimezone(datetime.UTC).replace(tzinfo=None)
         since = value - datetime.datetime(1970, 1, 1)
     elif isinstance(value, datetime.date):
         since = value - datetime.date(1970, 1, 1)
@@ -127,6 +128,30 @@ def _span(value: Any, dtype: np.dtype[Any]) -> Any:
     if isinstance(value, datetime.timedelta):
         return _units((value // datetime.timedelta(microseconds=1)) * 1000, dtype)
     return NOT_HELD
+
+
+def plain_of_other_array(array: Any, dtype: np.dtype[Any]) -> list[Any] | None:
+    """The plain forms, or `NOT_HELD`, of the items of an array of a type that ``dtype`` is compared with, or None."""
+    kinds = array.dtype.kind + dtype.base.kind
+    is_number = kinds[0] in "iuf" and kinds[1] in "iuf"
+    if not (is_number or kinds in ("MM", "mm", "SS", "UU", "US")) or array.shape[1:] != dtype.shape:
+        return None
+    forms = [_equal(item, dtype.base) for item in array.reshape(-1)]
+    extent = int(np.prod(dtype.shape, dtype=int))
+    rows = [tuple(forms[at : at + extent]) for at in range(0, len(forms), extent)]
+    return [NOT_HELD if NOT_HELD in row else row for row in rows] if dtype.shape else forms
+
+
+def _equal(item: Any, dtype: np.dtype[Any]) -> Any:
+    """The plain form of an item of an array, which is not rounded."""
+    form = plain(item, dtype)
+    if form is NOT_HELD or dtype.kind != "f" or (form != form and item != item):
+        return form
+    return (
+        form
+        if math.isinf(form) == math.isinf(item) and (math.isinf(form) or Fraction(form) == _number(item))
+        else NOT_HELD
+    )
 
 
 def plain_of_array(array: Any, dtype: np.dtype[Any]) -> list[Any]:

@@ -5,8 +5,10 @@ days. It reads "1" as a number, and writes a number as b"1". A table that took s
 the caller gave. So every item is compared with the value that it was made from.
 
 Some conversions count as exact: numbers that are equal (2.0 and 2, True and 1); a string of ASCII characters for its
-bytes; a `uuid.UUID` for its 16 bytes; a time of the day for the time since midnight; a number for a decimal number.
-Floating-point values are rounded to the width of the type, as everywhere in NumPy.
+bytes; a `uuid.UUID` for its 16 bytes; a time of the day for the time since midnight; a time with a zone for its instant
+in UTC; a number for a decimal number. Python's floating-point values are rounded to the width of the type, as
+everywhere in NumPy. An item that the type does not hold is refused by `exactly`, and marked by `fitting`. `cast.py` does
+the same of arrays.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from .decimals import decimal_scale, decimals_of
 from .library import shown
 from .plain_array import contiguous, numpy_of, python_value
 
-__all__ = ["exactly"]
+__all__ = ["exactly", "fitting", "item_at"]
 
 Dtype = np.dtype[Any]
 Items = npt.NDArray[Any]
@@ -35,8 +37,8 @@ Shape = tuple[int, ...]
 
 _SEQUENCES = (list, tuple, range)
 _NUMBERS = (numbers.Number, np.bool_, decimal.Decimal)
-_PLAIN_MOMENT = re.compile(r"NaT|[+-]?\d{4,}(-\d\d(-\d\d([T ][\d:.]*)?)?)?")
-"""An ISO date or time without a zone. NumPy also reads "now" and "today", which are never the same twice."""
+_MOMENT = re.compile(r"NaT|[+-]?\d{4,}(-\d\d(-\d\d([T ][\d:.]*(?P<zone>Z|[+-]\d\d:?\d\d)?)?)?)?")
+"""An ISO date or time. NumPy also reads "now" and "today", which are never the same twice."""
 
 
 class _UnfitError(Exception):
@@ -70,29 +72,67 @@ def exactly(value: Any, dtype: Dtype | None) -> Items:
         If rows differ in length.
     """
     shape, leaves = _leaves(value, dtype is not None and dtype.names is not None)
-    wanted = _found_type(value, leaves) if dtype is None else dtype
+    wanted = _found_type(leaves) if dtype is None else dtype
     try:
         return _converted(leaves, wanted).reshape(shape)
     except _FAILURES:
-        if dtype is None:
+        if dtype is None and len(set(map(type, leaves))) > 1:
             raise DtypeError(f"expected values of one kind, got {_kinds(leaves)}: give an array of one type") from None
         raise _refusal(leaves, wanted) from None
 
 
+def fitting(value: Any, dtype: Dtype) -> tuple[Items, npt.NDArray[np.bool_] | None]:
+    """The items of `exactly`, and which of them the type holds; None if it holds all. Others are zeros.
+
+    Raises
+    ------
+    DtypeError
+        If an item of a list is None. For what is no list, array or single value.
+    ShapeError
+        As `exactly`.
+    """
+    shape, leaves = _leaves(value, dtype.names is not None)
+    try:
+        return _converted(leaves, dtype).reshape(shape), None
+    except _FAILURES:
+        pass
+    if shape and (nulls := sum(leaf is None for leaf in leaves)):
+        raise DtypeError(
+            f"expected values, got {nulls:,} nulls among them: leave them out, or make the table with nulls='drop' or "
+            "nulls='key'"
+        )
+    made, fits = np.zeros(len(leaves), dtype), np.zeros(len(leaves), np.bool_)
+    for number, leaf in enumerate(leaves):
+        try:
+            made[number] = _converted([leaf], dtype)[0]
+        except _FAILURES:
+            continue
+        fits[number] = True
+    return made.reshape(shape), fits.reshape(shape)
+
+
+def item_at(value: Any, number: int, items: int, dtype: Dtype) -> Any:
+    """A row of a list, or the single value, as the caller gave it: the one of a number, in rows of so many items."""
+    _, leaves = _leaves(value, dtype.names is not None)
+    row = leaves[number * items : (number + 1) * items]
+    return row[0] if len(row) == 1 else row
+
+
 def _leaves(value: Any, has_records: bool) -> tuple[Shape, list[Any]]:
     """The shape of nested sequences, and their items in order."""
+    value = python_value(value)
     if isinstance(value, np.ndarray):
         return value.shape, list(contiguous(value, objects=True).reshape(-1))
-    if hasattr(value, "as_py"):
-        value = python_value(value)
     if has_records and isinstance(value, tuple):
         return (), [value]
     if not isinstance(value, _SEQUENCES):
         array = _as_array(value)
         return ((), [value]) if array is None else _leaves(array, has_records)
-    if any(hasattr(kind, "as_py") for kind in set(map(type, value))):
-        value = [python_value(item) if hasattr(item, "as_py") else item for item in value]
-    if not any(_is_nested(kind, has_records) for kind in set(map(type, value))):
+    kinds = set(map(type, value))
+    if any(hasattr(kind, "as_py") for kind in kinds):
+        value = list(map(python_value, value))
+        kinds = set(map(type, value))
+    if not any(_is_nested(kind, has_records) for kind in kinds):
         return (len(value),), list(value)
     parts = [_leaves(part, has_records) for part in value]
     shapes = {shape for shape, _ in parts}
@@ -107,7 +147,7 @@ def _leaves(value: Any, has_records: bool) -> tuple[Shape, list[Any]]:
 def _is_nested(kind: type, has_records: bool) -> bool:
     if has_records and issubclass(kind, tuple):
         return False
-    return issubclass(kind, (*_SEQUENCES, np.ndarray)) or _is_array_like(kind)
+    return issubclass(kind, (*_SEQUENCES, np.ndarray)) or _is_array_like(kind) or hasattr(kind, "as_py")
 
 
 def _is_array_like(kind: type) -> bool:
@@ -131,22 +171,42 @@ def _as_array(value: Any) -> Items | None:
         raise DtypeError(f"expected an array, a list or a single value, got a {name}: give list(...) of it") from None
 
 
-def _found_type(value: Any, leaves: list[Any]) -> Dtype:
+def _found_type(leaves: list[Any]) -> Dtype:
     """The type of values for which the caller named none."""
     if not leaves:
         raise DtypeError("an empty list has no type: give an empty array, such as numpy.empty(0, 'int64')")
+    kinds = set(map(type, leaves))
+    if all(issubclass(kind, datetime.date | datetime.timedelta) for kind in kinds):  # objects to NumPy
+        return np.result_type(*{_time(leaf).dtype for leaf in leaves})
     try:
         found = np.asarray(leaves).dtype
     except MemoryError:
         raise
     except Exception:  # of an item's own conversion
         found = np.dtype(object)
+    if found.kind in "fO" and all(issubclass(kind, numbers.Integral) for kind in kinds):
+        return _integer_type([int(leaf) for leaf in leaves])
     if found.hasobject:
         raise DtypeError(
             f"expected numbers, bytes, strings or times, got {shown(next(iter(leaves)))} ({_kinds(leaves)}), Python "
             "objects that have no NumPy type in common: give an array of one type"
         )
     return found
+
+
+def _integer_type(whole: list[int]) -> Dtype:
+    """The type of integers that NumPy has none for, or floats."""
+    least, most = min(whole), max(whole)
+    for name in ("int64", "uint64"):
+        limits = np.iinfo(name)
+        if limits.min <= least and most <= limits.max:
+            return np.dtype(name)
+    width = max(least.bit_length(), most.bit_length()) // 8 + 1
+    got = " and ".join(map(str, sorted({least, most})))
+    raise DtypeError(
+        f"expected integers that one type of 64 bits holds, got {got}: give the bytes of each, as in "
+        f"numpy.array([n.to_bytes({width}, 'little', signed=True) for n in values], 'V{width}')"
+    )
 
 
 def _kinds(leaves: list[Any]) -> str:
@@ -198,7 +258,8 @@ def _records(leaves: list[Any], dtype: Dtype) -> Items:
     made = np.zeros(len(leaves), dtype)  # what lies between the fields, too
     for number, name in enumerate(names):
         base, shape = dtype[name].subdtype or (dtype[name], ())
-        items_shape, items = _leaves([leaf[number] for leaf in leaves], base.names is not None)
+        given = [leaf[name] if isinstance(leaf, np.void) else leaf[number] for leaf in leaves]
+        items_shape, items = _leaves(given, base.names is not None)
         if items_shape != (len(leaves), *shape):
             raise _UnfitError(f"field {name!r} takes items of shape {shape}")
         try:
@@ -281,9 +342,13 @@ def _whole(leaves: list[Any], kind: type, dtype: Dtype) -> Items:
 
 
 def _width_mend(leaves: Sequence[Any], kind: str) -> str:
-    width = max(len(leaf) if kind == "S" else len(leaf.encode(errors="surrogatepass")) for leaf in leaves)
     if any(leaf[-1:] in (b"\0", "\0") for leaf in leaves):
-        return f"NumPy drops zeros at the end of {kind} items; make the table of V{width}, and give {width} bytes each"
+        width = max(len(leaf) if kind == "S" else len(leaf.encode(errors="surrogatepass")) for leaf in leaves)
+        any_length = "bytes" if kind == "S" else "str"
+        return (
+            f"NumPy drops zeros at the end of {kind} items; make the table of V{width}, and give {width} bytes each, "
+            f"or make it with keys of type {any_length!r}"
+        )
     return f"make the table of {kind}{max(map(len, leaves))}, or leave it out"
 
 
@@ -299,17 +364,30 @@ def _moments(leaves: list[Any], dtype: Dtype) -> Items:
 
 
 def _moment(leaf: Any) -> np.datetime64:
-    if getattr(leaf, "tzinfo", None) is not None:
-        raise _UnfitError("convert the time to UTC and drop its time zone")
-    if hasattr(leaf, "to_datetime64"):  # pandas counts nanoseconds, which datetime does not
+    """A time as NumPy has it: one with a zone as its instant in UTC, one without a zone as it is."""
+    if hasattr(leaf, "to_datetime64"):  # pandas counts nanoseconds, which datetime does not; gives instants, too
         return leaf.to_datetime64()  # type: ignore[no-any-return]
     if isinstance(leaf, str):
-        if not _PLAIN_MOMENT.fullmatch(leaf):
-            raise _UnfitError("write the time as ISO 8601 has it, without a time zone")
-        return np.datetime64(leaf)
+        return _parsed_moment(leaf)
     if not isinstance(leaf, np.datetime64 | datetime.date):
         raise _UnfitError("give numpy.datetime64 or datetime")
+    if isinstance(leaf, datetime.datetime) and leaf.utcoffset() is not None:
+        leaf = leaf.astimezone(datetime.UTC).replace(tzinfo=None)
     return np.datetime64(leaf)
+
+
+def _parsed_moment(text: str) -> np.datetime64:
+    parts = _MOMENT.fullmatch(text)
+    if not parts:
+        raise _UnfitError("write the time as ISO 8601 has it")
+    zone = parts["zone"]
+    if zone is None:
+        return np.datetime64(text)
+    local = np.datetime64(text.removesuffix(zone))
+    if zone == "Z":
+        return local
+    ahead = np.timedelta64(60 * int(zone[1:3]) + int(zone[-2:]), "m")
+    return local + ahead if zone[0] == "-" else local - ahead
 
 
 def _spans(leaves: list[Any], dtype: Dtype) -> Items:
@@ -327,12 +405,19 @@ def _span(leaf: Any) -> np.timedelta64:
     return np.timedelta64(leaf)
 
 
+def _time(leaf: Any) -> Any:
+    """A time of Python's or of pandas', as NumPy has it."""
+    return _span(leaf) if isinstance(leaf, datetime.timedelta) else _moment(leaf)
+
+
 def _in_unit(time: Any, dtype: Dtype) -> Any:
     """A time in the unit of the type, and back again as it was."""
     if np.isnat(time):
         return time
     if "generic" in (np.datetime_data(time.dtype)[0], np.datetime_data(dtype)[0]):
         raise _UnfitError("name the unit of the time")
+    if not np.can_cast(time.dtype, dtype, "same_kind"):  # months have no number of days
+        raise _UnfitError(f"make the table of {time.dtype}, or leave it out")
     made = time.astype(dtype)
     if np.isnat(made) or made.astype(time.dtype) != time:
         raise _UnfitError(f"make the table of {time.dtype}, or leave it out")

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..errors import DtypeError, ParameterError
 from .adapters.numpy import address_of
+from .cast import Fits
 from .library import ArrayView
 from .row_type import Column
 
@@ -68,7 +69,20 @@ class FloatColumn(Column):
         DtypeError
             By the rule ``"value"``, for arrays in GPU memory, too.
         """
-        seen = super().view(array, what)
+        return self._normal(super().view(array, what), what)
+
+    def fitting(self, array: Any) -> tuple[ArrayView, Fits]:
+        """As `Column.fitting`, with a copy as that of `view`."""
+        seen, fits = super().fitting(array)
+        return self._normal(seen, "keys"), fits
+
+    def rows(self, seen: ArrayView, fits: Fits, what: str = "keys") -> tuple[ArrayView, Fits]:
+        """As `Column.rows`, with a copy as that of `view`."""
+        rows, fits = super().rows(seen, fits, what)
+        return self._normal(rows, what), fits
+
+    def _normal(self, seen: ArrayView, what: str) -> ArrayView:
+        """By the rule ``"value"``, a copy in which equal keys have equal bits."""
         if self.rule == "bits" or seen.library.kind == "engine":
             return seen
         if seen.host is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,12 +60,24 @@ def _is_text(dtype: Any) -> bool | None:
     return None
 
 
+def _text_with_zeros(keys: Sequence[Any]) -> bool | None:
+    """Whether a list is of strings (True) or of bytes (False) of which some end in zeros; None for other lists.
+
+    NumPy's types of a width drop such zeros, so the keys are of any length.
+    """
+    for kind, end in ((str, "\0"), (bytes, b"\0")):
+        if isinstance(next((key for key in keys if key is not None), None), kind):
+            of_kind = all(key is None or isinstance(key, kind) for key in keys)
+            return kind is str if of_kind and any(key is not None and key[-1:] == end for key in keys) else None
+    return None
+
+
 def column_and_view(keys: Any, options: Mapping[str, Any]) -> tuple[Column, ArrayView]:
     """The column that an array of keys is of, in a table with such options, and its view."""
     nulls, floats = options.get("nulls", "raise"), options.get("floats")
     if speaks_arrow(keys) and library_name(keys) is None and (chunks := read_arrow(keys)) is not None:
         keys = ArrowData(chunks)  # since the result of a query can be read only once
-    text = holds_text(keys)
+    text = _text_with_zeros(keys) if isinstance(keys, list | tuple) else holds_text(keys)
     if text is not None:
         column = key_column(str if text else bytes, nulls)
         return column, column.view(keys, "keys")

@@ -155,6 +155,11 @@ class Library(Protocol):
     `KnownArrays` of a type on the device of ``like``. ``maker(like, dtype)`` makes a function of a shape, which answers
     a new array on that device. The caller sees to it that this device is the current one.
 
+    An adapter of arrays on a GPU that can be converted there (`cast`) has three more functions, for the library's own
+    arrays. ``cast(array, dtype)`` makes a copy in another type. ``spread(out, fits, answers, row)`` writes answers to
+    the places where ``fits``, and a row of NumPy's to the others. ``is_captured()`` answers whether a CUDA graph
+    captures the work of the library.
+
     Attributes
     ----------
     kind

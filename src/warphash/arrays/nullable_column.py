@@ -7,7 +7,7 @@ type.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,14 +17,40 @@ from .adapters.columns import column_of, name_items
 from .adapters.numpy import NUMPY
 from .adapters.read_column import read_column, see_items
 from .arrow_values import Valid
+from .cast import Fits
 from .exact import exactly
 from .library import ArrayView, Library, dtype_of
+from .plain_array import python_value
 from .row_names import Names, RowNames, names_of
 from .row_type import Column
 from .string_column import StringColumn
 from .strings import NULL_LENGTH, ROW, StringArray, StringRows
 
 __all__ = ["NullableColumn", "without_nulls"]
+
+
+class _Keys(NamedTuple):
+    """The keys of a column in host memory.
+
+    Attributes
+    ----------
+    values
+        Rows of the type, zeros for nulls.
+    valid
+        Which keys are no nulls, bool[n]; None if all are.
+    fits
+        Which keys the type has; None if it has all.
+    is_one
+        It is a single key, and no batch.
+    names
+        Of the items of a key.
+    """
+
+    values: npt.NDArray[Any]
+    valid: Valid
+    fits: Fits = None
+    is_one: bool = False
+    names: Names | None = None
 
 
 @dataclass(frozen=True)
@@ -71,9 +97,16 @@ class NullableColumn(StringColumn):
 
     def see(self, given: Any) -> ArrayView:
         """See one key or a batch."""
+        seen, fits = self.elements(given)
+        if fits is not None:
+            self._items.view(without_nulls(given)[0], "keys")  # which says what does not fit
+        return seen
+
+    def elements(self, given: Any) -> tuple[ArrayView, Fits]:
+        """As `Column.elements`."""
         if isinstance(given, ArrayView | StringRows | StringArray) or dtype_of(given) == ROW:
-            return super().see(given)
-        values, valid, is_one, names = self._apart(given)
+            return super().see(given), None
+        values, valid, fits, is_one, names = self._apart(given)
         rows = np.empty(len(values), ROW)
         rows["length"] = self._items.nbytes
         rows["address"] = np.arange(len(values), dtype=np.uint64) * np.uint64(self._items.nbytes)
@@ -83,37 +116,39 @@ class NullableColumn(StringColumn):
         held = rows.reshape(()) if is_one else rows
         made = StringRows(held, False, values, 0 if valid is None else int((~valid).sum()))
         made.names = names
-        return self.of_rows(made, given)
+        return self.of_rows(made, given), fits
 
-    def _apart(self, given: Any) -> tuple[npt.NDArray[Any], Valid, bool, Names | None]:
-        """The values of a column in host memory, with zeros for nulls, and which of them are no nulls.
-
-        Also whether it is one key, and the names of the items of a key.
-        """
+    def _apart(self, given: Any) -> _Keys:
+        """The keys of a column, or the one key that is given."""
         items = self._items
         if given is None:
-            return np.zeros((1, *items.shape), items.dtype), np.zeros(1, np.bool_), True, None
+            return _Keys(np.zeros((1, *items.shape), items.dtype), np.zeros(1, np.bool_), is_one=True)
         kept, valid = without_nulls(given)
         if valid is not None and not valid.any():
-            return np.zeros((len(valid), *items.shape), items.dtype), valid, False, None
-        given = items.see(kept)
-        if len(given.shape) > 1 + len(items.shape):
+            return _Keys(np.zeros((len(valid), *items.shape), items.dtype), valid)
+        seen, fits = items.elements(kept)
+        is_one = valid is None and seen.shape == items.shape
+        if len(seen.shape) > 1 + len(items.shape):
             raise ShapeError(
-                f"keys must have shape {('n', *items.shape)} in a table with nulls={self.nulls!r}, got {given.shape}: "
+                f"keys must have shape {('n', *items.shape)} in a table with nulls={self.nulls!r}, got {seen.shape}: "
                 "give them in one dimension"
             )
-        seen = items.view(given, "keys")
+        seen, fits = items.rows(seen, fits)
         if seen.host is None:
             raise DtypeError(f"keys with nulls={self.nulls!r} lie in host memory, got an array on {seen.device}")
         if valid is None:  # a copy, which no other thread writes to: kernels read a key more than once
             values = np.frombuffer(seen.host.tobytes(), seen.dtype).reshape(seen.shape)
-            return values, None, given.shape == items.shape, names_of(seen)
+            return _Keys(values, None, fits, is_one, names_of(seen))
         values = np.zeros((len(valid), *items.shape), items.dtype)
         values[valid] = seen.host
-        return values, valid, False, names_of(seen)
+        if fits is not None:
+            kept_fits, fits = fits, np.ones(len(valid), np.bool_)
+            fits[valid] = kept_fits
+        return _Keys(values, valid, fits, names=names_of(seen))
 
     def view_one(self, key: Any, mend: str) -> ArrayView | None:
         """See one key; None for what the type does not hold."""
+        key = python_value(key)
         if key is None or isinstance(key, StringRows):
             return super().view_one(key, mend)
         items = self._items

@@ -87,7 +87,12 @@ def numpy_of(array: Any) -> npt.NDArray[Any]:
 
 
 def python_value(item: Any) -> Any:
-    """A single value of PyArrow as one of Python; times, of which Python would cut nanoseconds, as those of NumPy."""
+    """A single value of PyArrow as one of Python, and any other object itself.
+
+    Times, of which Python would cut nanoseconds, become those of NumPy.
+    """
+    if not hasattr(type(item), "as_py"):
+        return item
     unit = getattr(item.type, "unit", None)
     if unit is None or item.value is None:
         return item.as_py()

@@ -12,15 +12,16 @@ import numpy.typing as npt
 
 from ..errors import DtypeError, ShapeError
 from .adapters.columns import name_items
-from .adapters.numpy import address_of
+from .adapters.numpy import NUMPY, address_of
 from .batch import as_rows
+from .cast import Fits, cast, first_unfit, is_comparable, per_row
 from .decimals import decimal_scale
-from .exact import exactly
+from .exact import exactly, fitting
 from .key_types import check_key_type
 from .library import ArrayView, Library
 from .plain_types import Part, pair_of_types, parts, plain
 from .row_names import Names, RowNames, names_of, names_of_one, with_names
-from .view import known_libraries, view
+from .view import known_libraries, view, view_array
 
 __all__ = ["Column", "read_only"]
 
@@ -105,7 +106,7 @@ class Column:
         return rows
 
     def view(self, array: Any, what: str) -> ArrayView:
-        """See an array of rows of this column, or a copy in its type if that type has every value of the array's type.
+        """See an array of rows of this column, or a copy in its type if that type has every value of the array.
 
         The array has any number of axes, the last of which are the row's: the view has one axis in their place.
         A mask is no array of numbers: bool is not taken for integers. Fields of records, and items of rows with names,
@@ -114,26 +115,65 @@ class Column:
         Raises
         ------
         DtypeError, ShapeError
-            If it is another kind of row.
+            If it is another kind of row, or the type does not have a value.
         """
         library = known_libraries.get(type(array))
         seen = view(array, self.dtype) if library is None else library.see(array)
         if seen.dtype != self.dtype:
-            seen = _with_fields(seen, self.dtype)
-        if seen.dtype != self.dtype:
-            if seen.dtype.kind == "b" or not _widens(seen.dtype, self.dtype):
-                raise DtypeError(
-                    f"{what} must be {self.dtype}, as the table was made, got {seen.dtype}: "
-                    f"{_conversion(what, array, seen, self.dtype)}"
-                )
-            seen = _widened(seen, self.dtype)
-        if seen.shape[1:] == self.shape and seen.shape:
-            return seen if not self.shape else self._in_order(seen, names_of(seen), what)
+            given = seen
+            seen, fits = self._cast(given, array, what)
+            if fits is not None:
+                raise self._unfit(given, fits, what)
+        if not self.shape and len(seen.shape) == 1:
+            return seen
+        return Column.rows(self, seen, None, what)[0]
+
+    def fitting(self, array: Any) -> tuple[ArrayView, Fits]:
+        """See rows to look up, in the type of the column, and which of them that type has; None if it has all.
+
+        Raises
+        ------
+        DtypeError, ShapeError
+            If it is another kind of row.
+        """
+        library = known_libraries.get(type(array))
+        if library is not None and not self.shape:
+            seen = library.see(array)
+            if seen.dtype == self.dtype and len(seen.shape) == 1:
+                return seen, None
+        return Column.rows(self, *self.elements(array))
+
+    def elements(self, given: Any) -> tuple[ArrayView, Fits]:
+        """See one row or a batch, in its own shape, and which of its items the type has; None if it has all."""
+        seen = view_array(given, self.dtype)
+        if seen is None:
+            made, fits = fitting(given, self.dtype)
+            return NUMPY.see(made), fits
+        if seen.dtype == self.dtype:
+            return seen, None
+        if not seen.shape and seen.host is not None:  # an item, as a value of Python's is one
+            made, fits = fitting(seen.host[()], self.dtype)
+            return NUMPY.see(made)._replace(library=seen.library, place=seen.place), fits
+        return self._cast(seen, given, "keys")
+
+    def rows(self, seen: ArrayView, fits: Fits, what: str = "keys") -> tuple[ArrayView, Fits]:
+        """The rows of `elements`, their items in the order of the column; and which of them the type has.
+
+        Raises
+        ------
+        ShapeError
+            If they are rows of another shape.
+        """
+        if seen.shape and seen.shape[1:] == self.shape:
+            rows = self._in_order(seen, names_of(seen), what) if self.shape else seen
+            return rows, per_row(fits, rows)
         rows = as_rows(seen, self.shape)
         if rows is None:
             expected = ", ".join(map(str, self.shape))
             raise ShapeError(f"{what} must have shape (..., {expected}), got {seen.shape}: give one row for each key")
-        return self._in_order(rows, names_of_one(seen), what) if self.shape and seen.shape == self.shape else rows
+        if self.shape and seen.shape == self.shape:
+            rows = self._in_order(rows, names_of_one(seen), what)
+        return rows, per_row(fits, rows)
 
     def _in_order(self, seen: ArrayView, given: Names | None, what: str) -> ArrayView:
         """Rows with their items in the order of the column, if the items have names."""
@@ -156,6 +196,26 @@ class Column:
         """Rows as their library's own array or column, with the names of their items where that library has names."""
         made = (library or rows.library).export(rows)
         return made if not self.shape or (known := self.names.known) is None else name_items(made, known)
+
+    def _cast(self, seen: ArrayView, given: Any, what: str) -> tuple[ArrayView, Fits]:
+        """A copy of an array in the type of the column, and which of its items fit."""
+        made = cast(seen, self.dtype) if is_comparable(seen.dtype, self.dtype) else None
+        if made is None:
+            raise DtypeError(
+                f"{what} must be {self.dtype}, as the table was made, got {seen.dtype}: "
+                f"{_conversion(what, given, seen, self.dtype)}"
+            )
+        return made
+
+    def _unfit(self, seen: ArrayView, fits: Fits, what: str) -> DtypeError:
+        """The error for an array with an item that the type of the column does not have."""
+        mend = f"leave it out, or make the table of {seen.dtype}"
+        if seen.dtype.kind in "fc" and self.dtype.kind in "fc":
+            mend = f"round them, as in {what}.astype({self.dtype.name!r}), or make the table of {seen.dtype}"
+        return DtypeError(
+            f"{what} must be values that {self.dtype} has, as the table was made, got {first_unfit(seen, fits)!r:.60} "
+            f"in an array of {seen.dtype}: {mend}"
+        )
 
     def default(self, value: Any) -> bytes:
         """The bytes of the row that a caller gave as a default. 0 stands for zeros, and a single item fills a row."""
@@ -238,61 +298,19 @@ def _without_bytes(full: np.dtype[Any], part: Part, what: str) -> str:
 
 
 def _conversion(what: str, given: Any, seen: ArrayView, wanted: np.dtype[Any]) -> str:
-    """How a caller makes an array of the wanted type without a change of value."""
+    """How a caller makes an array of the wanted type out of one that is not converted."""
     if (scale := decimal_scale(wanted)) is not None:
         digits = f"{scale} digits behind the point"
         return f"give decimal numbers with {digits}, such as a column cast to decimal128(38, {scale})"
-    on_host = what if isinstance(given, np.ndarray) else f"numpy.asarray({what})"
-    if _widens(seen.dtype, wanted):
-        convert = f".to(torch.{wanted.name})" if seen.kind == "torch" else f".astype({str(wanted)!r})"
-        return f"convert them, which loses nothing: {on_host if seen.kind == 'numpy' else what}{convert}"
-    kinds = {seen.dtype.kind, wanted.kind}
-    if not (kinds <= set("biuf") or kinds <= set("SU") or kinds in ({"M"}, {"m"})):
-        return f"give {what} of that type"
-    items = f"{what}.tolist()" if seen.host is None else f"list({on_host})" if seen.shape else f"{on_host}[()]"
-    return f"give {items}, whose items are checked one by one"
-
-
-def _with_fields(seen: ArrayView, dtype: np.dtype[Any]) -> ArrayView:
-    """Records with the fields of a type, each by its name; the records themselves if these have other fields."""
-    made = None if seen.host is None else _records(seen.host, dtype)
-    return seen if made is None else seen._replace(ptr=address_of(made), dtype=dtype, host=made, capsule=made)
-
-
-def _records(given: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
-    """A copy of records as a type with the same fields, in another order or wider; None if the fields are others."""
-    if dtype.names is None or given.dtype.names is None or set(dtype.names) != set(given.dtype.names):
-        return None
-    made = np.zeros(given.shape, dtype)
-    for name in dtype.names:
-        field = made[name]
-        items: npt.NDArray[Any] | None = given[name]
-        if given.dtype[name] != dtype[name] and not _widens(given[name].dtype, field.dtype):
-            items = _records(given[name], field.dtype)
-        if items is None or items.shape != field.shape or (items.dtype.kind == "b") != (field.dtype.kind == "b"):
-            return None
-        field[...] = items
-    return made
-
-
-def _widened(seen: ArrayView, dtype: np.dtype[Any]) -> ArrayView:
-    """A copy of an array in another type, of the array's library; the array itself, if that library makes none."""
-    if seen.host is None and seen.kind not in ("torch", "cupy"):
-        return seen
-    made = seen.library.empty(seen, seen.shape, dtype, None)
-    if made.host is None:
-        made.owner[...] = seen.owner
-    else:
-        made.host[...] = seen.host
-    return made
-
-
-def _widens(given: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
-    """Whether a conversion of NumPy's keeps every value."""
-    if given.kind in "biu" and wanted.kind == "f":  # NumPy calls int64 to float64 safe
-        return given.kind == "b" or 8 * given.itemsize <= np.finfo(wanted).nmant + 1
-    same = given.kind == wanted.kind or (given.kind in "biu" and wanted.kind in "iu")
-    return same and given.kind in "biufSU" and np.can_cast(given, wanted, "safe")
+    if seen.dtype.kind == "b" and wanted.kind in "iuf":
+        convert = f".to(torch.{wanted.name})" if seen.kind == "torch" else f".astype({wanted.name!r})"
+        is_array = isinstance(given, np.ndarray) or seen.kind != "numpy"
+        return f"if they are numbers, convert them: {what if is_array else f'numpy.asarray({what})'}{convert}"
+    if seen.host is None and is_comparable(seen.dtype, wanted):
+        return f"convert them, or give {what} in an array of PyTorch, of CuPy or in host memory, which is converted"
+    if seen.dtype.kind + wanted.kind == "SU":
+        return f"decode them, as in numpy.char.decode({what}, 'ascii')"
+    return f"give {what} of that type"
 
 
 def read_only(keys: npt.NDArray[Any]) -> npt.NDArray[Any]:

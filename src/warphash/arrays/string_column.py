@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -19,9 +20,11 @@ from ..errors import DtypeError, ParameterError, ShapeError
 from .adapters.columns import column_library, plain_library
 from .adapters.numpy import NUMPY, NumpyLibrary
 from .arrow import ArrowData
+from .cast import Fits
 from .library import Allocator, ArrayView, Dtype, Library, Shape
+from .plain_array import python_value
 from .row_type import Column
-from .strings import NULL_LENGTH, ROW, StringArray, StringRows, rows_of
+from .strings import NULL_LENGTH, ROW, StringArray, StringRows, is_null, is_string, rows_of
 from .view import view
 
 __all__ = ["StringColumn", "StringLibrary"]
@@ -128,7 +131,10 @@ class StringColumn(Column):
             return given
         if isinstance(given, np.ndarray) and given.dtype == ROW:
             return view(given)
-        rows = rows_of(given, self.text)
+        return self._checked(rows_of(given, self.text), given)
+
+    def _checked(self, rows: StringRows, given: Any) -> ArrayView:
+        """A view of rows, if the rule for nulls takes them."""
         if rows.nulls and self.nulls == "raise":
             raise DtypeError(
                 f"expected strings, got {rows.nulls:,} nulls among them: drop or fill the nulls first, or make the "
@@ -149,6 +155,33 @@ class StringColumn(Column):
             library = StringLibrary(library.kind, answers)
         return ArrayView(host.ctypes.data, host.shape, ROW, "cpu", None, rows, host, library)
 
+    def fitting(self, array: Any) -> tuple[ArrayView, Fits]:
+        """See strings to look up, and which items of a list are strings of this kind; None if all are."""
+        return self.rows(*self.elements(array))
+
+    def elements(self, given: Any) -> tuple[ArrayView, Fits]:
+        """As `fitting`, in the shape of what is given."""
+        try:
+            return self.see(given), None
+        except DtypeError:
+            is_one = _is_one(given)
+            has_objects = getattr(getattr(given, "dtype", None), "kind", "") == "O"
+            items = [given] if is_one else given.tolist() if has_objects else given
+            if not isinstance(items, list | tuple) or not all(map(_is_one, items)):
+                raise
+            fits = np.array([is_string(item, self.text) or (is_null(item) and not is_one) for item in items], np.bool_)
+            if fits.all():
+                raise
+        empty: Any = "" if self.text else b""
+        rows = rows_of([item if fit else empty for item, fit in zip(items, fits, strict=True)], self.text)
+        if is_one:
+            rows.rows, fits = rows.rows.reshape(()), fits.reshape(())
+        return self._checked(rows, given), fits
+
+    def rows(self, seen: ArrayView, fits: Fits, what: str = "keys") -> tuple[ArrayView, Fits]:
+        """One string as a batch of one."""
+        return self.view(seen, what), None if fits is None else fits.reshape(-1)
+
     def view(self, array: Any, what: str) -> ArrayView:
         """See a batch of strings; one string is a batch of one."""
         seen = self.see(array)
@@ -160,13 +193,12 @@ class StringColumn(Column):
 
     def view_one(self, key: Any, mend: str) -> ArrayView | None:
         """See one key; None for what is no string of this kind."""
-        if hasattr(key, "as_py"):  # a single value of PyArrow
-            key = key.as_py()
+        key = python_value(key)
         if isinstance(key, list) or (isinstance(key, np.ndarray) and key.ndim):
             raise ShapeError(f"expected one key, got {len(key):,}: {mend}")
         if key is None:
             return self.view(key, "key") if self.nulls == "key" else None
-        return self.view(key, "key") if isinstance(key, StringRows | (str if self.text else bytes)) else None
+        return self.view(key, "key") if isinstance(key, StringRows) or is_string(key, self.text) else None
 
     def shown(self, row: Any) -> str:
         """One key, for a message. The bytes have to be in memory still."""
@@ -190,6 +222,11 @@ class StringColumn(Column):
     def exported(self, rows: Any, library: Library | None = None) -> Any:
         """Keys, a `StringArray`, as a column of a library."""
         return library.strings(rows) if isinstance(library, StringLibrary) else np.asarray(rows)
+
+
+def _is_one(given: Any) -> bool:
+    """Whether an object is one key and no batch, whatever its type is."""
+    return isinstance(given, str | bytes | np.generic) or not isinstance(given, Iterable)
 
 
 def _reshaped(owner: Any) -> Any:

@@ -195,7 +195,7 @@ def holds_text(array: Any) -> bool | None:
         if (coded := _categorical(array)) is not None:
             return holds_text(coded.categories)
         if isinstance(dtype, np.dtype):
-            first = next((item for item in array if not _is_null(item)), None)
+            first = next((item for item in array if not is_null(item)), None)
             return True if isinstance(first, str) else False if isinstance(first, bytes) else None
         if getattr(dtype, "name", "") in ("str", "string"):
             return True
@@ -221,6 +221,7 @@ def rows_of(value: Any, text: bool, name: str = "keys") -> StringRows:
         return value
     if isinstance(value, StringArray):
         return rows_of(_copy_of(value).rows, text, name)
+    value = python_value(value)
     if value is None or isinstance(value, str | bytes):
         one = _of_items([value], text, name)
         one.rows = one.rows.reshape(())
@@ -259,13 +260,14 @@ def _of_items(items: Sequence[Any], text: bool, name: str) -> StringRows:
     if len(items) > MAX_ROWS:
         refuse_rows(len(items))
     kinds = set(map(type, items))
-    if any(hasattr(kind, "as_py") for kind in kinds):  # single values of PyArrow
-        return _of_items([python_value(item) if hasattr(item, "as_py") else item for item in items], text, name)
+    if any(hasattr(kind, "as_py") for kind in kinds):
+        items = list(map(python_value, items))
+        kinds = set(map(type, items))
     valid = None
     if not all(issubclass(kind, str if text else bytes) for kind in kinds):
-        valid = np.array([not _is_null(item) for item in items], np.bool_)
+        valid = np.array([not is_null(item) for item in items], np.bool_)
         empty: Any = "" if text else b""
-        items = [empty if _is_null(item) else item for item in items]
+        items = [empty if is_null(item) else item for item in items]
         for item in items:
             if not isinstance(item, str if text else bytes):
                 _refuse(f"{shown(item)} ({type(item).__name__})", text, name)
@@ -284,7 +286,20 @@ def _of_items(items: Sequence[Any], text: bool, name: str) -> StringRows:
     return StringArray(offsets, np.frombuffer(data, np.uint8), text, valid).rows
 
 
-def _is_null(item: Any) -> bool:
+def is_string(item: Any, text: bool) -> bool:
+    """Whether an item is a string that UTF-8 has; or bytes."""
+    if not text:
+        return isinstance(item, bytes)
+    if not isinstance(item, str):
+        return False
+    try:
+        item.encode()
+    except UnicodeEncodeError:  # a lone surrogate
+        return False
+    return True
+
+
+def is_null(item: Any) -> bool:
     """None, NaN, and pandas' NA and NaT."""
     return item is None or type(item).__name__ in ("NAType", "NaTType") or (isinstance(item, float) and item != item)
 

@@ -22,7 +22,16 @@ from .adapters.numpy import NUMPY
 from .exact import exactly
 from .library import MAX_ROWS, Allocator, ArrayView, Library, Shape, refuse_rows
 
-__all__ = ["MAX_ROWS", "ArrayView", "Library", "empty_like_kind", "known_libraries", "library_like", "view"]
+__all__ = [
+    "MAX_ROWS",
+    "ArrayView",
+    "Library",
+    "empty_like_kind",
+    "known_libraries",
+    "library_like",
+    "view",
+    "view_array",
+]
 
 _ADAPTERS = {
     "cupy": "cupy.LIBRARY",
@@ -57,15 +66,20 @@ def view(array: Any, dtype: npt.DTypeLike | None = None) -> ArrayView:
         For more than `MAX_ROWS` rows; for a GPU array that is not contiguous, of a library that cannot be asked to copy
         it; ragged lists.
     """
+    seen = view_array(array, dtype)
+    return NUMPY.see(exactly(array, None if dtype is None else np.dtype(dtype))) if seen is None else seen
+
+
+def view_array(array: Any, dtype: npt.DTypeLike | None = None) -> ArrayView | None:
+    """See any array, as `view`; None for what is a list or a scalar, whose items have a type of Python's."""
     library = known_libraries.get(type(array)) or _library_of(type(array))
     if library is not None:
         return library.see(array)
-    if isinstance(array, list | tuple):
-        if len(array) > MAX_ROWS:
-            refuse_rows(len(array))
-    elif (seen := _see_foreign(array, dtype)) is not None:
-        return seen
-    return NUMPY.see(exactly(array, None if dtype is None else np.dtype(dtype)))
+    if not isinstance(array, list | tuple):
+        return _see_foreign(array, dtype)
+    if len(array) > MAX_ROWS:
+        refuse_rows(len(array))
+    return None
 
 
 def _see_foreign(array: Any, dtype: npt.DTypeLike | None) -> ArrayView | None:

@@ -33,6 +33,7 @@ import numpy.typing as npt
 from ..arrays.adapters.engine import ENGINE_MEMORY
 from ..arrays.adapters.numpy import NUMPY, address_of
 from ..arrays.batch import library_of_rows
+from ..arrays.cast import Fits, chosen, spread
 from ..arrays.exact import exactly
 from ..arrays.key_column import key_column
 from ..arrays.library import ArrayView, Library
@@ -330,7 +331,7 @@ class BaseTable(Generic[K]):
     def probe_counts(self, keys: A) -> A: ...
 
     def probe_counts(self, keys: Any) -> Any:
-        """How many buckets find reads for each key: uint32[n]."""
+        """How many buckets find reads for each key: uint32[n]. Of a key that the key type cannot represent, none."""
         self._need("probe_counts")
         return self._answered(keys, COUNT, self._settled, self._storage.counts)
 
@@ -771,8 +772,24 @@ class BaseTable(Generic[K]):
         return seen
 
     def _view_keys(self, keys: Any) -> ArrayView:
-        """See the keys of a batch, and check them."""
+        """See the keys of a batch to be kept, and check them."""
         return self._view(self._key, keys, "keys")
+
+    def _sought(self, keys: Any) -> tuple[ArrayView, Fits]:
+        """See the keys of a batch to be looked up or erased, and which of them the key type represents."""
+        seen, fits = self._key.fitting(keys)
+        if seen.device != self._device and seen.device != "cpu":
+            self._transfer.refuse(seen, "keys")
+        return seen, fits
+
+    def _one_or_many(self, keys: Any) -> tuple[bool, ArrayView, Fits]:
+        """Whether ``keys`` is one key and no batch; and as `_sought`."""
+        seen, fits = self._key.elements(keys)
+        is_one = seen.shape == self._key.shape
+        rows, fits = self._key.rows(seen, fits)
+        if rows.device != self._device and rows.device != "cpu":
+            self._transfer.refuse(rows, "keys")
+        return is_one, rows, fits
 
     def _view_beside(self, keys: ArrayView, column: Column, rows: Any, what: str) -> ArrayView:
         """See an array with a row for each key, and check it. A single row is that of all keys."""
@@ -884,26 +901,40 @@ class BaseTable(Generic[K]):
                 return made[0], made[1]
             if status > 0:
                 self._engine.refuse_launch(status)
-        seen = self._key.view(keys, "keys")
-        if seen.device != self._device and seen.device != "cpu":
-            self._transfer.refuse(seen, "keys")
-        library, rows, engine = seen.library, seen.shape[:1], self._engine
-        values = None if column is None else library.empty(seen, rows + column.shape, column.dtype, engine)
-        found = library.empty(seen, rows, BOOL, engine)
-        self._find(seen, values, found, absent)
-        if which not in self._lookups and seen.device == self._device:
+        seen, fits = self._sought(keys)
+        if fits is None and which not in self._lookups and seen.device == self._device:
             self._lookups[which] = known_lookups(self, type(keys), seen, column, PRESENCE)
+        return self._look_up_sought(seen, fits, column, absent)
+
+    def _look_up_sought(self, seen: ArrayView, fits: Fits, column: Column | None, absent: bytes) -> tuple[Any, Any]:
+        """As `_look_up`, of keys that were seen, and which of them fit."""
+        keys = seen if fits is None else chosen(seen, fits)
+        library, rows, engine = keys.library, keys.shape[:1], self._engine
+        values = None if column is None else library.empty(keys, rows + column.shape, column.dtype, engine)
+        found = library.empty(keys, rows, BOOL, engine)
+        self._find(keys, values, found, absent)
+        if fits is not None:
+            values = None if values is None else self._spread(seen, fits, values, absent)
+            found = self._spread(seen, fits, found, b"\0")
+            library = seen.library
         if column is None or values is None:
             return None, library.export(found)
         return column.exported(values) if column.shape else library.export(values), library.export(found)
+
+    def _spread(self, seen: ArrayView, fits: Fits, answers: ArrayView, absent: bytes) -> ArrayView:
+        """The answers for all keys of a batch, of those for the ones that fit; ``absent`` is that of the others."""
+        shape = seen.shape[:1] + answers.shape[1:]
+        out = seen.library.empty(seen, shape, answers.dtype, self._engine)
+        spread(out, fits, answers, absent)
+        return out
 
     def _look_up_in_any_order(self, keys: Any, column: Column | None, default: Any, order: str) -> tuple[Any, Any, Any]:
         """Keys, values and presence, in an order that the table chooses; None for the values without a ``column``."""
         if order != "any":
             raise ParameterError(f'order must be "given" or "any", got {order!r}')
         absent = b"\0" if column is None else column.default(default)
-        seen = self._key.view(keys, "keys")
-        if self._may_choose_order(seen):
+        seen, fits = self._sought(keys)
+        if fits is None and self._may_choose_order(seen):
             library, rows, engine = seen.library, seen.shape[:1], self._engine
             moved = library.empty(seen, rows + self._key.shape, self._key.dtype, engine)
             values = None if column is None else library.empty(seen, rows + column.shape, column.dtype, engine)
@@ -911,7 +942,7 @@ class BaseTable(Generic[K]):
             if self._lock.read(self._find_in_any_order_locked, seen, moved, values, found, absent):
                 given = None if column is None else column.exported(values)
                 return self._key.exported(moved), given, library.export(found)
-        return keys, *self._look_up(seen, column, default)
+        return keys, *self._look_up_sought(seen, fits, column, absent)
 
     def _may_choose_order(self, keys: ArrayView) -> bool:
         """Whether an order of the table's choice could save time: keys are many, in memory of a GPU."""
@@ -1004,9 +1035,12 @@ class BaseTable(Generic[K]):
     # ---- the one path of verbs with one answer for each key
     def _answered(self, keys: Any, dtype: np.dtype[Any], run: Any, verb: Callable[[int, int, int, Any], Any]) -> Any:
         """What ``verb``, of a `Storage`, writes for each key; ``run`` calls it under the lock."""
-        seen = self._view_keys(keys)
-        answers = seen.library.empty(seen, seen.shape[:1], dtype, self._engine)
-        run(self._answer_locked, seen, answers, verb)
+        seen, fits = self._sought(keys)
+        rows = seen if fits is None else chosen(seen, fits)
+        answers = rows.library.empty(rows, rows.shape[:1], dtype, self._engine)
+        run(self._answer_locked, rows, answers, verb)
+        if fits is not None:
+            answers = self._spread(seen, fits, answers, bytes(dtype.itemsize))
         return answers.library.export(answers)
 
     def _answer_locked(self, keys: ArrayView, answers: ArrayView, verb: Callable[[int, int, int, Any], Any]) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator
 from typing import Any, Generic, Never, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays.cast import Fits
+from ..arrays.exact import item_at
 from ..arrays.library import ArrayView
 from ..arrays.row_type import Column, read_only
-from ..arrays.view import view
+from ..arrays.view import view, view_array
 from .array_types import A, K, Like, V
 from .base import BaseTable
 
@@ -86,13 +89,29 @@ class PairTable(BaseTable[K], Generic[K, V]):
         keys, values = self._read_all(like, self._key, self._values)
         return keys, values
 
-    def _raise_missing(self, keys: ArrayView, found: ArrayView) -> None:
+    def _raise_missing(self, keys: ArrayView, found: ArrayView, fits: Fits = None, given: Any = None) -> None:
+        """Raise `KeyError` unless all keys are there: naming the first that is not, and counting the others.
+
+        Parameters
+        ----------
+        fits, given
+            Which keys the key type represents; and what the caller gave, if there are others.
+        """
         there = self._transfer.on_host(found)
         if not there.all():
             missing = np.flatnonzero(~there)
-            first = self._key.shown(self._transfer.on_host(keys)[missing[0]])
+            first = self._shown(keys, fits, given, int(missing[0]))
             others = f", and {len(missing) - 1:,} more keys that are not there" if len(missing) > 1 else ""
             raise KeyError(f"{first}{others}")
+
+    def _shown(self, keys: ArrayView, fits: Fits, given: Any, number: int) -> str:
+        """One key of a batch, in a message."""
+        if fits is None or fits[number]:
+            return self._key.shown(self._transfer.on_host(keys)[number])
+        row, array = self._key.shape, view_array(given)
+        if array is not None:
+            return str(self._transfer.on_host(array).reshape(-1, *row)[number])
+        return str(item_at(given, number, math.prod(row), self._key.dtype))
 
     def _values_of(self, key: Any) -> npt.NDArray[Any]:
         """The values of one key, in host memory."""

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..arrays.adapters.engine import ENGINE_MEMORY
-from ..arrays.arrow import speaks_arrow
-from ..arrays.library import ArrayView
+from ..arrays.cast import chosen
 from ..arrays.view import view
 from ..errors import DtypeError, ParameterError
 from ..runtime.abi import Op
@@ -31,8 +30,8 @@ MISSING: Any = object()
 
 def get(table: HashMap, keys: Any, default: Any) -> Any:
     """The value of one key, or ``default``; or the values of a batch, with ``default`` for absent keys."""
-    one, seen = _one_or_batch(table, keys)
-    if seen is None:
+    one, seen, fits = table._one_or_many(keys)
+    if one and fits is not None:
         return default
     if not one:
         if default is None:
@@ -40,19 +39,20 @@ def get(table: HashMap, keys: Any, default: Any) -> Any:
                 "a batch needs a default that the value type has, and None is no such value: give one, as in "
                 "get(keys, 0); find(keys) also says which keys are there"
             )
-        return table._look_up(seen, table._values, default)[0]
-    values, found = table._look_up(seen, table._values, 0)
+        return table._look_up_sought(seen, fits, table._values, table._values.default(default))[0]
+    values, found = table._look_up_sought(seen, None, table._values, table._values.default(0))
     return values[0] if table._transfer.on_host(view(found))[0] else default
 
 
 def pop(table: HashMap, keys: Any, default: Any) -> Any:
     """Erase keys, and return their values."""
-    one, seen = _one_or_batch(table, keys)
-    if seen is None:
-        if default is MISSING:
-            raise KeyError(keys)
+    one, given, fits = table._one_or_many(keys)
+    if fits is not None and default is MISSING:
+        table._raise_missing(given, view(fits), fits, keys)
+    if one and fits is not None:
         return default
-    seen = table._transfer.private_view(seen)  # the keys that are found are the keys that are erased
+    # The keys that are found are the keys that are erased.
+    seen = table._transfer.private_view(given if fits is None else chosen(given, fits))
     column, library, rows = table._values, seen.library, seen.shape[:1]
     absent = column.default(0 if one or default is MISSING else default)
     values = library.empty(seen, rows + column.shape, column.dtype, table._engine)
@@ -70,7 +70,7 @@ def pop(table: HashMap, keys: Any, default: Any) -> Any:
     table._alone(pop_locked)
     if one and default is not MISSING and not table._transfer.on_host(found)[0]:
         return default
-    held = column.exported(values)
+    held = column.exported(values if fits is None else table._spread(given, fits, values, absent))
     return held[0] if one else held
 
 
@@ -134,24 +134,3 @@ def same_pairs(left: set_algebra.Side, right: set_algebra.Side) -> bool:
         return False
     on_host = ours._transfer.on_host
     return np.array_equal(on_host(values), on_host(others))
-
-
-def _one_or_batch(table: HashMap, keys: Any) -> tuple[bool, ArrayView | None]:
-    """Whether ``keys`` is one key, and its view: None for one key that the key type cannot represent."""
-    try:
-        given = table._key.see(keys)
-    except DtypeError:
-        if isinstance(keys, list | tuple) or speaks_arrow(keys) or _has_axes(keys):
-            raise
-        return True, None
-    if given.shape == table._key.shape:
-        return True, table._view_one(given.owner)
-    return False, table._view_keys(given.owner)
-
-
-def _has_axes(keys: Any) -> bool:
-    """Whether an object is an array of several items; also if its library fails to tell."""
-    try:
-        return np.ndim(keys) > 0
-    except Exception:  # of any type: each library has its own
-        return True

@@ -8,6 +8,7 @@ from typing import Any, Literal, Never, Self, Unpack, overload
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays.cast import chosen
 from ..arrays.key_column import column_and_view
 from ..arrays.row_type import Column
 from ..arrays.view import view
@@ -626,11 +627,10 @@ class HashMap(PairTable[K, V]):
 
     def __getitem__(self, keys: Any) -> Any:
         self._need("find")
-        given = self._key.see(keys)
-        seen = self._view_keys(given.owner)
-        values, found = self._look_up(seen, self._value, 0)
-        self._raise_missing(seen, view(found))
-        return values[0] if given.shape == self._key.shape else values
+        is_one, seen, fits = self._one_or_many(keys)
+        values, found = self._look_up_sought(seen, fits, self._values, self._values.default(0))
+        self._raise_missing(seen, view(found), fits, keys)
+        return values[0] if is_one else values
 
     def __setitem__(self, keys: Any, values: Any) -> None:
         self._need("assign")
@@ -638,7 +638,10 @@ class HashMap(PairTable[K, V]):
 
     def __delitem__(self, keys: Any) -> None:
         self._need("erase")
-        seen = self._transfer.private_view(self._view_keys(keys))  # what is found is what is erased
+        seen, fits = self._sought(keys)
+        if fits is not None:
+            self._raise_missing(seen, view(fits), fits, keys)
+        seen = self._transfer.private_view(seen)  # what is found is what is erased
         erased = seen.library.empty(seen, seen.shape[:1], BOOL, self._engine)
 
         def erase() -> None:
@@ -774,11 +777,11 @@ class HashSet(BaseTable[K]):
 
     def intersection(self, other: Any) -> Self:
         """The keys that are also in another set, an array or an iterable of keys: ``self & other``."""
-        return self & self._as_set(other)
+        return self & self._as_set_of_possible_keys(other)
 
     def difference(self, other: Any) -> Self:
         """The keys that are not in another set, an array or an iterable of keys: ``self - other``."""
-        return self - self._as_set(other)
+        return self - self._as_set_of_possible_keys(other)
 
     def symmetric_difference(self, other: Any) -> Self:
         """The keys that are in one of the two alone: ``self ^ other``."""
@@ -786,11 +789,14 @@ class HashSet(BaseTable[K]):
 
     def issubset(self, other: Any) -> bool:
         """Whether another set, an array or an iterable has all keys of this set: ``self <= other``."""
-        return self <= self._as_set(other)
+        return self <= self._as_set_of_possible_keys(other)
 
     def issuperset(self, other: Any) -> bool:
         """Whether this set has all keys of another set, an array or an iterable: ``self >= other``."""
-        return self >= self._as_set(other)
+        if isinstance(other, HashSet):
+            return self >= other
+        keys, fits = self._sought(_rows(other))
+        return fits is None and self >= self._as_set(keys)
 
     def _as_set(self, other: Any) -> HashSet:
         """Another set; or a set of the keys of an array or an iterable."""
@@ -799,6 +805,13 @@ class HashSet(BaseTable[K]):
         made = HashSet(self.key_dtype, device=self.device, **self._rules)
         made.update(other)
         return made
+
+    def _as_set_of_possible_keys(self, other: Any) -> HashSet:
+        """As `_as_set`, without the keys that the key type of this set cannot represent."""
+        if isinstance(other, HashSet):
+            return other
+        keys, fits = self._sought(_rows(other))
+        return self._as_set(keys if fits is None else chosen(keys, fits))
 
     def __ior__(self, other: HashSet) -> Self:
         return self._changed(other, set_algebra.add_all, "insert")

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays.batch import library_of_rows
+from ..arrays.cast import Fits, chosen, spread_offsets
 from ..arrays.key_column import column_and_view
 from ..arrays.library import ArrayView
 from ..arrays.row_type import Column
@@ -162,7 +163,12 @@ class MultiMap(PairTable[K, V]):
             since the host needs to know m.
         """
         self._need("find_all")
-        seen, column = self._view_keys(keys), self._values
+        values, offsets = self._all_values(*self._sought(keys))
+        return self._values.exported(values), offsets.library.export(offsets)
+
+    def _all_values(self, given: ArrayView, fits: Fits) -> tuple[ArrayView, ArrayView]:
+        """As `find_all`, of keys that were seen, and which of them fit."""
+        seen, column = given if fits is None else chosen(given, fits), self._values
         library, n, stream = library_of_rows(seen.library), seen.rows, seen.stream
         offsets = library.empty(seen, (n + 1,), np.dtype(np.int64), self._engine)
         made = []
@@ -176,7 +182,11 @@ class MultiMap(PairTable[K, V]):
             )
 
         self._settled(self._run, body, [seen], [offsets], stream)
-        return column.exported(made[0]), library.export(offsets)
+        if fits is None:
+            return made[0], offsets
+        whole = library.empty(seen, (given.rows + 1,), offsets.dtype, self._engine)
+        spread_offsets(whole, fits, offsets)
+        return made[0], whole
 
     @overload
     def __getitem__(self, keys: OneKey) -> npt.NDArray[V]: ...
@@ -196,12 +206,12 @@ class MultiMap(PairTable[K, V]):
             If a key has no pair: naming the first such key, and counting the others.
         """
         self._need("find_all")
-        given = self._key.see(keys)
-        seen = self._view_keys(given.owner)
-        values, offsets = self.find_all(seen)
-        counts = np.diff(self._transfer.on_host(view(offsets)))
-        self._raise_missing(seen, view(counts > 0))
-        return values if given.shape == self._key.shape else (values, offsets)
+        is_one, seen, fits = self._one_or_many(keys)
+        held, ends = self._all_values(seen, fits)
+        counts = np.diff(self._transfer.on_host(ends))
+        self._raise_missing(seen, view(counts > 0), fits, keys)
+        values = self._values.exported(held)
+        return values if is_one else (values, ends.library.export(ends))
 
     @overload
     def erase(self, keys: Keys) -> Bools: ...

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy.typing as npt
+
 from ...errors import DeviceError, DtypeError
 from ..dlpack import LEGACY_STREAM
 from ..library import (
@@ -71,6 +73,19 @@ class CupyLibrary:
     def export(self, made: ArrayView) -> Any:
         """The array itself."""
         return made.owner
+
+    def cast(self, array: Any, dtype: Dtype) -> Any:
+        """As `Library`."""
+        return array.astype(dtype)
+
+    def spread(self, out: Any, fits: Any, answers: Any, row: npt.NDArray[Any]) -> None:
+        """As `Library`."""
+        out[...] = sys.modules["cupy"].asarray(row)
+        out[fits] = answers
+
+    def is_captured(self) -> bool:
+        """As `Library`."""
+        return bool(sys.modules["cupy"].cuda.get_current_stream().is_capturing())
 
     def addresses(self, like: ArrayView, shape: Shape, dtype: Dtype, is_written: bool) -> Callable[[Any], int | None]:
         """As `Library.addresses`."""

@@ -8,6 +8,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ...errors import DeviceError, DtypeError, ShapeError
 from ..dlpack import LEGACY_STREAM
@@ -81,6 +82,22 @@ class TorchLibrary:
     def export(self, made: ArrayView) -> Any:
         """The tensor itself."""
         return made.owner
+
+    def cast(self, tensor: Any, dtype: Dtype) -> Any:
+        """As `Library`."""
+        return tensor.detach().to(torch_type(dtype))
+
+    def spread(self, out: Any, fits: Any, answers: Any, row: npt.NDArray[Any]) -> None:
+        """As `Library`."""
+        torch = sys.modules["torch"]
+        bits = torch_type(np.dtype(f"i{row.dtype.itemsize}")) if row.dtype.kind == "u" else torch_type(row.dtype)
+        out, answers = out.view(bits), answers.view(bits)  # PyTorch does less with unsigned integers
+        out[...] = torch.from_numpy(row.copy()).view(bits).to(out.device)
+        out[fits] = answers
+
+    def is_captured(self) -> bool:
+        """As `Library`."""
+        return bool(sys.modules["torch"].cuda.is_current_stream_capturing())
 
     def addresses(self, like: ArrayView, shape: Shape, dtype: Dtype, is_written: bool) -> Callable[[Any], int | None]:
         """As `Library.addresses`. A subclass of tensors is seen, for what its methods answer is its own affair."""
