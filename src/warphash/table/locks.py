@@ -9,7 +9,6 @@ and not how many.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -88,8 +87,12 @@ class ReadWriteLock:
         try:
             self._known.add(thread)
             with self._mutex:
-                if (self._writing or self._reading or self._due) and not self._wait_to_write(thread, seconds):
+                if self._changed is None:
+                    self._changed = threading.Condition(self._mutex)
+                self._waiting_to_write.add(thread)
+                if not self._changed.wait_for(lambda: not (self._writing or self._reading or self._due), seconds):
                     return False
+                self._waiting_to_write.discard(thread)
                 self._writing.add(thread)
             verb(*args, **options)
             return True
@@ -103,23 +106,18 @@ class ReadWriteLock:
             self._wait()
         self._waiting_to_read.discard(thread)
 
-    def _wait_to_write(self, thread: int, seconds: float | None = None) -> bool:
-        """Wait until a writer may go on, or for so many seconds; whether it may. The caller holds the mutex."""
-        end = None if seconds is None else time.monotonic() + seconds
+    def _wait_to_write(self, thread: int) -> None:
+        """Wait until a writer may go on. The caller holds the mutex."""
         self._waiting_to_write.add(thread)
         while self._writing or self._reading or self._due:
-            left = None if end is None else end - time.monotonic()
-            if left is not None and left <= 0:
-                return False
-            self._wait(left)
+            self._wait()
         self._waiting_to_write.discard(thread)
-        return True
 
-    def _wait(self, seconds: float | None = None) -> None:
-        """Let go of the mutex until another thread leaves, or for so many seconds."""
+    def _wait(self) -> None:
+        """Let go of the mutex until another thread leaves."""
         if self._changed is None:
             self._changed = threading.Condition(self._mutex)
-        self._changed.wait(seconds)
+        self._changed.wait()
 
     def _leave(self, thread: int) -> None:
         """Forget a thread, whatever it was about to do, and wake those that wait."""
