@@ -77,7 +77,7 @@ def test_an_unaltered_file_is_loaded(tmp_path: Path, kind: str) -> None:
         assert (len(table), table.design, table.seed) == (5, design, 1)
 
 
-NEWER = ("nulls", "floats", "load_bounds", "max_size", "evict", "score", "memory")
+NEWER = ("nulls", "floats", "load_bounds", "max_size", "evict", "score", "memory", "names")
 
 
 @pytest.mark.parametrize("field", NEWER)
@@ -104,6 +104,7 @@ WRONG: dict[str, list[Any]] = {
     "evict": ["lru", "score", "nope", "", 1, True, ["lru"]],
     "score": ["float64", "nope", "", 1, True, ["float64"]],
     "memory": ["host", "nope", "", "/tmp/table", 1, True, ["device"]],
+    "names": [[], [None], ["a", None], [["a"], None], [[], None], [None, None, None], "ab", 1, {}, [["a", "b"], None]],
     "count": [*NUMBERS, 4, 6, 0],
     "columns": [[], None, {}, "u4", [1], [[]], [{}], [{"dtype": "<u4"}]],
 }
