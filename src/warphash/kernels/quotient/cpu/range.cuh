@@ -70,7 +70,22 @@ struct RangeOfOneThread : InRange<D, Lines, Before> {
     }
   }
   [[gnu::noinline]] void insert_in_round(u32 element, const Brought& item) {
+    if (is_full) {
+      atomic_add(&report_of(b)->unplaced, u64(1));
+      return Base::flag(element, kUnplaced);
+    }
+    const u64 before = Base::changed;
     Base::insert_round(element, true, item, element);
+    if (Base::changed == before) is_full = has_no_vacant_slot();
+  }
+
+ private:
+  bool is_full = false;  // then no search for room is begun: it would read the whole range for each element
+
+  bool has_no_vacant_slot() const {
+    for (u32 k = 0; k < Base::size; ++k)
+      if (Base::vacant(Base::first_bucket + k)) return false;
+    return true;
   }
 };
 
