@@ -201,8 +201,7 @@ def spread_offsets(out: ArrayView, fits: Fits, offsets: ArrayView) -> None:
     to[1:] = given[fits.cumsum(0)]
 
 
-def first_unfit(seen: ArrayView, fits: Fits) -> Any:
-    """The first item that does not fit, as a number or an item of NumPy's. Waits for the device."""
-    if seen.host is not None:
-        return seen.host[~fits][0]
-    return seen.owner[~fits][0].item()
+def first_unfit(seen: ArrayView, fits: Fits) -> str:
+    """The first item that does not fit, in a message. Waits for the device."""
+    item = (seen.owner if seen.host is None else seen.host)[~fits][0]
+    return f"{item if seen.dtype.kind in 'MmV' else item.item()!r:.60}"

@@ -7,8 +7,8 @@ the caller gave. So every item is compared with the value that it was made from.
 Some conversions count as exact: numbers that are equal (2.0 and 2, True and 1); a string of ASCII characters for its
 bytes; a `uuid.UUID` for its 16 bytes; a time of the day for the time since midnight; a time with a zone for its instant
 in UTC; a number for a decimal number. Python's floating-point values are rounded to the width of the type, as
-everywhere in NumPy. An item that the type does not hold is refused by `exactly`, and marked by `fitting`. `cast.py` does
-the same of arrays.
+everywhere in NumPy. An item that the type does not hold is refused by `exactly`, and marked by `fitting`. `cast.py`
+does the same of arrays.
 """
 
 from __future__ import annotations

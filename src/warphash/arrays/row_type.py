@@ -165,8 +165,8 @@ class Column:
             If they are rows of another shape.
         """
         if seen.shape and seen.shape[1:] == self.shape:
-            rows = self._in_order(seen, names_of(seen), what) if self.shape else seen
-            return rows, per_row(fits, rows)
+            ordered = self._in_order(seen, names_of(seen), what) if self.shape else seen
+            return ordered, per_row(fits, ordered)
         rows = as_rows(seen, self.shape)
         if rows is None:
             expected = ", ".join(map(str, self.shape))
@@ -211,9 +211,9 @@ class Column:
         """The error for an array with an item that the type of the column does not have."""
         mend = f"leave it out, or make the table of {seen.dtype}"
         if seen.dtype.kind in "fc" and self.dtype.kind in "fc":
-            mend = f"round them, as in {what}.astype({self.dtype.name!r}), or make the table of {seen.dtype}"
+            mend = f"round them, as in {what}{_conversion_of(seen, self.dtype)}, or make the table of {seen.dtype}"
         return DtypeError(
-            f"{what} must be values that {self.dtype} has, as the table was made, got {first_unfit(seen, fits)!r:.60} "
+            f"{what} must be values that {self.dtype} has, as the table was made, got {first_unfit(seen, fits)} "
             f"in an array of {seen.dtype}: {mend}"
         )
 
@@ -303,14 +303,19 @@ def _conversion(what: str, given: Any, seen: ArrayView, wanted: np.dtype[Any]) -
         digits = f"{scale} digits behind the point"
         return f"give decimal numbers with {digits}, such as a column cast to decimal128(38, {scale})"
     if seen.dtype.kind == "b" and wanted.kind in "iuf":
-        convert = f".to(torch.{wanted.name})" if seen.kind == "torch" else f".astype({wanted.name!r})"
         is_array = isinstance(given, np.ndarray) or seen.kind != "numpy"
-        return f"if they are numbers, convert them: {what if is_array else f'numpy.asarray({what})'}{convert}"
+        array = what if is_array else f"numpy.asarray({what})"
+        return f"if they are numbers, convert them: {array}{_conversion_of(seen, wanted)}"
     if seen.host is None and is_comparable(seen.dtype, wanted):
         return f"convert them, or give {what} in an array of PyTorch, of CuPy or in host memory, which is converted"
     if seen.dtype.kind + wanted.kind == "SU":
         return f"decode them, as in numpy.char.decode({what}, 'ascii')"
     return f"give {what} of that type"
+
+
+def _conversion_of(seen: ArrayView, wanted: np.dtype[Any]) -> str:
+    """The method of an array that makes another type of it, as source."""
+    return f".to(torch.{wanted.name})" if seen.kind == "torch" else f".astype({wanted.name!r})"
 
 
 def read_only(keys: npt.NDArray[Any]) -> npt.NDArray[Any]:

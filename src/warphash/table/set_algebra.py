@@ -212,7 +212,10 @@ def _of_both(left: BaseTable, right: BaseTable, ask: Callable[[Side, Side], T], 
         table._need("keys")
         table._need("contains")
     if right._key != left._key:
-        raise DtypeError(f"both tables must hold one key type, got {left._key.name} and {right._key.name}")
+        raise DtypeError(
+            f"both tables must hold one key type, got {left._key.name} and {right._key.name}: give a method, such as "
+            "union or issubset, the other table's keys(), which are compared exactly"
+        )
 
     def answer() -> T:
         near: BaseTable = right
