@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import copy
 import io
+import multiprocessing
+import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from warphash import DtypeError, HashMap, ParameterError
+from warphash import DtypeError, HashMap, ParameterError, ProcessError
 
 torch = pytest.importorskip("torch")
 
@@ -49,8 +52,8 @@ def test_rows_are_dense_and_stay(rng: np.random.Generator) -> None:
         before = len(seen)
         for key, row in zip(batch.tolist(), rows.tolist(), strict=True):
             assert seen.setdefault(key, row) == row
-        assert sorted(seen.values()) == list(range(len(seen))), "rows are no longer dense"
-        assert all(row >= before for row in list(seen.values())[before:]), "a new identifier has an old row"
+        assert sorted(seen.values()) == list(range(1, len(seen) + 1)), "rows are no longer dense"
+        assert all(row > before for row in list(seen.values())[before:]), "a new identifier has an old row"
     check(ids, set(seen))
 
 
@@ -59,7 +62,7 @@ def test_ids_of_any_shape(shape: tuple[int, ...]) -> None:
     ids = IdMap()
     batch = torch.arange(100, 100 + int(np.prod(shape))).reshape(shape)
     assert ids(batch).shape == shape
-    assert torch.equal(ids.ids()[ids.eval()(batch)], batch)
+    assert torch.equal(ids.ids()[ids.eval()(batch) - ids.first_row], batch)
 
 
 def test_unknown_ids_in_evaluation() -> None:
@@ -72,7 +75,7 @@ def test_unknown_ids_in_evaluation() -> None:
 def test_narrower_ids() -> None:
     ids = trained(LARGE)
     assert torch.equal(ids(torch.tensor([7, -5], dtype=torch.int32)), ids(torch.tensor([7, -5])))
-    assert IdMap(torch.int32)(torch.tensor([5], dtype=torch.int32)).item() == 0
+    assert IdMap(torch.int32)(torch.tensor([5], dtype=torch.int32)).item() == 1
 
 
 # ---- what PyTorch asks of a module
@@ -83,7 +86,7 @@ def test_under_compile(backend: str) -> None:
     torch._dynamo.reset()
     run = torch.compile(lambda batch: embedding(ids(batch)).sum(), backend=backend, fullgraph=True)
     run(torch.tensor([[5, 6], [5, 9]])).backward()
-    assert embedding.weight.grad.sum() == 16 and embedding.weight.grad[:3].count_nonzero() == 12
+    assert embedding.weight.grad.sum() == 16 and embedding.weight.grad[1:4].count_nonzero() == 12
     check(ids, {5, 6, 9})
     ids.eval()
     run(torch.tensor([5, 6]))
@@ -125,7 +128,7 @@ def test_checkpoint() -> None:
     torch.testing.assert_close(other(LARGE), expected)
     check(other.ids, set(LARGE.tolist()))
     other.train()(torch.tensor([11]))
-    assert other.ids.num_rows == 4
+    assert other.ids.num_rows == 5
 
 
 def test_state_that_does_not_fit() -> None:
@@ -158,7 +161,134 @@ def test_copies_and_pickles() -> None:
 def test_casts_and_moves_leave_the_map() -> None:
     ids = trained(LARGE).double().half().to("cpu")
     check(ids, set(LARGE.tolist()))
-    assert "3 rows" in repr(ids) and bool(ids)
+    assert "4 rows" in repr(ids) and bool(ids)
+
+
+def test_unknown_ids_have_a_row_of_their_own() -> None:
+    for options, first_row, unknown in [
+        ({}, 1, 0),
+        ({"first_row": 3}, 3, 2),
+        ({"unknown": 4}, 5, 4),
+        ({"unknown": -1}, 0, -1),
+        ({"unknown": -7}, 0, -7),
+        ({"first_row": 0, "unknown": -1}, 0, -1),
+        ({"first_row": 9, "unknown": 1}, 9, 1),
+    ]:
+        ids = trained(LARGE, **options)
+        assert (ids.first_row, ids.unknown) == (first_row, unknown)
+        assert ids.eval()(torch.tensor([8, 7])).tolist() == [unknown, ids(torch.tensor([7])).item()]
+        assert unknown not in ids(LARGE) and unknown < ids.num_rows
+        check(ids, set(LARGE.tolist()))
+    embedding = torch.nn.Embedding(trained().num_rows, 2)
+    embedding(trained().eval()(LARGE))  # an empty map has the row of unknown identifiers
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"first_row": 0}, "no row for unknown.*first_row=1"),
+        ({"first_row": 0, "unknown": 0}, "less than first_row=0.*give first_row=1"),
+        ({"first_row": 2, "unknown": 7}, "less than first_row=2.*give first_row=8"),
+        ({"first_row": 1.5}, "first_row must be an integer"),
+        ({"unknown": 0.5}, "unknown must be an integer"),
+    ],
+)
+def test_rows_that_known_and_unknown_ids_would_share(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        IdMap(**options)
+
+
+def test_a_checkpoint_of_other_rows_is_refused() -> None:
+    """The embedding behind the map has its rows in the old places."""
+    saved = trained(LARGE, first_row=5).state_dict()
+    with pytest.raises(
+        RuntimeError, match=r"begin at 5, and those of this map at 1: make IdMap\(first_row=5, unknown=4"
+    ):
+        IdMap().load_state_dict(saved)
+    ids = IdMap(first_row=5, unknown=4)
+    ids.load_state_dict(saved)
+    check(ids, set(LARGE.tolist()))
+    old = trained(LARGE).state_dict()
+    old._metadata[""] = {"version": 1}  # as of a release in which rows began at 0, unless first_row was given
+    with pytest.raises(
+        RuntimeError, match=r"begin at 0, and those of this map at 1: make IdMap\(first_row=0, unknown=-1"
+    ):
+        IdMap().load_state_dict(old)
+    for ids in (IdMap(first_row=0, unknown=-1), IdMap(unknown=-1), IdMap(first_row=1, unknown=0)):
+        ids.load_state_dict(old)
+        check(ids, set(LARGE.tolist()))
+
+
+# ---- other processes
+class Numbered(torch.utils.data.Dataset):
+    """A data set that numbers identifiers, or looks for their rows."""
+
+    def __init__(self, ids: IdMap) -> None:
+        self.ids = ids
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, i: int) -> Any:
+        return self.ids(torch.tensor([7, 7 + i]))
+
+
+def rows_in_workers(ids: IdMap) -> list[Any]:
+    loader = torch.utils.data.DataLoader(Numbered(ids), num_workers=1, multiprocessing_context="fork")
+    return [rows[0].tolist() for rows in loader]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_worker_of_a_data_loader_gives_no_rows() -> None:
+    ids = trained([7])
+    with pytest.raises(ProcessError, match=r"(?s)1 new identifiers.*worker of a DataLoader.*on the batches"):
+        rows_in_workers(ids)
+    assert rows_in_workers(ids.eval()) == [[1, 1], [1, 0]]
+    ids.train()(torch.tensor([8]))
+    assert rows_in_workers(ids) == [[1, 1], [1, 2]], "a worker finds the rows of known identifiers"
+
+
+def say(ids: IdMap, answers: Any) -> None:
+    """What a child process gets for a known, and for a new identifier; and once it has loaded the state."""
+    said = [ids(torch.tensor([7])).item()]
+    try:
+        ids(torch.tensor([8]))
+    except ProcessError as error:
+        said.append(str(error))
+    ids.load_state_dict(ids.state_dict())
+    said.append(ids(torch.tensor([8])).item())
+    answers.put(said)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_process_gives_rows_once_it_has_loaded_the_map() -> None:
+    context, ids = multiprocessing.get_context("fork"), trained([7])
+    answers = context.SimpleQueue()
+    child = context.Process(target=say, args=(ids, answers))
+    child.start()
+    known, refused, new = answers.get()
+    child.join(60)
+    assert (known, new, child.exitcode) == (1, 2, 0)
+    assert "copy of the map" in refused and "load_state_dict(state_dict())" in refused
+    assert ids(torch.tensor([9])).item() == 2, "the map of this process is as it was"
+
+
+@pytest.mark.parametrize("is_of_parent", [True, False])
+def test_a_pickle_gives_rows_unless_it_came_from_the_parent(
+    is_of_parent: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A spawned child gets a pickle of the map. The process that wrote a file may be gone."""
+    other = os.getpid() + 1
+    if is_of_parent:
+        monkeypatch.setattr(multiprocessing, "parent_process", lambda: SimpleNamespace(pid=other))
+    again = RowNumbers.__new__(RowNumbers)
+    again.__setstate__(trained([7])._rows.__getstate__() | {"_process": other})
+    assert again.find_or_number(torch.tensor([7])).item() == 1
+    if is_of_parent:
+        with pytest.raises(ProcessError, match="copy of the map"):
+            again.find_or_number(torch.tensor([8]))
+    else:
+        assert again.find_or_number(torch.tensor([8])).item() == 2
 
 
 # ---- what can go wrong
@@ -182,7 +312,7 @@ def test_a_batch_that_stops_half_way(verb: str, behind: bool, monkeypatch: pytes
             ids(torch.tensor([20, 7, 21, 20]))
     done = {20, 21} if verb == "find" else set()
     check(copy.deepcopy(ids), {*LARGE.tolist(), *done})
-    assert ids.eval()(torch.tensor([20])).item() == (ids.ids().tolist().index(20) if done else -1)
+    assert ids.eval()(torch.tensor([20])).item() == (ids.ids().tolist().index(20) + 1 if done else 0)
     ids.train()(torch.tensor([30, 20]))
     check(ids, {*LARGE.tolist(), *done, 20, 30})
 
@@ -194,7 +324,7 @@ def test_several_threads(rng: np.random.Generator) -> None:
         answers = list(pool.map(ids, batches))
     check(ids, set(torch.cat(batches).tolist()))
     known = ids.ids()
-    assert all(torch.equal(known[rows], batch) for rows, batch in zip(answers, batches, strict=True))
+    assert all(torch.equal(known[rows - ids.first_row], batch) for rows, batch in zip(answers, batches, strict=True))
 
 
 def test_bad_input() -> None:

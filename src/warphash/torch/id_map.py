@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from ..errors import ParameterError, WarphashError
+from ..table.options import integer
 from . import operators
 from .row_numbers import RowNumbers
 
@@ -17,19 +18,25 @@ class IdMap(torch.nn.Module):  # type: ignore[misc, unused-ignore]  # of PyTorch
     """Identifiers to dense rows: a tensor of any integers in, a tensor of rows of the same shape out.
 
     In training mode, an identifier that was never seen gets the next row. Rows are given in the order of batches; which
-    of the new identifiers of one batch gets which row is not defined. In evaluation mode, the map does not change.
+    of the new identifiers of one batch gets which row is not defined. In evaluation mode, the map does not change, and
+    unknown identifiers share a row, which no known identifier has.
 
     The module works under ``torch.compile``. Its ``state_dict`` has one entry, ``ids``: the identifiers in the order of
     their rows. It loads whatever the number of identifiers is.
+
+    Only the process that made or loaded the map gives rows. A copy in a worker of a ``DataLoader``, or in another child
+    process, finds the rows of known identifiers, and refuses new ones in training mode.
 
     Parameters
     ----------
     dtype
         Integer type of the identifiers. Tensors of narrower integers are taken, too.
     first_row
-        The first row that is given. Rows before it are free for other uses, such as ``unknown``.
+        The first row that is given. Rows before it are free for other uses, such as ``unknown`` and padding. By
+        default, the row behind ``unknown``.
     unknown
-        The row of unknown identifiers in evaluation mode.
+        The row of unknown identifiers in evaluation mode, less than ``first_row``. By default, the row before
+        ``first_row``; 0, if that is not given either. A negative number is no row of an embedding.
     capacity
         Identifiers to make room for. The map grows beyond that.
     device
@@ -40,28 +47,30 @@ class IdMap(torch.nn.Module):  # type: ignore[misc, unused-ignore]  # of PyTorch
     ------
     DtypeError
         If ``dtype`` is no type of integers.
+    ParameterError
+        If a known identifier could get the row ``unknown``, or there is no row before ``first_row``.
 
     Notes
     -----
-    A batch of new identifiers is one insert, one upsert and one find. No gradient flows through the rows. Copies of the
-    module in several processes number their identifiers each for itself.
+    A batch of new identifiers is one insert, one upsert and one find. No gradient flows through the rows.
     """
 
     _place: torch.Tensor
+    _version = 2
+    """Of the state: of the first version, a map without ``first_row`` began with row 0, and ``unknown`` was -1."""
 
     def __init__(
         self,
         dtype: torch.dtype = torch.int64,
         *,
-        first_row: int = 0,
-        unknown: int = -1,
+        first_row: int | None = None,
+        unknown: int | None = None,
         capacity: int = 1024,
         device: torch.device | str | None = None,
     ) -> None:
         super().__init__()
-        if first_row < 0:
-            raise ParameterError(f"first_row must be at least 0, got {first_row}")
-        self.first_row, self.unknown = first_row, unknown
+        self._has_given_first_row = first_row is not None
+        self.first_row, self.unknown = first_row, unknown = _rows_of(first_row, unknown)
         place = torch.get_default_device() if device is None else torch.device(device)
         # Follows the module from device to device, and the map follows it.
         self.register_buffer("_place", torch.empty(0, dtype=torch.uint8, device=place), persistent=False)
@@ -77,7 +86,13 @@ class IdMap(torch.nn.Module):  # type: ignore[misc, unused-ignore]  # of PyTorch
         return f"{self.num_rows} rows, first_row={self.first_row}, unknown={self.unknown}"
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """The rows of identifiers: int64, of the shape and on the device of ``ids``."""
+        """The rows of identifiers: int64, of the shape and on the device of ``ids``.
+
+        Raises
+        ------
+        ProcessError
+            In training mode, for new identifiers in another process than the one that made or loaded the map.
+        """
         batch = ids.reshape(-1)
         if self.training:
             rows = operators.find_or_number(self._number, self._state, batch)
@@ -88,7 +103,7 @@ class IdMap(torch.nn.Module):  # type: ignore[misc, unused-ignore]  # of PyTorch
 
     @property
     def num_rows(self) -> int:
-        """Rows that an embedding needs: one more than the last row that was given."""
+        """Rows that an embedding needs: one more than the last row that was given. ``unknown`` is among them."""
         return self._rows.end
 
     def ids(self) -> torch.Tensor:
@@ -108,6 +123,8 @@ class IdMap(torch.nn.Module):  # type: ignore[misc, unused-ignore]  # of PyTorch
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
+        metadata = getattr(destination, "_metadata", {})
+        metadata.setdefault(prefix[:-1], {})["first_row"] = self.first_row
         destination[prefix + "ids"] = self.ids()
 
     def _load_from_state_dict(
@@ -126,6 +143,15 @@ class IdMap(torch.nn.Module):  # type: ignore[misc, unused-ignore]  # of PyTorch
         if name not in state_dict:
             missing_keys.append(name)
             return
+        first = local_metadata.get("first_row")
+        if local_metadata.get("version") == 1:  # before the first row was saved
+            first = self.first_row if self._has_given_first_row else 0
+        if first not in (None, self.first_row):
+            error_msgs.append(
+                f"{name}: the rows of the saved map begin at {first}, and those of this map at {self.first_row}: make "
+                f"IdMap(first_row={first}, unknown={first - 1})"
+            )
+            return
         try:
             self._rows.replace(state_dict[name])
         except WarphashError as error:
@@ -137,8 +163,32 @@ class IdMap(torch.nn.Module):  # type: ignore[misc, unused-ignore]  # of PyTorch
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         base: Any = super()
-        base.__setstate__(state)
+        base.__setstate__({"_has_given_first_row": True, **state})
         self._register()
+
+
+def _rows_of(first_row: int | None, unknown: int | None) -> tuple[int, int]:
+    """The first row of known identifiers, and the row of unknown ones."""
+    if first_row is None:
+        unknown = 0 if unknown is None else integer("unknown", unknown, -(1 << 63))
+        return max(0, unknown + 1), unknown
+    if isinstance(first_row, int) and first_row < 0:
+        raise ParameterError(f"first_row must be at least 0, got {first_row}")
+    first_row = integer("first_row", first_row, 0)
+    if unknown is None:
+        if first_row == 0:
+            raise ParameterError(
+                "first_row=0 leaves no row for unknown identifiers: give first_row=1, or unknown=-1, which is no row "
+                "of an embedding"
+            )
+        return first_row, first_row - 1
+    unknown = integer("unknown", unknown, -(1 << 63))
+    if unknown >= first_row:
+        raise ParameterError(
+            f"unknown must be less than first_row={first_row}, because known identifiers get the rows from there on, "
+            f"got {unknown}: give first_row={unknown + 1}"
+        )
+    return first_row, unknown
 
 
 def _table_device(device: torch.device) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import threading
+import multiprocessing
+import os
 from typing import Any
 
 import torch
+from torch.utils.data import get_worker_info
 
 from ..arrays.adapters.torch import LIBRARY
-from ..errors import DtypeError, ParameterError, ShapeError
+from ..errors import DtypeError, ParameterError, ProcessError, ShapeError
+from ..table.locks import ReadWriteLock
 from ..table.maps import HashMap
 
 __all__ = ["RowNumbers"]
@@ -23,6 +26,9 @@ class RowNumbers:
     An identifier is inserted before its row is known. A call that fails in between leaves identifiers of its batch
     without a row, or with rows that others lack. The next call erases these identifiers first, so rows stay dense. Safe
     from several threads.
+
+    One process numbers: the process that made or loaded the object. A copy in a child of that process, or in a worker
+    of a ``DataLoader``, finds rows and gives none. Two processes would give one row to two identifiers.
 
     Parameters
     ----------
@@ -46,15 +52,21 @@ class RowNumbers:
         self._table = HashMap(self._dtype, "int64", capacity=capacity, device=device)
         self._first, self._count = first, 0
         self._stopped_half_way = False
-        self._lock = threading.Lock()
+        self._process = os.getpid()  # that numbers
+        self._lock = ReadWriteLock()
 
     def __getstate__(self) -> dict[str, Any]:
-        with self._lock:
-            self._make_whole()
-            return {name: value for name, value in vars(self).items() if name != "_lock"}
+        return self._lock.write(self._state_locked)
+
+    def _state_locked(self) -> dict[str, Any]:
+        self._make_whole()
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=threading.Lock())
+        vars(self).update(state, _lock=ReadWriteLock())
+        parent = multiprocessing.parent_process()
+        if parent is None or parent.pid != state.get("_process"):  # else this is a copy for a child
+            self._process = os.getpid()
 
     @property
     def device(self) -> str:
@@ -68,15 +80,16 @@ class RowNumbers:
 
     def to(self, device: str) -> None:
         """Move the map to a device."""
-        with self._lock:
-            self._make_whole()
-            self._table = self._table.to(device)
+        self._lock.write(self._move_locked, device)
+
+    def _move_locked(self, device: str) -> None:
+        self._make_whole()
+        self._table = self._table.to(device)
 
     def find(self, ids: torch.Tensor, unknown: int) -> torch.Tensor:
         """The rows of a batch of identifiers, ``unknown`` for those that have none: int64[n]."""
         if self._stopped_half_way:
-            with self._lock:
-                self._make_whole()
+            self._lock.write(self._make_whole)
         rows: torch.Tensor = self._table.find(ids, unknown)[0]
         return rows
 
@@ -84,19 +97,47 @@ class RowNumbers:
         """The rows of a batch of identifiers, of which new ones get the next rows: int64[n].
 
         Waits for the device, as every update of a table does.
+
+        Raises
+        ------
+        ProcessError
+            If there are new identifiers, and another process numbers. The map is as it was.
         """
-        with self._lock:
-            self._make_whole()
-            table = self._table
-            without = torch.full_like(ids, _WITHOUT_ROW, dtype=torch.int64)
-            self._stopped_half_way = True
-            added = table.insert(ids, without)
-            numbers = added.cumsum(0, dtype=torch.int64) + (self.end - 1)
-            table.upsert(ids, torch.where(added, numbers, without), "max")  # equal ones: one of them has the number
-            self._count = len(table)
-            self._stopped_half_way = False
-            rows: torch.Tensor = table.find(ids)[0]
-            return rows
+        return self._lock.write(self._find_or_number_locked, ids)
+
+    def _find_or_number_locked(self, ids: torch.Tensor) -> torch.Tensor:
+        self._make_whole()
+        table = self._table
+        in_loader = get_worker_info() is not None
+        if in_loader or self._process != os.getpid():
+            return self._find_known_locked(ids, in_loader)
+        without = torch.full_like(ids, _WITHOUT_ROW, dtype=torch.int64)
+        self._stopped_half_way = True
+        added = table.insert(ids, without)
+        numbers = added.cumsum(0, dtype=torch.int64) + (self.end - 1)
+        table.upsert(ids, torch.where(added, numbers, without), "max")  # equal ones: one of them has the number
+        self._count = len(table)
+        self._stopped_half_way = False
+        rows: torch.Tensor = table.find(ids)[0]
+        return rows
+
+    def _find_known_locked(self, ids: torch.Tensor, in_loader: bool) -> torch.Tensor:
+        """The rows of identifiers that must be known, because another process numbers."""
+        rows, found = self._table.find(ids)
+        if not found.all():
+            new = int((~found).sum())
+            if in_loader:
+                where = "a worker of a DataLoader"
+                mend = "call the map on the batches that the loader gives, and not in the dataset"
+            else:
+                where = "a process that has a copy of the map"
+                mend = "number where the map was made, or let this process number by load_state_dict(state_dict())"
+            raise ProcessError(
+                f"{new:,} new identifiers came up in {where}, and rows that are given there are unknown elsewhere: "
+                f"{mend}. After eval(), the map gives new identifiers the row of unknown ones"
+            )
+        known: torch.Tensor = rows
+        return known
 
     def _make_whole(self) -> None:
         """Erase the identifiers of a batch that stopped half way. The caller holds the lock."""
@@ -107,15 +148,17 @@ class RowNumbers:
 
     def ids(self) -> torch.Tensor:
         """All identifiers, in the order of their rows."""
-        with self._lock:
-            self._make_whole()
-            keys, rows = self._table.to_arrays(like="torch")
+        keys, rows = self._lock.write(self._pairs_locked)
         ordered = torch.empty_like(keys)
         ordered[rows - self._first] = keys
         return ordered
 
+    def _pairs_locked(self) -> Any:
+        self._make_whole()
+        return self._table.to_arrays(like="torch")
+
     def replace(self, ids: torch.Tensor) -> None:
-        """Forget all identifiers, and number others from the first row on, in their order.
+        """Forget all identifiers, and number others from the first row on, in their order. This process numbers then.
 
         Raises
         ------
@@ -131,5 +174,9 @@ class RowNumbers:
         made.insert(given, rows)
         if len(made) != n:
             raise ParameterError(f"expected identifiers that are all different, got {n - len(made):,} repeated ones")
-        with self._lock:
+
+        def put() -> None:
             self._table, self._count, self._stopped_half_way = made, n, False
+            self._process = os.getpid()
+
+        self._lock.write(put)
