@@ -7,6 +7,7 @@ then the address is all that a call needs. The adapters of NumPy, CuPy and PyTor
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -81,6 +82,11 @@ class Form:
                 f"{type(array).__name__}: {mend}"
             )
         return seen
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of an array of this form."""
+        return math.prod(self.shape) * self.dtype.itemsize
 
 
 def _unknown(array: Any) -> None:

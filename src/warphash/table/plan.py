@@ -18,8 +18,9 @@ from ..arrays.adapters.numpy import address_of
 from ..arrays.form import Form
 from ..arrays.library import ELSEWHERE, MAX_ROWS, ArrayView, refuse_rows
 from ..arrays.row_type import Column
-from ..errors import UnsupportedVerb
+from ..errors import ParameterError, UnsupportedVerb
 from ..runtime.abi import Op
+from ..runtime.memory import bytes_at
 from .array_types import A, Bools, K, Keys, V
 from .options import integer
 
@@ -35,7 +36,19 @@ _BOOL = np.dtype(np.bool_)
 class _Plan(Generic[K]):
     """What the plans of maps and of sets have in common."""
 
-    __slots__ = ("_added", "_found", "_keys", "_like", "_n", "_out", "_stream", "_table", "_values")
+    __slots__ = (
+        "_added",
+        "_found",
+        "_key_bytes",
+        "_keys",
+        "_like",
+        "_n",
+        "_out",
+        "_stream",
+        "_table",
+        "_value_bytes",
+        "_values",
+    )
 
     def __init__(self, table: BaseTable[Any], n: int, like: Any) -> None:
         key, value = table._key, table._value
@@ -52,10 +65,12 @@ class _Plan(Generic[K]):
         self._keys = Form(seen, (self._n, *key.shape), key.dtype, "keys")
         self._found = Form(seen, (self._n,), _BOOL, "found", is_written=True)
         self._added = Form(seen, (self._n,), _BOOL, "added", is_written=True)
+        self._key_bytes, self._value_bytes = self._keys.nbytes, 0
         self._values = self._out = None
         if value is not None:
             self._values = Form(seen, (self._n, *value.shape), value.dtype, "values")
             self._out = Form(seen, (self._n, *value.shape), value.dtype, "out", is_written=True)
+            self._value_bytes = self._out.nbytes
         stream: Any = getattr(library, "current_stream", None)
         # Without a conversion of keys, and without a copy to another memory, kernels take the caller's arrays.
         takes_arrays = stream is not None and type(key) is Column and seen.device == table._device
@@ -83,7 +98,8 @@ class _Plan(Generic[K]):
         keys
             Array of the plan's form.
         found
-            Array bool[n] of the same library, which is written to and returned. None for a new one.
+            Array bool[n] of the same library, which is written to and returned. None for a new one. If it shares memory
+            with ``keys``, these are copied first.
 
         Raises
         ------
@@ -104,6 +120,14 @@ class _Plan(Generic[K]):
         flags, found_at = self._new(self._found) if found is None else (found, self._found.address(found))
         if values_at is None or found_at is None:
             return self._look_up_seen(keys, form, out, found, absent)
+        if (
+            out is not None
+            and (
+                _meet(at, self._key_bytes, values_at, self._value_bytes)
+                or (found is not None and _meet(values_at, self._value_bytes, found_at, self._n))
+            )
+        ) or (found is not None and _meet(at, self._key_bytes, found_at, self._n)):
+            return self._look_up_seen(keys, form, out, found, absent)
         table, n = self._table, self._n
         if not table._lock.read(table._find_locked, at, n, values_at, found_at, absent, stream):
             table._alone(table._find_locked, at, n, values_at, found_at, absent, stream)
@@ -115,6 +139,11 @@ class _Plan(Generic[K]):
         seen = table._key.view(self._keys.see(keys), "keys")
         values = None if form is None else self._to_write(form, out, seen)
         flags = self._to_write(self._found, found, seen)
+        if values is not None and _share_memory(values, flags):
+            raise ParameterError(
+                "out and found share memory, and each is written to: give arrays that share none, or leave found= out"
+            )
+        seen = self._apart(seen, *(made for made in (values, flags) if made is not None))
         table._find(seen, values, flags, absent)
         return None if values is None else _answer(values, out), _answer(flags, found)
 
@@ -128,6 +157,10 @@ class _Plan(Generic[K]):
         values_at = self._values.address(values) if self._values else 0
         flags, added_at = self._new(self._added) if added is None else (added, self._added.address(added))
         if values_at is None or added_at is None:
+            return self._update_seen(keys, values, added, op, unique)
+        if added is not None and (
+            _meet(at, self._key_bytes, added_at, self._n) or _meet(values_at, self._value_bytes, added_at, self._n)
+        ):
             return self._update_seen(keys, values, added, op, unique)
         if table._like is None:
             table._note_kind(self._like)
@@ -153,6 +186,7 @@ class _Plan(Generic[K]):
         table = self._table
         pairs = table._view_pairs(self._keys.see(keys), None if self._values is None else self._values.see(values))
         flags = self._to_write(self._added, added, pairs[0])
+        pairs = [self._apart(each, flags) for each in pairs]
         table._note_kind(pairs[0])
         made_at, _own = self._flags_at(flags.ptr, given=added is not None)
         table._lock.write(table._update_locked, pairs, op, flags._replace(ptr=made_at), unique=unique)
@@ -165,6 +199,21 @@ class _Plan(Generic[K]):
         like = self._like
         made = like.library.empty(like, form.shape, form.dtype, self._table._engine)
         return made.owner, made.ptr
+
+    def _apart(self, given: ArrayView, *written: ArrayView) -> ArrayView:
+        """A given array; or a copy, if it shares memory with an array that the call writes to."""
+        if not any(_share_memory(given, made) for made in written):
+            return given
+        nbytes = given.nbytes
+        if given.device == "cpu":
+            host = np.empty(given.shape, given.dtype)
+            at = host.ctypes.data
+            bytes_at(at, nbytes)[:] = bytes_at(given.ptr, nbytes)
+            return given._replace(ptr=at, owner=host, host=host)
+        engine = self._table._engine
+        memory = engine.allocate(nbytes, given.stream)
+        engine.copy(memory.ptr, given.ptr, nbytes, given.stream)
+        return given._replace(ptr=memory.ptr, owner=memory)
 
     def _to_write(self, form: Form, given: Any, like: ArrayView) -> ArrayView:
         """The given array, checked; or a new one."""
@@ -192,7 +241,8 @@ class SetPlan(_Plan[K]):
         keys
             Array of the plan's form.
         added
-            Array bool[n] of the same library, which is written to and returned. None for a new one.
+            Array bool[n] of the same library, which is written to and returned. None for a new one. A given array that
+            shares memory with it is copied first.
         assume_unique
             As for `HashSet.insert`.
 
@@ -235,7 +285,8 @@ class MapPlan(_Plan[K], Generic[K, V]):
             As for `HashMap.find`.
         out, found
             Arrays of the same library, ``n`` rows of the values' type and bool[n], which are written to and returned.
-            They share no memory with ``keys``. None for new ones.
+            They share no memory with each other. If one shares memory with ``keys``, these are copied first. None for
+            new ones.
 
         Raises
         ------
@@ -261,7 +312,8 @@ class MapPlan(_Plan[K], Generic[K, V]):
         keys, values
             Arrays of the plan's form, a row of values for each key.
         added
-            Array bool[n] of the same library, which is written to and returned. None for a new one.
+            Array bool[n] of the same library, which is written to and returned. None for a new one. A given array that
+            shares memory with it is copied first.
         assume_unique
             As for `HashMap.insert`.
 
@@ -290,6 +342,16 @@ class MapPlan(_Plan[K], Generic[K, V]):
 def _answer(made: ArrayView, given: Any) -> Any:
     """What the caller gets: the array that was given, or the one that was made."""
     return made.library.export(made) if given is None else given
+
+
+def _meet(at: int, nbytes: int, other: int, other_bytes: int) -> bool:
+    """Whether two ranges of addresses share an address."""
+    return at < other + other_bytes and other < at + nbytes
+
+
+def _share_memory(one: ArrayView, other: ArrayView) -> bool:
+    """Whether two arrays share memory. Addresses of the host and of all GPUs differ."""
+    return _meet(one.ptr, one.nbytes, other.ptr, other.nbytes)
 
 
 def _elsewhere() -> int:
