@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -96,3 +98,100 @@ def test_a_call_that_is_refused_memory_changes_nothing(scenario: Scenario, once:
     """Each allocation in turn is refused, ``once`` or with all behind it."""
     for fault in refusals(scenario, once=once):
         assert not fault.harm(), fault
+
+
+# ---- imports
+VERBS_WITHOUT_IMPORTS = """
+import sys, tempfile
+import numpy as np
+from warphash import HashMap, HashSet, MultiMap, WarphashError
+from warphash.designs import registry
+
+class Refusal:
+    def find_spec(self, name, path=None, target=None):
+        imported.append((what, name))
+
+imported, what = [], None
+sys.meta_path.insert(0, Refusal())
+n, file = 3000, tempfile.mktemp()
+
+class Array(np.ndarray):
+    pass
+
+def calls(keys, values):
+    pairs = (keys,) if values is None else (keys, values)
+    yield from (("insert", pairs), ("insert", [part[:10] for part in pairs]), ("find", (keys,)), ("contains", (keys,)))
+    yield from (("contains", (keys.view(Array),)), ("assign", pairs), ("find_or_insert", pairs), ("setdefault", pairs))
+    yield from (("upsert", (*pairs, op)) for op in ("max", "last", "first"))
+    yield from (("get", (keys, 0)), ("pop", (keys[20:30],)), ("erase", (keys[:5],)))
+    yield ("erase_if", ("keys", "<", keys[7]))
+    yield from (("execute", (np.zeros(n, "u1"), *pairs)), ("probe_counts", (keys,)), ("guest_counts", (keys,)))
+    yield from (("find_all", (keys,)), ("count", (keys,)), ("evict", (3,)), ("plan", (5,)), ("update", ({},)))
+    yield from ((name, ()) for name in "copy stats check keys to_arrays items values flush __reduce__ __repr__".split())
+    yield from (("_repr_html_", ()), ("save", (file,)), ("reserve", (100_000,)), ("shrink", ()), ("clear", ()))
+    yield from (("__or__", ("twin",)), ("__ior__", ("twin",)), ("__eq__", ("twin",)), ("__and__", ("twin",)))
+    yield from (("insert", pairs), ("close", ()))
+
+def run(kind, key, value, **options):
+    global what
+    what = None
+    try:
+        table, twin = (kind(key, *([] if value is None else [value]), **options) for _ in range(2))
+    except WarphashError:
+        return
+    imported.clear()
+    keys = np.arange(n).astype(key) if key != "str" else np.arange(n).astype(str)
+    dtype = np.dtype(value)
+    values = None if value is None else np.zeros((n, *dtype.shape), dtype.base)
+    for verb, arguments in calls(keys, values):
+        what = (kind.__name__, key, options, verb)
+        try:
+            getattr(table, verb)(*(twin if isinstance(each, str) and each == "twin" else each for each in arguments))
+        except (AttributeError, KeyError, TypeError, WarphashError):
+            pass
+    found.extend(imported)
+
+found = []
+for design in registry.names():
+    for key, value in (("i8", "i8"), ("S12", "f4"), ("i4", ("f4", 3))):
+        run(HashMap, key, value, design=design, device="cpu")
+    run(HashSet, "i8", None, design=design, device="cpu")
+run(MultiMap, "i8", "i8", device="cpu")
+run(HashMap, "i8", "i8", device="cpu", max_size=100, evict="lfu")
+run(HashMap, "i8", "i8", device="cpu", max_size=100, evict="lru")
+run(HashMap, "str", "i8")
+run(HashMap, "str", "i8", max_size=100, evict="random")
+run(HashMap, "i8", "i8", nulls="key")
+print(*found, sep="\\n", end="")
+"""
+
+
+def test_a_verb_imports_no_module() -> None:
+    """An import takes memory, which a verb may not find. Then comes an ImportError in place of a MemoryError."""
+    run = subprocess.run([sys.executable, "-c", VERBS_WITHOUT_IMPORTS], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
+FIRST_INSERT = """
+import resource, sys
+import numpy as np
+from warphash import HashMap
+keys = np.arange(2_000_000)
+tables = [HashMap("i8", "i8", design=design, device="cpu") for design in sys.argv[1:]]
+pages = int(open("/proc/self/statm").read().split()[0])
+resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (4 << 20),) * 2)
+for table in tables:
+    try:
+        table.insert(keys, keys)
+    except MemoryError:
+        assert len(table) == 0 and table.insert(keys[:9], keys[:9]).all()
+        table.check()
+        print("refused")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_first_insert_with_little_memory() -> None:
+    designs = ["cuckoo", "dynamic_cuckoo", "quotient_cuckoo", "tiered"]
+    run = subprocess.run([sys.executable, "-c", FIRST_INSERT, *designs], capture_output=True, text=True, check=False)
+    assert (run.stdout, run.stderr) == ("refused\n" * len(designs), "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,7 +26,8 @@ def contiguous(array: npt.NDArray[Any], *, objects: bool = False) -> npt.NDArray
         For an array of a subclass that is more than its elements; for Python objects, unless ``objects`` is True.
     """
     if type(array) is not np.ndarray:
-        if isinstance(array, np.ma.MaskedArray):
+        masked: Any = sys.modules.get("numpy.ma")  # NumPy loads this module when a program names it
+        if masked is not None and isinstance(array, masked.MaskedArray):
             raise ShapeError("expected an array without a mask; drop or fill the masked elements first")
         if isinstance(array, np.char.chararray):
             raise DtypeError(

@@ -26,6 +26,7 @@ import numpy.typing as npt
 from ..runtime.abi import FingerprintBatch, SampleBatch, StoredRows
 from ..runtime.source import ROWS, SKETCH
 from .lookup import launch_find
+from .random_words import random_words
 from .storage import Store
 
 __all__ = ["FEWEST_SKETCHED", "estimate_new_keys", "seem_distinct", "seem_new"]
@@ -74,7 +75,8 @@ def seem_distinct(store: Store, keys: int, n: int) -> bool:
         return False
     memory: Any = (ctypes.c_char * (n * width)).from_address(keys)
     words = np.frombuffer(memory, f"u{width}")
-    places = np.arange(sampled) * step + np.random.default_rng(n).integers(0, step - 1, sampled)
+    within = (random_words(sampled, n) % np.uint64(step - 1)).astype(np.int64)
+    places = np.arange(sampled) * step + within
     sample = np.sort(words[np.concatenate([places, places + 1])])  # neighbours, because copies may lie side by side
     return not np.any(sample[1:] == sample[:-1])
 

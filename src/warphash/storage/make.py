@@ -84,6 +84,18 @@ def _maker(family: str) -> Any:
     return import_module(f".{family}.store", __package__).make_store
 
 
+@cache
+def _import_for_verbs() -> None:
+    """Import what a verb may need for the work of one call: `BaseTable.check` makes a table of buckets, for instance.
+
+    A verb imports nothing. An import takes memory, and may fail with an ImportError where there is little.
+    """
+    _maker("buckets")
+    for name in ("row_store", "rows_in_slots"):
+        import_module(f".{name}", __package__)
+    import_module("numpy.ma")  # the set functions of NumPy ask it whether an array is masked
+
+
 def _stored_widths(design: Design, key_bytes: int, value_bytes: int, ranked: bool) -> tuple[bool, int, int]:
     """Whether pairs lie in rows behind the slots, and the widths of what the slots hold."""
     in_rows = ranked or _lies_in_rows(design, key_bytes, value_bytes)
@@ -152,6 +164,7 @@ def make_storage(
     policy
         Of the bound; by default, a new one of its name.
     """
+    _import_for_verbs()
     if any_length:
         from .bounded.policies import make_policy
         from .strings.bounded_strings import HASH_BYTES, BoundedStrings, ByHash

@@ -9,6 +9,8 @@ from ..arrays.strings import StringArray
 from ..errors import DtypeError, ParameterError, UnsupportedVerb
 from ..runtime.abi import kind_of
 from ..runtime.engine import Buffer
+from ..storage.bounded.least import Numbers, keys_that_compare
+from ..storage.bounded.numbers import bounded_by
 from .base import BaseTable
 from .options import integer
 
@@ -56,8 +58,6 @@ def _evict_locked(table: BaseTable, wanted: int, library: Library, device: str) 
 
 def erase_if(table: BaseTable, column: str, comparison: str, bound: Any) -> int:
     """Erase the keys whose number in a column compares with a bound; how many they were."""
-    from ..storage.bounded.numbers import bounded_by
-
     table._need("erase")
     columns = {"keys": table._key, "values": table._value, "scores": table._score}
     if column not in columns or (chosen := columns[column]) is None:
@@ -72,8 +72,6 @@ def erase_if(table: BaseTable, column: str, comparison: str, bound: Any) -> int:
 
 
 def _erase_if_locked(table: BaseTable, column: str, how: Any) -> int:
-    from ..storage.bounded.least import Numbers, keys_that_compare
-
     storage, engine, width = table._storage, table._engine, table._key.nbytes
     n = storage.store.size
     if n == 0:

@@ -26,6 +26,7 @@ from ...runtime.engine import Buffer, Engine
 from ..bounded.bounded_storage import BoundedStorage
 from ..bounded.least import Numbers, keys_that_compare
 from ..bounded.policies import Frequent
+from ..random_words import random_words
 from ..storage import Storage
 from .home import Home
 from .parts import Part, flagged
@@ -72,7 +73,7 @@ class Cache:
         self._queued = 0
         self._least_rank, self._ages = 0, 0  # of those who left last no one has a greater rank; and when that was
         self._lock = threading.Lock()
-        self._random = np.random.default_rng(bounded.store.seed)
+        self._seed = bounded.store.seed  # of the next choice of candidates
 
     @property
     def storage(self) -> Storage:
@@ -150,7 +151,8 @@ class Cache:
         most = max(_FEWEST_CANDIDATES, self.capacity)
         if n <= most:
             return keys, n
-        places = (np.arange(most) + self._random.random(most)) * (n / most)
+        self._seed += most
+        places = (np.arange(most) + random_words(most, self._seed) * 2.0**-64) * (n / most)
         numbers = np.minimum(places, n - 1).astype(np.uint64)
         some = Part(self._engine, most, self._engine.from_host(numbers, stream))
         return some.packed(keys.ptr, self._bounded.key_bytes, stream), most
