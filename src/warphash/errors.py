@@ -17,6 +17,7 @@ __all__ = [
     "EngineUnavailable",
     "ParameterError",
     "PathError",
+    "ProcessError",
     "ShapeError",
     "TableFull",
     "UnsupportedVerb",
@@ -72,6 +73,10 @@ class CorruptFile(WarphashError, ValueError):
 
 class PathError(WarphashError, OSError):
     """A path that no file can be read from or written to, such as a folder, or in a folder that takes no file."""
+
+
+class ProcessError(WarphashError, RuntimeError):
+    """A call that belongs into another process: of a forked copy of a table, or of a worker's copy of an `IdMap`."""
 
 
 class EngineUnavailable(WarphashError, RuntimeError):

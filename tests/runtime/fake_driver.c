@@ -22,8 +22,11 @@ static _Thread_local int depth = 0;
 static long long live_bytes = 0, live_buffers = 0;
 static const long long kTotalBytes = 1ll << 30;
 
+long long calls = 0;  // of functions that a process without a GPU must not call
+
 #define NEED_CONTEXT()                                                         \
   do {                                                                         \
+    ++calls;                                                                   \
     if (depth == 0 || contexts[depth - 1] != kContext) return kInvalidContext; \
   } while (0)
 
@@ -33,6 +36,7 @@ Result cuDriverGetVersion(int* version) {
   return kSuccess;
 }
 Result cuDeviceGetCount(int* count) {
+  ++calls;
   *count = 1;
   return kSuccess;
 }
@@ -80,6 +84,7 @@ Result cuCtxPopCurrent_v2(uintptr_t* context) {
   return kSuccess;
 }
 Result cuCtxGetCurrent(uintptr_t* context) {
+  ++calls;
   *context = depth ? contexts[depth - 1] : 0;
   return kSuccess;
 }
@@ -269,6 +274,7 @@ Result cuMemFreeHost(void* ptr) {
   return kSuccess;
 }
 Result cuPointerGetAttribute(void* data, int which, uintptr_t ptr) {
+  ++calls;
   *(int*)data = 0;
   return which == 9 /* the device */ && ptr % 256 == 0 ? kSuccess : kInvalidValue;
 }

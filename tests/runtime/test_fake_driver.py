@@ -93,6 +93,61 @@ print(engine.to_host(memory.ptr, np.uint8, 8).tolist() == [7] * 8)
 JOINS = WAITS.replace("engine.order(stream, lambda handle: None)", "engine.synchronize(stream)")
 
 
+FORKS = """
+import ctypes, gc, os
+import numpy as np
+from warphash import DeviceError, EngineUnavailable, HashMap
+from warphash.runtime.cuda import engine as cuda
+from warphash.runtime.devices import engine_for
+from warphash.table.locks import ReadWriteLock
+engine, driver = cuda.engine(0), ctypes.CDLL("libcuda.so.1")
+calls = ctypes.c_longlong.in_dll(driver, "calls")
+held = [engine.allocate(100), engine.allocate(1 << 20), engine.allocate(64 << 20)]
+held += [engine.allocate_pinned(1 << 20), engine.mark()]
+answer = engine.answer(4)
+lock = ReadWriteLock(engine.lost_in_child)
+assert engine_for("cuda") is engine
+said = []
+def refuses(kind, call):
+    try:
+        call()
+        said.append("went on")
+    except kind as error:
+        said.append("spawn" in str(error))
+if os.fork():
+    print(os.waitstatus_to_exitcode(os.wait()[1]))
+    before = calls.value
+    held.clear()
+    assert calls.value > before and lock.write(lambda: 7) == 7
+    engine.fill(engine.allocate(1 << 20).ptr, 1, 8)
+else:
+    before = calls.value
+    for kind, call in (
+        (DeviceError, lambda: lock.read(int)),
+        (DeviceError, lambda: lock.write(int)),
+        (DeviceError, lambda: engine.allocate(1 << 20)),
+        (DeviceError, lambda: engine.fill(held[0].ptr, 0, 8)),
+        (DeviceError, lambda: engine.to_host(held[1].ptr, np.uint8, 8)),
+        (DeviceError, lambda: engine.synchronize()),
+        (DeviceError, lambda: engine.from_host(np.arange(5))),
+        (DeviceError, lambda: engine.allocate_pinned(1 << 20)),
+        (DeviceError, lambda: answer.ask(held[1].ptr)),
+        (EngineUnavailable, lambda: HashMap("int64", "int64", device="cuda")),
+        (EngineUnavailable, lambda: HashMap("int64", "int64", device="cuda:0")),
+        (EngineUnavailable, lambda: cuda.engine(0)),
+    ):
+        refuses(kind, call)
+    assert not cuda.available() and cuda.device_count() == 0 and cuda.gpu_of(held[1].ptr) is None
+    assert HashMap("int64", "int64").device == "cpu"
+    held.clear()
+    del answer
+    gc.collect()
+    if calls.value != before:
+        said.append(f"{calls.value - before} calls of the driver")
+    os._exit(said != [True] * 12)
+"""
+
+
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Of a process that finds the fake driver."""
@@ -159,3 +214,11 @@ print(cuda.available(), cuda.reason_unavailable())
     run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert run.stdout.startswith("False the compiled extension is missing")
     assert "pip install --force-reinstall --no-deps warphash" in run.stdout
+
+
+def test_a_forked_child_refuses_every_call_and_touches_nothing(environment: dict[str, str]) -> None:
+    """Memory that is given back there belongs to the parent, which goes on."""
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKS], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (run.stdout, run.stderr) == ("0\n", "")

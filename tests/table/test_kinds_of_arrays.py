@@ -234,3 +234,41 @@ def test_one_view_is_both_keys_and_values() -> None:
     table = HashMap("i8", "i8", device="cpu")
     seen = NUMPY.see(KEYS)
     assert table.insert(seen, seen).all() and (table.find(seen)[0] == KEYS).all()
+
+
+@pytest.mark.parametrize("device", one_of_each("cpu", "emulated"))
+@pytest.mark.parametrize("theirs", ["numpy", "fake"])
+def test_keys_from_another_table(device: str, theirs: str, fake: Library) -> None:
+    """They are of the kind that the other table was given, and no array of the table's own comes out."""
+    kind = fakes if theirs == "fake" else np.asarray
+    expected: type = Fake if theirs == "fake" else np.ndarray
+    others = HashMap("int64", "float64", device=device), HashSet("int64", device="cpu")
+    others[0].insert(kind(KEYS), kind(VALUES))
+    others[1].insert(kind(KEYS))
+
+    def empty(kind: Any) -> Any:
+        return HashMap("int64", "float64", device="cpu") if kind is HashMap else HashSet("int64", device="cpu")
+
+    def updated(other: Any) -> Any:
+        table = empty(type(other))
+        table.update(other)
+        return table
+
+    def in_place(other: Any) -> Any:
+        table = empty(type(other))
+        table |= other
+        return table
+
+    for other in others:
+        for table in (updated(other), in_place(other), empty(type(other)) | other, updated(updated(other))):
+            assert type(table.keys()) is expected and sorted(table.keys().tolist()) == KEYS.tolist()
+            if isinstance(table, HashMap):
+                assert [type(column) for column in table.to_arrays()] == [expected] * 2
+            plan = table.plan(len(KEYS))
+            assert np.asarray(plan.contains(kind(KEYS))).all()
+            assert type(table.copy().keys()) is expected
+    for table in (empty(HashSet) ^ others[1], empty(HashSet).union(others[1])):
+        assert type(table.keys()) is expected
+    kept = HashSet.from_arrays(KEYS[:1], device="cpu")
+    kept |= others[1]
+    assert type(kept.keys()) is np.ndarray, "the first keys were NumPy's"

@@ -23,7 +23,15 @@ MOMENT = 0.05
 def is_at_rest(lock: ReadWriteLock) -> bool:
     """Whether nobody holds the lock, and nobody waits."""
     waiting = lock._waiting_to_read | lock._waiting_to_write | lock._due
-    return not (lock._known or lock._reading or lock._writing or waiting or lock._mutex.locked())
+    return not (lock._known or lock._reading or lock._writing or waiting or is_taken(lock._mutex))
+
+
+def is_taken(mutex: Any) -> bool:
+    """Whether this or another thread has a reentrant lock."""
+    if not mutex.acquire(blocking=False):
+        return True
+    mutex.release()
+    return bool(mutex._is_owned())
 
 
 class Walk:

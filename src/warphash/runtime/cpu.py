@@ -65,6 +65,7 @@ class CpuEngine:
     stage_bytes: int = 256 << 10
     pool_blocks: int = 0
     shares_host_memory: bool = True
+    lost_in_child: str | None = None
     clocks_mhz: Mapping[str, int] = MappingProxyType({})
 
     def __init__(self) -> None:

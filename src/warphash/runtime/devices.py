@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from contextlib import suppress
 from typing import Any
 
 from ..arrays import gpu_memory
@@ -13,6 +15,8 @@ __all__ = ["engine_for"]
 
 _gpus: dict[str, Engine] = {}
 """The engines of GPUs that were asked for, by the names that they were asked for by. An engine lasts for ever."""
+
+os.register_at_fork(after_in_child=_gpus.clear)  # CUDA does not survive a fork
 
 
 def engine_for(device: str | None) -> Engine:
@@ -62,3 +66,7 @@ def _gpu_of(address: int) -> int | None:
 
 
 gpu_memory.answer_with(_gpu_of)
+
+with suppress(ImportError):  # `engine_for` names the mend
+    # Verbs of tables on a GPU use it, too, and a verb imports nothing: there may be too little memory.
+    from . import cpu as cpu

@@ -182,6 +182,8 @@ class Engine(Protocol):
         Kernels run in the memory of the process, so they also reach a file that is mapped there.
     clocks_mhz
         Clock rates of the chip in MHz, by its parts; empty for the processors of this machine.
+    lost_in_child
+        Why a forked child cannot use the engine, with the mend; None if a child can.
     """
 
     asynchronous: bool
@@ -191,6 +193,7 @@ class Engine(Protocol):
     stage_bytes: int
     pool_blocks: int
     shares_host_memory: bool
+    lost_in_child: str | None
 
     @property
     def clocks_mhz(self) -> Mapping[str, int]: ...

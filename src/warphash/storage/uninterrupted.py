@@ -5,10 +5,13 @@ from __future__ import annotations
 import functools
 import os
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
+
+from ..errors import ProcessError
 
 __all__ = ["uninterrupted"]
 
@@ -21,42 +24,80 @@ def uninterrupted(work: Callable[[], T]) -> T:
     Python raises it in the main thread alone, so a thread of a pool does the work. Without a pool, each call would
     start a thread: 0.12 ms instead of 0.05.
     """
-    chances, ended = [True], threading.Event()
-    results: list[T] = []
-    errors: list[BaseException] = []
+    call = _Call(work)
+    try:
+        _calls.add(call)
+        try:
+            _workers().submit(call.run)
+        except RuntimeError:  # the process ends, and no thread begins any more
+            call.run()
+        call.wait()
+    except BaseException:
+        if call.has_chance():
+            raise
+        while not call.outcome:
+            with suppress(KeyboardInterrupt):
+                call.wait()
+        raise
+    finally:
+        _calls.discard(call)
+    results, error = call.outcome[0]
+    if error is not None:
+        raise error
+    return results[0]
 
-    def has_chance() -> bool:
+
+class _Call(Generic[T]):
+    """Work that a thread of the pool does, or has done.
+
+    Attributes
+    ----------
+    thread
+        The thread that waits for the work.
+    outcome
+        Empty until the work is done. Then a list of its result, and the error that came out.
+    """
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work, self._chances = work, [True]
+        self.thread = threading.get_ident()
+        self.outcome: list[tuple[list[T], BaseException | None]] = []
+        # Held until the work is done. A plain lock, which a forked child can let go of for a thread that is gone.
+        self._under_way = threading.Lock()
+        self._under_way.acquire()
+
+    def has_chance(self) -> bool:
         """Whether this thread is the first one that asks: the other one has nothing to do then."""
         try:
-            return chances.pop()
+            return self._chances.pop()
         except IndexError:
             return False
 
-    def run() -> None:
-        if not has_chance():
+    def run(self) -> None:
+        """Do the work, unless the thread that waits has given up before."""
+        if not self.has_chance():
             return
         try:
-            results.append(work())
+            self.end([self._work()], None)
         except BaseException as error:
-            errors.append(error)
-        ended.set()
+            self.end([], error)
 
-    try:
-        try:
-            _workers().submit(run)
-        except RuntimeError:  # the process ends, and no thread begins any more
-            run()
-        ended.wait()
-    except BaseException:
-        if has_chance():
-            raise
-        while not ended.is_set():
-            with suppress(KeyboardInterrupt):
-                ended.wait()
-        raise
-    if errors:
-        raise errors[0]
-    return results[0]
+    def end(self, results: list[T], error: BaseException | None) -> None:
+        """Tell the thread that waits."""
+        self.outcome.append((results, error))
+        self._under_way.release()
+
+    def wait(self) -> None:
+        """Return when the work is done. An interrupt may come out before."""
+        if not self.outcome:
+            self._under_way.acquire()
+
+    def end_in_child(self) -> None:
+        """Have the thread that waits go on, if a handler of a signal forked there."""
+        if not self.outcome:
+            self.outcome.append(([], ProcessError("the process was forked in the middle of this call")))
+        if self._under_way.locked():
+            self._under_way.release()
 
 
 @functools.cache
@@ -65,4 +106,27 @@ def _workers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(thread_name_prefix="warphash")
 
 
-os.register_at_fork(after_in_child=_workers.cache_clear)  # a child has none of the threads
+_calls: set[_Call[Any]] = set()
+"""Those that threads wait for."""
+
+_LONGEST_FORK_WAIT_S = 5.0
+"""Seconds that a fork waits for the work of its own thread."""
+
+
+def _before_fork() -> None:
+    """Wait for work of the thread that forks: a handler of a signal may fork while its thread waits for the work."""
+    until = time.monotonic() + _LONGEST_FORK_WAIT_S
+    for call in _calls.copy():
+        while call.thread == threading.get_ident() and not call.outcome and time.monotonic() < until:
+            time.sleep(0.001)
+
+
+def _after_fork_in_child() -> None:
+    """Start without threads: the child has none of them."""
+    _workers.cache_clear()
+    for call in _calls:
+        call.end_in_child()
+    _calls.clear()
+
+
+os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)

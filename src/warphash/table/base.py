@@ -61,7 +61,7 @@ from ..storage.bounded.bound import RANKED_ROWS
 from ..storage.codec import WordStorage
 from ..storage.make import make_storage
 from ..storage.storage import Storage
-from . import captured, copies, notebook
+from . import archive, captured, copies, notebook
 from .array_types import A, Bools, Counts, K, Keys, Like, Order
 from .closed import ClosedStorage
 from .known_batches import KnownLookups, See, known_lookups, known_updates
@@ -185,7 +185,7 @@ class BaseTable(Generic[K]):
                 )
         self._seed = int.from_bytes(os.urandom(8)) >> 1 if seed is None else integer("seed", seed, 0)
         self._transfer = Transfer(self._engine)
-        self._lock = ReadWriteLock()
+        self._lock = ReadWriteLock(self._engine.lost_in_child)
         # Of each type of arrays that were looked up in the table's memory, for find (True) and for contains.
         self._lookups: dict[tuple[type, bool], KnownLookups | None] = {}
         self._updates: dict[type, See | None] = {}  # of each type of arrays that were kept
@@ -581,8 +581,6 @@ class BaseTable(Generic[K]):
         PathError
             If ``path`` is a folder or a device, or its folder is missing or takes no file. The table is not read then.
         """
-        from . import archive  # with what it imports, a quarter of our import time
-
         self._need("save")
         if isinstance(self._key, NullableColumn):
             raise UnsupportedVerb(f"a file has no keys of type {self._key.name}: pickle the table")
@@ -606,8 +604,6 @@ class BaseTable(Generic[K]):
         MemoryError
             If there is no room.
         """
-        from . import archive
-
         return copies.loaded(cls, path, archive.read(path, cls._kind), device)
 
     # ---- a file that holds the table
@@ -629,7 +625,6 @@ class BaseTable(Generic[K]):
             If there is no room, in memory, in the address space or among the open files.
         """
         from ..storage.tickets.table_file import describe
-        from . import archive
 
         target = ExistingFile(os.path.realpath(path))
         try:
@@ -642,8 +637,6 @@ class BaseTable(Generic[K]):
 
     def _keep_in_file(self, path: Path, opens: bool) -> None:
         """Have a new file hold the table, and have the file flushed if nobody closes the table."""
-        from . import archive
-
         columns = [self._key] if self._value is None else [self._key, self._value]
         empty = [np.empty((0, *column.shape), column.dtype) for column in columns]
         store: Any = self._storage.store  # of a design whose slots may lie in a file
@@ -1165,9 +1158,14 @@ class BaseTable(Generic[K]):
         self._update_locked(self._view_pairs(keys, values), Op.KEEP, None, unique=unique, ranks=ranks)
 
     def _note_kind(self, keys: ArrayView) -> None:
-        """Remember what kind of array the first keys were that the table was given to keep."""
-        if self._like is None:
+        """Remember what kind of array the first keys were that a caller gave the table to keep."""
+        if self._like is None and keys.library is not ENGINE_MEMORY:
             self._like = library_of_rows(keys.library), keys.device
+
+    def _note_kind_of(self, other: BaseTable[Any]) -> None:
+        """As `_note_kind`, if the first keys come from another table: their kind is the one that table has noted."""
+        if self._like is None and other._like is not None and other._like[1] in ("cpu", self._device):
+            self._like = other._like
 
     # ---- the one path of verbs that read all keys
     def _read_all(self, like: Any, *columns: Column) -> list[Any]:

@@ -116,6 +116,7 @@ def _update_from_table(table: HashMap, other: Any) -> None:
     else:
         keys, values = other.to_arrays(like="numpy")
     table._learn_names(other._names)
+    table._note_kind_of(other)
     table._update(keys, values, Op.REPLACE, answers=False)
 
 

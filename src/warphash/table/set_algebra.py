@@ -157,6 +157,7 @@ def add_all(left: Side, right: Side) -> None:
     """Insert the keys of the right set."""
     left.table._view_scores(right.keys, None)  # which refuses a table that needs scores
     left.table._learn_names(right.table._names)
+    left.table._note_kind_of(right.table)
     left.table._update_locked([right.keys], Op.KEEP, None)
 
 
@@ -189,7 +190,9 @@ def combined(left: AnySet, right: BaseTable, choose: Choice) -> AnySet:
 
     description, keys = _of_both(left, right, answer)
     description |= {"capacity": keys.shape[0], "max_size": None, "evict": None, "score": None}
-    return copies.like(left, description, keys, None, unique=False)
+    made = copies.like(left, description, keys, None, unique=False)
+    made._note_kind_of(right)
+    return made
 
 
 def related(left: BaseTable, right: BaseTable, holds: Relation) -> bool:

@@ -21,7 +21,9 @@ takes less to see than to push.
 
 Processes
 ---------
-CUDA does not survive a fork. A child that uses a GPU has to be spawned; `DriverError` says so.
+CUDA does not survive a fork. Once this process has started the driver, a forked child has no GPU: tables and engines
+that the child inherits refuse every call, with `FORK_MEND`. To give their memory back does nothing there, since the
+memory is the parent's. A child that uses a GPU has to be spawned, or forked before the parent uses a GPU.
 """
 
 from __future__ import annotations
@@ -29,8 +31,9 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
+import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
@@ -94,15 +97,38 @@ def available() -> bool:
     return reason_unavailable() is None
 
 
-@functools.cache
+FORK_MEND = (
+    "start the process with multiprocessing's method 'spawn' or 'forkserver', or use no GPU before the fork and make "
+    "the table in the child"
+)
+
+_NOT_INITIALIZED = 3
+"""What the driver's ``cuInit`` answers in the child of a process that has started the driver."""
+
+_lost = False
+"""Whether this process was forked from a process that had started the driver."""
+
+
 def reason_unavailable() -> str | None:
     """Why no GPU can be used, with the mend; None where one can."""
+    if _lost:
+        return (
+            f"CUDA does not survive a fork, and the process that this one was forked from had used a GPU: {FORK_MEND}"
+        )
+    return _reason_unavailable()
+
+
+@functools.cache
+def _reason_unavailable() -> str | None:
     # The driver first, by hand: with none, cuda-bindings raise here and cuda-core can hang after that.
     try:
         library = ctypes.CDLL(_LIBRARY)
     except OSError:
         return "no NVIDIA driver is installed (libcuda.so.1 is missing)"
     if status := library.cuInit(0):
+        if status == _NOT_INITIALIZED:
+            child = "the child of a process that used CUDA"
+            return f"the NVIDIA driver does not start (cuInit answered {status}), as in {child}: {FORK_MEND}"
         return f"the NVIDIA driver does not start (cuInit answered {status}); nvidia-smi may say more"
     count = ctypes.c_int()
     if library.cuDeviceGetCount(ctypes.byref(count)) or count.value == 0:
@@ -167,6 +193,18 @@ def engine(index: int = 0) -> CudaEngine:
         return _engines[index]
 
 
+def _after_fork_in_child() -> None:
+    """Give up the GPUs, if the driver was started."""
+    global _lost, _engines_lock
+    _lost = _lost or (_reason_unavailable.cache_info().currsize == 1 and _reason_unavailable() is None)
+    _engines_lock = threading.Lock()
+    for made in _engines.values():
+        made.lose()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
 class StreamHandle(int):
     """The driver's handle of a stream, which other libraries take by ``__cuda_stream__``, too."""
 
@@ -225,6 +263,10 @@ class CudaEngine:
     def __init__(self, index: int) -> None:
         self._driver = driver = bindings()
         self.device = f"cuda:{index}"
+        self.lost_in_child: str | None = (
+            f"{self.device} cannot be used in a forked process, because CUDA does not survive a fork: {FORK_MEND}"
+        )
+        self._is_lost = False
         what = f"starting {self.device}"
         handle = check(driver.cuDeviceGet(index), what)
         attribute = driver.CUdevice_attribute
@@ -531,14 +573,29 @@ class CudaEngine:
             return self._driver.cuMemAlloc(nbytes)
         return self._driver.cuMemAllocFromPoolAsync(nbytes, self._pool, handle)
 
+    def lose(self) -> None:
+        """Refuse every call from here on. Memory that is given back stays with the parent."""
+        refuse = partial(_refuse_in_child, self.lost_in_child)
+        self._is_lost = True
+        self._streams = _LostStreams(refuse)
+        self.kernel = self.call = self.order = self.join = self.is_captured = self.wait_for = refuse
+
+    def discard(self, function: Any, handle: Any) -> None:
+        """Have the driver destroy something, unless that is the parent's."""
+        if not self._is_lost:
+            self.call(function, handle)
+
     def _release_counted(self, kept: KeptMemory, nbytes: int, ptr: int) -> None:
         self._release(ptr)
-        kept.count(-nbytes)
+        if not self._is_lost:
+            kept.count(-nbytes)
 
     def _release(self, ptr: int) -> None:
         if self._pool is None:
-            self.call(self._driver.cuMemFree, ptr)
-        else:  # behind the last operation there was, but never on a caller's stream, which may be gone by now
+            self.discard(self._driver.cuMemFree, ptr)
+        elif (
+            not self._is_lost
+        ):  # behind the last operation there was, but never on a caller's stream, which may be gone by now
             self._streams.free(ptr)
 
 
@@ -547,6 +604,20 @@ def _compiled() -> Any:
     from . import _streams  # type: ignore[attr-defined]
 
     return _streams
+
+
+class _LostStreams:
+    """In place of ``Streams`` in a forked child."""
+
+    def __init__(self, refuse: Callable[..., NoReturn]) -> None:
+        self._refuse = refuse
+
+    def __getattr__(self, name: str) -> Callable[..., NoReturn]:
+        return self._refuse
+
+
+def _refuse_in_child(reason: str | None, *_: object, **__: object) -> NoReturn:
+    raise DeviceError(reason)
 
 
 def _refuse(what: str, status: int) -> NoReturn:

@@ -72,4 +72,4 @@ class CudaMark:
 
     def __del__(self) -> None:
         if not sys.is_finalizing():
-            self._engine.call(self._driver.cuEventDestroy, self.event)
+            self._engine.discard(self._driver.cuEventDestroy, self.event)

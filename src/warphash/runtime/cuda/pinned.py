@@ -53,4 +53,4 @@ class PinnedPages:
         return int(ptr)
 
     def _unpin(self, ptr: int) -> None:
-        self._engine.call(self._driver.cuMemFreeHost, ptr)
+        self._engine.discard(self._driver.cuMemFreeHost, ptr)

@@ -24,6 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
@@ -66,6 +67,21 @@ def engine() -> EmulatedEngine:
     return EmulatedEngine()
 
 
+_engines: WeakSet[EmulatedEngine] = WeakSet()
+"""All engines of the process: tests make further ones."""
+
+
+def _after_fork_in_child() -> None:
+    """Forget the threads that had a lock: a thread may make a table, in no call, while another one forks."""
+    global _launching
+    _launching = threading.Lock()
+    for made in _engines:
+        made.renew_locks()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
 class EmulatedEngine:
     """A GPU of 4 blocks at a time and 1 GiB, on one thread.
 
@@ -83,6 +99,7 @@ class EmulatedEngine:
     stage_bytes: int = 0
     pool_blocks: int = 4  # every check of a table reads the whole pool
     shares_host_memory: bool = True
+    lost_in_child: str | None = None
     clocks_mhz: Mapping[str, int] = MappingProxyType({})
 
     def __init__(self, rewrite: Callable[[str], str] = str) -> None:
@@ -90,6 +107,12 @@ class EmulatedEngine:
         self._rewrite = rewrite
         self._programs: dict[KernelSpec, EmulatedProgram] = {}
         self._compiling = threading.Lock()
+        _engines.add(self)
+
+    def renew_locks(self) -> None:
+        """Forget the threads that had a lock."""
+        self._compiling = threading.Lock()
+        self.memory.renew_lock()
 
     def program(self, spec: KernelSpec) -> Program:
         """The kernels of ``spec``: loaded, else from the cache on disk, else compiled (about 1 s)."""

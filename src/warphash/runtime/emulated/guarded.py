@@ -66,13 +66,17 @@ class GuardedMemory:
         self._libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
         self._libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
         self._libc.memcmp.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
-        self._lock = threading.RLock()  # reentrant: a buffer may be collected, and given back, inside an operation
-        self._reading = False
+        self.renew_lock()
         self._waiting: list[int] = []
         self._live: OrderedDict[int, _Allocation] = OrderedDict()
         self._freed: deque[_Allocation] = deque()
         self._spare: dict[int, list[int]] = {}  # mappings that come out of quarantine, by their size
         self.used = 0
+
+    def renew_lock(self) -> None:
+        """Forget the thread that has the lock."""
+        self._lock = threading.RLock()  # reentrant: a buffer may be collected, and given back, inside an operation
+        self._reading = False
 
     def take(self, nbytes: int) -> int:
         """Address of new memory.
