@@ -212,8 +212,8 @@ def test_id_map_on_a_gpu() -> None:
     ids = IdMap(capacity=1).cuda()
     batch = torch.randint(-(2**62), 2**62, (64, 100), device="cuda")
     rows = ids(batch)
-    assert rows.device == batch.device and torch.equal(ids.ids()[rows], batch)
-    assert torch.equal(rows.unique(), torch.arange(ids.num_rows, device="cuda"))
+    assert rows.device == batch.device and torch.equal(ids.ids()[rows - ids.first_row], batch)
+    assert torch.equal(rows.unique(), torch.arange(ids.first_row, ids.num_rows, device="cuda"))
     moved = ids.cpu().eval()
     assert torch.equal(moved(batch.cpu()), rows.cpu()) and moved.ids().device.type == "cpu"
     again = IdMap(device="cuda")
