@@ -192,6 +192,6 @@ for table in tables:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_first_insert_with_little_memory() -> None:
-    designs = ["cuckoo", "dynamic_cuckoo", "quotient_cuckoo", "tiered"]
+    designs = ["cuckoo", "slab", "dynamic_cuckoo", "quotient_cuckoo", "tiered"]
     run = subprocess.run([sys.executable, "-c", FIRST_INSERT, *designs], capture_output=True, text=True, check=False)
     assert (run.stdout, run.stderr) == ("refused\n" * len(designs), "")

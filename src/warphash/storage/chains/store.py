@@ -42,6 +42,9 @@ from .chain_array import ChainArray, Snapshot
 
 __all__ = ["ChainStore"]
 
+_TAKEN_BACK_AT_ONCE = 1 << 16
+"""Elements of a batch whose flags are read together when the batch is taken back."""
+
 
 class _Counts(NamedTuple):
     """Keys held; erased slots, at most; buckets that inserts read, and the keys they added."""
@@ -634,24 +637,28 @@ class ChainStore:
 class _TakeBack:
     """Erases what an insert added, by its flags. Interrupted and called again, it goes on.
 
-    Each element of the list erases one pair, list by list in order. So the ledger tells how far it came.
+    Takes the flags a piece at a time, because an insert is also taken back where memory is short. Each element of a
+    piece erases one pair, list by list in order. So the ledger tells how far it came.
     """
 
     def __init__(self, store: ChainStore, keys: int, values: int, n: int, flags: int) -> None:
         self._store, self._keys, self._values, self._n, self._flags = store, keys, values, n, flags
-        self._begun: tuple[npt.NDArray[np.int64], int] | None = None
-        self._done = False
+        # The first element of a piece; and of a piece that has begun, the elements that added pairs, and the ledger.
+        self._piece: tuple[int, tuple[npt.NDArray[np.int64], int] | None] = 0, None
 
     def __call__(self, stream: Any) -> None:
-        if self._done:
-            return
         store, array = self._store, self._store.array
-        if self._begun is None:
-            flags = array.engine.to_host(self._flags, np.uint8, self._n, stream)
-            self._begun = np.flatnonzero(flags == Flag.CHANGED), array.ledger.read(stream).erased
-        added, before = self._begun
-        left = added[array.ledger.read(stream).erased - before :]
-        store._erases_left -= len(left)
-        undo = "retract" if array.repeats else "erase"
-        array.launch(undo, self._n, keys=self._keys, values=self._values, which=left, stream=stream)
-        self._done = True
+        while self._piece[0] < self._n:
+            first, begun = self._piece
+            count = min(_TAKEN_BACK_AT_ONCE, self._n - first)
+            if begun is None:
+                flags = array.engine.to_host(self._flags + first, np.uint8, count, stream)
+                begun = first + np.flatnonzero(flags == Flag.CHANGED), array.ledger.read(stream).erased
+                self._piece = first, begun
+            added, before = begun
+            left = added[array.ledger.read(stream).erased - before :]
+            store._erases_left -= len(left)
+            if len(left):
+                undo = "retract" if array.repeats else "erase"
+                array.launch(undo, self._n, keys=self._keys, values=self._values, which=left, stream=stream)
+            self._piece = first + count, None
