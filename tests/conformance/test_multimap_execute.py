@@ -196,13 +196,15 @@ def test_arrays_that_do_not_fit(table: MultiMap) -> None:
         with pytest.raises(ShapeError, match="one length"):
             table.execute(np.full(n, INSERT, np.uint8), SMALL[:3], SMALL[:m])
         unchanged(table)
-    for dtype in ("f4", "i4", "u8", "i2", "O", "S4", bool):
+    for dtype in ("f4", "i4", "u8", "i2", "O", "S4", bool):  # of numbers, such as do not fit
         wrong = np.ones(3, np.uint32).astype(dtype)
+        if wrong.dtype.kind in "iuf":
+            wrong = {"f": wrong / 2, "i": -wrong, "u": wrong << np.uint64(32)}[wrong.dtype.kind]
         for keys, values in ((SMALL[:3], wrong), (wrong, SMALL[:3])):
             with pytest.raises(DtypeError):
                 table.execute(inserts, keys, values)
             unchanged(table)
-    for operations in (None, ["find"] * 3, [0.5] * 3, np.ones(3)):
+    for operations in (None, ["find"] * 3, [0.5] * 3, np.full(3, 0.5)):
         with pytest.raises((DtypeError, ShapeError)):
             table.execute(operations, SMALL[:3], SMALL[:3])
         unchanged(table)

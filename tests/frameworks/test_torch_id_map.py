@@ -334,5 +334,5 @@ def test_bad_input() -> None:
         IdMap("int64")
     with pytest.raises(ParameterError, match="first_row must be at least 0, got -1"):
         IdMap(first_row=-1)
-    with pytest.raises(DtypeError, match="keys must be int64"):
-        IdMap()(torch.ones(3))
+    with pytest.raises(DtypeError, match="keys must be values that int64 has"):
+        IdMap()(torch.full((3,), 0.5))

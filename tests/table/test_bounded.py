@@ -702,7 +702,7 @@ def test_scores_are_given_where_they_are_needed_and_nowhere_else() -> None:
     with pytest.raises(ParameterError, match="leave it out"):
         plain.table.insert(keys, keys, scores=keys.astype("f8"))
     with pytest.raises(DtypeError):
-        scored.table.insert(keys, keys, scores=keys)
+        scored.table.insert(keys, keys, scores=keys + 2**53)
     with pytest.raises(warphash.ShapeError, match="5 keys and 4 scores"):
         scored.table.insert(keys, keys, scores=np.zeros(4))
     assert len(scored.table) == len(plain.table) == 0

@@ -36,6 +36,9 @@ Items = npt.NDArray[Any]
 Shape = tuple[int, ...]
 
 _SEQUENCES = (list, tuple, range)
+_PLAIN = {int, float, bool, str, bytes}
+"""The types of most items, which are no sequences of items."""
+
 _NUMBERS = (numbers.Number, np.bool_, decimal.Decimal)
 _MOMENT = re.compile(r"NaT|[+-]?\d{4,}(-\d\d(-\d\d([T ][\d:.]*(?P<zone>Z|[+-]\d\d:?\d\d)?)?)?)?")
 """An ISO date or time. NumPy also reads "now" and "today", which are never the same twice."""
@@ -120,7 +123,8 @@ def item_at(value: Any, number: int, items: int, dtype: Dtype) -> Any:
 
 def _leaves(value: Any, has_records: bool) -> tuple[Shape, list[Any]]:
     """The shape of nested sequences, and their items in order."""
-    value = python_value(value)
+    if not isinstance(value, _SEQUENCES):
+        value = python_value(value)
     if isinstance(value, np.ndarray):
         return value.shape, list(contiguous(value, objects=True).reshape(-1))
     if has_records and isinstance(value, tuple):
@@ -129,10 +133,10 @@ def _leaves(value: Any, has_records: bool) -> tuple[Shape, list[Any]]:
         array = _as_array(value)
         return ((), [value]) if array is None else _leaves(array, has_records)
     kinds = set(map(type, value))
-    if any(hasattr(kind, "as_py") for kind in kinds):
+    if any(hasattr(kind, "as_py") for kind in kinds - _PLAIN):
         value = list(map(python_value, value))
         kinds = set(map(type, value))
-    if not any(_is_nested(kind, has_records) for kind in kinds):
+    if kinds <= _PLAIN or not any(_is_nested(kind, has_records) for kind in kinds):
         return (len(value),), list(value)
     parts = [_leaves(part, has_records) for part in value]
     shapes = {shape for shape, _ in parts}

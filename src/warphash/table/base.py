@@ -770,7 +770,9 @@ class BaseTable(Generic[K]):
 
     def _sought(self, keys: Any) -> tuple[ArrayView, Fits]:
         """See the keys of a batch to be looked up or erased, and which of them the key type represents."""
-        seen, fits = self._key.fitting(keys)
+        return self._sought_rows(*self._key.fitting(keys))
+
+    def _sought_rows(self, seen: ArrayView, fits: Fits) -> tuple[ArrayView, Fits]:
         if seen.device != self._device and seen.device != "cpu":
             self._transfer.refuse(seen, "keys")
         return seen, fits
@@ -779,10 +781,7 @@ class BaseTable(Generic[K]):
         """Whether ``keys`` is one key and no batch; and as `_sought`."""
         seen, fits = self._key.elements(keys)
         is_one = seen.shape == self._key.shape
-        rows, fits = self._key.rows(seen, fits)
-        if rows.device != self._device and rows.device != "cpu":
-            self._transfer.refuse(rows, "keys")
-        return is_one, rows, fits
+        return is_one, *self._sought_rows(*self._key.rows(seen, fits))
 
     def _view_beside(self, keys: ArrayView, column: Column, rows: Any, what: str) -> ArrayView:
         """See an array with a row for each key, and check it. A single row is that of all keys."""
@@ -894,13 +893,15 @@ class BaseTable(Generic[K]):
                 return made[0], made[1]
             if status > 0:
                 self._engine.refuse_launch(status)
-        seen, fits = self._sought(keys)
+        seen, fits = self._key.fitting(keys)
         if fits is None and which not in self._lookups and seen.device == self._device:
             self._lookups[which] = known_lookups(self, type(keys), seen, column, PRESENCE)
         return self._look_up_sought(seen, fits, column, absent)
 
     def _look_up_sought(self, seen: ArrayView, fits: Fits, column: Column | None, absent: bytes) -> tuple[Any, Any]:
         """As `_look_up`, of keys that were seen, and which of them fit."""
+        if seen.device != self._device and seen.device != "cpu":
+            self._transfer.refuse(seen, "keys")
         keys = seen if fits is None else chosen(seen, fits)
         library, rows, engine = keys.library, keys.shape[:1], self._engine
         values = None if column is None else library.empty(keys, rows + column.shape, column.dtype, engine)
