@@ -128,7 +128,7 @@ def test_updates_count_each_element_once(design: str, types: tuple[str, str], mo
 
 def test_a_build_reads_each_key_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A build takes the batch from the caller's memory. Keys that repeat are too few for a sample to tell."""
-    n = 300_000
+    n = 100_000
     first = np.arange(n)
     first[:50] = first[-50:]
     batch = Changing((first, first + n), (first, first + n))
