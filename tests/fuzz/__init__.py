@@ -1,0 +1,1 @@
+"""Random differential testing: tables against dicts, NumPy and plain Python. ``python -m fuzz`` runs it (`__main__`)."""
