@@ -195,3 +195,9 @@ def test_a_first_insert_with_little_memory() -> None:
     designs = ["cuckoo", "slab", "dynamic_cuckoo", "quotient_cuckoo", "tiered"]
     run = subprocess.run([sys.executable, "-c", FIRST_INSERT, *designs], capture_output=True, text=True, check=False)
     assert (run.stdout, run.stderr) == ("refused\n" * len(designs), "")
+
+
+@pytest.mark.parametrize("first", ["table.base", "table.archive", "table.bounded", "storage.make"])
+def test_any_module_may_be_imported_first(first: str) -> None:
+    """The attributes of the package import the tables, which must not happen half way through their own import."""
+    subprocess.run([sys.executable, "-c", f"import warphash.{first}, warphash; warphash.HashMap"], check=True)

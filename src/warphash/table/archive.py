@@ -26,10 +26,12 @@ from typing import Any, BinaryIO, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from .. import atomic_file
 from ..arrays.key_column import key_column
 from ..arrays.row_type import Column
 from ..arrays.strings import StringArray
+
+# By name: `from .. import` asks the package, which imports the tables.
+from ..atomic_file import replace
 from ..designs import registry
 from ..errors import CorruptFile, DtypeError, is_lack_of_room
 from ..storage.bounded.bound import EVICT, RANKED_ROWS
@@ -114,7 +116,7 @@ def write(path: str | os.PathLike[str], contents: Callable[[], Snapshot]) -> Non
                 file.write(piece)
         file.write(digest.digest())
 
-    atomic_file.replace(path, write_to)
+    replace(path, write_to)
 
 
 def _parts(column: npt.NDArray[Any] | StringArray) -> list[npt.NDArray[Any]]:
