@@ -234,7 +234,9 @@ def test_a_number_that_is_no_operation(table: HashMap, numbers: list[int]) -> No
     unchanged(table)
 
 
-@pytest.mark.parametrize("operations", [np.ones(3), np.array(["insert"] * 3), np.array([1j] * 3)], ids=["f8", "U", "c"])
+@pytest.mark.parametrize(
+    "operations", [np.full(3, 0.5), np.array(["insert"] * 3), np.array([1j] * 3)], ids=["f8", "U", "c"]
+)
 def test_operations_of_another_kind(table: HashMap, operations: Array) -> None:
     with pytest.raises(DtypeError):
         table.execute(operations, KEYS[:3], KEYS[:3])
@@ -288,6 +290,8 @@ def test_values_and_keys_of_another_kind(table: HashMap) -> None:
     operations = np.full(3, ASSIGN, np.uint8)
     for dtype in ("f4", "f8", "i4", "u8", "i2", "O", "U3", "S4", "c16", "M8[s]", bool):
         wrong = np.ones(3, np.uint32).astype(dtype)
+        if wrong.dtype.kind in "iuf":  # of numbers, such as do not fit
+            wrong = np.full(3, {"f": 0.5, "i": -1, "u": 2**32}[wrong.dtype.kind], dtype)
         for keys, values in ((KEYS[:3], wrong), (wrong, KEYS[:3])):
             with pytest.raises(DtypeError):
                 table.execute(operations, keys, values)
@@ -335,9 +339,9 @@ def test_nothing_to_do(table: HashMap) -> None:
         assert (found.shape, found.dtype, done.shape, done.dtype) == ((0,), np.uint32, (0,), bool)
         unchanged(table)
     for operations, keys, values in (
-        (np.zeros(0), none, none),
-        (np.zeros(0, np.uint8), np.zeros(0), none),
-        (np.zeros(0, np.uint8), none, np.zeros(0)),
+        (np.zeros(0, bool), none, none),
+        (np.zeros(0, np.uint8), np.zeros(0, bool), none),
+        (np.zeros(0, np.uint8), none, np.zeros(0, bool)),
     ):
         with pytest.raises(DtypeError):
             table.execute(operations, keys, values)

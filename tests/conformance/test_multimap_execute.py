@@ -199,7 +199,7 @@ def test_arrays_that_do_not_fit(table: MultiMap) -> None:
     for dtype in ("f4", "i4", "u8", "i2", "O", "S4", bool):  # of numbers, such as do not fit
         wrong = np.ones(3, np.uint32).astype(dtype)
         if wrong.dtype.kind in "iuf":
-            wrong = {"f": wrong / 2, "i": -wrong, "u": wrong << np.uint64(32)}[wrong.dtype.kind]
+            wrong = np.full(3, {"f": 0.5, "i": -1, "u": 2**32}[wrong.dtype.kind], dtype)
         for keys, values in ((SMALL[:3], wrong), (wrong, SMALL[:3])):
             with pytest.raises(DtypeError):
                 table.execute(inserts, keys, values)

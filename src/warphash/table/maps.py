@@ -32,11 +32,10 @@ class HashMap(PairTable[K, V]):
 
     Verbs take arrays of any shape, lists and single values. Keys of another type than the table's are compared by their
     values: what the key type cannot represent is not there. An update of another type is taken if every value fits, and
-    is refused otherwise. Verbs answer with arrays of the keys' library, device and
-    shape. Columns of pandas, Polars and PyArrow are answered with columns: of a pandas Series, with its index. Rows of
-    two columns go together by their position, and not by their index. Columns of a frame, and fields of records, are
-    matched by their names. To a type checker, a map of unsigned integers to
-    floats is a ``HashMap[np.uint64, np.float32]`` (``array_types.py``).
+    is refused otherwise. Verbs answer with arrays of the keys' library, device and shape. Columns of pandas, Polars and
+    PyArrow are answered with columns: of a pandas Series, with its index. Rows of two columns go together by their
+    position, and not by their index. Columns of a frame, and fields of records, are matched by their names. To a type
+    checker, a map of unsigned integers to floats is a ``HashMap[np.uint64, np.float32]`` (``array_types.py``).
 
     Parameters
     ----------
