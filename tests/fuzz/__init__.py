@@ -1,1 +1,1 @@
-"""Random differential testing: tables against dicts, NumPy and plain Python. ``python -m fuzz`` runs it (`__main__`)."""
+"""Random differential tests: tables against dicts, NumPy and plain Python. `__main__` runs them."""

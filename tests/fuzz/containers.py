@@ -8,6 +8,9 @@ from __future__ import annotations
 import array as array_module
 import importlib.util
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,7 +18,7 @@ import numpy as np
 from fuzz.example import Example
 from fuzz.key_types import plain_of
 
-__all__ = ["NUMPY", "VIEWS", "as_numpy", "contained", "installed", "must_be_taken"]
+__all__ = ["NUMPY", "VIEWS", "as_numpy", "contained", "installed", "must_be_taken", "odd_scalars"]
 
 Make = Callable[[Example, Any], Any]
 
@@ -240,6 +243,32 @@ def makers() -> dict[str, Make]:
             if installed(*names):
                 _makers.update(make())
     return _makers
+
+
+@cache
+def odd_scalars() -> list[Any]:
+    """Single objects that most tables do not hold."""
+    odd: list[Any] = [None, "x", b"x", 2**70, -1, 0.5, np.float64("nan"), (1, 2), np.datetime64("NaT"), 1 + 2j]
+    odd += [
+        Decimal("NaN"),
+        Fraction(5, 1),
+        np.longdouble(5),
+        np.void(b"abc"),
+        range(3),
+        frozenset([1]),
+        ...,
+        np.ma.masked,
+    ]
+    if installed("pandas"):
+        import pandas
+
+        odd += [pandas.NA, pandas.NaT, pandas.Timestamp("2024-01-01"), pandas.Timestamp("2024-01-01", tz="UTC")]
+        odd += [pandas.Timedelta(5), pandas.Period("2024"), pandas.Interval(0, 1)]
+    if installed("pyarrow"):
+        import pyarrow
+
+        odd += [pyarrow.scalar(5), pyarrow.scalar("x"), pyarrow.scalar(None, pyarrow.int64())]
+    return odd
 
 
 VIEWS = [name for name in NUMPY if name.startswith(("numpy", "list", "tuple"))]

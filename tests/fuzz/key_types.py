@@ -1,12 +1,13 @@
 """Types of keys: what a table of them is asked for, random keys as plain Python values, and arrays of these.
 
-Two plain values are equal exactly if the table's keys are: numbers are ints or floats, times are nanoseconds, NaT is the
-string "NaT", records and rows are tuples, a null is None.
+Two plain values are equal exactly if the table's keys are: numbers are ints or floats, times are nanoseconds, NaT is
+the string "NaT", records and rows are tuples, a null is None.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,7 +55,7 @@ class KeyType(NamedTuple):
     spec: Any
     draw: Callable[[Example], Plain]
     array: Callable[[Sequence[Plain]], Any]
-    options: dict[str, Any] = {}
+    options: Mapping[str, Any] = MappingProxyType({})
     others: Callable[[Example, Sequence[Plain]], Batch] | None = None
 
     def pool(self, example: Example, n: int) -> list[Plain]:

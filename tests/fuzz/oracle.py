@@ -1,8 +1,8 @@
 """The oracle: a dict of plain Python keys, and the rules by which a verb may change the dict.
 
 Keys are Python values that are equal exactly if the table's keys are: ints, strings, bytes, tuples, None. Values are
-the bytes of their rows. If a key occurs several times in a batch, several outcomes are right; the model then follows the
-table's flags, and fails if these are not allowed.
+the bytes of their rows. If a key occurs several times in a batch, several outcomes are right; the model then follows
+the table's flags, and fails if these are not allowed.
 """
 
 from __future__ import annotations

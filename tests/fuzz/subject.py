@@ -9,13 +9,13 @@ from __future__ import annotations
 import pickle
 import tempfile
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fuzz.containers import NUMPY, VIEWS, as_numpy, contained, must_be_taken
+from fuzz.containers import NUMPY, VIEWS, as_numpy, contained, must_be_taken, odd_scalars
 from fuzz.example import Broken, Example, require
 from fuzz.key_types import Batch, KeyType, plain_of
 from fuzz.oracle import PairModel, Plain
@@ -221,12 +221,13 @@ class Subject:
         plain = example.choose(self.pool)
         key = self.key.array([plain])[0]
         if example.happens(0.4):
-            key = example.choose(
-                [None, "x", b"x", 2**70, -1, 0.5, np.float64("nan"), (1, 2), np.datetime64("NaT"), 1 + 2j]
-            )
+            key = example.choose(odd_scalars())
             example.note(f"{key!r} in table")
             answer = key in self.table
             require(isinstance(answer, bool), "in: no bool", answer)
+            if self.value is not None:
+                with suppress(WarphashError):
+                    self.table.get(key)
             if isinstance(key, int) and all(isinstance(each, int) for each in self.pool):
                 self.model.contained([key], [answer], "in")
             return

@@ -16,6 +16,7 @@ import numpy as np
 from fuzz.containers import installed
 from fuzz.example import Example, require
 from warphash import HashMap, HashSet, MultiMap, WarphashError
+from warphash.designs import registry
 
 KEYS = ["u4", "i8", "i2", "V12", "V16", "S40", "bytes"]
 DISTINCT = 3000
@@ -34,10 +35,11 @@ def run(example: Example) -> None:
     )
     kind: Any = HashSet if is_set else MultiMap if is_multi else HashMap
     types = (key,) if is_set else (key, values.dtype)
-    table = kind(*types, design=example.design, device="cpu", seed=example.between(0, 99))
+    options = _bound(example) if kind is HashMap and key != "bytes" else {}
+    table = kind(*types, design=example.design, device="cpu", seed=example.between(0, 99), **options)
     calls = _calls(table, batch.keys, [] if is_set else [values], kind)
     names = [example.choose(sorted(calls)) for _ in range(6)]
-    example.note(f"{kind.__name__}{types}, {n} elements, calls {names}")
+    example.note(f"{kind.__name__}{types}, {options}, {n} elements, calls {names}")
     with _Writer(batch, values, example.between(0, 2**32)):
         end = time.monotonic() + SECONDS
         while time.monotonic() < end:
@@ -53,6 +55,14 @@ def run(example: Example) -> None:
     if len(held) and not is_multi:
         found = table.contains(batch.make(sorted(held)))
         require(np.asarray(found).all(), "a held key is not found", f"{np.sum(~np.asarray(found))} of {len(held)}")
+
+
+def _bound(example: Example) -> dict[str, Any]:
+    """Options of a bounded table, now and then, if the design has bounded tables."""
+    if not example.happens(0.2) or "erase" not in registry.get(example.design).capabilities:
+        return {}
+    ranked = ["lfu", "random"] if example.design == "tiered" else ["lru", "lfu", "fifo", "random"]
+    return {"max_size": 1000, "evict": example.choose(ranked)}
 
 
 def _calls(table: Any, keys: Any, values: list[Any], kind: Any) -> dict[str, Callable[[], Any]]:
@@ -77,6 +87,7 @@ class _Words:
     def __init__(self, n: int, dtype: np.dtype[Any]) -> None:
         self.keys = np.zeros(n, dtype)
         self._dtype = dtype
+        self.write(slice(None), np.zeros(n, np.int64))
 
     def make(self, numbers: Any) -> Any:
         numbers = np.asarray(numbers)
