@@ -222,6 +222,7 @@ def sought(container: Any, dtype: np.dtype[Any]) -> list[Any] | None:
     """The plain forms of what a container holds, or `NOT_HELD`; None if no table of ``dtype`` looks it up."""
     if isinstance(container, list | tuple):
         container = [value.as_py() if hasattr(value, "as_py") else value for value in container]  # of pyarrow
+        container = [value.to_list() if hasattr(value, "to_list") else value for value in container]  # rows of Polars
         if container and all(map(is_empty_row, container)) and dtype.subdtype is dtype.names is None:
             return []  # a batch of shape (n, 0)
         if dtype.names is not None:  # a record is a tuple; arrays in a list are more axes of the batch

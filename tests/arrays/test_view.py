@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warphash import HashMap
+from warphash import HashMap, HashSet
 from warphash.arrays.dlpack import DeviceArray, read_capsule
 from warphash.arrays.view import ArrayView, empty_like_kind, view
 from warphash.errors import DeviceError, DtypeError, ShapeError
@@ -498,3 +498,19 @@ def test_an_array_whose_type_dlpack_does_not_know_goes_by_numpy() -> None:
     table = HashMap("M8[D]", "i4", device="cpu")
     table.insert(Dates(), [5])
     assert table[Dates()].tolist() == [5] and table.find(np.array(["2020-01-02"], "M8[D]"))[0].tolist() == [5]
+
+
+def test_an_object_with_the_array_interface_alone_is_a_batch() -> None:
+    class Held:
+        def __init__(self, array: np.ndarray) -> None:
+            self.array = array
+
+        @property
+        def __array_interface__(self) -> Any:
+            return self.array.__array_interface__
+
+    keys = Held(np.array([2, 3, 400]))
+    assert view(keys).shape == (3,)
+    table = HashSet("uint8", device="cpu")
+    table.insert(np.array([1, 2], np.uint8))
+    assert table.contains(keys).tolist() == [True, False, False]

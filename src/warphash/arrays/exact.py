@@ -27,7 +27,7 @@ import numpy.typing as npt
 from ..errors import DtypeError, ShapeError
 from .decimals import decimal_scale, decimals_of
 from .library import shown
-from .plain_array import contiguous, numpy_of, python_value
+from .plain_array import contiguous, gives_array, numpy_of, python_value
 
 __all__ = ["exactly", "fitting", "item_at"]
 
@@ -151,18 +151,14 @@ def _leaves(value: Any, has_records: bool) -> tuple[Shape, list[Any]]:
 def _is_nested(kind: type, has_records: bool) -> bool:
     if has_records and issubclass(kind, tuple):
         return False
-    return issubclass(kind, (*_SEQUENCES, np.ndarray)) or _is_array_like(kind) or hasattr(kind, "as_py")
-
-
-def _is_array_like(kind: type) -> bool:
-    return hasattr(kind, "__array__") and not issubclass(kind, np.generic)
+    return issubclass(kind, (*_SEQUENCES, np.ndarray)) or gives_array(kind) or hasattr(kind, "as_py")
 
 
 def _as_array(value: Any) -> Items | None:
     """What has its items in memory, as an array; None for a single value."""
     if value is None or isinstance(value, str | bytes | np.generic | numbers.Number):
         return None
-    if _is_array_like(type(value)):
+    if gives_array(type(value)):
         return numpy_of(value)
     if not isinstance(value, Iterable):
         return None

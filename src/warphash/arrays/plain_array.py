@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ..errors import DtypeError, ShapeError, WarphashError
 from .library import MAX_ROWS, refuse_rows
 
-__all__ = ["contiguous", "numpy_of", "python_value", "refuse_attributes"]
+__all__ = ["contiguous", "gives_array", "numpy_of", "python_value", "refuse_attributes"]
 
 
 def contiguous(array: npt.NDArray[Any], *, objects: bool = False) -> npt.NDArray[Any]:
@@ -57,6 +57,12 @@ def refuse_attributes(array: Any, mend: str) -> None:
             f"expected a plain array, got {type(array).__name__} with the attribute {held[0]}, which a table does not "
             f"keep: give {mend}, if the elements alone are meant"
         )
+
+
+def gives_array(kind: type) -> bool:
+    """Whether objects of a type make arrays for NumPy: by one of its three protocols, and they are no single values."""
+    protocols = ("__array__", "__array_interface__", "__array_struct__")
+    return any(hasattr(kind, name) for name in protocols) and not issubclass(kind, np.generic)
 
 
 def numpy_of(array: Any) -> npt.NDArray[Any]:

@@ -196,7 +196,7 @@ class StringColumn(Column):
         key = python_value(key)
         if isinstance(key, list) or (isinstance(key, np.ndarray) and key.ndim):
             raise ShapeError(f"expected one key, got {len(key):,}: {mend}")
-        if key is None:
+        if is_null(key):
             return self.view(key, "key") if self.nulls == "key" else None
         return self.view(key, "key") if isinstance(key, StringRows) or is_string(key, self.text) else None
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from ..errors import DtypeError, ShapeError
 from .arrow import Chunk, check_codes, check_extension, give_strings, read_arrow, speaks_arrow
 from .library import MAX_ROWS, dtype_of, refuse_rows, shown
-from .plain_array import numpy_of, python_value
+from .plain_array import gives_array, numpy_of, python_value
 from .threads import in_threads
 
 __all__ = ["NULL_LENGTH", "ROW", "StringArray", "StringRows", "holds_text", "rows_of"]
@@ -222,7 +222,7 @@ def rows_of(value: Any, text: bool, name: str = "keys") -> StringRows:
     if isinstance(value, StringArray):
         return rows_of(_copy_of(value).rows, text, name)
     value = python_value(value)
-    if value is None or isinstance(value, str | bytes):
+    if is_null(value) or isinstance(value, str | bytes):
         one = _of_items([value], text, name)
         one.rows = one.rows.reshape(())
         return one
@@ -235,7 +235,7 @@ def rows_of(value: Any, text: bool, name: str = "keys") -> StringRows:
         return rows_of(items, text, name) if value.ndim == 0 else _of_items(items, text, name)
     if isinstance(value, list | tuple):
         return _of_items(value, text, name)
-    if _is_pandas(value):
+    if _is_pandas(value) and hasattr(value, "__len__"):  # no single value
         if hasattr(value, "columns"):
             raise ShapeError(f"{name} must be one column, got a frame: strings come one by one, as in frame['a']")
         if (coded := _categorical(value)) is not None:
@@ -244,7 +244,7 @@ def rows_of(value: Any, text: bool, name: str = "keys") -> StringRows:
             return _of_items(list(value), text, name)
     chunks = read_arrow(value)
     if chunks is None:
-        if hasattr(value, "__array__"):
+        if gives_array(type(value)):
             return rows_of(numpy_of(value), text, name)
         _refuse(type(value).__name__, text, name)
     return _of_chunks(chunks, text, name)

@@ -26,7 +26,7 @@ from ..dlpack import (
 )
 from ..gpu_memory import gpu_of
 from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Library, Shape, device_index, refuse_rows
-from ..plain_array import numpy_of
+from ..plain_array import gives_array, numpy_of
 from .numpy import NUMPY, address_of
 from .read_column import read_column, see_items
 
@@ -139,9 +139,7 @@ def see_foreign(array: Any, dtype: Dtype | None = None) -> ArrayView | None:
         if hasattr(array, "__array_namespace__"):
             return ArrayApiLibrary(array.__array_namespace__()).see(array)
         return INTERFACE.see(array)
-    if hasattr(array, "__array__") and not isinstance(array, np.generic):
-        return _see_array(array)
-    return None
+    return _see_array(array) if gives_array(kind) else None
 
 
 def see_interface(array: Any, library: Library) -> ArrayView:
