@@ -11,7 +11,7 @@ from support.walk import WALKS, walk
 
 @pytest.mark.parametrize(
     ("name", "files", "changes"),
-    [("find", 8, 12), ("insert", 10, 24)],
+    [("find", 8, 12), ("insert", 11, 29)],
 )
 def test_a_call_walks_through_few_files(name: str, files: int, changes: int) -> None:
     made = WALKS[name]("cpu")

@@ -1092,16 +1092,17 @@ class BaseTable(Generic[K]):
             storage = self._storage
             if op == Op.KEEP and isinstance(storage, WordStorage) and storage.build(keys, values, n, added, unique):
                 return
-            if not self._key.has_any_length:  # whose rows are the table's
-                keys, rows = self._transfer.private(keys, n * self._key.nbytes)
-                named = rows.view(self._key.dtype).reshape(n, *self._key.shape)
-            if self._value is not None:
-                values, _values = self._transfer.private(values, n * self._value.nbytes)
+            value_bytes = 0 if self._value is None else self._value.nbytes
+            keys, values, rows = self._transfer.private_pairs(keys, n * self._key.nbytes, values, n * value_bytes)
+        else:
+            rows = None
         try:
             self._storage.update(
                 keys, values, n, op=op, kind=self._value_kind, flags=added, held=0, unique=unique, stream=stream
             )
         except TableFull as error:
+            if rows is not None and not self._key.has_any_length:
+                named = rows.view(self._key.dtype).reshape(n, *self._key.shape)
             raise self._naming_keys(error, view(named)) from None
 
     def _update_locked(

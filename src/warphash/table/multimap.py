@@ -296,9 +296,9 @@ class MultiMap(PairTable[K, V]):
         pairs = self._view_pairs(keys, values)
         order = np.argsort(self._groups(pairs[0]), kind="stable")
         rows = [self._transfer.on_host(seen) for seen in pairs]
-        pairs = self._view_pairs(*(_taken(column, order) for column in rows))
+        ordered = self._view_pairs(*(_taken(column, order) for column in rows))  # strings lie in what `pairs` keeps
         stream = pairs[0].stream
-        self._run_naming_keys(lambda n, at, _: self._pairs.insert_runs(at[0], at[1], n, stream), pairs, [], stream)
+        self._run_naming_keys(lambda n, at, _: self._pairs.insert_runs(at[0], at[1], n, stream), ordered, [], stream)
 
     def _groups(self, keys: ArrayView) -> npt.NDArray[np.unsignedinteger[Any]]:
         """A number for each key, in host memory: elements of one key have one number, and others have others."""
