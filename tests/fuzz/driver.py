@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
 
+from fuzz.containers import makers
 from fuzz.example import Example
 from fuzz.finding import STEPS, Finding, finding_of
 
@@ -61,7 +62,8 @@ class Batch(NamedTuple):
 
 
 def load_everything() -> None:
-    """Import what tables import when they are first needed, so that no worker has to."""
+    """Import all libraries, and what tables import when they are first needed, so that no worker has to."""
+    makers()
     for room in ("arrays", "designs", "runtime", "storage", "table"):
         package = import_module(f"warphash.{room}")
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):

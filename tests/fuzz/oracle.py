@@ -82,6 +82,7 @@ class PairModel:
                     self.pairs[key] = COMBINE[op](left, right).astype(dtype.base).tobytes()
 
     def erased(self, keys: Sequence[Plain], flags: Sequence[bool]) -> None:
+        require(len(flags) == len(keys), "erase: wrong number of flags", f"{len(flags)} for {len(keys)}")
         said = Counter(key for key, flag in zip(keys, flags, strict=True) if flag)
         for key in set(keys):
             require(said[key] == (key in self.pairs), "erase: wrong flags", f"{key!r}: {said[key]} say they erased it")

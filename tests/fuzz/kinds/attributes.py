@@ -22,7 +22,7 @@ Rows = list[dict[str, int]]
 
 def run(example: Example) -> None:
     example.choose_design()
-    example.choose([_names, _names, _metadata, _masks, _subclasses, _codes, _tensors])(example)
+    example.choose([_names, _names, _metadata, _masks, _subclasses, _codes, _tensors, _texts, _zones, _unions])(example)
 
 
 def _refusable(call: Callable[[], Any]) -> Any:
@@ -242,6 +242,75 @@ def _with_nulls(masked: Any) -> dict[str, Any]:
     if installed("pandas", "pyarrow"):
         made["pandas of Arrow"] = pandas.Series(listed, dtype="int64[pyarrow]")
     return made
+
+
+# ---- texts without a length, zones, the kind of arrays
+
+
+def _texts(example: Example) -> None:
+    """Text without a length inside a record is kept whole, or refused."""
+    text, other = example.choose(["str", "U", "S", str, bytes]), example.choose(["i8", "u2", "S3"])
+    fields: Any = [("name", text), ("n", other)]
+    shape = example.choose(["record", "nested", "row", "named row"])
+    spec = {"record": fields, "nested": [("r", fields)], "row": (text, 2), "named row": (text, (2,))}[shape]
+    second = b"x" if other == "S3" else 1
+    rows: list[Any] = [
+        ("ada", "ada") if "row" in shape else ("ada", second),
+        ("bob", "ada") if "row" in shape else ("bob", second),
+    ]
+    if text in ("S", bytes):
+        rows = [tuple(item.encode() if isinstance(item, str) else item for item in row) for row in rows]
+    if shape == "nested":
+        rows = [(row,) for row in rows]
+    if "row" in shape:
+        rows = [list(row) for row in rows]
+    example.note(f"{shape} {spec}")
+    made = _refusable(lambda: HashSet(spec, design=example.design, device="cpu"))
+    if made is not None and _refusable(lambda: made.insert(rows)) is not None:
+        require(len(made) == 2, "texts without a length are cut", made.keys())
+    values: Any = _refusable(lambda: HashMap("i8", spec, design=example.design, device="cpu"))
+    if values is not None and _refusable(lambda: values.assign([1, 2], rows)) is not None:
+        held = values.find([1, 2])[0]
+        require(held[0].tobytes() != held[1].tobytes(), "texts without a length are cut in values", held)
+
+
+def _zones(example: Example) -> None:
+    """A time with a zone is one key, as an item of a column and alone."""
+    if not installed("pandas"):
+        return
+    import pandas
+
+    zone = example.choose(["UTC", "Asia/Tokyo", "America/New_York"])
+    unit = example.choose(["s", "ms", "us", "ns"])
+    hours = example.rng.integers(0, 10**5, 4)
+    column = pandas.Series(pandas.to_datetime(hours, unit="h").tz_localize("UTC").tz_convert(zone).as_unit(unit))
+    example.note(f"{unit} in {zone}: {hours.tolist()}")
+    table: Any = _refusable(lambda: HashMap.from_arrays(column, np.arange(4), design=example.design, device="cpu"))
+    if table is None:
+        return
+    require(as_numpy(table.contains(column)).all(), "times with a zone: a column is not found")
+    for moment in (column[0], column[0].to_pydatetime()):
+        require(moment in table, "times with a zone: an item of the column is not found", repr(moment))
+        require(table.get(moment) is not None, "times with a zone: get of an item is None", repr(moment))
+    listed = _refusable(lambda: table.contains(list(column)))
+    require(listed is not None and np.all(listed), "times with a zone: the list of a column is refused")
+
+
+def _unions(example: Example) -> None:
+    """A table whose first keys come from another one gives arrays of the other's kind, and plans for these."""
+    keys = np.arange(5, dtype="u8")
+    other: Any = HashMap.from_arrays(keys, keys, design=example.design, device="cpu")
+    how = example.choose(["update", "|=", "|", "copy"])
+    example.note(how)
+    table: Any = other.copy() if how == "copy" else HashMap("u8", "u8", design=example.design, device="cpu")
+    if how == "update":
+        table.update(other)
+    elif how == "|=":
+        table |= other
+    elif how == "|":
+        table = table | other
+    require(isinstance(table.keys(), np.ndarray), "keys from another table: keys() is no array", type(table.keys()))
+    require(table.plan(5).contains(keys).all(), "keys from another table: a plan misses them")
 
 
 # ---- subclasses, codes, tensors
