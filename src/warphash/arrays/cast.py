@@ -12,7 +12,7 @@ host, which has to wait for the device to know it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +23,18 @@ from .batch import library_of_rows
 from .library import ArrayView, Dtype
 from .plain_types import parts
 
-__all__ = ["Fits", "cast", "chosen", "first_unfit", "is_comparable", "per_row", "spread", "spread_offsets"]
+__all__ = ["Fits", "Sought", "cast", "chosen", "first_unfit", "is_comparable", "per_row", "spread", "spread_offsets"]
 
 Fits = Any
 """Which elements fit: an array of bool of NumPy's, or of the library whose arrays are on a GPU; None if all fit."""
+
+
+class Sought(NamedTuple):
+    """Keys of a batch to be looked up, in the type of a table, and which of them that type has."""
+
+    keys: ArrayView
+    fits: Fits
+
 
 Items = npt.NDArray[Any]
 Cast = Callable[[Any, Dtype], Any]

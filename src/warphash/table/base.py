@@ -33,7 +33,7 @@ import numpy.typing as npt
 from ..arrays.adapters.engine import ENGINE_MEMORY
 from ..arrays.adapters.numpy import NUMPY, address_of
 from ..arrays.batch import library_of_rows
-from ..arrays.cast import Fits, chosen, spread
+from ..arrays.cast import Fits, Sought, chosen, spread
 from ..arrays.exact import exactly
 from ..arrays.key_column import key_column
 from ..arrays.library import ArrayView, Library
@@ -883,7 +883,7 @@ class BaseTable(Generic[K]):
 
     # ---- the one path of lookups
     def _look_up(self, keys: Any, column: Column | None, default: Any) -> tuple[Any, Any]:
-        """Values and presence of keys; None for the values without a ``column``."""
+        """Values and presence of keys, given or `Sought`; None for the values without a ``column``."""
         absent = b"\0" if column is None else column.default(default)
         which = type(keys), column is not None
         known = self._lookups.get(which)
@@ -893,20 +893,16 @@ class BaseTable(Generic[K]):
                 return made[0], made[1]
             if status > 0:
                 self._engine.refuse_launch(status)
-        seen, fits = self._key.fitting(keys)
-        if fits is None and which not in self._lookups and seen.device == self._device:
-            self._lookups[which] = known_lookups(self, type(keys), seen, column, PRESENCE)
-        return self._look_up_sought(seen, fits, column, absent)
-
-    def _look_up_sought(self, seen: ArrayView, fits: Fits, column: Column | None, absent: bytes) -> tuple[Any, Any]:
-        """As `_look_up`, of keys that were seen, and which of them fit."""
+        seen, fits = keys if type(keys) is Sought else self._key.fitting(keys)
         if seen.device != self._device and seen.device != "cpu":
             self._transfer.refuse(seen, "keys")
-        keys = seen if fits is None else chosen(seen, fits)
-        library, rows, engine = keys.library, keys.shape[:1], self._engine
-        values = None if column is None else library.empty(keys, rows + column.shape, column.dtype, engine)
-        found = library.empty(keys, rows, BOOL, engine)
-        self._find(keys, values, found, absent)
+        sought = seen if fits is None else chosen(seen, fits)
+        library, rows, engine = sought.library, sought.shape[:1], self._engine
+        values = None if column is None else library.empty(sought, rows + column.shape, column.dtype, engine)
+        found = library.empty(sought, rows, BOOL, engine)
+        self._find(sought, values, found, absent)
+        if fits is None and which not in self._lookups and seen.device == self._device:
+            self._lookups[which] = known_lookups(self, type(keys), seen, column, PRESENCE)
         if fits is not None:
             values = None if values is None else self._spread(seen, fits, values, absent)
             found = self._spread(seen, fits, found, b"\0")
@@ -936,7 +932,7 @@ class BaseTable(Generic[K]):
             if self._lock.read(self._find_in_any_order_locked, seen, moved, values, found, absent):
                 given = None if column is None else column.exported(values)
                 return self._key.exported(moved), given, library.export(found)
-        return keys, *self._look_up_sought(seen, fits, column, absent)
+        return keys, *self._look_up(Sought(seen, fits), column, default)
 
     def _may_choose_order(self, keys: ArrayView) -> bool:
         """Whether an order of the table's choice could save time: keys are many, in memory of a GPU."""

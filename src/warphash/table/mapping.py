@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..arrays.adapters.engine import ENGINE_MEMORY
-from ..arrays.cast import chosen
+from ..arrays.cast import Sought, chosen
 from ..arrays.view import view
 from ..errors import DtypeError, ParameterError
 from ..runtime.abi import Op
@@ -39,8 +39,8 @@ def get(table: HashMap, keys: Any, default: Any) -> Any:
                 "a batch needs a default that the value type has, and None is no such value: give one, as in "
                 "get(keys, 0); find(keys) also says which keys are there"
             )
-        return table._look_up_sought(seen, fits, table._values, table._values.default(default))[0]
-    values, found = table._look_up_sought(seen, None, table._values, table._values.default(0))
+        return table._look_up(Sought(seen, fits), table._values, default)[0]
+    values, found = table._look_up(Sought(seen, None), table._values, 0)
     return values[0] if table._transfer.on_host(view(found))[0] else default
 
 

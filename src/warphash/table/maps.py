@@ -8,7 +8,7 @@ from typing import Any, Literal, Never, Self, Unpack, overload
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays.cast import chosen
+from ..arrays.cast import Sought, chosen
 from ..arrays.key_column import column_and_view
 from ..arrays.row_type import Column
 from ..arrays.view import view
@@ -629,7 +629,7 @@ class HashMap(PairTable[K, V]):
     def __getitem__(self, keys: Any) -> Any:
         self._need("find")
         is_one, seen, fits = self._one_or_many(keys)
-        values, found = self._look_up_sought(seen, fits, self._values, self._values.default(0))
+        values, found = self._look_up(Sought(seen, fits), self._values, 0)
         self._raise_missing(seen, view(found), fits, keys)
         return values[0] if is_one else values
 
