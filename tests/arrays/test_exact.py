@@ -101,7 +101,7 @@ def test_what_a_type_holds(value: Any, dtype: Any, expected: np.ndarray) -> None
         (5, "m8[s]", "numpy.timedelta64"),
         ({1, 2}, "i4", "list"),
         (iter([1]), "i4", "list"),
-        ({1: 2}, "i4", "list"),
+        ({1: 2}, "i4", "tuple"),
         ([1, "a"], None, "one kind"),
         ([b"a", 1], None, "one kind"),
         ([2**63 + 1, -1], None, r"n.to_bytes\(9, 'little', signed=True\) for n in values\], 'V9'"),

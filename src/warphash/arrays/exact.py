@@ -418,8 +418,12 @@ def _in_unit(time: Any, dtype: Dtype) -> Any:
         raise _UnfitError("name the unit of the time")
     if not np.can_cast(time.dtype, dtype, "same_kind"):  # months have no number of days
         raise _UnfitError(f"make the table of {time.dtype}, or leave it out")
-    made = time.astype(dtype)
-    if np.isnat(made) or made.astype(time.dtype) != time:
+    try:
+        made = time.astype(dtype)
+        is_same = not np.isnat(made) and made.astype(time.dtype) == time
+    except OverflowError:  # of later versions of NumPy
+        is_same = False
+    if not is_same:
         raise _UnfitError(f"make the table of {time.dtype}, or leave it out")
     return made
 

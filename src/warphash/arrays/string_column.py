@@ -19,10 +19,10 @@ import numpy.typing as npt
 from ..errors import DtypeError, ParameterError, ShapeError
 from .adapters.columns import column_library, plain_library
 from .adapters.numpy import NUMPY, NumpyLibrary
-from .arrow import ArrowData
+from .arrow import ArrowData, speaks_arrow
 from .cast import Fits
-from .library import Allocator, ArrayView, Dtype, Library, Shape
-from .plain_array import python_value
+from .library import Allocator, ArrayView, Dtype, Library, Shape, dtype_of
+from .plain_array import gives_array, python_value
 from .row_type import Column
 from .strings import NULL_LENGTH, ROW, StringArray, StringRows, is_null, is_string, rows_of
 from .view import view
@@ -165,7 +165,7 @@ class StringColumn(Column):
             return self.see(given), None
         except DtypeError:
             is_one = _is_one(given)
-            has_objects = getattr(getattr(given, "dtype", None), "kind", "") == "O"
+            has_objects = getattr(dtype_of(given), "kind", "") == "O"
             items = [given] if is_one else given.tolist() if has_objects else given
             if not isinstance(items, list | tuple) or not all(map(_is_one, items)):
                 raise
@@ -226,7 +226,8 @@ class StringColumn(Column):
 
 def _is_one(given: Any) -> bool:
     """Whether an object is one key and no batch, whatever its type is."""
-    return isinstance(given, str | bytes | np.generic) or not isinstance(given, Iterable)
+    is_batch = isinstance(given, Iterable) or gives_array(type(given)) or speaks_arrow(given)
+    return isinstance(given, str | bytes | np.generic) or not is_batch
 
 
 def _reshaped(owner: Any) -> Any:

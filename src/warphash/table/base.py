@@ -640,7 +640,7 @@ class BaseTable(Generic[K]):
         columns = [self._key] if self._value is None else [self._key, self._value]
         empty = [np.empty((0, *column.shape), column.dtype) for column in columns]
         store: Any = self._storage.store  # of a design whose slots may lie in a file
-        self._commit = partial(_commit, store, archive.header_of(self._description(), empty))
+        self._commit = partial(_commit, store, [self._key, self._value], self._description(), empty)
         if not opens:
             self._commit()  # nobody else has the table
         self._unclosed = flush_when_unclosed(self, self._lock, store, self._commit, path)
@@ -1310,8 +1310,7 @@ class BaseTable(Generic[K]):
     @property
     def _names(self) -> list[list[Any] | None] | None:
         """The names of the items of rows of keys, and of values, as far as the table knows any."""
-        known = [None if column is None else column.names.known for column in (self._key, self._value)]
-        return None if known == [None, None] else [None if names is None else list(names) for names in known]
+        return _names_of((self._key, self._value))
 
     def _learn_names(self, names: Sequence[Sequence[Any] | None] | None) -> None:
         """Know the `_names` of another table."""
@@ -1361,6 +1360,13 @@ class BaseTable(Generic[K]):
         return self._settled(lambda: copies.Snapshot(self._typed_description(), *self._all_columns_locked()))
 
 
-def _commit(store: Any, header: dict[str, Any]) -> None:
+def _commit(store: Any, columns: Sequence[Column | None], description: dict[str, Any], empty: Sequence[Any]) -> None:
     """Have a file hold the table of a store. No table is an argument: a table that nobody closed is gone by then."""
-    store.commit({"header": {**header, "capacity": store.capacity}})
+    now = {**description, "names": _names_of(columns), "capacity": store.capacity}
+    store.commit({"header": archive.header_of(now, empty)})
+
+
+def _names_of(columns: Sequence[Column | None]) -> list[list[Any] | None] | None:
+    """The names of the items of rows, as far as columns know any; None if they know none."""
+    known = [None if column is None else column.names.known for column in columns]
+    return None if not any(known) else [None if names is None else list(names) for names in known]
