@@ -26,10 +26,9 @@ def contiguous(array: npt.NDArray[Any], *, objects: bool = False) -> npt.NDArray
         For an array of a subclass that is more than its elements; for Python objects, unless ``objects`` is True.
     """
     if type(array) is not np.ndarray:
-        masked: Any = sys.modules.get("numpy.ma")  # NumPy loads this module when a program names it
-        if masked is not None and isinstance(array, masked.MaskedArray):
+        if _is_of("numpy.ma", "MaskedArray", array):
             raise ShapeError("expected an array without a mask; drop or fill the masked elements first")
-        if isinstance(array, np.char.chararray):
+        if _is_of("numpy.char", "chararray", array):
             raise DtypeError(
                 "expected plain bytes or strings, got a chararray, which ignores white space at their ends: give "
                 "numpy.asarray(array), whose items differ by their white space"
@@ -47,6 +46,12 @@ def contiguous(array: npt.NDArray[Any], *, objects: bool = False) -> npt.NDArray
     if not array.flags.c_contiguous:
         array = np.ascontiguousarray(array)
     return array
+
+
+def _is_of(module: str, name: str, array: Any) -> bool:
+    """Whether an array is of a class of a module, which NumPy loads when a program names it."""
+    kind = getattr(sys.modules.get(module), name, None)
+    return kind is not None and isinstance(array, kind)
 
 
 def refuse_attributes(array: Any, mend: str) -> None:

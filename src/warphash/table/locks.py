@@ -145,14 +145,20 @@ class ReadWriteLock:
                 if self._changed is None:
                     self._changed = threading.Condition(self._mutex)
                 self._waiting_to_write.add(thread)
-                if not self._changed.wait_for(lambda: not (self._writing or self._reading or self._due), seconds):
+                self._due.add(thread)  # so that a thread which calls again and again waits, too
+                if not self._changed.wait_for(lambda: self._is_free_for(thread), seconds):
                     return False
                 self._waiting_to_write.discard(thread)
+                self._due.discard(thread)
                 self._writing.add(thread)
             verb(*args, **options)
             return True
         finally:
             self._leave(thread)
+
+    def _is_free_for(self, thread: int) -> bool:
+        """Whether nobody is in a call, and nobody else goes first. The caller holds the mutex."""
+        return not (self._writing or self._reading or self._due - {thread})
 
     def _wait_to_read(self, thread: int) -> None:
         """Wait until a reader may go on. The caller holds the mutex."""
