@@ -49,7 +49,10 @@ def read_column(given: Any, dtype: np.dtype[Any] | None = None) -> Items | None:
     DtypeError
         For types of which NumPy has no values, and for frames that are no rows of one type.
     """
-    made = _read(given)
+    is_text = dtype is not None and dtype.base.kind in "SU"
+    made: Items | Frame | None = _text_of_polars(given) if is_text else None
+    if made is None:
+        made = _read(given)
     if not isinstance(made, Frame):
         return made
     if dtype is None or dtype.names is None or decimal_scale(dtype) is not None:
@@ -81,6 +84,14 @@ def _read(given: Any) -> Items | Frame | None:
         return _of_scalar(given)
     chunks = read_arrow(given)
     return None if chunks is None else frame_or_items(chunks)
+
+
+def _text_of_polars(given: Any) -> Items | None:
+    """Text of Polars without nulls as NumPy's strings of the longest one's length; None for other objects."""
+    polars = sys.modules.get("polars")
+    if polars is None or not isinstance(given, polars.Series) or given.dtype != polars.String or given.null_count():
+        return None
+    return Items(np.asarray(given, np.str_))
 
 
 def _of_scalar(given: Any) -> Items:
