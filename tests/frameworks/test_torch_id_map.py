@@ -138,7 +138,7 @@ def test_state_that_does_not_fit() -> None:
         ({"ids": LARGE, "idz": LARGE}, "Unexpected key.*idz"),
         ({"ids": torch.tensor([3, 3])}, "ids: .*all different.* 1 repeated"),
         ({"ids": torch.ones(2, 2, dtype=torch.int64)}, "ids: .*vector"),
-        ({"ids": torch.ones(2)}, "ids: .*int64.*float32"),
+        ({"ids": torch.full((2,), 0.5)}, "ids: .*int64.*float32"),
     ]:
         with pytest.raises(RuntimeError, match=message):
             ids.load_state_dict(bad)
