@@ -95,7 +95,8 @@ COLUMNS = {
 @pytest.mark.parametrize("name", COLUMNS)
 def test_each_type_in_each_form(name: str, form: str) -> None:
     column = COLUMNS[name]
-    distinct = len({str(item) for item in column})
+    # Nanoseconds have no text where pandas is missing.
+    distinct = len({item.value if name.endswith("[ns]") else str(item) for item in column})
     if form in ("sliced", "sliced array only") and name in ("bool8", "uuid"):
         column = pa.ExtensionArray.from_storage(column.type, sliced(column.storage))
         form = {"sliced": "column", "sliced array only": "array only"}[form]

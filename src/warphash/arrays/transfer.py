@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,8 +40,10 @@ class Transfer:
         self.shares_memory = self._device == "cpu"
         self._staging: Any = getattr(engine, "staging", None)
 
-    def refuse(self, view: ArrayView, what: str) -> NoReturn:
+    def need_way(self, view: ArrayView, what: str) -> None:
         """Raise `DeviceError` for an array on another GPU."""
+        if view.device in ("cpu", self._device):
+            return
         raise DeviceError(
             f"the table is on {self._device} and {what} are on {view.device}: move them, "
             f"or make the table with device={view.device!r}"

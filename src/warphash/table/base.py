@@ -760,8 +760,8 @@ class BaseTable(Generic[K]):
     def _view(self, column: Column, rows: Any, what: str) -> ArrayView:
         """See an array of a batch, and check it. A view that this table has checked passes."""
         seen = column.view(rows, what)
-        if seen.device != self._device and seen.device != "cpu":
-            self._transfer.refuse(seen, what)
+        if seen.device != self._device:
+            self._transfer.need_way(seen, what)
         return seen
 
     def _view_keys(self, keys: Any) -> ArrayView:
@@ -773,8 +773,8 @@ class BaseTable(Generic[K]):
         return self._sought_rows(*self._key.fitting(keys))
 
     def _sought_rows(self, seen: ArrayView, fits: Fits) -> tuple[ArrayView, Fits]:
-        if seen.device != self._device and seen.device != "cpu":
-            self._transfer.refuse(seen, "keys")
+        if seen.device != self._device:
+            self._transfer.need_way(seen, "keys")
         return seen, fits
 
     def _one_or_many(self, keys: Any) -> tuple[bool, ArrayView, Fits]:
@@ -894,8 +894,8 @@ class BaseTable(Generic[K]):
             if status > 0:
                 self._engine.refuse_launch(status)
         seen, fits = keys if type(keys) is Sought else self._key.fitting(keys)
-        if seen.device != self._device and seen.device != "cpu":
-            self._transfer.refuse(seen, "keys")
+        if seen.device != self._device:
+            self._transfer.need_way(seen, "keys")
         sought = seen if fits is None else chosen(seen, fits)
         library, rows, engine = sought.library, sought.shape[:1], self._engine
         values = None if column is None else library.empty(sought, rows + column.shape, column.dtype, engine)
@@ -1204,8 +1204,7 @@ class BaseTable(Generic[K]):
         if isinstance(like, str):
             return library_like(like), own
         seen = view(like)
-        if seen.device not in ("cpu", self._device):
-            self._transfer.refuse(seen, "like")
+        self._transfer.need_way(seen, "like")
         return library_of_rows(seen.library), seen.device
 
     def _scanned_locked(self, library: Library, device: str, columns: Sequence[Column]) -> list[ArrayView]:

@@ -120,15 +120,14 @@ class _Plan(Generic[K]):
         flags, found_at = self._new(self._found) if found is None else (found, self._found.address(found))
         if values_at is None or found_at is None:
             return self._look_up_seen(keys, form, out, found, absent)
-        if (
-            out is not None
-            and (
-                _meet(at, self._key_bytes, values_at, self._value_bytes)
-                or (found is not None and _meet(values_at, self._value_bytes, found_at, self._n))
-            )
-        ) or (found is not None and _meet(at, self._key_bytes, found_at, self._n)):
+        n, key_bytes, value_bytes = self._n, self._key_bytes, self._value_bytes
+        if (  # which new arrays never do
+            _meet(at, key_bytes, values_at, value_bytes)
+            or _meet(at, key_bytes, found_at, n)
+            or _meet(values_at, value_bytes, found_at, n)
+        ):
             return self._look_up_seen(keys, form, out, found, absent)
-        table, n = self._table, self._n
+        table = self._table
         if not table._lock.read(table._find_locked, at, n, values_at, found_at, absent, stream):
             table._alone(table._find_locked, at, n, values_at, found_at, absent, stream)
         return values, flags
@@ -158,9 +157,7 @@ class _Plan(Generic[K]):
         flags, added_at = self._new(self._added) if added is None else (added, self._added.address(added))
         if values_at is None or added_at is None:
             return self._update_seen(keys, values, added, op, unique)
-        if added is not None and (
-            _meet(at, self._key_bytes, added_at, self._n) or _meet(values_at, self._value_bytes, added_at, self._n)
-        ):
+        if _meet(at, self._key_bytes, added_at, self._n) or _meet(values_at, self._value_bytes, added_at, self._n):
             return self._update_seen(keys, values, added, op, unique)
         if table._like is None:
             table._note_kind(self._like)
