@@ -14,7 +14,7 @@ from functools import partial
 import pytest
 
 from support.faults import Interrupt
-from warphash.storage.uninterrupted import uninterrupted
+from warphash.storage.uninterrupted import _calls, uninterrupted
 
 
 def three_steps(steps: list[int]) -> None:
@@ -85,6 +85,7 @@ def test_an_interrupt_at_any_line_leaves_the_work_whole() -> None:
             break
         time.sleep(0.01)
         assert len(steps) in (0, 3)
+        assert all(call.outcome for call in _calls), "every fork would wait for a call that has gone"
         seen.add(len(steps))
     assert seen == {0, 3} and number > 5
 

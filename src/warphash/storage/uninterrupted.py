@@ -26,8 +26,8 @@ def uninterrupted(work: Callable[[], T]) -> T:
     """
     call = _Call(work)
     try:
-        _calls.add(call)
         try:
+            _calls.add(call)
             _workers().submit(call.run)
         except RuntimeError:  # the process ends, and no thread begins any more
             call.run()
