@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from support.cases import cases, mixed_cases, multi_cases
 from support.engines import ENGINES, marks_of, missing
+from support.slow import Notes, mark_listed, share_of
 
 settings.register_profile("warphash", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("warphash")
@@ -20,6 +21,17 @@ settings.load_profile("warphash")
 
 CASES = {"case": cases, "mixed_case": mixed_cases, "multi_case": multi_cases}
 """What the arguments of a test that are called so are crossed with."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--share", default="1/1", metavar="K/N", help="run every N-th test, from the K-th on")
+    parser.addoption("--note-slow", type=float, metavar="SECONDS", help="list the cases that take longer as slow")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    limit_s = config.getoption("--note-slow")
+    if limit_s is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Notes(limit_s))
 
 
 def pytest_report_header() -> list[str]:
@@ -38,9 +50,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(name, parameters)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave out what a test is not `support.cases.only` of."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    """Leave out what a test is not `support.cases.only` of, what ``-m`` does not select, and the other shares."""
     items[:] = [item for item in items if all(_is_wanted(item, *mark.args) for mark in item.iter_markers("only"))]
+    are_all = config.args == config.getini("testpaths") and not config.getoption("ignore")
+    mark_listed(items, are_all=are_all)
+    yield
+    items[:] = share_of(items, config.getoption("--share"))
 
 
 def _is_wanted(item: pytest.Item, wanted: Callable[..., bool]) -> bool:
