@@ -54,8 +54,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Leave out what a test is not `support.cases.only` of, what ``-m`` does not select, and the other shares."""
     items[:] = [item for item in items if all(_is_wanted(item, *mark.args) for mark in item.iter_markers("only"))]
-    are_all = config.args == config.getini("testpaths") and not config.getoption("ignore")
-    mark_listed(items, are_all=are_all)
+    mark_listed(items, are_all=config.args == config.getini("testpaths"))
     yield
     items[:] = share_of(items, config.getoption("--share"))
 
