@@ -85,6 +85,15 @@ def test_masks_in_lists() -> None:
             HashSet.from_arrays(given, device="cpu")
 
 
+@pytest.mark.parametrize("options", [{}, {"nulls": "key"}])
+def test_a_masked_item_is_no_key(options: dict[str, str]) -> None:
+    table = HashMap("u8", "u8", device="cpu", **options)
+    table.insert([0, 1], [2, 3])
+    assert np.ma.masked not in table
+    with pytest.raises(DtypeError, match="a masked one: leave it out"):
+        table.insert(np.ma.masked, 5)
+
+
 def test_extension_types_of_pandas() -> None:
     pd = pytest.importorskip("pandas")
     months = pd.Series(pd.period_range("2024", periods=2, freq="M"))

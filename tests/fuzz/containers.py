@@ -139,9 +139,17 @@ def _pandas() -> dict[str, Make]:
         "pandas.Index": lambda example, array: pandas.Index(array),
         "pandas.array": lambda example, array: pandas.array(_plain_column(array)),
         "pandas.Series of an extension": lambda example, array: pandas.Series(pandas.array(_plain_column(array))),
-        "pandas.Categorical": lambda example, array: pandas.Series(_plain_column(array)).astype("category"),
+        "pandas.Categorical": lambda example, array: _categories(array),
         "pandas.DataFrame": lambda example, array: pandas.DataFrame(array) if array.ndim == 2 else _no(),
     }
+
+
+def _categories(array: Any) -> Any:
+    """A column of categories, if that has the same bits: pandas takes the two zeros for one category."""
+    import pandas
+
+    made = pandas.Series(_plain_column(array)).astype("category")
+    return made if np.asarray(made, array.dtype).tobytes() == array.tobytes() else _no()
 
 
 def _pandas_of_arrow() -> dict[str, Make]:

@@ -14,10 +14,10 @@ from fuzz.example import Example, require
 from fuzz.finding import table_of
 from fuzz.kinds import KINDS
 
-SMOKE = {"order": 7}
+SMOKE = {"verbs": 40, "attributes": 40, "order": 40, "overlaps": 40}
 """How many examples of the cheap kinds run every day. Crafted keys are left out: they are timed."""
 
-SLOW: dict[str, int] = {}
+SLOW = {"memory": 40, "links": 10, "kills": 10, "forks": 6, "shared_buffers": 5}
 """How many examples of the kinds that fork, kill and wait run with the slow tests."""
 
 

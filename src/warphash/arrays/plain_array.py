@@ -23,10 +23,13 @@ def contiguous(array: npt.NDArray[Any], *, objects: bool = False) -> npt.NDArray
     ShapeError
         For masked arrays.
     DtypeError
-        For an array of a subclass that is more than its elements; for Python objects, unless ``objects`` is True.
+        For an array of a subclass that is more than its elements, such as a masked item; for Python objects, unless
+        ``objects`` is True.
     """
     if type(array) is not np.ndarray:
         if _is_of("numpy.ma", "MaskedArray", array):
+            if not array.shape:
+                raise DtypeError("expected a value, got a masked one: leave it out, or give what stands for it")
             raise ShapeError("expected an array without a mask; drop or fill the masked elements first")
         if _is_of("numpy.char", "chararray", array):
             raise DtypeError(

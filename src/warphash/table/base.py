@@ -837,7 +837,7 @@ class BaseTable(Generic[K]):
         except DtypeError:
             return None
         except ShapeError:
-            if isinstance(key, list | tuple) or getattr(key, "shape", None) == ():  # ragged, or a masked item
+            if isinstance(key, list | tuple):  # ragged
                 return None
             raise
         if len(seen.shape) > len(shape) and not isinstance(key, tuple):

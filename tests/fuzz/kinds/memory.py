@@ -1,4 +1,4 @@
-"""Allocations are refused in the middle of random verbs: a `MemoryError`, and the table as it was.
+"""Allocations are refused in the middle of random verbs: a `MemoryError` or `TableFull`, and the table as it was.
 
 The engine refuses one allocation, or all from some number on; or the address space of the process ends.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import resource
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from fuzz.example import Example
 from fuzz.key_types import KEY_TYPES
 from fuzz.subject import VALUE_TYPES, VERBS, Subject
 from support.refusals import refusing
+from warphash import TableFull
 from warphash.runtime.devices import engine_for
 
 PAGE = 4096
@@ -68,14 +70,26 @@ def _without_address_space(example: Example, home: Path) -> None:
 def _try_verbs(subject: Subject, scarce: Callable[[], Any]) -> None:
     for _ in range(subject.example.between(3, 12)):
         subject.around = scarce
-        with contextlib.suppress(MemoryError):
+        with contextlib.suppress(MemoryError, TableFull):
             subject.example.choose(VERBS)(subject)
         subject.around = contextlib.nullcontext
         subject.check("table behind a call without memory")
 
 
+def _grow_stack() -> None:
+    """Have half a megabyte of the stack mapped. Linux ends a process whose stack has to grow, and may not."""
+    nested: list[Any] = []
+    for _ in range(5000):
+        nested = [nested]
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(10_000)
+    repr(nested)
+    sys.setrecursionlimit(limit)
+
+
 @contextlib.contextmanager
 def _pages_left(pages: int) -> Iterator[None]:
+    _grow_stack()
     used = int(Path("/proc/self/statm").read_text().split()[0])
     limits = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (PAGE * (used + pages), limits[1]))
