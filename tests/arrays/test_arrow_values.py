@@ -290,3 +290,12 @@ def test_text_in_frames_is_refused() -> None:
     pd = pytest.importorskip("pandas")
     with pytest.raises(ShapeError, match="got a frame"):
         HashSet("str").contains(pd.DataFrame({"a": ["x", "y"], "b": ["z", "w"]}))
+
+
+def test_a_single_decimal_of_another_scale() -> None:
+    table = HashMap.from_arrays(pa.array([D("1.50")], pa.decimal128(10, 2)), [1], device="cpu")
+    for scale, item in ((1, D("1.5")), (2, D("1.50")), (5, D("1.50000"))):
+        scalar = pa.array([item], pa.decimal128(10, scale))[0]
+        assert scalar in table and table.contains([scalar]).all() and table[scalar] == 1
+        table[scalar] = 1
+    assert len(table) == 1

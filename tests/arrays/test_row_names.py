@@ -9,7 +9,7 @@ import pickle
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -197,6 +197,84 @@ def test_a_frame_of_single_keys_needs_no_names() -> None:
     frame = pd.DataFrame({"a": [0, 9], "b": [1, 2]})
     table = HashSet.from_arrays(np.arange(3), device="cpu")
     assert table.contains(frame).to_numpy().tolist() == [[True, True], [False, True]]
+
+
+class Row(NamedTuple):
+    """A row with names, in another order than ROWS."""
+
+    b: int
+    a: int
+
+
+def turned_rows(kind: str, columns: dict[str, list[int]]) -> list[Any]:
+    """The rows of some columns as objects of one kind, in the order of the columns."""
+    if kind == "mapping":
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    if kind == "named tuple":
+        return [Row(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
+    if kind == "struct":
+        return list(pytest.importorskip("pyarrow").Table.from_pydict(columns).to_struct_array().chunk(0))
+    frame = pandas_frame(columns)
+    return [frame.iloc[number] for number in range(len(frame))]
+
+
+@pytest.mark.parametrize("rule", ["raise", "key", "drop"])
+@pytest.mark.parametrize("kind", ["mapping", "named tuple", "struct", "row of pandas"])
+def test_rows_that_are_objects_have_names(kind: str, rule: str) -> None:
+    """One by one, in a list, as a key to be kept, as a value and as a default."""
+    turned, others = turned_rows(kind, TURNED), turned_rows(kind, {"b": [1], "a": [2]})
+    keys = HashSet(("int64", 2), nulls=rule, device="cpu")
+    keys.insert(turned_rows(kind, TURNED))
+    assert keys.contains([[2, 1], [6, 5]]).all() and keys.contains(turned).all()
+    pairs = HashMap(("int64", 2), "int64", nulls=rule, device="cpu")
+    pairs.insert(turned[:1], [7])
+    assert turned[0] in keys and others[0] not in keys and pairs[turned[0]] == pairs.get(turned[0]) == 7
+    pairs.update([(turned[1], 8)])
+    pairs[turned[0]] = 9
+    assert len(pairs) == 2 and pairs[turned[0]] == 9
+    keys.discard(others[0])
+    keys.add(turned[0])
+    assert len(keys) == 2
+    keys.remove(turned[0])
+    assert len(keys) == 1
+
+
+@pytest.mark.parametrize("kind", ["mapping", "named tuple", "struct", "row of pandas"])
+def test_rows_of_values_that_are_objects_have_names(kind: str) -> None:
+    table = HashMap("int64", ("int64", 2), device="cpu")
+    table[1] = turned_rows(kind, {"b": [2], "a": [1]})[0]
+    table[2] = turned_rows(kind, {"b": [4], "a": [3]})[0]
+    assert table[[1, 2]].tolist() == [[2, 1], [4, 3]]
+    other = dict(zip("ab", (5, 6), strict=True))
+    table.update({3: other})
+    assert table[3].tolist() == table.find([9], other)[0][0].tolist() == table.get([9], other)[0].tolist() == [6, 5]
+    assert table.copy().pop([9], other)[0].tolist() == [6, 5]
+
+
+def test_rows_of_one_list_have_the_same_names() -> None:
+    keys = HashSet(("int64", 2), device="cpu")
+    assert keys.insert([{"a": 1, "b": 2}, {"b": 4, "a": 3}]).all() and keys.contains([[1, 2], [3, 4]]).all()
+    for rows in ([{"a": 1, "b": 2}, {"a": 1, "c": 2}], [{"a": 1, "b": 2}, (1, 2)]):
+        with pytest.raises(DtypeError, match="same names in a list"):
+            keys.contains(rows)
+    with pytest.raises(DtypeError, match="give a DataFrame"):
+        keys.contains({"a": [1, 2], "b": [3, 4]})
+
+
+def test_single_records_are_matched_by_their_fields() -> None:
+    table = HashSet([("a", "i8"), ("b", "i4")], device="cpu")
+    table.insert([(1, 2)])
+    for kind in ("mapping", "named tuple", "struct", "row of pandas"):
+        right, wrong = (turned_rows(kind, columns)[0] for columns in ({"b": [2], "a": [1]}, {"b": [1], "a": [2]}))
+        assert right in table and wrong not in table
+        if kind in ("mapping", "named tuple"):
+            assert table.contains([right, wrong]).tolist() == [True, False]
+
+
+def test_a_name_that_differs_from_itself_is_refused() -> None:
+    frame = pandas_frame(ROWS).set_axis([float("nan"), "a"], axis=1)
+    with pytest.raises(DtypeError, match="rename the columns"):
+        HashSet.from_arrays(frame, device="cpu")
 
 
 @pytest.mark.parametrize("rule", ["key", "drop"])

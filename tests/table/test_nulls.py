@@ -166,3 +166,28 @@ def test_frames_under_a_rule(rule: str) -> None:
         HashSet.from_arrays(whole.where(whole < 4), nulls=rule)
     with pytest.raises(ShapeError, match="in one dimension"):
         HashSet("i8", nulls=rule).contains(whole)
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "boolean"])
+def test_single_nulls_of_libraries_are_nulls(dtype: str) -> None:
+    """As they are in a column: alone, and in a list."""
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    column = pd.Series([1, None], dtype=dtype)
+    table = HashMap.from_arrays(column, [1, 2], nulls="key", device="cpu")
+    for null in (None, pd.NA, pa.scalar(None, pa.int64())):
+        assert null in table and table[null] == table.get(null) == 2
+        assert np.asarray(table.contains([null, column[0]])).all()
+    assert np.asarray(table.contains(list(column))).all()
+    table[pd.NA] = 3
+    assert table[None] == 3 and len(table) == 2
+    dropping = HashSet("int64", nulls="drop", device="cpu")
+    assert dropping.insert([pd.NA, 1]).tolist() == [False, True] and pd.NA not in dropping
+    dropping.add(pd.NA)
+    assert len(dropping) == 1
+
+
+def test_a_missing_time_of_a_column_is_a_null() -> None:
+    pd = pytest.importorskip("pandas")
+    times = pd.Series(pd.to_datetime(["2024-01-01", None]).tz_localize("Asia/Tokyo"))
+    table = HashSet.from_arrays(times, nulls="key", device="cpu")
+    assert times[1] in table and np.asarray(table.contains(list(times))).all()

@@ -127,7 +127,7 @@ def _leaves(value: Any, has_records: bool) -> tuple[Shape, list[Any]]:
         value = python_value(value)
     if isinstance(value, np.ndarray):
         return value.shape, list(contiguous(value, objects=True).reshape(-1))
-    if has_records and isinstance(value, tuple):
+    if has_records and isinstance(value, tuple | Mapping):
         return (), [value]
     if not isinstance(value, _SEQUENCES):
         array = _as_array(value)
@@ -270,12 +270,16 @@ def _records(leaves: list[Any], dtype: Dtype) -> Items:
 
 
 def _by_names(leaf: Any, names: tuple[str, ...]) -> Any:
-    """A record of NumPy's as a tuple of fields in the order of ``names``."""
-    if not isinstance(leaf, np.void) or leaf.dtype.names is None:
+    """A record of NumPy's, a mapping or a named tuple as a tuple of fields in the order of ``names``."""
+    if isinstance(leaf, np.void):
+        own = leaf.dtype.names
+    else:
+        own = tuple(leaf) if isinstance(leaf, Mapping) else getattr(leaf, "_fields", None)
+    if own is None:
         return leaf
-    if set(leaf.dtype.names) != set(names):
+    if set(own) != set(names):
         raise _UnfitError(f"give a record with the fields {', '.join(names)}")
-    return tuple(leaf[name] for name in names)
+    return tuple(leaf[own.index(name)] if isinstance(leaf, tuple) else leaf[name] for name in names)
 
 
 def _plain(leaves: list[Any]) -> list[Any]:

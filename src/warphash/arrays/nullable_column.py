@@ -18,9 +18,8 @@ from .adapters.numpy import NUMPY
 from .adapters.read_column import read_column, see_items
 from .arrow_values import Valid
 from .cast import Fits
-from .exact import exactly
 from .library import ArrayView, Library, dtype_of
-from .plain_array import python_value
+from .plain_array import is_missing, python_value
 from .row_names import Names, RowNames, names_of
 from .row_type import Column
 from .string_column import StringColumn
@@ -121,7 +120,7 @@ class NullableColumn(StringColumn):
     def _apart(self, given: Any) -> _Keys:
         """The keys of a column, or the one key that is given."""
         items = self._items
-        if given is None:
+        if is_missing(python_value(given)):
             return _Keys(np.zeros((1, *items.shape), items.dtype), np.zeros(1, np.bool_), is_one=True)
         kept, valid = without_nulls(given)
         if valid is not None and not valid.any():
@@ -148,17 +147,11 @@ class NullableColumn(StringColumn):
 
     def view_one(self, key: Any, mend: str) -> ArrayView | None:
         """See one key; None for what the type does not hold."""
-        key = python_value(key)
-        if key is None or isinstance(key, StringRows):
+        if isinstance(key, StringRows):
             return super().view_one(key, mend)
-        items = self._items
-        try:
-            made = exactly(key, items.dtype)
-        except DtypeError:
-            return None
-        if made.ndim > len(items.shape) and not isinstance(key, tuple):
-            raise ShapeError(f"expected one key, of shape {items.shape}, got an array of shape {made.shape}: {mend}")
-        return self.view(made, "key") if made.shape == items.shape else None
+        if is_missing(python_value(key)):
+            return super().view_one(None, mend)
+        return Column.view_one(self, key, mend)
 
     def shown(self, row: Any) -> str:
         """One key, for a message."""
@@ -186,9 +179,11 @@ class NullableColumn(StringColumn):
 
 def without_nulls(given: Any) -> tuple[Any, Valid]:
     """A column without its nulls, and which of its values are no nulls, bool[n]; None if all are."""
-    if isinstance(given, list | tuple):
-        valid = np.array([item is not None for item in given], np.bool_)
-        return (given, None) if valid.all() else ([item for item in given if item is not None], valid)
+    if isinstance(given, list | tuple) and not isinstance(given, ArrayView):
+        valid = np.array([not is_missing(python_value(item)) for item in given], np.bool_)
+        return (
+            (given, None) if valid.all() else ([item for item, held in zip(given, valid, strict=True) if held], valid)
+        )
     items = None if isinstance(given, np.ndarray | ArrayView) else read_column(given)
     if items is None:
         return given, None

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ..errors import DtypeError, ShapeError, WarphashError
 from .library import MAX_ROWS, refuse_rows
 
-__all__ = ["contiguous", "gives_array", "numpy_of", "python_value", "refuse_attributes"]
+__all__ = ["contiguous", "gives_array", "is_missing", "numpy_of", "python_value", "refuse_attributes"]
 
 
 def contiguous(array: npt.NDArray[Any], *, objects: bool = False) -> npt.NDArray[Any]:
@@ -100,6 +100,11 @@ def numpy_of(array: Any) -> npt.NDArray[Any]:
             f"expected an array that its library gives to NumPy, got {type(array).__name__}, which answers "
             f"{type(error).__name__} ({error}): give a NumPy array, or a list of its values"
         ) from None
+
+
+def is_missing(item: Any) -> bool:
+    """Whether a single value is None, or pandas' NA or NaT, which stand for a null."""
+    return item is None or type(item).__name__ in ("NAType", "NaTType")
 
 
 def python_value(item: Any) -> Any:

@@ -6,14 +6,18 @@ pandas makes of an array do.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from ..errors import DtypeError
 from .adapters.columns import library_name
 from .arrow_values import Names
 from .library import ArrayView, Library
+from .plain_array import python_value
 
-__all__ = ["Names", "RowNames", "names_of", "names_of_one", "with_names"]
+__all__ = ["Names", "RowNames", "is_row_of_frame", "named_rows", "names_of", "names_of_one", "with_names"]
 
 
 class RowNames:
@@ -46,8 +50,10 @@ class RowNames:
         Raises
         ------
         DtypeError
-            If the table knows other names.
+            If the table knows other names, or a name differs from itself, as NaN does.
         """
+        if any(name != name for name in given):
+            raise DtypeError(f"expected names that are equal to themselves, got {_shown(given)}: rename the columns")
         known = tuple(range(len(given))) if _are_positions(given) else self.known
         if known is None or known == given:
             return None
@@ -65,6 +71,86 @@ def _are_positions(names: Names) -> bool:
 
 def _shown(names: Names) -> str:
     return ", ".join(map(str, names))
+
+
+def named_rows(given: Any) -> tuple[Any, Names | None]:
+    """Rows that are objects of Python, without the names of their items; and these names.
+
+    Parameters
+    ----------
+    given
+        A row, or a list of rows. Mappings and named tuples have names, and in a list rows of frames and structs, too.
+
+    Returns
+    -------
+    rows
+        The items of the row, or a list of such rows with their items in the order of the first row. What has no names
+        is returned as it is.
+    names
+        In that order; None without names.
+
+    Raises
+    ------
+    DtypeError
+        If rows of a list have different names, or some rows have none. For a mapping of columns.
+    """
+    if isinstance(given, ArrayView):
+        return given, None
+    if isinstance(given, Mapping) or hasattr(given, "_fields"):
+        return _items(given), _names_of_row(given)
+    if not isinstance(given, list | tuple) or not any(map(_may_have_names, set(map(type, given)))):
+        return given, None
+    rows = [python_value(row) for row in given]
+    all_names = [_names_of_row(row) for row in rows]
+    names = all_names[0]
+    if not any(all_names):
+        return given, None
+    parts = []
+    for row, own in zip(rows, all_names, strict=True):
+        if own is None or names is None or set(own) != set(names):
+            raise DtypeError(
+                f"expected rows of the same names in a list, got {_shown(names or ())} and {_shown(own or ())}: give a "
+                "DataFrame of the rows, or rows without names, whose items go by their position"
+            )
+        items = _items(row)
+        parts.append(items if own == names else [items[own.index(name)] for name in names])
+    return parts, names
+
+
+def is_row_of_frame(given: Any, names: Names) -> bool:
+    """Whether an object is a row of a frame of pandas that has columns of these names, in any order."""
+    return library_name(given) == "pandas" and getattr(given, "ndim", 0) == 1 and set(given.index) == set(names)
+
+
+def _may_have_names(kind: type) -> bool:
+    """Whether an object of a type may be a row with names: a mapping, a named tuple, of PyArrow or of pandas."""
+    return issubclass(kind, Mapping) or any(hasattr(kind, name) for name in ("_fields", "as_py", "iloc"))
+
+
+def _names_of_row(row: Any) -> Names | None:
+    """The names of the items of one row; None if they have none, or their names are their positions."""
+    if isinstance(row, Mapping):
+        return tuple(row)
+    if isinstance(row, tuple):
+        return getattr(row, "_fields", None)
+    names = tuple(getattr(row, "columns", row.index)) if library_name(row) == "pandas" else ()
+    return None if names == tuple(range(len(names))) else names
+
+
+def _items(row: Any) -> list[Any]:
+    """The items of one row with names.
+
+    Raises
+    ------
+    DtypeError
+        If the row is more than one row: columns by their names.
+    """
+    items = list(row.values()) if isinstance(row, Mapping) else list(row)
+    if getattr(row, "ndim", 1) > 1 or any(
+        isinstance(item, list | np.ndarray) or hasattr(item, "iloc") for item in items
+    ):
+        raise DtypeError(f"expected a row of single items, got columns in a {type(row).__name__}: give a DataFrame")
+    return items
 
 
 class _NamedRows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, Self
@@ -19,8 +20,9 @@ from .decimals import decimal_scale
 from .exact import exactly, fitting
 from .key_types import check_key_type
 from .library import ArrayView, Library
+from .plain_array import python_value
 from .plain_types import Part, pair_of_types, parts, plain
-from .row_names import Names, RowNames, names_of, names_of_one, with_names
+from .row_names import Names, RowNames, is_row_of_frame, named_rows, names_of, names_of_one, with_names
 from .view import known_libraries, view, view_array
 
 __all__ = ["Column", "read_only"]
@@ -117,7 +119,9 @@ class Column:
         DtypeError, ShapeError
             If it is another kind of row, or the type does not have a value.
         """
-        library = known_libraries.get(type(array))
+        library, names = known_libraries.get(type(array)), None
+        if library is None:
+            array, names = self._plain(array)
         seen = view(array, self.dtype) if library is None else library.see(array)
         if seen.dtype != self.dtype:
             given = seen
@@ -126,7 +130,7 @@ class Column:
                 raise self._unfit(given, fits, what)
         if not self.shape and len(seen.shape) == 1:
             return seen
-        return Column.rows(self, seen, None, what)[0]
+        return Column.rows(self, seen if names is None else with_names(seen, names), None, what)[0]
 
     def fitting(self, array: Any) -> tuple[ArrayView, Fits]:
         """See rows to look up, in the type of the column, and which of them that type has; None if it has all.
@@ -145,16 +149,60 @@ class Column:
 
     def elements(self, given: Any) -> tuple[ArrayView, Fits]:
         """See one row or a batch, in its own shape, and which of its items the type has; None if it has all."""
+        given, names = self._plain(given)
         seen = view_array(given, self.dtype)
         if seen is None:
             made, fits = fitting(given, self.dtype)
-            return NUMPY.see(made), fits
+            return with_names(NUMPY.see(made), names), fits
         if seen.dtype == self.dtype:
             return seen, None
         if not seen.shape and seen.host is not None:  # an item, as a value of Python's is one
             made, fits = fitting(seen.host[()], self.dtype)
             return NUMPY.see(made)._replace(library=seen.library, place=seen.place), fits
         return self._cast(seen, given, "keys")
+
+    def _plain(self, given: Any) -> tuple[Any, Names | None]:
+        """A row or rows that are objects of Python, as `named_rows`; single values of other libraries as Python's."""
+        if self.shape:
+            return named_rows(given)
+        if isinstance(given, np.ndarray | ArrayView | list):
+            return given, None
+        if self.dtype.names is not None and is_row_of_frame(given, self.dtype.names):
+            return dict(given), None
+        value = python_value(given)
+        is_row = isinstance(value, list) or (isinstance(value, Mapping) and self.dtype.names is None)
+        return given if is_row else value, None
+
+    def view_one(self, key: Any, mend: str) -> ArrayView | None:
+        """See one key, as an array of any type or a value; None if the type does not represent it exactly.
+
+        Parameters
+        ----------
+        mend
+            What a caller should do that has a batch.
+
+        Raises
+        ------
+        ShapeError
+            For a batch.
+        DtypeError
+            If its items have names that the table does not know.
+        """
+        try:
+            seen, fits = self.elements(key)
+        except DtypeError:
+            if isinstance(key, Mapping):
+                raise
+            return None
+        except ShapeError:
+            if isinstance(key, list | tuple):  # ragged
+                return None
+            raise
+        if len(seen.shape) > len(self.shape) and not isinstance(key, tuple):
+            raise ShapeError(f"expected one key, of shape {self.shape}, got an array of shape {seen.shape}: {mend}")
+        if seen.shape != self.shape or fits is not None:
+            return None
+        return self.rows(seen, None, "the key")[0]
 
     def rows(self, seen: ArrayView, fits: Fits, what: str = "keys") -> tuple[ArrayView, Fits]:
         """The rows of `elements`, their items in the order of the column; and which of them the type has.
@@ -171,8 +219,8 @@ class Column:
         if rows is None:
             expected = ", ".join(map(str, self.shape))
             raise ShapeError(f"{what} must have shape (..., {expected}), got {seen.shape}: give one row for each key")
-        if self.shape and seen.shape == self.shape:
-            rows = self._in_order(rows, names_of_one(seen), what)
+        if self.shape and seen.shape == self.shape and (names := names_of_one(seen)) is not None:
+            rows = self._in_order(with_names(rows, names), names, what)
         return rows, per_row(fits, rows)
 
     def _in_order(self, seen: ArrayView, given: Names | None, what: str) -> ArrayView:
@@ -222,9 +270,14 @@ class Column:
         if isinstance(value, int) and value == 0:
             return self._zeros
         try:
-            made = exactly(value, self.dtype)
+            seen, fits = self.elements(value)
+            if fits is not None or seen.host is None:
+                exactly(value, self.dtype)  # which says what does not fit
+            if self.shape and seen.shape[-len(self.shape) :] == self.shape:
+                seen, _ = self.rows(seen, None, "the default")
         except DtypeError as error:
             raise DtypeError(f"the default is no {self.numpy}: {error}") from None
+        made = np.asarray(seen.host)
         while made.ndim > len(self.shape) and len(made) == 1:
             made = made[0]
         try:

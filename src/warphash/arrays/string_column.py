@@ -148,8 +148,10 @@ class StringColumn(Column):
         if given is rows:  # seen before
             given = rows.given
         rows.given = given
-        host, answers = rows.rows, column_library(given)
-        kind = "numpy" if isinstance(given, ArrowData) else type(given).__module__.partition(".")[0]
+        host, answers, kind = rows.rows, None, "numpy"  # one string is answered with NumPy's items
+        if host.shape:
+            answers = column_library(given)
+            kind = "numpy" if isinstance(given, ArrowData) else type(given).__module__.partition(".")[0]
         library = _LIBRARIES.get(kind, _LIBRARIES["numpy"])
         if answers is not None and isinstance(library, StringLibrary):
             library = StringLibrary(library.kind, answers)

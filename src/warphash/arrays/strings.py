@@ -21,7 +21,7 @@ import numpy.typing as npt
 from ..errors import DtypeError, ShapeError
 from .arrow import Chunk, check_codes, check_extension, give_strings, read_arrow, speaks_arrow
 from .library import MAX_ROWS, dtype_of, refuse_rows, shown
-from .plain_array import gives_array, numpy_of, python_value
+from .plain_array import gives_array, is_missing, numpy_of, python_value
 from .threads import in_threads
 
 __all__ = ["NULL_LENGTH", "ROW", "StringArray", "StringRows", "holds_text", "rows_of"]
@@ -301,7 +301,7 @@ def is_string(item: Any, text: bool) -> bool:
 
 def is_null(item: Any) -> bool:
     """None, NaN, and pandas' NA and NaT."""
-    return item is None or type(item).__name__ in ("NAType", "NaTType") or (isinstance(item, float) and item != item)
+    return is_missing(item) or (isinstance(item, float) and item != item)
 
 
 def _categorical(column: Any) -> Any:

@@ -34,7 +34,6 @@ from ..arrays.adapters.engine import ENGINE_MEMORY
 from ..arrays.adapters.numpy import NUMPY, address_of
 from ..arrays.batch import library_of_rows
 from ..arrays.cast import Fits, Sought, chosen, spread
-from ..arrays.exact import exactly
 from ..arrays.key_column import key_column
 from ..arrays.library import ArrayView, Library
 from ..arrays.nullable_column import NullableColumn
@@ -47,7 +46,6 @@ from ..designs import registry
 from ..errors import (
     CorruptFile,
     DeviceError,
-    DtypeError,
     ParameterError,
     ShapeError,
     TableFull,
@@ -827,22 +825,8 @@ class BaseTable(Generic[K]):
 
         ``mend`` is what a caller should do that has a batch.
         """
-        if isinstance(self._key, StringColumn):
-            return self._key.view_one(key, mend)
-        dtype, shape = self._key.dtype, self._key.shape
-        try:
-            seen = view(key, dtype)
-            if seen.dtype != dtype:
-                seen = view(exactly(self._transfer.on_host(seen), dtype))
-        except DtypeError:
-            return None
-        except ShapeError:
-            if isinstance(key, list | tuple):  # ragged
-                return None
-            raise
-        if len(seen.shape) > len(shape) and not isinstance(key, tuple):
-            raise ShapeError(f"expected one key, of shape {shape}, got an array of shape {seen.shape}: {mend}")
-        return self._view_keys(seen.owner) if seen.shape == shape else None
+        seen = self._key.view_one(key, mend)
+        return None if seen is None else self._sought_rows(seen, None)[0]
 
     def _run(self, body: Body, ins: Sequence[ArrayView], outs: Sequence[ArrayView], stream: Any) -> None:
         """Run ``body`` on the addresses of arrays, or of copies that the engine can reach. The caller holds the lock.

@@ -731,7 +731,7 @@ class HashSet(BaseTable[K]):
         """Erase one key: whether it was there."""
         self._need("erase")
         seen = self._view_one(key, "call erase(keys)")
-        return seen is not None and bool(self._transfer.on_host(view(self.erase(seen.owner)))[0])
+        return seen is not None and bool(self._transfer.on_host(view(self.erase(seen)))[0])
 
     @overload
     def evict(self: HashSet[Never], n: int, *, like: None = None) -> Any: ...
