@@ -265,7 +265,7 @@ def test_errors_of_a_file_that_cannot_be_opened_say_how(tmp_path: Path, monkeypa
         HashMap.open(path, device="cpu")
 
 
-@pytest.mark.parametrize("written", [0, 50, 4096])
+@pytest.mark.parametrize("written", [0, 50, 4080, 4096])
 def test_a_commit_that_was_stopped_in_its_header(tmp_path: Path, written: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process is killed while the kernel writes the first header of a commit, or before it writes the second one."""
     path = tmp_path / "table"
@@ -290,7 +290,7 @@ def test_a_commit_that_was_stopped_in_its_header(tmp_path: Path, written: int, m
             table.flush()
         abandon(table)
         table = HashMap.open(path, device="cpu")
-        assert len(table) == size + (written == 4096)
+        assert len(table) == size + (written >= 4080)
         table.check()
         abandon(table)
 
@@ -597,6 +597,142 @@ def test_a_flipped_bit_of_headers_and_boards_is_told(tmp_path: Path, every: int)
         left.put_back(flipped(left.file_bytes, used[number], bit))
         told[left.is_right_or_refused()] += 1
     assert all(told), "some are mended by the other header, and some are refused"
+
+
+def unchanged(left: Left) -> bytes:
+    """The file before its slots were changed in place."""
+    opening = table_file._Opening.of(left.journal_bytes)
+    assert opening is not None
+    sizes = Sizes(*(table_file.describe(left.path)[name] for name in Sizes._fields))
+    content = bytearray(left.file_bytes)
+    for _, slots, contents in reversed(list(table_file._records_in(left.journal_bytes, opening, sizes))):
+        for slot, held in zip(slots.tolist(), contents, strict=True):
+            at = sizes.slots_at + sizes.slot_bytes * slot
+            content[at : at + sizes.slot_bytes] = held.tobytes()
+    return bytes(content)
+
+
+def with_marks(content: bytes, *marks: str) -> bytes:
+    """A file with the marks of both pages as they are (``whole``), flipped, zeroed, or torn as by a stopped write."""
+    made = bytearray(content)
+    for end, mark in zip((4096, 8192), marks, strict=True):
+        if mark == "flipped":
+            made[end - 10] ^= 1
+        elif mark != "whole":
+            made[end - (32 if mark == "zeros" else 16) : end] = bytes(32 if mark == "zeros" else 16)
+    return bytes(made)
+
+
+LOST_MARKS = [("flipped", "flipped"), ("zeros", "zeros"), ("flipped", "zeros"), ("zeros", "torn"), ("torn", "torn")]
+
+
+@pytest.mark.parametrize("marks", LOST_MARKS, ids="-".join)
+def test_marks_that_were_lost_in_both_headers_are_told(tmp_path: Path, marks: tuple[str, str]) -> None:
+    left = Left.in_folder(tmp_path, n=12)
+    left.put_back(with_marks(left.file_bytes, *marks))
+    for _ in range(2):
+        with pytest.raises(CorruptFile, match=r"lost what both of its headers said.*from a copy of yours") as refused:
+            HashMap.open(left.path, device="cpu")
+    assert left.journal.read_bytes() == left.journal_bytes
+    # The mend for a copy that was put in the place of the file.
+    left.put_back(with_marks(unchanged(left), "zeros", "zeros"), left.journal_bytes)
+    assert left.is_right_or_refused()
+    left.put_back(with_marks(left.file_bytes, *marks))
+    assert f"move {left.journal} to another folder" in str(refused.value)
+    if marks == ("zeros", "zeros"):
+        left.journal.unlink()
+        HashMap.open(left.path, device="cpu").check()
+
+
+def test_two_damaged_marks_are_told_without_a_journal(tmp_path: Path) -> None:
+    left = Left.in_folder(tmp_path, n=12)
+    clean = with_marks(unchanged(left), "zeros", "zeros")
+    left.journal.unlink()
+    left.path.write_bytes(with_marks(clean, "flipped", "flipped"))
+    assert not left.is_right_or_refused()
+    for marks in (("flipped", "zeros"), ("zeros", "flipped")):  # one page is lost, and the other one says all
+        left.path.write_bytes(with_marks(clean, *marks))
+        assert left.is_right_or_refused()
+
+
+def test_a_journal_with_a_damaged_record_and_without_marks_is_told(tmp_path: Path) -> None:
+    left = Left.in_folder(tmp_path, n=12)
+    damaged = flipped(left.journal_bytes, 52 + 40, 3)  # of the first record
+    left.put_back(with_marks(left.file_bytes, "zeros", "zeros"), damaged)
+    assert not left.is_right_or_refused() and left.journal.read_bytes() == damaged
+
+
+@pytest.mark.parametrize("marks", [("flipped", "whole"), ("whole", "flipped"), ("whole", "zeros"), ("whole", "torn")])
+def test_one_whole_mark_is_enough(tmp_path: Path, marks: tuple[str, str]) -> None:
+    left = Left.in_folder(tmp_path, n=12)
+    left.put_back(with_marks(left.file_bytes, *marks))
+    assert left.is_right_or_refused() and not left.journal.exists()
+
+
+def open_and_stop(path: Path, at: int, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Open a file, and be stopped in a mark of the header that is written as number ``at``; whether there was one."""
+
+    class Killed(BaseException):
+        pass
+
+    def write(handle: int, content: Any, position: int) -> int:
+        nonlocal at
+        at -= position < 2 * 4096
+        if at or position >= 2 * 4096:
+            return original(handle, content, position)
+        original(handle, content[: len(content) - 16], position)
+        raise Killed
+
+    original = os.pwrite
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", write)
+        try:
+            abandon(HashMap.open(path, device="cpu"))
+        except Killed:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("marks", [("torn", "zeros"), ("whole", "torn"), ("whole", "zeros"), ("whole", "whole")])
+def test_marks_that_a_stopped_process_left_torn(
+    tmp_path: Path, marks: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first marks of a journal, and pages that are written again, may be torn: no slot was changed since."""
+    left = Left.in_folder(tmp_path, updates=1, n=12)
+    before = unchanged(left) if marks != ("whole", "whole") else left.file_bytes
+    stopped = 0
+    for first in (1, 2):
+        for second in (1, 2):
+            left.put_back(with_marks(before, *marks))
+            stopped += open_and_stop(left.path, first, monkeypatch)
+            stopped += open_and_stop(left.path, second, monkeypatch)
+            assert left.is_right_or_refused(), f"stopped in the headers {first} and {second}"
+            assert not left.journal.exists()
+    assert stopped >= 2
+
+
+@pytest.mark.parametrize("again", [1, 2])
+def test_a_commit_that_was_stopped_in_a_mark(tmp_path: Path, again: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, keys = tmp_path / "table", np.arange(12, dtype=np.uint64)
+    table = HashMap("u8", "u8", design="stadium", memory=path, device="cpu", capacity=12)
+    table.insert(keys, keys)
+    table.flush()
+    table.assign(keys, keys + np.uint64(7))
+    original = os.pwrite
+
+    def write(handle: int, content: Any, at: int) -> int:
+        if at >= 2 * 4096:
+            return original(handle, content, at)
+        original(handle, content[:4080], at)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(os, "pwrite", write)
+        table.flush()
+    abandon(table)
+    assert open_and_stop(path, again, monkeypatch)
+    with HashMap.open(path, device="cpu") as table:
+        assert (table.find(keys)[0] == keys + np.uint64(7)).all()
 
 
 def test_a_journal_that_was_cut_short_is_told(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ slot that was not free is written only behind these steps; and it is not given t
             count; to disk. Now the marks, which belong to the sequence before, count no longer. The header goes to the
             other page as well, so a header that is damaged later is no loss; and the journal is removed.
   open      If there is a mark, the records of the journal, last one first, are written back. Both headers are written
-            again if they differ, or have marks. Then the boards are read.
+            again if they differ, or have marks; a damaged mark goes first. Then the boards are read.
 A process may be killed at any point. Before the header is whole, the older one counts, with its boards and its journal.
   replace   a table that moves to other slots makes another file, ``.NAME.HEX.table``, which takes the name of the first
             one when it is committed. Until then the first one counts.
@@ -52,6 +52,19 @@ What is damaged, and what is a torn tail? A record that is not whole, and that n
 the process was stopped: its slots were not changed, and nothing is lost without it. `open` refuses every other journal
 as damaged: one that is missing or belongs to another state of the file, one with fewer whole records than a mark
 counts, and one with a record behind a damaged record.
+
+What is a damaged mark? A mark is zeros, or whole; anything else is damaged. Marks are written to one page after the
+other, and no slot is changed before both are written. So a kill may leave these states, with a mark that is torn:
+  - The mark of one page is torn, and that of the other is whole: the whole one counts, as always.
+  - It was the first mark of a journal: the other page has zeros. No slot was changed yet.
+  - A commit was stopped at the end of a page: that page has the new header, and a mark that is half zeros. The other
+    page has the header and the mark of the sequence before. No slot was changed since the new header.
+  - `open` was stopped while it wrote a page again: it writes that of a damaged mark first, so the other page is in one
+    of the states above.
+So two damaged marks are damage, and `open` refuses them. If no mark of the present sequence is whole, and one page at
+least has zeros or an older mark, no slot was changed in place; unless marks were lost. The journal tells: if it belongs
+to the present sequence, its records are what the slots hold. If they are not, or if the journal is damaged before its
+last record, `open` refuses the file, and leaves the journal where it is.
 
 A file that is open is locked (``flock``), so that no second process opens it. The system releases the lock of a killed
 process. So a file that was not yet committed and can be locked is abandoned, and the next one who comes removes it.
@@ -223,6 +236,12 @@ class _Mark(NamedTuple):
         if zlib.crc32(packed[4:]) != int.from_bytes(packed[:4], "little"):
             return None
         return cls(*struct.unpack("<IQ16s", packed[4:]))
+
+    @classmethod
+    def is_damaged(cls, page: bytes) -> bool:
+        """Whether a page has a mark that is neither whole nor zeros."""
+        has_marks = not page.startswith(_OLDER_MAGIC)  # the older layout may have a description in its place
+        return has_marks and any(page[_PAGE - _MARK_BYTES : _PAGE]) and cls.of(page) is None
 
 
 class TableFile:
@@ -465,12 +484,48 @@ class TableFile:
                 for slot, held in zip(slots.tolist(), contents, strict=True):
                     self._write(held, self.sizes.slots_at + slot * self.sizes.slot_bytes)
             os.fsync(self._handle)
+        else:
+            self._refuse_lost_marks(pages)
         whole, sequences = _page_of(self.description), self._sequences()
-        for number in sorted(range(_HEADERS), key=sequences.__getitem__):
+        order = [(not _Mark.is_damaged(pages[number]), sequences[number], number) for number in range(_HEADERS)]
+        for *_, number in sorted(order):
             if pages[number] != whole:
                 _write_at(self._handle, whole, number * _PAGE)
                 os.fsync(self._handle)
         _remove_journal(self._journal_name, self._own_identities)
+
+    def _refuse_lost_marks(self, pages: Sequence[bytes]) -> None:
+        """Raise `CorruptFile` if no mark of the present sequence is whole, and there may have been one."""
+        assert self.description is not None
+        name, lost = self._journal_name, all(map(_Mark.is_damaged, pages))
+        if not lost:
+            with suppress(PermissionError, IsADirectoryError):  # of somebody else
+                opening = _Opening.of(_opening_of(name))
+                present = bytes.fromhex(self.identity), self.description["sequence"]
+                lost = opening is not None and opening[:2] == present and self._differs_from(_content_of(name) or b"")
+        if lost:
+            raise CorruptFile(
+                f"{self.path} has lost what both of its headers said of its journal, and may have values that no flush "
+                f"confirmed: take {self.path} and {name} from a copy of yours; or, if {self.path} is such a copy, made "
+                f"when the table was closed, move {name} to another folder"
+            )
+
+    def _differs_from(self, content: bytes) -> bool:
+        """Whether the slots hold anything else than a whole journal says, or the journal is damaged."""
+        opening = _Opening.of(content)
+        if opening is None:
+            return False
+        records = list(_records_in(content, opening, self.sizes))
+        held = np.empty(self.sizes.slot_bytes, np.uint8)
+        first: dict[int, Bytes] = {}
+        for _, slots, contents in records:
+            for slot, image in zip(slots.tolist(), contents, strict=True):
+                first.setdefault(slot, image)
+        for slot, image in first.items():
+            self._read(held, self.sizes.slots_at + slot * self.sizes.slot_bytes)
+            if not np.array_equal(held, image):
+                return True
+        return _goes_on(content, opening, records)
 
     def _records(self, mark: _Mark) -> list[_Record]:
         """The records of the journal that a mark names.
@@ -491,10 +546,9 @@ class TableFile:
             mend = f"rename {found} to {name}" if found else f"put the journal that lay beside the file back as {name}"
             raise CorruptFile(f"{said}, which is {what}: {mend}, or take both files from a copy of yours")
         records = list(_records_in(content, opening, self.sizes))
-        end = records[-1].end if records else _OPENING_BYTES
-        if len(records) < mark.records or content.find(opening.name, end + 1) >= 0:
+        if len(records) < mark.records or _goes_on(content, opening, records):
             raise CorruptFile(
-                f"{said}, which is damaged from byte {end:,} on, as its {len(content):,} bytes have {len(records):,} "
+                f"{said}, which is damaged from byte {_end_of(records):,} on, as its {len(content):,} bytes have {len(records):,} "
                 f"whole records of {mark.records:,}: take {self.path} and {name} from a copy of yours"
             )
         return records
@@ -770,7 +824,7 @@ class _Journal:
             os.fsync(self._handle)
             _flush_folder(path.parent)
         records = list(_records_in(content, self._opening, sizes)) if is_ours else []
-        self._end_and_count = (records[-1].end if records else _OPENING_BYTES), len(records)
+        self._end_and_count = _end_of(records), len(records)
 
     @property
     def mark(self) -> _Mark:
@@ -804,6 +858,16 @@ def _records_in(content: bytes, opening: _Opening, sizes: Sizes) -> Iterator[_Re
         images = np.frombuffer(content, np.uint8, count * sizes.slot_bytes, slots_at + 4 * count)
         yield _Record(end, slots, images.reshape(count, sizes.slot_bytes))
         at = end
+
+
+def _end_of(records: Sequence[_Record]) -> int:
+    """Where the whole records of a journal end."""
+    return records[-1].end if records else _OPENING_BYTES
+
+
+def _goes_on(content: bytes, opening: _Opening, records: Sequence[_Record]) -> bool:
+    """Whether a journal has another record behind the one that is not whole."""
+    return content.find(opening.name, _end_of(records) + 1) >= 0
 
 
 def _content_of(path: Path) -> bytes | None:
