@@ -346,6 +346,101 @@ def test_names_in_files(tmp_path: Path) -> None:
     days = pd.DataFrame([[1, 2]], columns=pd.to_datetime(["2024-01-01", "2024-01-02"]))
     with pytest.raises(DtypeError, match="names a file can have"):
         HashSet.from_arrays(days, device="cpu").save(tmp_path / "t")
+    for kind in ("dates", "not a number", "infinite", "in tuples"):
+        with pytest.raises(DtypeError, match=r"names a file can have.*rename them"):
+            HashSet.from_arrays(frame_of(names_without_a_file()[kind]), device="cpu").save(tmp_path / "t")
+
+
+def names_without_a_file() -> dict[str, list[Any]]:
+    """Names of two columns that the file of a table cannot have."""
+    day = np.datetime64("2020-01-01")
+    return {
+        "dates": [day, day + 1],
+        "long": ["a" * 3000, "b" * 3000],
+        "not a number": [float("nan"), 1.5],
+        "infinite": ["a", float("inf")],
+        "in tuples": [("a", day), ("b", day)],
+    }
+
+
+def frame_of(names: list[Any]) -> Any:
+    pd = pytest.importorskip("pandas")
+    return pd.DataFrame([[1, 2], [5, 6]], columns=pd.Index(names, dtype=object, tupleize_cols=False))
+
+
+@pytest.mark.parametrize("kind", names_without_a_file())
+@pytest.mark.parametrize("verb", ["insert", "execute", "update", "update a map", "values"])
+def test_names_that_a_file_cannot_have_are_refused_when_they_come(tmp_path: Path, kind: str, verb: str) -> None:
+    given = frame_of(names_without_a_file()[kind])
+    options: dict[str, Any] = {"design": "stadium", "memory": tmp_path / "t", "capacity": 100, "device": "cpu"}
+    is_map = verb in ("update a map", "values")
+    table: Any = HashMap(("i8", 2), ("i8", 2), **options) if is_map else HashSet(("i8", 2), **options)
+    plain = np.array([[1, 2], [5, 6]])
+
+    def take(rows: Any) -> None:
+        if verb == "execute":
+            table.execute(np.array([1, 1], np.uint8), rows)
+        elif verb == "update":
+            table.update(HashSet.from_arrays(rows, device="cpu"))
+        elif verb == "update a map":
+            table.update(HashMap.from_arrays(rows, rows, device="cpu"))
+        elif verb == "values":
+            table.insert(pandas_frame(ROWS), rows)
+        else:
+            table.insert(rows)
+
+    said = r"4,048 bytes for its types and the names.*shorter names|names a file can have.*rename them"
+    for _ in range(2):
+        with pytest.raises(DtypeError, match=said):
+            take(given)
+        assert len(table) == 0 and table._names is None
+    take(frame_of(["x", "y"]) if verb != "values" else pandas_frame(ROWS))
+    table.close()
+    with type(table).open(tmp_path / "t", device="cpu") as again:
+        assert again.contains(plain).all()
+        assert again._names[1 if verb == "values" else 0] == (["a", "b"] if verb == "values" else ["x", "y"])
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize("kind", ["dates", "long"])
+def test_a_table_that_is_made_in_a_file_refuses_names(tmp_path: Path, kind: str) -> None:
+    rows = frame_of(names_without_a_file()[kind])
+    with pytest.raises(DtypeError, match=r"4,048 bytes|names a file can have"):
+        HashSet.from_arrays(rows, design="stadium", memory=tmp_path / "t", device="cpu")
+    with HashSet.from_arrays(rows.to_numpy(), design="stadium", memory=tmp_path / "u", device="cpu") as table:
+        assert len(table) == 2
+
+
+def test_names_that_barely_fit_stay_in_the_file(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"design": "stadium", "memory": tmp_path / "t", "capacity": 10, "device": "cpu"}
+    table = HashSet(("i8", 2), **options)
+    for length in range(3200, 0, -1):
+        try:
+            table.insert(frame_of(["a" * length, "b"]))
+        except DtypeError:
+            continue
+        break
+    assert 2000 < length < 3200
+    for step in range(4):  # the numbers in the file grow, and it replaces the one before
+        table.insert(np.arange(2 * 10**step * 50).reshape(-1, 2))
+        table.flush()
+    table.close()
+    with HashSet.open(tmp_path / "t", device="cpu") as again:
+        assert again._names == [["a" * length, "b"], None]
+    with pytest.raises(DtypeError, match="shorter names"):
+        HashMap("i8", [("a" * 4000, "i8")], **{**options, "memory": tmp_path / "u"})
+
+
+@pytest.mark.parametrize("name", ["\ud800", ("a", "\udfff")])
+def test_names_that_are_no_text_are_refused(tmp_path: Path, name: Any) -> None:
+    for options in ({}, {"design": "stadium", "memory": tmp_path / "t"}, {"nulls": "key"}):
+        table = HashSet(("i8", 2), device="cpu", **options)
+        with pytest.raises(DtypeError, match="surrogates: rename the columns"):
+            table.insert(frame_of(["b", name]))
+        assert len(table) == 0 and table._names is None
+        table.insert(frame_of(["x", "y"]))
+        assert list(table.keys().columns) == ["x", "y"]
+        table.close()
 
 
 def test_two_tables() -> None:

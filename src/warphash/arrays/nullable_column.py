@@ -78,6 +78,11 @@ class NullableColumn(StringColumn):
         """Of the items of a key that is no null."""
         return self._items.names
 
+    def names_given(self, seen: ArrayView) -> Names | None:
+        """As `Column.names_given`."""
+        names: Names | None = getattr(seen.owner, "names", None)
+        return names
+
     def learn(self, seen: ArrayView, what: str) -> ArrayView:
         """As `Column.learn`."""
         given = getattr(seen.owner, "names", None)

@@ -17,7 +17,7 @@ from .arrow_values import Names
 from .library import ArrayView, Library
 from .plain_array import python_value
 
-__all__ = ["Names", "RowNames", "is_row_of_frame", "named_rows", "names_of", "names_of_one", "with_names"]
+__all__ = ["Names", "RowNames", "check_text", "is_row_of_frame", "named_rows", "names_of", "names_of_one", "with_names"]
 
 
 class RowNames:
@@ -44,6 +44,11 @@ class RowNames:
         if given is not None and not _are_positions(given):
             self._known.setdefault("names", given)  # one step, as several threads may come
 
+    def after(self, given: Names | None) -> Names | None:
+        """The names that the table knows when it has learned these."""
+        known = self.known
+        return given if known is None and given is not None and not _are_positions(given) else known
+
     def order(self, given: Names, what: str) -> list[int] | None:
         """Which of the given items is the first of a row of the table, and so on; None for the order as it is.
 
@@ -67,6 +72,21 @@ class RowNames:
 
 def _are_positions(names: Names) -> bool:
     return all(isinstance(name, int) for name in names) and set(names) == set(range(len(names)))
+
+
+def check_text(names: Names) -> None:
+    """Raise `DtypeError` for names that libraries of frames refuse in a result: text that UTF-8 cannot encode."""
+    for name in names:
+        if isinstance(name, tuple):
+            check_text(name)
+        elif isinstance(name, str):
+            try:
+                name.encode()
+            except UnicodeEncodeError as error:
+                raise DtypeError(
+                    f"expected names of columns that UTF-8 can encode, got {name!a}, whose character {error.start} is "
+                    "half of a pair of surrogates: rename the columns"
+                ) from None
 
 
 def _shown(names: Names) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, Self
@@ -25,7 +25,7 @@ from .plain_types import Part, pair_of_types, parts, plain
 from .row_names import Names, RowNames, is_row_of_frame, named_rows, names_of, names_of_one, with_names
 from .view import known_libraries, view, view_array
 
-__all__ = ["Column", "read_only"]
+__all__ = ["Column", "known_names", "read_only"]
 
 MAX_KEY_BYTES = 128
 
@@ -233,6 +233,10 @@ class Column:
         ordered = seen._replace(ptr=address_of(made), host=made, capsule=made)
         return with_names(ordered, tuple(given[number] for number in order))
 
+    def names_given(self, seen: ArrayView) -> Names | None:
+        """The names of the items of rows that a caller gave; None if they have none."""
+        return names_of(seen) if self.shape else None
+
     def learn(self, seen: ArrayView, what: str) -> ArrayView:
         """Learn the names of rows that the table is about to keep: the rows, in the order of the table."""
         if not self.shape or (given := names_of(seen)) is None:
@@ -291,6 +295,11 @@ class Column:
     def numpy(self) -> np.dtype[Any]:
         """The type of a row as one NumPy type, with the shape in it."""
         return np.dtype((self.dtype, self.shape)) if self.shape else self.dtype
+
+
+def known_names(columns: Sequence[Column | None]) -> list[Names | None]:
+    """The names of the items of rows, as far as columns know any."""
+    return [None if column is None else column.names.known for column in columns]
 
 
 def _full_type(dtype: npt.DTypeLike, what: str) -> np.dtype[Any]:

@@ -37,7 +37,7 @@ from ..errors import CorruptFile, DtypeError, is_lack_of_room
 from ..storage.bounded.bound import EVICT, RANKED_ROWS
 from .copies import Snapshot
 
-__all__ = ["header_of", "read", "table_of", "write"]
+__all__ = ["header_of", "names_in", "read", "table_of", "write"]
 
 _MAGIC = b"warphsh1"
 _DIGEST_BYTES = 32
@@ -295,6 +295,11 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"the header holds {name}, which is no JSON")
 
 
+def names_in(known: Sequence[Sequence[Any] | None]) -> list[list[Any] | None] | None:
+    """Names of items of rows of keys, and of values, as a description has them; None if there are none."""
+    return None if not any(known) else [None if names is None else list(names) for names in known]
+
+
 def _described_names(names: list[Any] | None) -> Any:
     """Names of columns in JSON: text, numbers, and lists in place of tuples."""
     if names is None:
@@ -302,8 +307,8 @@ def _described_names(names: list[Any] | None) -> Any:
     plain = [_plain_name(name) for name in names]
     if _names(plain) != tuple(names):
         raise DtypeError(
-            f"expected columns whose names a file can have, which are text, numbers and tuples of these, got {names}: "
-            "make the table of a frame whose columns have other names"
+            f"expected columns whose names a file can have, which are text, numbers and tuples of these, got "
+            f"{_short(names)}: rename them in the frame that gives the table its first rows"
         )
     return plain
 
@@ -311,7 +316,9 @@ def _described_names(names: list[Any] | None) -> Any:
 def _plain_name(name: Any) -> Any:
     if isinstance(name, tuple):
         return [_plain_name(part) for part in name]
-    return name.item() if isinstance(name, np.generic) else name if isinstance(name, str | int | float) else None
+    plain = name.item() if isinstance(name, np.generic) else name
+    is_json = isinstance(plain, str | int) or (isinstance(plain, float) and math.isfinite(plain))
+    return plain if is_json else None
 
 
 def _names(described: Any) -> tuple[Any, ...]:

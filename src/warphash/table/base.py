@@ -23,7 +23,6 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Never, Self, TypeVar, cast, overload
 
@@ -37,7 +36,8 @@ from ..arrays.cast import Fits, Sought, chosen, spread
 from ..arrays.key_column import key_column
 from ..arrays.library import ArrayView, Library
 from ..arrays.nullable_column import NullableColumn
-from ..arrays.row_type import Column, read_only
+from ..arrays.row_names import Names, check_text
+from ..arrays.row_type import Column, known_names, read_only
 from ..arrays.string_column import StringColumn
 from ..arrays.strings import StringArray
 from ..arrays.transfer import Body, Transfer
@@ -78,6 +78,7 @@ from .unclosed import flush_when_unclosed
 
 if TYPE_CHECKING:
     from ..storage.bounded.bounded_storage import BoundedStorage
+    from .file_commit import FileCommit
 
 __all__ = ["BaseTable"]
 
@@ -212,7 +213,7 @@ class BaseTable(Generic[K]):
             "nulls": nulls,
             "floats": floats,
         }
-        self._commit: Callable[[], None] | None = None  # has the file hold the table; None without a file
+        self._commit: FileCommit | None = None  # has the file hold the table; None without a file
         self._unclosed: weakref.finalize[..., Any] | None = None
         if isinstance(self._memory, Path):
             self._keep_in_file(self._memory, store.opens)
@@ -635,11 +636,12 @@ class BaseTable(Generic[K]):
 
     def _keep_in_file(self, path: Path, opens: bool) -> None:
         """Have a new file hold the table, and have the file flushed if nobody closes the table."""
-        columns = [self._key] if self._value is None else [self._key, self._value]
-        empty = [np.empty((0, *column.shape), column.dtype) for column in columns]
+        from .file_commit import FileCommit
+
         store: Any = self._storage.store  # of a design whose slots may lie in a file
-        self._commit = partial(_commit, store, [self._key, self._value], self._description(), empty)
+        self._commit = FileCommit(store, (self._key, self._value), self._description())
         if not opens:
+            self._commit.check((None, None))
             self._commit()  # nobody else has the table
         self._unclosed = flush_when_unclosed(self, self._lock, store, self._commit, path)
 
@@ -806,9 +808,26 @@ class BaseTable(Generic[K]):
         seen = self._view(self._key, keys, "keys")
         pairs = [seen] if self._value is None else [seen, self._view_beside(seen, self._value, values, "values")]
         if self._has_rows:
-            columns = zip((self._key, self._value), pairs, ("keys", "values"), strict=False)
-            return [column.learn(rows, what) for column, rows, what in columns if column is not None]
+            return self._learned(pairs)
         return pairs
+
+    def _learned(self, pairs: Sequence[ArrayView]) -> list[ArrayView]:
+        """Rows to keep, in the order of the table, which learns their names.
+
+        Raises
+        ------
+        DtypeError
+            If the table could not give the names back, or its file cannot have them: then it learns none. Or if it
+            knows other ones.
+        """
+        columns = [column for column in (self._key, self._value) if column is not None]
+        given = [column.names_given(rows) for column, rows in zip(columns, pairs, strict=False)]
+        for column, names in zip(columns, given, strict=False):  # a mixed batch may have no values
+            if names is not None and column.names.known is None:
+                check_text(names)
+        self._check_described(given)
+        whats = zip(columns, pairs, ("keys", "values"), strict=False)
+        return [column.learn(rows, what) for column, rows, what in whats]
 
     def _view_scores(self, keys: ArrayView, scores: Any) -> ArrayView | None:
         """See the scores of a batch, if the table ranks its keys by scores."""
@@ -1293,13 +1312,35 @@ class BaseTable(Generic[K]):
     @property
     def _names(self) -> list[list[Any] | None] | None:
         """The names of the items of rows of keys, and of values, as far as the table knows any."""
-        return _names_of((self._key, self._value))
+        return archive.names_in(known_names((self._key, self._value)))
 
     def _learn_names(self, names: Sequence[Sequence[Any] | None] | None) -> None:
-        """Know the `_names` of another table."""
-        for column, known in zip((self._key, self._value), names or (), strict=False):
+        """Know the `_names` of another table.
+
+        Raises
+        ------
+        DtypeError
+            If the table lies in a file that cannot have them. Then it knows none.
+        """
+        given = [None if known is None else tuple(known) for known in names or ()]
+        self._check_described(given)
+        self._know_names(given)
+
+    def _know_names(self, names: Sequence[Sequence[Any] | None]) -> None:
+        """Know the names of the items of rows of keys, and of values."""
+        for column, known in zip((self._key, self._value), names, strict=False):
             if column is not None and known is not None:
                 column.names.learn(tuple(known))
+
+    def _check_described(self, given: Sequence[Names | None]) -> None:
+        """Raise `DtypeError` if the table lies in a file that cannot have the names of rows to keep."""
+        if self._commit is None or not any(given):
+            return
+        names, columns = [*given, None, None], (self._key, self._value)
+        columns_and_names = zip(columns, names, strict=False)
+        behind = [None if column is None else column.names.after(new) for column, new in columns_and_names]
+        if behind != known_names(columns):
+            self._commit.check(behind)
 
     def _typed_description(self) -> dict[str, Any]:
         """The options of the table, and its types: all that `_made` needs. The caller holds the lock."""
@@ -1335,21 +1376,9 @@ class BaseTable(Generic[K]):
             **options,
             **description["parameters"],
         )
-        table._learn_names(description.get("names"))
+        table._know_names(description.get("names") or ())
         return table
 
     def _snapshot(self) -> copies.Snapshot:
         """The description and all pairs, of one moment."""
         return self._settled(lambda: copies.Snapshot(self._typed_description(), *self._all_columns_locked()))
-
-
-def _commit(store: Any, columns: Sequence[Column | None], description: dict[str, Any], empty: Sequence[Any]) -> None:
-    """Have a file hold the table of a store. No table is an argument: a table that nobody closed is gone by then."""
-    now = {**description, "names": _names_of(columns), "capacity": store.capacity}
-    store.commit({"header": archive.header_of(now, empty)})
-
-
-def _names_of(columns: Sequence[Column | None]) -> list[list[Any] | None] | None:
-    """The names of the items of rows, as far as columns know any; None if they know none."""
-    known = [None if column is None else column.names.known for column in columns]
-    return None if not any(known) else [None if names is None else list(names) for names in known]

@@ -38,10 +38,13 @@ def execute(
         What each operation did, and what each find found; no values of a set.
     """
     table._need("execute")
-    seen, absent = table._key.learn(table._view_keys(keys), "keys"), b"" if found is None else found.default(default)
-    ins = [seen, table._view_beside(seen, _OPERATIONS, operations, "operations")]
+    seen, absent = table._view_keys(keys), b"" if found is None else found.default(default)
+    codes_at = table._view_beside(seen, _OPERATIONS, operations, "operations")
+    pairs = [seen]
     if values is not None and table._value is not None:
-        ins.append(table._value.learn(table._view_beside(seen, table._value, values, "values"), "values"))
+        pairs.append(table._view_beside(seen, table._value, values, "values"))
+    seen, *rest = table._learned(pairs)
+    ins = [seen, codes_at, *rest]
     ins[1] = table._transfer.private_view(ins[1])  # what is checked is what runs
     if (codes := ins[1].host) is not None:
         _check_operations(table, codes, has_values=len(ins) > 2 or table._value is None)

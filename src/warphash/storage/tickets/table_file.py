@@ -101,10 +101,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import CorruptFile, PathError, is_lack_of_room, refused_by_system
+from ...errors import CorruptFile, DtypeError, PathError, is_lack_of_room, refused_by_system
 from ...runtime.memory import bytes_at
 
-__all__ = ["Sizes", "TableFile", "describe"]
+__all__ = ["Sizes", "TableFile", "check_describable", "describe"]
 
 _MAGIC = b"warphtb2"
 _OLDER_MAGIC = b"warphtb1"
@@ -212,9 +212,25 @@ def _parse(page: bytes) -> dict[str, Any] | None:
 def _page_of(description: Mapping[str, Any]) -> bytes:
     encoded = json.dumps(description).encode()
     if len(encoded) > (room := _PAGE - _FIRST - _MARK_BYTES):
-        raise PathError(f"a table is described in {room:,} bytes, and these types take {len(encoded):,}")
+        raise DtypeError(
+            f"the file of a table has {room:,} bytes for its types and the names of its columns, and these take "
+            f"{len(encoded):,}: give shorter names to columns and fields, or rows without names, as a NumPy array"
+        )
     checked = len(encoded).to_bytes(4, "little") + encoded
     return (_MAGIC + zlib.crc32(checked).to_bytes(4, "little") + checked).ljust(_PAGE, b"\0")
+
+
+def check_describable(table: Mapping[str, Any]) -> None:
+    """Raise `DtypeError` unless a file can describe a table, now and when its numbers have become larger.
+
+    Parameters
+    ----------
+    table
+        As for `TableFile.commit`, without the numbers that change.
+    """
+    numbers = (*Sizes._fields, "sequence", "used_board_bytes", "boards_crc", "size", "tombstones", "slots_seed", "more")
+    identity = "0" * 32
+    _page_of({"identity": identity, "replaces": identity, **dict.fromkeys(numbers, 1 << 64), "table": dict(table)})
 
 
 class _Mark(NamedTuple):
@@ -548,8 +564,8 @@ class TableFile:
         records = list(_records_in(content, opening, self.sizes))
         if len(records) < mark.records or _goes_on(content, opening, records):
             raise CorruptFile(
-                f"{said}, which is damaged from byte {_end_of(records):,} on, as its {len(content):,} bytes have {len(records):,} "
-                f"whole records of {mark.records:,}: take {self.path} and {name} from a copy of yours"
+                f"{said}, which is damaged from byte {_end_of(records):,} on, as its {len(content):,} bytes have "
+                f"{len(records):,} whole records of {mark.records:,}: take {self.path} and {name} from a copy of yours"
             )
         return records
 

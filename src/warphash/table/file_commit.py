@@ -1,0 +1,51 @@
+"""What the file of a table holds beside its pairs: the description, which is written whenever the file is flushed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays.row_names import Names
+from ..arrays.row_type import Column, known_names
+from ..storage.tickets.table_file import check_describable
+from . import archive
+
+__all__ = ["FileCommit"]
+
+
+@dataclass(frozen=True)
+class FileCommit:
+    """Has a file hold the table of a store, when it is called. It leads to no table: that one may be gone by then.
+
+    Attributes
+    ----------
+    store
+        Of a design whose slots may lie in a file.
+    columns
+        Of keys, and of values; None if the table has no values.
+    description
+        The options of the table, as they were when it was made.
+    """
+
+    store: Any
+    columns: Sequence[Column | None]
+    description: dict[str, Any]
+
+    def __call__(self) -> None:
+        """Commit. The caller holds the lock."""
+        header = self._header(known_names(self.columns))
+        self.store.commit({"header": {**header, "capacity": self.store.capacity}})
+
+    def check(self, names: Sequence[Names | None]) -> None:
+        """Raise `DtypeError` if the file cannot describe the table with these names of items of keys, and of values."""
+        check_describable({"header": self._header(names)})
+
+    def _header(self, names: Sequence[Names | None]) -> dict[str, Any]:
+        columns = [column for column in self.columns if column is not None]
+        rows: list[npt.NDArray[Any]] = [np.empty((0, *column.shape), column.dtype) for column in columns]
+        now = {**self.description, "names": archive.names_in(names)}
+        return archive.header_of(now, rows)
