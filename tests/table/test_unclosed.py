@@ -256,6 +256,52 @@ def test_the_end_of_a_process(tmp_path: Path, end: str) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["table"]
 
 
+LATE = {
+    "alone": "import atexit\nkept = []\natexit.register(lambda: kept.append(make()))",
+    "imported first": (
+        "import atexit, warphash.table.unclosed, warphash.storage.tickets.table_file\n"
+        "kept = []\natexit.register(lambda: kept.append(make()))"
+    ),
+    "behind finalizers": (
+        "import atexit, weakref\nkept = []\natexit.register(lambda: kept.append(make()))\n"
+        "weakref.finalize(make, lambda: None)"
+    ),
+    "local": "import atexit\natexit.register(lambda: [make()].clear())",
+    "local behind finalizers": (
+        "import atexit, weakref\natexit.register(lambda: [make()].clear())\nweakref.finalize(make, lambda: None)"
+    ),
+    "changed behind its flush": (
+        "import atexit\natexit.register(lambda: m.assign(KEYS, KEYS + np.uint64(7)))\nm = make()\nm.assign(KEYS, KEYS)"
+    ),
+}
+KINDS = {
+    "map": "wh.HashMap('u8', 'u8', design='stadium', capacity=10, {at})",
+    "host": "wh.HashMap('u8', 'u8', design='stadium', capacity=10, {at})",
+    "back": "wh.HashMap('u8', 'u8', design='tiered', write='back', capacity=10, {at})",
+    "bounded": "wh.HashMap('u8', 'u8', design='stadium', max_size=1000, evict='lfu', {at})",
+}
+
+
+@pytest.mark.parametrize(
+    ("end", "kind"), [*((end, "map") for end in LATE), *(("alone", kind) for kind in KINDS if kind != "map")]
+)
+def test_a_table_of_an_exit_function(tmp_path: Path, end: str, kind: str) -> None:
+    """Python calls no finalizer of what is made or changed there, and imports nothing when it collects the table."""
+    path = tmp_path / "table"
+    at = f"memory=pathlib.Path({str(path)!r}), device='cpu'"
+    host = "    from warphash.runtime.devices import engine_for\n    engine_for('cpu').shares_host_memory = False\n"
+    code = (
+        f"def make():\n{host if kind == 'host' else ''}    m = {KINDS[kind].format(at=at)}\n"
+        "    m.insert(KEYS[:50], KEYS[:50])\n    m.flush()\n    m.insert(KEYS, KEYS)\n    m.erase(KEYS[:10])\n"
+        "    m.insert(KEYS[:10], KEYS[:10])\n    m.assign(KEYS, KEYS + np.uint64(7))\n    return m\n"
+    )
+    said = run(code + LATE[end], "-X", "dev")
+    assert "ResourceWarning: unclosed table" in said.stderr and "RuntimeWarning" not in said.stderr
+    assert "Traceback" not in said.stderr and said.returncode == 0
+    check(kind, path, "cpu")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["table"]
+
+
 def test_a_temporary_folder_goes_after_the_table(tmp_path: Path) -> None:
     code = "import tempfile\nd = tempfile.TemporaryDirectory(dir={path!r})\n" + MADE.replace(
         "{path!r}", "d.name + '/table'"

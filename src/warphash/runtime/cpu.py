@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays.adapters.numpy import address_of
 from ..settings import get_num_threads
 from . import _cpu, program_log, thread_limits  # type: ignore[attr-defined]  # the first is compiled
 from .abi import Launch
@@ -104,7 +105,7 @@ class CpuEngine:
 
     def to_host(self, ptr: int, dtype: npt.DTypeLike, count: int, stream: Any = None) -> npt.NDArray[Any]:
         array = np.empty(count, dtype)
-        self.copy(array.ctypes.data, ptr, array.nbytes)
+        self.copy(address_of(array), ptr, array.nbytes)
         return array
 
     def from_host(self, array: npt.NDArray[Any], stream: Any = None) -> Buffer:
@@ -113,7 +114,7 @@ class CpuEngine:
         return memory
 
     def upload(self, target: int, array: npt.NDArray[Any], stream: Any = None) -> None:
-        self.copy(target, array.ctypes.data, array.nbytes)
+        self.copy(target, address_of(array), array.nbytes)
 
     def sweep(self, memory: int, nbytes: int, window_bytes: int, body: WindowBody, writes: bool, stream: Any) -> None:
         """As `Engine.sweep`, one window after another."""

@@ -19,7 +19,6 @@ storage, which launches ``kernels/core/bulk.cuh``. A small batch on a GPU takes 
 from __future__ import annotations
 
 import os
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from copy import deepcopy
@@ -74,7 +73,7 @@ from .options import (
 )
 from .pickling import as_bytes, rebuild
 from .stats import Stats
-from .unclosed import flush_when_unclosed
+from .unclosed import Ending, flush_when_unclosed
 
 if TYPE_CHECKING:
     from ..storage.bounded.bounded_storage import BoundedStorage
@@ -214,7 +213,7 @@ class BaseTable(Generic[K]):
             "floats": floats,
         }
         self._commit: FileCommit | None = None  # has the file hold the table; None without a file
-        self._unclosed: weakref.finalize[..., Any] | None = None
+        self._unclosed: Ending | None = None
         if isinstance(self._memory, Path):
             self._keep_in_file(self._memory, store.opens)
 

@@ -29,6 +29,7 @@ from weakref import WeakSet
 import numpy as np
 import numpy.typing as npt
 
+from ...arrays.adapters.numpy import address_of
 from ...errors import EngineUnavailable, WarphashError
 from ...settings import SEED_VARIABLE, cache_directory
 from .. import program_log
@@ -153,7 +154,7 @@ class EmulatedEngine:
         """Read ``count`` items of ``dtype`` at ``ptr`` into a new array."""
         array = np.empty(count, dtype)
         self.memory.check(ptr, array.nbytes)
-        ctypes.memmove(array.ctypes.data, ptr, array.nbytes)
+        ctypes.memmove(address_of(array), ptr, array.nbytes)
         return array
 
     def from_host(self, array: npt.NDArray[Any], stream: Any = None) -> Buffer:
@@ -165,7 +166,7 @@ class EmulatedEngine:
     def upload(self, target: int, array: npt.NDArray[Any], stream: Any = None) -> None:
         """Copy a contiguous array to memory that is there."""
         self.memory.check(target, array.nbytes)
-        ctypes.memmove(target, array.ctypes.data, array.nbytes)
+        ctypes.memmove(target, address_of(array), array.nbytes)
 
     def sweep(self, memory: int, nbytes: int, window_bytes: int, body: WindowBody, writes: bool, stream: Any) -> None:
         """As `Engine.sweep`, one window after another."""

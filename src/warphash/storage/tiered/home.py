@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...arrays.adapters.numpy import address_of
 from ...runtime.abi import Op
 from ...runtime.engine import Buffer, Engine
 from ..storage import Storage
@@ -134,7 +135,7 @@ class Home:
     def counts(self, keys: int, n: int, entry: str, stream: Any) -> Buffer:
         """What `Storage.counts` writes for ``n`` keys: uint32[n] in memory of the engine."""
         given, counts = self._to_host(keys, n * self._key_bytes, stream), np.empty(max(1, n), np.uint32)
-        self.storage.counts(given.ctypes.data, n, counts.ctypes.data, None, entry)
+        self.storage.counts(address_of(given), n, address_of(counts), None, entry)
         return self._engine.from_host(counts, stream)
 
     def update(
@@ -156,13 +157,13 @@ class Home:
         with_values = self._to_host(values, n * width, stream) if values else None
         done, after = np.empty(max(1, n), np.uint8), np.empty(max(1, n * width), np.uint8)
         self.storage.update(
-            given.ctypes.data,
-            0 if with_values is None else with_values.ctypes.data,
+            address_of(given),
+            0 if with_values is None else address_of(with_values),
             n,
             op=op,
             kind=kind,
-            flags=done.ctypes.data,
-            held=after.ctypes.data if held else 0,
+            flags=address_of(done),
+            held=address_of(after) if held else 0,
             unique=unique,
             stream=None,
         )
@@ -173,7 +174,7 @@ class Home:
     def erase(self, keys: int, n: int, flags: int, stream: Any) -> None:
         """As `Storage.erase`."""
         given, done = self._to_host(keys, n * self._key_bytes, stream), np.empty(max(1, n), np.uint8)
-        self.storage.erase(given.ctypes.data, n, done.ctypes.data, None)
+        self.storage.erase(address_of(given), n, address_of(done), None)
         self._to_engine(flags, done[:n], stream)
         self.traffic.add(n * self._key_bytes, n)
 
@@ -181,7 +182,7 @@ class Home:
         """As `Storage.scan`."""
         keys, values = (np.empty(max(1, room * width), np.uint8) for width in (self._key_bytes, self._value_bytes))
         found = self.storage.scan(
-            room, keys.ctypes.data if out_keys else 0, values.ctypes.data if out_values else 0, None
+            room, address_of(keys) if out_keys else 0, address_of(values) if out_values else 0, None
         )
         n = min(found, room)
         self._to_engine(out_keys, keys[: n * self._key_bytes], stream)
