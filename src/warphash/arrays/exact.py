@@ -375,8 +375,9 @@ def _moment(leaf: Any) -> np.datetime64:
         return _parsed_moment(leaf)
     if not isinstance(leaf, np.datetime64 | datetime.date):
         raise _UnfitError("give numpy.datetime64 or datetime")
-    if isinstance(leaf, datetime.datetime) and leaf.utcoffset() is not None:
-        leaf = leaf.astimezone(datetime.UTC).replace(tzinfo=None)
+    if isinstance(leaf, datetime.datetime) and (ahead := leaf.utcoffset()) is not None:
+        # not astimezone(), which has no instant before the year 1 or after the year 9999
+        return np.datetime64(leaf.replace(tzinfo=None)) - np.timedelta64(ahead)
     return np.datetime64(leaf)
 
 
