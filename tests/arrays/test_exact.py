@@ -14,6 +14,7 @@ import pytest
 from warphash import DtypeError, ShapeError
 from warphash.arrays.exact import exactly
 
+NEW_YORK = datetime.timezone(datetime.timedelta(hours=-5))
 TOKYO = datetime.timezone(datetime.timedelta(hours=9))
 RECORD = [("a", "i4"), ("b", "S2")]
 NESTED = [("a", "u1"), ("b", [("c", "i2", (2,)), ("d", "U1")])]
@@ -51,6 +52,10 @@ NESTED = [("a", "u1"), ("b", [("c", "i2", (2,)), ("d", "U1")])]
         ([datetime.timedelta(1)], None, np.array([86_400 * 10**6], "m8[us]")),
         (datetime.datetime(2020, 1, 1, 9, tzinfo=TOKYO), "M8[s]", np.array("2020-01-01", "M8[s]")),
         ([datetime.datetime(2020, 1, 1, 9, tzinfo=TOKYO)], None, np.array(["2020-01-01"], "M8[us]")),
+        (datetime.datetime(9999, 12, 31, 23, tzinfo=NEW_YORK), "M8[us]", np.array("10000-01-01T04", "M8[us]")),
+        ([datetime.datetime(1, 1, 1, tzinfo=TOKYO)], None, np.array(["0000-12-31T15"], "M8[us]")),
+        ([np.datetime64(0, "D"), np.datetime64(0, "Y")], "M8[ps]", np.array([0, 0], "M8[ps]")),
+        (np.timedelta64(2 * 10**18, "as"), "m8[s]", np.array(2, "m8[s]")),
         (["2020-01-01T00:00Z", "2020-01-01T09:00+09:00"], "M8[s]", np.array(["2020-01-01"] * 2, "M8[s]")),
         ("2019-12-31T18:30:00-0530", "M8[s]", np.array("2020-01-01", "M8[s]")),
     ],
@@ -94,6 +99,7 @@ def test_what_a_type_holds(value: Any, dtype: Any, expected: np.ndarray) -> None
         ([datetime.datetime(2020, 1, 1, 0, 0, 0, 5)], "M8[s]", r"datetime64\[us\]"),
         (["2020-01-01T00:00:00.5"], "M8[s]", r"datetime64\[ms\]"),
         ([np.datetime64(2**62, "D")], "M8[ns]", r"datetime64\[D\]"),
+        ([np.datetime64(1, "D")], "M8[fs]", r"datetime64\[D\]"),
         (["2020-01-01Z"], "M8[s]", "ISO 8601"),
         (np.timedelta64(4800, "M"), "m8[D]", r"timedelta64\[M\]"),
         ("now", "M8[s]", "ISO 8601"),

@@ -106,6 +106,38 @@ def test_other_types(key: Any, held: list[Any], asked: Any, there: list[int]) ->
     assert not table.insert(fits).any() and len(table) == len(held)
 
 
+FAR_UNITS = [
+    ("M", "Y", "ps"),
+    ("M", "M", "as"),
+    *((kind, *pair) for kind in "Mm" for pair in (("W", "ps"), ("D", "fs"), ("h", "as"), ("3D", "7ps"), ("s", "as"))),
+]
+"""Pairs of units between which NumPy has no factor."""
+
+
+@pytest.mark.parametrize(("kind", "coarse", "fine"), FAR_UNITS)
+@pytest.mark.parametrize("is_up", [True, False])
+def test_times_of_far_units(kind: str, coarse: str, fine: str, is_up: bool) -> None:
+    """0 of either unit is equal, and NaT is; a second is the only other time that both units can have here."""
+    held, asked = (fine, coarse) if is_up else (coarse, fine)
+    second = 10**18 if asked == "as" else 1
+    given = np.array([0, second, 2**62 + 1, -1, "NaT"], f"{kind}8[{asked}]")
+    there = [True, (held, asked) in (("s", "as"), ("as", "s")), False, False, True]
+    dtype = np.dtype(f"{kind}8[{held}]")
+    seconds = [1 if held == "s" else 10**18] if there[1] else []
+    table = HashSet.from_arrays(np.array([0, *seconds, "NaT"], dtype), device="cpu")
+    assert table.contains(given).tolist() == [item in table for item in given] == there
+    assert HashSet.from_arrays(table.keys(), nulls="key", device="cpu").contains(given).tolist() == there
+    rows = HashSet.from_arrays(np.array([[0, 0]], dtype), device="cpu")
+    assert rows.contains(np.stack([given, given[[0] * 5]], 1)).tolist() == [True, *[False] * 4]
+    records = HashSet.from_arrays(np.array([(0, 1)], [("a", dtype), ("b", "i4")]), device="cpu")
+    asked_records = np.array([(0, 1), (given[2], 1)], [("a", given.dtype), ("b", "i8")])
+    assert records.contains(asked_records).tolist() == [True, False]
+    assert not table.insert(given[there]).any()
+    with pytest.raises(DtypeError, match="leave it out"):
+        table.insert(given)
+    assert table.issuperset(given[there]) and not table.issuperset(given)
+
+
 @pytest.mark.parametrize("library", ["numpy", "torch", "pandas", "polars", "pyarrow"])
 def test_answers_are_of_the_library_of_the_keys(library: str) -> None:
     table = HashMap.from_arrays(np.arange(4, dtype="i4"), np.arange(10, 14), device="cpu")

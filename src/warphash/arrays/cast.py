@@ -22,6 +22,7 @@ from .adapters.numpy import address_of
 from .batch import library_of_rows
 from .library import ArrayView, Dtype
 from .plain_types import parts
+from .times import in_unit_of
 
 __all__ = ["Fits", "Sought", "cast", "chosen", "first_unfit", "is_comparable", "per_row", "spread", "spread_offsets"]
 
@@ -113,8 +114,7 @@ def _cast_items(items: Items, dtype: Dtype) -> tuple[Items, npt.NDArray[np.bool_
         made = items.astype(dtype)
         return made, made == items
     if given.kind in "Mm":
-        made = items.astype(dtype)
-        return made, (made.astype(given) == items) | np.isnat(items)
+        return in_unit_of(items, dtype)
     made, fits = _cast_numbers(items, given, dtype, _numpy_cast)
     return made, fits
 

@@ -28,6 +28,7 @@ from ..errors import DtypeError, ShapeError
 from .decimals import decimal_scale, decimals_of
 from .library import shown
 from .plain_array import contiguous, gives_array, numpy_of, python_value
+from .times import in_unit_of
 
 __all__ = ["exactly", "fitting", "item_at"]
 
@@ -423,14 +424,10 @@ def _in_unit(time: Any, dtype: Dtype) -> Any:
         raise _UnfitError("name the unit of the time")
     if not np.can_cast(time.dtype, dtype, "same_kind"):  # months have no number of days
         raise _UnfitError(f"make the table of {time.dtype}, or leave it out")
-    try:
-        made = time.astype(dtype)
-        is_same = not np.isnat(made) and made.astype(time.dtype) == time
-    except OverflowError:  # of later versions of NumPy
-        is_same = False
-    if not is_same:
+    made, fits = in_unit_of(np.asarray(time), dtype)
+    if not fits:
         raise _UnfitError(f"make the table of {time.dtype}, or leave it out")
-    return made
+    return made[()]
 
 
 _CONVERSIONS: Mapping[str, Callable[[list[Any], Dtype], Items]] = {
