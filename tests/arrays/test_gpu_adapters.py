@@ -159,13 +159,16 @@ class Tensor:
     """A ``torch.Tensor`` on ``cuda:1``, or on the CPU, in host memory."""
 
     __module__ = "torch"
+    __slots__ = ("__dict__", "conjugate", "device", "dtype", "is_cuda", "layout", "memory", "requires_grad", "shape")
+    # so that its __dict__ has what a caller sets, as that of a tensor
 
     def __init__(self, memory: Any, device: str = "cuda", **changes: Any) -> None:
         self.memory, self.shape = memory, memory.shape
         self.layout, self.dtype = "strided", TORCH_TYPES[memory.dtype.name]
         self.device = SimpleNamespace(type=device, index=1 if device == "cuda" else None)
         self.is_cuda, self.conjugate, self.requires_grad = device == "cuda", False, False
-        vars(self).update(changes)
+        for name, value in changes.items():
+            setattr(self, name, value)
 
     def __dlpack__(self) -> Any:
         raise AssertionError("a tensor is seen by its own attributes")
@@ -244,6 +247,7 @@ def test_addresses_of_torch(torch: Any) -> None:
     address = seen.library.addresses(seen, (3, 2), I8, False)
     written, stream = seen.library.addresses(seen, (3, 2), I8, True), seen.library.current_stream(seen)
     for each in (address, written):
+        assert each(Tensor(tensor.memory, unit="km")) is None  # and seen, which refuses the unit
         assert each(Tensor(tensor.memory, requires_grad=False)) == tensor.data_ptr() and stream() == LEGACY_STREAM
     torch.stream.cuda_stream = 99
     assert stream() == 99

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,8 +41,49 @@ def quantity(unit: str | None = "km") -> Quantity:
     return made
 
 
+class Slotted(np.ndarray):
+    """Numbers with a unit that is no item of a ``__dict__``."""
+
+    __slots__ = ("scale",)
+    scale: Any
+
+
+class Described(np.ndarray):
+    """Numbers whose class names the unit."""
+
+    __slots__ = ()
+
+    @property
+    def unit(self) -> str:
+        return "km"
+
+
+class OwnRecords(np.recarray):
+    """Records with a unit."""
+
+
+class OwnMatrix(np.matrix):
+    """A matrix with a unit."""
+
+
+def given_unit(array: Any, name: str = "unit") -> Any:
+    setattr(array, name, "km")
+    return array
+
+
+def of_torch(kind: str) -> Any:
+    torch = pytest.importorskip("torch")
+    made = torch.arange(3)
+    return given_unit(made if kind == "tensor" else torch.nn.Parameter(made, requires_grad=False))
+
+
 ARRAYS: dict[str, Callable[[], Any]] = {
     "unit": quantity,
+    "slots": lambda: given_unit(np.arange(3).view(Slotted), "scale"),
+    "property": lambda: np.arange(3).view(Described),
+    "records": lambda: given_unit(np.arange(3).view(OwnRecords)),
+    "tensor": lambda: of_torch("tensor"),
+    "parameter": lambda: of_torch("parameter"),
     "units": lambda: Measured(units="km"),
     "attrs": lambda: Measured(attrs={"units": "km"}),
 }
@@ -55,7 +97,7 @@ def test_numbers_with_a_unit(name: str) -> None:
         *(HashSet.from_arrays, table.insert, table.contains, lambda array: table.contains([array, array])),
         *(lambda array: values.insert([1, 2, 3], array), lambda array: values.find([1, 2, 3], array)),
     ):
-        with pytest.raises(DtypeError, match=r"unit.*does not keep: give numpy\.asarray\(array\)|the default is no"):
+        with pytest.raises(DtypeError, match=r"(unit|scale).*does not keep: give |the default is no"):
             verb(given)
     assert len(HashSet.from_arrays(np.asarray(given), device="cpu")) == 3 and len(table) == len(values) == 0
 
@@ -63,8 +105,71 @@ def test_numbers_with_a_unit(name: str) -> None:
 def test_arrays_that_are_taken() -> None:
     for array in (quantity(None), np.arange(3).view(Sub), np.matrix([0, 1, 2]), Measured(), Measured(attrs={"a": 1})):
         assert HashSet(np.int64, device="cpu").insert(array).sum() == 3
-    record = np.rec.array([(1, 2)], dtype=[("a", "i4"), ("b", "i4")])
+    record = np.rec.array([(1, 2)], dtype=[("a", "i4"), ("unit", "i4")])
     assert HashSet.from_arrays(record, device="cpu").contains(np.asarray(record)).all()
+
+
+def test_a_mapped_file_and_a_matrix_with_a_unit(tmp_path: Path) -> None:
+    """NumPy itself gives attributes to both."""
+    for array in (np.memmap(tmp_path / "keys", "i8", "w+", shape=1), np.matrix([0]).view(OwnMatrix)):
+        assert len(HashSet.from_arrays(array, device="cpu")) == 1
+        with pytest.raises(DtypeError, match="the attribute unit"):
+            HashSet.from_arrays(given_unit(array), device="cpu")
+
+
+@pytest.mark.parametrize("where", ["attrs", "attribute"])
+@pytest.mark.parametrize("make", ["Series", "DataFrame", "strings", "records"])
+def test_columns_of_pandas_with_a_unit(make: str, where: str) -> None:
+    pd = pytest.importorskip("pandas")
+    given = {
+        "Series": lambda: pd.Series([1, 2]),
+        "DataFrame": lambda: pd.DataFrame({"unit": [1, 2], "b": [3, 4]}),
+        "strings": lambda: pd.Series(["a", "b"]),
+        "records": lambda: pd.DataFrame({"units": [1, 2]}),
+    }[make]()
+    if where == "attrs":
+        given.attrs["units"] = "km"
+    else:
+        object.__setattr__(given, "unit", "km")
+    key = {"strings": "str", "records": [("units", "i8")], "DataFrame": ("i8", 2), "Series": "i8"}[make]
+    tables = [
+        HashSet(key, device="cpu", nulls=nulls) for nulls in (["raise"] if make == "records" else ["raise", "key"])
+    ]
+    verbs = [verb for table in tables for verb in (table.insert, table.contains)]
+    for verb in [lambda keys: HashSet.from_arrays(keys, device="cpu"), *verbs]:
+        with pytest.raises(DtypeError, match=r"with the unit km.*: give a copy without this attribute"):
+            verb(given)
+    given = given.copy()
+    given.attrs.clear()
+    assert all(verb(given).all() for verb in verbs)
+
+
+def test_the_unit_of_a_time_is_no_unit_of_pandas() -> None:
+    pd = pytest.importorskip("pandas")
+    for times in (pd.DatetimeIndex(["2024-01-01"]), pd.array(pd.to_timedelta([1], unit="s"))):
+        assert len(HashSet.from_arrays(times, device="cpu")) == 1
+
+
+@pytest.mark.parametrize(("key", "item"), [("str", "a"), ("bytes", b"a")])
+def test_text_with_a_unit(key: str, item: Any) -> None:
+    table, items = HashSet(key), np.array([item, item * 2])
+    units = [given_unit(items.view(Quantity)), given_unit(items.view(Slotted), "scale"), items.view(Described)]
+    for given in (*units, np.char.array(items), np.ma.array(items, mask=[True, False])):
+        for verb in (table.insert, table.contains):
+            with pytest.raises(WarphashError, match=r"unit|scale|chararray|mask"):
+                verb(given)
+    assert table.insert(items.view(Sub)).all() and table.contains(np.asarray(units[0])).all()
+
+
+def test_attributes_of_a_tensor_that_are_no_unit() -> None:
+    torch = pytest.importorskip("torch")
+    tensor = given_unit(torch.arange(3), "note")
+    table = HashSet.from_arrays(tensor, device="cpu")
+    assert table.contains(tensor).all() and table.contains(torch.nn.Buffer(tensor)).all()
+    given_unit(tensor)
+    with pytest.raises(DtypeError, match=r"unit km.*give tensor\.detach\(\)"):
+        table.contains(tensor)
+    assert table.contains(tensor.detach()).all()
 
 
 def test_an_array_that_ignores_white_space() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from types import MemberDescriptorType
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,23 @@ import numpy.typing as npt
 from ..errors import DtypeError, ShapeError, WarphashError
 from .library import MAX_ROWS, refuse_rows
 
-__all__ = ["contiguous", "gives_array", "is_missing", "numpy_of", "python_value", "refuse_attributes"]
+__all__ = [
+    "WITHOUT_UNIT",
+    "contiguous",
+    "gives_array",
+    "is_missing",
+    "numpy_of",
+    "plain_array",
+    "python_value",
+    "refuse_attributes",
+    "refuse_unit",
+]
+
+WITHOUT_UNIT = "give a copy without this attribute"
+"""The mend for a column, or an array on a GPU, that names its unit."""
+
+_OF_NUMPY = {"_mmap", "filename", "offset", "mode", "_getitem"}
+"""Attributes that NumPy itself gives to `numpy.memmap` and `numpy.matrix`."""
 
 
 def contiguous(array: npt.NDArray[Any], *, objects: bool = False) -> npt.NDArray[Any]:
@@ -26,19 +43,7 @@ def contiguous(array: npt.NDArray[Any], *, objects: bool = False) -> npt.NDArray
         For an array of a subclass that is more than its elements, such as a masked item; for Python objects, unless
         ``objects`` is True.
     """
-    if type(array) is not np.ndarray:
-        if _is_of("numpy.ma", "MaskedArray", array):
-            if not array.shape:
-                raise DtypeError("expected a value, got a masked one: leave it out, or give what stands for it")
-            raise ShapeError("expected an array without a mask; drop or fill the masked elements first")
-        if _is_of("numpy.char", "chararray", array):
-            raise DtypeError(
-                "expected plain bytes or strings, got a chararray, which ignores white space at their ends: give "
-                "numpy.asarray(array), whose items differ by their white space"
-            )
-        if not isinstance(array, np.memmap | np.recarray | np.matrix):
-            refuse_attributes(array, "numpy.asarray(array)")
-        array = np.asarray(array)
+    array = plain_array(array)
     if array.shape and array.shape[0] > MAX_ROWS:
         refuse_rows(array.shape[0])
     if array.dtype.hasobject and not objects:
@@ -51,6 +56,29 @@ def contiguous(array: npt.NDArray[Any], *, objects: bool = False) -> npt.NDArray
     return array
 
 
+def plain_array(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """An array of a subclass as one of NumPy's own class, with the same elements; a plain array itself.
+
+    Raises
+    ------
+    ShapeError, DtypeError
+        As `contiguous`, for arrays of a subclass.
+    """
+    if type(array) is np.ndarray:
+        return array
+    if _is_of("numpy.ma", "MaskedArray", array):
+        if not array.shape:
+            raise DtypeError("expected a value, got a masked one: leave it out, or give what stands for it")
+        raise ShapeError("expected an array without a mask; drop or fill the masked elements first")
+    if _is_of("numpy.char", "chararray", array):
+        raise DtypeError(
+            "expected plain bytes or strings, got a chararray, which ignores white space at their ends: give "
+            "numpy.asarray(array), whose items differ by their white space"
+        )
+    refuse_attributes(array, "give numpy.asarray(array)")
+    return np.asarray(array)
+
+
 def _is_of(module: str, name: str, array: Any) -> bool:
     """Whether an array is of a class of a module, which NumPy loads when a program names it."""
     kind = getattr(sys.modules.get(module), name, None)
@@ -59,12 +87,60 @@ def _is_of(module: str, name: str, array: Any) -> bool:
 
 def refuse_attributes(array: Any, mend: str) -> None:
     """Raise `DtypeError` if an array of a subclass has attributes, such as a unit, that its elements are without."""
-    held = [name for name, value in getattr(array, "__dict__", {}).items() if value is not None]
-    if held:
+    held = next((name for name, value in _own_attributes(array) if value is not None and name not in _OF_NUMPY), None)
+    if held is not None:
         raise DtypeError(
-            f"expected a plain array, got {type(array).__name__} with the attribute {held[0]}, which a table does not "
-            f"keep: give {mend}, if the elements alone are meant"
+            f"expected a plain array, got {type(array).__name__} with the attribute {held}, which a table does not "
+            f"keep: {mend}, if the elements alone are meant"
         )
+    refuse_unit(array, mend)
+
+
+def _own_attributes(array: Any) -> Iterator[tuple[str, Any]]:
+    """The names and values of what Python code keeps in an object: in its ``__dict__`` and its ``__slots__``."""
+    yield from getattr(array, "__dict__", {}).items()
+    for base in type(array).__mro__:
+        if "__slots__" in vars(base):
+            slots = [name for name, value in vars(base).items() if isinstance(value, MemberDescriptorType)]
+            yield from ((name, getattr(array, name, None)) for name in slots)
+
+
+def refuse_unit(array: Any, mend: str) -> None:
+    """Raise `DtypeError` if an object names the unit of its numbers: as `unit`, `units` or in its `attrs`."""
+    try:
+        attributes = _attribute(array, "attrs")
+        for name in ("unit", "units"):
+            unit = _attribute(array, name)
+            if unit is None and isinstance(attributes, Mapping):
+                unit = attributes.get(name)
+            if unit is not None and not callable(unit):
+                raise DtypeError(
+                    f"expected plain numbers, got {type(array).__name__} with the unit {unit}, which a table does not "
+                    f"keep: {mend}, in the same unit each time"
+                )
+    except (MemoryError, WarphashError):
+        raise
+    except Exception as error:  # of an attribute that fails to tell
+        raise _failed(array, error) from None
+
+
+def _attribute(array: Any, name: str) -> Any:
+    """An attribute that an object or its class has; None for others, such as a column of a frame, or a field."""
+    held = getattr(array, "__dict__", {})
+    if name in held:
+        return held[name]
+    for base in type(array).__mro__:
+        if name in vars(base):
+            is_of_time = name != "attrs" and base.__module__.partition(".")[0] == "pandas"  # the unit of its type
+            return None if is_of_time else getattr(array, name)
+    return None
+
+
+def _failed(array: Any, error: Exception) -> DtypeError:
+    return DtypeError(
+        f"expected an array that its library gives to NumPy, got {type(array).__name__}, which answers "
+        f"{type(error).__name__} ({error}): give a NumPy array, or a list of its values"
+    )
 
 
 def gives_array(kind: type) -> bool:
@@ -81,25 +157,13 @@ def numpy_of(array: Any) -> npt.NDArray[Any]:
     DtypeError
         For numbers with a unit, which the array would be without; and if the library makes none.
     """
+    refuse_unit(array, "give numpy.asarray(array)")
     try:
-        attributes = getattr(array, "attrs", None)
-        for name in ("unit", "units"):
-            unit = getattr(array, name, None)
-            if unit is None and isinstance(attributes, Mapping):
-                unit = attributes.get(name)
-            if unit is not None and not callable(unit):
-                raise DtypeError(
-                    f"expected plain numbers, got {type(array).__name__} with the unit {unit}, which a table does not "
-                    "keep: give numpy.asarray(array), in the same unit each time"
-                )
         return np.asarray(array)
     except (MemoryError, WarphashError):
         raise
     except Exception as error:  # of any type: each library has its own
-        raise DtypeError(
-            f"expected an array that its library gives to NumPy, got {type(array).__name__}, which answers "
-            f"{type(error).__name__} ({error}): give a NumPy array, or a list of its values"
-        ) from None
+        raise _failed(array, error) from None
 
 
 def is_missing(item: Any) -> bool:

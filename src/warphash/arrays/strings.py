@@ -21,7 +21,7 @@ import numpy.typing as npt
 from ..errors import DtypeError, ShapeError
 from .arrow import Chunk, check_codes, check_extension, give_strings, read_arrow, speaks_arrow
 from .library import MAX_ROWS, dtype_of, refuse_rows, shown
-from .plain_array import gives_array, is_missing, numpy_of, python_value
+from .plain_array import WITHOUT_UNIT, gives_array, is_missing, numpy_of, plain_array, python_value, refuse_unit
 from .threads import in_threads
 
 __all__ = ["NULL_LENGTH", "ROW", "StringArray", "StringRows", "holds_text", "rows_of"]
@@ -227,6 +227,7 @@ def rows_of(value: Any, text: bool, name: str = "keys") -> StringRows:
         one.rows = one.rows.reshape(())
         return one
     if isinstance(value, np.ndarray):
+        value = plain_array(value)
         if value.ndim > 1:
             raise ShapeError(f"{name} must have shape (n,), got {value.shape}: strings come one by one")
         if value.dtype.kind not in "TUSO":
@@ -235,6 +236,7 @@ def rows_of(value: Any, text: bool, name: str = "keys") -> StringRows:
         return rows_of(items, text, name) if value.ndim == 0 else _of_items(items, text, name)
     if isinstance(value, list | tuple):
         return _of_items(value, text, name)
+    refuse_unit(value, WITHOUT_UNIT)
     if _is_pandas(value) and hasattr(value, "__len__"):  # no single value
         if hasattr(value, "columns"):
             raise ShapeError(f"{name} must be one column, got a frame: strings come one by one, as in frame['a']")

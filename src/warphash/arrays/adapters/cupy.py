@@ -43,7 +43,7 @@ class CupyLibrary:
         if not isinstance(array, cupy.ndarray):
             raise DtypeError(f"expected a dense cupy.ndarray, got {type(array).__name__}")
         if type(array) is not cupy.ndarray:
-            refuse_attributes(array, "array.view(cupy.ndarray)")
+            refuse_attributes(array, "give array.view(cupy.ndarray)")
         shape, data, cuda = array.shape, array.data, cupy.cuda
         if shape and shape[0] > MAX_ROWS:
             refuse_rows(shape[0])

@@ -26,7 +26,7 @@ from ..dlpack import (
 )
 from ..gpu_memory import gpu_of
 from ..library import MAX_ROWS, Allocator, ArrayView, Dtype, Library, Shape, device_index, refuse_rows
-from ..plain_array import gives_array, numpy_of
+from ..plain_array import WITHOUT_UNIT, gives_array, numpy_of, refuse_unit
 from .numpy import NUMPY, address_of
 from .read_column import read_column, see_items
 
@@ -144,6 +144,7 @@ def see_foreign(array: Any, dtype: Dtype | None = None) -> ArrayView | None:
 
 def see_interface(array: Any, library: Library) -> ArrayView:
     """View an array on a GPU by ``__cuda_array_interface__``."""
+    refuse_unit(array, WITHOUT_UNIT)
     interface = array.__cuda_array_interface__
     dtype, shape = _interface_type(interface), tuple(int(extent) for extent in interface["shape"])
     if interface.get("mask") is not None:
@@ -173,6 +174,7 @@ def see_dlpack(array: Any, library: Library) -> ArrayView:
 
     So does an array of a type that DLPack does not know, such as a date, if its library makes NumPy arrays of it.
     """
+    refuse_unit(array, WITHOUT_UNIT)
     try:
         device_type, index = ask_device(array)
     except DtypeError:

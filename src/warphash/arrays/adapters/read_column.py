@@ -16,6 +16,7 @@ from ..arrow import check_codes, read_arrow
 from ..arrow_values import Frame, Items, frame_or_items
 from ..decimals import decimal_scale
 from ..library import ArrayView
+from ..plain_array import WITHOUT_UNIT, refuse_unit
 from ..row_names import with_names
 from .columns import column_library
 from .numpy import NUMPY
@@ -47,12 +48,14 @@ def read_column(given: Any, dtype: np.dtype[Any] | None = None) -> Items | None:
     Raises
     ------
     DtypeError
-        For types of which NumPy has no values, and for frames that are no rows of one type.
+        For types of which NumPy has no values, for frames that are no rows of one type, and for values with a unit.
     """
     is_text = dtype is not None and dtype.base.kind in "SU"
     made: Items | Frame | None = _text_of_polars(given) if is_text else None
     if made is None:
         made = _read(given)
+    if made is not None:
+        refuse_unit(given, WITHOUT_UNIT)
     if not isinstance(made, Frame):
         return made
     if dtype is None or dtype.names is None or decimal_scale(dtype) is not None:

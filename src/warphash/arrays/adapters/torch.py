@@ -23,7 +23,7 @@ from ..library import (
     array_view,
     refuse_rows,
 )
-from ..plain_array import refuse_attributes
+from ..plain_array import refuse_attributes, refuse_unit
 from .numpy import address_of, no_stream
 
 __all__ = ["LIBRARY", "torch_type"]
@@ -38,6 +38,8 @@ class TorchLibrary:
         """View a tensor. Four calls of PyTorch's, if the tensor is contiguous: each takes about 0.1 us."""
         if type(tensor) is not sys.modules["torch"].Tensor:
             _refuse_subclass(tensor)
+        elif tensor.__dict__:
+            refuse_unit(tensor, "give tensor.detach()")
         try:
             shape = tuple(tensor.shape)
         except RuntimeError as error:
@@ -116,6 +118,7 @@ class TorchLibrary:
                 and not tensor.is_conj()
                 and not tensor.is_neg()
                 and not (is_written and tensor.requires_grad)
+                and not tensor.__dict__
             ):
                 at: int = tensor.data_ptr()
                 return None if at & slack else at
@@ -130,13 +133,14 @@ class TorchLibrary:
     def known(self, like: ArrayView, dtype: Dtype) -> KnownArrays:
         """As `Library`."""
         torch = sys.modules["torch"]
-        rules = (
+        rules: tuple[tuple[tuple[str, ...], Any], ...] = (
             (("dtype",), torch_type(dtype)),
             (("device",), like.place),
             (("layout",), torch.strided),
             (("is_contiguous()",), True),
             (("is_conj()",), False),
             (("is_neg()",), False),
+            (("__dict__",), {}),
         )
         return KnownArrays(torch.Tensor, rules, ("data_ptr()",), self.current_stream(like))
 
@@ -153,6 +157,7 @@ def _refuse_subclass(tensor: Any) -> None:
     """Raise `DtypeError` for a tensor of a subclass that is more than its memory."""
     kind, torch = type(tensor), sys.modules["torch"]
     if kind is torch.nn.Parameter:
+        refuse_unit(tensor, "give tensor.detach()")
         return
     _refuse_nested(tensor)
     dispatch = getattr(kind, "__torch_dispatch__", None)
@@ -161,7 +166,7 @@ def _refuse_subclass(tensor: Any) -> None:
             f"expected a tensor whose values lie in its memory, got {kind.__name__}, of which a table would take the "
             "memory alone: give a plain tensor of the values that are meant"
         )
-    refuse_attributes(tensor, "tensor.as_subclass(torch.Tensor)")
+    refuse_attributes(tensor, "give tensor.as_subclass(torch.Tensor)")
 
 
 def _refuse_nested(tensor: Any) -> None:
