@@ -11,6 +11,7 @@ import pytest
 
 from support.cases import design_names
 from warphash import DeviceError, DtypeError, HashMap, HashSet, MultiMap, ShapeError, UnsupportedVerb
+from warphash.arrays.decimals import decimal_type
 
 GIVEN: list[Any] = [7, None, -1, 7, None, 0]
 
@@ -191,3 +192,61 @@ def test_a_missing_time_of_a_column_is_a_null() -> None:
     times = pd.Series(pd.to_datetime(["2024-01-01", None]).tz_localize("Asia/Tokyo"))
     table = HashSet.from_arrays(times, nulls="key", device="cpu")
     assert times[1] in table and np.asarray(table.contains(list(times))).all()
+
+
+KEYS: dict[str, np.ndarray] = {
+    **{dtype: np.array([1, 2], dtype) for dtype in ("i1", "u2", "i4", "u8", "M8[D]", "m8[ms]")},
+    **{dtype: np.array([1, "NaN"], dtype) for dtype in ("f2", "f4", "f8")},
+    **{dtype: np.array([1, "NaT"], dtype) for dtype in ("M8[ms]", "M8[us]", "M8[ns]", "m8[us]")},
+    "M8[D] with NaT": np.array([1, "NaT"], "M8[D]"),
+    "decimal": np.arange(4).view(decimal_type(2)),
+    "bool": np.array([True, False]),
+    **{f"rows of {dtype}": np.array([[0, 1], [1, 1]], dtype) for dtype in ("i4", "?", "f4", "M8[us]")},
+}
+"""Keys of each kind, of which no library but NumPy has another type."""
+
+ONLY_SOME: dict[str, tuple[np.ndarray, set[str]]] = {
+    "V3": (np.array([b"abc", b"de\0"], "V3"), {"pandas", "pyarrow"}),
+    "rows of V2": (np.array([[0, 1], [1, 1]], "u2").view("V2"), {"pandas", "pyarrow"}),
+    "M8[s]": (np.array([1, "NaT"], "M8[s]"), {"pandas", "pyarrow"}),
+    "M8[M]": (np.array([1, "NaT"], "M8[M]"), {"pandas"}),
+    "m8[h]": (np.array([1, 2], "m8[h]"), {"pandas"}),
+    "M8[ps]": (np.array([1, 2], "M8[ps]"), set()),
+    "m8[Y]": (np.array([1, 2], "m8[Y]"), set()),
+    "decimal of 256 bits": (np.arange(8).view(decimal_type(2, 32)), {"pandas", "pyarrow"}),
+    "record": (np.array([(1, b"x"), (2, b"y")], [("a", "i4"), ("b", "S2")]), set()),
+    "boxes": (np.arange(8).reshape(2, 2, 2), {"polars", "pyarrow"}),
+}
+
+
+@pytest.mark.parametrize("has_null", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "library"),
+    [
+        (kind, library)
+        for kind in (*KEYS, *ONLY_SOME)
+        for library in ("pandas", "polars", "pyarrow")
+        if library != "polars" or kind not in ("V3", "rows of V2")  # bytes of any length there
+    ],
+)
+def test_a_table_holds_its_own_keys(kind: str, library: str, has_null: bool) -> None:
+    """As columns of each library: all of them, with as many nulls."""
+    module = pytest.importorskip(library)
+    pytest.importorskip("pyarrow")  # for columns of pandas with nulls
+    given, libraries = ONLY_SOME.get(kind, (KEYS.get(kind), {library}))
+    assert given is not None
+    full = np.dtype((given.dtype, given.shape[1:])) if given.shape[1:] else given.dtype
+    table = HashSet(full, nulls="key", floats="bits" if given.dtype.kind == "f" else None, device="cpu")
+    table.insert(given)
+    if has_null:
+        table.add(None)
+    like = module.array([1]) if library == "pyarrow" else module.Series([1])
+    if library not in libraries and not (library == "pandas" and kind == "boxes" and has_null):
+        with pytest.raises(DtypeError, match=f"{library} has no column of "):
+            table.keys(like=like)
+        return
+    keys = table.keys(like=like)
+    there = np.asarray(table.contains(keys))
+    assert there.tolist() == [True] * (2 + has_null)
+    copied = HashSet(full, nulls="key", floats="bits" if given.dtype.kind == "f" else None, device="cpu")
+    assert np.asarray(copied.insert(keys)).all() and (None in copied) == has_null

@@ -199,6 +199,8 @@ def without_nulls(given: Any) -> tuple[Any, Valid]:
 def _as_column(values: npt.NDArray[Any], valid: Valid, library: Library) -> Any:
     """Values and nulls as a column of a library."""
     if library.kind in ("pyarrow", "polars", "pandas"):
+        if valid is None and values.dtype.kind in "Mm" and np.isnat(values).any():
+            valid = np.ones(len(values), np.bool_)  # NaT is no null here, as it is where a column has no nulls
         return column_of(library.kind, values, valid)
     if valid is None:
         return values

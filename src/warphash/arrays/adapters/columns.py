@@ -8,7 +8,7 @@ column of lists of fixed size. How columns are read: `read_column.py`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from importlib import import_module
 from typing import Any
@@ -20,6 +20,7 @@ from ...errors import DtypeError
 from ..arrow import give_values
 from ..arrow_values import Names, Valid, arrow_format
 from ..library import Allocator, ArrayView, Dtype, Library, Shape
+from ..times import in_unit_of
 from .numpy import NUMPY
 
 __all__ = ["ColumnLibrary", "column_library", "column_of", "library_name", "name_items", "plain_library"]
@@ -110,36 +111,115 @@ class _Given:
 def column_of(library: str, array: npt.NDArray[Any], valid: Valid = None) -> Any:
     """A column of a library, without labels; null where ``valid`` is False.
 
+    Where there are nulls, NaT is none of them: such times become Arrow data, in which NaT is the least number.
+
     Raises
     ------
-    Exception
-        Of the library's own, if the library has no such column.
+    DtypeError
+        If the library has no such column.
     """
-    module = sys.modules[library]
+    try:
+        return _COLUMNS[library](array, valid)
+    except MemoryError:
+        raise
+    except Exception:  # of the library's own
+        full = np.dtype((array.dtype, array.shape[1:])) if array.shape[1:] else array.dtype
+        raise DtypeError(f"{library} has no column of {full}: pass NumPy arrays, or use another type") from None
+
+
+def _of_pandas(array: npt.NDArray[Any], valid: Valid) -> Any:
+    pandas = sys.modules["pandas"]
+    if array.dtype.kind in "Mm":
+        array = _in_units(array, ("s", "ms", "us", "ns"))  # as pandas does, which rounds times of finer units
+    is_decimal = array.dtype.names is not None and arrow_format(array.dtype) is not None
+    if valid is None and not is_decimal:
+        return pandas.Series(array, copy=False) if array.ndim == 1 else pandas.DataFrame(array, copy=False)
+    if valid is None and array.ndim == 2:
+        return pandas.DataFrame({number: _of_pandas(array[:, number], None) for number in range(array.shape[1])})
+    nullable = _NULLABLE_OF_PANDAS.get(array.dtype.kind)
+    if array.ndim == 1 and nullable is not None and array.dtype != np.float16:
+        return pandas.Series(getattr(pandas.arrays, nullable)(array, ~np.asarray(valid)))
+    made = _of_pyarrow(array, valid)
+    return pandas.Series(made, dtype=pandas.ArrowDtype(made.type))
+
+
+_NULLABLE_OF_PANDAS = {"b": "BooleanArray", "i": "IntegerArray", "u": "IntegerArray", "f": "FloatingArray"}
+"""The class of pandas' columns with a mask, by the kind of the values."""
+
+
+def _of_polars(array: npt.NDArray[Any], valid: Valid) -> Any:
+    polars = sys.modules["polars"]
     form = arrow_format(array.dtype)
-    if library == "pyarrow":
-        return _arrow_column(array, valid)
-    if library == "polars":
-        if array.ndim > 1 and array.size and valid is None:
-            return column_of(library, array.reshape(-1)).reshape(array.shape)
-        if form is not None:
-            return module.Series(_Given(array.reshape(-1), valid, form))
-        made = module.Series(array)
-        if made.dtype == module.Object:
-            raise TypeError("Python objects")
-        if valid is None:
-            return made
-        return made.zip_with(module.Series(valid), module.repeat(None, len(array), dtype=made.dtype, eager=True))
-    if form is not None and array.dtype.names is not None:
-        if array.ndim == 2:
-            return module.DataFrame({number: column_of(library, array[:, number]) for number in range(array.shape[1])})
-        arrow = import_module("pyarrow").array(_Given(array, valid, form))
-        return module.Series(arrow, dtype=module.ArrowDtype(arrow.type))
-    made = module.Series(array, copy=False) if array.ndim == 1 else module.DataFrame(array, copy=False)
+    if valid is not None and _has_nat(array):
+        array, form = _numbers_of(array, ("ms", "us", "ns"))
+    if array.ndim > 1 and array.size:
+        made = _of_polars(array.reshape(-1), None).reshape(array.shape)
+    elif form is not None:
+        if form.endswith(",256"):
+            raise TypeError("Polars ends the process, or panics, if it gets decimal numbers of 256 bits")
+        return polars.Series(_Given(array.reshape(-1), valid, form))
+    else:
+        made = polars.Series(array)
+    if made.dtype == polars.Object:
+        raise TypeError("Python objects")
     if valid is None:
         return made
-    nullable = {"i": "Int", "u": "UInt", "f": "Float"}.get(array.dtype.kind)
-    return (made.astype(f"{nullable}{8 * array.dtype.itemsize}") if nullable else made).where(valid)
+    return made.zip_with(polars.Series(valid), polars.repeat(None, len(array), dtype=made.dtype, eager=True))
+
+
+def _of_pyarrow(array: npt.NDArray[Any], valid: Valid) -> Any:
+    pyarrow = import_module("pyarrow")
+    form = arrow_format(array.dtype)
+    if valid is not None and _has_nat(array):
+        array, form = _numbers_of(array, ("s", "ms", "us", "ns"))
+    items = np.ascontiguousarray(array).reshape(-1)
+    of_items = None if array.ndim > 1 else valid
+    if form is not None:
+        made = pyarrow.array(_Given(items, of_items, form))
+    else:
+        made = pyarrow.array(items, mask=None if of_items is None else ~of_items)
+    for extent in reversed(array.shape[1:]):
+        made = pyarrow.FixedSizeListArray.from_arrays(made, extent)
+    if of_items is valid:
+        return made
+    return pyarrow.FixedSizeListArray.from_arrays(made.values, array.shape[1], mask=pyarrow.array(~np.asarray(valid)))
+
+
+_COLUMNS: dict[str, Callable[[npt.NDArray[Any], Valid], Any]] = {
+    "pandas": _of_pandas,
+    "polars": _of_polars,
+    "pyarrow": _of_pyarrow,
+}
+
+
+def _has_nat(array: npt.NDArray[Any]) -> bool:
+    return array.dtype.kind in "Mm" and bool(np.isnat(array).any())
+
+
+def _in_units(times: npt.NDArray[Any], units: Sequence[str]) -> npt.NDArray[Any]:
+    """Times in a unit of some: in their own, or in the coarsest or the finest of these that has all of the times."""
+    unit = np.datetime_data(times.dtype)
+    if unit[0] in units and unit[1] == 1:
+        return times
+    for other in () if unit[0] in ("ps", "fs", "as") else (units[0], units[-1]):
+        dtype = np.dtype(f"{times.dtype.kind}8[{other}]")
+        if np.can_cast(times.dtype, dtype, "same_kind"):  # no spans of months
+            made, fits = in_unit_of(times, dtype)
+            if fits.all():
+                return made
+    raise TypeError(f"no unit for {times.dtype}")
+
+
+def _numbers_of(times: npt.NDArray[Any], units: Sequence[str]) -> tuple[npt.NDArray[np.int64], str]:
+    """Times as Arrow has them, where a library takes some units: their numbers and the format. NaT is a number, too.
+
+    Days, of which Arrow has 32 bits and no NaT, become times of another unit.
+    """
+    if np.datetime_data(times.dtype)[0] not in (*units, "D"):
+        raise TypeError(f"no unit for {times.dtype}")
+    times = _in_units(times, units)
+    unit = {"s": "s", "ms": "m", "us": "u", "ns": "n"}[np.datetime_data(times.dtype)[0]]
+    return times.view(np.int64), f"ts{unit}:" if times.dtype.kind == "M" else f"tD{unit}"
 
 
 def name_items(made: Any, names: Names) -> Any:
@@ -162,20 +242,8 @@ def _polars_column(array: npt.NDArray[Any], name: str = "") -> Any:
     return column_of("polars", array).alias(name)
 
 
-def _arrow_column(array: npt.NDArray[Any], valid: Valid = None) -> Any:
-    pyarrow = sys.modules["pyarrow"]
-    form = arrow_format(array.dtype)
-    items = np.ascontiguousarray(array).reshape(-1)
-    if array.ndim > 1 and valid is not None:
-        made = _arrow_column(array)
-        return pyarrow.FixedSizeListArray.from_arrays(made.values, array.shape[1], mask=pyarrow.array(~valid))
-    if form is not None:
-        made = pyarrow.array(_Given(items, valid, form))
-    else:
-        made = pyarrow.array(items, mask=None if valid is None else ~valid)
-    for extent in reversed(array.shape[1:]):
-        made = pyarrow.FixedSizeListArray.from_arrays(made, extent)
-    return made
+def _arrow_column(array: npt.NDArray[Any]) -> Any:
+    return column_of("pyarrow", array)
 
 
 _CLASSES = {
@@ -190,8 +258,4 @@ _LIBRARIES: dict[str, Library] = {name: ColumnLibrary(name, make) for name, make
 @lru_cache
 def _check_type(library: str, dtype: Dtype, row: Shape) -> None:
     """Raise `DtypeError` if a library has no column of such rows: before anything is done that needs an answer."""
-    try:
-        _MAKERS[library](np.empty((0, *row), dtype))
-    except Exception:  # of the library's own
-        full = np.dtype((dtype, row)) if row else dtype
-        raise DtypeError(f"{library} has no column of {full}: pass NumPy arrays, or use another type") from None
+    column_of(library, np.empty((0, *row), dtype))
