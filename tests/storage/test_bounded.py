@@ -9,6 +9,7 @@ import pytest
 
 from support.engines import one_of_each
 from support.types import Array
+from warphash import DtypeError
 from warphash.runtime.abi import Comparison, Ranks, ScoreBatch, kind_of
 from warphash.runtime.devices import engine_for
 from warphash.runtime.engine import Buffer, Engine
@@ -68,6 +69,27 @@ def test_a_bound_of_any_size_compares_as_in_numpy(dtype: str, comparison: str) -
     for bound in BOUNDS:
         how = bounded_by(numbers.dtype, comparison, bound)
         assert _compared(numbers, how).tolist() == _by_numpy(numbers, comparison, bound).tolist(), (bound, how)
+
+
+class Quantity(np.ndarray):
+    """Numbers that can have a unit."""
+
+    unit = "km"
+
+
+@pytest.mark.parametrize(
+    "bound",
+    [
+        *(np.ma.masked, np.ma.array(1, mask=True), np.ma.array([1], mask=[True]), np.array(1).view(Quantity)),
+        *(np.array([1]), np.timedelta64(1, "ns"), np.datetime64(1, "ns"), np.array(1, "m8[ns]"), None, "1", 1j),
+    ],
+    ids=repr,
+)
+def test_what_is_no_bound(bound: Any) -> None:
+    for dtype in ("i8", "f8"):
+        with pytest.raises(DtypeError):
+            bounded_by(np.dtype(dtype), ">", bound)
+    assert bounded_by(np.dtype("i8"), ">", np.array(1)) == bounded_by(np.dtype("i8"), ">", np.int16(1))
 
 
 @engines

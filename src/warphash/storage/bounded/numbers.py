@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...arrays.plain_array import plain_array
 from ...errors import DtypeError, ParameterError
 from ...runtime.abi import Comparison
 from .ranks import rank_of
@@ -34,11 +35,13 @@ def bounded_by(dtype: np.dtype[Any], comparison: str, bound: Any) -> tuple[Compa
     ParameterError
         If there is no such comparison.
     DtypeError
-        If the bound is no number.
+        If the bound is no number, is masked, or has a unit.
     """
     if comparison not in COMPARISONS:
         raise ParameterError(f"comparison must be one of {[*COMPARISONS]}, got {comparison!r}")
-    number = bound.item() if isinstance(bound, np.generic | np.ndarray) and np.ndim(bound) == 0 else bound
+    number = plain_array(bound)[()] if isinstance(bound, np.ndarray) and not bound.ndim else bound
+    if isinstance(number, np.generic) and number.dtype.kind not in "Mm":  # of which some are integers to Python
+        number = number.item()
     if not isinstance(number, bool | int | float):
         raise DtypeError(f"expected a bound that is a number, to compare {dtype} with, got {bound!r}")
     how = COMPARISONS[comparison]
