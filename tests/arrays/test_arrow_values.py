@@ -189,6 +189,21 @@ def test_the_storage_of_an_extension_type() -> None:
     assert len(HashSet.from_arrays(column.storage, device="cpu")) == 1
 
 
+def test_single_values_of_an_extension_type() -> None:
+    """Alone, in lists, and as parts of other types."""
+    opaque, n = REFUSED["opaque"][0], pa.array([1])
+    parts = pa.FixedSizeListArray.from_arrays(opaque, 1), pa.StructArray.from_arrays([n, opaque], ["a", "b"])
+    tables = [HashSet("i4", device="cpu"), HashSet("i4", nulls="key"), HashSet(("i4", 1), device="cpu")]
+    verbs = [HashSet("str").insert, *(verb for table in tables for verb in (table.contains, table.insert))]
+    for item in (opaque[0], *(part[0] for part in parts)):
+        for verb in verbs:
+            for given in (item, [item], [item, item]):
+                with pytest.raises(DtypeError, match=r"extension type 'arrow\.opaque'.*storage"):
+                    verb(given)
+    known = [COLUMNS["uuid"][0], pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1], pa.int8()))[0]]
+    assert HashSet("V16", device="cpu").insert(known[:1]).all() and HashSet("?", device="cpu").insert(known[1:]).all()
+
+
 def test_codes_of_nulls_may_be_any() -> None:
     codes = pa.Array.from_buffers(pa.int8(), 2, [pa.py_buffer(b"\x01"), pa.py_buffer(b"\x00\x7f")])
     for values in (pa.array([5]), pa.array(["a"])):

@@ -20,7 +20,9 @@ import numpy.typing as npt
 from ..errors import DtypeError, WarphashError
 
 __all__ = [
+    "BOOL8",
     "CODES",
+    "UUID",
     "ArrowData",
     "Chunk",
     "check_codes",
@@ -93,6 +95,10 @@ _SCHEMA, _ARRAY, _STREAM = b"arrow_schema", b"arrow_array", b"arrow_array_stream
 
 CODES = dict(zip("cCsSiIlL", ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"), strict=True))
 """The types of integers, by Arrow's formats."""
+
+
+UUID, BOOL8 = "arrow.uuid", "arrow.bool8"
+"""The extension types whose values a table takes for what they are."""
 
 
 def check_codes(codes: npt.NDArray[Any], values: int, valid: npt.NDArray[np.bool_] | None) -> None:
@@ -201,12 +207,12 @@ class Chunk(NamedTuple):
         return np.frombuffer(memory, kind)
 
 
-def check_extension(chunk: Chunk, *known: str) -> None:
+def check_extension(extension: str, *known: str) -> None:
     """Raise `DtypeError` for an extension type that is not known: what its values mean is not theirs to say."""
-    if chunk.extension not in ("", "arrow.json", *known):
+    if extension not in ("", "arrow.json", *known):
         raise DtypeError(
-            f"expected a type of Arrow's own, got the extension type {chunk.extension!r}, whose meaning a table does "
-            "not keep: give the storage of the column, such as array.storage"
+            f"expected a type of Arrow's own, got the extension type {extension!r}, whose meaning a table does not "
+            "keep: give the storage of the column, such as array.storage"
         )
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import DtypeError
-from .arrow import CODES, Chunk, check_extension
+from .arrow import BOOL8, CODES, UUID, Chunk, check_extension
 from .decimals import decimal_scale, decimal_type
 
 __all__ = ["Frame", "Items", "Names", "Valid", "arrow_format", "frame_or_items"]
@@ -34,7 +34,6 @@ Names = tuple[Any, ...]
 
 _FLOATS = {"e": "f2", "f": "f4", "g": "f8"}
 _UNITS = {"s": "s", "m": "ms", "u": "us", "n": "ns"}
-_UUID, _BOOL8 = "arrow.uuid", "arrow.bool8"
 
 
 class Items(NamedTuple):
@@ -185,7 +184,7 @@ def _joined_valid(parts: list[tuple[Valid, int]]) -> Valid:
 
 
 def _of_struct(chunk: Chunk) -> Frame:
-    check_extension(chunk)
+    check_extension(chunk.extension)
     names = tuple(child.name for child in chunk.children)
     return Frame(names, [_items(chunk.child(k)) for k in range(len(names))], chunk.valid)
 
@@ -198,7 +197,7 @@ def _items(chunk: Chunk) -> Items:
         return _of_struct(chunk).as_rows()
     if chunk.format == "+r":
         return _taken(_items(chunk.children[1]), chunk.runs, None)
-    check_extension(chunk, _UUID, _BOOL8)
+    check_extension(chunk.extension, UUID, BOOL8)
     if chunk.format.startswith("+w:"):
         return Items(_lists(chunk), chunk.valid)
     if chunk.format == "n":
@@ -207,7 +206,7 @@ def _items(chunk: Chunk) -> Items:
     if read is None:
         raise DtypeError(_refusal(chunk.format))
     array = read(chunk)
-    return Items(array != 0 if chunk.extension == _BOOL8 else array, chunk.valid)
+    return Items(array != 0 if chunk.extension == BOOL8 else array, chunk.valid)
 
 
 def _taken(values: Items, numbers: npt.NDArray[Any], valid: Valid) -> Items:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from types import MemberDescriptorType
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import DtypeError, ShapeError, WarphashError
+from .arrow import BOOL8, UUID, check_extension
 from .library import MAX_ROWS, refuse_rows
 
 __all__ = [
@@ -175,11 +177,26 @@ def python_value(item: Any) -> Any:
     """A single value of PyArrow as one of Python, and any other object itself.
 
     Times, of which Python would cut nanoseconds, become those of NumPy.
+
+    Raises
+    ------
+    DtypeError
+        For an extension type that is not known, as for a column of it.
     """
     if not hasattr(type(item), "as_py"):
         return item
+    _check_arrow_type(item.type)
     unit = getattr(item.type, "unit", None)
     if unit is None or item.value is None:
         return item.as_py()
     make = np.datetime64 if str(item.type).startswith("timestamp") else np.timedelta64
     return make(item.value, unit)
+
+
+@lru_cache
+def _check_arrow_type(kind: Any) -> None:
+    """Raise `DtypeError` if a type of PyArrow, or a part of it, is an extension type that is not known."""
+    check_extension(getattr(kind, "extension_name", ""), UUID, BOOL8)
+    parts = [kind.field(number).type for number in range(kind.num_fields)]
+    for part in [*parts, *([kind.value_type] if hasattr(kind, "value_type") else [])]:
+        _check_arrow_type(part)

@@ -374,7 +374,7 @@ def _fill_from(rows: npt.NDArray[Any], chunk: Chunk, text: bool, name: str, copi
     if kind == "n":
         rows["address"] = 0
         return _note_nulls(rows, chunk.valid)
-    check_extension(chunk)
+    check_extension(chunk.extension)
     if kind not in (_TEXT if text else _BINARY):
         _refuse(f"Arrow data of format {kind!r}", text, name)
     if not chunk.length:
