@@ -346,7 +346,7 @@ def test_names_in_files(tmp_path: Path) -> None:
     days = pd.DataFrame([[1, 2]], columns=pd.to_datetime(["2024-01-01", "2024-01-02"]))
     with pytest.raises(DtypeError, match="names a file can have"):
         HashSet.from_arrays(days, device="cpu").save(tmp_path / "t")
-    for kind in ("dates", "not a number", "infinite", "in tuples"):
+    for kind in ("dates", "infinite", "in tuples"):
         with pytest.raises(DtypeError, match=r"names a file can have.*rename them"):
             HashSet.from_arrays(frame_of(names_without_a_file()[kind]), device="cpu").save(tmp_path / "t")
 
@@ -357,7 +357,6 @@ def names_without_a_file() -> dict[str, list[Any]]:
     return {
         "dates": [day, day + 1],
         "long": ["a" * 3000, "b" * 3000],
-        "not a number": [float("nan"), 1.5],
         "infinite": ["a", float("inf")],
         "in tuples": [("a", day), ("b", day)],
     }
