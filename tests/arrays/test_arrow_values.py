@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import re
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -187,6 +188,53 @@ def test_refusals(name: str, wrap: Any) -> None:
 def test_the_storage_of_an_extension_type() -> None:
     column = REFUSED["opaque"][0]
     assert len(HashSet.from_arrays(column.storage, device="cpu")) == 1
+
+
+WIDTHS = [pa.decimal32(9, 2), pa.decimal64(10, 2), pa.decimal128(38, 2), pa.decimal256(60, 2)]
+
+
+@pytest.mark.parametrize("held", WIDTHS, ids=str)
+def test_decimal_numbers_of_other_widths(held: Any) -> None:
+    """Of one scale: a lookup compares the numbers, and an update takes those that fit."""
+    numbers = [D("1.50"), D("-2.25"), D("0.00")]
+    table = HashSet.from_arrays(pa.array(numbers, held), device="cpu")
+    nullable = HashSet.from_arrays(pa.array([*numbers, None], held), nulls="key", device="cpu")
+    for width in WIDTHS:
+        given = pa.array([*numbers, D("3.00")], width)
+        assert table.contains(given).to_pylist() == nullable.contains(given).to_pylist() == [True] * 3 + [False]
+        assert nullable.contains(pa.array([None, numbers[0]], width)).to_pylist() == [True, True]
+        items = HashSet.from_arrays(given, device="cpu").keys(like="numpy")
+        there = table.contains(items).tolist()
+        assert sorted(there) == [False, True, True, True] and there == table.contains(list(items)).tolist()
+        assert there == [item in table for item in items]
+        rows = HashSet.from_arrays(pa.array([numbers[:2]], pa.list_(held, 2)), device="cpu")
+        assert rows.contains(pa.array([numbers[:2], numbers[1:]], pa.list_(width, 2))).to_pylist() == [True, False]
+        record = [("a", "i4"), ("b", table.key_dtype)]
+        records = HashSet(record, device="cpu")
+        records.insert(np.zeros(1, record))
+        assert records.contains(np.zeros(1, [("a", "i8"), ("b", items.dtype)])).all()
+        assert not table.insert(pa.array(numbers, width)).to_numpy(zero_copy_only=False).any()
+    for whole in (10**45, -(10**45), 2**127, -(2**127) - 1):
+        wide = pa.array([numbers[0], D(f"{whole}e-2")], WIDTHS[-1])
+        assert table.contains(wide).to_pylist() == [True, False]
+        if held != WIDTHS[-1]:
+            with pytest.raises(DtypeError, match="leave it out"):
+                table.insert(wide)
+
+
+@pytest.mark.parametrize("make", [pa.decimal128, pa.decimal256])
+@pytest.mark.parametrize("scale", [-2, 0, 18, 19, 30, 38])
+def test_the_mend_for_numbers_in_a_table_of_decimal_numbers(make: Any, scale: int) -> None:
+    table = HashSet.from_arrays(pa.array([D(0)], make(38, scale)), device="cpu")
+    integers = [getattr(pa, f"{sign}int{bits}")() for sign in ("", "u") for bits in (8, 16, 32, 64)]
+    for kind in [*integers, pa.float32(), pa.float64(), pa.bool_(), pa.decimal128(38, scale - 1)]:
+        given = pa.array([D(0)], kind) if pa.types.is_decimal(kind) else pa.array([0]).cast(kind)
+        with pytest.raises(DtypeError, match=f"give decimal numbers with {scale} digits") as caught:
+            table.insert(given)
+        cast = re.search(r"cast to (decimal\d+)\((\d+), ", str(caught.value))
+        mended = [D(0)] if cast is None else given.cast(getattr(pa, cast[1])(int(cast[2]), scale))
+        assert (cast is None) == (kind == pa.bool_() or (scale < 0 and pa.types.is_integer(kind)))
+        assert not np.asarray(table.insert(mended)).any()
 
 
 def test_single_values_of_an_extension_type() -> None:

@@ -1,8 +1,8 @@
 """Arrays of one type as arrays of another: each value exactly, or marked as one that the type does not have.
 
 This is for arrays what `exact` is for Python values. Two types are compared if their values can be equal: numbers with
-numbers, times with times, strings with strings or with the bytes of ASCII characters, and records with records that
-have the same fields. A mask is no array of numbers.
+numbers, times with times, strings with strings or with the bytes of ASCII characters, decimal numbers of one scale, and
+records with records that have the same fields. A mask is no array of numbers.
 
 Arrays in host memory are converted by NumPy, whatever library they are of. Arrays on a GPU are converted there, by an
 adapter with the methods ``cast`` and ``spread`` (PyTorch, CuPy). Whether all values of an array fit is known to the
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from ..errors import CaptureError
 from .adapters.numpy import address_of
 from .batch import library_of_rows
+from .decimals import decimal_of, decimal_scale, in_width_of
 from .library import ArrayView, Dtype
 from .plain_types import parts
 from .times import in_unit_of
@@ -44,6 +45,8 @@ Cast = Callable[[Any, Dtype], Any]
 def is_comparable(given: Dtype, wanted: Dtype) -> bool:
     """Whether a value of one type can be equal to one of another."""
     if given == wanted:
+        return True
+    if (scale := decimal_scale(given)) is not None and scale == decimal_scale(wanted):
         return True
     if given.names is not None or wanted.names is not None:
         return _have_comparable_fields(given, wanted)
@@ -104,6 +107,8 @@ def _cast_items(items: Items, dtype: Dtype) -> tuple[Items, npt.NDArray[np.bool_
     given = items.dtype
     if given == dtype:
         return items, None
+    if decimal_scale(dtype) is not None:
+        return in_width_of(items, dtype)
     if dtype.names is not None:
         return _cast_records(items, dtype)
     if is_wider(given, dtype):
@@ -212,4 +217,6 @@ def spread_offsets(out: ArrayView, fits: Fits, offsets: ArrayView) -> None:
 def first_unfit(seen: ArrayView, fits: Fits) -> str:
     """The first item that does not fit, in a message. Waits for the device."""
     item = (seen.owner if seen.host is None else seen.host)[~fits][0]
+    if decimal_scale(seen.dtype) is not None:
+        return f"{decimal_of(item)}"
     return f"{item if seen.dtype.kind in 'MmV' else item.item()!r:.60}"

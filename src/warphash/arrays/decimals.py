@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["decimal_scale", "decimal_type", "decimals_of"]
+__all__ = ["decimal_of", "decimal_scale", "decimal_type", "decimals_of", "in_width_of", "type_to_cast_to"]
 
 _FIELD = re.compile(r"decimal\(scale=(-?\d+)\)")
 
@@ -64,3 +64,41 @@ def _digits(number: decimal.Decimal, scale: int) -> int:
         if rest:
             raise ValueError(f"{number} has more than {scale} digits behind the point")
     return -whole if sign else whole
+
+
+def decimal_of(item: Any) -> decimal.Decimal:
+    """An item of a type of `decimal_type` as a number of Python's."""
+    whole = int.from_bytes(item.tobytes(), "little", signed=True)
+    digits = tuple(map(int, str(abs(whole))))
+    return decimal.Decimal((int(whole < 0), digits, -(decimal_scale(item.dtype) or 0)))
+
+
+def in_width_of(items: npt.NDArray[Any], dtype: np.dtype[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """Decimal numbers in a type of the same scale and another width, and which of them that type has."""
+    raw = np.ascontiguousarray(items).view(np.uint8).reshape(*items.shape, items.dtype.itemsize)
+    kept = raw[..., : dtype.itemsize]
+    of_sign = np.where(kept[..., -1:] < 128, 0, 255).astype(np.uint8)
+    made = np.empty((*items.shape, dtype.itemsize), np.uint8)
+    made[..., : kept.shape[-1]] = kept
+    made[..., kept.shape[-1] :] = of_sign
+    return made.view(dtype).reshape(items.shape), (raw[..., dtype.itemsize :] == of_sign).all(-1)
+
+
+_DIGITS = {"i1": 3, "u1": 3, "i2": 5, "u2": 5, "i4": 10, "u4": 10, "i8": 19, "u8": 20}
+"""Decimal digits that PyArrow sees in integers, whatever their values are."""
+
+_COMMON_DIGITS = 20
+"""Digits before the point that a decimal type should have for numbers whose type limits none."""
+
+
+def type_to_cast_to(given: np.dtype[Any], scale: int) -> str | None:
+    """The decimal type of Arrow that PyArrow casts a column to, for a scale; None if it casts no such column."""
+    if given.kind in "iu":
+        digits = _DIGITS[given.str[1:]] if scale >= 0 else None
+    else:
+        is_cast = (given.kind == "f" and given.itemsize >= 4) or decimal_scale(given) is not None
+        digits = _COMMON_DIGITS if is_cast else None
+    if digits is None:
+        return None
+    widths = (("decimal128", 38), ("decimal256", 76))
+    return next((f"{name}({most}, {scale})" for name, most in widths if digits + scale <= most), None)

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import DtypeError, ShapeError
-from .decimals import decimal_scale, decimals_of
+from .decimals import decimal_of, decimal_scale, decimals_of
 from .library import shown
 from .plain_array import contiguous, gives_array, numpy_of, python_value
 from .times import in_unit_of
@@ -239,8 +239,10 @@ def _converted(leaves: list[Any], dtype: Dtype) -> Items:
     """The items as a one-dimensional array, or an exception."""
     if not leaves:
         return np.empty(0, dtype)
-    if decimal_scale(dtype) is not None and all(isinstance(leaf, _NUMBERS) for leaf in leaves):
-        return decimals_of(_plain(leaves), dtype)
+    if decimal_scale(dtype) is not None:
+        leaves = [decimal_of(leaf) if _is_decimal(leaf) else leaf for leaf in leaves]
+        if all(isinstance(leaf, _NUMBERS) for leaf in leaves):
+            return decimals_of(_plain(leaves), dtype)
     if dtype.names is not None:
         return _records(leaves, dtype)
     kind = "custom" if dtype.kind == "V" and dtype.type is not np.void else dtype.kind
@@ -248,6 +250,10 @@ def _converted(leaves: list[Any], dtype: Dtype) -> Items:
     if convert is None:
         raise _UnfitError("give an array of that type")
     return convert(leaves, dtype)
+
+
+def _is_decimal(leaf: Any) -> bool:
+    return isinstance(leaf, np.void) and decimal_scale(leaf.dtype) is not None
 
 
 def _records(leaves: list[Any], dtype: Dtype) -> Items:

@@ -16,7 +16,7 @@ from .adapters.columns import name_items
 from .adapters.numpy import NUMPY, address_of
 from .batch import as_rows
 from .cast import Fits, cast, first_unfit, is_comparable, per_row
-from .decimals import decimal_scale
+from .decimals import decimal_scale, type_to_cast_to
 from .exact import exactly, fitting
 from .key_types import check_key_type
 from .library import ArrayView, Library
@@ -362,8 +362,9 @@ def _without_bytes(full: np.dtype[Any], part: Part, what: str) -> str:
 def _conversion(what: str, given: Any, seen: ArrayView, wanted: np.dtype[Any]) -> str:
     """How a caller makes an array of the wanted type out of one that is not converted."""
     if (scale := decimal_scale(wanted)) is not None:
-        digits = f"{scale} digits behind the point"
-        return f"give decimal numbers with {digits}, such as a column cast to decimal128(38, {scale})"
+        kind = type_to_cast_to(seen.dtype, scale)
+        example = "a list of decimal.Decimal" if kind is None else f"a column of pyarrow's cast to {kind}"
+        return f"give decimal numbers with {scale} digits behind the point, such as {example}"
     if seen.dtype.kind == "b" and wanted.kind in "iuf":
         is_array = isinstance(given, np.ndarray) or seen.kind != "numpy"
         array = what if is_array else f"numpy.asarray({what})"
