@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warphash import HashMap, HashSet, MultiMap, ParameterError, ShapeError, UnsupportedVerb
+from warphash import DtypeError, HashMap, HashSet, MultiMap, ParameterError, ShapeError, UnsupportedVerb
 
 torch = pytest.importorskip("torch")
 
@@ -197,6 +197,10 @@ def test_bad_input() -> None:
         TableHandle(MultiMap("int64", "int64", device="cpu"))
     with pytest.raises(ShapeError, match=r"values must have shape \(2,\).* got \(3,\)"):
         handle.insert(torch.arange(2), torch.arange(3))
+    with pytest.raises(DtypeError, match="expected a tensor of keys, got list"):
+        handle.find([1, 2])
+    with pytest.raises(ShapeError, match=r"got torch\.sparse_coo; call \.to_dense"):
+        handle.find(torch.tensor([0, 2]).to_sparse())
     with pytest.raises(ShapeError, match="a value for each key"):
         handle.insert(torch.arange(2))
     rows = TableHandle(HashMap(("int32", (3,)), "int32", device="cpu"))

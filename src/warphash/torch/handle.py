@@ -117,6 +117,7 @@ class TableHandle:
     # ---- shapes: operators take batches of one dimension
     def _flat(self, keys: torch.Tensor) -> tuple[tuple[int, ...], torch.Tensor]:
         """The shape of the answers, and the keys as a batch."""
+        operators.need_tensor(keys, "keys")
         axes = keys.ndim - len(self._key_shape)
         if axes < 0 or tuple(keys.shape[axes:]) != self._key_shape:
             raise ShapeError(

@@ -8,6 +8,9 @@ writes the elements of ``state``.
 A number is only good for this process. What a compiled graph must know of a table besides, the type of its values, is
 an argument of the operator. So a graph that a compile cache kept is never used for a table of another type.
 
+A call imports nothing, so it does not need the memory that the compiler's modules take. Therefore this module does not
+use ``torch.library.custom_op``, whose operators import the compiler when they are called.
+
 The compiler leaves the operators out of the CUDA graphs that it captures by itself (``mode="reduce-overhead"``): an
 update cannot be captured, and the graph of a lookup is stale once the table has grown (``table/captured.py``).
 
@@ -17,13 +20,15 @@ Keys are a batch, of shape (n,) or (n, d); `TableHandle` takes keys of any shape
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
 import torch
 
-from ..errors import ParameterError
+from ..arrays.adapters.torch import refuse_layout
+from ..errors import DtypeError, ParameterError
 
 __all__ = [
     "Registered",
@@ -34,6 +39,7 @@ __all__ = [
     "find_or_number",
     "find_row",
     "insert",
+    "need_tensor",
     "register",
     "upsert",
 ]
@@ -90,6 +96,26 @@ def _table(number: int) -> Any:
     return made.table
 
 
+def need_tensor(given: Any, what: str) -> None:
+    """Raise `DtypeError` or `ShapeError` unless ``given`` is a dense tensor."""
+    if not isinstance(given, torch.Tensor):
+        raise DtypeError(
+            f"expected a tensor of {what}, got {type(given).__name__}: give a tensor, such as torch.as_tensor([7, 8])"
+        )
+    if given.is_nested or given.layout != torch.strided:
+        refuse_layout(given)
+
+
+_new_library: Any = torch.library.Library  # this name and the next one have no types in PyTorch
+_disable_compiler: Any = torch.compiler.disable
+_namespace: Any = torch.ops.warphash
+
+# Operators live as long as their library. An import that stopped half way leaves a library, which has to go before the
+# next import defines the operators. A global would not go: PyTorch keeps the kernels, and these keep their globals.
+_namespace._library = None
+_namespace._library = _new_library("warphash", "FRAGMENT")
+
+
 def _operator(name: str, schema: str, run: Callable[..., Any], fake: Callable[..., Any]) -> Callable[..., Any]:
     """Define one operator for all devices.
 
@@ -102,11 +128,22 @@ def _operator(name: str, schema: str, run: Callable[..., Any], fake: Callable[..
     fake
         Makes results of the right shape, type and device from tensors without data.
     """
-    mutates = ("state",) if "Tensor(a!) state" in schema else ()
-    tags = (torch.Tag.cudagraph_unsafe,)
-    made: Any = torch.library.custom_op(f"warphash::{name}", run, mutates_args=mutates, schema=schema, tags=tags)
-    made.register_fake(fake)
-    call: Callable[..., Any] = getattr(torch.ops.warphash, name)
+    untraced: Callable[..., Any] | None = None
+
+    def kernel(*args: Any) -> Any:
+        """Run the operator. If the compiler is loaded, it must not trace the frames of the table."""
+        nonlocal untraced
+        if untraced is None:
+            if "torch._dynamo" not in sys.modules:
+                return run(*args)
+            untraced = _disable_compiler(run)
+        return untraced(*args)
+
+    library = _namespace._library
+    library.define(name + schema, tags=(torch.Tag.pt2_compliant_tag, torch.Tag.cudagraph_unsafe))
+    library.impl(name, kernel, "CompositeExplicitAutograd")
+    torch.library.register_fake(f"warphash::{name}", fake, lib=library)
+    call: Callable[..., Any] = getattr(_namespace, name)
     return call
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from ..library import (
 from ..plain_array import refuse_attributes, refuse_unit
 from .numpy import address_of, no_stream
 
-__all__ = ["LIBRARY", "torch_type"]
+__all__ = ["LIBRARY", "refuse_layout", "torch_type"]
 
 
 class TorchLibrary:
@@ -48,7 +48,7 @@ class TorchLibrary:
         if shape and shape[0] > MAX_ROWS:
             refuse_rows(shape[0])
         if tensor.layout != sys.modules["torch"].strided:
-            raise ShapeError(f"expected a dense tensor, got {tensor.layout}; call .to_dense()")
+            refuse_layout(tensor)
         if not tensor.is_contiguous() or tensor.is_conj() or tensor.is_neg():
             tensor = tensor.detach().resolve_conj().resolve_neg().contiguous()
         dtype = _numpy_type(tensor.dtype)
@@ -167,6 +167,12 @@ def _refuse_subclass(tensor: Any) -> None:
             "memory alone: give a plain tensor of the values that are meant"
         )
     refuse_attributes(tensor, "give tensor.as_subclass(torch.Tensor)")
+
+
+def refuse_layout(tensor: Any) -> NoReturn:
+    """Raise `ShapeError` for a tensor that is nested or sparse."""
+    _refuse_nested(tensor)
+    raise ShapeError(f"expected a dense tensor, got {tensor.layout}; call .to_dense()")
 
 
 def _refuse_nested(tensor: Any) -> None:
