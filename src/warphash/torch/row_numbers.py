@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+from multiprocessing.context import get_spawning_popen
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils.data import get_worker_info
 
-from ..arrays.adapters.torch import LIBRARY
+from ..arrays.adapters.torch import LIBRARY, torch_type
 from ..errors import DtypeError, ParameterError, ProcessError, ShapeError
 from ..table.locks import ReadWriteLock
 from ..table.maps import HashMap
+from .operators import need_tensor
 
 __all__ = ["RowNumbers"]
 
@@ -28,7 +31,8 @@ class RowNumbers:
     from several threads.
 
     One process numbers: the process that made or loaded the object. A copy in a child of that process, or in a worker
-    of a ``DataLoader``, finds rows and gives none. Two processes would give one row to two identifiers.
+    of a ``DataLoader``, finds rows and gives none. Two processes would give one row to two identifiers. A copy of such
+    a copy gives none either, in whatever process, until `replace`.
 
     Parameters
     ----------
@@ -52,7 +56,7 @@ class RowNumbers:
         self._table = HashMap(self._dtype, "int64", capacity=capacity, device=device)
         self._first, self._count = first, 0
         self._stopped_half_way = False
-        self._process = os.getpid()  # that numbers
+        self._process: int | None = os.getpid()  # that numbers; None if no process does
         self._lock = ReadWriteLock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -60,13 +64,20 @@ class RowNumbers:
 
     def _state_locked(self) -> dict[str, Any]:
         self._make_whole()
-        return {name: value for name, value in vars(self).items() if name != "_lock"}
+        state = {name: value for name, value in vars(self).items() if name != "_lock"}
+        is_for_child = get_spawning_popen() is not None  # a child that is spawned learns its parent after it loads this
+        return state if self._numbers and not is_for_child else state | {"_process": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=ReadWriteLock())
-        parent = multiprocessing.parent_process()
-        if parent is None or parent.pid != state.get("_process"):  # else this is a copy for a child
+        maker, parent = state.get("_process", 0), multiprocessing.parent_process()
+        if maker is not None and (parent is None or parent.pid != maker):  # else this is a copy for a child, or of one
             self._process = os.getpid()
+
+    @property
+    def _numbers(self) -> bool:
+        """Whether this process is the one that numbers."""
+        return self._process == os.getpid()
 
     @property
     def device(self) -> str:
@@ -109,7 +120,7 @@ class RowNumbers:
         self._make_whole()
         table = self._table
         in_loader = get_worker_info() is not None
-        if in_loader or self._process != os.getpid():
+        if in_loader or not self._numbers:
             return self._find_known_locked(ids, in_loader)
         without = torch.full_like(ids, _WITHOUT_ROW, dtype=torch.int64)
         self._stopped_half_way = True
@@ -150,7 +161,8 @@ class RowNumbers:
         """All identifiers, in the order of their rows."""
         keys, rows = self._lock.write(self._pairs_locked)
         ordered = torch.empty_like(keys)
-        ordered[rows - self._first] = keys
+        signed = torch_type(np.dtype(f"i{keys.element_size()}"))  # PyTorch does less with unsigned integers
+        ordered.view(signed)[rows - self._first] = keys.view(signed)
         return ordered
 
     def _pairs_locked(self) -> Any:
@@ -162,12 +174,15 @@ class RowNumbers:
 
         Raises
         ------
-        DtypeError, ShapeError, ParameterError
+        DtypeError, ShapeError, DeviceError, ParameterError
             If they are no vector of identifiers of the type, or not all different. The map is as it was.
         """
+        need_tensor(ids, "identifiers")
         if ids.ndim != 1:
             raise ShapeError(f"expected a vector of identifiers, got shape {tuple(ids.shape)}")
-        given = ids.detach().to(self._table.device if self.device.startswith("cuda") else "cpu")
+        given = ids.detach()
+        if not given.is_meta:  # which the table refuses
+            given = given.to(self._table.device if self.device.startswith("cuda") else "cpu")
         n = len(given)
         rows = torch.arange(self._first, self._first + n, device=given.device)
         made = HashMap(self._dtype, "int64", capacity=max(n, self._table.capacity), device=self.device)
