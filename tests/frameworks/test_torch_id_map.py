@@ -7,14 +7,18 @@ import io
 import multiprocessing
 import os
 import pickle
+import re
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from warphash import DtypeError, HashMap, ParameterError, ProcessError
+from warphash import DtypeError, HashMap, ParameterError, ProcessError, ShapeError
 
 torch = pytest.importorskip("torch")
 
@@ -23,6 +27,8 @@ from warphash.torch.operators import register  # noqa: E402
 from warphash.torch.row_numbers import RowNumbers  # noqa: E402
 
 LARGE = torch.tensor([7, 2**62, -5])
+FIRST = torch.tensor(1)
+"""First row of a map that was made without options, as a state has it."""
 
 
 def trained(*batches: Any, **options: Any) -> IdMap:
@@ -78,6 +84,19 @@ def test_narrower_ids() -> None:
     assert IdMap(torch.int32)(torch.tensor([5], dtype=torch.int32)).item() == 1
 
 
+@pytest.mark.parametrize("name", ["int8", "uint8", "int16", "uint16", "uint32", "uint64"])
+def test_state_of_every_type(name: str) -> None:
+    largest = 2 ** (8 * np.dtype(name).itemsize - (np.dtype(name).kind == "i")) - 1
+    batch = torch.from_numpy(np.array([largest, 0, 5], name))
+    ids = IdMap(batch.dtype)
+    rows = ids(batch)
+    restored = IdMap(batch.dtype)
+    restored.load_state_dict(ids.state_dict())
+    assert restored.ids().dtype == batch.dtype
+    assert [restored.ids().tolist()[row - 1] for row in rows.tolist()] == batch.tolist()
+    assert torch.equal(restored.eval()(batch), rows)
+
+
 # ---- what PyTorch asks of a module
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 def test_under_compile(backend: str) -> None:
@@ -91,6 +110,70 @@ def test_under_compile(backend: str) -> None:
     ids.eval()
     run(torch.tensor([5, 6]))
     check(ids, {5, 6, 9})
+
+
+def test_the_compiler_does_not_trace_what_an_operator_runs() -> None:
+    """An operator that is called outside of a graph, while the compiler looks at each frame of Python."""
+    ids, graphs = trained(LARGE), []
+
+    def note(graph: Any, _: Any) -> Any:
+        graphs.append(graph)
+        return graph.forward
+
+    torch._dynamo.reset()
+    operator, known = torch.ops.warphash.find_or_number.default, []
+
+    class Call(pickle.Unpickler):  # in C
+        def find_class(self, module: str, name: str) -> Any:
+            return operator
+
+        def persistent_load(self, at: Any) -> Any:
+            return (ids._number, ids._state, LARGE)[at]
+
+    program = b"\x80\x04cany\nname\n(K\x00QK\x01QK\x02QtR."
+    known.append(torch.compile(lambda: Call(io.BytesIO(program)).load(), backend=note)())
+    assert sorted(known[0].tolist()) == [1, 2, 3] and not graphs
+
+
+def test_the_first_call_imports_nothing() -> None:
+    """A call that imports needs memory, which a program has when it begins."""
+    code = """
+import sys, torch, warphash
+from warphash.torch import IdMap, TableHandle
+ids, batch, seen = IdMap(device="cpu"), torch.tensor([5, 6]), TableHandle(warphash.HashSet("int64", device="cpu"))
+before = set(sys.modules)
+ids(batch), ids.eval()(batch), seen.insert(batch)
+sys.exit(str(sorted(set(sys.modules) - before)) if set(sys.modules) - before else 0)
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.mark.slow
+def test_an_import_that_lacks_memory_can_be_repeated() -> None:
+    code = """
+import torch
+define, left = torch.library.register_fake, [5, 5, 5]
+
+def fail_at_times(*args, **options):
+    left[0] -= 1
+    if left[0] == 0:
+        left.pop(0)
+        raise MemoryError
+    define(*args, **options)
+
+torch.library.register_fake = fail_at_times
+for _ in range(2):
+    try:
+        import warphash.torch
+    except MemoryError:
+        pass
+torch.library.register_fake = define
+from warphash.torch import IdMap
+assert IdMap(device="cpu")(torch.tensor([5])).item() == 1
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 @pytest.mark.parametrize(("name", "more"), [("find_row", (-1,)), ("find_or_number", ())])
@@ -119,7 +202,7 @@ def test_checkpoint() -> None:
     model, file = Model(8), io.BytesIO()
     expected = model(LARGE)
     torch.save(model.state_dict(), file)
-    assert list(model.state_dict()) == ["ids.ids", "rows.weight"]
+    assert list(model.state_dict()) == ["ids.ids", "ids.first_row", "rows.weight"]
     file.seek(0)
     other = Model(8)
     other(torch.tensor([1, 2, 3, 4, 5]))  # of another run: forgotten
@@ -139,14 +222,24 @@ def test_state_that_does_not_fit() -> None:
         ({"ids": torch.tensor([3, 3])}, "ids: .*all different.* 1 repeated"),
         ({"ids": torch.ones(2, 2, dtype=torch.int64)}, "ids: .*vector"),
         ({"ids": torch.full((2,), 0.5)}, "ids: .*int64.*float32"),
+        ({"ids": None}, "ids: expected a tensor.*NoneType"),
+        ({"ids": [1, 2]}, r"ids: expected a tensor.*list.*torch\.as_tensor"),
+        ({"ids": np.array([1, 2])}, r"ids: expected a tensor.*ndarray.*torch\.as_tensor"),
+        ({"ids": torch.tensor([0, 2]).to_sparse()}, r"ids: .*to_dense\(\)"),
+        ({"ids": torch.empty(2, dtype=torch.int64, device="meta")}, "ids: .*meta, which has no values"),
+        ({"ids": LARGE, "first_row": None}, "first_row: expected .* got None"),
+        ({"ids": LARGE, "first_row": torch.tensor(1.0)}, "first_row: expected .* got tensor"),
+        ({"ids": LARGE, "first_row": torch.tensor([1, 1])}, "first_row: expected .* got tensor"),
+        ({"ids": LARGE, "first_row": torch.tensor(-1)}, "first_row: expected .* got tensor"),
+        ({"ids": LARGE, "first_row": torch.tensor(1, device="meta")}, "first_row: expected .* got tensor"),
     ]:
         with pytest.raises(RuntimeError, match=message):
-            ids.load_state_dict(bad)
-        if bad.keys() <= {"ids"}:
+            ids.load_state_dict({"first_row": FIRST, **bad})
+        if "idz" not in bad:
             check(ids, set(LARGE.tolist()))
     ids.load_state_dict({}, strict=False)
     check(ids, set(LARGE.tolist()))
-    ids.load_state_dict({"ids": torch.empty(0, dtype=torch.int64)})
+    ids.load_state_dict({"ids": torch.empty(0, dtype=torch.int64), "first_row": 1})
     check(ids, set())
 
 
@@ -209,6 +302,7 @@ def test_a_checkpoint_of_other_rows_is_refused() -> None:
     ids.load_state_dict(saved)
     check(ids, set(LARGE.tolist()))
     old = trained(LARGE).state_dict()
+    del old["first_row"]
     old._metadata[""] = {"version": 1}  # as of a release in which rows began at 0, unless first_row was given
     with pytest.raises(
         RuntimeError, match=r"begin at 0, and those of this map at 1: make IdMap\(first_row=0, unknown=-1"
@@ -217,6 +311,43 @@ def test_a_checkpoint_of_other_rows_is_refused() -> None:
     for ids in (IdMap(first_row=0, unknown=-1), IdMap(unknown=-1), IdMap(first_row=1, unknown=0)):
         ids.load_state_dict(old)
         check(ids, set(LARGE.tolist()))
+
+
+def test_a_state_without_metadata_keeps_its_first_row() -> None:
+    """Many programs strip a prefix from the keys of a state, and lose what PyTorch keeps beside them."""
+    model = torch.nn.ModuleDict({"model": trained(LARGE, first_row=5)})
+    stripped = {key.removeprefix("model."): value for key, value in model.state_dict().items()}
+    with pytest.raises(RuntimeError, match=r"begin at 5, and those of this map at 1: make IdMap\(first_row=5"):
+        IdMap().load_state_dict(stripped)
+    ids = IdMap(first_row=5)
+    ids.load_state_dict(stripped)
+    check(ids, set(LARGE.tolist()))
+
+
+def test_metadata_has_the_first_row_of_a_state_without_the_entry() -> None:
+    state = trained(LARGE).state_dict()
+    del state["first_row"]
+    state._metadata[""]["first_row"] = 5
+    with pytest.raises(RuntimeError, match="begin at 5, and those of this map at 1"):
+        IdMap().load_state_dict(state)
+    ids = IdMap(first_row=5)
+    ids.load_state_dict(state)
+    check(ids, set(LARGE.tolist()))
+
+
+def test_a_state_that_does_not_tell_its_first_row_is_refused() -> None:
+    """The mend of the message, followed to the letter."""
+    saved = {"model.ids": trained(LARGE, first_row=5).ids()}
+    with pytest.raises(RuntimeError, match="does not tell the first row") as caught:
+        torch.nn.ModuleDict({"model": IdMap()}).load_state_dict(saved)
+    mend = re.search(
+        r"make IdMap\(first_row=row\).*, and set (state_dict\[.*\] = torch\.tensor\(row\))", str(caught.value)
+    )
+    assert mend is not None
+    exec(mend[1], {"state_dict": saved, "torch": torch, "row": 5})
+    ids = IdMap(first_row=5)
+    torch.nn.ModuleDict({"model": ids}).load_state_dict(saved)
+    check(ids, set(LARGE.tolist()))
 
 
 # ---- other processes
@@ -291,6 +422,82 @@ def test_a_pickle_gives_rows_unless_it_came_from_the_parent(
         assert again.find_or_number(torch.tensor([8])).item() == 2
 
 
+def new_rows(ids: torch.nn.Module) -> Any:
+    """The rows of a new identifier, or that the map refuses."""
+    try:
+        return ids(torch.tensor([777])).tolist()
+    except ProcessError:
+        return "refused"
+
+
+def copies(ids: IdMap) -> list[torch.nn.Module]:
+    return [
+        copy.deepcopy(ids),
+        pickle.loads(pickle.dumps(ids)),
+        copy.deepcopy(torch.nn.Sequential(ids)),
+        copy.deepcopy(copy.deepcopy(ids)),
+    ]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_copies_of_a_copy_give_no_rows() -> None:
+    """Whatever process loads them, and until they load a state."""
+    ids = trained([5])
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            said = [new_rows(each) for each in (ids, *copies(ids))]
+            again = copy.deepcopy(ids)
+            again.load_state_dict(again.state_dict())
+            said += [new_rows(each) for each in (*copies(again), *copies(trained([5])))]
+            os.write(theirs, pickle.dumps((said, pickle.dumps(ids))))
+        finally:
+            os._exit(0)
+    os.close(theirs)
+    with os.fdopen(ours, "rb") as answer:
+        said, pickled = pickle.load(answer)
+    os.waitpid(child, 0)
+    assert said == ["refused"] * 5 + [[2]] * 8
+    assert new_rows(pickle.loads(pickled)) == "refused", "the copy of another process"
+    assert [new_rows(each) for each in copies(ids)] == [[2]] * 4
+
+
+SEND_ON = """
+import multiprocessing, torch
+from warphash import ProcessError
+from warphash.torch import IdMap
+
+def send_on(ids, generations):
+    try:
+        print(ids(torch.tensor([777])).tolist(), flush=True)
+    except ProcessError:
+        print("refused", flush=True)
+    if generations:
+        child = multiprocessing.get_context("spawn").Process(target=send_on, args=(ids, generations - 1))
+        child.start()
+        child.join()
+
+if __name__ == "__main__":
+    ids = IdMap(device="cpu")
+    ids(torch.tensor([777]))
+    send_on(ids, 0)
+    ids.load_state_dict({"ids": torch.tensor([5]), "first_row": 1})
+    child = multiprocessing.get_context("spawn").Process(target=send_on, args=(ids, 1))
+    child.start()
+    child.join()
+"""
+
+
+@pytest.mark.slow
+def test_a_map_that_is_sent_on_gives_no_rows(tmp_path: Path) -> None:
+    """By spawn to a process, and from there to another one."""
+    script = tmp_path / "send_on.py"
+    script.write_text(SEND_ON)
+    done = subprocess.run([sys.executable, str(script)], check=False, capture_output=True, text=True, timeout=300)
+    assert done.stdout.split() == ["[1]", "refused", "refused"], done.stderr[-2000:]
+
+
 # ---- what can go wrong
 @pytest.mark.parametrize("verb", ["insert", "upsert", "find"])
 @pytest.mark.parametrize("behind", [False, True])
@@ -336,3 +543,22 @@ def test_bad_input() -> None:
         IdMap(first_row=-1)
     with pytest.raises(DtypeError, match="keys must be values that int64 has"):
         IdMap()(torch.full((3,), 0.5))
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ([1, 2], DtypeError, r"expected a tensor of identifiers, got list: give a tensor, such as torch\.as_"),
+        (np.array([1, 2]), DtypeError, "expected a tensor of identifiers, got ndarray"),
+        (None, DtypeError, "expected a tensor of identifiers, got NoneType"),
+        (torch.tensor([0, 1]).to_sparse(), ShapeError, r"got torch\.sparse_coo; call \.to_dense\(\)"),
+        (torch.nested.nested_tensor([[1], [2, 3]], layout=torch.jagged), ShapeError, r"nested.*tensor\.unbind\(\)"),
+    ],
+)
+def test_what_is_no_dense_tensor(given: Any, error: type[Exception], message: str) -> None:
+    ids = trained(LARGE)
+    torch._dynamo.reset()
+    for call in (ids, torch.compile(ids, backend="eager")):
+        with pytest.raises(error, match=message):
+            call(given)
+    check(ids, set(LARGE.tolist()))

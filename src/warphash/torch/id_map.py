@@ -21,11 +21,12 @@ class IdMap(torch.nn.Module):  # type: ignore[misc, unused-ignore]  # of PyTorch
     of the new identifiers of one batch gets which row is not defined. In evaluation mode, the map does not change, and
     unknown identifiers share a row, which no known identifier has.
 
-    The module works under ``torch.compile``. Its ``state_dict`` has one entry, ``ids``: the identifiers in the order of
-    their rows. It loads whatever the number of identifiers is.
+    The module works under ``torch.compile``. Its ``state_dict`` has two entries: ``ids``, the identifiers in the order
+    of their rows, and ``first_row``. A map with the same first row loads the state, whatever the number of identifiers.
 
     Only the process that made or loaded the map gives rows. A copy in a worker of a ``DataLoader``, or in another child
-    process, finds the rows of known identifiers, and refuses new ones in training mode.
+    process, finds the rows of known identifiers, and refuses new ones in training mode. So does a copy or pickle of
+    such a copy, in whatever process. With ``load_state_dict``, a process becomes the one that gives rows.
 
     Parameters
     ----------
@@ -57,7 +58,8 @@ class IdMap(torch.nn.Module):  # type: ignore[misc, unused-ignore]  # of PyTorch
 
     _place: torch.Tensor
     _version = 2
-    """Of the state: of the first version, a map without ``first_row`` began with row 0, and ``unknown`` was -1."""
+    """Of the state. Version 1 does not tell the first row: a map that was made without ``first_row`` began with row 0,
+    and its ``unknown`` was -1. In early states of version 2, the first row is in the metadata, and not an entry."""
 
     def __init__(
         self,
@@ -90,9 +92,12 @@ class IdMap(torch.nn.Module):  # type: ignore[misc, unused-ignore]  # of PyTorch
 
         Raises
         ------
+        DtypeError, ShapeError
+            If ``ids`` is no dense tensor of identifiers.
         ProcessError
             In training mode, for new identifiers in another process than the one that made or loaded the map.
         """
+        operators.need_tensor(ids, "identifiers")
         batch = ids.reshape(-1)
         if self.training:
             rows = operators.find_or_number(self._number, self._state, batch)
@@ -123,9 +128,8 @@ class IdMap(torch.nn.Module):  # type: ignore[misc, unused-ignore]  # of PyTorch
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
-        metadata = getattr(destination, "_metadata", {})
-        metadata.setdefault(prefix[:-1], {})["first_row"] = self.first_row
         destination[prefix + "ids"] = self.ids()
+        destination[prefix + "first_row"] = torch.tensor(self.first_row, dtype=torch.int64, device="cpu")
 
     def _load_from_state_dict(
         self,
@@ -138,24 +142,41 @@ class IdMap(torch.nn.Module):  # type: ignore[misc, unused-ignore]  # of PyTorch
         error_msgs: list[str],
     ) -> None:
         name = prefix + "ids"
-        others = {key: value for key, value in state_dict.items() if key != name}
+        others = {key: value for key, value in state_dict.items() if key not in (name, prefix + "first_row")}
         super()._load_from_state_dict(others, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         if name not in state_dict:
             missing_keys.append(name)
             return
-        first = local_metadata.get("first_row")
-        if local_metadata.get("version") == 1:  # before the first row was saved
-            first = self.first_row if self._has_given_first_row else 0
-        if first not in (None, self.first_row):
-            error_msgs.append(
-                f"{name}: the rows of the saved map begin at {first}, and those of this map at {self.first_row}: make "
-                f"IdMap(first_row={first}, unknown={first - 1})"
-            )
+        try:
+            self._need_first_row(state_dict, prefix, local_metadata)
+        except WarphashError as error:
+            error_msgs.append(f"{prefix}first_row: {error}")
             return
         try:
             self._rows.replace(state_dict[name])
         except WarphashError as error:
             error_msgs.append(f"{name}: {error}")
+
+    def _need_first_row(self, state_dict: Any, prefix: str, metadata: Any) -> None:
+        """Raise `ParameterError` unless the rows of a saved map begin where those of this map do."""
+        entry = prefix + "first_row"
+        if entry in state_dict:
+            first = _row_of_entry(state_dict[entry])
+        elif "first_row" in metadata:
+            first = metadata["first_row"]
+        elif metadata.get("version") == 1:  # before the first row was saved
+            first = self.first_row if self._has_given_first_row else 0
+        else:
+            raise ParameterError(
+                f"the state does not tell the first row of the saved map, and that of this map is {self.first_row}: "
+                f"make IdMap(first_row=row) with the row of the saved map, and set state_dict[{entry!r}] = "
+                "torch.tensor(row)"
+            )
+        if first != self.first_row:
+            raise ParameterError(
+                f"the rows of the saved map begin at {first}, and those of this map at {self.first_row}: make "
+                f"IdMap(first_row={first}, unknown={first - 1})"
+            )
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the registration, which is only good for this object."""
@@ -189,6 +210,15 @@ def _rows_of(first_row: int | None, unknown: int | None) -> tuple[int, int]:
             f"got {unknown}: give first_row={unknown + 1}"
         )
     return first_row, unknown
+
+
+def _row_of_entry(entry: Any) -> int:
+    """The first row that the entry of a state says: a tensor of one integer, or an integer."""
+    has_number = isinstance(entry, torch.Tensor) and entry.numel() == 1 and not entry.is_meta
+    row = entry.item() if has_number else entry
+    if isinstance(row, bool) or not isinstance(row, int) or row < 0:
+        raise ParameterError(f"expected a tensor of one integer, which is at least 0, got {entry!r}")
+    return row
 
 
 def _table_device(device: torch.device) -> str:
