@@ -161,6 +161,7 @@ class Tensor:
     __module__ = "torch"
     __slots__ = ("__dict__", "conjugate", "device", "dtype", "is_cuda", "layout", "memory", "requires_grad", "shape")
     # so that its __dict__ has what a caller sets, as that of a tensor
+    is_nested = False
 
     def __init__(self, memory: Any, device: str = "cuda", **changes: Any) -> None:
         self.memory, self.shape = memory, memory.shape
