@@ -1,4 +1,4 @@
-"""Tests of the list of slow cases, and of shares of the tests, in runs of pytest over a file of their own."""
+"""Tests of the list of slow cases, and of shares of the tests: of the rules, and in runs of pytest over a folder."""
 
 from __future__ import annotations
 
@@ -42,6 +42,20 @@ def suite(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_the_fastest_case_of_a_test_stays() -> None:
+    notes = slow.Notes(1.0)
+    for case, seconds in {"a[1]": 2.0, "a[2]": 3.0, "a[3]": 0.5, "b": 2.0, "c": 9.0, "d[1]": 2.0, "d[2]": 1.5}.items():
+        for when in ("setup", "call"):
+            notes.pytest_runtest_logreport(
+                pytest.TestReport(case, ("", 0, ""), {}, "passed", None, when, duration=seconds / 2)  # type: ignore[arg-type]
+            )
+    assert notes.slow() == ["a[1]", "a[2]", "c", "d[1]"]
+
+
+def test_a_share_is_every_nth_test() -> None:
+    assert [slow.share_of([*range(7)], f"{k}/3") for k in (1, 2, 3)] == [[0, 3, 6], [1, 4], [2, 5]]  # type: ignore[list-item]
+
+
 def ran(suite: Path, *options: str) -> tuple[int, list[str]]:
     """The exit status of a run, and the names of the cases that ran."""
     command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *options]
@@ -50,6 +64,7 @@ def ran(suite: Path, *options: str) -> tuple[int, list[str]]:
     return run.returncode, sorted(names) if names else [run.stderr]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", ["0", "2"])
 def test_slow_cases_are_noted_and_the_fastest_one_of_a_test_stays(suite: Path, processes: str) -> None:
     cases = ["test_alone", *(f"test_sleeps[{seconds}]" for seconds in ("0.0", "0.2", "0.3"))]
@@ -60,6 +75,7 @@ def test_slow_cases_are_noted_and_the_fastest_one_of_a_test_stays(suite: Path, p
     assert ran(suite, "-n", processes, "-m", "slow") == (0, cases[2:])
 
 
+@pytest.mark.slow
 def test_shares_are_all_tests(suite: Path) -> None:
     shares = [ran(suite, "-n", "0", "--share", f"{k}/3")[1] for k in (1, 2, 3)]
     assert [len(share) for share in shares] == [2, 1, 1] and len({name for share in shares for name in share}) == 4
@@ -67,6 +83,7 @@ def test_shares_are_all_tests(suite: Path) -> None:
         assert ran(suite, "-n", "0", "--share", wrong)[0] == pytest.ExitCode.USAGE_ERROR
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", ["0", "2"])
 def test_a_listed_case_that_no_test_has_is_refused(suite: Path, processes: str) -> None:
     (suite / "tests" / "slow.txt").write_text("tests/test_some.py::test_gone\n")
