@@ -30,17 +30,18 @@ def mark_listed(items: list[pytest.Item], *, are_all: bool) -> None:
     Raises
     ------
     pytest.UsageError
-        If the items are all tests, and the list has another one: a test was renamed, or is gone.
+        If the items are those of all files that are collected, and the list has another one of these files: a test was
+        renamed, or is gone.
     """
-    listed = set(LIST.read_text().splitlines())
+    listed, files = set(LIST.read_text().splitlines()), set[str]()
     for item in items:
+        files.add(item.nodeid.partition("::")[0])
         if item.nodeid in listed:
             item.add_marker(pytest.mark.slow)
             listed.discard(item.nodeid)
-    if are_all and listed:
-        raise pytest.UsageError(
-            f"{LIST} has {len(listed)} cases that no test has, as {min(listed)}: delete their lines"
-        )
+    gone = [case for case in listed if case.partition("::")[0] in files]
+    if are_all and gone:
+        raise pytest.UsageError(f"{LIST} has {len(gone)} cases that are no tests, as {min(gone)}: delete their lines")
 
 
 def share_of(items: list[pytest.Item], share: str) -> list[pytest.Item]:

@@ -89,3 +89,4 @@ def test_a_listed_case_that_no_test_has_is_refused(suite: Path, processes: str) 
     (suite / "tests" / "slow.txt").write_text("tests/test_some.py::test_gone\n")
     assert ran(suite, "-n", processes)[0] != 0
     assert ran(suite, "-n", processes, "tests/test_some.py")[0] == 0
+    assert ran(suite, "-n", processes, "--ignore=tests/test_some.py")[0] == pytest.ExitCode.NO_TESTS_COLLECTED
