@@ -14,18 +14,11 @@ from typing import Any
 import numpy as np
 
 from fuzz.example import require
+from support.model import COMBINE
 
-__all__ = ["COMBINE", "PairModel", "Plain"]
+__all__ = ["PairModel", "Plain"]
 
 Plain = Hashable
-COMBINE: dict[str, Any] = {
-    "add": np.add,
-    "min": np.minimum,
-    "max": np.maximum,
-    "or": np.bitwise_or,
-    "and": np.bitwise_and,
-    "xor": np.bitwise_xor,
-}
 
 
 class PairModel:

@@ -85,7 +85,7 @@ class NullableColumn(StringColumn):
 
     def learn(self, seen: ArrayView, what: str) -> ArrayView:
         """As `Column.learn`."""
-        given = getattr(seen.owner, "names", None)
+        given = self.names_given(seen)
         self.names.learn(given)
         return seen if given is None or self.names.order(given, what) is None else self.see(seen.owner.given)
 

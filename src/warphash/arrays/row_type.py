@@ -239,7 +239,7 @@ class Column:
 
     def learn(self, seen: ArrayView, what: str) -> ArrayView:
         """Learn the names of rows that the table is about to keep: the rows, in the order of the table."""
-        if not self.shape or (given := names_of(seen)) is None:
+        if (given := self.names_given(seen)) is None:
             return seen
         self.names.learn(given)
         return self._in_order(seen, given, what)  # another thread's names may have come first
