@@ -4,32 +4,21 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
 import signal
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from fuzz.example import Broken, require
 from warphash import WarphashError
 
-__all__ = ["Child", "folder"]
+__all__ = ["Child"]
 
 REFUSED = "refused"
-
-
-@contextmanager
-def folder() -> Iterator[Path]:
-    """A folder that is removed with the block. The end of a forked child leaves it alone (`tempfile` would not)."""
-    made = Path(tempfile.mkdtemp())
-    try:
-        yield made
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
 
 
 class Child:
@@ -54,6 +43,7 @@ class Child:
     @staticmethod
     def _run(body: Callable[[], Any], in_order: bool, writing: int) -> None:
         try:
+            _disown_folders()
             try:
                 with suppress(SystemExit):
                     body()
@@ -90,3 +80,11 @@ class Child:
         with suppress(ProcessLookupError):
             os.kill(self.process, signal.SIGKILL)
         os.waitpid(self.process, 0)
+
+
+def _disown_folders() -> None:
+    """Have the end of this process remove no temporary folder of its parent."""
+    finalizers: dict[Any, Any] = weakref.finalize._registry  # type: ignore[attr-defined]
+    for finalizer in list(finalizers):
+        if (alive := finalizer.peek()) and isinstance(alive[0], tempfile.TemporaryDirectory):
+            finalizer.detach()

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from fuzz.__main__ import batches
+from fuzz.child import Child
 from fuzz.driver import Batch, Kind, find, run
 from fuzz.example import Example, require
 from fuzz.finding import table_of
@@ -70,3 +73,9 @@ def test_an_example_is_the_same_whenever_it_runs() -> None:
         return example.steps
 
     assert steps(3) == steps(3) != steps(4)
+
+
+def test_the_end_of_a_child_leaves_the_folders_of_its_parent() -> None:
+    with TemporaryDirectory() as folder:
+        Child(lambda: None, in_order=True).wait(20, "a child")
+        assert Path(folder).exists()

@@ -10,11 +10,12 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from fuzz.child import Child, folder
+from fuzz.child import Child
 from fuzz.example import Example, require
 from warphash import HashMap, WarphashError
 
@@ -25,7 +26,8 @@ FILES = ("stadium", "tiered")
 def run(example: Example) -> None:
     example.choose_design()
     n = example.choose([200, 5000, 200_000])
-    with folder() as home:
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        home = Path(folder)
         table = _table(example, n, home)
         _fork_while_busy(example, table, n, home)
         with suppress(WarphashError):

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from fuzz.child import Child, folder
+from fuzz.child import Child
 from fuzz.example import Example, require
 from warphash import CorruptFile, HashMap, PathError
 
@@ -26,7 +27,8 @@ KEYS = 400
 def run(example: Example) -> None:
     example.design = example.choose(["stadium", "stadium", "stadium", "tiered"])
     example.listener("design", example.design)
-    with folder() as home:
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        home = Path(folder)
         path, log, seed = home / "t.tab", home / "log", example.between(0, 2**32)
         _killed(example, path, log, seed)
         confirmed = _confirmed(log, seed)
