@@ -36,36 +36,38 @@ def iceberg(
     b: int,
     n: int,
     region: int,
-    second_wins_ties: bool,
+    last_wins_ties: bool,
     rng: np.random.Generator,
     early_exit: bool = False,
+    hashes: int = 3,
 ) -> Outcome:
-    """Primary bucket while it holds fewer than ``region`` keys, else the emptier secondary, else the primary again."""
-    chosen = choices(n, buckets, 3, rng)
+    """Primary bucket while it holds fewer than ``region`` keys, else the emptiest secondary, else the primary again."""
+    chosen = choices(n, buckets, hashes, rng)
     load = [0] * buckets
     function = np.zeros(n, np.int64)
     read = unplaced = 0
-    for key, (primary, first, second) in enumerate(chosen.tolist()):
+    for key, (primary, *secondaries) in enumerate(chosen.tolist()):
         if load[primary] < region:
             read += 1
             load[primary] += 1
             continue
-        read += 3
-        first_wins = load[first] < load[second] or (load[first] == load[second] and not second_wins_ties)
-        taken, other = (1, 2) if first_wins else (2, 1)
-        bucket = first if first_wins else second
+        read += hashes
+        least = min(load[bucket] for bucket in secondaries)
+        ties = [number for number, bucket in enumerate(secondaries, 1) if load[bucket] == least]
+        taken = ties[-1 if last_wins_ties else 0]
+        bucket = secondaries[taken - 1]
         if load[bucket] == b:
             taken, bucket = 0, primary
         if load[bucket] == b:
             unplaced += 1
-            function[key] = other
+            function[key] = hashes - 1
             continue
         load[bucket] += 1
         function[key] = taken
     loads = np.array(load)
-    absent = choices(n, buckets, 3, rng)
+    absent = choices(n, buckets, hashes, rng)
     open_primary = loads[absent[:, 0]] < region
-    absent_mean = float(np.where(open_primary & early_exit, 1, 3).mean())
+    absent_mean = float(np.where(open_primary & early_exit, 1, hashes).mean())
     return Outcome(read / n, first_position(chosen, function), absent_mean, loads, unplaced)
 
 

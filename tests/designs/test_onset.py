@@ -14,7 +14,7 @@ SEEDS = 5
 EACH = [
     pytest.param(
         onset,
-        marks=pytest.mark.slow if onset.parameters.get("slots_per_bucket", 1) != 16 else (),
+        marks=pytest.mark.slow if onset.parameters != {"slots_per_bucket": 16} else (),
         id=str(onset),
     )
     for onset in ONSETS
@@ -57,7 +57,11 @@ def test_fails_from(onset: Onset, present: Keys) -> None:
 @pytest.mark.parametrize(
     ("design", "parameters"),
     [
-        *(("iceberg", {"threshold": threshold}) for threshold in (0.8, 0.85, 0.9)),
+        *(
+            ("iceberg", {"hashes": hashes, "threshold": threshold})
+            for hashes in (3, 4)
+            for threshold in (0.8, 0.85, 0.9)
+        ),
         *(("power_of_two", {"hashes": hashes}) for hashes in (3, 4)),
     ],
     ids=str,

@@ -109,6 +109,20 @@ def test_iceberg_goes_back_to_the_primary_only_if_both_secondaries_are_full(devi
     table.check()
 
 
+@pytest.mark.parametrize("early_exit", [False, True])
+def test_iceberg_with_three_secondaries_takes_the_emptiest(early_exit: bool, present: Keys, absent: Keys) -> None:
+    """Which the paper leaves as future work (docs/fidelity.md#bght-future-load)."""
+    keys, options = present[:N], {"hashes": 4, "threshold": 0.85, "early_exit": early_exit}
+    insert, find, missing = measured("iceberg", 0.9, keys, absent[:N], **options)
+    buckets = int(np.ceil(N / 0.9 / 16))
+    first, last = (
+        oracle.iceberg(buckets, 16, N, 14, last_wins_ties, np.random.default_rng(7), early_exit, hashes=4)
+        for last_wins_ties in (False, True)
+    )
+    assert (insert, find, missing) == pytest.approx((last.insert, last.present, last.absent), rel=0.01)
+    assert abs(find - first.present) > 0.02
+
+
 @pytest.mark.parametrize("load_factor", [0.8, 0.9])
 def test_a_threshold_above_the_mean_load_reads_less(load_factor: float, present: Keys, absent: Keys) -> None:
     """Section III-C: t a little larger than the mean load of a bucket, which is 26 or 29 of 32 slots here."""

@@ -94,7 +94,9 @@ def test_where_the_order_would_not_help() -> None:
     assert policies.parts_of(769, 8, 2048, 99, 1000) == (4, 8)
 
 
-@pytest.mark.parametrize("setting", [*SETTINGS, {"design": "power_of_two"}, {"design": "iceberg"}])
+@pytest.mark.parametrize(
+    "setting", [*SETTINGS, {"design": "power_of_two"}, {"design": "iceberg"}, {"design": "iceberg", "hashes": 4}]
+)
 @pytest.mark.parametrize(
     ("key", "value"),
     [

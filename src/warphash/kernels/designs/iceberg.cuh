@@ -1,4 +1,4 @@
-// Iceberg hashing: most keys go into their primary bucket, up to a threshold; the rest into the emptier of two
+// Iceberg hashing: most keys go into their primary bucket, up to a threshold; the rest into the emptiest of their
 // secondary buckets. No key ever moves.
 // Source: Better GPU Hash Tables (Awad et al., 2021), sections III-C and V-D, Listing 6.
 //
@@ -6,12 +6,15 @@
 // are its primary region, open to every key that hashes there first; the others are for keys sent there as secondaries,
 // and for primaries whose secondaries are both full.
 //
-// Find reads the primary, then both secondaries. The paper reads all three for every absent key. But a primary whose
-// region was never full has sent no key away, so find stops there (early_exit=False restores the paper's counts).
+// Find reads the primary, then all secondaries. The paper reads all three buckets for every absent key. But a primary
+// whose region was never full has sent no key away, so find stops there (early_exit=False restores the paper's counts).
 //
-// Place: 1. if the primary region has a vacant slot, swap the pair in; 2. else read both secondaries and take the
-// emptier, the second on ties; 3. if both are full, take any vacant slot of the primary; 4. if there is none, the key
+// Place: 1. if the primary region has a vacant slot, swap the pair in; 2. else read all secondaries and take the
+// emptiest, the last on ties; 3. if all are full, take any vacant slot of the primary; 4. if there is none, the key
 // is not placed.
+//
+// The paper has two secondaries (hashes = 3). With three, buckets of 16 slots hold 0.91 in place of 0.86: section VIII
+// asks for such loads, and leaves the probing behind the threshold open.
 //
 // Departures. The text sends a key away at "at least t" keys, and Listing 6 at more than t. The published probe counts
 // match load >= floor(t b) + 1, so the region has floor(t b) + 1 slots, but never all b. Listing 6 breaks ties toward the first
@@ -58,7 +61,7 @@ struct Iceberg : OverBuckets {
     } else {
       p.best.offer_winning_ties(p.bucket, seen.vacant);
     }
-    if (p.function < 2) {
+    if (p.function + 1 < t.hashes) {
       p.bucket = bucket_of(t, p.named, ++p.function);
       return Placed::kGoesOn;
     }
