@@ -1,10 +1,12 @@
-"""docs/fidelity.md names tests, figures and rows that exist; every figure stands in it; its rates are the results'."""
+"""docs/fidelity.md names tests, figures and rows that exist; every figure stands in it; its numbers have a source."""
 
 from __future__ import annotations
 
 import ast
-import json
 import re
+import runpy
+import tomllib
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -14,9 +16,16 @@ from warphash.lab import figure_data
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "fidelity.md").read_text(encoding="utf-8")
+LINES = re.findall(r"^\| <a id=.*$", PAGE, re.MULTILINE)
 ROWS = re.findall(r"^\| <a id=\"([^\"]+)\"></a>`([^`]+)` \|(.*)\|$", PAGE, re.MULTILINE)
 TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 POINTER = re.compile(r"fidelity\.md#([\w-]+)")
+NUMBERS = runpy.run_path(str(ROOT / "scripts" / "fidelity_numbers.py"))
+SOURCES = tomllib.loads((ROOT / "docs" / "fidelity.toml").read_text(encoding="utf-8"))
+CLAIMS: dict[str, str] = NUMBERS["rows_of"](PAGE)
+PREFIXES = {"(DyHash": "dyhash", "(SlabHash": "slabhash", "(BGHT": "bght", "(Stash": "stash", "HH Hash (": "hh"}
+"""Of the rows of a paper, by what the heading of its section has."""
+
 TREE = [path for folder in ("src", "tests", "docs") for path in sorted((ROOT / folder).rglob("*.*")) if path.is_file()]
 
 
@@ -31,20 +40,39 @@ def test_every_row_has_one_name_and_its_paper() -> None:
     assert len(names) == len(set(names)) > 80
     assert all(anchor == name for anchor, name, _ in ROWS)
     assert len(names) == PAGE.count("<a id="), "a row that is no row of a table"
-    for heading, prefix in (
-        ("(DyHash", "dyhash-"),
-        ("(SlabHash", "slabhash-"),
-        ("(BGHT", "bght-"),
-        ("(Stash", "stash-"),
-        ("HH Hash (", "hh-"),
-    ):
+    for heading, prefix in PREFIXES.items():
         part = next(part for part in PAGE.split("\n## ") if heading in part.splitlines()[0])
-        assert set(re.findall(r"<a id=\"([a-z]+-)", part)) == {prefix}
+        assert set(re.findall(r"<a id=\"([a-z]+)-", part)) == {prefix}
 
 
 def test_tables_are_narrow() -> None:
-    lines = [line for line in PAGE.splitlines() if line.startswith("|")]
-    assert {line.count("|") - 1 for line in lines} == {4, 5}
+    assert {line.count("|") - 1 for line in LINES} == {4, 6}
+    cells = [cell.strip() for line in LINES for cell in line.split("|")]
+    assert not [cell for cell in cells if len(cell) > 400]
+
+
+def outcome_of(line: str) -> str:
+    """The first words of a row's outcome, or "errata" where a row has none."""
+    cells = [cell.strip() for cell in line.split("|")]
+    return cells[4].partition(", because ")[0] if len(cells) == 8 else "errata"
+
+
+def test_every_claim_has_an_outcome_and_its_reason() -> None:
+    for name, line in CLAIMS.items():
+        outcome = line.split("|")[4].strip()
+        assert outcome == "reproduced" or re.match(r"(differs|not built), because \S", outcome), name
+
+
+def test_the_page_opens_with_the_counts_of_its_rows() -> None:
+    counts = {
+        prefix: Counter(outcome_of(line) for line in LINES if f'id="{prefix}-' in line) for prefix in PREFIXES.values()
+    }
+    expected = [
+        [str(count[outcome]) for outcome in ("reproduced", "differs", "not built", "errata")]
+        for count in (*counts.values(), sum(counts.values(), Counter()))
+    ]
+    table = PAGE.partition("| --- |")[2].partition("\n\n")[0].splitlines()[1:]
+    assert [[cell.strip() for cell in line.split("|")[2:-1]] for line in table] == expected
 
 
 @pytest.mark.parametrize(("path", "function"), sorted(set(TEST.findall(PAGE))))
@@ -54,29 +82,28 @@ def test_every_test_exists(path: str, function: str) -> None:
 
 
 def test_every_figure_exists_and_has_its_row() -> None:
-    evidence = " ".join(TEST.sub("", cells.split("|")[2]) for _, _, cells in ROWS)
+    evidence = " ".join(TEST.sub("", line.split("|")[5 if line.count("|") == 7 else 4]) for line in LINES)
     assert set(re.findall(r"`([^`]+)`", evidence)) == set(figure_data.names())
 
 
-def numbers_of(figure: str) -> set[str]:
-    """What a row may say of a figure: its results to four digits, and its sizes. Empty if it was never measured."""
-    path = ROOT / "results" / "h200" / "figures" / f"{figure}.json"
-    if not path.is_file():
-        return set()
-    record = json.loads(path.read_text(encoding="utf-8"))
-    values = [record["keys"], *(point[axis] for point in record["points"] for axis in ("x", "value"))]
-    return {f"{float(f'{value:.4g}'):,.0f}" for value in values}
+def test_every_number_has_its_source() -> None:
+    page, problems = NUMBERS["compared"](PAGE, SOURCES)
+    assert not problems
+    assert page == PAGE
 
 
-@pytest.mark.parametrize(
-    ("name", "cells"), [(name, cells) for name, _, cells in ROWS], ids=[name for name, _, _ in ROWS]
-)
-def test_rates_are_those_of_the_results(name: str, cells: str) -> None:
-    columns = cells.split("|")
-    figures = set(re.findall(r"`(\w+)`", " ".join(columns[2:]))) & set(figure_data.names())
-    known = set().union(*map(numbers_of, figures))
-    if len(columns) == 4 and known:
-        assert set(re.findall(r"\d{1,3}(?:,\d{3})+", columns[3])) <= known
+@pytest.mark.parametrize("name", [name for name, entry in SOURCES.items() if "numbers" in entry])
+def test_a_wrong_number_is_noticed(name: str) -> None:
+    """Each number of the row in turn. Those of a figure are written anew."""
+    line, entry = CLAIMS[name], {name: SOURCES[name]}
+    written = set()
+    for number in NUMBERS["numbers_of_row"](line):
+        digit = "8" if number[0][0] != "8" else "7"
+        wrong = line[: number.start()] + digit + line[number.start() + 1 :]
+        page, problems = NUMBERS["compared"](f"{wrong}\n", entry)
+        assert any(problem.startswith(f"{name}: has {digit}{number[0][1:]}, and ") for problem in problems), number
+        written.add(page)
+    assert any(isinstance(source, str) for source in entry[name]["numbers"]) == (f"{line}\n" in written)
 
 
 def test_every_pointer_to_a_row_exists() -> None:

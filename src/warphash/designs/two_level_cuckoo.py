@@ -9,8 +9,8 @@ from .base import ALL_VERBS, Design, Parameter
 from .layout import TwoLevel
 
 SEED_LIMIT = 32
-"""Sets of seeds that a placement tries. At a load factor of 0.35, four of a thousand buckets need a second set. With
-n^2 slots for n keys and a single function, four of ten do."""
+"""Sets of seeds that a placement tries. At a load factor of 0.35, two to three of a thousand buckets need a second
+set. With n^2 slots for n keys and a single function, four of ten do."""
 
 SAFE_LOAD_FACTORS = {2: 0.38, 3: 0.75, 4: 0.85}
 """By the number of functions. The limits of a bucket are 0.5, 0.91 and 0.97, and buckets differ in their keys."""

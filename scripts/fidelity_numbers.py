@@ -1,0 +1,253 @@
+"""Compare the numbers of docs/fidelity.md with their sources, or write the measured ones anew.
+
+::
+
+    python scripts/fidelity_numbers.py          # names every number that has no source; exits with 1 if there is one
+    python scripts/fidelity_numbers.py --write  # first writes what the results files of the figures have now
+
+docs/fidelity.toml has an entry for each row that names a figure. ``numbers`` of the entry has, in their order, all
+numbers of the row in the columns "here", "outcome" and "measured". ``note`` has those of the paragraph below the table
+that begins with the name of the row. A number stands for itself. A text is a Python expression that gives one number or
+several. A figure is a function there::
+
+    fig05("build unique", "b = 8", 0.9)          # one value: panel, series, x
+    fig05("build unique", "b = 8", [0.8, 0.9])   # two numbers
+    dy10("profile efficiency of tw", "DyHash")   # all values of a line, by x
+    dyalpha("dynamic time of tw", "DyHash", 0.4, "resize")   # a part of a time
+    slab4.ratio("find 0", "cuckoo", "slab list")   # a ratio that the file has
+
+The panel and the series are as in ``results/h200/figures/NAME.json``. NumPy's rules hold between values, and `span`
+(least and most), `mean`, `median`, `min` and `max` take what they are given as one list.
+
+A number that stands for itself has a source, too. It is one of these:
+
+- a place in a figure that an expression names: an x, the number of keys, a number in the name of a panel or series,
+- a number of a page that the row links to, or of a test that it names,
+- a number in ``given`` of the entry: what was chosen and not measured, such as a size, or what the paper says.
+
+Of rows that name no figure, the columns "outcome" and "measured" are looked at. They need an entry for ``given`` only.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "fidelity.md"
+SOURCES = ROOT / "docs" / "fidelity.toml"
+FIGURES = ROOT / "results" / "h200" / "figures"
+
+ROW = re.compile(r"^\| <a id=\"([^\"]+)\"></a>`[^`]+` \|.*\|$", re.M)
+NOTE = re.compile(r"^`([\w-]+)`: (?:.+\n)+", re.M)
+NUMBER = re.compile(r"(?<![\w.^,])(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e-?\d+)?(?:\^\d+)?(?!\w)")
+NO_TEXT = re.compile(r"`[^`]*`|\]\([^)]*\)|<[^>]*>")
+"""What a cell has beside its text: code, the target of a link, an anchor."""
+
+LINK = re.compile(r"\]\(([\w/.-]+\.md)[^)]*\)")
+TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::\w+)?`")
+COLUMNS = ("row", "claim", "here", "outcome", "shown by", "measured")
+UNITS = (1, 1e3, 1e6, 1e9, 0.01)
+"""Of a number whose source has it without a unit: thousands, millions, billions, per cent."""
+
+
+@cache
+def _read(path: Path) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return record
+
+
+class Figure:
+    """The values of one figure. Remembers the places that it was asked for."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.places: set[float] = set()
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The file."""
+        return _read(FIGURES / f"{self.name}.json")
+
+    def __call__(self, panel: str, series: str, x: Any = None, part: str = "") -> Any:
+        """Values by x: of one x, of a list of them in their order, or of all, in ascending order."""
+        line = {
+            float(point["x"]): point["value"]
+            for point in self.record["points"]
+            if (point["panel"], point["series"], point["part"]) == (panel, series, part)
+        }
+        if not line:
+            raise KeyError(f"{self.name} has no line {series!r} in a panel {panel!r}")
+        wanted = sorted(line) if x is None else [float(each) for each in np.atleast_1d(x)]
+        self.places.update([*wanted, float(self.record["keys"])])
+        self.places.update(_value(text) for text in NUMBER.findall(f"{panel} {series}"))
+        values = [line[each] for each in wanted]
+        return values[0] if np.isscalar(x) else np.array(values)
+
+    def ratio(self, panel: str, of: str, over: str) -> float:
+        """A ratio that the file has."""
+        for each in self.record["ratios"]:
+            if (each["ratio"]["panel"], each["ratio"]["of"], each["ratio"]["over"]) == (panel, of, over):
+                if isinstance(at := each["ratio"]["at"], int | float):
+                    self.places.add(float(at))
+                return float(each["value"])
+        raise KeyError(f"{self.name} has no ratio of {of!r} over {over!r} in a panel {panel!r}")
+
+
+def _of_all(function: Any) -> Any:
+    return lambda *parts: function(np.concatenate([np.ravel(part) for part in parts]))
+
+
+FUNCTIONS = {
+    "span": _of_all(lambda values: np.array([values.min(), values.max()])),
+    "mean": _of_all(np.mean),
+    "median": _of_all(np.median),
+    "min": _of_all(np.min),
+    "max": _of_all(np.max),
+}
+
+
+def _value(text: str) -> float:
+    base, _, power = text.replace(",", "").partition("^")
+    return math.pow(float(base), float(power or 1))
+
+
+def _written_like(text: str, value: float) -> str:
+    """A value with as many digits as a number has behind the point, or with the first four in front of it."""
+    mantissa, _, exponent = text.partition("e")
+    digits = len(mantissa.partition(".")[2])
+    if exponent:
+        return re.sub(r"e([+-])0*", lambda sign: "e" + sign[1].strip("+"), f"{value:.{digits}e}")
+    if digits == 0 and abs(value) >= 10_000:
+        value = float(f"{value:.4g}")
+    return f"{value:,.{digits}f}"
+
+
+def _text_of(markdown: str) -> str:
+    """The same with blanks in place of code, links' targets and anchors."""
+    return NO_TEXT.sub(lambda match: " " * len(match[0]), markdown)
+
+
+def numbers_of_row(line: str) -> list[re.Match[str]]:
+    """The numbers in the cells that are looked at."""
+    text = _text_of(line)
+    bars = [bar.start() for bar in re.finditer(r"\|", text)]
+    columns = ("here", "outcome", "measured") if figures_of(line) else ("outcome", "measured")
+    cells = [(bars[COLUMNS.index(column)], bars[COLUMNS.index(column) + 1]) for column in columns]
+    return [number for cell in cells for number in NUMBER.finditer(text, *cell)]
+
+
+@cache
+def _numbers_of(path: Path) -> frozenset[float]:
+    return frozenset(_value(number) for number in NUMBER.findall(path.read_text(encoding="utf-8").replace("_", "")))
+
+
+def _said_elsewhere(line: str) -> set[float]:
+    """All numbers of the pages that a row links to, and of the tests that it names. A test may have 0.01 for 1 %."""
+    pages = [PAGE.parent / page for page in LINK.findall(line)]
+    tests = [ROOT / test for test in TEST.findall(line)]
+    of_tests = {number for path in tests for number in _numbers_of(path)}
+    return {number for path in pages for number in _numbers_of(path)} | of_tests | {100 * each for each in of_tests}
+
+
+def figures_of(line: str) -> list[str]:
+    """The figures that a row is shown by."""
+    names = re.findall(r"`([^`]+)`", line.split("|")[1 + COLUMNS.index("shown by")])
+    return [name for name in names if "/" not in name]
+
+
+class _Row:
+    """A row, the paragraph about it, and the entry that says where their numbers are from."""
+
+    def __init__(self, name: str, line: str, note: str, entry: Mapping[str, Any]) -> None:
+        self.name, self.line, self.note, self.entry = name, line, note, entry
+        self._figures = {path.stem: Figure(path.stem) for path in FIGURES.glob("*.json")}
+        self.problems: list[str] = []
+
+    def checked(self) -> tuple[str, str]:
+        """The row and the paragraph with the numbers that the figures have now. Fills `problems`."""
+        row, note = numbers_of_row(self.line), list(NUMBER.finditer(_text_of(self.note)))
+        of_row, of_note = self._listed("numbers", row), self._listed("note", note)
+        known = (
+            {place for figure in self._figures.values() for place in figure.places}
+            | _said_elsewhere(self.line + self.note)
+            | set(map(float, self.entry.get("given", [])))
+        )
+        return self._replaced(self.line, row, of_row, known), self._replaced(self.note, note, of_note, known)
+
+    def _listed(self, key: str, found: list[re.Match[str]]) -> list[tuple[Any, float]]:
+        """What the numbers have to be, each with its source. Nothing if there is another number of them."""
+        if found and figures_of(self.line) and key not in self.entry:
+            self.problems.append(f"{self.name}: names a figure, and {SOURCES.name} has no {key!r} of it")
+            return []
+        listed = [
+            (source, float(value))
+            for source in self.entry.get(key, [_value(match[0]) for match in found])
+            for value in np.atleast_1d(self._evaluated(source))
+        ]
+        if len(found) == len(listed):
+            return listed
+        numbers = " ".join(match[0] for match in found)
+        self.problems.append(f"{self.name}: has {len(found)} numbers ({numbers}), and {len(listed)} in {key!r}")
+        return []
+
+    def _evaluated(self, source: Any) -> Any:
+        return eval(source, {**FUNCTIONS, **self._figures}) if isinstance(source, str) else source
+
+    def _replaced(
+        self, text: str, found: list[re.Match[str]], listed: list[tuple[Any, float]], known: set[float]
+    ) -> str:
+        for match, (source, value) in reversed(list(zip(found, listed, strict=False))):
+            measured = isinstance(source, str)
+            written = _written_like(match[0], value) if measured else match[0]
+            text = text[: match.start()] + written + text[match.end() :]
+            if measured and written != match[0]:
+                self.problems.append(f"{self.name}: has {match[0]}, and {source} is {written}")
+            elif not measured and _value(match[0]) != value:
+                self.problems.append(f"{self.name}: has {match[0]}, and {source} is listed")
+            elif not measured and not any(math.isclose(value * unit, each) for unit in UNITS for each in known):
+                self.problems.append(f"{self.name}: {match[0]} has no source")
+        return text
+
+
+def rows_of(page: str) -> dict[str, str]:
+    """The rows with a claim, an outcome and what was measured, by name."""
+    return {match[1]: match[0] for match in ROW.finditer(page) if match[0].count("|") == len(COLUMNS) + 1}
+
+
+def compared(page: str, sources: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """The page with the numbers that its figures have now, and what is wrong with the page as it is."""
+    rows = rows_of(page)
+    notes = {match[1]: match[0] for match in NOTE.finditer(page)}
+    problems = [f"{name}: {SOURCES.name} has an entry without a row" for name in sources if name not in rows]
+    problems += [f"{name}: a paragraph without a row" for name in notes if name not in rows]
+    for name, line in rows.items():
+        row = _Row(name, line, notes.get(name, ""), sources.get(name, {}))
+        for old, new in zip((row.line, row.note), row.checked(), strict=True):
+            page = page.replace(old, new) if old else page
+        problems += row.problems
+    return page, problems
+
+
+def main() -> None:
+    sources = tomllib.loads(SOURCES.read_text(encoding="utf-8"))
+    page = PAGE.read_text(encoding="utf-8")
+    if sys.argv[1:] == ["--write"]:
+        page, _ = compared(page, sources)
+        PAGE.write_text(page, encoding="utf-8")
+    problems = compared(page, sources)[1]
+    print(*problems, sep="\n")
+    raise SystemExit(bool(problems))
+
+
+if __name__ == "__main__":
+    main()
